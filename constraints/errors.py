@@ -1,0 +1,55 @@
+"""What can go wrong while a constraint is compiled or used.
+
+    ConstraintError               a constraint that cannot be compiled or used as asked
+    |- GrammarSyntaxError         the text of a grammar, regular expression or schema does not parse
+    |- UnsupportedKeyword         something valid that is not enforced exactly yet
+    |- ConstraintLimit            a named limit was reached
+"""
+
+from __future__ import annotations
+
+
+class ConstraintError(ValueError):
+    """A constraint that cannot be compiled or used as asked.
+
+    Attributes: `path` where in the source (a JSON pointer or a rule name), `keyword` what was at fault, `reason` why,
+    `instead` what to write instead, `line` and `column` (from 1) for sources that are text.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        path: str | None = None,
+        keyword: str | None = None,
+        instead: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+    ) -> None:
+        self.reason, self.path, self.keyword, self.instead = reason, path, keyword, instead
+        self.line, self.column = line, column
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        where = [f"at {self.path or '#'}" if self.path is not None else "", f"{self.keyword!r}" if self.keyword else ""]
+        if self.line is not None:
+            where.append(f"line {self.line}, column {self.column}")
+        prefix = " ".join(part for part in where if part)
+        message = f"{prefix}: {self.reason}" if prefix else self.reason
+        return f"{message}; instead: {self.instead}" if self.instead else message
+
+
+class GrammarSyntaxError(ConstraintError):
+    """The text of a grammar, regular expression or schema does not parse."""
+
+
+class UnsupportedKeyword(ConstraintError):
+    """Valid, but not enforced exactly yet: refused by name rather than approximated."""
+
+
+class ConstraintLimit(ConstraintError):
+    """A named limit was reached. `limit` is its name, `value` its setting."""
+
+    def __init__(self, reason: str, *, limit: str, value: float, path: str | None = None, instead: str | None = None) -> None:
+        self.limit, self.value = limit, value
+        super().__init__(f"{reason} (limit {limit}={value:g})", path=path, instead=instead or f"raise limits.{limit}")

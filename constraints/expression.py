@@ -1,0 +1,305 @@
+"""The one intermediate form: every front end lowers to a `Grammar`.
+
+A grammar is an arena of hash-consed expressions over bytes, named by small integers (`Node`), plus rules that may call each
+other. An expression denotes a set of byte strings:
+
+    FAIL                       nothing
+    EMPTY                      the empty string
+    literal(b"abc")            one string
+    chars(ranges)              the UTF-8 encoding of one character of a set of code points
+    bytes_in(ranges)           one byte of a set
+    seq(x, y, ...)             concatenation
+    alt(x, y, ...)             union
+    repeat(x, low, high)       low to high copies (high None = no bound); the bound is a counter, never unrolled
+    both(x, y)                 intersection     | regular operands only: no `call` inside
+    without(x, y)              difference       |
+    negate(x)                  complement within all byte strings
+    call(rule)                 what the rule is defined as; recursion of any kind except left recursion
+
+Children are made before parents, so node ids are in topological order except through calls. Nothing is expanded here: the
+machine derives automaton states from these nodes one byte at a time, when a byte is first crossed. A front end is a frozen
+dataclass with `lower(grammar, context) -> Node`.
+
+Objects of JSON that admit keys not known beforehand must not repeat one. The bytes that matter are marked with an `Event`,
+and the machine keeps the keys seen so far of every open object (see `memory.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from typing import NewType
+
+from .errors import ConstraintError
+from .utf8 import ByteTree, Ranges, byte_tree, normalize
+
+Node = NewType("Node", int)
+Rule = NewType("Rule", int)
+
+UNBOUNDED = -1  # the `high` of a repetition without bound, as stored in the arena
+
+
+class Kind(IntEnum):
+    """What a node is; the meaning of its three operands a, b, c."""
+
+    FAIL = 0
+    EMPTY = 1
+    CLASS = 2  # a = first edge, b = number of edges, c = event; an edge is (low byte, high byte, node that follows)
+    LITERAL = 3  # a = offset into the byte pool, b = length
+    SEQ = 4  # a = head, b = tail
+    ALT = 5  # a = offset into the list pool, b = number of alternatives
+    REPEAT = 6  # a = body, b = low, c = high or UNBOUNDED
+    CALL = 7  # a = rule
+    BOTH = 8  # a, b = operands
+    NEGATE = 9  # a = operand
+    PRODUCT = 10  # made by the machine: a, b = automaton states of the operands, c = BOTH or NEGATE
+
+
+class Event(IntEnum):
+    """What a byte means for the memory of object keys."""
+
+    NONE = 0
+    OBJECT_OPEN = 1  # "{" of an object whose keys are remembered
+    OBJECT_CLOSE = 2  # its "}"
+    KEY_OPEN = 3  # the quote that opens a key to be remembered
+    KEY_CLOSE = 4  # the quote that closes it; refused when the key was seen before
+
+
+FAIL, EMPTY = Node(0), Node(1)
+
+
+class Grammar:
+    """An arena of expressions and rules; see the module's documentation for what each builder method denotes."""
+
+    def __init__(self) -> None:
+        self.columns: tuple[list[int], list[int], list[int], list[int]] = ([], [], [], [])  # kind, a, b, c
+        self.pool = bytearray()  # the bytes of all literals, one after the other
+        self.lists: list[int] = []  # alternatives of ALT nodes
+        self.edges: list[tuple[int, int, int]] = []  # of CLASS nodes
+        self.rule_names: list[str] = []
+        self.rule_bodies: list[Node | None] = []
+        self.labels: dict[Node, str] = {}  # where a node came from, for `explain`
+        self.notes: list[str] = []  # remarks for the user: ignored annotations, narrower formats
+        self.residue: list[str] = []  # relaxations the user opted in to
+        self.units: dict[Node, Ranges] = {}  # the characters that `chars` nodes stand for
+        self._interned: dict[tuple[object, ...], Node] = {}
+        self._new((Kind.FAIL, 0, 0, 0))
+        self._new((Kind.EMPTY, 0, 0, 0))
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    # -- leaves -----------------------------------------------------------------------------------------------------
+
+    def literal(self, text: bytes | str) -> Node:
+        """Exactly these bytes."""
+        data = text.encode() if isinstance(text, str) else bytes(text)
+        if not data:
+            return EMPTY
+        key = ("literal", data)
+        node = self._interned.get(key)
+        if node is None:
+            node = self._new((Kind.LITERAL, len(self.pool), len(data), 0))
+            self.pool += data
+            self._interned[key] = node
+        return node
+
+    def chars(self, ranges: Iterable[tuple[int, int]]) -> Node:
+        """One character out of inclusive code point ranges (surrogates have no UTF-8 form and are left out)."""
+        normal = normalize(ranges)
+        node = self._class_of_tree(byte_tree(normal)) if normal else FAIL
+        if normal:
+            self.units.setdefault(node, normal)
+        return node
+
+    def bytes_in(self, ranges: Iterable[tuple[int, int]], event: Event = Event.NONE) -> Node:
+        """One byte out of inclusive ranges; `event` marks it for the memory of object keys."""
+        return self._class(tuple((low, high, EMPTY) for low, high in sorted(ranges)), event)
+
+    def mark(self, byte: bytes, event: Event) -> Node:
+        """One given byte that carries an event."""
+        return self.bytes_in([(byte[0], byte[0])], event)
+
+    # -- combinators ------------------------------------------------------------------------------------------------
+
+    def seq(self, *parts: Node) -> Node:
+        """Concatenation; neighbouring literals become one."""
+        out = EMPTY
+        for part in reversed(self._merge_literals(parts)):
+            if FAIL in (part, out):
+                return FAIL
+            if part != EMPTY:
+                out = part if out == EMPTY else self._intern((Kind.SEQ, part, out, 0))
+        return out
+
+    def alt(self, *parts: Node) -> Node:
+        """Union; duplicates and FAIL drop out."""
+        options = tuple(dict.fromkeys(part for part in parts if part != FAIL))
+        if len(options) < 2:
+            return options[0] if options else FAIL
+        key = ("alt", options)
+        node = self._interned.get(key)
+        if node is None:
+            node = self._new((Kind.ALT, len(self.lists), len(options), 0))
+            self.lists.extend(options)
+            self._interned[key] = node
+        return node
+
+    def optional(self, part: Node) -> Node:
+        return self.repeat(part, 0, 1)
+
+    def repeat(self, body: Node, low: int = 0, high: int | None = None) -> Node:
+        """`low` to `high` copies of `body`; the empty alternative of a repeated body is dropped, the language stays the same."""
+        if low < 0 or (high is not None and high < low):
+            raise ConstraintError(f"a repetition of {low} to {high} copies is impossible")
+        if high == 0 or body in (EMPTY, FAIL):
+            return EMPTY if low == 0 or body == EMPTY else FAIL
+        filled = self._without_empty(body)
+        if filled != body:
+            return self.repeat(filled, 0, high)
+        if (low, high) == (1, 1):
+            return body
+        return self._intern((Kind.REPEAT, body, low, UNBOUNDED if high is None else high))
+
+    def both(self, *parts: Node) -> Node:
+        """Intersection of regular expressions."""
+        options = list(dict.fromkeys(parts))
+        if FAIL in options or not options:
+            return FAIL
+        out = options[0]
+        for part in options[1:]:
+            out = self._intern((Kind.BOTH, min(out, part), max(out, part), 0))
+        return out
+
+    def negate(self, part: Node) -> Node:
+        """Every byte string that `part` does not contain."""
+        return self._intern((Kind.NEGATE, part, 0, 0))
+
+    def without(self, whole: Node, part: Node) -> Node:
+        """What is in `whole` and not in `part`."""
+        return whole if part == FAIL else self.both(whole, self.negate(part))
+
+    def words(self, texts: Iterable[bytes]) -> Node:
+        """Union of given strings as a prefix tree, so that a large enumeration costs its distinct prefixes only."""
+        return self._word_tree(sorted(set(texts)), 0)
+
+    # -- rules ------------------------------------------------------------------------------------------------------
+
+    def rule(self, name: str) -> Rule:
+        """A new rule, to be given its body by `define`."""
+        self.rule_names.append(name)
+        self.rule_bodies.append(None)
+        return Rule(len(self.rule_names) - 1)
+
+    def define(self, rule: Rule, body: Node) -> None:
+        self.rule_bodies[rule] = body
+
+    def call(self, rule: Rule) -> Node:
+        return self._intern((Kind.CALL, rule, 0, 0))
+
+    def label(self, node: Node, path: str) -> Node:
+        """Remember where `node` came from (a schema path, a rule name); the first label stays."""
+        self.labels.setdefault(node, path)
+        return node
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def kind(self, node: Node) -> Kind:
+        return Kind(self.columns[0][node])
+
+    def operands(self, node: Node) -> tuple[int, int, int]:
+        return self.columns[1][node], self.columns[2][node], self.columns[3][node]
+
+    def literal_bytes(self, node: Node) -> bytes:
+        start, length, _ = self.operands(node)
+        return bytes(self.pool[start : start + length])
+
+    def alternatives(self, node: Node) -> list[Node]:
+        start, count, _ = self.operands(node)
+        return [Node(option) for option in self.lists[start : start + count]]
+
+    def class_edges(self, node: Node) -> list[tuple[int, int, int]]:
+        start, count, _ = self.operands(node)
+        return self.edges[start : start + count]
+
+    def _new(self, row: Sequence[int]) -> Node:
+        for column, value in zip(self.columns, row, strict=True):
+            column.append(int(value))
+        return Node(len(self) - 1)
+
+    def _intern(self, row: tuple[int, int, int, int]) -> Node:
+        node = self._interned.get(row)
+        if node is None:
+            node = self._interned[row] = self._new(row)
+        return node
+
+    def _class(self, edges: tuple[tuple[int, int, int], ...], event: Event) -> Node:
+        if not edges:
+            return FAIL
+        key = ("class", edges, event)
+        node = self._interned.get(key)
+        if node is None:
+            node = self._new((Kind.CLASS, len(self.edges), len(edges), event))
+            self.edges.extend(edges)
+            self._interned[key] = node
+        return node
+
+    def _class_of_tree(self, tree: ByteTree) -> Node:
+        edges = tuple((low, high, EMPTY if follow is None else self._class_of_tree(follow)) for low, high, follow in tree)
+        return self._class(edges, Event.NONE)
+
+    def _merge_literals(self, parts: Sequence[Node]) -> list[Node]:
+        out: list[Node] = []
+        for part in parts:
+            if out and self.kind(part) == self.kind(out[-1]) == Kind.LITERAL:
+                out[-1] = self.literal(self.literal_bytes(out[-1]) + self.literal_bytes(part))
+            elif part != EMPTY:
+                out.append(part)
+        return out
+
+    def _without_empty(self, node: Node) -> Node:
+        """The same strings except the empty one, where that is visible without expanding rules."""
+        kind, (a, b, c) = self.kind(node), self.operands(node)
+        if kind is Kind.EMPTY:
+            return FAIL
+        if kind is Kind.ALT:
+            return self.alt(*(self._without_empty(option) for option in self.alternatives(node)))
+        if kind is Kind.REPEAT and b == 0:
+            return self.repeat(Node(a), 1, None if c == UNBOUNDED else c)
+        if kind is Kind.SEQ and self.shows_empty(Node(a)) and self.shows_empty(Node(b)):
+            return self.alt(self.seq(self._without_empty(Node(a)), Node(b)), self._without_empty(Node(b)))
+        return node
+
+    def shows_empty(self, node: Node) -> bool:
+        """Whether `node` contains the empty string as far as can be seen without rules, intersections and complements."""
+        kind, (a, b, _) = self.kind(node), self.operands(node)
+        if kind is Kind.SEQ:
+            return self.shows_empty(Node(a)) and self.shows_empty(Node(b))
+        if kind is Kind.ALT:
+            return any(self.shows_empty(option) for option in self.alternatives(node))
+        return kind is Kind.EMPTY or (kind is Kind.REPEAT and (b == 0 or self.shows_empty(Node(a))))
+
+    def _word_tree(self, words: list[bytes], depth: int) -> Node:
+        """Union of sorted distinct words, which agree in their first `depth` bytes, of what follows those bytes."""
+        options: list[Node] = []
+        start = 0
+        if words and len(words[0]) == depth:
+            options.append(EMPTY)
+            start = 1
+        while start < len(words):
+            end = start
+            while end < len(words) and words[end][depth] == words[start][depth]:
+                end += 1
+            shared = _common_prefix_length(words[start], words[end - 1])
+            options.append(self.seq(self.literal(words[start][depth:shared]), self._word_tree(words[start:end], shared)))
+            start = end
+        return self.alt(*options)
+
+
+def _common_prefix_length(left: bytes, right: bytes) -> int:
+    length = 0
+    for a, b in zip(left, right, strict=False):
+        if a != b:
+            break
+        length += 1
+    return length

@@ -1,0 +1,167 @@
+"""The slow obvious twin of the machine: which byte strings does an expression contain?
+
+Set-of-continuations derivatives (Antimirov, "Partial derivatives of regular expressions and finite automata constructions",
+1996), in plain Python on tuples, with nothing shared, lazy or compiled. Tests compare everything with this; front ends can be
+developed against it alone. A continuation is a tuple of parts still to be matched, first part first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from .expression import UNBOUNDED, Event, Grammar, Kind, Node
+
+Part = tuple[object, ...]
+Continuation = tuple[Part, ...]
+Position = frozenset[tuple[Continuation, tuple[object, ...]]]  # (what may still come, memory of object keys)
+
+_EMPTY_MEMORY: tuple[object, ...] = ((), None)  # (a tuple of keys for every open object, bytes of the key being read)
+
+
+@dataclass
+class Reference:
+    """Matches byte strings against `node` of `grammar`, one byte at a time.
+
+    >>> reference = Reference(grammar, root)
+    >>> reference.accepts(b'{"a":1}'), reference.can_continue(b'{"a"')
+    """
+
+    grammar: Grammar
+    node: Node
+    _productive: dict[Position, bool] = field(default_factory=dict)
+
+    def accepts(self, text: bytes) -> bool:
+        """Whether `text` as a whole is in the language."""
+        return self.is_accepting(self.run(text))
+
+    def can_continue(self, text: bytes, alphabet: Iterable[int] = range(256), max_bytes: int = 40) -> bool:
+        """Whether `text` followed by at most `max_bytes` more bytes can be in the language (a search, so small cases only)."""
+        return self.reaches_acceptance(self.run(text), alphabet, max_bytes)
+
+    def start(self) -> Position:
+        return self._expand([(((("node", self.node),)), _EMPTY_MEMORY)])
+
+    def run(self, text: bytes, position: Position | None = None) -> Position:
+        position = self.start() if position is None else position
+        for byte in text:
+            position = self.step(position, byte)
+        return position
+
+    def is_accepting(self, position: Position) -> bool:
+        return any(not continuation for continuation, _ in position)
+
+    def step(self, position: Position, byte: int) -> Position:
+        """Where one more byte leads; the empty set when nowhere."""
+        out = []
+        for continuation, memory in position:
+            if continuation:
+                out.extend(self._cross(continuation[0], continuation[1:], memory, byte))
+        return self._expand(out)
+
+    def reaches_acceptance(self, position: Position, alphabet: Iterable[int], max_bytes: int) -> bool:
+        seen, frontier = {position}, [position]
+        for _ in range(max_bytes + 1):
+            if any(map(self.is_accepting, frontier)):
+                return True
+            successors = {self.step(at, byte) for at in frontier for byte in alphabet}
+            frontier = [at for at in successors - seen if at]
+            seen.update(frontier)
+        return False
+
+    def _cross(
+        self, part: Part, rest: Continuation, memory: tuple[object, ...], byte: int
+    ) -> Iterable[tuple[Continuation, tuple[object, ...]]]:
+        if part[0] == "product":
+            yield from ((continuation, memory) for continuation in self._cross_product(part, rest, byte))
+            return
+        node = part[1]
+        assert isinstance(node, int)
+        if self.grammar.kind(Node(node)) is Kind.LITERAL:
+            text, index = self.grammar.literal_bytes(Node(node)), part[2] if len(part) > 2 else 0
+            assert isinstance(index, int)
+            if text[index] == byte:
+                tail = ((("node", node, index + 1),) if index + 1 < len(text) else ()) + rest
+                yield tail, _remember(memory, Event.NONE, byte)
+            return
+        event = Event(self.grammar.operands(Node(node))[2])
+        for low, high, follow in self.grammar.class_edges(Node(node)):
+            after = _remember(memory, event, byte)
+            if low <= byte <= high and after is not None:
+                yield (("node", follow), *rest), after
+
+    def _cross_product(self, part: Part, rest: Continuation, byte: int) -> Iterable[Continuation]:
+        _, kind, operands = part
+        stepped = tuple(self.step(operand, byte) for operand in operands)  # type: ignore[attr-defined]
+        if kind == Kind.NEGATE or all(stepped):
+            yield (("product", kind, stepped), *rest)
+
+    def _expand(self, seeds: Sequence[tuple[Continuation, tuple[object, ...]]]) -> Position:
+        """All continuations that begin with a byte to be matched, or are finished, reachable from `seeds` for free."""
+        work, seen, out = [seed for seed in seeds if seed[1] is not None], set(), set()
+        while work:
+            item = work.pop()
+            if item in seen:
+                continue
+            seen.add(item)
+            continuation, memory = item
+            if not continuation or self._is_leaf(continuation[0]):
+                out.add(item)
+            if continuation:
+                work.extend((free + continuation[1:], memory) for free in self._free(continuation[0]))
+        return frozenset(out)
+
+    def _is_leaf(self, part: Part) -> bool:
+        return part[0] == "product" or self.grammar.kind(part[1]) in (Kind.CLASS, Kind.LITERAL)  # type: ignore[arg-type]
+
+    def _free(self, part: Part) -> Iterable[Continuation]:
+        """What `part` may be replaced with without crossing a byte."""
+        if part[0] == "product":
+            _, kind, operands = part
+            accepting = [self.is_accepting(operand) for operand in operands]  # type: ignore[attr-defined]
+            if (kind == Kind.NEGATE and not accepting[0]) or (kind == Kind.BOTH and all(accepting)):
+                yield ()
+            return
+        if part[0] == "repeat":
+            _, body, low, high = part
+            yield from self._unroll(body, low, high)  # type: ignore[arg-type]
+            return
+        node: Node = part[1]  # type: ignore[assignment]
+        kind, (a, b, c) = self.grammar.kind(node), self.grammar.operands(node)
+        if kind is Kind.EMPTY:
+            yield ()
+        elif kind is Kind.SEQ:
+            yield (("node", a), ("node", b))
+        elif kind is Kind.ALT:
+            yield from ((("node", option),) for option in self.grammar.alternatives(node))
+        elif kind is Kind.REPEAT:
+            yield from self._unroll(a, b, c)
+        elif kind is Kind.CALL:
+            yield (("node", self.grammar.rule_bodies[a]),)
+        elif kind in (Kind.BOTH, Kind.NEGATE):
+            operands = (a, b) if kind is Kind.BOTH else (a,)
+            yield (("product", kind, tuple(self._expand([((("node", x),), _EMPTY_MEMORY)]) for x in operands)),)
+
+    def _unroll(self, body: int, low: int, high: int) -> Iterable[Continuation]:
+        if low == 0:
+            yield ()
+        if high != 0:
+            yield (("node", body), ("repeat", body, max(low - 1, 0), high if high == UNBOUNDED else high - 1))
+
+
+def _remember(memory: tuple[object, ...], event: Event, byte: int) -> tuple[object, ...] | None:
+    """The memory after a byte with an event; None when a key repeats. Keys are compared as JSON strings, decoded."""
+    frames, key = memory
+    assert isinstance(frames, tuple)
+    if event is Event.OBJECT_OPEN:
+        return ((*frames, ()), None)
+    if event is Event.OBJECT_CLOSE:
+        return (frames[:-1], None)
+    if event is Event.KEY_OPEN:
+        return (frames, b"")
+    if event is Event.KEY_CLOSE:
+        assert isinstance(key, bytes)
+        name = json.loads(b'"' + key + b'"')
+        return None if name in frames[-1] else ((*frames[:-1], tuple(sorted((*frames[-1], name)))), None)
+    return (frames, key + bytes([byte])) if isinstance(key, bytes) else memory

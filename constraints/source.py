@@ -1,0 +1,31 @@
+"""What a front end is: a frozen description of a constraint that can lower itself to a grammar."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from .expression import Grammar, Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Everything that can grow, with a name. Reaching one raises `ConstraintLimit` with that name."""
+
+    seconds: float = 30.0  # compiling one constraint
+    source_bytes: int = 20_000_000  # text of a schema, grammar or pattern
+    nodes: int = 4_000_000  # expressions of one grammar, dynamic ones included
+    states: int = 1_000_000  # automaton states of one constraint
+    nesting: int = 200  # depth of a schema, grammar or pattern as written
+    repetition: int = 1_000_000  # a counter's bound
+    enum_values: int = 100_000
+    digits: int = 300  # of a number
+    search_states: int = 20_000  # states that a search for the shortest completion or for emptiness may visit
+
+
+@runtime_checkable
+class Source(Protocol):
+    """A constraint as written: hashable, and able to lower itself."""
+
+    def lower(self, grammar: Grammar, limits: Limits) -> Node:
+        """Add to `grammar` what this source means and return the root. Raises `ConstraintError`."""
