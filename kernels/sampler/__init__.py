@@ -1,0 +1,43 @@
+"""Mask, bias, penalties, temperature, filters and draw, in one operation.
+
+`interface` has the arrays, `reference` the operation in plain PyTorch. Implementations share one signature:
+
+    sample(logits, rows, mask_rows=None, mask_index=None, *, vocab_size, num_top_logprobs=0) -> Sampled
+
+They mean this, where `random` is a deterministic number in [0, 1) made of (seed, position):
+
+    for row in range(len(logits)):
+        model = [finite(logits[row, t]) for t in range(vocab_size)]        # fp32; NaN and -inf count as the lowest number
+        masked_in = tokens whose bit t % 32 of mask_rows[mask_index[row], t // 32] is 1; all if mask_index[row] is -1
+        bans = tokens with bias -inf
+        bans_overridden = bool(masked_in) and masked_in <= bans
+        allowed = masked_in if bans_overridden else masked_in - bans
+
+        score = copy of model
+        for token, value in bias[row]:             if value is finite: score[token] += value
+        for token, count in history[row]:
+            score[token] = score[token] / repetition_penalty if score[token] > 0 else score[token] * repetition_penalty
+            score[token] -= frequency_penalty * count
+            if count > 0: score[token] -= presence_penalty
+
+        best = max(score[t] for t in allowed)
+        if temperature == 0:
+            token = the lowest t in allowed with score[t] == best
+        else:
+            scaled = {t: (score[t] - best) / temperature for t in allowed}
+            weight = {t: exp(scaled[t]) for t in allowed}                  # the best weighs 1
+            # a filter compares with a threshold, so tied tokens stay or go together and the best always stays
+            if top_k:      keep t with scaled[t] >= the top_k-th largest of scaled
+            if top_p < 1:  keep t where the kept tokens with larger scaled weigh less than top_p * (all kept tokens)
+            if min_p:      keep t with weight[t] >= min_p
+            token = the first kept t, by id, where the weights of kept tokens up to and including t sum to more than
+                    random * (their total)
+
+        logprob = model[token] - logsumexp(model)
+        kept_mass = sum(exp(model[t] - logsumexp(model)) for t in masked_in)
+        num_allowed = len(masked_in)
+        top_token, top_logprob = the num_top_logprobs largest of model - logsumexp(model), the lower id first on ties
+
+A row whose mask allows nothing gets NO_TOKEN. A row's result depends on that row alone: not on the others, nor on their
+number or order.
+"""

@@ -1,0 +1,58 @@
+"""The arrays a sampler reads and the arrays it gives back; every implementation of the operation takes exactly these."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+UNCONSTRAINED = -1  # in mask_index: this row may draw every token
+NO_TOKEN = -1  # in Sampled.token: the mask of this row allows nothing, so nothing was drawn
+CHUNK = 1024  # tokens summed together in the first stage of the draw
+
+
+class TokenValues(NamedTuple):
+    """One short list of (token id, value) per row, stored one after the other (CSR). Ids are distinct within a row."""
+
+    offsets: Tensor  # [rows + 1] int64, entries of row r are offsets[r]:offsets[r + 1]
+    token_ids: Tensor  # [entries] int64, in [0, vocab_size)
+    values: Tensor  # [entries] float32
+
+
+class Stages(NamedTuple):
+    """What the host knows about the whole batch, so that no stage has to ask the device whether it is needed."""
+
+    any_draw: bool = True  # some row has temperature > 0
+    max_top_k: int = 0  # 0: no row filters by top-k
+    any_top_p: bool = False
+    any_min_p: bool = False
+
+
+class SamplerRows(NamedTuple):
+    """How each row is sampled. A value that switches its stage off is in brackets."""
+
+    temperature: Tensor  # [rows] float32, 0 = greedy
+    top_k: Tensor  # [rows] int32 (0)
+    top_p: Tensor  # [rows] float32 (1)
+    min_p: Tensor  # [rows] float32 (0)
+    repetition_penalty: Tensor  # [rows] float32 (1)
+    presence_penalty: Tensor  # [rows] float32 (0)
+    frequency_penalty: Tensor  # [rows] float32 (0)
+    seed: Tensor  # [rows] int64, the 64 bits of an unsigned seed
+    position: Tensor  # [rows] int64, index of the token to draw within its output
+    stages: Stages
+    bias: TokenValues | None = None  # added to the logit; -inf bans the token
+    history: TokenValues | None = None  # tokens seen so far and how often in the output; 0 = in the prompt only
+
+
+class Sampled(NamedTuple):
+    """One row of each per row of logits. Log-probabilities are of the model: log-softmax of the logits as given, over
+    the vocabulary, before mask, bias, penalties and temperature."""
+
+    token: Tensor  # [rows] int64, or NO_TOKEN
+    logprob: Tensor  # [rows] float32 of the token drawn; NaN for NO_TOKEN
+    kept_mass: Tensor  # [rows] float64, probability the model gives to the tokens the mask allows; 1 where unconstrained
+    num_allowed: Tensor  # [rows] int64, tokens the mask allows
+    bans_overridden: Tensor  # [rows] bool, bans covered every allowed token and were ignored
+    top_token: Tensor  # [rows, n] int64, most probable tokens of the model first, lower id first on ties
+    top_logprob: Tensor  # [rows, n] float32

@@ -1,0 +1,279 @@
+"""The sampler in plain PyTorch: the implementation where there is no kernel, and the truth that kernels are tested against.
+
+Probabilities are summed as integers. A weight exp(score - best) in [0, 1] becomes floor(weight * 2**b), with b as large
+as lets a whole row sum without overflow (45 for 131,072 tokens), so sums are exact: neither their order, nor the batch,
+nor the number of threads can change a token. Prefix sums cannot decrease, and a token of weight 0 can never be drawn.
+What is lost is less than 2**-b of the best token's probability per token.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .interface import CHUNK, NO_TOKEN, UNCONSTRAINED, Sampled, SamplerRows, TokenValues
+from .uniform import uniform
+
+NEVER = float("-inf")  # the score of a token that may not be drawn; no other token has it
+LOWEST = torch.finfo(torch.float32).min
+HIGHEST = torch.finfo(torch.float32).max
+FEW = 1024  # top-p looks at this many of the most probable tokens before it sorts a whole row
+
+
+def sample(
+    logits: Tensor,
+    rows: SamplerRows,
+    mask_rows: Tensor | None = None,
+    mask_index: Tensor | None = None,
+    *,
+    vocab_size: int,
+    num_top_logprobs: int = 0,
+) -> Sampled:
+    """Draws one token per row. The package docstring says exactly what each stage does.
+
+    logits: [rows, head_width] fp32, bf16 or fp16, any strides, head_width >= vocab_size; not changed.
+    mask_rows: [pool, ceil(vocab_size / 32)] int32 or uint32, bit t % 32 of word t // 32 = token t allowed.
+    mask_index: [rows] int, row of the pool, or UNCONSTRAINED. Both None: all rows are unconstrained.
+    """
+    check_arrays(logits, rows, mask_rows, mask_index, vocab_size)
+    model = finite(logits[:, :vocab_size])
+    masked_in = unpack_masks(mask_rows, mask_index, vocab_size)
+    allowed, bans_overridden = without_bans(masked_in, rows.bias, model)
+    score = penalised(biased(model, rows.bias), rows)
+    token = draw(score, allowed, rows)
+    log_total = log_sum_exp(model)
+    top_token, top_logprob = top_logprobs(model, log_total, num_top_logprobs)
+    return Sampled(
+        token=token,
+        logprob=token_logprob(model, log_total, token),
+        kept_mass=kept_mass(model, log_total, masked_in),
+        num_allowed=num_allowed(masked_in, model),
+        bans_overridden=bans_overridden,
+        top_token=top_token,
+        top_logprob=top_logprob,
+    )
+
+
+# ---- masks, bans and bias
+
+
+def finite(logits: Tensor) -> Tensor:
+    """[rows, V] fp32, contiguous, without NaN and infinities, so that -inf can mean "may not be drawn" and nothing else."""
+    return torch.nan_to_num(logits.float().contiguous(), nan=LOWEST, posinf=HIGHEST, neginf=LOWEST)
+
+
+def unpack_masks(mask_rows: Tensor | None, mask_index: Tensor | None, vocab_size: int) -> Tensor | None:
+    """[rows, V] bool, or None when no row is constrained."""
+    if mask_rows is None or mask_index is None:
+        return None
+    unconstrained = mask_index == UNCONSTRAINED
+    words = mask_rows.view(torch.int32)[mask_index.clamp(min=0).long()]  # [rows, words]
+    shifts = torch.arange(32, dtype=torch.int32, device=words.device)
+    bits = ((words[:, :, None] >> shifts) & 1).bool().flatten(1)[:, :vocab_size]
+    return bits | unconstrained[:, None]
+
+
+def without_bans(masked_in: Tensor | None, bias: TokenValues | None, model: Tensor) -> tuple[Tensor | None, Tensor]:
+    """Tokens that may be drawn ([rows, V] bool, None = all), and per row whether bans would have left none and were ignored."""
+    num_rows = model.shape[0]
+    none_overridden = torch.zeros(num_rows, dtype=torch.bool, device=model.device)
+    if bias is None:
+        return masked_in, none_overridden
+    banned = torch.zeros_like(model, dtype=torch.bool)
+    banned[row_of_entries(bias), bias.token_ids] = bias.values == NEVER
+    before = torch.ones_like(banned) if masked_in is None else masked_in
+    after = before & ~banned
+    overridden = before.any(-1) & ~after.any(-1)
+    return torch.where(overridden[:, None], before, after), overridden
+
+
+def biased(model: Tensor, bias: TokenValues | None) -> Tensor:
+    """[rows, V] fp32 scores with finite biases added; a copy if there are any."""
+    if bias is None:
+        return model
+    score = model.clone()
+    score[row_of_entries(bias), bias.token_ids] += bias.values.masked_fill(bias.values == NEVER, 0)
+    return score.clamp_(LOWEST, HIGHEST)
+
+
+def row_of_entries(values: TokenValues) -> Tensor:
+    """[entries] int64, the row that each entry belongs to."""
+    lengths = values.offsets.diff()
+    return torch.repeat_interleave(torch.arange(len(lengths), device=lengths.device), lengths, output_size=len(values.values))
+
+
+def penalised(score: Tensor, rows: SamplerRows) -> Tensor:
+    """[rows, V] fp32 scores after repetition, frequency and presence penalties; a copy if there are any."""
+    if rows.history is None:
+        return score
+    row, token_ids, counts = row_of_entries(rows.history), rows.history.token_ids, rows.history.values
+    repetition = rows.repetition_penalty[row]
+    seen = score[row, token_ids]
+    seen = torch.where(seen > 0, seen / repetition, seen * repetition)
+    seen = seen - rows.frequency_penalty[row] * counts - rows.presence_penalty[row] * (counts > 0)
+    score = score.clone()
+    score[row, token_ids] = seen.clamp(LOWEST, HIGHEST)
+    return score
+
+
+# ---- temperature, filters, draw
+
+
+def draw(score: Tensor, allowed: Tensor | None, rows: SamplerRows) -> Tensor:
+    """[rows] int64 token ids, NO_TOKEN where nothing is allowed."""
+    if allowed is not None:
+        score = score.masked_fill(~allowed, NEVER)
+    token = score.argmax(-1)  # the first of equals
+    best = score.gather(-1, token[:, None])
+    if rows.stages.any_draw:
+        drawn = rows.temperature > 0
+        temperature = rows.temperature.masked_fill(~drawn, 1)[:, None]
+        weights = filtered_weights((score - best) / temperature, rows)
+        token = torch.where(drawn, inverse_cdf(weights, uniform(rows.seed, rows.position)), token)
+    return token.masked_fill(best[:, 0] == NEVER, NO_TOKEN)
+
+
+def filtered_weights(scaled: Tensor, rows: SamplerRows) -> Tensor:
+    """[rows, V] int64 weights of the tokens that survive top-k, top-p and min-p. scaled: [rows, V], 0 for the best."""
+    probability = torch.exp(scaled)  # times a constant of the row
+    weights = fixed_point(probability)
+    if rows.stages.max_top_k:
+        weights *= scaled >= top_k_threshold(scaled, rows.top_k, rows.stages.max_top_k)
+    if rows.stages.any_top_p:
+        weights *= scaled >= top_p_threshold(scaled, weights, rows.top_p)
+    if rows.stages.any_min_p:
+        weights *= probability >= rows.min_p[:, None]
+    return weights
+
+
+def top_k_threshold(scaled: Tensor, top_k: Tensor, max_top_k: int) -> Tensor:
+    """[rows, 1] the top_k-th largest of each row; -inf where top_k is off or the row is shorter."""
+    vocab_size = scaled.shape[-1]
+    largest = torch.topk(scaled, min(max_top_k, vocab_size)).values
+    off = (top_k == 0) | (top_k >= vocab_size)
+    last = (top_k.long() - 1).clamp(0, largest.shape[-1] - 1)
+    return largest.gather(-1, last[:, None]).masked_fill(off[:, None], NEVER)
+
+
+def top_p_threshold(scaled: Tensor, weights: Tensor, top_p: Tensor) -> Tensor:
+    """[rows, 1] the score of the last token needed to hold top_p of the weight; -inf where top_p is off."""
+    threshold = scaled.new_full((len(scaled), 1), NEVER)
+    wanted = weights.sum(-1).double() * top_p.double()
+    remaining = (top_p < 1).nonzero()[:, 0]
+    for width in (FEW, scaled.shape[-1]):
+        if not len(remaining):
+            break
+        largest, order = torch.topk(scaled[remaining], min(width, scaled.shape[-1]))
+        held = weights[remaining].gather(-1, order).cumsum(-1)
+        enough = held.double() >= wanted[remaining, None]
+        first = enough.int().argmax(-1, keepdim=True)
+        found = enough[:, -1]
+        threshold[remaining[found]] = largest.gather(-1, first)[found]
+        remaining = remaining[~found]
+    return threshold
+
+
+def inverse_cdf(weights: Tensor, uniform: Tensor) -> Tensor:
+    """[rows] int64, the first token where the running sum of weights exceeds uniform * total, found by chunks.
+
+    weights: [rows, V] int64, at least one positive per row; uniform: [rows] fp64 in [0, 1).
+    """
+    chunks = chunked(weights)  # [rows, chunks, CHUNK]
+    chunk_sums = chunks.sum(-1).cumsum(-1)  # [rows, chunks] inclusive
+    total = chunk_sums[:, -1]
+    target = torch.minimum((uniform * total).long(), total - 1)  # the product may round up to the total
+    chunk = (chunk_sums <= target[:, None]).sum(-1, keepdim=True).clamp(max=chunks.shape[1] - 1)
+    before = torch.where(chunk > 0, chunk_sums.gather(-1, (chunk - 1).clamp(min=0)), 0)
+    inside = chunks.gather(1, chunk[:, :, None].expand(-1, 1, CHUNK))[:, 0].cumsum(-1)  # [rows, CHUNK] inclusive
+    offset = (inside <= target[:, None] - before).sum(-1)
+    return chunk[:, 0] * CHUNK + offset.clamp(max=CHUNK - 1)
+
+
+def chunked(weights: Tensor) -> Tensor:
+    """[rows, ceil(V / CHUNK), CHUNK], padded with 0."""
+    padding = -weights.shape[-1] % CHUNK
+    return torch.nn.functional.pad(weights, (0, padding)).unflatten(-1, (-1, CHUNK))
+
+
+def fixed_point(weights: Tensor) -> Tensor:
+    """int64 floor(weight * 2**b) of weights [rows, V] in [0, 1]; NaN (a row with nothing allowed) counts as 0."""
+    return (weights.nan_to_num() * 2.0 ** fraction_bits(weights.shape[-1])).long()
+
+
+def fraction_bits(vocab_size: int) -> int:
+    """b such that vocab_size * 2**b < 2**63."""
+    return 62 - vocab_size.bit_length()
+
+
+# ---- what the model thought
+
+
+def log_sum_exp(model: Tensor) -> Tensor:
+    """[rows] fp64 log of the sum of exp(model), -inf for a row of -inf; independent of summation order."""
+    best = model.amax(-1, keepdim=True)
+    total = fixed_point(torch.exp(model - best)).sum(-1)
+    return best[:, 0].double() + torch.log(total.double() * 2.0 ** -fraction_bits(model.shape[-1]))
+
+
+def token_logprob(model: Tensor, log_total: Tensor, token: Tensor) -> Tensor:
+    chosen = model.gather(-1, token.clamp(min=0)[:, None])[:, 0]
+    return (chosen - log_total).float().masked_fill(token == NO_TOKEN, float("nan"))
+
+
+def kept_mass(model: Tensor, log_total: Tensor, masked_in: Tensor | None) -> Tensor:
+    if masked_in is None:
+        return torch.ones_like(log_total)
+    return torch.exp(log_sum_exp(model.masked_fill(~masked_in, NEVER)) - log_total)
+
+
+def num_allowed(masked_in: Tensor | None, model: Tensor) -> Tensor:
+    if masked_in is None:
+        return torch.full((len(model),), model.shape[-1], device=model.device)
+    return masked_in.sum(-1)
+
+
+def top_logprobs(model: Tensor, log_total: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """[rows, count] token ids and log-probabilities of the most probable tokens, the lower id first on ties."""
+    count = min(count, model.shape[-1])
+    token = torch.topk(rank_keys(model), count).indices if count else model.new_empty((len(model), 0), dtype=torch.int64)
+    return token, (model.gather(-1, token) - log_total[:, None]).float()
+
+
+def rank_keys(model: Tensor) -> Tensor:
+    """[rows, V] int64, distinct: ordered by logit, then by falling id."""
+    bits = (model + 0.0).view(torch.int32).long()  # -0.0 becomes 0.0
+    ascending = torch.where(bits >= 0, bits, -(bits & 0x7FFFFFFF))  # IEEE 754 orders by magnitude under a sign
+    return (ascending << 32) - torch.arange(model.shape[-1], device=model.device)
+
+
+# ---- arguments
+
+
+def check_arrays(
+    logits: Tensor, rows: SamplerRows, mask_rows: Tensor | None, mask_index: Tensor | None, vocab_size: int
+) -> None:
+    """Raises `ValueError` for arrays whose shapes do not fit together."""
+    num_rows, head_width = logits.shape
+    if not 0 < vocab_size <= head_width:
+        raise ValueError(f"vocab_size must be in [1, {head_width}], the width of the logits, got {vocab_size}")
+    if logits.dtype not in (torch.float32, torch.bfloat16, torch.float16):
+        raise ValueError(f"logits must be float32, bfloat16 or float16, got {logits.dtype}")
+    for name, value in rows._asdict().items():
+        if isinstance(value, Tensor) and value.shape != (num_rows,):
+            raise ValueError(f"{name} must have shape ({num_rows},), one per row of logits, got {tuple(value.shape)}")
+        if isinstance(value, TokenValues) and value.offsets.shape != (num_rows + 1,):
+            raise ValueError(f"{name}.offsets must have shape ({num_rows + 1},), got {tuple(value.offsets.shape)}")
+    if (mask_rows is None) != (mask_index is None):
+        raise ValueError("mask_rows and mask_index must be given together")
+    if mask_rows is not None and mask_index is not None:
+        check_masks(mask_rows, mask_index, num_rows, vocab_size)
+
+
+def check_masks(mask_rows: Tensor, mask_index: Tensor, num_rows: int, vocab_size: int) -> None:
+    words = -(-vocab_size // 32)
+    if mask_rows.ndim != 2 or mask_rows.shape[1] != words:
+        raise ValueError(f"mask_rows must have {words} words a row for {vocab_size} tokens, got {tuple(mask_rows.shape)}")
+    if mask_rows.dtype not in (torch.int32, torch.uint32):
+        raise ValueError(f"mask_rows must be int32 or uint32, got {mask_rows.dtype}")
+    if mask_index.shape != (num_rows,):
+        raise ValueError(f"mask_index must have shape ({num_rows},), got {tuple(mask_index.shape)}")

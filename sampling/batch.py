@@ -1,0 +1,92 @@
+"""From the sequences of one step to the arrays that the sampler reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..kernels.sampler.interface import SamplerRows, Stages, TokenValues
+from .params import SamplingParams
+from .sequence import SequenceSampling
+
+
+class BatchPacker:
+    """Packs the sequences of a step. What their parameters say is packed anew only when the batch changes."""
+
+    def __init__(self, device: torch.device | str = "cpu") -> None:
+        self.device = torch.device(device)
+        self._packed: list[SequenceSampling] = []
+        self._fixed = pack_fixed([], self.device)
+
+    def pack(self, sequences: Sequence[SequenceSampling]) -> SamplerRows:
+        """Row r says how the next token of sequences[r] is drawn."""
+        if not same_objects(self._packed, sequences):
+            self._fixed = pack_fixed(sequences, self.device)
+            self._packed = list(sequences)
+        position = np.fromiter((s.position for s in sequences), np.int64, len(sequences))
+        return self._fixed._replace(
+            position=torch.from_numpy(position).to(self.device),
+            bias=pack_bias(sequences, self.device),
+            history=pack_history(sequences, self.device),
+        )
+
+
+def same_objects(left: Sequence[object], right: Sequence[object]) -> bool:
+    return len(left) == len(right) and all(a is b for a, b in zip(left, right, strict=True))
+
+
+def pack_fixed(sequences: Sequence[SequenceSampling], device: torch.device) -> SamplerRows:
+    """What does not change while a sequence runs; position is left at 0."""
+    params = [sequence.params for sequence in sequences]
+
+    def column(name: str, dtype: torch.dtype = torch.float32) -> Tensor:
+        return torch.tensor([getattr(p, name) for p in params], dtype=dtype, device=device)
+
+    seeds = np.array([sequence.seed for sequence in sequences], dtype=np.uint64).view(np.int64)
+    return SamplerRows(
+        temperature=column("temperature"),
+        top_k=column("top_k", torch.int32),
+        top_p=column("top_p"),
+        min_p=column("min_p"),
+        repetition_penalty=column("repetition_penalty"),
+        presence_penalty=column("presence_penalty"),
+        frequency_penalty=column("frequency_penalty"),
+        seed=torch.from_numpy(seeds).to(device),
+        position=torch.zeros(len(params), dtype=torch.int64, device=device),
+        stages=stages(params),
+    )
+
+
+def stages(params: Sequence[SamplingParams]) -> Stages:
+    """The stages that some row needs; greedy rows need none, for the most probable token survives every filter."""
+    drawing = [p for p in params if not p.is_greedy]
+    return Stages(
+        any_draw=bool(drawing),
+        max_top_k=max((p.top_k for p in drawing), default=0),
+        any_top_p=any(p.top_p < 1 for p in drawing),
+        any_min_p=any(p.min_p > 0 for p in drawing),
+    )
+
+
+def pack_bias(sequences: Sequence[SequenceSampling], device: torch.device) -> TokenValues | None:
+    rows = [sequence.bias for sequence in sequences]
+    if not any(rows):
+        return None
+    return token_values(((np.array([*row], np.int64), np.array([*row.values()], np.float32)) for row in rows), device)
+
+
+def pack_history(sequences: Sequence[SequenceSampling], device: torch.device) -> TokenValues | None:
+    if not any(sequence.has_penalties for sequence in sequences):
+        return None
+    return token_values((sequence.history for sequence in sequences), device)
+
+
+def token_values(rows: Iterable[tuple[NDArray[np.int64], NDArray[np.float32]]], device: torch.device) -> TokenValues:
+    token_ids, values = zip(*rows, strict=True)
+    offsets = np.cumsum([0, *map(len, token_ids)], dtype=np.int64)
+    arrays = offsets, np.concatenate(token_ids), np.concatenate(values)
+    return TokenValues(*(torch.from_numpy(array).to(device) for array in arrays))
