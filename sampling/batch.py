@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ..kernels.sampler.interface import SamplerRows, Stages, TokenValues
 from .params import SamplingParams
-from .sequence import SequenceSampling
+from .sequence import SequenceSampling, TokenArrays
 
 
 class BatchPacker:
@@ -74,18 +73,16 @@ def stages(params: Sequence[SamplingParams]) -> Stages:
 
 def pack_bias(sequences: Sequence[SequenceSampling], device: torch.device) -> TokenValues | None:
     rows = [sequence.bias for sequence in sequences]
-    if not any(rows):
-        return None
-    return token_values(((np.array([*row], np.int64), np.array([*row.values()], np.float32)) for row in rows), device)
+    return token_values(rows, device) if any(len(token_ids) for token_ids, _ in rows) else None
 
 
 def pack_history(sequences: Sequence[SequenceSampling], device: torch.device) -> TokenValues | None:
     if not any(sequence.has_penalties for sequence in sequences):
         return None
-    return token_values((sequence.history for sequence in sequences), device)
+    return token_values([sequence.history for sequence in sequences], device)
 
 
-def token_values(rows: Iterable[tuple[NDArray[np.int64], NDArray[np.float32]]], device: torch.device) -> TokenValues:
+def token_values(rows: Sequence[TokenArrays], device: torch.device) -> TokenValues:
     token_ids, values = zip(*rows, strict=True)
     offsets = np.cumsum([0, *map(len, token_ids)], dtype=np.int64)
     arrays = offsets, np.concatenate(token_ids), np.concatenate(values)

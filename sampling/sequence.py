@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,8 @@ from numpy.typing import NDArray
 from .params import SamplingError, SamplingParams
 
 BANNED = float("-inf")  # as a bias
+
+TokenArrays: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float32]]  # token ids, and a value for each
 
 
 def resolve_seed(seed: int | None) -> int:
@@ -21,9 +25,9 @@ def resolve_seed(seed: int | None) -> int:
 class SequenceSampling:
     """The sampling side of one sequence. Call `accept` with every token that joins the output, drawn or forced.
 
-    Token ids are the engine's. `end_token_ids` are the tokens that end generation (end-of-text and the request's stop
-    tokens); they are banned while the output is shorter than `params.min_tokens`. `engine_ids[t]` is the engine's
-    number of the user's token t where the engine renumbers the vocabulary; it applies to the ids inside `params`.
+    Token ids are the engine's. Where it renumbers the vocabulary, `engine_ids[t]` is its number of the user's token t,
+    and is applied to the ids inside `params`; the other arguments are already the engine's.
+    Raises `SamplingError` if `params` names a token outside the vocabulary.
     """
 
     def __init__(
@@ -32,15 +36,23 @@ class SequenceSampling:
         *,
         vocab_size: int,
         prompt_token_ids: Sequence[int] = (),
-        end_token_ids: Sequence[int] = (),
+        eos_token_ids: Iterable[int] = (),
         seed: int | None = None,
         engine_ids: NDArray[np.integer] | None = None,
     ) -> None:
         self.params = params
         self.seed = resolve_seed(params.seed) if seed is None else seed
         self.position = 0  # tokens in the output
-        self._bias = bias_entries(params, vocab_size, engine_ids)
-        self._end_bias = self._bias | dict.fromkeys(end_token_ids, BANNED)
+        to_engine = partial(engine_token_ids, vocab_size=vocab_size, engine_ids=engine_ids)
+        self.stop_token_ids = frozenset(to_engine("stop_token_ids", params.stop_token_ids))
+        self.eos_token_ids = frozenset(eos_token_ids)
+        biased = to_engine("logit_bias", params.logit_bias)
+        bias = dict(zip(biased, params.logit_bias.values(), strict=True))
+        bias |= dict.fromkeys(to_engine("banned_token_ids", params.banned_token_ids), BANNED)
+        if params.ignore_eos:
+            bias |= dict.fromkeys(self.eos_token_ids, BANNED)
+        self._bias = bias_arrays(bias)
+        self._bias_of_beginning = bias_arrays(bias | dict.fromkeys(self.stop_token_ids | self.eos_token_ids, BANNED))
         self._history = TokenCounts(prompt_token_ids if params.repetition_penalty != 1 else ())
 
     @property
@@ -50,18 +62,22 @@ class SequenceSampling:
 
     @property
     def must_continue(self) -> bool:
-        """The output may not end yet."""
+        """The output is shorter than `min_tokens`: end-of-text and stop tokens are banned."""
         return self.position < self.params.min_tokens
 
     @property
-    def bias(self) -> dict[int, float]:
-        """Token id -> value added to its logit for the next token; -inf bans it."""
-        return self._end_bias if self.must_continue else self._bias
+    def bias(self) -> TokenArrays:
+        """Token ids and what is added to their logits for the next token; -inf bans."""
+        return self._bias_of_beginning if self.must_continue else self._bias
 
     @property
-    def history(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def history(self) -> TokenArrays:
         """Distinct token ids seen, and how often each occurs in the output (0 = in the prompt only)."""
         return self._history.arrays()
+
+    def is_end(self, token_id: int) -> bool:
+        """This token ends generation: it is a stop token, or end-of-text."""
+        return token_id in self.stop_token_ids or token_id in self.eos_token_ids
 
     def accept(self, token_id: int) -> None:
         self.position += 1
@@ -69,16 +85,18 @@ class SequenceSampling:
             self._history.add(token_id)
 
 
-def bias_entries(params: SamplingParams, vocab_size: int, engine_ids: NDArray[np.integer] | None) -> dict[int, float]:
-    """Bias and bans by engine id. Raises `SamplingError` for an id outside the vocabulary."""
-    user_bias = dict(params.logit_bias) | dict.fromkeys(params.banned_token_ids, BANNED)
-    for token_id in user_bias:
+def engine_token_ids(
+    option: str, token_ids: Iterable[int], *, vocab_size: int, engine_ids: NDArray[np.integer] | None
+) -> list[int]:
+    user_ids = list(token_ids)
+    for token_id in user_ids:
         if token_id >= vocab_size:
-            option = "banned_token_ids" if token_id in params.banned_token_ids else "logit_bias"
             raise SamplingError(option, token_id, f"token ids below the vocabulary size {vocab_size}")
-    if engine_ids is None:
-        return user_bias
-    return {int(engine_ids[token_id]): value for token_id, value in user_bias.items()}
+    return user_ids if engine_ids is None else [int(engine_ids[token_id]) for token_id in user_ids]
+
+
+def bias_arrays(bias: Mapping[int, float]) -> TokenArrays:
+    return np.array([*bias], dtype=np.int64), np.array([*bias.values()], dtype=np.float32)
 
 
 class TokenCounts:
@@ -97,7 +115,7 @@ class TokenCounts:
         self._token_ids[slot] = token_id
         self._counts[slot] += 1
 
-    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def arrays(self) -> TokenArrays:
         return self._token_ids[: len(self._slot)], self._counts[: len(self._slot)]
 
     def _grow(self) -> None:

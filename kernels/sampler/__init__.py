@@ -7,8 +7,8 @@
 They mean this, where `random` is a deterministic number in [0, 1) made of (seed, position):
 
     for row in range(len(logits)):
-        model = [finite(logits[row, t]) for t in range(vocab_size)]        # fp32; NaN and -inf count as the lowest number
-        masked_in = tokens whose bit t % 32 of mask_rows[mask_index[row], t // 32] is 1; all if mask_index[row] is -1
+        model = [finite(logits[row, t]) for t in range(vocab_size)]        # fp32; NaN, -inf: the lowest number
+        masked_in = tokens whose bit t % 32 of mask_rows[mask_index[row], t // 32] is 1; all if it is UNCONSTRAINED
         bans = tokens with bias -inf
         bans_overridden = bool(masked_in) and masked_in <= bans
         allowed = masked_in if bans_overridden else masked_in - bans

@@ -1,4 +1,4 @@
-"""The arrays a sampler reads and the arrays it gives back; every implementation of the operation takes exactly these."""
+"""The arrays a sampler reads and the arrays it gives back, the same for every implementation."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 UNCONSTRAINED = -1  # in mask_index: this row may draw every token
+MISSING = -2  # in mask_index: the mask of this row is not there yet; nothing is drawn
 NO_TOKEN = -1  # in Sampled.token: the mask of this row allows nothing, so nothing was drawn
 CHUNK = 1024  # tokens summed together in the first stage of the draw
 
@@ -40,7 +41,7 @@ class SamplerRows(NamedTuple):
     frequency_penalty: Tensor  # [rows] float32 (0)
     seed: Tensor  # [rows] int64, the 64 bits of an unsigned seed
     position: Tensor  # [rows] int64, index of the token to draw within its output
-    stages: Stages
+    stages: Stages | None = None  # None: found out from the arrays, which waits for the device
     bias: TokenValues | None = None  # added to the logit; -inf bans the token
     history: TokenValues | None = None  # tokens seen so far and how often in the output; 0 = in the prompt only
 
@@ -51,7 +52,7 @@ class Sampled(NamedTuple):
 
     token: Tensor  # [rows] int64, or NO_TOKEN
     logprob: Tensor  # [rows] float32 of the token drawn; NaN for NO_TOKEN
-    kept_mass: Tensor  # [rows] float64, probability the model gives to the tokens the mask allows; 1 where unconstrained
+    kept_mass: Tensor  # [rows] float64, the model's probability of the tokens the mask allows; 1 if unconstrained
     num_allowed: Tensor  # [rows] int64, tokens the mask allows
     bans_overridden: Tensor  # [rows] bool, bans covered every allowed token and were ignored
     top_token: Tensor  # [rows, n] int64, most probable tokens of the model first, lower id first on ties

@@ -1,4 +1,4 @@
-"""The sampler in plain PyTorch: the implementation where there is no kernel, and the truth that kernels are tested against.
+"""The sampler in plain PyTorch: the implementation where there is no kernel, and the truth where there is one.
 
 Probabilities are summed as integers. A weight exp(score - best) in [0, 1] becomes floor(weight * 2**b), with b as large
 as lets a whole row sum without overflow (45 for 131,072 tokens), so sums are exact: neither their order, nor the batch,
@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .interface import CHUNK, NO_TOKEN, UNCONSTRAINED, Sampled, SamplerRows, TokenValues
+from .interface import CHUNK, NO_TOKEN, UNCONSTRAINED, Sampled, SamplerRows, Stages, TokenValues
 from .uniform import uniform
 
 NEVER = float("-inf")  # the score of a token that may not be drawn; no other token has it
@@ -33,7 +33,7 @@ def sample(
 
     logits: [rows, head_width] fp32, bf16 or fp16, any strides, head_width >= vocab_size; not changed.
     mask_rows: [pool, ceil(vocab_size / 32)] int32 or uint32, bit t % 32 of word t // 32 = token t allowed.
-    mask_index: [rows] int, row of the pool, or UNCONSTRAINED. Both None: all rows are unconstrained.
+    mask_index: [rows] int, row of the pool, UNCONSTRAINED or MISSING. Both None: all rows are unconstrained.
     """
     check_arrays(logits, rows, mask_rows, mask_index, vocab_size)
     model = finite(logits[:, :vocab_size])
@@ -58,23 +58,22 @@ def sample(
 
 
 def finite(logits: Tensor) -> Tensor:
-    """[rows, V] fp32, contiguous, without NaN and infinities, so that -inf can mean "may not be drawn" and nothing else."""
-    return torch.nan_to_num(logits.float().contiguous(), nan=LOWEST, posinf=HIGHEST, neginf=LOWEST)
+    """[rows, V] fp32, contiguous, without NaN and infinities: from here on -inf means "may not be drawn" alone."""
+    return torch.nan_to_num(logits.float(), nan=LOWEST, posinf=HIGHEST, neginf=LOWEST).contiguous()
 
 
 def unpack_masks(mask_rows: Tensor | None, mask_index: Tensor | None, vocab_size: int) -> Tensor | None:
     """[rows, V] bool, or None when no row is constrained."""
     if mask_rows is None or mask_index is None:
         return None
-    unconstrained = mask_index == UNCONSTRAINED
     words = mask_rows.view(torch.int32)[mask_index.clamp(min=0).long()]  # [rows, words]
     shifts = torch.arange(32, dtype=torch.int32, device=words.device)
     bits = ((words[:, :, None] >> shifts) & 1).bool().flatten(1)[:, :vocab_size]
-    return bits | unconstrained[:, None]
+    return torch.where(mask_index[:, None] >= 0, bits, mask_index[:, None] == UNCONSTRAINED)
 
 
 def without_bans(masked_in: Tensor | None, bias: TokenValues | None, model: Tensor) -> tuple[Tensor | None, Tensor]:
-    """Tokens that may be drawn ([rows, V] bool, None = all), and per row whether bans would have left none and were ignored."""
+    """[rows, V] bool, the tokens that may be drawn (None = all); [rows] bool, whether bans left none and were ignored."""
     num_rows = model.shape[0]
     none_overridden = torch.zeros(num_rows, dtype=torch.bool, device=model.device)
     if bias is None:
@@ -98,8 +97,8 @@ def biased(model: Tensor, bias: TokenValues | None) -> Tensor:
 
 def row_of_entries(values: TokenValues) -> Tensor:
     """[entries] int64, the row that each entry belongs to."""
-    lengths = values.offsets.diff()
-    return torch.repeat_interleave(torch.arange(len(lengths), device=lengths.device), lengths, output_size=len(values.values))
+    lengths, device = values.offsets.diff(), values.offsets.device
+    return torch.arange(len(lengths), device=device).repeat_interleave(lengths, output_size=len(values.values))
 
 
 def penalised(score: Tensor, rows: SamplerRows) -> Tensor:
@@ -119,29 +118,39 @@ def penalised(score: Tensor, rows: SamplerRows) -> Tensor:
 # ---- temperature, filters, draw
 
 
+def find_stages(rows: SamplerRows) -> Stages:
+    return Stages(
+        any_draw=bool((rows.temperature > 0).any()),
+        max_top_k=int(rows.top_k.max()) if len(rows.top_k) else 0,
+        any_top_p=bool((rows.top_p < 1).any()),
+        any_min_p=bool((rows.min_p > 0).any()),
+    )
+
+
 def draw(score: Tensor, allowed: Tensor | None, rows: SamplerRows) -> Tensor:
     """[rows] int64 token ids, NO_TOKEN where nothing is allowed."""
     if allowed is not None:
         score = score.masked_fill(~allowed, NEVER)
     token = score.argmax(-1)  # the first of equals
     best = score.gather(-1, token[:, None])
-    if rows.stages.any_draw:
+    stages = rows.stages or find_stages(rows)
+    if stages.any_draw:
         drawn = rows.temperature > 0
         temperature = rows.temperature.masked_fill(~drawn, 1)[:, None]
-        weights = filtered_weights((score - best) / temperature, rows)
+        weights = filtered_weights((score - best) / temperature, rows, stages)
         token = torch.where(drawn, inverse_cdf(weights, uniform(rows.seed, rows.position)), token)
     return token.masked_fill(best[:, 0] == NEVER, NO_TOKEN)
 
 
-def filtered_weights(scaled: Tensor, rows: SamplerRows) -> Tensor:
+def filtered_weights(scaled: Tensor, rows: SamplerRows, stages: Stages) -> Tensor:
     """[rows, V] int64 weights of the tokens that survive top-k, top-p and min-p. scaled: [rows, V], 0 for the best."""
     probability = torch.exp(scaled)  # times a constant of the row
     weights = fixed_point(probability)
-    if rows.stages.max_top_k:
-        weights *= scaled >= top_k_threshold(scaled, rows.top_k, rows.stages.max_top_k)
-    if rows.stages.any_top_p:
+    if stages.max_top_k:
+        weights *= scaled >= top_k_threshold(scaled, rows.top_k, stages.max_top_k)
+    if stages.any_top_p:
         weights *= scaled >= top_p_threshold(scaled, weights, rows.top_p)
-    if rows.stages.any_min_p:
+    if stages.any_min_p:
         weights *= probability >= rows.min_p[:, None]
     return weights
 
@@ -235,7 +244,7 @@ def num_allowed(masked_in: Tensor | None, model: Tensor) -> Tensor:
 def top_logprobs(model: Tensor, log_total: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """[rows, count] token ids and log-probabilities of the most probable tokens, the lower id first on ties."""
     count = min(count, model.shape[-1])
-    token = torch.topk(rank_keys(model), count).indices if count else model.new_empty((len(model), 0), dtype=torch.int64)
+    token = torch.topk(rank_keys(model), count).indices
     return token, (model.gather(-1, token) - log_total[:, None]).float()
 
 
@@ -272,7 +281,7 @@ def check_arrays(
 def check_masks(mask_rows: Tensor, mask_index: Tensor, num_rows: int, vocab_size: int) -> None:
     words = -(-vocab_size // 32)
     if mask_rows.ndim != 2 or mask_rows.shape[1] != words:
-        raise ValueError(f"mask_rows must have {words} words a row for {vocab_size} tokens, got {tuple(mask_rows.shape)}")
+        raise ValueError(f"mask_rows must be [pool, {words}] for {vocab_size} tokens, got {tuple(mask_rows.shape)}")
     if mask_rows.dtype not in (torch.int32, torch.uint32):
         raise ValueError(f"mask_rows must be int32 or uint32, got {mask_rows.dtype}")
     if mask_index.shape != (num_rows,):
