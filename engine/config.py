@@ -1,0 +1,158 @@
+"""What the user chooses about the engine. What follows from the model lives in ModelSpec."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .errors import ConfigError
+
+if TYPE_CHECKING:
+    from .models.spec import ModelSpec
+
+DTYPES: Mapping[str, torch.dtype] = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineConfig:
+    """Settings of one engine. "auto" and None are filled in by `resolve`, which returns a new config.
+
+    EngineConfig(model=folder)                                 everything chosen for you
+    EngineConfig(model=folder, device="cuda:1")                that card
+    EngineConfig(model=folder, max_batch_tokens=256)           shorter prefill chunks, steadier streams
+    EngineConfig(model=folder, num_kv_blocks=512)              exactly 512 x 16 tokens of KV cache
+    """
+
+    model: Path  # folder in Hugging Face layout: config.json, *.safetensors, tokenizer files
+    device: str = "auto"  # "auto", "cpu", "cuda", "cuda:0", ...
+    dtype: str = "auto"  # "auto", "float32", "bfloat16" or "float16"
+    block_size: int = 16  # tokens per KV-cache block
+    max_batch_tokens: int = 512  # tokens per step; longer prompts are prefilled in chunks
+    max_sequences: int = 64  # sequences in the batch at once
+    max_model_len: int | None = None  # prompt + output tokens; None: what the model was trained for
+    num_kv_blocks: int | None = None  # None: from kv_memory_fraction, never more than can be used
+    kv_memory_fraction: float | None = None  # of the memory left after the weights; None: 0.9 on CUDA, 0.3 on a CPU
+    threads: int | None = None  # CPU threads of PyTorch, which are process-wide; None: leave as they are
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "model", Path(self.model))
+        for name in ("block_size", "max_batch_tokens", "max_sequences", "max_model_len", "num_kv_blocks", "threads"):
+            _require_positive(name, getattr(self, name))
+        if self.max_batch_tokens < self.max_sequences:
+            raise ConfigError(
+                f"max_batch_tokens ({self.max_batch_tokens}) must be at least max_sequences ({self.max_sequences}): "
+                "every running sequence decodes one token per step"
+            )
+        if self.kv_memory_fraction is not None and not 0 < self.kv_memory_fraction <= 1:
+            raise ConfigError(f"kv_memory_fraction must be in (0, 1], got {self.kv_memory_fraction}")
+        if self.dtype not in ("auto", *DTYPES):
+            raise ConfigError(f'dtype must be "auto" or one of {", ".join(DTYPES)}, got "{self.dtype}"')
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> EngineConfig:
+        """A config from loose options, for instance of a command line. Raises ConfigError for an unknown name."""
+        known = [field.name for field in fields(cls)]
+        for name in options:
+            if name not in known:
+                raise ConfigError(f'unknown engine option "{name}"; known: {", ".join(known)}')
+        return cls(**options)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the scheduler must respect, all known numbers."""
+
+    block_size: int  # tokens per KV-cache block
+    num_blocks: int
+    max_batch_tokens: int
+    max_sequences: int
+    max_model_len: int  # prompt + output tokens of one sequence; always fits into the blocks
+
+    @property
+    def max_prompt_len(self) -> int:
+        return self.max_model_len - 1
+
+
+def resolve(config: EngineConfig, spec: ModelSpec) -> EngineConfig:
+    """`config` with device, dtype, max_model_len and kv_memory_fraction decided; num_kv_blocks waits for the weights."""
+    device = resolve_device(config.device)
+    default_fraction = 0.9 if device.type == "cuda" else 0.3
+    return replace(
+        config,
+        device=str(device),
+        dtype=_resolve_dtype(config.dtype, device, spec),
+        max_model_len=_resolve_max_model_len(config.max_model_len, spec),
+        kv_memory_fraction=config.kv_memory_fraction or default_fraction,
+    )
+
+
+def resolve_device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ConfigError(f'unknown device "{name}"; use "auto", "cpu" or "cuda"') from None
+    if device.type not in ("cpu", "cuda"):
+        raise ConfigError(f'device "{name}" is not supported; use "auto", "cpu" or "cuda"')
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ConfigError(f'device "{name}" was asked for, but PyTorch sees {torch.cuda.device_count()} CUDA devices')
+    return device
+
+
+def resolve_num_blocks(config: EngineConfig, bytes_per_block: int, free_bytes: int) -> int:
+    """The number of KV-cache blocks for a resolved config: as asked, else as the memory allows.
+
+    Raises ConfigError when one sequence of max_model_len tokens would not fit and max_model_len cannot shrink.
+    """
+    if config.num_kv_blocks is not None:
+        return config.num_kv_blocks
+    assert config.max_model_len is not None and config.kv_memory_fraction is not None
+    useful = config.max_sequences * -(-config.max_model_len // config.block_size)
+    affordable = int(free_bytes * config.kv_memory_fraction) // bytes_per_block
+    if affordable < 1:
+        raise ConfigError(
+            f"no memory for the KV cache: a block takes {bytes_per_block} bytes, {free_bytes} are free, of which "
+            f"kv_memory_fraction allows {config.kv_memory_fraction}"
+        )
+    return min(useful, affordable)
+
+
+def limits_of(config: EngineConfig, num_blocks: int) -> Limits:
+    """The scheduler's limits; max_model_len shrinks to what all blocks together hold."""
+    assert config.max_model_len is not None
+    return Limits(
+        block_size=config.block_size,
+        num_blocks=num_blocks,
+        max_batch_tokens=config.max_batch_tokens,
+        max_sequences=config.max_sequences,
+        max_model_len=min(config.max_model_len, num_blocks * config.block_size),
+    )
+
+
+def _resolve_dtype(name: str, device: torch.device, spec: ModelSpec) -> str:
+    """On a GPU the checkpoint's own dtype. On a CPU float32: exact and, below a few rows, as fast as bfloat16."""
+    if name != "auto":
+        return name
+    return spec.dtype if device.type == "cuda" else "float32"
+
+
+def _resolve_max_model_len(wanted: int | None, spec: ModelSpec) -> int:
+    if wanted is not None and wanted > spec.max_positions:
+        raise ConfigError(
+            f"max_model_len {wanted} is longer than the {spec.max_positions} positions this model's config.json allows"
+        )
+    return wanted or spec.max_positions
+
+
+def _require_positive(name: str, value: int | None) -> None:
+    if value is not None and value < 1:
+        raise ConfigError(f"{name} must be at least 1, got {value}")

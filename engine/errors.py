@@ -1,0 +1,64 @@
+"""What can go wrong in the engine.
+
+EngineError
+├── ConfigError            the engine cannot start with these settings or this model folder
+│   ├── ModelFolderError   a file of the model folder is missing or unreadable
+│   ├── UnsupportedModel   the folder is sound, but describes something this engine does not run
+│   └── WeightError        the checkpoint does not fit the model that config.json describes
+├── RequestError           one request cannot be admitted as it was asked
+│   ├── PromptTooLong
+│   └── BudgetTooSmall
+└── InternalError          a failure while running; ends the request it belongs to
+"""
+
+from __future__ import annotations
+
+
+class EngineError(Exception):
+    """Base of every error the engine raises on purpose. The message is one line."""
+
+
+class ConfigError(EngineError):
+    """The engine cannot start: a setting or the model folder is wrong."""
+
+
+class ModelFolderError(ConfigError):
+    """A file of the model folder is missing or cannot be read."""
+
+
+class UnsupportedModel(ConfigError):
+    """The model folder asks for something this engine does not run; the message names it and what is supported."""
+
+
+class WeightError(ConfigError):
+    """A tensor of the checkpoint is missing, unknown, misshaped or unreadable."""
+
+
+class RequestError(EngineError, ValueError):
+    """One request cannot be admitted as asked; nothing else is affected."""
+
+
+class PromptTooLong(RequestError):
+    """The prompt leaves no room for a single new token."""
+
+    def __init__(self, num_tokens: int, limit: int) -> None:
+        super().__init__(
+            f"the prompt has {num_tokens} tokens, but at most {limit} fit (one place is kept for the output); "
+            "shorten it or raise max_model_len"
+        )
+        self.num_tokens, self.limit = num_tokens, limit
+
+
+class BudgetTooSmall(RequestError):
+    """The constraint needs more tokens than the request may generate."""
+
+    def __init__(self, max_tokens: int, min_tokens: int) -> None:
+        super().__init__(
+            f"the constraint needs up to {min_tokens} tokens to finish, but only {max_tokens} may be generated; "
+            f"set max_tokens to at least {min_tokens}"
+        )
+        self.max_tokens, self.min_tokens = max_tokens, min_tokens
+
+
+class InternalError(EngineError):
+    """A failure that is not the caller's fault; the request it belongs to ends with finish_reason="error"."""

@@ -1,0 +1,146 @@
+"""Read a sharded, memory-mapped safetensors checkpoint and check it against the model spec."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from ..errors import ModelFolderError, WeightError
+from .spec import ModelSpec, read_json
+
+INDEX_FILE = "model.safetensors.index.json"
+SINGLE_FILE = "model.safetensors"
+
+Shape = tuple[int, ...]
+
+
+class Checkpoint:
+    """The tensors of a model folder by name; each stays on disk until `tensor` maps it."""
+
+    def __init__(self, shard_of: Mapping[str, Any], path_of: Mapping[str, Path]) -> None:
+        self._shard_of, self._path_of = shard_of, path_of
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self._shard_of)
+
+    def shape(self, name: str) -> Shape:
+        return tuple(self._shard_of[name].get_slice(name).get_shape())
+
+    def tensor(self, name: str) -> Tensor:
+        """The tensor as stored, backed by the file. Raises WeightError when its bytes cannot be read."""
+        try:
+            found: Tensor = self._shard_of[name].get_tensor(name)
+        except (SafetensorError, RuntimeError, ValueError) as error:
+            raise WeightError(f"{self._path_of[name]}: tensor {name} cannot be read: {error}") from None
+        return found
+
+
+@contextmanager
+def open_checkpoint(folder: Path) -> Iterator[Checkpoint]:
+    """The checkpoint in `folder`: one model.safetensors, or the shards that its index lists.
+
+    Raises ModelFolderError when a file is missing or damaged, naming it.
+    """
+    shard_of: dict[str, Any] = {}
+    path_of: dict[str, Path] = {}
+    with ExitStack() as stack:
+        for path in _shard_paths(folder):
+            shard = stack.enter_context(_open_shard(path))
+            for name in shard.keys():  # noqa: SIM118 - not a mapping
+                shard_of[name], path_of[name] = shard, path
+        yield Checkpoint(shard_of, path_of)
+
+
+def _shard_paths(folder: Path) -> list[Path]:
+    index = folder / INDEX_FILE
+    if index.exists():
+        names = read_json(index).get("weight_map")
+        if not isinstance(names, dict) or not names:
+            raise ModelFolderError(f'{index}: no "weight_map" in it')
+        paths = [folder / name for name in sorted(set(names.values()))]
+    else:
+        paths = [folder / SINGLE_FILE]
+    for path in paths:
+        if not path.is_file():
+            raise ModelFolderError(f"{folder}: no {path.name} in this folder{_other_formats(folder)}")
+    return paths
+
+
+def _other_formats(folder: Path) -> str:
+    others = sorted(path.name for pattern in ("*.bin", "*.gguf", "*.pth") for path in folder.glob(pattern))
+    return f"; it holds {others[0]}, but only safetensors weights are read" if others else ""
+
+
+def _open_shard(path: Path) -> Any:
+    try:
+        return safe_open(path, framework="pt", device="cpu")
+    except (SafetensorError, OSError, json.JSONDecodeError) as error:
+        raise ModelFolderError(f"{path}: not a readable safetensors file: {error}") from None
+
+
+def expected_shapes(spec: ModelSpec) -> dict[str, Shape]:
+    """Name and shape of every tensor that a checkpoint of this model holds, in Hugging Face's names."""
+    shapes: dict[str, Shape] = {
+        "model.embed_tokens.weight": (spec.vocab_size, spec.hidden_size),
+        "model.norm.weight": (spec.hidden_size,),
+    }
+    if not spec.has_tied_embeddings:
+        shapes["lm_head.weight"] = (spec.vocab_size, spec.hidden_size)
+    for layer in range(spec.num_layers):
+        shapes |= {f"model.layers.{layer}.{name}": shape for name, shape in _layer_shapes(spec).items()}
+    return shapes
+
+
+def _layer_shapes(spec: ModelSpec) -> dict[str, Shape]:
+    hidden, inner = spec.hidden_size, spec.intermediate_size
+    query, key = spec.num_heads * spec.head_dim, spec.num_kv_heads * spec.head_dim
+    linear = {
+        "self_attn.q_proj": (query, hidden, spec.has_qkv_bias),
+        "self_attn.k_proj": (key, hidden, spec.has_qkv_bias),
+        "self_attn.v_proj": (key, hidden, spec.has_qkv_bias),
+        "self_attn.o_proj": (hidden, query, spec.has_output_bias),
+        "mlp.gate_proj": (inner, hidden, spec.has_mlp_bias),
+        "mlp.up_proj": (inner, hidden, spec.has_mlp_bias),
+        "mlp.down_proj": (hidden, inner, spec.has_mlp_bias),
+    }
+    shapes: dict[str, Shape] = {"input_layernorm.weight": (hidden,), "post_attention_layernorm.weight": (hidden,)}
+    for name, (rows, columns, has_bias) in linear.items():
+        shapes[f"{name}.weight"] = (rows, columns)
+        if has_bias:
+            shapes[f"{name}.bias"] = (rows,)
+    if spec.has_qk_norm:
+        shapes |= {"self_attn.q_norm.weight": (spec.head_dim,), "self_attn.k_norm.weight": (spec.head_dim,)}
+    return shapes
+
+
+def check_checkpoint(checkpoint: Checkpoint, spec: ModelSpec) -> None:
+    """Raise WeightError naming the first missing, unknown or misshaped tensors; nothing is loaded half."""
+    expected = expected_shapes(spec)
+    missing = sorted(expected.keys() - checkpoint.names)
+    if missing:
+        raise WeightError(f"the checkpoint lacks {_first(missing)}, which config.json calls for")
+    unknown = sorted(name for name in checkpoint.names - expected.keys() if not _is_redundant(name, spec))
+    if unknown:
+        raise WeightError(f"the checkpoint holds {_first(unknown)}, which {spec.architecture} has no place for")
+    for name, shape in expected.items():
+        if checkpoint.shape(name) != shape:
+            raise WeightError(
+                f"tensor {name} has shape {list(checkpoint.shape(name))}, config.json calls for {list(shape)}"
+            )
+
+
+def _is_redundant(name: str, spec: ModelSpec) -> bool:
+    """Old checkpoints store what follows from the config: rotary frequencies, and the head that is the embedding."""
+    return name.endswith("rotary_emb.inv_freq") or (name == "lm_head.weight" and spec.has_tied_embeddings)
+
+
+def _first(names: list[str], limit: int = 3) -> str:
+    more = f" and {len(names) - limit} more tensors" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more

@@ -1,0 +1,101 @@
+"""Small random-weight models of every supported family, saved as real model folders and kept for the session."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+VOCAB_SIZE = 99  # not a multiple of 32
+EOS = 2
+
+SIZES: dict[str, Any] = {
+    "vocab_size": VOCAB_SIZE,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 128,
+    "bos_token_id": 1,
+    "eos_token_id": EOS,
+    "initializer_range": 0.6,  # far from uniform logits, so that greedy choices are clear
+}
+LLAMA3_ROPE = {
+    "rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 32,
+}  # fmt: skip
+YARN_ROPE = {"rope_type": "yarn", "rope_theta": 1000.0, "factor": 4.0, "original_max_position_embeddings": 32}
+
+# name -> (transformers' configuration class, what differs from SIZES)
+MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "llama": ("LlamaConfig", {}),
+    "llama-tied-biased": ("LlamaConfig", {"tie_word_embeddings": True, "attention_bias": True, "mlp_bias": True}),
+    "llama-llama3-rope": ("LlamaConfig", {"rope_parameters": LLAMA3_ROPE}),
+    "llama-linear-rope": ("LlamaConfig", {"rope_parameters": {"rope_type": "linear", "factor": 4.0, "rope_theta": 100.0}}),
+    "llama-yarn-rope": ("LlamaConfig", {"rope_parameters": YARN_ROPE}),
+    "llama-dynamic-rope": ("LlamaConfig", {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}}),
+    "llama-wide-heads": ("LlamaConfig", {"head_dim": 16, "num_key_value_heads": 1}),
+    "mistral": ("MistralConfig", {"sliding_window": None}),
+    "mistral-sliding": ("MistralConfig", {"sliding_window": 7}),
+    "qwen2": ("Qwen2Config", {"tie_word_embeddings": True}),
+    "qwen2-half-sliding": ("Qwen2Config", {"use_sliding_window": True, "sliding_window": 5, "max_window_layers": 1}),
+    "qwen3": ("Qwen3Config", {"head_dim": 16}),
+    "qwen3-tied-biased": ("Qwen3Config", {"head_dim": 16, "tie_word_embeddings": True, "attention_bias": True}),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TinyModel:
+    folder: Path
+    reference: Any  # transformers' model, float32, in evaluation mode
+
+    def greedy(self, prompt: list[int], max_new_tokens: int) -> list[int]:
+        """What transformers' `generate` appends to the prompt, EOS dropped."""
+        with torch.inference_mode():
+            produced = self.reference.generate(
+                torch.tensor([prompt]), max_new_tokens=max_new_tokens, do_sample=False, pad_token_id=0
+            )[0, len(prompt) :].tolist()
+        return produced[: produced.index(EOS)] if EOS in produced else produced
+
+
+def save_tiny_model(folder: Path, class_name: str, changes: dict[str, Any], **save_options: Any) -> TinyModel:
+    import transformers
+
+    torch.manual_seed(0)
+    config = getattr(transformers, class_name)(**{**SIZES, **changes})
+    reference = transformers.AutoModelForCausalLM.from_config(config).float().eval()
+    with torch.no_grad():  # norms and biases start at ones and zeros: make a forgotten one visible
+        for name, parameter in reference.named_parameters():
+            if parameter.ndim == 1:
+                parameter.add_(torch.randn_like(parameter) * 0.2)
+    reference.save_pretrained(folder, **save_options)
+    return TinyModel(folder, reference)
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], TinyModel]:
+    built: dict[str, TinyModel] = {}
+
+    def get(name: str) -> TinyModel:
+        if name not in built:
+            built[name] = save_tiny_model(tmp_path_factory.mktemp(name), *MODELS[name])
+        return built[name]
+
+    return get
+
+
+@pytest.fixture
+def edit_config() -> Callable[..., None]:
+    """Change keys of a folder's config.json."""
+
+    def edit(folder: Path, **changes: Any) -> None:
+        path = folder / "config.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+    return edit

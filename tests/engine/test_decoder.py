@@ -1,0 +1,80 @@
+"""The native decoder against transformers: logits of every family, however the prompt is cut into chunks."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from maskwright.engine.attention import KVCache, plan_attention
+from maskwright.engine.models.decoder import Decoder, ForwardBatch, load_decoder
+from maskwright.engine.models.spec import read_spec
+
+from .conftest import MODELS, VOCAB_SIZE
+
+BLOCK_SIZE = 4
+
+
+def load(folder) -> tuple[Decoder, KVCache]:
+    spec = read_spec(folder)
+    decoder = load_decoder(folder, spec, torch.float32, torch.device("cpu"))
+    shape = (64, BLOCK_SIZE, spec.num_kv_heads, spec.head_dim)
+    return decoder, KVCache.allocate(spec.num_layers, shape, decoder.dtype, decoder.device)
+
+
+def forward(decoder: Decoder, cache: KVCache, chunks: list[tuple[list[int], int, list[int]]]) -> torch.Tensor:
+    """Logits of every token of the chunks (token_ids, num_past, block_table)."""
+    token_ids = [token for tokens, _, _ in chunks for token in tokens]
+    positions = [past + i for tokens, past, _ in chunks for i in range(len(tokens))]
+    attention = plan_attention(
+        [(past, len(tokens), table) for tokens, past, table in chunks],
+        BLOCK_SIZE, frozenset(decoder.spec.windows), decoder.dtype, decoder.device,
+    )  # fmt: skip
+    batch = ForwardBatch(torch.tensor(token_ids), torch.tensor(positions), torch.arange(len(token_ids)), attention)
+    return decoder.forward(batch, cache)
+
+
+def random_tokens(length: int, seed: int = 0) -> list[int]:
+    return torch.randint(3, VOCAB_SIZE, (length,), generator=torch.Generator().manual_seed(seed)).tolist()
+
+
+def expected_logits(model, tokens: list[int]) -> torch.Tensor:
+    with torch.inference_mode():
+        return model.reference(torch.tensor([tokens])).logits[0]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_logits_equal_transformers_in_one_chunk_and_in_many(name, tiny_model):
+    model = tiny_model(name)
+    tokens = random_tokens(41)
+    expected = expected_logits(model, tokens)
+    table = [9, 3, 4, 60, 5, 12, 11, 7, 30, 31, 2]
+    for cuts in [(0, 41), (0, 1, 2, 17, 18, 40, 41)]:
+        decoder, cache = load(model.folder)
+        chunks = [(tokens[start:stop], start, table) for start, stop in zip(cuts, cuts[1:], strict=False)]
+        logits = torch.cat([forward(decoder, cache, [chunk]) for chunk in chunks])
+        torch.testing.assert_close(logits, expected, atol=2e-4, rtol=2e-4)
+
+
+@pytest.mark.parametrize("name", ["llama", "mistral-sliding", "qwen2-half-sliding", "qwen3"])
+def test_ragged_batch_of_decodes_and_chunks_keeps_sequences_apart(name, tiny_model):
+    model = tiny_model(name)
+    decoder, cache = load(model.folder)
+    lengths = [3, 22, 17, 9]
+    sequences = [random_tokens(length, seed) for seed, length in enumerate(lengths)]
+    tables = [[row * 8 + place for place in range(8)] for row in range(4)]
+    num_past = [2, 21, 6, 0]  # two decodes, then a chunk with a past and one without
+    forward(decoder, cache, [(s[:p], 0, t) for s, p, t in zip(sequences, num_past, tables, strict=True) if p])
+    logits = forward(decoder, cache, [(s[p:], p, t) for s, p, t in zip(sequences, num_past, tables, strict=True)])
+    expected = [expected_logits(model, s)[p:] for s, p in zip(sequences, num_past, strict=True)]
+    torch.testing.assert_close(logits, torch.cat(expected), atol=2e-4, rtol=2e-4)
+
+
+def test_bfloat16_stays_close(tiny_model):
+    model = tiny_model("llama")
+    spec = read_spec(model.folder)
+    decoder = load_decoder(model.folder, spec, torch.bfloat16, torch.device("cpu"))
+    cache = KVCache.allocate(spec.num_layers, (8, BLOCK_SIZE, 2, 8), torch.bfloat16, torch.device("cpu"))
+    tokens = random_tokens(12)
+    logits = forward(decoder, cache, [(tokens, 0, [1, 2, 3])]).float()
+    expected = expected_logits(model, tokens)
+    assert torch.nn.functional.cosine_similarity(logits, expected).min() > 0.98
