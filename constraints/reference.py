@@ -113,7 +113,9 @@ class Reference:
         return frozenset(out)
 
     def _is_leaf(self, part: Part) -> bool:
-        return part[0] == "product" or self.grammar.kind(part[1]) in (Kind.CLASS, Kind.LITERAL)  # type: ignore[arg-type]
+        if part[0] == "node":
+            return self.grammar.kind(part[1]) in (Kind.CLASS, Kind.LITERAL)  # type: ignore[arg-type]
+        return part[0] == "product"
 
     def _free(self, part: Part) -> Iterable[Continuation]:
         """What `part` may be replaced with without crossing a byte."""
