@@ -1,0 +1,42 @@
+"""Runs models: requests in, tokens out, one batched step at a time. Start reading at `engine.py`."""
+
+from .config import EngineConfig
+from .engine import Engine
+from .errors import (
+    BudgetTooSmall,
+    ConfigError,
+    EngineError,
+    InternalError,
+    ModelFolderError,
+    PromptTooLong,
+    RequestError,
+    UnsupportedModel,
+    WeightError,
+)
+from .loader import Loaded, load
+from .output import Event, FinishReason, RequestOutput, TokenRecord
+from .request import Constraint, Request
+from .tokenizer import Tokenizer
+
+__all__ = [
+    "BudgetTooSmall",
+    "ConfigError",
+    "Constraint",
+    "Engine",
+    "EngineConfig",
+    "EngineError",
+    "Event",
+    "FinishReason",
+    "InternalError",
+    "Loaded",
+    "ModelFolderError",
+    "PromptTooLong",
+    "Request",
+    "RequestError",
+    "RequestOutput",
+    "TokenRecord",
+    "Tokenizer",
+    "UnsupportedModel",
+    "WeightError",
+    "load",
+]

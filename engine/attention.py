@@ -188,12 +188,14 @@ def _prefill_chunks(
 
 
 def _slots(chunks: Sequence[tuple[int, int, Sequence[int]]], block_size: int) -> np.ndarray:
-    slots = [
-        table[position // block_size] * block_size + position % block_size
-        for num_past, num_new, table in chunks
-        for position in range(num_past, num_past + num_new)
-    ]
-    return np.array(slots, dtype=np.int64)
+    return np.concatenate([_slots_of(*chunk, block_size) for chunk in chunks])
+
+
+def _slots_of(num_past: int, num_new: int, table: Sequence[int], block_size: int) -> np.ndarray:
+    if num_new == 1:
+        return np.array([table[num_past // block_size] * block_size + num_past % block_size], dtype=np.int64)
+    position = np.arange(num_past, num_past + num_new)
+    return np.array(table, dtype=np.int64)[position // block_size] * block_size + position % block_size
 
 
 def _padded(tables: Sequence[Sequence[int]]) -> np.ndarray:

@@ -99,3 +99,54 @@ def edit_config() -> Callable[..., None]:
         path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
     return edit
+
+
+def tiny_vocabulary(size: int = VOCAB_SIZE) -> Any:
+    """Printable one-byte tokens from id 3 on, and ids 0 to 2 for padding, BOS and EOS."""
+    from maskwright.constraints.vocabulary import Vocabulary
+
+    tokens = [None, None, b"</s>"] + [bytes([32 + i]) for i in range(size - 3)]
+    return Vocabulary(tokens, eos_token_ids=[EOS], special_tokens={"<pad>": 0, "<s>": 1})
+
+
+@pytest.fixture
+def make_engine() -> Callable[..., Any]:
+    """An engine on a model folder, float32 on the CPU; options are those of Limits, and skips_forced."""
+    from maskwright.engine.attention import KVCache
+    from maskwright.engine.config import Limits
+    from maskwright.engine.engine import Engine
+    from maskwright.engine.models.decoder import load_decoder
+    from maskwright.engine.models.spec import read_spec
+    from maskwright.engine.runner import ModelRunner
+
+    def make(folder: Path, *, vocabulary: Any = None, skips_forced: bool = True, **options: int) -> Engine:
+        spec, cpu = read_spec(folder), torch.device("cpu")
+        defaults = {"block_size": 4, "num_blocks": 256, "max_batch_tokens": 64, "max_sequences": 16, "max_model_len": 128}
+        limits = Limits(**{**defaults, **options})
+        decoder = load_decoder(folder, spec, torch.float32, cpu)
+        shape = (limits.num_blocks, limits.block_size, spec.num_kv_heads, spec.head_dim)
+        runner = ModelRunner(decoder, KVCache.allocate(spec.num_layers, shape, torch.float32, cpu))
+        return Engine(runner, vocabulary or tiny_vocabulary(), limits, skips_forced=skips_forced)
+
+    return make
+
+
+def run_all(engine: Any, arrivals: dict[int, list[Any]]) -> dict[int, Any]:
+    """Run requests that arrive before given steps, in that order; outputs by position of the request."""
+    position_of: dict[int, int] = {}
+    outputs: dict[int, Any] = {}
+    text: dict[int, str] = {}
+    step = 0
+    while engine.has_work or any(due >= step for due in arrivals):
+        for request in arrivals.get(step, []):
+            position_of[engine.add_request(request)] = len(position_of)
+        for event in engine.step():
+            position = position_of[event.request_id]
+            text[position] = text.get(position, "") + event.text
+            if event.output is not None:
+                outputs[position] = event.output
+                assert text[position] == event.output.text
+        step += 1
+    assert engine.scheduler.pool.num_free == engine.limits.num_blocks, "a block leaked"
+    engine.scheduler.pool.validate()
+    return outputs

@@ -1,0 +1,25 @@
+"""Text from tokens, piece by piece and never half a character."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Sequence
+
+
+class Detokenizer:
+    """Follows one output. The text is the UTF-8 of the tokens' bytes; bytes that cannot be UTF-8 become U+FFFD.
+
+    `tokens[t]` are the bytes of token t, None if it is never text. Equal to decoding all bytes at once.
+    """
+
+    def __init__(self, tokens: Sequence[bytes | None]) -> None:
+        self._tokens = tokens
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+    def feed(self, token_id: int) -> str:
+        """The characters that this token completes; the bytes of an unfinished one are kept back."""
+        return self._decoder.decode(self._tokens[token_id] or b"")
+
+    def flush(self) -> str:
+        """What is left when the output ends: a replacement character if it ends within a character, else nothing."""
+        return self._decoder.decode(b"", final=True)

@@ -1,0 +1,205 @@
+"""The engine: requests in, events out, one batched step at a time."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from itertools import count
+
+from ..constraints.errors import ConstraintLimit
+from ..constraints.vocabulary import Vocabulary
+from ..sampling import SamplingError, SamplingParams, SequenceSampling, StopMatcher
+from .blocks import BlockPool
+from .config import Limits
+from .detokenizer import Detokenizer
+from .errors import BudgetTooSmall, PromptTooLong, RequestError
+from .guide import Guide, fill_masks
+from .output import Event, RequestOutput, TokenRecord
+from .request import Constraint, Request
+from .runner import ModelRunner
+from .scheduler import Chunk, Scheduler
+from .sequence import Sequence
+from .step_sampler import StepSampler
+
+logger = logging.getLogger(__name__)
+
+
+class Engine:
+    """Runs requests in a continuous batch. Not thread-safe: one thread calls all methods.
+
+    `vocabulary` gives the tokens their text and names the end-of-text ids (the union of tokenizer and generation config);
+    ids of the model's head beyond it are never generated. Constraints must be compiled for a vocabulary of that size.
+
+    With `skips_forced` a token that is the only legal one is taken without sampling, and joins the next forward pass
+    with those after it. The output is the same either way.
+    """
+
+    def __init__(
+        self, runner: ModelRunner, vocabulary: Vocabulary, limits: Limits, *, skips_forced: bool = True
+    ) -> None:
+        self.runner, self.vocabulary, self.limits, self.skips_forced = runner, vocabulary, limits, skips_forced
+        self.scheduler: Scheduler[Sequence] = Scheduler(limits, BlockPool(limits.num_blocks))
+        self.sampler = StepSampler(vocabulary.size, runner.decoder.device)
+        self._sequences: dict[int, Sequence] = {}  # not yet finished, or with an event still to be given
+        self._ids = count()
+
+    @property
+    def has_work(self) -> bool:
+        """Another step will do something."""
+        return bool(self._sequences)
+
+    def add_request(self, request: Request) -> int:
+        """Queue a request and return its id. Raises RequestError when it can never run as asked.
+
+        When prompt and max_tokens together exceed the model's length, the output may get only as long as what is left.
+        """
+        sequence = self._admit(request)
+        self._sequences[sequence.request_id] = sequence
+        self.scheduler.add(sequence)
+        self._look_ahead([sequence])
+        return sequence.request_id
+
+    def step(self) -> list[Event]:
+        """Compute one batch: one new token for every sequence that is ready, and prompts as far as the budget goes."""
+        if chunks := self.scheduler.schedule():
+            logits = self.runner.forward(chunks)
+            ready = self._mark_computed(chunks)
+            if ready:
+                self._accept(ready, self.sampler.draw(ready, logits))
+                self._look_ahead(ready)
+        return self._take_events()
+
+    def cancel(self, request_id: int) -> RequestOutput:
+        """End a request now and free all it holds; what it has produced is returned and no event follows.
+
+        Raises RequestError when no such request is running.
+        """
+        if request_id not in self._sequences:
+            raise RequestError(f"no request {request_id} is waiting or running")
+        sequence = self._sequences.pop(request_id)
+        if not sequence.is_finished:
+            sequence.finish("cancelled")
+            self.scheduler.remove(sequence)
+        return sequence.output()
+
+    # ---- admission
+
+    def _admit(self, request: Request) -> Sequence:
+        self._check_prompt(request.prompt_token_ids)
+        max_tokens = min(request.sampling.max_tokens, self.limits.max_model_len - len(request.prompt_token_ids))
+        guide = None if request.constraint is None else self._guide(request.constraint, request.sampling, max_tokens)
+        stop = request.sampling.stop
+        return Sequence(
+            request_id=next(self._ids),
+            request=request,
+            max_tokens=max_tokens,
+            sampling=self._sampling(request),
+            detokenizer=Detokenizer(self.vocabulary.text_tokens),
+            stop_matcher=_stop_matcher(request.sampling) if stop else None,
+            guide=guide,
+        )
+
+    def _check_prompt(self, token_ids: tuple[int, ...]) -> None:
+        if len(token_ids) > self.limits.max_prompt_len:
+            raise PromptTooLong(len(token_ids), self.limits.max_prompt_len)
+        size = self.vocabulary.size
+        for place, token_id in enumerate(token_ids):
+            if not 0 <= token_id < size:
+                raise RequestError(f"prompt token {place} is {token_id}; the vocabulary has the ids 0 to {size - 1}")
+
+    def _sampling(self, request: Request) -> SequenceSampling:
+        try:
+            return SequenceSampling(
+                request.sampling,
+                vocab_size=self.vocabulary.size,
+                prompt_token_ids=request.prompt_token_ids,
+                eos_token_ids=self.vocabulary.eos_token_ids,
+            )
+        except SamplingError as error:
+            raise RequestError(str(error)) from error
+
+    def _guide(self, constraint: Constraint, sampling: SamplingParams, max_tokens: int) -> Guide:
+        if constraint.vocabulary.size != self.vocabulary.size:
+            raise RequestError(
+                f"the constraint was compiled for a vocabulary of {constraint.vocabulary.size} tokens, this model has "
+                f"{self.vocabulary.size}; compile it with this engine's vocabulary"
+            )
+        text_tokens = constraint.vocabulary.text_tokens
+        for token_id in sampling.stop_token_ids:
+            if token_id < len(text_tokens) and text_tokens[token_id] is not None:
+                raise RequestError(f"stop token {token_id} is text, which in a constrained output belongs to the constraint")
+        guide = Guide(constraint, max_tokens, sampling.stop_token_ids)
+        if (min_tokens := constraint.min_tokens(guide.state)) > max_tokens:
+            raise BudgetTooSmall(max_tokens, min_tokens)
+        return guide
+
+    # ---- the parts of a step
+
+    def _mark_computed(self, chunks: list[Chunk[Sequence]]) -> list[Sequence]:
+        """The sequences that have their next token's logits, in the order of the logits."""
+        ready = [chunk.sequence for chunk in chunks if chunk.completes]
+        for chunk in chunks:
+            chunk.sequence.num_computed += chunk.num_tokens
+        return ready
+
+    def _accept(self, sequences: list[Sequence], records: list[TokenRecord | None]) -> None:
+        for sequence, record in zip(sequences, records, strict=True):
+            self._contain(sequence, lambda s=sequence, r=record: s.accept(_drawn(r)))
+
+    def _look_ahead(self, sequences: Iterable[Sequence]) -> None:
+        """Prepare the next masks, and take at once what leaves no choice: forced tokens, and the end."""
+        pending = [sequence for sequence in sequences if _is_guided(sequence)]
+        while pending:
+            fill_masks([sequence.guide for sequence in pending if sequence.guide is not None])
+            moved = []
+            for sequence in pending:
+                length = sequence.num_tokens
+                self._contain(sequence, lambda s=sequence: _take_forced(s, self.skips_forced))
+                if sequence.num_tokens > length and not sequence.is_finished:
+                    moved.append(sequence)
+            pending = moved
+
+    def _contain(self, sequence: Sequence, action: Callable[[], None]) -> None:
+        """Run one sequence's part of a step; whatever it raises ends that sequence alone."""
+        try:
+            action()
+        except ConstraintLimit as error:
+            sequence.finish("constraint_limit", str(error))
+        except Exception as error:
+            logger.exception("request %d failed", sequence.request_id)
+            sequence.finish("error", f"{type(error).__name__}: {error}")
+        if sequence.is_finished:
+            self.scheduler.remove(sequence)
+
+    def _take_events(self) -> list[Event]:
+        reported = [sequence for sequence in self._sequences.values() if sequence.has_news]
+        for sequence in reported:
+            if sequence.is_finished:
+                del self._sequences[sequence.request_id]
+        return [sequence.take_event() for sequence in reported]
+
+
+def _stop_matcher(sampling: SamplingParams) -> StopMatcher:
+    return StopMatcher(sampling.stop, include_stop_in_output=sampling.include_stop_in_output)
+
+
+def _is_guided(sequence: Sequence) -> bool:
+    return sequence.guide is not None and not sequence.is_finished
+
+
+def _drawn(record: TokenRecord | None) -> TokenRecord:
+    if record is None:
+        raise RuntimeError("the mask allowed no token; a constraint's masks are never empty")
+    return record
+
+
+def _take_forced(sequence: Sequence, skips_forced: bool) -> None:
+    """End a complete output; append the only legal token unless its log-probability is wanted."""
+    guide = sequence.guide
+    assert guide is not None
+    if guide.failure is not None:
+        raise guide.failure
+    if guide.is_complete:
+        sequence.finish("stop")
+    elif skips_forced and sequence.request.sampling.logprobs is None and (token_id := guide.only_token) is not None:
+        sequence.accept(TokenRecord(token_id, logprob=None, kept_mass=None, num_allowed=1))

@@ -1,0 +1,73 @@
+"""From a model folder to a running engine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from .attention import KVCache
+from .config import DTYPES, EngineConfig, Limits, limits_of, resolve, resolve_num_blocks
+from .engine import Engine
+from .models.decoder import Decoder, load_decoder
+from .models.spec import ModelSpec, read_spec
+from .runner import ModelRunner
+from .tokenizer import Tokenizer, load_tokenizer
+
+
+class Loaded(NamedTuple):
+    """All that a front door needs of a model."""
+
+    engine: Engine
+    tokenizer: Tokenizer
+    spec: ModelSpec
+    config: EngineConfig  # resolved: nothing in it is "auto" or None any more, but `threads`
+
+
+def load(config: EngineConfig) -> Loaded:
+    """Load the model that `config` names. Raises ConfigError (one line, naming the file or setting) when it cannot."""
+    spec = read_spec(config.model)
+    resolved = resolve(config, spec)
+    if resolved.threads is not None:
+        torch.set_num_threads(resolved.threads)
+    tokenizer = load_tokenizer(resolved.model, spec)
+    decoder = load_decoder(resolved.model, spec, DTYPES[resolved.dtype], torch.device(resolved.device))
+    limits = _limits(resolved, decoder)
+    engine = Engine(ModelRunner(decoder, _allocate_cache(decoder, limits)), tokenizer.vocabulary, limits)
+    return Loaded(engine, tokenizer, spec, _with_limits(resolved, limits))
+
+
+def _limits(config: EngineConfig, decoder: Decoder) -> Limits:
+    bytes_per_block = kv_bytes_per_token(decoder) * config.block_size
+    return limits_of(config, resolve_num_blocks(config, bytes_per_block, free_bytes(decoder.device)))
+
+
+def _allocate_cache(decoder: Decoder, limits: Limits) -> KVCache:
+    spec = decoder.spec
+    shape = (limits.num_blocks, limits.block_size, spec.num_kv_heads, spec.head_dim)
+    return KVCache.allocate(spec.num_layers, shape, decoder.dtype, decoder.device)
+
+
+def _with_limits(config: EngineConfig, limits: Limits) -> EngineConfig:
+    return replace(config, num_kv_blocks=limits.num_blocks, max_model_len=limits.max_model_len)
+
+
+def kv_bytes_per_token(decoder: Decoder) -> int:
+    spec = decoder.spec
+    return 2 * spec.num_layers * spec.num_kv_heads * spec.head_dim * decoder.dtype.itemsize
+
+
+def free_bytes(device: torch.device) -> int:
+    """Memory that is free now, in bytes."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    for line in _lines(Path("/proc/meminfo")):
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return 4 << 30  # not Linux: assume little
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []

@@ -1,0 +1,66 @@
+"""What the engine gives back: events while a request runs, and one output when it ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ..sampling import TokenLogprob
+
+FinishReason = Literal["stop", "length", "cancelled", "constraint_limit", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRecord:
+    """One generated token and how free its choice was."""
+
+    token_id: int
+    logprob: float | None  # of the model itself, before mask, bias and temperature; None when not sampled
+    kept_mass: float | None  # probability the model gave to the allowed tokens; None when not sampled
+    num_allowed: int  # tokens the constraint allowed, end-of-text tokens included
+    top: tuple[TokenLogprob, ...] = ()  # the model's most probable tokens, as many as were asked for
+
+    @property
+    def is_forced(self) -> bool:
+        """The constraint left one choice."""
+        return self.num_allowed == 1
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOutput:
+    """How a request ended.
+
+    finish_reason: "stop" (end-of-text, a stop string or token, or the constraint is complete), "length" (max_tokens or
+    the model's length), "cancelled", "constraint_limit" (a named limit of the constraint was reached: see `error`), or
+    "error" (a failure of this request alone: see `error`).
+    """
+
+    request_id: int
+    num_prompt_tokens: int
+    token_ids: tuple[int, ...]  # without the end-of-text or stop token
+    text: str  # the bytes of the tokens as UTF-8, U+FFFD where they are not; cut before a stop string
+    finish_reason: FinishReason
+    closed_by_budget: bool  # near the limit, tokens were masked that could not have been completed in time
+    bans_overridden: bool  # some step's bans covered every token that the constraint allowed, and were ignored there
+    records: tuple[TokenRecord, ...]  # one per token id
+    wants_logprobs: bool = False
+    error: str | None = None
+
+    @property
+    def logprobs(self) -> tuple[TokenRecord, ...] | None:
+        """The records when log-probabilities were asked for, else None."""
+        return self.records if self.wants_logprobs else None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """News about one request. Deltas of all its events concatenate to the final `output.text` and `output.token_ids`."""
+
+    request_id: int
+    tokens: tuple[TokenRecord, ...]
+    text: str  # whole characters only; may lag behind the tokens
+    output: RequestOutput | None = None  # given with the last event
+
+    @property
+    def is_final(self) -> bool:
+        return self.output is not None

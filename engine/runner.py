@@ -1,0 +1,48 @@
+"""Turn the scheduler's chunks into one packed forward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .attention import KVCache, plan_attention
+from .models.decoder import Decoder, ForwardBatch
+from .scheduler import Chunk
+from .sequence import Sequence as Progress
+
+
+class ModelRunner:
+    """A model with its KV cache."""
+
+    def __init__(self, decoder: Decoder, cache: KVCache) -> None:
+        self.decoder, self.cache = decoder, cache
+        self._windows = frozenset(decoder.spec.windows)
+
+    def forward(self, chunks: Sequence[Chunk[Progress]]) -> Tensor:
+        """Logits [chunks that complete, head width], in their order. Writes the chunks' keys and values."""
+        return self.decoder.forward(self._pack(chunks), self.cache)
+
+    def _pack(self, chunks: Sequence[Chunk[Progress]]) -> ForwardBatch:
+        spans = [(c.sequence.num_computed, c.num_tokens, c.sequence.block_table) for c in chunks]
+        token_ids = np.concatenate([_new_token_ids(chunk) for chunk in chunks])
+        positions = np.concatenate([np.arange(past, past + new) for past, new, _ in spans])
+        last_rows = np.cumsum([chunk.num_tokens for chunk in chunks]) - 1
+        completes = np.array([chunk.completes for chunk in chunks])
+        decoder = self.decoder
+        return ForwardBatch(
+            token_ids=self._to_device(token_ids),
+            positions=self._to_device(positions),
+            logit_rows=self._to_device(last_rows[completes]),
+            attention=plan_attention(spans, self.cache.block_size, self._windows, decoder.dtype, decoder.device),
+        )
+
+    def _to_device(self, array: np.ndarray) -> Tensor:
+        return torch.from_numpy(array).to(self.decoder.device, non_blocking=True)
+
+
+def _new_token_ids(chunk: Chunk[Progress]) -> np.ndarray:
+    start = chunk.sequence.num_computed
+    return np.array(chunk.sequence.token_ids[start : start + chunk.num_tokens], dtype=np.int64)

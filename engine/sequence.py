@@ -1,0 +1,110 @@
+"""The progress of one request: its tokens, what they mean so far, and how it ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..sampling import SequenceSampling, StopMatcher
+from .detokenizer import Detokenizer
+from .guide import Guide
+from .output import Event, FinishReason, RequestOutput, TokenRecord
+from .request import Request
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Sequence:
+    request_id: int
+    request: Request
+    max_tokens: int  # that may be generated: what was asked for, cut to what the model's length leaves
+    sampling: SequenceSampling
+    detokenizer: Detokenizer
+    stop_matcher: StopMatcher | None = None
+    guide: Guide | None = None
+
+    token_ids: list[int] = field(default_factory=list)  # prompt, then output
+    num_computed: int = 0  # tokens whose keys and values are in the cache; the scheduler resets it on preemption
+    block_table: list[int] = field(default_factory=list)  # filled by the scheduler
+    records: list[TokenRecord] = field(default_factory=list)  # one per output token
+    text: str = ""
+    bans_overridden: bool = False
+    finish_reason: FinishReason | None = None
+    error: str | None = None
+    num_reported: int = 0  # records and characters that events have told of
+    num_reported_characters: int = 0
+
+    def __post_init__(self) -> None:
+        self.token_ids = list(self.request.prompt_token_ids)
+
+    @property
+    def num_tokens(self) -> int:
+        return len(self.token_ids)
+
+    @property
+    def is_finished(self) -> bool:
+        return self.finish_reason is not None
+
+    @property
+    def has_news(self) -> bool:
+        return self.is_finished or self.num_reported < len(self.records)
+
+    def accept(self, record: TokenRecord) -> None:
+        """Take the token chosen for the next place; it may end the sequence, or be refused by the budget."""
+        if self._is_end(record.token_id):
+            self.finish("stop")
+        elif self.guide is not None and not self.guide.advance(record.token_id):
+            self.num_computed -= 1  # the last token's logits are needed once more, under the stricter mask
+        else:
+            self._append(record)
+
+    def finish(self, reason: FinishReason, error: str | None = None) -> None:
+        """End here; text that was held back joins the output."""
+        self.finish_reason, self.error = reason, error
+        self._show(self.detokenizer.flush())
+        if self.stop_matcher is not None:
+            self.text += self.stop_matcher.flush()
+
+    def take_event(self) -> Event:
+        """What happened since the last event."""
+        news = tuple(self.records[self.num_reported :])
+        text = self.text[self.num_reported_characters :]
+        self.num_reported, self.num_reported_characters = len(self.records), len(self.text)
+        return Event(self.request_id, news, text, self.output() if self.is_finished else None)
+
+    def output(self) -> RequestOutput:
+        assert self.finish_reason is not None, "only a finished sequence has an output"
+        return RequestOutput(
+            request_id=self.request_id,
+            num_prompt_tokens=len(self.request.prompt_token_ids),
+            token_ids=tuple(self.token_ids[len(self.request.prompt_token_ids) :]),
+            text=self.text,
+            finish_reason=self.finish_reason,
+            closed_by_budget=self.guide is not None and self.guide.closed_by_budget,
+            bans_overridden=self.bans_overridden,
+            records=tuple(self.records),
+            wants_logprobs=self.request.sampling.logprobs is not None,
+            error=self.error,
+        )
+
+    def _is_end(self, token_id: int) -> bool:
+        """With a constraint, only its own end-of-text ids end the output; any other allowed token is its text."""
+        return token_id in self.guide.end_ids if self.guide is not None else self.sampling.is_end(token_id)
+
+    def _append(self, record: TokenRecord) -> None:
+        self.token_ids.append(record.token_id)
+        self.records.append(record)
+        self.sampling.accept(record.token_id)
+        self._show(self.detokenizer.feed(record.token_id))
+        if self.stop_matcher is not None and self.stop_matcher.matched is not None:
+            self.finish("stop")
+        elif len(self.records) == self.max_tokens:
+            self._finish_at_limit()
+
+    def _finish_at_limit(self) -> None:
+        if self.guide is None:
+            self.finish("length")
+        else:
+            self.guide.end_at_limit()
+            self.finish("stop")
+
+    def _show(self, text: str) -> None:
+        self.text += text if self.stop_matcher is None else self.stop_matcher.feed(text)

@@ -1,0 +1,58 @@
+"""One step's draw: the sequences' wishes and masks in, one token record per sequence out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..kernels.sampler.interface import NO_TOKEN, UNCONSTRAINED, Sampled
+from ..kernels.sampler.reference import sample
+from ..sampling import BatchPacker, TokenLogprob
+from .output import TokenRecord
+from .sequence import Sequence as Progress
+
+
+class StepSampler:
+    """Samples for all sequences of a step at once. `vocab_size` leaves out the padding of the model's head."""
+
+    def __init__(self, vocab_size: int, device: torch.device) -> None:
+        self.vocab_size, self.device = vocab_size, device
+        self._packer = BatchPacker(device)
+
+    def draw(self, sequences: Sequence[Progress], logits: Tensor) -> list[TokenRecord | None]:
+        """A record per row of logits [len(sequences), head width]; None where the mask allows nothing.
+
+        Reading the result is the one place of a step that waits for the device.
+        """
+        rows = self._packer.pack([sequence.sampling for sequence in sequences])
+        mask_rows, mask_index = self._masks(sequences)
+        num_top = max(sequence.request.sampling.logprobs or 0 for sequence in sequences)
+        sampled = sample(
+            logits, rows, mask_rows, mask_index, vocab_size=self.vocab_size, num_top_logprobs=num_top
+        )
+        return _records(sequences, sampled)
+
+    def _masks(self, sequences: Sequence[Progress]) -> tuple[Tensor | None, Tensor | None]:
+        """(int32 [constrained rows, words], row of each sequence or UNCONSTRAINED)."""
+        masks = [sequence.guide.mask for sequence in sequences if sequence.guide is not None]
+        if not masks:
+            return None, None
+        constrained = np.array([sequence.guide is not None for sequence in sequences])
+        index = np.where(constrained, np.cumsum(constrained) - 1, UNCONSTRAINED)
+        pool = np.stack(masks).view(np.int32)
+        return torch.from_numpy(pool).to(self.device), torch.from_numpy(index).to(self.device)
+
+
+def _records(sequences: Sequence[Progress], sampled: Sampled) -> list[TokenRecord | None]:
+    token_ids, logprobs, kept, allowed, overridden, top_ids, top_logprobs = (part.tolist() for part in sampled)
+    records: list[TokenRecord | None] = []
+    for row, sequence in enumerate(sequences):
+        sequence.bans_overridden |= overridden[row]
+        num_top = sequence.request.sampling.logprobs or 0
+        top = tuple(map(TokenLogprob, top_ids[row][:num_top], top_logprobs[row][:num_top]))
+        record = TokenRecord(token_ids[row], logprobs[row], kept[row], allowed[row], top)
+        records.append(None if token_ids[row] == NO_TOKEN else record)
+    return records
