@@ -101,7 +101,7 @@ def checked_number(option: str, value: object, allowed: str) -> float:
     return float(value)
 
 
-def checked_bias(bias: Mapping[int, float]) -> dict[int, float]:
+def checked_bias(bias: object) -> dict[int, float]:
     if not isinstance(bias, Mapping):
         raise SamplingError("logit_bias", bias, "a mapping from token id to number")
     token_ids = checked_token_ids("logit_bias", bias.keys())
@@ -109,7 +109,7 @@ def checked_bias(bias: Mapping[int, float]) -> dict[int, float]:
     return dict(zip(token_ids, values, strict=True))
 
 
-def checked_token_ids(option: str, token_ids: Iterable[int]) -> tuple[int, ...]:
+def checked_token_ids(option: str, token_ids: object) -> tuple[int, ...]:
     allowed = "token ids (integers >= 0)"
     if isinstance(token_ids, str | bytes) or not isinstance(token_ids, Iterable):
         raise SamplingError(option, token_ids, allowed)
@@ -120,7 +120,7 @@ def checked_token_ids(option: str, token_ids: Iterable[int]) -> tuple[int, ...]:
     return tuple(int(token_id) for token_id in checked)
 
 
-def checked_stop(stop: str | Iterable[str]) -> tuple[str, ...]:
+def checked_stop(stop: object) -> tuple[str, ...]:
     allowed = "a non-empty string or several of them"
     if isinstance(stop, bytes) or not isinstance(stop, Iterable):
         raise SamplingError("stop", stop, allowed)

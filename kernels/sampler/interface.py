@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 UNCONSTRAINED = -1  # in mask_index: this row may draw every token
@@ -57,3 +58,50 @@ class Sampled(NamedTuple):
     bans_overridden: Tensor  # [rows] bool, bans covered every allowed token and were ignored
     top_token: Tensor  # [rows, n] int64, most probable tokens of the model first, lower id first on ties
     top_logprob: Tensor  # [rows, n] float32
+
+
+def slice_rows(rows: SamplerRows, block: slice) -> SamplerRows:
+    """The same for some of the rows."""
+    return SamplerRows(*(slice_field(value, block) for value in rows))
+
+
+def slice_field(value: Any, block: slice) -> Any:
+    if isinstance(value, Tensor):
+        return value[block]
+    return slice_lists(value, block) if isinstance(value, TokenValues) else value
+
+
+def slice_lists(lists: TokenValues, block: slice) -> TokenValues:
+    offsets = lists.offsets[block.start : block.stop + 1]
+    first, last = int(offsets[0]), int(offsets[-1])
+    return TokenValues(offsets - first, lists.token_ids[first:last], lists.values[first:last])
+
+
+def check_arrays(
+    logits: Tensor, rows: SamplerRows, mask_rows: Tensor | None, mask_index: Tensor | None, vocab_size: int
+) -> None:
+    """Raises `ValueError` for arrays whose shapes do not fit together."""
+    num_rows, head_width = logits.shape
+    if not 0 < vocab_size <= head_width:
+        raise ValueError(f"vocab_size must be in [1, {head_width}], the width of the logits, got {vocab_size}")
+    if logits.dtype not in (torch.float32, torch.bfloat16, torch.float16):
+        raise ValueError(f"logits must be float32, bfloat16 or float16, got {logits.dtype}")
+    for name, value in rows._asdict().items():
+        if isinstance(value, Tensor) and value.shape != (num_rows,):
+            raise ValueError(f"{name} must have shape ({num_rows},), one per row of logits, got {tuple(value.shape)}")
+        if isinstance(value, TokenValues) and value.offsets.shape != (num_rows + 1,):
+            raise ValueError(f"{name}.offsets must have shape ({num_rows + 1},), got {tuple(value.offsets.shape)}")
+    if (mask_rows is None) != (mask_index is None):
+        raise ValueError("mask_rows and mask_index must be given together")
+    if mask_rows is not None and mask_index is not None:
+        check_masks(mask_rows, mask_index, num_rows, vocab_size)
+
+
+def check_masks(mask_rows: Tensor, mask_index: Tensor, num_rows: int, vocab_size: int) -> None:
+    words = -(-vocab_size // 32)
+    if mask_rows.ndim != 2 or mask_rows.shape[1] != words:
+        raise ValueError(f"mask_rows must be [pool, {words}] for {vocab_size} tokens, got {tuple(mask_rows.shape)}")
+    if mask_rows.dtype not in (torch.int32, torch.uint32):
+        raise ValueError(f"mask_rows must be int32 or uint32, got {mask_rows.dtype}")
+    if mask_index.shape != (num_rows,):
+        raise ValueError(f"mask_index must have shape ({num_rows},), got {tuple(mask_index.shape)}")

@@ -11,12 +11,24 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .interface import CHUNK, NO_TOKEN, UNCONSTRAINED, Sampled, SamplerRows, Stages, TokenValues
+from .interface import (
+    CHUNK,
+    NO_TOKEN,
+    UNCONSTRAINED,
+    Sampled,
+    SamplerRows,
+    Stages,
+    TokenValues,
+    check_arrays,
+    slice_rows,
+)
 from .uniform import uniform
 
 NEVER = float("-inf")  # the score of a token that may not be drawn; no other token has it
 LOWEST = torch.finfo(torch.float32).min
 HIGHEST = torch.finfo(torch.float32).max
+NEGLIGIBLE = -60.0  # exp of this is 0 in every fixed point used here
+BLOCK_ELEMENTS = 1 << 19  # logits handled together on a CPU: intermediates stay near the caches
 FEW = 1024  # top-p looks at this many of the most probable tokens before it sorts a whole row
 
 
@@ -36,6 +48,29 @@ def sample(
     mask_index: [rows] int, row of the pool, UNCONSTRAINED or MISSING. Both None: all rows are unconstrained.
     """
     check_arrays(logits, rows, mask_rows, mask_index, vocab_size)
+    if logits.device.type != "cpu" or logits.shape[0] * vocab_size <= BLOCK_ELEMENTS:
+        return sample_block(logits, rows, mask_rows, mask_index, vocab_size, num_top_logprobs)
+    step = max(1, BLOCK_ELEMENTS // vocab_size)
+    blocks = [slice(start, start + step) for start in range(0, logits.shape[0], step)]
+    parts = [
+        sample_block(logits[b], slice_rows(rows, b), mask_rows, index_of(mask_index, b), vocab_size, num_top_logprobs)
+        for b in blocks
+    ]
+    return Sampled(*map(torch.cat, zip(*parts, strict=True)))
+
+
+def index_of(mask_index: Tensor | None, block: slice) -> Tensor | None:
+    return None if mask_index is None else mask_index[block]
+
+
+def sample_block(
+    logits: Tensor,
+    rows: SamplerRows,
+    mask_rows: Tensor | None,
+    mask_index: Tensor | None,
+    vocab_size: int,
+    num_top_logprobs: int,
+) -> Sampled:
     model = finite(logits[:, :vocab_size])
     masked_in = unpack_masks(mask_rows, mask_index, vocab_size)
     allowed, bans_overridden = without_bans(masked_in, rows.bias, model)
@@ -130,29 +165,29 @@ def find_stages(rows: SamplerRows) -> Stages:
 def draw(score: Tensor, allowed: Tensor | None, rows: SamplerRows) -> Tensor:
     """[rows] int64 token ids, NO_TOKEN where nothing is allowed."""
     if allowed is not None:
-        score = score.masked_fill(~allowed, NEVER)
+        score = torch.where(allowed, score, NEVER)
     token = score.argmax(-1)  # the first of equals
     best = score.gather(-1, token[:, None])
+    nothing_allowed = best[:, 0] == NEVER
     stages = rows.stages or find_stages(rows)
     if stages.any_draw:
         drawn = rows.temperature > 0
         temperature = rows.temperature.masked_fill(~drawn, 1)[:, None]
-        weights = filtered_weights((score - best) / temperature, rows, stages)
+        weights = filtered_weights((score - best.clamp(min=LOWEST)) / temperature, rows, stages)
         token = torch.where(drawn, inverse_cdf(weights, uniform(rows.seed, rows.position)), token)
-    return token.masked_fill(best[:, 0] == NEVER, NO_TOKEN)
+    return token.masked_fill(nothing_allowed, NO_TOKEN)
 
 
 def filtered_weights(scaled: Tensor, rows: SamplerRows, stages: Stages) -> Tensor:
     """[rows, V] int64 weights of the tokens that survive top-k, top-p and min-p. scaled: [rows, V], 0 for the best."""
-    probability = torch.exp(scaled)  # times a constant of the row
-    weights = fixed_point(probability)
+    weights = exponential(scaled)
     if stages.max_top_k:
-        weights *= scaled >= top_k_threshold(scaled, rows.top_k, stages.max_top_k)
+        weights = torch.where(scaled >= top_k_threshold(scaled, rows.top_k, stages.max_top_k), weights, 0)
     if stages.any_top_p:
-        weights *= scaled >= top_p_threshold(scaled, weights, rows.top_p)
+        weights = torch.where(scaled >= top_p_threshold(scaled, fixed_point(weights), rows.top_p), weights, 0)
     if stages.any_min_p:
-        weights *= probability >= rows.min_p[:, None]
-    return weights
+        weights = torch.where(weights >= rows.min_p[:, None], weights, 0)
+    return fixed_point(weights)
 
 
 def top_k_threshold(scaled: Tensor, top_k: Tensor, max_top_k: int) -> Tensor:
@@ -204,9 +239,17 @@ def chunked(weights: Tensor) -> Tensor:
     return torch.nn.functional.pad(weights, (0, padding)).unflatten(-1, (-1, CHUNK))
 
 
+def exponential(scaled: Tensor) -> Tensor:
+    """fp32 weights of scores <= 0. Clamped because exp is many times slower where its result is denormal or 0.
+
+    Not exp2: torch rounds it differently in the last elements of an array, so a weight would depend on the batch.
+    """
+    return torch.exp(scaled.clamp(min=NEGLIGIBLE))
+
+
 def fixed_point(weights: Tensor) -> Tensor:
-    """int64 floor(weight * 2**b) of weights [rows, V] in [0, 1]; NaN (a row with nothing allowed) counts as 0."""
-    return (weights.nan_to_num() * 2.0 ** fraction_bits(weights.shape[-1])).long()
+    """int64 floor(weight * 2**b) of fp32 weights [rows, V] in [0, 1]; the product is exact."""
+    return (weights * 2.0 ** fraction_bits(weights.shape[-1])).long()
 
 
 def fraction_bits(vocab_size: int) -> int:
@@ -219,8 +262,8 @@ def fraction_bits(vocab_size: int) -> int:
 
 def log_sum_exp(model: Tensor) -> Tensor:
     """[rows] fp64 log of the sum of exp(model), -inf for a row of -inf; independent of summation order."""
-    best = model.amax(-1, keepdim=True)
-    total = fixed_point(torch.exp(model - best)).sum(-1)
+    best = model.amax(-1, keepdim=True).clamp(min=LOWEST)
+    total = fixed_point(exponential(model - best)).sum(-1)
     return best[:, 0].double() + torch.log(total.double() * 2.0 ** -fraction_bits(model.shape[-1]))
 
 
@@ -232,7 +275,7 @@ def token_logprob(model: Tensor, log_total: Tensor, token: Tensor) -> Tensor:
 def kept_mass(model: Tensor, log_total: Tensor, masked_in: Tensor | None) -> Tensor:
     if masked_in is None:
         return torch.ones_like(log_total)
-    return torch.exp(log_sum_exp(model.masked_fill(~masked_in, NEVER)) - log_total)
+    return torch.exp(log_sum_exp(torch.where(masked_in, model, NEVER)) - log_total)
 
 
 def num_allowed(masked_in: Tensor | None, model: Tensor) -> Tensor:
@@ -243,8 +286,9 @@ def num_allowed(masked_in: Tensor | None, model: Tensor) -> Tensor:
 
 def top_logprobs(model: Tensor, log_total: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """[rows, count] token ids and log-probabilities of the most probable tokens, the lower id first on ties."""
-    count = min(count, model.shape[-1])
-    token = torch.topk(rank_keys(model), count).indices
+    if count == 0:
+        return model.new_empty((len(model), 0), dtype=torch.int64), model.new_empty((len(model), 0))
+    token = torch.topk(rank_keys(model), min(count, model.shape[-1])).indices
     return token, (model.gather(-1, token) - log_total[:, None]).float()
 
 
@@ -253,36 +297,3 @@ def rank_keys(model: Tensor) -> Tensor:
     bits = (model + 0.0).view(torch.int32).long()  # -0.0 becomes 0.0
     ascending = torch.where(bits >= 0, bits, -(bits & 0x7FFFFFFF))  # IEEE 754 orders by magnitude under a sign
     return (ascending << 32) - torch.arange(model.shape[-1], device=model.device)
-
-
-# ---- arguments
-
-
-def check_arrays(
-    logits: Tensor, rows: SamplerRows, mask_rows: Tensor | None, mask_index: Tensor | None, vocab_size: int
-) -> None:
-    """Raises `ValueError` for arrays whose shapes do not fit together."""
-    num_rows, head_width = logits.shape
-    if not 0 < vocab_size <= head_width:
-        raise ValueError(f"vocab_size must be in [1, {head_width}], the width of the logits, got {vocab_size}")
-    if logits.dtype not in (torch.float32, torch.bfloat16, torch.float16):
-        raise ValueError(f"logits must be float32, bfloat16 or float16, got {logits.dtype}")
-    for name, value in rows._asdict().items():
-        if isinstance(value, Tensor) and value.shape != (num_rows,):
-            raise ValueError(f"{name} must have shape ({num_rows},), one per row of logits, got {tuple(value.shape)}")
-        if isinstance(value, TokenValues) and value.offsets.shape != (num_rows + 1,):
-            raise ValueError(f"{name}.offsets must have shape ({num_rows + 1},), got {tuple(value.offsets.shape)}")
-    if (mask_rows is None) != (mask_index is None):
-        raise ValueError("mask_rows and mask_index must be given together")
-    if mask_rows is not None and mask_index is not None:
-        check_masks(mask_rows, mask_index, num_rows, vocab_size)
-
-
-def check_masks(mask_rows: Tensor, mask_index: Tensor, num_rows: int, vocab_size: int) -> None:
-    words = -(-vocab_size // 32)
-    if mask_rows.ndim != 2 or mask_rows.shape[1] != words:
-        raise ValueError(f"mask_rows must be [pool, {words}] for {vocab_size} tokens, got {tuple(mask_rows.shape)}")
-    if mask_rows.dtype not in (torch.int32, torch.uint32):
-        raise ValueError(f"mask_rows must be int32 or uint32, got {mask_rows.dtype}")
-    if mask_index.shape != (num_rows,):
-        raise ValueError(f"mask_index must have shape ({num_rows},), got {tuple(mask_index.shape)}")
