@@ -1,0 +1,27 @@
+"""Constraints: what may come next, token by token. Knows bytes, tokens and automata, never models or requests.
+
+>>> compiler = Compiler(Vocabulary.from_tokenizer(tokenizer))
+>>> constraint = compiler.compile(Regex(r"\\d{4}-\\d{2}-\\d{2}"))
+"""
+
+from ..kernels import compile_cache as _compile_cache  # noqa: F401  before numba: where compiled code is kept
+from .compiler import Compiler
+from .constraint import Constraint, State
+from .errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
+from .source import Limits, Source
+from .vocabulary import Vocabulary
+from .warm import warm_up
+
+__all__ = [
+    "Compiler",
+    "Constraint",
+    "ConstraintError",
+    "ConstraintLimit",
+    "GrammarSyntaxError",
+    "Limits",
+    "Source",
+    "State",
+    "UnsupportedKeyword",
+    "Vocabulary",
+    "warm_up",
+]

@@ -17,11 +17,11 @@ other. An expression denotes a set of byte strings:
     call(rule)                 what the rule is defined as; recursion of any kind except left recursion
 
 Children are made before parents, so node ids are in topological order except through calls. Nothing is expanded here: the
-machine derives automaton states from these nodes one byte at a time, when a byte is first crossed. A front end is a frozen
+automaton derives its states from these nodes one byte at a time, when a byte is first crossed. A front end is a frozen
 dataclass with `lower(grammar, context) -> Node`.
 
 Objects of JSON that admit keys not known beforehand must not repeat one. The bytes that matter are marked with an `Event`,
-and the machine keeps the keys seen so far of every open object (see `memory.py`).
+and the automaton keeps the keys seen so far of every open object (see `memory.py`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,12 @@ class Kind(IntEnum):
     CALL = 7  # a = rule
     BOTH = 8  # a, b = operands
     NEGATE = 9  # a = operand
-    PRODUCT = 10  # made by the machine: a, b = automaton states of the operands, c = BOTH or NEGATE
+    # Made by the automaton only, in the same arena:
+    PRODUCT = 10  # a, b = automaton states of the operands, c = BOTH or NEGATE
+    MEMORY = 11  # see memory.py
+    FRAME = 12
+    KEYS = 13
+    KEY = 14
 
 
 class Event(IntEnum):

@@ -20,7 +20,8 @@ class Limits:
     repetition: int = 1_000_000  # a counter's bound
     enum_values: int = 100_000
     digits: int = 300  # of a number
-    search_states: int = 20_000  # states that a search for the shortest completion or for emptiness may visit
+    search_states: int = 20_000  # products visited by a search for a string in an intersection
+    search_nodes: int = 4_000_000  # trie nodes visited by a search for the fewest tokens; beyond, an upper bound is used
 
 
 @runtime_checkable

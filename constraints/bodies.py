@@ -1,0 +1,167 @@
+"""What a vocabulary looks like from inside a run of characters of one class: found once, shared by all constraints.
+
+A *body* is a repetition of characters of a class: the inside of a JSON string, `[a-z]{2,20000}`, whitespace. See walk.py for how
+these tables are used and why that is exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+from .trie import TokenTrie
+from .utf8 import ByteTree, Ranges, byte_tree
+
+MAX_SLICE = 48  # characters; longer tokens are few, radii between this and the longest take the plain walk
+NO_HEIGHT = 255  # a subtree with a suffix that leaves the class, or of 255 or more characters
+
+
+@dataclass(frozen=True, eq=False)
+class BodyClass:
+    """Tables of one character class for one vocabulary."""
+
+    slices: NDArray[np.uint32]  # [1 + lengths, ceil(V / 32)]  row r: tokens of the class of at most r characters; last: all
+    longest: int  # characters in the longest token of the class
+    heights: NDArray[np.uint8]  # [n] most characters in a suffix below the node, NO_HEIGHT when one leaves the class
+    byte: NDArray[np.uint8]  # the residual trie of the tokens that are not of the class: as TokenTrie
+    depth: NDArray[np.int32]
+    skip: NDArray[np.int32]
+    first: NDArray[np.int32]
+    order: NDArray[np.int32]
+
+    @classmethod
+    def build(cls, ranges: Ranges, trie: TokenTrie, words: int) -> BodyClass:
+        """Tables for characters in `ranges`; masks have `words` 32-bit words. Time: a few passes over the trie."""
+        table = _transitions(byte_tree(ranges))
+        inside, chars = _inside(table, trie.byte, trie.depth, trie.max_depth)
+        heights = _heights(table, trie.byte, trie.depth, trie.skip, trie.max_depth)
+        longest = int(chars[inside].max(initial=0))
+        slices = np.zeros((min(longest, MAX_SLICE) + 2, words), np.uint32)
+        _fill_slices(slices, inside, chars, trie.first, trie.order)
+        residual = _residual(inside, trie.byte, trie.depth, trie.skip, trie.first, trie.order)
+        return cls(_read_only(slices), longest, _read_only(heights), *map(_read_only, residual))
+
+    def slice_of(self, radius: int) -> NDArray[np.uint32] | None:
+        """The mask of the tokens that stay inside for at most `radius` characters; None when there is no table for it."""
+        if radius >= self.longest:
+            return self.slices[-1]  # type: ignore[no-any-return]
+        return self.slices[radius] if radius <= MAX_SLICE else None
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self.slices, self.heights, self.byte, self.depth, self.skip, self.first, self.order)
+        return sum(array.nbytes for array in arrays)
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Read-only like the arrays of a trie: compiled code is specialised on it."""
+    array.setflags(write=False)
+    return array
+
+
+def _transitions(tree: ByteTree) -> NDArray[np.int16]:
+    """The automaton of `characters*`: int16 [states, 256], state 0 at a character boundary, -1 dead."""
+    states: dict[ByteTree, int] = {tree: 0}
+    rows = [np.full(256, -1, np.int16)]
+    work = [tree]
+    while work:
+        here = work.pop()
+        row = rows[states[here]]
+        for low, high, follow in here:
+            if follow is not None and follow not in states:
+                states[follow] = len(rows)
+                rows.append(np.full(256, -1, np.int16))
+                work.append(follow)
+            row[low : high + 1] = 0 if follow is None else states[follow]
+    return np.stack(rows)
+
+
+@nb.njit(cache=True)
+def _inside(table, byte, depth, max_depth):
+    """Per node: whether the path to it stays inside the class, and how many characters it begins."""
+    n = byte.size
+    inside = np.zeros(n, np.bool_)
+    chars = np.zeros(n, np.int32)
+    state = np.zeros(max_depth + 1, np.int16)
+    begun = np.zeros(max_depth + 1, np.int32)
+    for i in range(n):
+        d = depth[i]
+        before = state[d - 1]
+        after = table[before, byte[i]] if before >= 0 else -1
+        state[d] = after
+        begun[d] = begun[d - 1] + (1 if before == 0 else 0)
+        inside[i], chars[i] = after >= 0, begun[d]
+    return inside, chars
+
+
+@nb.njit(cache=True)
+def _heights(table, byte, depth, skip, max_depth):
+    """Per node, taken as a character boundary: the most characters begun in a suffix below it, NO_HEIGHT if one leaves the class."""
+    n = byte.size
+    heights = np.zeros(n, np.uint8)
+    state = np.zeros(max_depth + 1, np.int16)
+    begun = np.zeros(max_depth + 1, np.int32)
+    for i in range(n):
+        base, best = depth[i], 0
+        j = i + 1
+        while j < skip[i]:
+            d = depth[j] - base
+            after = table[state[d - 1], byte[j]]
+            begun[d] = begun[d - 1] + (1 if state[d - 1] == 0 else 0)
+            state[d] = after
+            best = max(best, begun[d])
+            if after < 0 or best >= NO_HEIGHT:
+                best = NO_HEIGHT
+                break
+            j += 1
+        heights[i] = best
+    return heights
+
+
+@nb.njit(cache=True)
+def _fill_slices(slices, inside, chars, first, order):
+    last = slices.shape[0] - 1
+    for i in range(inside.size):
+        if inside[i]:
+            for k in range(first[i], first[i + 1]):
+                word, bit = order[k] >> 5, np.uint32(1) << np.uint32(order[k] & 31)
+                slices[last, word] |= bit
+                for radius in range(chars[i], last):
+                    slices[radius, word] |= bit
+
+
+@nb.njit(cache=True)
+def _residual(inside, byte, depth, skip, first, order):
+    """The trie of the tokens that do not stay inside the class."""
+    n = byte.size
+    kept = np.zeros(n + 1, np.int32)  # new index of node i, or of the next kept node
+    keep = np.zeros(n, np.bool_)
+    last_at = np.full(1024 if n == 0 else depth.max() + 2, -1, np.int32)
+    for i in range(n):
+        last_at[depth[i]] = i
+        if not inside[i] and first[i] != first[i + 1]:
+            d = depth[i]
+            while d > 0 and not keep[last_at[d]]:
+                keep[last_at[d]] = True
+                d -= 1
+    for i in range(n):
+        kept[i + 1] = kept[i] + (1 if keep[i] else 0)
+    m = kept[n]
+    new_byte, new_depth, new_skip = np.empty(m, np.uint8), np.empty(m, np.int32), np.empty(m, np.int32)
+    new_first, new_order = np.zeros(m + 1, np.int32), np.empty(order.size, np.int32)
+    tokens = 0
+    for i in range(n):
+        if keep[i]:
+            k = kept[i]
+            new_byte[k], new_depth[k], new_skip[k] = byte[i], depth[i], kept[skip[i]]
+            new_first[k] = tokens
+            if not inside[i]:
+                for j in range(first[i], first[i + 1]):
+                    new_order[tokens] = order[j]
+                    tokens += 1
+    new_first[m] = tokens
+    return new_byte, new_depth, new_skip, new_first, new_order[:tokens].copy()

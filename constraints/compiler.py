@@ -1,0 +1,90 @@
+"""From a source to a compiled constraint, with a cache bounded in bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from concurrent.futures import Future
+
+from .automaton import TokenAutomaton
+from .constraint import Constraint
+from .errors import ConstraintError, ConstraintLimit
+from .expression import Grammar
+from .lexicon import Lexicon
+from .source import Limits, Source
+from .vocabulary import Vocabulary
+
+
+class Compiler:
+    """Compiles sources for one vocabulary. Equal sources give the same `Constraint`, compiled once even when asked for by several
+    threads at the same time. Thread-safe.
+
+    cache_bytes: least recently used constraints are dropped from the cache beyond this; constraints in use stay valid.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, limits: Limits | None = None, cache_bytes: int = 1 << 30) -> None:
+        self.vocabulary, self.limits, self.cache_bytes = vocabulary, limits or Limits(), cache_bytes
+        self._lexicon = Lexicon(vocabulary)
+        self._lock = threading.Lock()
+        self._cache: OrderedDict[Source, Future[Constraint]] = OrderedDict()
+
+    def compile(self, source: Source) -> Constraint:
+        """The constraint that `source` describes.
+
+        Raises ConstraintError: the source is malformed, unsatisfiable, or needs bytes the vocabulary cannot spell;
+        UnsupportedKeyword: it uses something that is not enforced exactly; ConstraintLimit: a named limit was reached.
+        """
+        if not isinstance(source, Source):
+            raise TypeError(f"compile takes a source such as JsonSchema(...) or Regex(...), not {type(source).__name__}")
+        with self._lock:
+            future = self._cache.get(source)
+            is_mine = future is None
+            if future is None:
+                future = self._cache[source] = Future()
+            self._cache.move_to_end(source)
+        if is_mine:
+            self._fulfil(future, source)
+        return future.result()
+
+    def _fulfil(self, future: Future[Constraint], source: Source) -> None:
+        try:
+            future.set_result(self._compiled(source))
+        except BaseException as error:  # whoever waits for this compile must hear of it, whatever it was
+            with self._lock:
+                self._cache.pop(source, None)
+            future.set_exception(error)
+        else:
+            self._evict(keep=source)
+
+    def _compiled(self, source: Source) -> Constraint:
+        grammar = Grammar()
+        root = source.lower(grammar, self.limits)
+        if len(grammar) > self.limits.nodes:
+            raise ConstraintLimit(f"the grammar has {len(grammar)} expressions", limit="nodes", value=self.limits.nodes)
+        automaton = TokenAutomaton(grammar, root, self._lexicon, self.limits)
+        missing = automaton.unspellable_byte()
+        if missing is not None:
+            raise ConstraintError(
+                f"the vocabulary cannot spell byte 0x{missing:02x} ({bytes([missing])!r}), which the constraint needs",
+                path="#", instead="use a vocabulary with byte tokens",
+            )  # fmt: skip
+        return Constraint(automaton, _fingerprint(self.vocabulary, source))
+
+    def _evict(self, keep: Source) -> None:
+        with self._lock:
+            done = {source: future.result() for source, future in self._cache.items() if _succeeded(future)}
+            total = sum(constraint.nbytes for constraint in done.values())
+            for source, constraint in done.items():
+                if total <= self.cache_bytes or source == keep:
+                    continue
+                total -= constraint.nbytes
+                del self._cache[source]
+
+
+def _succeeded(future: Future[Constraint]) -> bool:
+    return future.done() and future.exception() is None
+
+
+def _fingerprint(vocabulary: Vocabulary, source: Source) -> str:
+    return hashlib.sha256(f"{vocabulary.fingerprint}\n{source!r}".encode()).hexdigest()

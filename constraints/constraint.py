@@ -1,0 +1,223 @@
+"""A compiled constraint: the public contract over a token automaton.
+
+A state is an int: -1 finished (EOS was read), else automaton state | memory << 32. It is a value: hashable, comparable within its
+constraint, valid as long as the constraint lives.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NewType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import memory
+from .automaton import TokenAutomaton
+from .distance import Distances
+from .explanation import Explanation, explain
+from .tables import DEAD, INFINITE
+
+if TYPE_CHECKING:
+    from .vocabulary import Vocabulary
+
+State = NewType("State", int)
+FINISHED = State(-1)
+_STATE_PART = (1 << 32) - 1
+
+
+class Constraint:
+    """What may come next, token by token. Made by `Compiler.compile`. All methods are thread-safe.
+
+    >>> state = constraint.start()
+    >>> constraint.mask(state)                  # uint32 [ceil(V / 32)]: bit t % 32 of word t // 32 = token t allowed
+    >>> state = constraint.advance(state, 17)   # None when token 17 is not allowed
+    """
+
+    def __init__(self, automaton: TokenAutomaton, fingerprint: str) -> None:
+        self._automaton = automaton
+        self._distances = Distances(automaton)
+        self._lock = threading.RLock()
+        self._remembers = automaton.remembers
+        self.fingerprint = fingerprint
+        self.residue: tuple[str, ...] = tuple(automaton.grammar.residue)
+        self.notes: tuple[str, ...] = tuple(automaton.grammar.notes)
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self._automaton.lexicon.vocabulary
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held: states, transitions and mask rows."""
+        return self._automaton.nbytes
+
+    @property
+    def statistics(self) -> dict[str, int]:
+        """Sizes of what has been built so far: states, distinct mask rows, bytes."""
+        return {"states": self._automaton.num_states, "rows": self._automaton.num_rows, "bytes": self.nbytes}
+
+    def start(self) -> State:
+        """The state before any text."""
+        with self._lock:
+            return self._pack(self._automaton.start, self._automaton.empty_memory if self._remembers else 0)
+
+    def is_accepting(self, state: State) -> bool:
+        """Whether the text so far is complete."""
+        return state == FINISHED or self._automaton.is_accepting(state & _STATE_PART)
+
+    def mask(self, state: State, budget: int | None = None) -> NDArray[np.uint32]:
+        """Allowed tokens, uint32 [ceil(V / 32)], read-only, padding bits 0; EOS bits exactly when accepting.
+
+        budget: tokens left. Then exactly those allowed tokens remain whose successor has min_tokens <= budget - 1; never none
+        when min_tokens(state) <= budget.
+        """
+        if state == FINISHED:
+            return self._automaton.lexicon.eos_row
+        with self._lock:
+            return _read_only(self._mask(state, budget))
+
+    def fill_masks(self, states: Sequence[State], out: NDArray[np.uint32]) -> None:
+        """out[k] = mask(states[k]); out is uint32 [len(states), ceil(V / 32)] and writable."""
+        if out.shape != (len(states), self._automaton.lexicon.words) or out.dtype != np.uint32:
+            expected = (len(states), self._automaton.lexicon.words)
+            raise ValueError(f"fill_masks needs a uint32 array of shape {expected}, got {out.dtype} {out.shape}")
+        with self._lock:
+            if self._remembers or FINISHED in states:
+                for row, state in zip(out, states, strict=True):
+                    row[:] = self.mask(state)
+            else:
+                self._automaton.copy_rows(np.array(states, np.int32), out)
+
+    def advance(self, state: State, token_id: int) -> State | None:
+        """The state after a token; None when it is not allowed. Raises ValueError for an id outside the vocabulary."""
+        self._check_token(token_id)
+        if token_id in self._automaton.lexicon.eos_ids:
+            return FINISHED if self.is_accepting(state) else None
+        data = self._automaton.lexicon.trie.bytes_of(token_id)
+        after = self.advance_bytes(state, data) if data else None
+        if after is not None and not self._automaton.lexicon.spells_every_byte:
+            return after if self._automaton.cost(after & _STATE_PART) < INFINITE else None
+        return after
+
+    def advance_batch(self, states: Sequence[State], token_ids: Sequence[int]) -> list[State | None]:
+        """advance(states[k], token_ids[k]) for every k."""
+        if len(states) != len(token_ids):
+            raise ValueError(f"advance_batch needs as many tokens as states, got {len(token_ids)} and {len(states)}")
+        tokens = np.asarray(token_ids, np.int64)
+        plain = not self._remembers and self._automaton.lexicon.spells_every_byte
+        if not plain or FINISHED in states or any(token in self._automaton.lexicon.eos_ids for token in token_ids):
+            return [self.advance(state, int(token)) for state, token in zip(states, token_ids, strict=True)]
+        for token in (int(tokens.min(initial=0)), int(tokens.max(initial=0))):
+            self._check_token(token)
+        with self._lock:
+            after = self._automaton.advance(np.array(states, np.int32), tokens.astype(np.int32))
+        return [State(s) if s != DEAD else None for s in after.tolist()]
+
+    def advance_bytes(self, state: State, data: bytes) -> State | None:
+        """The state after some text, which need not end where a token ends; None when it does not survive."""
+        if not data:
+            return state
+        if state == FINISHED:
+            return None
+        with self._lock:
+            after, held, _ = self._run(state, data)
+        return None if after == DEAD else self._pack(after, held)
+
+    def accepts(self, data: bytes | str) -> bool:
+        """Whether this text as a whole satisfies the constraint."""
+        after = self.advance_bytes(self.start(), data.encode() if isinstance(data, str) else data)
+        return after is not None and self.is_accepting(after)
+
+    def forced(self, state: State) -> bytes:
+        """The longest byte prefix common to all completions; b"" when accepting."""
+        if state == FINISHED:
+            return b""
+        with self._lock:
+            return self._automaton.forced(state & _STATE_PART)
+
+    def min_tokens(self, state: State) -> int:
+        """A number of tokens that suffices to complete the text, EOS not counted; 0 exactly when accepting.
+
+        Some allowed token always lowers it by at least one. Exact for regular constraints within `limits.search_nodes`, elsewhere
+        an upper bound.
+        """
+        if state == FINISHED:
+            return 0
+        with self._lock:
+            return self._min_tokens(state & _STATE_PART, state >> 32)
+
+    def explain(self, state: State, token_id: int) -> Explanation:
+        """Why a token is allowed or masked: the part of the grammar, the byte where it dies, the nearest legal tokens."""
+        self._check_token(token_id)
+        with self._lock:
+            return explain(self, state, token_id)
+
+    def _paths(self, state: State) -> tuple[str, ...]:
+        return () if state == FINISHED else self._automaton.paths(state & _STATE_PART)
+
+    def _survives(self, state: State, data: bytes) -> tuple[int, str]:
+        """How many bytes of `data` survive from `state`, and what could stand where it dies."""
+        if state == FINISHED:
+            return 0, ""
+        read = self._run(state, data)[2]
+        at = self.advance_bytes(state, data[:read])
+        return read, "" if at is None else self._automaton.live_bytes(at & _STATE_PART)
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _check_token(self, token_id: int) -> None:
+        if not 0 <= token_id < self.vocabulary.size:
+            raise ValueError(f"token id {token_id} is outside the vocabulary of {self.vocabulary.size}")
+
+    @staticmethod
+    def _pack(state: int, held: int) -> State:
+        return State(state | held << 32)
+
+    def _run(self, state: State, data: bytes) -> tuple[int, int, int]:
+        """(automaton state, memory, bytes that survived)."""
+        if self._remembers:
+            return self._automaton.run_remembering(state & _STATE_PART, state >> 32, data)
+        after, read = self._automaton.run(state & _STATE_PART, data)
+        return after, 0, read
+
+    def _min_tokens(self, state: int, held: int) -> int:
+        repeated = self._remembers and self._automaton.is_repeated(held)
+        return self._distances.of(state) + int(repeated)
+
+    def _mask(self, state: State, budget: int | None) -> NDArray[np.uint32]:
+        automaton_state, held = state & _STATE_PART, state >> 32
+        row = self._automaton.row(automaton_state)
+        if budget is not None and budget - 1 < self._distances.ceiling(automaton_state) + int(self._remembers):
+            return self._within(automaton_state, held, budget - 1)
+        if self._remembers:
+            refused = self._automaton.refused(automaton_state, held)
+            return row & ~refused if refused is not None else row
+        return row
+
+    def _within(self, state: int, held: int, budget: int) -> NDArray[np.uint32]:
+        """Tokens after which at most `budget` tokens suffice."""
+        if self._remembers:
+            ends, memories = self._automaton.end_memories(state, held)
+            ends = np.where(memories == memory.REFUSED, DEAD, ends)
+            repeated = {held: self._automaton.is_repeated(held) for held in np.unique(memories[ends != DEAD]).tolist()}
+            extra = np.array([int(repeated.get(held, False)) for held in memories.tolist()])
+        else:
+            ends, extra = self._automaton.end_states(state), np.zeros(1, np.int64)
+        distinct, index = np.unique(ends, return_inverse=True)
+        distance = np.array([self._distances.of(s) if s != DEAD else INFINITE for s in distinct.tolist()])
+        row = self._automaton.lexicon.mask_of(distance[index] + extra <= budget)
+        return row | self._automaton.lexicon.eos_row if self._automaton.is_accepting(state) else row
+
+
+def _read_only(mask: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    view = mask.view()
+    view.setflags(write=False)
+    return view
+
+
+def as_token_ids(mask: NDArray[np.uint32]) -> Iterable[int]:
+    """The token ids whose bits are set."""
+    bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
+    return [int(token_id) for token_id in np.flatnonzero(bits)]

@@ -1,0 +1,75 @@
+"""How many tokens suffice to finish from a state.
+
+Every state carries an upper bound, the sum of the costs of its parts (measure.py). For constraints without recursion and without
+object keys the exact number is searched for, breadth first over tokens, within a limit on the trie nodes visited; a state whose
+search runs into the limit keeps its bound. Distances along a path that was found are kept too, so the number always falls by one
+along some token.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .automaton import TokenAutomaton
+from .tables import DEAD, INFINITE
+
+_SLACK = 3  # a character cut short inside a body costs at most its remaining bytes
+
+
+class Distances:
+    """Memoised distances of the states of one automaton."""
+
+    def __init__(self, automaton: TokenAutomaton) -> None:
+        self._automaton = automaton
+        self._known: dict[int, int] = {}
+        self._ceilings: dict[int, int] = {}
+
+    def of(self, state: int) -> int:
+        """Tokens that suffice from `state`; exact where the automaton is regular and the search stays within its limit."""
+        bound = self._automaton.cost(state)
+        if bound <= 1 or not self._automaton.is_regular:
+            return bound
+        if state not in self._known:
+            self._search(state, bound)
+        return self._known[state]
+
+    def ceiling(self, state: int) -> int:
+        """An upper bound of the distance after any one token allowed in `state`."""
+        if state not in self._ceilings:
+            costs = self._automaton.costs_after(state)
+            finite = costs[costs < INFINITE]
+            self._ceilings[state] = max(int(finite.max(initial=0)), self._automaton.cost(state) + _SLACK)
+        return self._ceilings[state]
+
+    def _search(self, origin: int, bound: int) -> None:
+        """Set the distance of `origin`, and of the states on a shortest path, to the exact number, or to `bound`."""
+        parent: dict[int, int] = {origin: DEAD}
+        frontier, best, best_at, depth = [origin], bound, DEAD, 0
+        nodes_left = self._automaton.limits.search_nodes
+        while frontier and depth + 1 < best:
+            depth += 1
+            reached: list[int] = []
+            for state in frontier:
+                if nodes_left <= 0:
+                    self._known[origin] = bound
+                    return
+                for after in np.unique(self._automaton.end_states(state)).tolist():
+                    if after != DEAD and after not in parent:
+                        parent[after] = state
+                        reached.append(after)
+                nodes_left -= self._automaton.lexicon.trie.num_nodes
+            for state in reached:
+                rest = 0 if self._automaton.is_accepting(state) else self._known.get(state)
+                if rest is not None and depth + rest < best:
+                    best, best_at = depth + rest, state
+            frontier = reached
+        self._known[origin] = best
+        self._keep_path(best_at, parent)
+
+    def _keep_path(self, state: int, parent: dict[int, int]) -> None:
+        if state == DEAD:
+            return
+        distance = 0 if self._automaton.is_accepting(state) else self._known[state]
+        while state != DEAD:
+            self._known[state] = min(distance, self._known.get(state, distance))
+            state, distance = parent[state], distance + 1

@@ -1,0 +1,88 @@
+"""Why a token is allowed or masked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .tables import DEAD
+
+if TYPE_CHECKING:
+    from .constraint import Constraint, State
+
+_NEAREST = 5  # legal tokens named in an explanation
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The verdict on one token in one state. `str()` of it is a sentence for people."""
+
+    token_id: int
+    token: bytes | None  # None when the token is never text
+    allowed: bool
+    reason: str
+    dies_at: int | None  # index of the first byte of the token that cannot follow, None when allowed or never text
+    expected: str  # bytes that could have stood there
+    paths: tuple[str, ...]  # parts of the grammar (schema paths, rule names) that are being matched
+    nearest: tuple[int, ...]  # legal tokens that share the most leading bytes with this one
+
+    def __str__(self) -> str:
+        where = f" in {', '.join(self.paths)}" if self.paths else ""
+        return f"token {self.token_id} {self.token!r} is {'allowed' if self.allowed else 'masked'}{where}: {self.reason}"
+
+
+def explain(constraint: Constraint, state: State, token_id: int) -> Explanation:
+    """The explanation of `token_id` in `state`; see `Constraint.explain`."""
+    vocabulary = constraint.vocabulary
+    token = vocabulary.text_tokens[token_id]
+    allowed = constraint.advance(state, token_id) is not None
+    common = {"token_id": token_id, "token": token, "allowed": allowed, "paths": constraint._paths(state)}
+    if token_id in vocabulary.eos_token_ids:
+        reason = "the text so far is complete" if allowed else "EOS ends the text, which is not complete yet"
+        return Explanation(**common, reason=reason, dies_at=None, expected="", nearest=())
+    if not token:
+        return Explanation(**common, reason="this token is never text", dies_at=None, expected="", nearest=())
+    if allowed:
+        return Explanation(**common, reason="a completion begins with it", dies_at=None, expected="", nearest=(token_id,))
+    survived, expected = constraint._survives(state, token)
+    nearest = _nearest(constraint, state, token[:survived])
+    if survived == len(token):
+        reason = "no sequence of tokens of this vocabulary completes the text after it"
+        return Explanation(**common, reason=reason, dies_at=None, expected="", nearest=nearest)
+    reason = f"byte {survived} ({token[survived : survived + 1]!r}) cannot follow; expected {expected or 'the end'}"
+    return Explanation(**common, reason=reason, dies_at=survived, expected=expected, nearest=nearest)
+
+
+def _nearest(constraint: Constraint, state: State, prefix: bytes) -> tuple[int, ...]:
+    """Legal tokens with the longest common prefix with `prefix`, longest first."""
+    tokens = constraint.vocabulary.text_tokens
+    bits = np.unpackbits(constraint.mask(state).view(np.uint8), bitorder="little")
+    legal = [int(i) for i in np.flatnonzero(bits) if i < len(tokens) and tokens[i]]
+    return tuple(sorted(legal, key=lambda i: (-_shared(tokens[i] or b"", prefix), len(tokens[i] or b""), i))[:_NEAREST])
+
+
+def _shared(left: bytes, right: bytes) -> int:
+    count = 0
+    while count < min(len(left), len(right)) and left[count] == right[count]:
+        count += 1
+    return count
+
+
+def byte_set(live: list[int]) -> str:
+    """A readable form of a set of bytes: printable ones quoted, runs as a-b."""
+    runs: list[list[int]] = []
+    for byte in live:
+        if runs and byte == runs[-1][1] + 1:
+            runs[-1][1] = byte
+        else:
+            runs.append([byte, byte])
+    return " ".join(_name(low) if low == high else f"{_name(low)}-{_name(high)}" for low, high in runs)
+
+
+def _name(byte: int) -> str:
+    return repr(chr(byte)) if 0x20 < byte < 0x7F else f"0x{byte:02x}"
+
+
+assert DEAD == 0

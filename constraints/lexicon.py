@@ -1,0 +1,76 @@
+"""What all constraints over one vocabulary share: its trie, its single bytes, its body classes."""
+
+from __future__ import annotations
+
+import threading
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .bodies import BodyClass
+from .trie import TokenTrie
+from .utf8 import Ranges, normalize
+from .vocabulary import Vocabulary
+
+JSON_CHARACTERS: Ranges = normalize([(0x20, 0x21), (0x23, 0x5B), (0x5D, 0x10FFFF)])  # need no escape in a JSON string
+WITHOUT_QUOTE: Ranges = normalize([(0, 0x21), (0x23, 0x10FFFF)])  # its residual trie holds all tokens with a quote
+_WALKS_BEFORE_TABLES = 2  # a class met this often gets its tables (tens of milliseconds and about a megabyte)
+_MAX_BODIES = 64
+
+
+class Lexicon:
+    """A vocabulary prepared for mask walks. Thread-safe."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self.trie = TokenTrie.build(vocabulary)
+        self.words = (vocabulary.size + 31) // 32
+        self._lock = threading.Lock()
+        self._walks: dict[Ranges, int] = {}
+        self._bodies: dict[Ranges, BodyClass] = {}
+
+    def body(self, ranges: Ranges) -> BodyClass | None:
+        """The tables of a character class; None while it has not been met often enough to pay for them."""
+        with self._lock:
+            body = self._bodies.get(ranges)
+            if body is not None:
+                return body
+            walks = self._walks[ranges] = self._walks.get(ranges, 0) + 1
+            worth_it = ranges in (JSON_CHARACTERS, WITHOUT_QUOTE) or walks > _WALKS_BEFORE_TABLES
+            if worth_it and len(self._bodies) < _MAX_BODIES:
+                body = self._bodies[ranges] = BodyClass.build(ranges, self.trie, self.words)
+            return body
+
+    @cached_property
+    def single_bytes(self) -> NDArray[np.bool_]:
+        """[256] whether some token is exactly that byte."""
+        present = np.zeros(256, np.bool_)
+        trie = self.trie
+        is_token = np.diff(trie.first) > 0
+        present[trie.byte[(trie.depth == 1) & is_token]] = True
+        return present
+
+    @cached_property
+    def spells_every_byte(self) -> bool:
+        """Whether every byte is a token, so that whatever has a completion in bytes has one in tokens."""
+        return bool(self.single_bytes.all())
+
+    @cached_property
+    def eos_row(self) -> NDArray[np.uint32]:
+        """The mask of the EOS ids. uint32 [words]"""
+        row = np.zeros(self.words, np.uint32)
+        for token_id in self.vocabulary.eos_token_ids:
+            row[token_id >> 5] |= np.uint32(1 << (token_id & 31))
+        row.setflags(write=False)
+        return row
+
+    @cached_property
+    def eos_ids(self) -> frozenset[int]:
+        return frozenset(self.vocabulary.eos_token_ids)
+
+    def mask_of(self, chosen: NDArray[np.bool_], order: NDArray[np.int32] | None = None) -> NDArray[np.uint32]:
+        """The packed mask of the tokens order[chosen]; order is the trie's unless given. bool [tokens] -> uint32 [words]"""
+        bits = np.zeros(self.words * 32, np.bool_)
+        bits[(self.trie.order if order is None else order)[chosen]] = True
+        return np.packbits(bits, bitorder="little").view(np.uint32)

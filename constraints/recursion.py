@@ -1,0 +1,55 @@
+"""Left recursion: a rule that calls itself before any byte is read would never be expanded to an end."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .expression import Grammar, Kind, Node
+
+
+def left_recursion(grammar: Grammar, empty: NDArray[np.bool_]) -> str | None:
+    """The name of a rule that can call itself without reading a byte, or None. empty: [nodes] contains the empty string."""
+    calls = {rule: _first_calls(grammar, body, empty) for rule, body in enumerate(grammar.rule_bodies) if body is not None}
+    done: set[int] = set()
+    for origin in calls:
+        on_path: set[int] = set()
+        stack = [(origin, iter(calls[origin]))] if origin not in done else []
+        on_path.add(origin)
+        while stack:
+            rule, callees = stack[-1]
+            callee = next(callees, None)
+            if callee is None:
+                stack.pop()
+                on_path.discard(rule)
+                done.add(rule)
+            elif callee in on_path:
+                return grammar.rule_names[callee]
+            elif callee not in done and callee in calls:
+                on_path.add(callee)
+                stack.append((callee, iter(calls[callee])))
+    return None
+
+
+def _first_calls(grammar: Grammar, body: Node, empty: NDArray[np.bool_]) -> list[int]:
+    """Rules that may be called before the first byte of `body`."""
+    found: dict[int, None] = {}
+    seen: set[int] = set()
+    work = [body]
+    while work:
+        node = work.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        kind, (a, b, _) = grammar.kind(node), grammar.operands(node)
+        if kind is Kind.CALL:
+            found[a] = None
+        elif kind is Kind.SEQ:
+            work.append(Node(a))
+            if empty[a]:
+                work.append(Node(b))
+        elif kind is Kind.ALT:
+            work.extend(grammar.alternatives(node))
+        elif kind is Kind.REPEAT:
+            work.append(Node(a))
+    return list(found)

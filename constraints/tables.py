@@ -1,0 +1,128 @@
+"""The automaton's memory: one growable int32 arena that compiled code sees as named tables.
+
+A compiled call costs about 0.2 us an array argument, so everything lives in one array whose first words say where each
+table starts. `open_tables` (compiled) cuts it into views. Compiled code never grows a table: it sets a fault and returns, the
+caller grows that table and repeats the call. All writes are hash-consing or memoisation, so repeating is safe.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+DEAD = 0  # the automaton state from which nothing is accepted; also the node FAIL
+INFINITE = 1 << 30  # a size or cost that does not exist
+STATE_BITS = 28  # a transition is (event << STATE_BITS) | state, or UNKNOWN
+STATE_MASK = (1 << STATE_BITS) - 1
+UNKNOWN = -1
+
+# Indices into the table `n`.
+NODES, POOL, STATES, EPOCH, FAULT, STEPS, VISITED, SEARCH_LIMIT, REQUESTS = range(9)
+# Values of n[FAULT]; the FULL_ ones below say which table to grow.
+NO_FAULT = 0
+SEARCH_EXHAUSTED = 100
+
+Tables = namedtuple(
+    "Tables",
+    [
+        "n",  # [16] counters, see above
+        # expression nodes, static ones first; see expression.Kind
+        "kind", "a", "b", "c",  # [nodes]
+        "size",  # [nodes] bytes of the shortest string, INFINITE when there is none, -1 for a product not searched yet
+        "cost",  # [nodes] tokens that suffice to spell some string, INFINITE when the vocabulary cannot
+        "closure",  # [nodes] offset of the closure in `pool`, 0 when not made yet
+        "stamp",  # [nodes] epoch of the last visit
+        "unit",  # [nodes] body class of a repeated node, -1 when it has none
+        "enter",  # [nodes] start state of an operand of a product; product node of BOTH and NEGATE; last search of a PRODUCT
+        "node_hash",  # [2^k] open addressing, 0 = free
+        "pool",  # closures [length, body class, radius, settled, items...] and the items of states
+        # static parts of the grammar
+        "edge_low", "edge_high", "edge_next",  # [class edges]
+        "lists",  # alternatives
+        "text", "text_cost",  # [literal bytes] the byte; tokens that suffice for the rest of its literal
+        "rules",  # [rules] body node
+        # automaton states; 0 is DEAD
+        "state_start", "state_length",  # [states] items in `pool`, sorted
+        "state_accept",  # [states] 1 when the text so far is complete
+        "state_cost",  # [states] tokens that suffice to finish
+        "state_body", "state_radius",  # [states] body class the state loops on, -1; characters left in it
+        "state_alone",  # [states] 1 when leaving the body is the only way to survive outside it
+        "state_flat",  # [states] 1 when no item is a product
+        "state_row",  # [states] 1 + index of the mask row, 0 when not computed
+        "state_hash",  # [2^k] open addressing, 0 = free
+        "next",  # [states * 256] transitions
+        "work", "items",  # scratch: nodes to expand, items of the state being made
+        "requests",  # [2 * depth] what has to be known first: (state, byte) transitions, (product, SEARCH) searches
+    ],
+)  # fmt: skip
+
+FIELDS = Tables._fields
+_HEADER = 64  # words: FIELDS offsets, then the end
+_NODE_TABLES = ("kind", "a", "b", "c", "size", "cost", "closure", "stamp", "unit", "enter")
+_STATE_TABLES = ("state_start", "state_length", "state_accept", "state_cost", "state_body", "state_radius", "state_alone",
+                 "state_flat", "state_row")  # fmt: skip
+
+FULL_NODES, FULL_POOL, FULL_STATES, FULL_WORK, FULL_ITEMS, FULL_REQUESTS = 1, 2, 3, 4, 5, 6  # faults that growing mends
+
+
+def _unpack_source() -> str:
+    views = ", ".join(f"arena[arena[{i}]:arena[{i + 1}]]" for i in range(len(FIELDS)))
+    return f"def open_tables(arena):\n    return Tables({views})\n"
+
+
+# The function is written out from FIELDS because compiled code cannot loop over the fields of a named tuple.
+_namespace: dict[str, object] = {"Tables": Tables}
+exec(_unpack_source(), _namespace)
+open_tables = nb.njit(inline="always")(_namespace["open_tables"])
+
+
+class Arena:
+    """Owner of the array: names to sizes, and growth by doubling."""
+
+    def __init__(self, sizes: dict[str, int]) -> None:
+        assert tuple(sizes) == FIELDS
+        self.array = _laid_out(sizes)
+
+    def table(self, name: str) -> NDArray[np.int32]:
+        """A view of one table, valid until the next growth."""
+        index = FIELDS.index(name)
+        view: NDArray[np.int32] = self.array[self.array[index] : self.array[index + 1]]
+        return view
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.array.nbytes)
+
+    def grow(self, fault: int) -> None:
+        """Double what a fault says is full, and clear the fault."""
+        names = {
+            FULL_NODES: _NODE_TABLES,
+            FULL_POOL: ("pool",),
+            FULL_STATES: (*_STATE_TABLES, "next"),
+            FULL_WORK: ("work",),
+            FULL_ITEMS: ("items",),
+            FULL_REQUESTS: ("requests",),
+        }[fault]
+        old = {name: self.table(name) for name in FIELDS}
+        sizes = {name: table.size * (2 if name in names else 1) for name, table in old.items()}
+        hashed = {FULL_NODES: "node_hash", FULL_STATES: "state_hash"}.get(fault)
+        if hashed:
+            sizes[hashed] *= 2
+        grown = _laid_out(sizes)
+        self.array, previous = grown, self.array
+        for name, table in old.items():
+            if name != hashed:
+                self.table(name)[: table.size] = table
+        del previous
+        self.table("n")[FAULT] = NO_FAULT
+
+
+def _laid_out(sizes: dict[str, int]) -> NDArray[np.int32]:
+    offsets = np.cumsum([_HEADER, *sizes.values()])
+    assert offsets[-1] < 2**31, "an arena is addressed with 32 bits"
+    array = np.zeros(int(offsets[-1]), np.int32)
+    array[: len(offsets)] = offsets
+    return array

@@ -1,0 +1,63 @@
+"""Compile the compiled code: once per machine, about half a minute, then kept on disk."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .compiler import Compiler
+from .expression import Event, Grammar, Node
+from .source import Limits
+from .vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class _Everything:
+    """A grammar that touches every compiled function: rules, counters, an intersection, a complement, object keys."""
+
+    def lower(self, grammar: Grammar, limits: Limits) -> Node:
+        word = grammar.without(grammar.repeat(grammar.chars([(97, 122)]), 0, 9), grammar.literal("no"))
+        key = grammar.seq(grammar.mark(b'"', Event.KEY_OPEN), word, grammar.mark(b'"', Event.KEY_CLOSE))
+        text = grammar.seq(grammar.literal('"'), grammar.repeat(grammar.chars([(0x20, 0x21), (0x23, 0x5B)])), grammar.literal('"'))
+        value, rule = grammar.alt(text, key), grammar.rule("value")
+        object_ = grammar.seq(grammar.mark(b"{", Event.OBJECT_OPEN), grammar.call(rule), grammar.mark(b"}", Event.OBJECT_CLOSE))
+        grammar.define(rule, grammar.alt(value, object_))
+        return grammar.call(rule)
+
+
+@dataclass(frozen=True)
+class _Regular:
+    def lower(self, grammar: Grammar, limits: Limits) -> Node:
+        return grammar.repeat(grammar.chars([(97, 122)]), 2, 60)
+
+
+def warm_up(report: Callable[[str], None] | None = None) -> float:
+    """Make sure everything compiled is ready; returns the seconds it took (about 0.1 when it was ready already).
+
+    report: called with a line for people before each step that may take long.
+    """
+    begun = time.perf_counter()
+    say = report or (lambda line: None)
+    tokens = [bytes([byte]) for byte in range(256)] + [b"ab", b'a"']
+    say("preparing the constraint engine (compiled once per machine) ...")
+    compiler = Compiler(Vocabulary([*tokens, None], eos_token_ids=[len(tokens)]))
+    say("  1/3 automaton")
+    constraint = compiler.compile(_Everything())
+    state = constraint.start()
+    say("  2/3 masks")
+    after = constraint.advance_bytes(state, b'{"a')
+    assert after is not None
+    for at in (state, after):
+        constraint.mask(at)
+        constraint.mask(at, constraint.min_tokens(at))
+        constraint.forced(at)
+    say("  3/3 batches")
+    regular = compiler.compile(_Regular())
+    start = regular.start()
+    regular.min_tokens(start)
+    regular.fill_masks([start], np.zeros((1, regular.mask(start).size), np.uint32))
+    regular.advance_batch([start], [97])
+    return time.perf_counter() - begun
