@@ -99,7 +99,9 @@ def paged_attention(
     keys.view(-1, *keys.shape[2:]).index_copy_(0, plan.slots, key)
     values.view(-1, *values.shape[2:]).index_copy_(0, plan.slots, value)
     outputs = [_attend_decodes(query[: plan.num_decodes], keys, values, plan, window)] if plan.num_decodes else []
-    outputs += [_attend_prefill(query[chunk.start : chunk.stop], keys, values, chunk, window) for chunk in plan.prefills]
+    outputs += [
+        _attend_prefill(query[chunk.start : chunk.stop], keys, values, chunk, window) for chunk in plan.prefills
+    ]
     return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
 
 
@@ -137,9 +139,7 @@ def _gather(blocks: Tensor, tables: Tensor, num_tokens: int) -> Tensor:
     return found.view(num_rows, num_blocks * blocks.shape[1], *blocks.shape[2:])[:, :num_tokens]
 
 
-def _decode_bias(
-    contexts: np.ndarray, window: int | None, dtype: torch.dtype, device: torch.device
-) -> Tensor | None:
+def _decode_bias(contexts: np.ndarray, window: int | None, dtype: torch.dtype, device: torch.device) -> Tensor | None:
     if contexts.size == 0:
         return None
     longest = int(contexts.max())

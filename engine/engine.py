@@ -12,7 +12,7 @@ from ..sampling import SamplingError, SamplingParams, SequenceSampling, StopMatc
 from .blocks import BlockPool
 from .config import Limits
 from .detokenizer import Detokenizer
-from .errors import BudgetTooSmall, PromptTooLong, RequestError
+from .errors import BudgetTooSmall, InternalError, PromptTooLong, RequestError
 from .guide import Guide, fill_masks
 from .output import Event, RequestOutput, TokenRecord
 from .request import Constraint, Request
@@ -127,7 +127,9 @@ class Engine:
         text_tokens = constraint.vocabulary.text_tokens
         for token_id in sampling.stop_token_ids:
             if token_id < len(text_tokens) and text_tokens[token_id] is not None:
-                raise RequestError(f"stop token {token_id} is text, which in a constrained output belongs to the constraint")
+                raise RequestError(
+                    f"stop token {token_id} is text, which in a constrained output belongs to the constraint"
+                )
         guide = Guide(constraint, max_tokens, sampling.stop_token_ids)
         if (min_tokens := constraint.min_tokens(guide.state)) > max_tokens:
             raise BudgetTooSmall(max_tokens, min_tokens)
@@ -144,7 +146,7 @@ class Engine:
 
     def _accept(self, sequences: list[Sequence], records: list[TokenRecord | None]) -> None:
         for sequence, record in zip(sequences, records, strict=True):
-            self._contain(sequence, lambda s=sequence, r=record: s.accept(_drawn(r)))
+            self._contain(sequence, _accept_drawn, sequence, record)
 
     def _look_ahead(self, sequences: Iterable[Sequence]) -> None:
         """Prepare the next masks, and take at once what leaves no choice: forced tokens, and the end."""
@@ -154,15 +156,15 @@ class Engine:
             moved = []
             for sequence in pending:
                 length = sequence.num_tokens
-                self._contain(sequence, lambda s=sequence: _take_forced(s, self.skips_forced))
+                self._contain(sequence, _take_forced, sequence, self.skips_forced)
                 if sequence.num_tokens > length and not sequence.is_finished:
                     moved.append(sequence)
             pending = moved
 
-    def _contain(self, sequence: Sequence, action: Callable[[], None]) -> None:
+    def _contain(self, sequence: Sequence, action: Callable[..., None], *arguments: object) -> None:
         """Run one sequence's part of a step; whatever it raises ends that sequence alone."""
         try:
-            action()
+            action(*arguments)
         except ConstraintLimit as error:
             sequence.finish("constraint_limit", str(error))
         except Exception as error:
@@ -187,10 +189,10 @@ def _is_guided(sequence: Sequence) -> bool:
     return sequence.guide is not None and not sequence.is_finished
 
 
-def _drawn(record: TokenRecord | None) -> TokenRecord:
+def _accept_drawn(sequence: Sequence, record: TokenRecord | None) -> None:
     if record is None:
-        raise RuntimeError("the mask allowed no token; a constraint's masks are never empty")
-    return record
+        raise InternalError("the mask allowed no token; a constraint's masks are never empty")
+    sequence.accept(record)
 
 
 def _take_forced(sequence: Sequence, skips_forced: bool) -> None:

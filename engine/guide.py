@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from .errors import InternalError
 from .request import Constraint
 
 NEAR = 16  # tokens between min_tokens and the limit, below which masks are asked for with a budget
@@ -54,7 +55,7 @@ class Guide:
         """Take an allowed text token. False: from there the output could not finish in time, so nothing changed."""
         state = self.constraint.advance(self.state, token_id)
         if state is None:
-            raise RuntimeError(f"token {token_id} was in the mask, but the constraint does not accept it")
+            raise InternalError(f"token {token_id} was in the mask, but the constraint does not accept it")
         if self.constraint.min_tokens(state) > self.num_left - 1:
             self._is_tight = True
             return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -43,7 +43,7 @@ class Request:
     """One prompt, how to sample from it, and what the output must satisfy. Raises RequestError for contradictions."""
 
     prompt_token_ids: tuple[int, ...]
-    sampling: SamplingParams = SamplingParams()
+    sampling: SamplingParams = field(default_factory=SamplingParams)
     constraint: Constraint | None = None
 
     def __post_init__(self) -> None:

@@ -30,9 +30,7 @@ class StepSampler:
         rows = self._packer.pack([sequence.sampling for sequence in sequences])
         mask_rows, mask_index = self._masks(sequences)
         num_top = max(sequence.request.sampling.logprobs or 0 for sequence in sequences)
-        sampled = sample(
-            logits, rows, mask_rows, mask_index, vocab_size=self.vocab_size, num_top_logprobs=num_top
-        )
+        sampled = sample(logits, rows, mask_rows, mask_index, vocab_size=self.vocab_size, num_top_logprobs=num_top)
         return _records(sequences, sampled)
 
     def _masks(self, sequences: Sequence[Progress]) -> tuple[Tensor | None, Tensor | None]:

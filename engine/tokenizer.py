@@ -26,7 +26,11 @@ class Tokenizer:
         return tuple(self._backend.encode(text, add_special_tokens=add_special_tokens))
 
     def encode_chat(
-        self, messages: Sequence[Mapping[str, Any]], *, tools: Sequence[Mapping[str, Any]] | None = None, **variables: Any
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        **variables: Any,
     ) -> tuple[int, ...]:
         """Token ids of a conversation up to where the assistant's turn begins, by the model's chat template.
 
@@ -35,7 +39,11 @@ class Tokenizer:
         return self.encode(self.render_chat(messages, tools=tools, **variables), add_special_tokens=False)
 
     def render_chat(
-        self, messages: Sequence[Mapping[str, Any]], *, tools: Sequence[Mapping[str, Any]] | None = None, **variables: Any
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        **variables: Any,
     ) -> str:
         """The text that `encode_chat` encodes."""
         if not self.has_chat_template:
@@ -85,7 +93,7 @@ def _vocabulary(folder: Path, backend: Any, eos: list[int], head_width: int) -> 
     """V is the tokenizer's own size; where the head is narrower, special tokens beyond it are left out."""
     try:
         eos = [token_id for token_id in eos if token_id < head_width]
-        size = max(len(backend), *(token_id + 1 for token_id in eos), 1)
+        size = 1 + max([*backend.get_vocab().values(), *eos])
         return Vocabulary.from_tokenizer(backend, eos_token_ids=eos, size=min(size, head_width))
     except ValueError as error:
         raise UnsupportedModel(f"{folder}: {_one_line(error)}") from error

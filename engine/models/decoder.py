@@ -81,7 +81,9 @@ class Decoder:
         hidden = embedding(batch.token_ids, self.weights.embedding)
         rotation = self._rotation(batch.positions)
         for index, layer in enumerate(self.weights.layers):
-            hidden = hidden + self._attention(layer, index, self._norm(hidden, layer.input_norm), rotation, batch, cache)
+            hidden = hidden + self._attention(
+                layer, index, self._norm(hidden, layer.input_norm), rotation, batch, cache
+            )
             hidden = hidden + _mlp(layer, self._norm(hidden, layer.mlp_norm))
         wanted = hidden.index_select(0, batch.logit_rows)
         return linear(self._norm(wanted, self.weights.final_norm), self.weights.head)

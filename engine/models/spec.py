@@ -81,7 +81,9 @@ def spec_from_config(config: Mapping[str, Any]) -> ModelSpec:
             raise UnsupportedModel(f'config.json: "{name}" must be a positive integer, got {config.get(name)!r}')
     if config.get("quantization_config"):
         method = config["quantization_config"].get("quant_method", "unknown")
-        raise UnsupportedModel(f'config.json: quantised weights ("{method}") are not supported; use an unquantised copy')
+        raise UnsupportedModel(
+            f'config.json: quantised weights ("{method}") are not supported; use an unquantised copy'
+        )
     if config.get("hidden_act", "silu") not in ("silu", "swish"):
         raise UnsupportedModel(f'config.json: hidden_act "{config["hidden_act"]}" is not supported; supported: silu')
     return _FAMILIES[architecture](config)
@@ -116,7 +118,11 @@ def _qwen2(config: Mapping[str, Any]) -> ModelSpec:
 def _qwen3(config: Mapping[str, Any]) -> ModelSpec:
     has_bias = bool(config.get("attention_bias"))
     return _build(
-        {"head_dim": 128, **config}, qkv_bias=has_bias, output_bias=has_bias, qk_norm=True, windows=_qwen_windows(config)
+        {"head_dim": 128, **config},
+        qkv_bias=has_bias,
+        output_bias=has_bias,
+        qk_norm=True,
+        windows=_qwen_windows(config),
     )
 
 

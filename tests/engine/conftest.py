@@ -71,7 +71,7 @@ def save_tiny_model(folder: Path, class_name: str, changes: dict[str, Any], **sa
     config = getattr(transformers, class_name)(**{**SIZES, **changes})
     reference = transformers.AutoModelForCausalLM.from_config(config).float().eval()
     with torch.no_grad():  # norms and biases start at ones and zeros: make a forgotten one visible
-        for name, parameter in reference.named_parameters():
+        for parameter in reference.parameters():
             if parameter.ndim == 1:
                 parameter.add_(torch.randn_like(parameter) * 0.2)
     reference.save_pretrained(folder, **save_options)
@@ -121,7 +121,13 @@ def make_engine() -> Callable[..., Any]:
 
     def make(folder: Path, *, vocabulary: Any = None, skips_forced: bool = True, **options: int) -> Engine:
         spec, cpu = read_spec(folder), torch.device("cpu")
-        defaults = {"block_size": 4, "num_blocks": 256, "max_batch_tokens": 64, "max_sequences": 16, "max_model_len": 128}
+        defaults = {
+            "block_size": 4,
+            "num_blocks": 256,
+            "max_batch_tokens": 64,
+            "max_sequences": 16,
+            "max_model_len": 128,
+        }
         limits = Limits(**{**defaults, **options})
         decoder = load_decoder(folder, spec, torch.float32, cpu)
         shape = (limits.num_blocks, limits.block_size, spec.num_kv_heads, spec.head_dim)
