@@ -1,0 +1,83 @@
+"""Structured generation that is exact, finishes, and costs nothing.
+
+    from maskwright import generate, LLM, AsyncLLM, SamplingParams
+
+    person = generate("Ada Lovelace, 36, lives in London.", schema=Person)
+
+Names are loaded when they are first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .async_llm import AsyncLLM
+    from .chat import Reply
+    from .constraints.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
+    from .engine.errors import ConfigError, EngineError, RequestError
+    from .errors import GenerationIncomplete, MaskwrightError, ModelNotFound, UsageError, ValidationFailed
+    from .events import Delta, Done, FieldClosed, FieldOpened
+    from .llm import LLM
+    from .logits_processor import LogitsProcessor
+    from .outputs import GenerationOutput
+    from .sampling import SamplingError, SamplingParams
+    from .shortcut import generate
+    from .tools import Tool, ToolCall
+
+__all__ = [
+    "LLM",
+    "AsyncLLM",
+    "ConfigError",
+    "ConstraintError",
+    "ConstraintLimit",
+    "Delta",
+    "Done",
+    "EngineError",
+    "FieldClosed",
+    "FieldOpened",
+    "GenerationIncomplete",
+    "GenerationOutput",
+    "GrammarSyntaxError",
+    "LogitsProcessor",
+    "MaskwrightError",
+    "ModelNotFound",
+    "Reply",
+    "RequestError",
+    "SamplingError",
+    "SamplingParams",
+    "Tool",
+    "ToolCall",
+    "UnsupportedKeyword",
+    "UsageError",
+    "ValidationFailed",
+    "generate",
+]
+
+_MODULES = {
+    "async_llm": ["AsyncLLM"],
+    "chat": ["Reply"],
+    "constraints.errors": ["ConstraintError", "ConstraintLimit", "GrammarSyntaxError", "UnsupportedKeyword"],
+    "engine.errors": ["ConfigError", "EngineError", "RequestError"],
+    "errors": ["GenerationIncomplete", "MaskwrightError", "ModelNotFound", "UsageError", "ValidationFailed"],
+    "events": ["Delta", "Done", "FieldClosed", "FieldOpened"],
+    "llm": ["LLM"],
+    "logits_processor": ["LogitsProcessor"],
+    "outputs": ["GenerationOutput"],
+    "sampling": ["SamplingError", "SamplingParams"],
+    "shortcut": ["generate"],
+    "tools": ["Tool", "ToolCall"],
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

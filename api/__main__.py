@@ -1,0 +1,5 @@
+"""`python -m maskwright` is the `maskwright` command."""
+
+from .cli import main
+
+main()

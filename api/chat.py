@@ -1,0 +1,137 @@
+"""One turn of a conversation: which constraint it has, what the model is shown, and the reply read back.
+
+`tool_choice` decides what a reply to a request with tools may be:
+
+    "none"        free text
+    "auto"        free text, or one call: a text that begins with "{" is a call and nothing else
+    "required"    one call of any tool
+    a tool's name one call of that tool
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from .constraint_choice import ConstraintChoice, ConstraintOptions, choose
+from .constraints import JsonSchema
+from .constraints.expression import Grammar, Node
+from .constraints.source import Limits
+from .errors import UsageError
+from .outputs import GenerationOutput
+from .tools import Tool, ToolCall, ToolLike, calls_schema, read_call, unique_tools
+
+Message: TypeAlias = Mapping[str, Any]
+
+CHARACTERS = [(0, 0x10FFFF)]
+BEFORE_BRACE, AFTER_BRACE = (0, ord("{") - 1), (ord("{") + 1, 0x10FFFF)
+
+
+@dataclass(frozen=True, slots=True)
+class CallOrText:
+    """A front end: a call that satisfies a schema, or any text that does not begin with "{"."""
+
+    calls: JsonSchema
+
+    def lower(self, grammar: Grammar, limits: Limits) -> Node:
+        first = grammar.chars([BEFORE_BRACE, AFTER_BRACE])
+        text = grammar.optional(grammar.seq(first, grammar.repeat(grammar.chars(CHARACTERS))))
+        return grammar.alt(self.calls.lower(grammar, limits), text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """What the model said: `tool_calls` when it asks for calls, else `text`."""
+
+    output: GenerationOutput = field(repr=False)
+    tool_calls: tuple[ToolCall, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """What the model wrote, also when it is a call."""
+        return self.output.text
+
+    @property
+    def parsed(self) -> Any:
+        """The reply as its constraint reads it; a `ToolCall` when it is one."""
+        return self.tool_calls[0] if self.tool_calls else self.output.parsed
+
+    def message(self) -> dict[str, Any]:
+        """The reply as a message, to be appended to the conversation."""
+        return {"role": "assistant", "content": self.text}
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A checked request for one reply."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[Tool, ...]
+    choice: ConstraintChoice
+
+
+def plan_turn(
+    messages: str | Sequence[Message], tools: Sequence[ToolLike], tool_choice: str, options: ConstraintOptions
+) -> Turn:
+    """The constraint of a reply. Raises UsageError for messages, tools or choices that make no sense together."""
+    checked = unique_tools(tools)
+    callable_tools = _callable_tools(checked, tool_choice)
+    asked = choose(options)
+    if callable_tools and asked.source is not None:
+        raise UsageError(f"{_given(options)}= and tools= contradict each other: a reply has one constraint")
+    if callable_tools:
+        asked = _choice_of_call(callable_tools, tool_choice)
+    return Turn(checked_messages(messages), callable_tools, asked)
+
+
+def reply_of(output: GenerationOutput, turn: Turn) -> Reply:
+    """The reply; an incomplete call raises GenerationIncomplete."""
+    is_call = bool(turn.tools) and (output.choice.is_json or output.text.startswith("{"))
+    if not is_call:
+        return Reply(output=output)
+    call: ToolCall = output.parsed if output.choice.is_json else read_call(_complete(output), turn.tools)
+    return Reply(output=output, tool_calls=(call,))
+
+
+def checked_messages(messages: str | Sequence[Message]) -> tuple[Message, ...]:
+    """Messages with a role and text; a lone string is what the user says."""
+    if isinstance(messages, str):
+        return ({"role": "user", "content": messages},)
+    for index, message in enumerate(messages):
+        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+            raise UsageError(f'messages[{index}] needs a "role" and a "content"')
+        if not isinstance(message.get("content"), str):
+            raise UsageError(f"messages[{index}]: content is a str, not {type(message.get('content')).__name__}")
+    if not messages:
+        raise UsageError("messages is empty; a conversation begins with at least one message")
+    return tuple(messages)
+
+
+def _callable_tools(tools: tuple[Tool, ...], tool_choice: str) -> tuple[Tool, ...]:
+    if tool_choice in ("none", "auto", "required"):
+        if tool_choice == "required" and not tools:
+            raise UsageError('tool_choice="required" needs tools=')
+        return () if tool_choice == "none" else tools
+    named = tuple(tool for tool in tools if tool.name == tool_choice)
+    if not named:
+        known = ", ".join(f'"{tool.name}"' for tool in tools) or "there are none"
+        raise UsageError(f'tool_choice="{tool_choice}" is not "auto", "none", "required" or the name of a tool ({known})')
+    return named
+
+
+def _choice_of_call(tools: tuple[Tool, ...], tool_choice: str) -> ConstraintChoice:
+    calls = JsonSchema(calls_schema(tools))
+    told = {"tools": [tool.definition() for tool in tools]}
+    if tool_choice == "auto":
+        return ConstraintChoice(CallOrText(calls), told=told)
+    return ConstraintChoice(calls, lambda text: read_call(text, tools), True, told)
+
+
+def _complete(output: GenerationOutput) -> str:
+    text: str = output.parsed  # raises GenerationIncomplete
+    return text
+
+
+def _given(options: ConstraintOptions) -> str:
+    return next(name for name, value in options.items() if value is not None)

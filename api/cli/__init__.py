@@ -1,0 +1,98 @@
+"""The command line: `maskwright generate`, `maskwright chat`.
+
+This module stays light, so that `--help` and `--version` answer at once; a command's own module loads the rest. Whatever the
+user got wrong becomes one line on stderr and exit code 2.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+INCOMPLETE, WRONG_INPUT, INTERRUPTED = 1, 2, 130  # exit codes
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+class Forwarded(TyperCommand):
+    """Hands all arguments on, unread, to the command line of the command's own module."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.args = args
+        return args
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        from importlib.metadata import version
+
+        print(f"maskwright {version('maskwright')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")] = False,
+) -> None:
+    """Structured generation that is exact and finishes."""
+
+
+@app.command("generate", cls=Forwarded)
+def forward_to_generate(context: typer.Context) -> None:
+    """Answer prompts under a schema, regular expression, grammar or choice."""
+    from .generate import command
+
+    _run(command(), context)
+
+
+@app.command("chat", cls=Forwarded)
+def forward_to_chat(context: typer.Context) -> None:
+    """Talk with a model, with tools or a constraint."""
+    from .chat import command
+
+    _run(command(), context)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The entry point of the `maskwright` command."""
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs one command line and returns its exit code."""
+    try:
+        code = app(list(arguments), prog_name="maskwright", standalone_mode=False)
+    except Exception as error:
+        message = _explanation(error)
+        if message is None:
+            raise
+        print(f"maskwright: {message}", file=sys.stderr)
+        return WRONG_INPUT if not _is_unfinished(error) else INCOMPLETE
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    return code if isinstance(code, int) else 0
+
+
+def _run(command: Any, context: typer.Context) -> None:
+    code = command.main(context.args, prog_name=context.command_path, standalone_mode=False)
+    if isinstance(code, int) and code:
+        raise typer.Exit(code)
+
+
+def _explanation(error: Exception) -> str | None:
+    """One line about an error that is the user's to mend; None for a defect of ours."""
+    if hasattr(error, "format_message"):  # what typer finds wrong with the arguments
+        return str(error.format_message()) or "missing command; see maskwright --help"
+    from .known_errors import KNOWN_ERRORS
+
+    return " ".join(str(error).split()) if isinstance(error, KNOWN_ERRORS) else None
+
+
+def _is_unfinished(error: Exception) -> bool:
+    from ..errors import GenerationIncomplete, ValidationFailed
+
+    return isinstance(error, GenerationIncomplete | ValidationFailed)

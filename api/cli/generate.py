@@ -1,0 +1,151 @@
+"""`maskwright generate`: prompts in, constrained outputs out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+import typer
+from rich.console import Console
+
+from ..constraint_choice import ConstraintOptions
+from ..errors import UsageError
+from ..events import Delta, Done
+from ..llm import LLM
+from ..model_folder import EMBEDDED
+from ..outputs import GenerationOutput
+from ..pieces import TokenPiece
+from ..sampling import SamplingParams
+from . import show
+from .inputs import read_prompts
+from .model_options import (
+    OUTPUT,
+    SAMPLING,
+    ChoiceOption,
+    DeviceOption,
+    DtypeOption,
+    GrammarOption,
+    ModelOption,
+    RegexOption,
+    SchemaOption,
+    constraint_options,
+    load_model,
+)
+from .options import given_options, option_parameters, with_parameters
+
+
+def generate(
+    prompt: Annotated[str | None, typer.Argument(help="The prompt; standard input when it is not given.")] = None,
+    prompt_file: Annotated[Path | None, typer.Option(help="A file with one prompt a line.")] = None,
+    schema: SchemaOption = None,
+    regex: RegexOption = None,
+    grammar: GrammarOption = None,
+    choice: ChoiceOption = None,
+    model: ModelOption = EMBEDDED,
+    device: DeviceOption = "auto",
+    dtype: DtypeOption = "auto",
+    stream: Annotated[bool, typer.Option(help="Show the output while it is made.", rich_help_panel=OUTPUT)] = True,
+    show_mask: Annotated[
+        bool, typer.Option("--show-mask", help="Colour what the constraint forced and what was free.", rich_help_panel=OUTPUT)
+    ] = False,
+    timing: Annotated[bool, typer.Option("--timing", help="Say how long it took.", rich_help_panel=OUTPUT)] = False,
+    output: Annotated[Path | None, typer.Option(help="Write to this file instead.", rich_help_panel=OUTPUT)] = None,
+    **sampling: Any,
+) -> None:
+    """Answer prompts under a schema, regular expression, grammar or choice.
+
+    One prompt gives its output as it is; --prompt-file gives one line of JSON for each prompt.
+    """
+    if show_mask and (prompt_file is not None or output is not None):
+        raise UsageError("--show-mask colours one prompt on the terminal; it cannot be combined with --prompt-file or --output")
+    constraint = constraint_options(schema, regex, grammar, choice)
+    prompts = read_prompts(prompt, prompt_file)
+    asked = given_options(SamplingParams, sampling)
+    SamplingParams(**asked)  # refuses wrong values before a model is loaded
+    with show.stopwatch() as loading:
+        llm = load_model(model, device, dtype)
+    params, load_seconds = replace(llm.default_sampling, **asked), loading()
+    with show.stopwatch() as running, _opened(output) as target:
+        if prompt_file is not None:
+            outputs = _many(llm, prompts, params, constraint, target)
+        else:
+            outputs = [_one(llm, prompts[0], params, constraint, target, stream, show_mask)]
+    if timing:
+        show.show_timing(sum(len(each.token_ids) for each in outputs), running(), load_seconds)
+
+
+def command() -> Any:
+    """The command with one option for each field of SamplingParams."""
+    app = typer.Typer(add_completion=False)
+    app.command()(with_parameters(generate, option_parameters(SamplingParams, SAMPLING)))
+    return typer.main.get_command(app)
+
+
+def _many(
+    llm: LLM, prompts: Sequence[str], params: SamplingParams, constraint: ConstraintOptions, target: TextIO
+) -> list[GenerationOutput]:
+    with show.prompt_progress(len(prompts)) as progress:
+        outputs = llm.generate(prompts, sampling=params, progress=progress, **constraint)
+    for output in outputs:
+        print(json.dumps(_as_record(output), ensure_ascii=False), file=target)
+    return outputs
+
+
+def _as_record(output: GenerationOutput) -> dict[str, Any]:
+    value = json.loads(output.text) if output.choice.is_json and output.is_complete else output.text
+    return {"prompt": output.prompt, "output": value, "finish_reason": output.finish_reason}
+
+
+def _one(
+    llm: LLM, prompt: str, params: SamplingParams, constraint: ConstraintOptions, target: TextIO, stream: bool, show_mask: bool
+) -> GenerationOutput:
+    if show_mask:
+        show.show_prompt(prompt)
+        output = _coloured(llm.stream_tokens(prompt, sampling=params, **constraint))
+        show.show_value(output.parsed)
+    elif stream:
+        output = _streamed(llm.stream_text(prompt, sampling=params, **constraint), target)
+    else:
+        (output,) = llm.generate(prompt, sampling=params, **constraint)
+        print(output.text, file=target)
+    output.parsed  # noqa: B018 - raises what is wrong with the output
+    return output
+
+
+def _streamed(events: Iterator[Delta | Done], target: TextIO) -> GenerationOutput:
+    for event in events:
+        if isinstance(event, Done):
+            break
+        print(event.text, end="", flush=True, file=target)
+    print(file=target)
+    return event.output
+
+
+def _coloured(events: Iterator[TokenPiece | Done]) -> GenerationOutput:
+    console, pieces = Console(highlight=False), []
+    for event in events:
+        if isinstance(event, Done):
+            break
+        pieces.append(event)
+        show.show_piece(console, event)
+    print(flush=True)
+    show.show_legend(pieces)
+    return event.output
+
+
+@contextmanager
+def _opened(path: Path | None) -> Iterator[TextIO]:
+    if path is None:
+        yield sys.stdout
+        return
+    try:
+        file = path.open("w", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--output {path}: {error.strerror or error}") from None
+    with file:
+        yield file

@@ -1,0 +1,48 @@
+"""The options that every command shares: which model, which constraint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..constraint_choice import ConstraintOptions
+from ..constraints import warm_up
+from ..llm import LLM
+from ..model_folder import EMBEDDED
+from .inputs import read_schema, read_text
+from .show import notices
+
+CONSTRAINT, MODEL, SAMPLING, OUTPUT = "Constraint (at most one)", "Model", "Sampling", "Output"  # panels of --help
+
+SchemaOption = Annotated[
+    str | None, typer.Option(metavar="FILE.json|MODULE:CLASS", help="A JSON Schema, or a type to fill.", rich_help_panel=CONSTRAINT)
+]
+RegexOption = Annotated[str | None, typer.Option(help="A regular expression for the whole output.", rich_help_panel=CONSTRAINT)]
+GrammarOption = Annotated[Path | None, typer.Option(help="A file with a grammar in GBNF.", rich_help_panel=CONSTRAINT)]
+ChoiceOption = Annotated[list[str] | None, typer.Option(help="One of these; repeat the option.", rich_help_panel=CONSTRAINT)]
+ModelOption = Annotated[str, typer.Option(help="A model folder, or a name in the local Hugging Face cache.", rich_help_panel=MODEL)]
+DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, ...", rich_help_panel=MODEL)]
+DtypeOption = Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.", rich_help_panel=MODEL)]
+
+
+def constraint_options(
+    schema: str | None, regex: str | None, grammar: Path | None, choice: list[str] | None
+) -> ConstraintOptions:
+    """What `LLM.generate` takes, read from what the command line names."""
+    given: dict[str, Any] = {
+        "schema": None if schema is None else read_schema(schema),
+        "regex": regex,
+        "grammar": None if grammar is None else read_text(grammar, "--grammar"),
+        "choice": choice or None,
+    }
+    return ConstraintOptions(**{name: value for name, value in given.items() if value is not None})  # type: ignore[typeddict-item]
+
+
+def load_model(model: str, device: str, dtype: str) -> LLM:
+    """The model, with a line about what is going on while it loads."""
+    with notices.status("") as status:
+        warm_up(report=status.update)
+        status.update(f"loading {'the embedded model' if model == EMBEDDED else model}")
+        return LLM(model, device=device, dtype=dtype)

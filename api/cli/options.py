@@ -1,0 +1,102 @@
+"""Command-line options derived from the fields of a dataclass, so that an option is declared once.
+
+The field's default, type and trailing comment become the option's default, type and help. A tuple becomes an option that
+can be repeated, a mapping one of `KEY=VALUE` that can be repeated.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import tokenize
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from types import NoneType, UnionType
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import typer
+
+from ..errors import UsageError
+
+
+def option_parameters(cls: type, panel: str) -> list[inspect.Parameter]:
+    """One keyword parameter for each field of `cls`, None when not given."""
+    hints, comments = get_type_hints(cls), field_comments(cls)
+    return [_parameter(field.name, hints[field.name], comments.get(field.name, ""), panel) for field in fields(cls)]
+
+
+def given_options(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of `cls` that were given on the command line, as `cls` wants them."""
+    hints = get_type_hints(cls)
+    given = {field.name: values[field.name] for field in fields(cls) if values.get(field.name) not in (None, [])}
+    return {name: _field_value(name, hints[name], value) for name, value in given.items()}
+
+
+def with_parameters(function: Callable[..., Any], added: Sequence[inspect.Parameter]) -> Callable[..., Any]:
+    """`function`, which takes `**values`, under a signature that names `added` parameters instead."""
+
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    signature = inspect.signature(function, eval_str=True)
+    own = [parameter for parameter in signature.parameters.values() if parameter.kind != parameter.VAR_KEYWORD]
+    wrapper.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *added]}
+    wrapper.__name__, wrapper.__doc__ = function.__name__, function.__doc__
+    return wrapper
+
+
+def field_comments(cls: type) -> dict[str, str]:
+    """Field name -> the comment at the end of the line that declares it."""
+    comments, name = {}, None
+    for token in tokenize.generate_tokens(io.StringIO(inspect.getsource(cls)).readline):
+        if token.type == tokenize.NAME and token.line.lstrip().startswith(f"{token.string}:"):
+            name = token.string
+        elif token.type == tokenize.COMMENT and name is not None:
+            comments[name] = token.string.lstrip("# ")
+        elif token.type == tokenize.NEWLINE:
+            name = None
+    return comments
+
+
+def _parameter(name: str, hint: Any, comment: str, panel: str) -> inspect.Parameter:
+    annotation = Annotated[_command_line_type(hint) | None, typer.Option(help=comment, rich_help_panel=panel)]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def _command_line_type(hint: Any) -> Any:
+    hint = _without_none(hint)
+    if get_origin(hint) is tuple:
+        return list[get_args(hint)[0]]  # type: ignore[misc]
+    return list[str] if _is_mapping(hint) else hint
+
+
+def _field_value(name: str, hint: Any, value: Any) -> Any:
+    hint = _without_none(hint)
+    if get_origin(hint) is tuple:
+        return tuple(value)
+    return _mapping_value(name, hint, value) if _is_mapping(hint) else value
+
+
+def _mapping_value(name: str, hint: Any, entries: Sequence[str]) -> dict[Any, Any]:
+    key_type, value_type = get_args(hint)
+    out = {}
+    for entry in entries:
+        key, _, value = entry.partition("=")
+        try:
+            out[key_type(key)] = value_type(value)
+        except ValueError:
+            option = "--" + name.replace("_", "-")
+            raise UsageError(f"{option} {entry}: expected {key_type.__name__}=value, such as 17=-2.5") from None
+    return out
+
+
+def _is_mapping(hint: Any) -> bool:
+    origin = get_origin(hint)
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
+def _without_none(hint: Any) -> Any:
+    if isinstance(hint, UnionType):
+        return next(argument for argument in get_args(hint) if argument is not NoneType)
+    return hint

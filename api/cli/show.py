@@ -1,0 +1,65 @@
+"""What the command line shows beside the output itself: colours, progress and timing, all but the colours on stderr."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.pretty import Pretty
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from ..pieces import TokenPiece
+
+FORCED_STYLE, FREE_STYLE = "grey58", "bold green"
+
+notices = Console(stderr=True, highlight=False)
+
+
+def show_prompt(prompt: str) -> None:
+    notices.print(Text(prompt, style="italic"))
+
+
+def show_value(value: Any) -> None:
+    """The parsed output, unless it is just the text again."""
+    if not isinstance(value, str):
+        notices.print(Pretty(value))
+
+
+def show_piece(console: Console, piece: TokenPiece) -> None:
+    """One token, in the colour of its freedom."""
+    console.print(Text(piece.text, style=FORCED_STYLE if piece.is_forced else FREE_STYLE), end="", soft_wrap=True)
+
+
+def show_legend(pieces: Sequence[TokenPiece]) -> None:
+    """How many tokens the constraint wrote by itself."""
+    num_forced = sum(piece.is_forced for piece in pieces)
+    legend = Text(f"{len(pieces)} tokens: ", style="dim")
+    legend.append(f"{num_forced} forced by the constraint", style=FORCED_STYLE)
+    legend.append(", ")
+    legend.append(f"{len(pieces) - num_forced} chosen by the model", style=FREE_STYLE)
+    notices.print(legend)
+
+
+def show_timing(num_tokens: int, seconds: float, load_seconds: float) -> None:
+    rate = num_tokens / seconds if seconds else 0.0
+    notices.print(f"{num_tokens} tokens in {seconds:.2f} s ({rate:.0f} a second); ready after {load_seconds:.1f} s", style="dim")
+
+
+@contextmanager
+def stopwatch() -> Iterator[Callable[[], float]]:
+    """Seconds since the block was entered."""
+    start = time.perf_counter()
+    yield lambda: time.perf_counter() - start
+
+
+@contextmanager
+def prompt_progress(total: int) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar over prompts, where there is a terminal to draw it."""
+    columns = (TextColumn("prompts"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=notices, transient=True, disable=not notices.is_terminal) as bar:
+        task = bar.add_task("prompts", total=total)
+        yield lambda finished, _: bar.update(task, completed=finished)

@@ -1,0 +1,157 @@
+"""The keywords that constrain an output, understood: at most one a prompt, and how to read what comes out.
+
+    schema=Person                   a Pydantic model, dataclass, TypedDict, Literal, Enum, ... -> an instance
+    schema={...}, json_schema=...   a raw JSON Schema: mapping, boolean or JSON text            -> parsed JSON
+    regex=r"\\d+"                    a regular expression for the whole output                  -> str
+    grammar="root ::= ..."          a grammar in GBNF or Lark's language                       -> str
+    choice=["yes", "no"]            one of these                                               -> str
+    constraint=...                  a front end such as `Gbnf(text, root="json")`, or a compiled constraint
+
+For several prompts each keyword takes one value for all of them, or a list with one value (or None) for each. A list of
+strings given as `choice` is one choice for all; a list of lists is one for each.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+
+from .constraints import Choice, Gbnf, JsonSchema, Regex
+from .constraints.errors import UnsupportedKeyword
+from .errors import UsageError
+
+
+class ConstraintOptions(TypedDict, total=False):
+    """The keywords above, as `generate` and `LLM.generate` take them."""
+
+    schema: Any
+    json_schema: Any
+    regex: str | Sequence[str | None] | None
+    grammar: str | Sequence[str | None] | None
+    choice: Sequence[str] | Sequence[Sequence[str] | None] | None
+    constraint: Any
+
+
+KEYWORDS = tuple(ConstraintOptions.__annotations__)
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintChoice:
+    """What one output must satisfy, how it is read, and how the embedded model is told."""
+
+    source: Any = None  # a front end, a compiled constraint, or None: free text
+    read: Callable[[str], Any] = str  # complete text -> what the user gets; ValueError when a validator rejects it
+    is_json: bool = False
+    told: Mapping[str, Any] = field(default_factory=dict)  # keywords of `prompts.render_messages`
+
+
+FREE = ConstraintChoice()
+
+
+def choose(options: ConstraintOptions) -> ConstraintChoice:
+    """The constraint of one prompt. Raises UsageError when there are two."""
+    given = {name: value for name, value in options.items() if value is not None}
+    unknown = next((name for name in given if name not in KEYWORDS), None)
+    if unknown is not None:
+        raise UsageError(f"unknown argument {unknown}=; a constraint is one of {', '.join(f'{name}=' for name in KEYWORDS)}")
+    if len(given) > 1:
+        first, second = list(given)[:2]
+        raise UsageError(f"{first}= and {second}= contradict each other: an output has one constraint")
+    return MAKERS[next(iter(given))](next(iter(given.values()))) if given else FREE
+
+
+def choose_for_each(num_prompts: int, options: ConstraintOptions) -> list[ConstraintChoice]:
+    """The constraint of every prompt. Raises UsageError for lists of another length."""
+    columns = [_column(name, value, num_prompts) for name, value in options.items() if value is not None]
+    shared = dict(column for column in columns if isinstance(column, tuple))
+    lists = [column for column in columns if isinstance(column, list)]
+    if not lists:
+        return [choose(shared)] * num_prompts  # type: ignore[arg-type]
+    return [choose({**shared, **dict(row)}) for row in zip(*lists, strict=True)]  # type: ignore[typeddict-item]
+
+
+def _column(name: str, value: Any, num_prompts: int) -> tuple[str, Any] | list[tuple[str, Any]]:
+    """(name, value) for all prompts, or a list with one for each."""
+    is_one_choice = name == "choice" and all(isinstance(option, str) for option in value)
+    if not isinstance(value, list) or is_one_choice:
+        return name, value
+    if len(value) != num_prompts:
+        raise UsageError(f"{name}= has {len(value)} values for {num_prompts} prompts")
+    return [(name, each) for each in value]
+
+
+# -- one maker per keyword -----------------------------------------------------------------------------------------------
+
+
+def _of_schema(schema: Any) -> ConstraintChoice:
+    if isinstance(schema, Mapping | bool | str):
+        return _of_json_schema(schema)
+    adapter = type_adapter(schema)
+    return ConstraintChoice(JsonSchema(schema), adapter.validate_json, True, {"schema": adapter.json_schema()})
+
+
+def _of_json_schema(schema: Any) -> ConstraintChoice:
+    if not isinstance(schema, Mapping | bool | str):
+        raise UsageError(f"json_schema= is a mapping, a boolean or JSON text, not {type(schema).__name__}; types go to schema=")
+    source = JsonSchema(schema)  # refuses text that is not JSON
+    told = json.loads(schema) if isinstance(schema, str) else schema
+    return ConstraintChoice(source, json.loads, True, {"schema": told})
+
+
+def _of_regex(pattern: Any) -> ConstraintChoice:
+    _require_str("regex", pattern)
+    return ConstraintChoice(Regex(pattern), told={"regex": pattern})
+
+
+def _of_grammar(text: Any) -> ConstraintChoice:
+    _require_str("grammar", text)
+    if "::=" not in text:
+        raise UnsupportedKeyword(
+            "a grammar without ::= is not GBNF, and Lark grammars are not supported yet",
+            keyword="grammar",
+            instead="the rules in GBNF, beginning with root ::=",
+        )
+    return ConstraintChoice(Gbnf(text), told={"grammar": text})
+
+
+def _of_choice(options: Any) -> ConstraintChoice:
+    if isinstance(options, str) or not all(isinstance(option, str) for option in options):
+        raise UsageError("choice= is a list of strings")
+    return ConstraintChoice(Choice(list(options)), told={"choice": list(options)})
+
+
+def _of_constraint(constraint: Any) -> ConstraintChoice:
+    """A front end is treated like its keyword; a compiled constraint knows no more than its text."""
+    if isinstance(constraint, JsonSchema):
+        made = _of_schema(constraint.schema)
+        return ConstraintChoice(constraint, made.read, True, made.told)
+    if hasattr(constraint, "lower") or hasattr(constraint, "start"):
+        return ConstraintChoice(constraint)
+    raise UsageError(f"constraint= is a front end or a compiled constraint, not {type(constraint).__name__}")
+
+
+MAKERS: Mapping[str, Callable[[Any], ConstraintChoice]] = {
+    "schema": _of_schema,
+    "json_schema": _of_json_schema,
+    "regex": _of_regex,
+    "grammar": _of_grammar,
+    "choice": _of_choice,
+    "constraint": _of_constraint,
+}
+
+
+def type_adapter(schema: Any) -> Any:
+    """Pydantic's view of a type. Raises UsageError for what is none."""
+    from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
+
+    try:
+        return TypeAdapter(schema)
+    except (PydanticSchemaGenerationError, PydanticUserError) as error:
+        raise UsageError(f"schema={schema!r} is neither a type nor a JSON Schema: {str(error).splitlines()[0]}") from None
+
+
+def _require_str(name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise UsageError(f"{name}= is a str, not {type(value).__name__}")

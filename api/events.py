@@ -1,0 +1,61 @@
+"""A stream as typed events: which field has opened, what was added to it, what it came to, and the end.
+
+    {"name":"Ada","tags":["x"]}   gives
+
+    FieldOpened((), "object")
+    FieldOpened(("name",), "string")  Delta(("name",), "Ada")  FieldClosed(("name",), "Ada")
+    FieldOpened(("tags",), "array")
+    FieldOpened(("tags", 0), "string")  Delta(("tags", 0), "x")  FieldClosed(("tags", 0), "x")
+    FieldClosed(("tags",), ["x"])
+    FieldClosed((), {"name": "Ada", "tags": ["x"]})
+    Done(output)
+
+However the text is cut into tokens, the fields open and close in the same order and the deltas of a path join to the same
+text (see `json_events.py`). The delta of a string is decoded text; of a number or a literal it is JSON text; objects and
+arrays have none. Output that is not JSON is one stream of deltas with path ().
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from .outputs import GenerationOutput
+
+Path: TypeAlias = tuple[str | int, ...]
+FieldKind: TypeAlias = Literal["object", "array", "string", "number", "boolean", "null"]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldOpened:
+    """The first character of a value has arrived."""
+
+    path: Path
+    kind: FieldKind
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """Text added to a string, number or literal."""
+
+    path: Path
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FieldClosed:
+    """A value is complete."""
+
+    path: Path
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Generation has ended."""
+
+    output: GenerationOutput
+
+
+Event: TypeAlias = FieldOpened | Delta | FieldClosed | Done

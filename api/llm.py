@@ -1,0 +1,180 @@
+"""A model, loaded: `generate` for prompts, `stream` for typed events, `chat` for conversations."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Unpack
+
+from .chat import Message, Reply, Turn, plan_turn, reply_of
+from .constraint_choice import ConstraintOptions
+from .constraints import Compiler, Vocabulary
+from .driver import Driver
+from .engine import EngineConfig, load
+from .engine import Event as EngineEvent
+from .events import Delta, Done, Event
+from .model_folder import EMBEDDED, find_model
+from .outputs import GenerationOutput
+from .pieces import PieceReader, TokenPiece
+from .planning import Plan, Planner, PromptStyle
+from .sampling import SamplingParams
+from .stream_events import StreamEvents
+from .tools import ToolLike
+
+Progress = Callable[[int, int], None]  # (prompts finished, prompts)
+
+
+class LLM:
+    """A model ready to answer.
+
+    Args:
+        model: a folder in Hugging Face layout, the name of a repository in the local Hugging Face cache, or "embedded".
+        device: "auto" (a GPU when there is one), "cpu", "cuda", "cuda:1", ...
+        dtype: "auto", "float32", "bfloat16" or "float16".
+        prompt_style: "plain" takes prompts as they are, "chat" puts them into the model's chat template, "task" also tells
+            the constraint in a system message as the embedded model learned it; "auto" is "task" for models that
+            learned it, else "plain".
+        engine_options: any other field of `EngineConfig`, such as max_model_len=4096.
+
+    Raises:
+        ModelNotFound: there is no such model. ConfigError: it cannot be run like this.
+
+    May be used from several threads; their requests share one batch.
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str] = EMBEDDED,
+        *,
+        device: str = "auto",
+        dtype: str = "auto",
+        prompt_style: PromptStyle = "auto",
+        **engine_options: Any,
+    ) -> None:
+        folder = find_model(model)
+        options = {"model": folder, "device": device, "dtype": dtype, **engine_options}
+        engine, self._tokenizer, _, self.config = load(EngineConfig.from_options(options))
+        self.vocabulary: Vocabulary = self._tokenizer.vocabulary
+        self.compiler = Compiler(self.vocabulary)
+        self.driver = Driver(engine)
+        self.planner = Planner(folder, self._tokenizer, self.compiler, prompt_style)
+
+    @property
+    def default_sampling(self) -> SamplingParams:
+        """What is used without `sampling`: what the model's generation_config.json recommends, greedy without one."""
+        return self.planner.default_sampling
+
+    def generate(
+        self,
+        prompts: str | Sequence[str],
+        *,
+        sampling: SamplingParams | Sequence[SamplingParams] | None = None,
+        progress: Progress | None = None,
+        **constraint: Unpack[ConstraintOptions],
+    ) -> list[GenerationOutput]:
+        """One output for each prompt, in their order; all prompts share the batch.
+
+        Args:
+            prompts: one or several.
+            sampling: for all prompts, or one for each; None: `default_sampling`.
+            progress: called with (finished, all) whenever a prompt is finished.
+            constraint: schema=, json_schema=, regex=, grammar=, choice= or constraint=, for all prompts or as a list with
+                one for each (see `constraint_choice.py`).
+
+        Raises:
+            ConstraintError: a constraint does not compile. UsageError: arguments contradict each other.
+            RequestError: a prompt is too long, or max_tokens too small for its constraint.
+        """
+        plans = self.planner.plan_all(prompts, sampling, constraint)
+        return self._run(plans, progress)
+
+    def stream(
+        self, prompt: str, *, sampling: SamplingParams | None = None, **constraint: Unpack[ConstraintOptions]
+    ) -> Iterator[Event]:
+        """Typed events of one prompt while it runs: FieldOpened, Delta, FieldClosed, and Done with the output.
+
+        Arguments and errors are those of `generate`. Closing the iterator early cancels the request.
+        """
+        (plan,) = self.planner.plan_all(prompt, sampling, constraint)
+        return self._stream(plan)
+
+    def stream_text(
+        self, prompt: str, *, sampling: SamplingParams | None = None, **constraint: Unpack[ConstraintOptions]
+    ) -> Iterator[Delta | Done]:
+        """The raw text of the output while it is made, whatever its constraint, then Done."""
+        (plan,) = self.planner.plan_all(prompt, sampling, constraint)
+        for event in self._engine_events(plan):
+            if event.text:
+                yield Delta((), event.text)
+            if event.output is not None:
+                yield Done(plan.output(event.output))
+
+    def stream_tokens(
+        self, prompt: str, *, sampling: SamplingParams | None = None, **constraint: Unpack[ConstraintOptions]
+    ) -> Iterator[TokenPiece | Done]:
+        """Every token while it is made, with what the constraint left free, then Done."""
+        (plan,) = self.planner.plan_all(prompt, sampling, constraint)
+        reader = PieceReader(self.vocabulary, plan.constraint)
+        for event in self._engine_events(plan):
+            yield from reader.read_all(record.token_id for record in event.tokens)
+            if event.output is not None:
+                yield Done(plan.output(event.output))
+
+    def chat(
+        self,
+        messages: str | Sequence[Message],
+        *,
+        tools: Sequence[ToolLike] = (),
+        tool_choice: str = "auto",
+        sampling: SamplingParams | None = None,
+        **constraint: Unpack[ConstraintOptions],
+    ) -> Reply:
+        """The model's next message in a conversation: text, or calls of `tools`.
+
+        Args:
+            messages: {"role", "content"} mappings, or what the user says.
+            tools: Python functions with annotated parameters, or definitions in OpenAI's form.
+            tool_choice: "auto" (text or a call), "none", "required", or the name of the tool to call.
+        """
+        turn = plan_turn(messages, tools, tool_choice, constraint)
+        (output,) = self._run([self.planner.plan_turn(turn, sampling)], None)
+        return reply_of(output, turn)
+
+    def stream_chat(
+        self, messages: str | Sequence[Message], *, sampling: SamplingParams | None = None, **constraint: Unpack[ConstraintOptions]
+    ) -> Iterator[Event]:
+        """`chat` without tools, as the typed events of `stream`."""
+        turn: Turn = plan_turn(messages, (), "none", constraint)
+        return self._stream(self.planner.plan_turn(turn, sampling))
+
+    def _run(self, plans: list[Plan], progress: Progress | None) -> list[GenerationOutput]:
+        request_ids = self.driver.submit([plan.request for plan in plans])
+        outputs = []
+        try:
+            for plan, request_id in zip(plans, request_ids, strict=True):
+                while (final := self.driver.next_event(request_id)).output is None:
+                    pass
+                outputs.append(plan.output(final.output))
+                if progress is not None:
+                    progress(len(outputs), len(plans))
+        finally:
+            for request_id in request_ids[len(outputs) :]:
+                self.driver.cancel(request_id)
+        return outputs
+
+    def _stream(self, plan: Plan) -> Iterator[Event]:
+        events = StreamEvents(plan)
+        for event in self._engine_events(plan):
+            yield from events.feed(event)
+
+    def _engine_events(self, plan: Plan) -> Iterator[EngineEvent]:
+        """All events of one request, which is cancelled when nobody reads on."""
+        (request_id,) = self.driver.submit([plan.request])
+        try:
+            while True:
+                event = self.driver.next_event(request_id)
+                yield event
+                if event.is_final:
+                    return
+        finally:
+            self.driver.cancel(request_id)

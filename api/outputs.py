@@ -1,0 +1,59 @@
+"""What a generation gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from .constraint_choice import FREE, ConstraintChoice
+from .errors import GenerationIncomplete, ValidationFailed
+
+if TYPE_CHECKING:
+    from .engine.output import FinishReason, TokenRecord
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerationOutput:
+    """One finished output. `parsed` is what the user asked for; everything else is how it came about."""
+
+    prompt: str
+    text: str
+    token_ids: tuple[int, ...]  # without the end-of-text token
+    finish_reason: FinishReason  # "stop", "length", "cancelled", "constraint_limit" or "error"
+    closed_by_budget: bool  # max_tokens narrowed the choice, so that the output is complete
+    bans_overridden: bool = False  # some bans left no legal token and were ignored there
+    logprobs: tuple[TokenRecord, ...] | None = None  # one per token, when SamplingParams.logprobs asked for them
+    error: str | None = None  # why, when finish_reason is "constraint_limit" or "error"
+    choice: ConstraintChoice = field(default=FREE, repr=False)
+
+    @property
+    def is_complete(self) -> bool:
+        """The text satisfies its constraint. Free text is complete wherever it ends, short of a failure."""
+        is_cut_text = self.finish_reason == "length" and self.choice.source is None
+        return self.finish_reason == "stop" or is_cut_text
+
+    @cached_property
+    def parsed(self) -> Any:
+        """An instance for a type, parsed JSON for a raw schema, the text otherwise.
+
+        Raises:
+            GenerationIncomplete: generation ended before the text satisfied its constraint.
+            ValidationFailed: a validator of the type rejected it.
+        """
+        if not self.is_complete:
+            raise GenerationIncomplete(self)
+        try:
+            return self.choice.read(self.text)
+        except ValueError as error:
+            raise ValidationFailed(self, _one_line(error)) from error
+
+
+def _one_line(error: ValueError) -> str:
+    """A validator's complaint without Pydantic's links."""
+    from pydantic import ValidationError
+
+    if not isinstance(error, ValidationError):
+        return str(error)
+    details = error.errors(include_url=False)
+    return "; ".join(f"{'.'.join(map(str, detail['loc'])) or 'value'}: {detail['msg']}" for detail in details)

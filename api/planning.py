@@ -1,0 +1,133 @@
+"""From what a user passes to what the engine runs: constraint compiled, prompt rendered and tokenised, sampling settled."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from . import prompts as task_prompts
+from .chat import Message, Turn
+from .constraint_choice import ConstraintChoice, ConstraintOptions, choose_for_each
+from .constraints import Compiler
+from .engine import Request, RequestOutput
+from .engine.tokenizer import Tokenizer
+from .errors import UsageError
+from .model_folder import embedded_model
+from .outputs import GenerationOutput
+from .sampling import SamplingParams
+
+PromptStyle = Literal["auto", "plain", "chat", "task"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One prompt, ready to run."""
+
+    prompt: str  # as given
+    choice: ConstraintChoice
+    request: Request
+
+    @property
+    def constraint(self) -> Any:
+        """The compiled constraint, None for free text."""
+        return self.request.constraint
+
+    def output(self, ended: RequestOutput) -> GenerationOutput:
+        """What the engine gave back, as the user gets it."""
+        return GenerationOutput(
+            prompt=self.prompt,
+            text=ended.text,
+            token_ids=ended.token_ids,
+            finish_reason=ended.finish_reason,
+            closed_by_budget=ended.closed_by_budget,
+            bans_overridden=ended.bans_overridden,
+            logprobs=ended.logprobs,
+            error=ended.error,
+            choice=self.choice,
+        )
+
+
+class Planner:
+    """Knows one model's tokenizer, prompt style and defaults."""
+
+    def __init__(self, folder: Path, tokenizer: Tokenizer, compiler: Compiler, style: PromptStyle) -> None:
+        if style not in get_args(PromptStyle):
+            raise UsageError(f'prompt_style="{style}" is not one of {", ".join(get_args(PromptStyle))}')
+        self._tokenizer, self._compiler = tokenizer, compiler
+        self.style = style if style != "auto" else _style_of(folder)
+        self.default_sampling = recommended_sampling(_read_json(folder / "generation_config.json"))
+
+    def plan_all(
+        self,
+        prompts: str | Sequence[str],
+        sampling: SamplingParams | Sequence[SamplingParams] | None,
+        options: ConstraintOptions,
+    ) -> list[Plan]:
+        """One plan for each prompt."""
+        each = [prompts] if isinstance(prompts, str) else list(prompts)
+        wrong = next((prompt for prompt in each if not isinstance(prompt, str)), None)
+        if wrong is not None:
+            raise UsageError(f"a prompt is a str, not {type(wrong).__name__}; conversations go to chat()")
+        samplings = self._samplings(sampling, len(each))
+        choices = choose_for_each(len(each), options)
+        return [self._plan(*row) for row in zip(each, choices, samplings, strict=True)]
+
+    def plan_turn(self, turn: Turn, sampling: SamplingParams | None) -> Plan:
+        """The plan for the next message of a conversation."""
+        constraint = self._compile(turn.choice)
+        messages = self._told(turn.messages, turn.choice)
+        definitions = [tool.definition() for tool in turn.tools] if turn.tools and self.style != "task" else None
+        token_ids = self._tokenizer.encode_chat(messages, tools=definitions)
+        request = Request(prompt_token_ids=token_ids, sampling=sampling or self.default_sampling, constraint=constraint)
+        return Plan(turn.messages[-1]["content"], turn.choice, request)
+
+    def _plan(self, prompt: str, choice: ConstraintChoice, sampling: SamplingParams) -> Plan:
+        constraint = self._compile(choice)  # first: a constraint that does not compile is reported before anything else
+        request = Request(prompt_token_ids=self._encode(prompt, choice), sampling=sampling, constraint=constraint)
+        return Plan(prompt, choice, request)
+
+    def _compile(self, choice: ConstraintChoice) -> Any:
+        is_source = hasattr(choice.source, "lower")
+        return self._compiler.compile(choice.source) if is_source else choice.source
+
+    def _encode(self, prompt: str, choice: ConstraintChoice) -> tuple[int, ...]:
+        if self.style == "plain":
+            return self._tokenizer.encode(prompt)
+        return self._tokenizer.encode_chat(self._told([{"role": "user", "content": prompt}], choice))
+
+    def _told(self, messages: Sequence[Message], choice: ConstraintChoice) -> list[Message]:
+        """The messages, led by one that tells the constraint when the model has learned to read it."""
+        system = task_prompts.system_text(**choice.told) if self.style == "task" else None
+        return list(messages) if system is None else [{"role": "system", "content": system}, *messages]
+
+    def _samplings(self, sampling: SamplingParams | Sequence[SamplingParams] | None, count: int) -> list[SamplingParams]:
+        if sampling is None or isinstance(sampling, SamplingParams):
+            return [sampling or self.default_sampling] * count
+        if len(sampling) != count:
+            raise UsageError(f"sampling= has {len(sampling)} values for {count} prompts")
+        return list(sampling)
+
+
+def recommended_sampling(generation: Mapping[str, Any]) -> SamplingParams:
+    """The sampling that a generation_config.json asks for; greedy unless it says do_sample."""
+    given = {name: value for name, value in generation.items() if value is not None}
+    penalty = {name: given[name] for name in ("repetition_penalty",) if name in given}
+    if not given.get("do_sample"):
+        return SamplingParams(temperature=0.0, **penalty)
+    filters = {name: given[name] for name in ("temperature", "top_k", "top_p", "min_p") if name in given}
+    return SamplingParams(**filters, **penalty)
+
+
+def _style_of(folder: Path) -> Literal["task", "plain"]:
+    learned = _read_json(folder / "config.json").get("maskwright_prompt_style") == "task"
+    return "task" if learned or folder.resolve() == embedded_model().resolve() else "plain"
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    read: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return read

@@ -1,0 +1,28 @@
+"""From the engine's events to the typed events of one stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .engine.output import Event as EngineEvent
+from .events import Delta, Done, Event
+from .json_events import JsonEvents
+from .planning import Plan
+
+
+class StreamEvents:
+    """Follows one request; the last event is `Done`."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._json = JsonEvents() if plan.choice.is_json else None
+
+    def feed(self, event: EngineEvent) -> Iterator[Event]:
+        """The typed events of one engine event."""
+        if event.text:
+            yield from [Delta((), event.text)] if self._json is None else self._json.feed(event.text)
+        if event.output is not None:
+            output = self._plan.output(event.output)
+            if self._json is not None and output.is_complete:
+                yield from self._json.finish()
+            yield Done(output)
