@@ -19,8 +19,9 @@ from .errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from .explanation import byte_set
 from .expression import Event, Grammar, Kind, Node
 from .lexicon import WITHOUT_QUOTE, Lexicon
-from .recursion import left_recursion
+from .recursion import left_recursion, reachable
 from .source import Limits
+from .trie import TokenTrie
 from .tables import DEAD, FAULT, INFINITE, NODES, POOL, SEARCH_EXHAUSTED, SEARCH_LIMIT, STATES, Arena
 
 State = int  # of this automaton; 0 is DEAD
@@ -72,21 +73,17 @@ class TokenAutomaton:
             state, _ = self.run(state, bytes([byte]))
         return bytes(out)
 
-    def end_states(self, state: State) -> NDArray[np.int32]:
-        """For every token of `lexicon.trie.order`, the state it leads to, DEAD when it does not survive."""
-        trie = self.lexicon.trie
+    def end_states(self, state: State, trie: TokenTrie | BodyClass | None = None) -> tuple[NDArray[np.int32], int]:
+        """For every token of `trie.order` the state it leads to, DEAD when it does not survive; and the trie nodes visited."""
+        trie = trie or self.lexicon.trie
         ends = np.zeros(trie.order.size, np.int32)
-        self._call(lambda: walk.end_states(
-            self.arena.array, trie.byte, trie.depth, trie.skip, trie.first, trie.max_depth, state, ends))  # fmt: skip
-        return ends
+        visited = self._call(lambda: walk.end_states(
+            self.arena.array, trie.byte, trie.depth, trie.skip, trie.first, self.lexicon.trie.max_depth, state, ends))  # fmt: skip
+        return ends, int(visited)
 
     def costs_after(self, state: State) -> NDArray[np.int32]:
         """The costs of the states that tokens lead to, except tokens that stay inside the state's body."""
-        body = self._body(state)
-        trie: Any = self.lexicon.trie if body is None else body
-        ends = np.zeros(trie.order.size, np.int32)
-        self._call(lambda: walk.end_states(
-            self.arena.array, trie.byte, trie.depth, trie.skip, trie.first, self.lexicon.trie.max_depth, state, ends))  # fmt: skip
+        ends, _ = self.end_states(state, self._body(state))
         costs: NDArray[np.int32] = self.arena.table("state_cost")[ends]
         return costs
 
@@ -112,7 +109,7 @@ class TokenAutomaton:
         after, kept, read = self._call(lambda: memory.run_remembering(self.arena.array, state, held, array))
         return int(after), int(kept), int(read)
 
-    def end_memories(self, state: State, held: int, trie: Any = None) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def end_memories(self, state: State, held: int, trie: TokenTrie | BodyClass | None = None) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Per token of `trie.order`: the state it leads to, DEAD when it does not survive, and the memory, REFUSED when that refuses."""
         trie = trie or self.lexicon.trie
         ends, memories = np.zeros(trie.order.size, np.int32), np.zeros(trie.order.size, np.int64)
@@ -173,7 +170,7 @@ class TokenAutomaton:
 
     def _only_completable(self, state: State, mask: NDArray[np.uint32]) -> NDArray[np.uint32]:
         """Without tokens from which the vocabulary cannot finish, for vocabularies that lack single bytes."""
-        ends = self.end_states(state)
+        ends, _ = self.end_states(state)
         costs = self.arena.table("state_cost")[ends]
         return mask & self.lexicon.mask_of((ends != DEAD) & (costs < INFINITE))
 
@@ -203,22 +200,20 @@ class TokenAutomaton:
     @cached_property
     def is_regular(self) -> bool:
         """No recursion and no object keys: distances to completion can be searched for exactly."""
-        return Kind.CALL not in self.grammar.columns[0] and not self.remembers
+        return not self.remembers and all(self.grammar.kind(node) is not Kind.CALL for node in reachable(self.grammar, self.root))
 
     def unspellable_byte(self) -> int | None:
         """A byte that some literal, or every completion, needs and that no tokens of the vocabulary spell; None if there is none."""
         if self.lexicon.spells_every_byte:
             return None
-        kinds = np.array(self.grammar.columns[0])
-        hopeless = self.arena.table("cost")[: len(self.grammar)] >= INFINITE
-        productive = self.arena.table("size")[: len(self.grammar)] < INFINITE
-        for node in np.flatnonzero((kinds == Kind.LITERAL) & hopeless).tolist():
-            return next((b for b in self.grammar.literal_bytes(Node(node)) if not self.lexicon.single_bytes[b]), None)
+        size, cost = self.arena.table("size"), self.arena.table("cost")
+        hopeless = [node for node in reachable(self.grammar, self.root) if cost[node] >= INFINITE > size[node]]
+        for node in hopeless:
+            if self.grammar.kind(node) is Kind.LITERAL:
+                return next((b for b in self.grammar.literal_bytes(node) if not self.lexicon.single_bytes[b]), None)
         if self.cost(self.start) < INFINITE:
             return None
-        for node in np.flatnonzero((kinds == Kind.CLASS) & hopeless & productive).tolist():
-            return int(self.grammar.class_edges(Node(node))[0][0])
-        return None
+        return next(self.grammar.class_edges(node)[0][0] for node in hopeless if self.grammar.kind(node) is Kind.CLASS)
 
     def live_bytes(self, state: State) -> str:
         """The bytes that may follow a state, for people."""

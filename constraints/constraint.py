@@ -204,7 +204,7 @@ class Constraint:
             repeated = {held: self._automaton.is_repeated(held) for held in np.unique(memories[ends != DEAD]).tolist()}
             extra = np.array([int(repeated.get(held, False)) for held in memories.tolist()])
         else:
-            ends, extra = self._automaton.end_states(state), np.zeros(1, np.int64)
+            ends, extra = self._automaton.end_states(state)[0], np.zeros(1, np.int64)
         distinct, index = np.unique(ends, return_inverse=True)
         distance = np.array([self._distances.of(s) if s != DEAD else INFINITE for s in distinct.tolist()])
         row = self._automaton.lexicon.mask_of(distance[index] + extra <= budget)

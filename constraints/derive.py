@@ -55,7 +55,7 @@ HEADER = 4  # words of a closure before its items
 SEARCH = -1  # in a request, instead of a byte
 
 I = np.int64  # what is read from int32 tables is widened, so that every function is compiled for one signature
-inner = nb.njit  # compiled into the entry points, which alone are cached on disk
+inner = nb.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # compiled into the entry points, which alone are cached on disk
 
 
 @inner

@@ -1,8 +1,8 @@
 """How many tokens suffice to finish from a state.
 
 Every state carries an upper bound, the sum of the costs of its parts (measure.py). For constraints without recursion and without
-object keys the exact number is searched for, breadth first over tokens, within a limit on the trie nodes visited; a state whose
-search runs into the limit keeps its bound. Distances along a path that was found are kept too, so the number always falls by one
+object keys the exact number is searched for, breadth first over tokens, within a limit on the trie nodes visited by all searches; a
+state whose search runs into the limit keeps its bound. Distances along a path that was found are kept too, so the number always falls by one
 along some token.
 """
 
@@ -23,6 +23,7 @@ class Distances:
         self._automaton = automaton
         self._known: dict[int, int] = {}
         self._ceilings: dict[int, int] = {}
+        self._nodes_left = automaton.limits.search_nodes  # trie nodes that all searches together may still visit
 
     def of(self, state: int) -> int:
         """Tokens that suffice from `state`; exact where the automaton is regular and the search stays within its limit."""
@@ -45,19 +46,19 @@ class Distances:
         """Set the distance of `origin`, and of the states on a shortest path, to the exact number, or to `bound`."""
         parent: dict[int, int] = {origin: DEAD}
         frontier, best, best_at, depth = [origin], bound, DEAD, 0
-        nodes_left = self._automaton.limits.search_nodes
         while frontier and depth + 1 < best:
             depth += 1
             reached: list[int] = []
             for state in frontier:
-                if nodes_left <= 0:
+                if self._nodes_left <= 0:
                     self._known[origin] = bound
                     return
-                for after in np.unique(self._automaton.end_states(state)).tolist():
+                ends, visited = self._automaton.end_states(state)
+                self._nodes_left -= visited
+                for after in np.unique(ends).tolist():
                     if after != DEAD and after not in parent:
                         parent[after] = state
                         reached.append(after)
-                nodes_left -= self._automaton.lexicon.trie.num_nodes
             for state in reached:
                 rest = 0 if self._automaton.is_accepting(state) else self._known.get(state)
                 if rest is not None and depth + rest < best:

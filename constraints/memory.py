@@ -17,7 +17,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from .derive import NO_FAULT, I, intern_node, step
+from .derive import NO_FAULT, I, inner, intern_node, step
 from .expression import Event, Kind
 from .tables import DEAD, FAULT, STATE_BITS, STATE_MASK, UNKNOWN, open_tables
 
@@ -29,12 +29,12 @@ REFUSED = 0  # instead of a memory
 QUOTE, BACKSLASH, OPEN_BRACE, CLOSE_BRACE = 0x22, 0x5C, 0x7B, 0x7D
 
 
-@nb.njit
+@inner
 def memory(t, frames, mode, key):
     return intern_node(t, I(MEMORY), frames, I(mode), key)
 
 
-@nb.njit
+@inner
 def remember(t, here, byte, event):
     """The memory after a byte; REFUSED when the byte closes a key that the object has already, or on a fault."""
     frames, mode, key = I(t.a[here]), I(t.b[here]), I(t.c[here])
@@ -63,7 +63,7 @@ def remember(t, here, byte, event):
     return memory(t, frames, KEY_ESCAPE if mode == IN_KEY and byte == BACKSLASH else IN_KEY, longer)
 
 
-@nb.njit
+@inner
 def has_key(t, keys, key):
     while keys != NOTHING:
         if t.b[keys] == key:

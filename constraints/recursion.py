@@ -1,9 +1,14 @@
-"""Left recursion: a rule that calls itself before any byte is read would never be expanded to an end."""
+"""Facts about the graph of expressions: what the root can reach, and left recursion.
+
+A rule that calls itself before any byte is read would never be expanded to an end.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+
+from collections.abc import Iterator
 
 from .expression import Grammar, Kind, Node
 
@@ -53,3 +58,28 @@ def _first_calls(grammar: Grammar, body: Node, empty: NDArray[np.bool_]) -> list
         elif kind is Kind.REPEAT:
             work.append(Node(a))
     return list(found)
+
+
+def reachable(grammar: Grammar, root: Node) -> Iterator[Node]:
+    """All nodes that take part in what `root` denotes, each once."""
+    seen, work = {root}, [root]
+    while work:
+        node = work.pop()
+        yield node
+        fresh = [child for child in _children(grammar, node) if child not in seen]
+        seen.update(fresh)
+        work.extend(dict.fromkeys(fresh))
+
+
+def _children(grammar: Grammar, node: Node) -> list[Node]:
+    kind, (a, b, _) = grammar.kind(node), grammar.operands(node)
+    if kind in (Kind.SEQ, Kind.BOTH):
+        return [Node(a), Node(b)]
+    if kind in (Kind.REPEAT, Kind.NEGATE):
+        return [Node(a)]
+    if kind is Kind.ALT:
+        return grammar.alternatives(node)
+    if kind is Kind.CALL:
+        body = grammar.rule_bodies[a]
+        return [] if body is None else [body]
+    return []

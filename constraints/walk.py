@@ -19,11 +19,11 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from .derive import NO_BODY, step
+from .derive import NO_BODY, inner, step
 from .tables import DEAD, FAULT, NO_FAULT, STATE_MASK, UNKNOWN, VISITED, open_tables
 
 
-@nb.njit
+@inner
 def set_tokens(mask, order, start, end):
     """Set the bits of order[start:end]."""
     for i in range(start, end):

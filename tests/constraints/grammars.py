@@ -1,0 +1,142 @@
+"""Random grammars and the brute-force twin of a constraint: every token tried byte by byte on the slow reference matcher."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from hypothesis import strategies as st
+
+from maskwright.constraints import Limits, Vocabulary
+from maskwright.constraints.expression import EMPTY, Event, Grammar, Node
+from maskwright.constraints.reference import Position, Reference
+
+ALPHABET = "ab\"é"
+TOKENS = [bytes([byte]) for byte in range(256)] + [
+    b"ab", b"ba", b"aab", b"abab", b'"a"', b'a"', b'","', b"bb(", b"(a", b"))", "é".encode(), "aé".encode(), "é".encode()[:1] + b"x",
+    b"a" * 9, b"ab",
+]  # fmt: skip
+EOS = len(TOKENS)
+VOCABULARY = Vocabulary([*TOKENS, None], eos_token_ids=[EOS])
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A grammar written down as nested tuples; a source that lowers itself."""
+
+    parts: Any
+
+    def lower(self, grammar: Grammar, limits: Limits) -> Node:
+        rule = grammar.rule("nested")
+        node = _build(grammar, self.parts, rule)
+        inside = grammar.alt(node, grammar.call(rule))
+        grammar.define(rule, grammar.seq(grammar.literal("("), inside, grammar.literal(")")))
+        return node
+
+
+def _build(grammar: Grammar, parts: Any, rule: Any) -> Node:
+    name, *arguments = parts
+    if name == "literal":
+        return grammar.literal(arguments[0])
+    if name == "chars":
+        return grammar.chars([(ord(c), ord(c)) for c in arguments[0]])
+    if name == "any":
+        return grammar.chars([(0x20, 0x10FFFF)])
+    if name == "nested":
+        return grammar.call(rule)
+    if name == "repeat":
+        body, low, extra = arguments
+        return grammar.repeat(_build(grammar, body, rule), low, None if extra is None else low + extra)
+    children = [_build(grammar, argument, rule) for argument in arguments]
+    if name == "without":
+        return grammar.without(children[0], children[1])
+    return {"seq": grammar.seq, "alt": grammar.alt, "both": grammar.both}[name](*children)
+
+
+_leaves = st.one_of(
+    st.tuples(st.just("literal"), st.text(ALPHABET, max_size=3)),
+    st.tuples(st.just("chars"), st.text(ALPHABET, min_size=1, max_size=3)),
+    st.just(("any",)),
+)
+_high = st.one_of(st.none(), st.integers(0, 3))
+
+
+def _regular(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.one_of(
+        st.tuples(st.just("seq"), children, children),
+        st.tuples(st.just("alt"), children, children),
+        st.tuples(st.just("repeat"), children, st.integers(0, 2), _high),
+        st.tuples(st.just("both"), children, children),
+        st.tuples(st.just("without"), children, children),
+    )
+
+
+regular_recipes = st.recursive(_leaves, _regular, max_leaves=6).map(Recipe)
+recipes = st.tuples(
+    st.just("seq"),
+    st.recursive(st.one_of(_leaves, st.just(("nested",))), lambda c: st.one_of(
+        st.tuples(st.just("seq"), c, c), st.tuples(st.just("alt"), c, c), st.tuples(st.just("repeat"), c, st.integers(0, 2), _high)),
+        max_leaves=4),
+    st.recursive(_leaves, _regular, max_leaves=3),
+).map(Recipe)  # fmt: skip
+
+
+@dataclass
+class Twin:
+    """Everything the contract promises, by brute force, over a given vocabulary."""
+
+    source: Any
+    vocabulary: Vocabulary = VOCABULARY
+    alphabet: bytes = b'ab"()x \xc3\xa9\xa0\x80'
+    horizon: int = 14  # bytes looked ahead for a completion
+
+    @cached_property
+    def reference(self) -> Reference:
+        grammar = Grammar()
+        return Reference(grammar, self.source.lower(grammar, Limits()))
+
+    def start(self) -> Position:
+        return self.reference.start()
+
+    def is_live(self, position: Position) -> bool:
+        return bool(position) and self.reference.reaches_acceptance(position, self.alphabet, self.horizon)
+
+    def mask(self, position: Position) -> set[int]:
+        """Token ids that lead to a live position, by trying each one."""
+        allowed = set(self.vocabulary.eos_token_ids) if self.reference.is_accepting(position) else set()
+        for token_id, token in enumerate(self.vocabulary.text_tokens):
+            if token and self.is_live(self.reference.run(token, position)):
+                allowed.add(token_id)
+        return allowed
+
+    def min_tokens(self, position: Position, limit: int = 6) -> int:
+        """The least number of tokens to an accepting position, breadth first; `limit` when it is not found below that."""
+        seen, frontier = {position}, [position]
+        for distance in range(limit):
+            if any(map(self.reference.is_accepting, frontier)):
+                return distance
+            reached = {self.reference.run(token, at) for at in frontier for token in set(self.vocabulary.text_tokens) if token}
+            frontier = [at for at in reached - seen if at]
+            seen.update(frontier)
+        return limit
+
+
+def object_with_free_keys(grammar: Grammar, key_chars: str = "ab") -> Node:
+    """{"key":1,...} with keys that may not repeat, nested objects as values."""
+    rule = grammar.rule("object")
+    key = grammar.seq(
+        grammar.mark(b'"', Event.KEY_OPEN),
+        grammar.repeat(grammar.chars([(ord(c), ord(c)) for c in key_chars])),
+        grammar.mark(b'"', Event.KEY_CLOSE),
+    )
+    member = grammar.seq(key, grammar.literal(":"), grammar.alt(grammar.literal("1"), grammar.call(rule)))
+    members = grammar.alt(EMPTY, grammar.seq(member, grammar.repeat(grammar.seq(grammar.literal(","), member))))
+    grammar.define(rule, grammar.seq(grammar.mark(b"{", Event.OBJECT_OPEN), members, grammar.mark(b"}", Event.OBJECT_CLOSE)))
+    return grammar.call(rule)
+
+
+@dataclass(frozen=True)
+class FreeKeys:
+    def lower(self, grammar: Grammar, limits: Limits) -> Node:
+        return object_with_free_keys(grammar)
