@@ -52,6 +52,7 @@ class Sequence:
         if self._is_end(record.token_id):
             self.finish("stop")
         elif self.guide is not None and not self.guide.advance(record.token_id):
+            self.sampling.refuse()
             self.num_computed -= 1  # the last token's logits are needed once more, under the stricter mask
         else:
             self._append(record)

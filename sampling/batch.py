@@ -26,7 +26,7 @@ class BatchPacker:
         if not same_objects(self._packed, sequences):
             self._fixed = pack_fixed(sequences, self.device)
             self._packed = list(sequences)
-        position = np.fromiter((s.position for s in sequences), np.int64, len(sequences))
+        position = np.fromiter((sequence.draw_index for sequence in sequences), np.int64, len(sequences))
         return self._fixed._replace(
             position=torch.from_numpy(position).to(self.device),
             bias=pack_bias(sequences, self.device),

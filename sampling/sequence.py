@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from .params import SamplingError, SamplingParams
 
 BANNED = float("-inf")  # as a bias
+REFUSAL_STRIDE = 1 << 32  # more than the tokens of any output
 
 TokenArrays: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float32]]  # token ids, and a value for each
 
@@ -23,7 +24,8 @@ def resolve_seed(seed: int | None) -> int:
 
 
 class SequenceSampling:
-    """The sampling side of one sequence. Call `accept` with every token that joins the output, drawn or forced.
+    """The sampling side of one sequence. Call `accept` with every token that joins the output, drawn or forced, and
+    `refuse` when a token that was drawn does not, to draw again.
 
     Token ids are the engine's. Where it renumbers the vocabulary, `engine_ids[t]` is its number of the user's token t,
     and is applied to the ids inside `params`; the other arguments are already the engine's.
@@ -43,6 +45,7 @@ class SequenceSampling:
         self.params = params
         self.seed = resolve_seed(params.seed) if seed is None else seed
         self.position = 0  # tokens in the output
+        self._num_refused = 0  # draws for the token at this position that were not taken
         to_engine = partial(engine_token_ids, vocab_size=vocab_size, engine_ids=engine_ids)
         self.stop_token_ids = frozenset(to_engine("stop_token_ids", params.stop_token_ids))
         self.eos_token_ids = frozenset(eos_token_ids)
@@ -79,8 +82,18 @@ class SequenceSampling:
         """This token ends generation: it is a stop token, or end-of-text."""
         return token_id in self.stop_token_ids or token_id in self.eos_token_ids
 
+    @property
+    def draw_index(self) -> int:
+        """Names the random number of the next draw: each position has its own, and so has each draw after a refusal."""
+        return self.position + self._num_refused * REFUSAL_STRIDE
+
+    def refuse(self) -> None:
+        """The token drawn last was not taken. A redraw with the same random number would favour its neighbours."""
+        self._num_refused += 1
+
     def accept(self, token_id: int) -> None:
         self.position += 1
+        self._num_refused = 0
         if self.has_penalties:
             self._history.add(token_id)
 

@@ -41,7 +41,7 @@ class SamplerRows(NamedTuple):
     presence_penalty: Tensor  # [rows] float32 (0)
     frequency_penalty: Tensor  # [rows] float32 (0)
     seed: Tensor  # [rows] int64, the 64 bits of an unsigned seed
-    position: Tensor  # [rows] int64, index of the token to draw within its output
+    position: Tensor  # [rows] int64, number of this draw among those with this seed
     stages: Stages | None = None  # None: found out from the arrays, which waits for the device
     bias: TokenValues | None = None  # added to the logit; -inf bans the token
     history: TokenValues | None = None  # tokens seen so far and how often in the output; 0 = in the prompt only

@@ -75,6 +75,14 @@ def test_position_and_seed_follow_the_sequence_through_changing_batches() -> Non
     assert packer.pack([]).position.tolist() == []
 
 
+def test_a_refused_draw_is_repeated_with_another_random_number() -> None:
+    tracked, indices = sequence(seed=1), []
+    for move in (tracked.refuse, tracked.refuse, lambda: tracked.accept(3), lambda: tracked.accept(3)):
+        indices.append(int(pack(tracked).position))
+        move()
+    assert len(set(indices)) == 4 and indices[0] == 0 and indices[3] == 1 == tracked.draw_index - 1
+
+
 @given(
     st.lists(st.integers(0, VOCAB_SIZE - 1), max_size=60),
     st.lists(st.integers(0, VOCAB_SIZE - 1), max_size=80),
