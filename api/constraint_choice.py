@@ -149,7 +149,7 @@ def type_adapter(schema: Any) -> Any:
     try:
         return TypeAdapter(schema)
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
-        raise UsageError(f"schema={schema!r} is neither a type nor a JSON Schema: {str(error).splitlines()[0]}") from None
+        raise UsageError(f"schema={schema!r} is no type with a JSON Schema: {str(error).splitlines()[0]}") from None
 
 
 def _require_str(name: str, value: Any) -> None:

@@ -19,6 +19,12 @@ class Driver:
         self._lock = threading.Lock()  # the engine wants one thread at a time
         self._news: dict[int, deque[Event]] = {}  # of requests that are not finished, or not read to their end
 
+    @property
+    def is_busy(self) -> bool:
+        """Some request is not finished, or not read to its end."""
+        with self._lock:
+            return bool(self._news) or self._engine.has_work
+
     def submit(self, requests: Sequence[Request]) -> list[int]:
         """Queue requests, all or none, and return their ids. Raises RequestError when one can never run."""
         request_ids: list[int] = []

@@ -25,7 +25,7 @@ class GenerationOutput:
     bans_overridden: bool = False  # some bans left no legal token and were ignored there
     logprobs: tuple[TokenRecord, ...] | None = None  # one per token, when SamplingParams.logprobs asked for them
     error: str | None = None  # why, when finish_reason is "constraint_limit" or "error"
-    choice: ConstraintChoice = field(default=FREE, repr=False)
+    choice: ConstraintChoice = field(default=FREE, repr=False, compare=False)  # how the text is read
 
     @property
     def is_complete(self) -> bool:

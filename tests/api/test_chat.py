@@ -1,0 +1,107 @@
+"""Conversations: which replies are possible under each tool choice, and how they are read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel
+
+from maskwright import LLM, SamplingParams, UsageError
+from maskwright.chat import CallOrText, plan_turn
+from maskwright.constraints import Compiler, JsonSchema
+from maskwright.tools import calls_schema, unique_tools
+
+
+def get_weather(city: Literal["Leeds", "York"], days: Literal[1, 2] = 1) -> str:
+    """The weather."""
+    return f"rain in {city} for {days}"
+
+
+def switch(on: bool) -> bool:
+    """The light."""
+    return not on
+
+
+class Mood(BaseModel):
+    happy: bool
+
+
+HOT = SamplingParams(temperature=2.0, seed=11, max_tokens=60)
+ASK = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "weather in Leeds?"}]
+
+
+def test_a_required_call_is_read_and_can_be_run(llm: LLM) -> None:
+    reply = llm.chat(ASK, tools=[get_weather, switch], tool_choice="required", sampling=HOT)
+    (call,) = reply.tool_calls
+    assert json.loads(reply.text) == {"name": call.name, "arguments": call.arguments}
+    assert reply.parsed is call
+    assert call.run() in (True, False) or str(call.run()).startswith("rain in")
+
+
+def test_a_named_tool_is_the_one_that_is_called(llm: LLM) -> None:
+    reply = llm.chat("hello", tools=[get_weather, switch], tool_choice="switch", sampling=HOT)
+    assert [call.name for call in reply.tool_calls] == ["switch"]
+
+
+def test_a_reply_without_tools_is_text(llm: LLM) -> None:
+    for options in ({}, {"tools": [switch], "tool_choice": "none"}):
+        reply = llm.chat(ASK, sampling=SamplingParams(max_tokens=5, seed=1), **options)  # type: ignore[arg-type]
+        assert reply.tool_calls == () and reply.text == reply.parsed
+        assert reply.message() == {"role": "assistant", "content": reply.text}
+
+
+def test_a_reply_may_have_a_constraint(llm: LLM) -> None:
+    assert isinstance(llm.chat(ASK, schema=Mood, sampling=HOT).parsed, Mood)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_auto_is_text_or_a_call(llm: LLM, seed: int) -> None:
+    sampling = SamplingParams(temperature=2.0, seed=seed, max_tokens=40)
+    reply = llm.chat(ASK, tools=[get_weather], tool_choice="auto", sampling=sampling)
+    assert bool(reply.tool_calls) == reply.text.startswith("{")
+
+
+def test_auto_reads_a_call_when_the_model_begins_one(llm: LLM) -> None:
+    (brace,) = (token_id for token_id, token in enumerate(llm.vocabulary.tokens) if token == b"{")
+    sampling = SamplingParams(logit_bias={brace: 100.0}, temperature=0.0)
+    reply = llm.chat(ASK, tools=[switch], sampling=sampling)
+    assert [call.name for call in reply.tool_calls] == ["switch"]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_accepted"),
+    [
+        ("", True),
+        ("It rains.", True),
+        ('x{"name"', True),
+        ("é\n", True),
+        ('{"name":"switch","arguments":{"on":true}}', True),
+        ('{"name":"switch","arguments":{}}', False),
+        ('{"name":"other","arguments":{"on":true}}', False),
+        ("{", False),
+        ('{"name":"switch","arguments":{"on":true}} ', False),
+    ],
+)
+def test_the_language_of_auto(llm: LLM, text: str, is_accepted: bool) -> None:
+    source = CallOrText(JsonSchema(calls_schema(unique_tools([switch]))))
+    assert Compiler(llm.vocabulary).compile(source).accepts(text) == is_accepted
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(messages=[]), "messages is empty"),
+        (dict(messages=[{"content": "x"}]), r'messages\[0\] needs a "role"'),
+        (dict(messages=[{"role": "user", "content": 3}]), r"messages\[0\]: content is a str, not int"),
+        (dict(messages="x", tool_choice="required"), 'tool_choice="required" needs tools='),
+        (dict(messages="x", tool_choice="swtich", tools=[switch]), '"swtich" is not .* the name of a tool .*"switch"'),
+        (dict(messages="x", tools=[switch], options={"regex": "a"}), "regex= and tools= contradict"),
+        (dict(messages="x", options={"regex": "a", "schema": Mood}), "contradict"),
+    ],
+)
+def test_turns_that_make_no_sense_are_named(arguments: Any, message: str) -> None:
+    complete = {"tools": (), "tool_choice": "auto", "options": {}, **arguments}
+    with pytest.raises(UsageError, match=message):
+        plan_turn(**complete)

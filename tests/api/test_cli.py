@@ -1,0 +1,208 @@
+"""The command line: results on stdout, one clear line on stderr and exit code 2 for whatever is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from maskwright.cli import run
+
+SCHEMAS = '''
+from typing import Literal
+from pydantic import BaseModel, field_validator
+
+class Person(BaseModel):
+    name: Literal["Ada", "Bob"]
+    age: Literal[36, 37]
+
+class Picky(BaseModel):
+    on: bool
+
+    @field_validator("on")
+    @classmethod
+    def never(cls, value: bool) -> bool:
+        raise ValueError("not today")
+
+def switch(on: bool) -> str:
+    return f"switched {on}"
+
+def broken(on: bool) -> str:
+    raise RuntimeError("no light")
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with files to name on the command line."""
+    name = f"schemas_{tmp_path.name.replace('-', '_')}"  # a module of its own for every test
+    (tmp_path / f"{name}.py").write_text(SCHEMAS)
+    (tmp_path / "schema.json").write_text('{"type": "array", "items": {"type": "boolean"}, "minItems": 1, "maxItems": 2}')
+    (tmp_path / "broken.json").write_text('{"type": "array",\n}')
+    (tmp_path / "unsupported.json").write_text('{"type": "array", "items": {"uniqueItems": "?", "type": "nothing"}}')
+    (tmp_path / "light.gbnf").write_text('root ::= "on" | "off"')
+    (tmp_path / "broken.gbnf").write_text('root ::= "on" |\n  ("off"')
+    (tmp_path / "prompts.txt").write_text("one\n\ntwo\nthree\n")
+    (tmp_path / "empty.txt").write_text("\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def module(folder: Path) -> str:
+    return next(folder.glob("schemas_*.py")).stem
+
+
+@pytest.fixture
+def cli(folder: Path, model_folder: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = run([arguments[0], "--model", str(model_folder), *arguments[1:]])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def test_a_type_is_filled(cli: Any, module: str) -> None:
+    for name in (f"{module}:Person", f"{module}.py:Person"):
+        code, out, _ = cli("generate", "--schema", name, "Who?")
+        assert code == 0
+        assert json.loads(out).keys() == {"name", "age"}
+
+
+def test_a_json_schema_is_filled(cli: Any) -> None:
+    code, out, _ = cli("generate", "--schema", "schema.json", "x")
+    assert code == 0 and {*json.loads(out)} <= {True, False}
+
+
+@pytest.mark.parametrize(
+    ("options", "pattern"),
+    [
+        (["--regex", "[ab]{3}"], "[ab]{3}"),
+        (["--grammar", "light.gbnf"], "on|off"),
+        (["--choice", "left", "--choice", "right"], "left|right"),
+        (["--choice", "left", "--no-stream"], "left"),
+        (["--regex", "[a-c]{2}", "--temperature", "2", "--seed", "1"], "[a-c]{2}"),
+    ],
+)
+def test_other_constraints(cli: Any, options: list[str], pattern: str) -> None:
+    code, out, _ = cli("generate", *options, "x")
+    assert code == 0 and re.fullmatch(pattern, out.removesuffix("\n"))
+
+
+def test_a_prompt_may_begin_with_a_dash(cli: Any) -> None:
+    assert cli("generate", "--choice", "a", "--", "--regex")[:2] == (0, "a\n")
+
+
+def test_a_prompt_may_be_piped_in(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+
+    monkeypatch.setattr("sys.stdin", io.StringIO("from a pipe\n"))
+    assert cli("generate", "--choice", "a")[:2] == (0, "a\n")
+
+
+def test_a_file_of_prompts_gives_a_line_of_json_for_each(cli: Any, folder: Path) -> None:
+    assert cli("generate", "--schema", "schema.json", "--prompt-file", "prompts.txt", "--output", "out.jsonl")[:2] == (0, "")
+    records = [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
+    assert [record["prompt"] for record in records] == ["one", "two", "three"]
+    assert all(isinstance(record["output"], list) and record["finish_reason"] == "stop" for record in records)
+
+
+def test_the_mask_is_shown(cli: Any, module: str) -> None:
+    code, out, err = cli("generate", "--schema", f"{module}:Person", "--show-mask", "--timing", "Who?")
+    assert code == 0 and json.loads(out).keys() == {"name", "age"}
+    assert "Who?" in err and "forced by the constraint" in err and "Person(" in err and "tokens in" in err
+
+
+def test_a_conversation(cli: Any, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+
+    monkeypatch.setattr("sys.stdin", io.StringIO("hello\nagain\n\nnot this\n"))
+    code, out, _ = cli("chat", "--tool", f"{module}:switch", "--tool-choice", "required")
+    lines = out.splitlines()
+    assert code == 0 and len(lines) == 4
+    assert json.loads(lines[0])["name"] == "switch" and lines[1].startswith('switch -> "switched ')
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["generate", "--schema", "none.json", "x"], "--schema none.json: No such file"),
+        (["generate", "--schema", "broken.json", "x"], "--schema broken.json: not JSON: .* at line 2, column 1"),
+        (["generate", "--schema", "unsupported.json", "x"], "#/items"),
+        (["generate", "--schema", "no_module:Person", "x"], 'no module "no_module"'),
+        (["generate", "--schema", "none.py:Person", "x"], "--schema none.py:Person: there is no such file"),
+        (["generate", "--schema", "json:Person", "x"], 'json has no "Person"'),
+        (["generate", "--regex", "a(", "x"], "a\\(|column|position"),
+        (["generate", "--grammar", "none.gbnf", "x"], "--grammar none.gbnf: No such file"),
+        (["generate", "--grammar", "broken.gbnf", "x"], "line 2"),
+        (["generate", "--regex", "a", "--choice", "b", "x"], "regex= and choice= contradict"),
+        (["generate", "--prompt-file", "prompts.txt", "x"], "--prompt-file contradict"),
+        (["generate", "--prompt-file", "none.txt"], "--prompt-file none.txt: No such file"),
+        (["generate", "--prompt-file", "empty.txt"], "there is no prompt in it"),
+        (["generate", "--show-mask", "--prompt-file", "prompts.txt"], "--show-mask colours one prompt"),
+        (["generate", "--output", "no/such/folder.txt", "x"], "--output no/such/folder.txt: No such file"),
+        (["generate", ""], "the prompt is empty"),
+        (["generate", "--temperature", "-1", "x"], "temperature must be a number >= 0, got -1.0"),
+        (["generate", "--temperature", "warm", "x"], "temperature"),
+        (["generate", "--logit-bias", "seven", "x"], "--logit-bias seven: expected int=value"),
+        (["generate", "--hotness", "1", "x"], "No such option.*--hotness"),
+        (["generate", "x", "y"], "unexpected extra argument"),
+        (["generate", "x" * 600], "prompt has 600 tokens"),
+        (["generate", "--regex", "[ab]{30}", "--max-tokens", "3", "x"], "max_tokens"),
+        (["generate", "--dtype", "float8", "x"], "float8"),
+        (["generate", "--device", "abacus", "x"], "abacus"),
+        (["chat", "--tool", "json:swtich"], 'json has no "swtich"'),
+        (["serve"], "No such command.*serve"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_code_2(cli: Any, arguments: list[str], message: str) -> None:
+    code, _, err = cli(*arguments)
+    assert code == 2
+    (line,) = err.splitlines()
+    assert line.startswith("maskwright: ") and re.search(message, line), line
+
+
+@pytest.mark.parametrize("name", ["./nowhere", "nobody/nothing"])
+def test_a_model_that_does_not_exist_is_one_line(folder: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    assert run(["generate", "--model", name, "x"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f'maskwright: model "{name}": there is no such folder')
+
+
+def test_a_rejected_output_is_shown_and_exit_code_1(cli: Any, module: str) -> None:
+    code, out, err = cli("generate", "--schema", f"{module}:Picky", "x")
+    assert code == 1
+    assert json.loads(out).keys() == {"on"}
+    assert re.fullmatch("maskwright: .*on: Value error, not today\n", err)
+
+
+def test_a_failing_tool_is_named(cli: Any, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+
+    monkeypatch.setattr("sys.stdin", io.StringIO("hello\n"))
+    code, _, err = cli("chat", "--tool", f"{module}:broken", "--tool-choice", "broken")
+    assert code == 2 and 'the tool "broken" failed: RuntimeError: no light' in err
+
+
+def test_help_names_every_option(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERMINAL_WIDTH", "200")
+    assert run(["generate", "--help"]) == 0
+    shown = capsys.readouterr().out
+    for option in ("--schema", "--regex", "--grammar", "--choice", "--prompt-file", "--show-mask", "--model", "--top-p", "--seed"):
+        assert option in shown
+
+
+def test_commands_are_listed_and_serve_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "generate" in shown and "chat" in shown and "serve" not in shown
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert re.fullmatch(r"maskwright \d+\.\d+\.\d+\n", capsys.readouterr().out)

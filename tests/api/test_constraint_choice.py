@@ -1,0 +1,142 @@
+"""At most one constraint for each output, and a value read back as what was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel
+from typing_extensions import TypedDict  # Pydantic wants this one before Python 3.12
+
+from maskwright.constraint_choice import KEYWORDS, choose, choose_for_each
+from maskwright.constraints import Choice, ConstraintError, Gbnf, JsonSchema, Regex
+from maskwright.errors import UsageError
+
+
+class Person(BaseModel):
+    name: str
+    age: int
+
+
+@dataclass
+class Point:
+    x: int
+    y: int
+
+
+class Options(TypedDict):
+    on: bool
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+VALUES: dict[str, Any] = {
+    "schema": Person,
+    "json_schema": {"type": "integer"},
+    "regex": "a+",
+    "grammar": 'root ::= "x"',
+    "choice": ["a", "b"],
+    "constraint": Regex("a+"),
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "value"),
+    [
+        (Person, '{"name":"Ada","age":36}', Person(name="Ada", age=36)),
+        (Point, '{"x":1,"y":2}', Point(1, 2)),
+        (Options, '{"on":true}', {"on": True}),
+        (Colour, '"red"', Colour.RED),
+        (Literal["a", "b"], '"b"', "b"),
+        (list[int], "[1,2]", [1, 2]),
+        (int | None, "null", None),
+    ],
+)
+def test_a_type_gives_an_instance(schema: Any, text: str, value: Any) -> None:
+    choice = choose({"schema": schema})
+    assert choice.is_json
+    assert choice.read(text) == value
+
+
+@pytest.mark.parametrize("schema", [{"type": "object"}, True, '{"type": "object"}'])
+def test_a_raw_schema_gives_parsed_json(schema: Any) -> None:
+    for keyword in ("schema", "json_schema"):
+        assert choose({keyword: schema}).read('{"a":[1]}') == {"a": [1]}  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("keyword", ["regex", "grammar", "choice"])
+def test_everything_else_gives_text(keyword: str) -> None:
+    choice = choose({keyword: VALUES[keyword]})  # type: ignore[misc]
+    assert not choice.is_json
+    assert choice.read("a") == "a"
+
+
+def test_no_constraint_is_free_text() -> None:
+    assert choose({}).source is None
+    assert choose({"regex": None, "schema": None}).source is None
+
+
+@pytest.mark.parametrize("first", KEYWORDS)
+@pytest.mark.parametrize("second", KEYWORDS)
+def test_two_constraints_contradict_each_other(first: str, second: str) -> None:
+    if first != second:
+        with pytest.raises(UsageError, match=f"{first}= and {second}= contradict"):
+            choose({first: VALUES[first], second: VALUES[second]})  # type: ignore[misc]
+
+
+def test_an_unknown_keyword_is_named() -> None:
+    with pytest.raises(UsageError, match="unknown argument regexp=.*regex="):
+        choose({"regexp": "a"})  # type: ignore[typeddict-unknown-key]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"schema": 3}, "schema=3"),
+        ({"json_schema": Person}, "json_schema= is a mapping"),
+        ({"regex": 3}, "regex= is a str, not int"),
+        ({"choice": "yes"}, "choice= is a list"),
+        ({"choice": ["yes", 1]}, "choice= is a list"),
+        ({"constraint": 3}, "constraint= is a front end"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_named(options: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        choose(options)
+
+
+def test_lark_is_refused_by_name() -> None:
+    with pytest.raises(ConstraintError, match="Lark"):
+        choose({"grammar": 'start: "x"'})
+
+
+def test_one_value_serves_all_prompts() -> None:
+    assert [choice.source for choice in choose_for_each(3, {"regex": "a"})] == [Regex("a")] * 3
+    assert [choice.source for choice in choose_for_each(2, {"choice": ["a", "b"]})] == [Choice(["a", "b"])] * 2
+
+
+def test_lists_give_every_prompt_its_own() -> None:
+    choices = choose_for_each(4, {"regex": ["a", None, None, None], "choice": [None, ["x", "y"], None, None], "schema": [None] * 3 + [Person]})
+    assert [type(choice.source) for choice in choices] == [Regex, Choice, type(None), JsonSchema]
+
+
+def test_front_ends_can_be_mixed() -> None:
+    sources = [Regex("a"), JsonSchema(Person), Choice(["x"]), Gbnf('root ::= "x"'), None]
+    choices = choose_for_each(5, {"constraint": sources})
+    assert [choice.source for choice in choices] == sources
+    assert choices[1].read('{"name":"Ada","age":36}') == Person(name="Ada", age=36)
+
+
+def test_a_list_of_another_length_is_an_error() -> None:
+    with pytest.raises(UsageError, match="regex= has 2 values for 3 prompts"):
+        choose_for_each(3, {"regex": ["a", "b"]})
+
+
+def test_two_constraints_for_one_prompt_of_many_are_an_error() -> None:
+    with pytest.raises(UsageError, match="contradict"):
+        choose_for_each(2, {"regex": ["a", None], "choice": [["x"], ["y"]]})

@@ -1,0 +1,47 @@
+"""Command-line options follow the fields of a dataclass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+import pytest
+
+from maskwright import SamplingParams, UsageError
+from maskwright.cli.options import field_comments, given_options, option_parameters
+
+
+@dataclass
+class Options:
+    heat: float = 1.0  # warmth; 0 = off
+    words: tuple[str, ...] = ()  # may come often
+    weights: Mapping[int, float] = field(default_factory=dict)  # id -> weight
+    seed: int | None = None  # None = a fresh one
+    loud: bool = False
+
+
+def test_every_field_becomes_an_option_with_its_comment() -> None:
+    parameters = option_parameters(Options, "Panel")
+    assert [parameter.name for parameter in parameters] == ["heat", "words", "weights", "seed", "loud"]
+    assert field_comments(Options) == {
+        "heat": "warmth; 0 = off",
+        "words": "may come often",
+        "weights": "id -> weight",
+        "seed": "None = a fresh one",
+    }
+
+
+def test_every_sampling_option_has_a_comment_or_a_telling_name() -> None:
+    without = {option.name for option in fields(SamplingParams)} - set(field_comments(SamplingParams))
+    assert without <= {"stop_token_ids"}
+
+
+def test_only_what_was_given_is_passed_on() -> None:
+    values = {"heat": 0.0, "words": ["a", "b"], "weights": ["3=0.5", "4=-1"], "seed": None, "loud": None, "other": 1}
+    assert given_options(Options, values) == {"heat": 0.0, "words": ("a", "b"), "weights": {3: 0.5, 4: -1.0}}
+
+
+@pytest.mark.parametrize("entry", ["3", "x=1", "3=x", ""])
+def test_a_malformed_entry_is_named(entry: str) -> None:
+    with pytest.raises(UsageError, match=f"--weights {entry}: expected int=value"):
+        given_options(Options, {"weights": [entry]})
