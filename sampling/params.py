@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
 
 MAX_LOGPROBS = 20
+LARGEST = 3.4e38
+SMALLEST = 1.2e-38
 
 
 class SamplingError(ValueError):
@@ -36,7 +37,7 @@ class SamplingParams:
     top_k: int = 0  # >= 0; keep the k most probable tokens, and those tied with the last; 0 = off
     top_p: float = 1.0  # (0, 1]; keep the fewest most probable tokens that hold this probability; 1 = off
     min_p: float = 0.0  # [0, 1]; keep tokens at least this fraction as probable as the best; 0 = off
-    repetition_penalty: float = 1.0  # > 0; divides (multiplies, if negative) logits of tokens in prompt or output
+    repetition_penalty: float = 1.0  # > 0; divides logits of tokens in prompt or output (multiplies, if < 0)
     presence_penalty: float = 0.0  # subtracted once from logits of tokens in the output
     frequency_penalty: float = 0.0  # subtracted from logits once per occurrence in the output
     logit_bias: Mapping[int, float] = field(default_factory=dict, hash=False)  # token id -> added to its logit
@@ -55,7 +56,7 @@ class SamplingParams:
         self._integer("top_k", "an integer >= 0 (0 switches it off)", lambda k: 0 <= k < 2**31)
         self._number("top_p", "a number in (0, 1]", lambda p: 0 < p <= 1)
         self._number("min_p", "a number in [0, 1]", lambda p: 0 <= p <= 1)
-        self._number("repetition_penalty", "a number > 0", lambda p: p > 0)
+        self._number("repetition_penalty", f"a number >= {SMALLEST}", lambda p: p >= SMALLEST)
         self._number("presence_penalty", "a finite number")
         self._number("frequency_penalty", "a finite number")
         self._set("logit_bias", checked_bias(self.logit_bias))
@@ -96,9 +97,16 @@ class SamplingParams:
 
 
 def checked_number(option: str, value: object, allowed: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+    """A number that float32, in which sampling computes, can hold. NaN fails the comparison."""
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise SamplingError(option, value, allowed)
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond float64
+        raise SamplingError(option, value, allowed) from None
+    if not abs(number) <= LARGEST:
+        raise SamplingError(option, value, allowed)
+    return number
 
 
 def checked_bias(bias: object) -> dict[int, float]:

@@ -11,11 +11,11 @@ import pytest
 from maskwright.sampling import SamplingError, SamplingParams
 
 REFUSED: list[tuple[str, Any]] = [
-    *(("temperature", value) for value in (-0.1, math.nan, math.inf, "1", None, True)),
+    *(("temperature", value) for value in (-0.1, math.nan, math.inf, 1e39, 10**400, "1", None, True)),
     *(("top_k", value) for value in (-1, 1.5, True, "5", 2**31)),
     *(("top_p", value) for value in (0, -0.5, 1.01, math.nan, "0.9")),
     *(("min_p", value) for value in (-0.01, 1.01, math.nan)),
-    *(("repetition_penalty", value) for value in (0, -1, math.inf, math.nan)),
+    *(("repetition_penalty", value) for value in (0, 1e-39, -1, math.inf, math.nan)),
     *((name, value) for name in ("presence_penalty", "frequency_penalty") for value in (math.nan, -math.inf, "x")),
     *(("logit_bias", value) for value in ({-1: 1.0}, {"a": 1.0}, {1.5: 1.0}, {1: math.inf}, {1: None}, [1, 2], "1")),
     *((name, value) for name in ("banned_token_ids", "stop_token_ids") for value in ((-1,), (1.0,), "12", 3, (True,))),
