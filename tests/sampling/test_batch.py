@@ -18,10 +18,7 @@ from maskwright.sampling import (
     SamplingError,
     SamplingParams,
     SequenceSampling,
-    StepLogprobs,
-    TokenLogprob,
     resolve_seed,
-    step_logprobs,
 )
 
 VOCAB_SIZE = 60
@@ -154,16 +151,3 @@ def test_the_same_seed_gives_the_same_tokens_alone_and_in_a_ragged_batch() -> No
     alone = generate([], 0)
     assert len(set(alone)) > 5
     assert generate([sequence(temperature=0), sequence(top_k=3, seed=1), sequence(presence_penalty=1)], 4) == alone
-
-
-def test_logprobs_as_a_user_reads_them() -> None:
-    logits = torch.log(torch.tensor([[0.5, 0.25, 0.125, 0.125]]))
-    rows = pack(sequence(temperature=0, banned_token_ids=[0], logprobs=2))
-    mask, index = torch.tensor([[0b0111]], dtype=torch.int32), torch.tensor([0])
-    step = step_logprobs(sample(logits, rows, mask, index, vocab_size=4, num_top_logprobs=3), row=0, num_top=2)
-    assert step == StepLogprobs(
-        token_id=1,
-        logprob=pytest.approx(math.log(0.25)),
-        top=(TokenLogprob(0, pytest.approx(math.log(0.5))), TokenLogprob(1, pytest.approx(math.log(0.25)))),
-        kept_mass=pytest.approx(0.875),
-    )

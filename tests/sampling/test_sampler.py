@@ -349,6 +349,16 @@ def test_bias_moves_the_choice_but_not_the_logprob() -> None:
     assert float(sampled.logprob[0]) == pytest.approx(-naive.log_sum_exp([0.0, 1.0, 2.0]))
 
 
+def test_logprobs_and_kept_mass_are_the_models_own() -> None:
+    logits = [math.log(p) for p in (0.5, 0.25, 0.125, 0.125)]
+    sampled = run([Row(logits, {0, 1, 2}, 0.0, bias={0: -math.inf})], 4, num_top=2)
+    assert int(sampled.token[0]) == 1 and float(sampled.logprob[0]) == pytest.approx(math.log(0.25))
+    assert sampled.top_token[0].tolist() == [0, 1] and sampled.top_logprob[0].exp().tolist() == pytest.approx(
+        [0.5, 0.25]
+    )
+    assert float(sampled.kept_mass[0]) == pytest.approx(0.875)
+
+
 def test_a_mask_that_allows_everything_keeps_all_mass_exactly() -> None:
     logits = torch.randn(1, 999, generator=torch.Generator().manual_seed(1))
     rows = sampler_rows([Row([], set())])
