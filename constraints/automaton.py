@@ -145,7 +145,8 @@ class TokenAutomaton:
                 self.row(int(states[done]))
 
     def _computed_row(self, state: State) -> NDArray[np.uint32]:
-        accepting, _, body_id, radius, alone, _ = walk.describe_state(self.arena.array, state)
+        body_id, radius, alone, accepting = (
+            int(self.arena.table(name)[state]) for name in ("state_body", "state_radius", "state_alone", "state_accept"))  # fmt: skip
         body = self._body(state)
         trie: Any = self.lexicon.trie
         heights, start = _NO_HEIGHTS, None
@@ -199,8 +200,10 @@ class TokenAutomaton:
 
     @cached_property
     def is_regular(self) -> bool:
-        """No recursion and no object keys: distances to completion can be searched for exactly."""
-        return not self.remembers and all(self.grammar.kind(node) is not Kind.CALL for node in reachable(self.grammar, self.root))
+        """No recursion and no object keys: distances to completion can be searched for exactly, if the front end wants that."""
+        if self.remembers or not self.grammar.exact_distances:
+            return False
+        return all(self.grammar.kind(node) is not Kind.CALL for node in reachable(self.grammar, self.root))
 
     def unspellable_byte(self) -> int | None:
         """A byte that some literal, or every completion, needs and that no tokens of the vocabulary spell; None if there is none."""

@@ -11,7 +11,7 @@ completed have infinite size and are never entered, so every state except DEAD c
 Intersections and complements are leaves too: a PRODUCT of the states of their operands, which live in the same automaton. Whether a
 product can still be completed is found by a breadth-first search, memoised along the path it finds.
 
-All functions here are compiled and take `t`, the `Tables`; see tables.py for faults.
+All functions here are compiled. `m` and `t` are the tables and their layout, see tables.py, also for faults.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from .tables import (
     STATES,
     STEPS,
     UNKNOWN,
-    open_tables,
+    layout,
 )
 
 CLASS, LITERAL, SEQ, ALT = int(Kind.CLASS), int(Kind.LITERAL), int(Kind.SEQ), int(Kind.ALT)
@@ -90,151 +90,151 @@ def times(count, a):
 
 
 @inner
-def intern_node(t, kind, a, b, c):
+def intern_node(m, t, kind, a, b, c):
     """The node with these operands, made if new. Sets FULL_NODES and returns FAIL when there is no room."""
-    mask = t.node_hash.size - 1
+    mask = t.node_hash_size - 1
     slot = mix(kind, a, b, c) & mask
-    while t.node_hash[slot] != 0:
-        i = I(t.node_hash[slot])
-        if t.kind[i] == kind and t.a[i] == a and t.b[i] == b and t.c[i] == c:
+    while m[t.node_hash + slot] != 0:
+        i = I(m[t.node_hash + slot])
+        if m[t.kind + i] == kind and m[t.a + i] == a and m[t.b + i] == b and m[t.c + i] == c:
             return i
         slot = (slot + 1) & mask
-    i = I(t.n[NODES])
-    if i >= t.kind.size:
-        t.n[FAULT] = FULL_NODES
+    i = I(m[t.n + NODES])
+    if i >= t.kind_size:
+        m[t.n + FAULT] = FULL_NODES
         return I(FAIL)
-    t.n[NODES] = i + 1
-    t.node_hash[slot] = i
-    t.kind[i], t.a[i], t.b[i], t.c[i] = kind, a, b, c
-    t.unit[i] = NO_BODY
-    t.closure[i] = t.stamp[i] = t.enter[i] = 0
+    m[t.n + NODES] = i + 1
+    m[t.node_hash + slot] = i
+    m[t.kind + i], m[t.a + i], m[t.b + i], m[t.c + i] = kind, a, b, c
+    m[t.unit + i] = NO_BODY
+    m[t.closure + i] = m[t.stamp + i] = m[t.enter + i] = 0
     if kind == SEQ:
-        t.size[i], t.cost[i] = plus(I(t.size[a]), I(t.size[b])), plus(I(t.cost[a]), I(t.cost[b]))
+        m[t.size + i], m[t.cost + i] = plus(I(m[t.size + a]), I(m[t.size + b])), plus(I(m[t.cost + a]), I(m[t.cost + b]))
     elif kind == REPEAT:
-        t.size[i], t.cost[i] = times(b, I(t.size[a])), times(b, I(t.cost[a]))
+        m[t.size + i], m[t.cost + i] = times(b, I(m[t.size + a])), times(b, I(m[t.cost + a]))
     elif kind == LITERAL:
-        t.size[i], t.cost[i] = b, t.text_cost[a]
+        m[t.size + i], m[t.cost + i] = b, m[t.text_cost + a]
     else:
-        t.size[i] = t.cost[i] = UNKNOWN  # of a PRODUCT, `search` finds them out
+        m[t.size + i] = m[t.cost + i] = UNKNOWN  # of a PRODUCT, `search` finds them out
     return i
 
 
 @inner
-def join(t, head, tail):
+def join(m, t, head, tail):
     """`head` then `tail`."""
     if tail == EMPTY or head == FAIL:
         return head
     if head == EMPTY or tail == FAIL:
         return tail
-    return intern_node(t, I(SEQ), head, tail, I(0))
+    return intern_node(m, t, I(SEQ), head, tail, I(0))
 
 
 @inner
-def fewer(t, node):
+def fewer(m, t, node):
     """A repetition after one more copy of its body."""
-    low, high = I(t.b[node]), I(t.c[node])
+    low, high = I(m[t.b + node]), I(m[t.c + node])
     if high == 1:
         return I(EMPTY)
-    return intern_node(t, I(REPEAT), I(t.a[node]), max(low - 1, I(0)), high if high < 0 else high - 1)
+    return intern_node(m, t, I(REPEAT), I(m[t.a + node]), max(low - 1, I(0)), high if high < 0 else high - 1)
 
 
 @inner
-def rehash_nodes(t):
+def rehash_nodes(m, t):
     """Fill `node_hash` anew with the nodes that can be looked up."""
-    t.node_hash[:] = 0
-    mask = t.node_hash.size - 1
-    for i in range(2, t.n[NODES]):
-        k = t.kind[i]
+    m[t.node_hash : t.node_hash + t.node_hash_size] = 0
+    mask = t.node_hash_size - 1
+    for i in range(2, m[t.n + NODES]):
+        k = m[t.kind + i]
         if k == SEQ or k == REPEAT or k == LITERAL or k >= PRODUCT:
-            slot = mix(I(k), I(t.a[i]), I(t.b[i]), I(t.c[i])) & mask
-            while t.node_hash[slot] != 0:
+            slot = mix(I(k), I(m[t.a + i]), I(m[t.b + i]), I(m[t.c + i])) & mask
+            while m[t.node_hash + slot] != 0:
                 slot = (slot + 1) & mask
-            t.node_hash[slot] = i
+            m[t.node_hash + slot] = i
 
 
 # -- closures -----------------------------------------------------------------------------------------------------------
 
 
 @inner
-def close(t, continuation):
+def close(m, t, continuation):
     """Make the closure of a continuation: pool[closure] = length, body class, radius, settled, then the items.
 
     `settled` says that the repetition of the body may end here, so what follows it stands among the items.
     """
-    t.n[EPOCH] += 1
-    epoch = I(t.n[EPOCH])
-    start = I(t.n[POOL])
+    m[t.n + EPOCH] += 1
+    epoch = I(m[t.n + EPOCH])
+    start = I(m[t.n + POOL])
     count, body, radius, settled = I(0), I(NO_BODY), I(0), I(0)
-    t.work[0] = continuation
+    m[t.work + 0] = continuation
     depth = I(1)
     while depth > 0:
         depth -= 1
-        w = I(t.work[depth])
-        if t.stamp[w] == epoch or t.size[w] >= INFINITE:
+        w = I(m[t.work + depth])
+        if m[t.stamp + w] == epoch or m[t.size + w] >= INFINITE:
             continue
-        t.stamp[w] = epoch
+        m[t.stamp + w] = epoch
         head, tail = w, I(EMPTY)
-        if t.kind[w] == SEQ:
-            head, tail = I(t.a[w]), I(t.b[w])
-        kind = I(t.kind[head])
-        if start + HEADER + count >= t.pool.size:
-            t.n[FAULT] = FULL_POOL
+        if m[t.kind + w] == SEQ:
+            head, tail = I(m[t.a + w]), I(m[t.b + w])
+        kind = I(m[t.kind + head])
+        if start + HEADER + count >= t.pool_size:
+            m[t.n + FAULT] = FULL_POOL
         elif kind == CLASS or kind == LITERAL or w == EMPTY:
-            t.pool[start + HEADER + count] = w
+            m[t.pool + start + HEADER + count] = w
             count += 1
         elif kind == PRODUCT:
-            t.pool[start + HEADER + count] = w
+            m[t.pool + start + HEADER + count] = w
             count += 1
-            if t.size[head] == 0:
-                depth = later(t, tail, depth)
+            if m[t.size + head] == 0:
+                depth = later(m, t, tail, depth)
         elif kind == SEQ:
-            depth = later(t, join(t, I(t.a[head]), join(t, I(t.b[head]), tail)), depth)
+            depth = later(m, t, join(m, t, I(m[t.a + head]), join(m, t, I(m[t.b + head]), tail)), depth)
         elif kind == ALT:
-            for j in range(I(t.a[head]), I(t.a[head]) + I(t.b[head])):
-                depth = later(t, join(t, I(t.lists[j]), tail), depth)
+            for j in range(I(m[t.a + head]), I(m[t.a + head]) + I(m[t.b + head])):
+                depth = later(m, t, join(m, t, I(m[t.lists + j]), tail), depth)
         elif kind == CALL:
-            depth = later(t, join(t, I(t.rules[t.a[head]]), tail), depth)
+            depth = later(m, t, join(m, t, I(m[t.rules + m[t.a + head]]), tail), depth)
         elif kind == REPEAT:
-            high = I(ENDLESS) if t.c[head] < 0 else I(t.c[head])
-            if t.unit[t.a[head]] != NO_BODY and high > radius:
-                body, radius, settled = I(t.unit[t.a[head]]), high, I(1 if t.b[head] == 0 else 0)
-            if t.b[head] == 0:
-                depth = later(t, tail, depth)
-            depth = later(t, join(t, I(t.a[head]), join(t, fewer(t, head), tail)), depth)
+            high = I(ENDLESS) if m[t.c + head] < 0 else I(m[t.c + head])
+            if m[t.unit + m[t.a + head]] != NO_BODY and high > radius:
+                body, radius, settled = I(m[t.unit + m[t.a + head]]), high, I(1 if m[t.b + head] == 0 else 0)
+            if m[t.b + head] == 0:
+                depth = later(m, t, tail, depth)
+            depth = later(m, t, join(m, t, I(m[t.a + head]), join(m, t, fewer(m, t, head), tail)), depth)
         elif kind == BOTH or kind == NEGATE:
-            depth = later(t, join(t, I(t.enter[head]), tail), depth)
+            depth = later(m, t, join(m, t, I(m[t.enter + head]), tail), depth)
         elif head == EMPTY:
-            depth = later(t, tail, depth)
-        if t.n[FAULT] != NO_FAULT:
+            depth = later(m, t, tail, depth)
+        if m[t.n + FAULT] != NO_FAULT:
             return
-    t.pool[start], t.pool[start + 1], t.pool[start + 2], t.pool[start + 3] = count, body, radius, settled
-    t.n[POOL] = start + HEADER + count
-    t.closure[continuation] = start
+    m[t.pool + start], m[t.pool + start + 1], m[t.pool + start + 2], m[t.pool + start + 3] = count, body, radius, settled
+    m[t.n + POOL] = start + HEADER + count
+    m[t.closure + continuation] = start
 
 
 @inner
-def later(t, node, depth):
+def later(m, t, node, depth):
     """Put a node on the work list."""
-    if depth >= t.work.size:
-        t.n[FAULT] = FULL_WORK
+    if depth >= t.work_size:
+        m[t.n + FAULT] = FULL_WORK
         return depth
-    t.work[depth] = node
+    m[t.work + depth] = node
     return depth + 1
 
 
 @inner
-def gather(t, continuation, count):
+def gather(m, t, continuation, count):
     """Append the closure of a continuation to the items of the state being made; returns their number."""
-    if t.closure[continuation] == 0:
-        close(t, continuation)
-        if t.n[FAULT] != NO_FAULT:
+    if m[t.closure + continuation] == 0:
+        close(m, t, continuation)
+        if m[t.n + FAULT] != NO_FAULT:
             return count
-    start = I(t.closure[continuation])
-    length = I(t.pool[start])
-    if count + length > t.items.size:
-        t.n[FAULT] = FULL_ITEMS
+    start = I(m[t.closure + continuation])
+    length = I(m[t.pool + start])
+    if count + length > t.items_size:
+        m[t.n + FAULT] = FULL_ITEMS
         return count
-    t.items[count : count + length] = t.pool[start + HEADER : start + HEADER + length]
+    m[t.items + count : t.items + count + length] = m[t.pool + start + HEADER : t.pool + start + HEADER + length]
     return count + length
 
 
@@ -250,116 +250,141 @@ def state_hash(items):
 
 
 @inner
-def intern_state(t, count, body, radius, settled):
+def sort_unique(m, start, count):
+    """Sort m[start : start + count] (Shell 1959), drop repetitions, return how many are left."""
+    gap = I(1)
+    while gap < count // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(start + gap, start + count):
+            value, j = m[i], i
+            while j >= start + gap and m[j - gap] > value:
+                m[j] = m[j - gap]
+                j -= gap
+            m[j] = value
+        gap //= 3
+    unique = I(1)
+    for i in range(start + 1, start + count):
+        if m[i] != m[start + unique - 1]:
+            m[start + unique] = m[i]
+            unique += 1
+    return unique
+
+
+@inner
+def is_equal(m, left, right, count):
+    for j in range(count):
+        if m[left + j] != m[right + j]:
+            return False
+    return True
+
+
+@inner
+def intern_state(m, t, count, body, radius, settled):
     """The state whose items stand in items[:count], in any order and with repetitions."""
     if count == 0:
         return I(DEAD)
-    t.items[:count].sort()
-    unique = I(1)
-    for j in range(1, count):
-        if t.items[j] != t.items[unique - 1]:
-            t.items[unique] = t.items[j]
-            unique += 1
-    items = t.items[:unique]
-    mask = t.state_hash.size - 1
+    unique = sort_unique(m, t.items, count)
+    items = m[t.items : t.items + unique]
+    mask = t.state_hash_size - 1
     slot = state_hash(items) & mask
-    while t.state_hash[slot] != 0:
-        s = I(t.state_hash[slot])
-        if t.state_length[s] == unique and np.array_equal(t.pool[t.state_start[s] : t.state_start[s] + unique], items):
+    while m[t.state_hash + slot] != 0:
+        s = I(m[t.state_hash + slot])
+        if m[t.state_length + s] == unique and is_equal(m, t.pool + m[t.state_start + s], t.items, unique):
             return s
         slot = (slot + 1) & mask
-    s, start = I(t.n[STATES]), I(t.n[POOL])
-    if s >= t.state_start.size:
-        t.n[FAULT] = FULL_STATES
+    s, start = I(m[t.n + STATES]), I(m[t.n + POOL])
+    if s >= t.state_start_size:
+        m[t.n + FAULT] = FULL_STATES
         return I(DEAD)
-    if start + unique > t.pool.size:
-        t.n[FAULT] = FULL_POOL
+    if start + unique > t.pool_size:
+        m[t.n + FAULT] = FULL_POOL
         return I(DEAD)
-    t.n[STATES], t.n[POOL] = s + 1, start + unique
-    t.state_hash[slot] = s
-    t.pool[start : start + unique] = items
-    t.state_start[s], t.state_length[s] = start, unique
-    describe(t, s, body, radius, settled)
+    m[t.n + STATES], m[t.n + POOL] = s + 1, start + unique
+    m[t.state_hash + slot] = s
+    m[t.pool + start : t.pool + start + unique] = items
+    m[t.state_start + s], m[t.state_length + s] = start, unique
+    describe(m, t, s, body, radius, settled)
     return s
 
 
 @inner
-def leaf(t, item):
+def leaf(m, t, item):
     """The node an item begins with."""
-    return I(t.a[item]) if t.kind[item] == SEQ else item
+    return I(m[t.a + item]) if m[t.kind + item] == SEQ else item
 
 
 @inner
-def describe(t, s, body, radius, settled):
+def describe(m, t, s, body, radius, settled):
     """Fill in what follows from the items of a new state; its transitions are unknown, or DEAD for bytes no item takes."""
-    start, length = I(t.state_start[s]), I(t.state_length[s])
+    start, length = I(m[t.state_start + s]), I(m[t.state_length + s])
     accept, cost, flat = I(0), I(INFINITE), I(1)
-    row = t.next[s * 256 : s * 256 + 256]
+    row = m[t.next + s * 256 : t.next + s * 256 + 256]
     row[:] = DEAD
     for j in range(start, start + length):
-        item = I(t.pool[j])
+        item = I(m[t.pool + j])
         if item == EMPTY:
             accept, cost = I(1), I(0)
             continue
-        cost = min(cost, I(t.cost[item]))
-        node = leaf(t, item)
-        mark_live(t, node, row)
-        if t.kind[node] == PRODUCT:
+        cost = min(cost, I(m[t.cost + item]))
+        node = leaf(m, t, item)
+        mark_live(m, t, node, row)
+        if m[t.kind + node] == PRODUCT:
             flat = I(0)
-    t.state_accept[s], t.state_cost[s], t.state_flat[s], t.state_row[s] = accept, cost, flat, 0
-    t.state_body[s], t.state_radius[s] = body, radius
-    t.state_alone[s] = 1 if settled == 1 and is_alone(t, s, body) else 0
+    m[t.state_accept + s], m[t.state_cost + s], m[t.state_flat + s], m[t.state_row + s] = accept, cost, flat, 0
+    m[t.state_body + s], m[t.state_radius + s] = body, radius
+    m[t.state_alone + s] = 1 if settled == 1 and is_alone(m, t, s, body) else 0
 
 
 @inner
-def mark_live(t, node, row):
+def mark_live(m, t, node, row):
     """Mark the bytes that a leaf may take as UNKNOWN."""
-    if t.kind[node] == LITERAL:
-        row[t.text[t.a[node]]] = UNKNOWN
-    elif t.kind[node] == CLASS:
-        for e in range(t.a[node], t.a[node] + t.b[node]):
-            row[t.edge_low[e] : t.edge_high[e] + 1] = UNKNOWN
+    if m[t.kind + node] == LITERAL:
+        row[m[t.text + m[t.a + node]]] = UNKNOWN
+    elif m[t.kind + node] == CLASS:
+        for e in range(m[t.a + node], m[t.a + node] + m[t.b + node]):
+            row[m[t.edge_low + e] : m[t.edge_high + e] + 1] = UNKNOWN
     else:
-        x, y = I(t.a[node]) * 256, I(t.b[node]) * 256
+        x, y = I(m[t.a + node]) * 256, I(m[t.b + node]) * 256
         for byte in range(256):
-            if t.c[node] == NEGATE or (t.next[x + byte] != DEAD and t.next[y + byte] != DEAD):
+            if m[t.c + node] == NEGATE or (m[t.next + x + byte] != DEAD and m[t.next + y + byte] != DEAD):
                 row[byte] = UNKNOWN
 
 
 @inner
-def is_alone(t, s, body):
+def is_alone(m, t, s, body):
     """Whether characters of the body class can only be read by the one repetition of it in the state.
 
     Then the tokens made of such characters are exactly those of at most `radius` characters.
     """
     own = I(-1)
-    start, length = I(t.state_start[s]), I(t.state_length[s])
+    start, length = I(m[t.state_start + s]), I(m[t.state_length + s])
     for j in range(start, start + length):
-        node = leaf(t, I(t.pool[j]))
-        if t.unit[node] == body and t.kind[node] == CLASS:
+        node = leaf(m, t, I(m[t.pool + j]))
+        if m[t.unit + node] == body and m[t.kind + node] == CLASS:
             if own >= 0:
                 return False
             own = node
     if own < 0:
         return False
     for j in range(start, start + length):
-        node = leaf(t, I(t.pool[j]))
-        if node != own and node != EMPTY and overlaps(t, own, node):
+        node = leaf(m, t, I(m[t.pool + j]))
+        if node != own and node != EMPTY and overlaps(m, t, own, node):
             return False
     return True
 
 
 @inner
-def overlaps(t, own, node):
+def overlaps(m, t, own, node):
     """Whether a class and another leaf can begin with the same byte."""
-    for e in range(t.a[own], t.a[own] + t.b[own]):
-        low, high = t.edge_low[e], t.edge_high[e]
-        if t.kind[node] == LITERAL:
-            if low <= t.text[t.a[node]] <= high:
+    for e in range(m[t.a + own], m[t.a + own] + m[t.b + own]):
+        low, high = m[t.edge_low + e], m[t.edge_high + e]
+        if m[t.kind + node] == LITERAL:
+            if low <= m[t.text + m[t.a + node]] <= high:
                 return True
-        elif t.kind[node] == CLASS:
-            for f in range(t.a[node], t.a[node] + t.b[node]):
-                if t.edge_low[f] <= high and low <= t.edge_high[f]:
+        elif m[t.kind + node] == CLASS:
+            for f in range(m[t.a + node], m[t.a + node] + m[t.b + node]):
+                if m[t.edge_low + f] <= high and low <= m[t.edge_high + f]:
                     return True
         else:
             return True
@@ -367,98 +392,98 @@ def overlaps(t, own, node):
 
 
 @inner
-def rehash_states(t):
+def rehash_states(m, t):
     """Fill `state_hash` anew."""
-    t.state_hash[:] = 0
-    mask = t.state_hash.size - 1
-    for s in range(1, t.n[STATES]):
-        slot = state_hash(t.pool[t.state_start[s] : t.state_start[s] + t.state_length[s]]) & mask
-        while t.state_hash[slot] != 0:
+    m[t.state_hash : t.state_hash + t.state_hash_size] = 0
+    mask = t.state_hash_size - 1
+    for s in range(1, m[t.n + STATES]):
+        slot = state_hash(m[t.pool + m[t.state_start + s] : t.pool + m[t.state_start + s] + m[t.state_length + s]]) & mask
+        while m[t.state_hash + slot] != 0:
             slot = (slot + 1) & mask
-        t.state_hash[slot] = s
+        m[t.state_hash + slot] = s
 
 
 @inner
-def state_of(t, continuation):
+def state_of(m, t, continuation):
     """The state before any byte of a continuation."""
-    count = gather(t, continuation, I(0))
-    if t.n[FAULT] != NO_FAULT:
+    count = gather(m, t, continuation, I(0))
+    if m[t.n + FAULT] != NO_FAULT:
         return I(DEAD)
-    start = I(t.closure[continuation])
-    return intern_state(t, count, I(t.pool[start + 1]), I(t.pool[start + 2]), I(t.pool[start + 3]))
+    start = I(m[t.closure + continuation])
+    return intern_state(m, t, count, I(m[t.pool + start + 1]), I(m[t.pool + start + 2]), I(m[t.pool + start + 3]))
 
 
 # -- transitions --------------------------------------------------------------------------------------------------------
 
 
 @inner
-def step(t, s, byte):
+def step(m, t, s, byte):
     """The transition (event and state) of state `s` on a byte, from the table or found now. DEAD on a fault.
 
     A product needs transitions of its operands, and a search; those wait on an explicit stack of requests.
     """
-    ask(t, s, byte)
-    answer_all(t)
-    return DEAD if t.n[FAULT] != NO_FAULT else I(t.next[s * 256 + byte])
+    ask(m, t, s, byte)
+    answer_all(m, t)
+    return I(DEAD) if m[t.n + FAULT] != NO_FAULT else I(m[t.next + s * 256 + byte])
 
 
 @inner
-def ask(t, what, byte):
-    top = I(t.n[REQUESTS])
-    if 2 * top + 2 > t.requests.size:
-        t.n[FAULT] = FULL_REQUESTS
+def ask(m, t, what, byte):
+    top = I(m[t.n + REQUESTS])
+    if 2 * top + 2 > t.requests_size:
+        m[t.n + FAULT] = FULL_REQUESTS
         return
-    t.requests[2 * top], t.requests[2 * top + 1] = what, byte
-    t.n[REQUESTS] = top + 1
+    m[t.requests + 2 * top], m[t.requests + 2 * top + 1] = what, byte
+    m[t.n + REQUESTS] = top + 1
 
 
 @inner
-def answer_all(t):
+def answer_all(m, t):
     """Serve the requests, last first, until none is left. A request that cannot be served yet has put others on top of itself."""
-    while t.n[REQUESTS] > 0 and t.n[FAULT] == NO_FAULT:
-        top = I(t.n[REQUESTS]) - 1
-        what, byte = I(t.requests[2 * top]), I(t.requests[2 * top + 1])
-        served = search(t, what) if byte == SEARCH else derive(t, what, byte)
+    while m[t.n + REQUESTS] > 0 and m[t.n + FAULT] == NO_FAULT:
+        top = I(m[t.n + REQUESTS]) - 1
+        what, byte = I(m[t.requests + 2 * top]), I(m[t.requests + 2 * top + 1])
+        served = search(m, t, what) if byte == SEARCH else derive(m, t, what, byte)
         if served:
-            t.n[REQUESTS] = top
-    if t.n[FAULT] != NO_FAULT:
-        t.n[REQUESTS] = 0
+            m[t.n + REQUESTS] = top
+    if m[t.n + FAULT] != NO_FAULT:
+        m[t.n + REQUESTS] = 0
 
 
 @inner
-def derive(t, s, byte):
+def derive(m, t, s, byte):
     """Find the transition of state `s` on a byte and remember it for the widest interval with the same answer.
 
     Returns False when something else has to be known first; it has been asked for then. On a fault nothing is remembered.
     """
-    if t.next[s * 256 + byte] != UNKNOWN:
+    if m[t.next + s * 256 + byte] != UNKNOWN:
         return True
-    t.n[STEPS] += 1
-    start = I(t.state_start[s])
-    end = start + I(t.state_length[s])
-    if t.state_flat[s] == 0:
+    m[t.n + STEPS] += 1
+    start = I(m[t.state_start + s])
+    end = start + I(m[t.state_length + s])
+    if m[t.state_flat + s] == 0:
         for j in range(start, end):
-            node = leaf(t, I(t.pool[j]))
-            if t.kind[node] == PRODUCT and not product_after(t, node, byte) >= 0:
+            node = leaf(m, t, I(m[t.pool + j]))
+            if m[t.kind + node] == PRODUCT and not product_after(m, t, node, byte) >= 0:
                 return False
     low, high = I(0), I(255)
     count, event, body, radius, settled = I(0), I(0), I(NO_BODY), I(0), I(0)
     for j in range(start, end):
-        item = I(t.pool[j])
+        item = I(m[t.pool + j])
         head, tail = item, I(EMPTY)
-        if t.kind[item] == SEQ:
-            head, tail = I(t.a[item]), I(t.b[item])
-        kind = I(t.kind[head])
+        if m[t.kind + item] == SEQ:
+            head, tail = I(m[t.a + item]), I(m[t.b + item])
+        kind = I(m[t.kind + head])
         first, last = I(0), I(0)
         if kind == CLASS:
-            first, last = I(t.a[head]), I(t.a[head]) + I(t.b[head])
+            first, last = I(m[t.a + head]), I(m[t.a + head]) + I(m[t.b + head])
         elif kind == LITERAL or kind == PRODUCT:
             last = I(1)
         for e in range(first, last):
             if kind == CLASS:
-                a, b = I(t.edge_low[e]), I(t.edge_high[e])
+                a, b = I(m[t.edge_low + e]), I(m[t.edge_high + e])
             elif kind == LITERAL:
-                a = b = I(t.text[t.a[head]])
+                a = b = I(m[t.text + m[t.a + head]])
             else:
                 a = b = low = high = byte
             if b < byte:
@@ -470,28 +495,28 @@ def derive(t, s, byte):
             low, high = max(low, a), min(high, b)
             follow = I(EMPTY)
             if kind == CLASS:
-                follow = I(t.edge_next[e])
-                event = max(event, I(t.c[head]))
+                follow = I(m[t.edge_next + e])
+                event = max(event, I(m[t.c + head]))
             elif kind == LITERAL:
-                if t.b[head] > 1:
-                    follow = intern_node(t, I(LITERAL), I(t.a[head]) + 1, I(t.b[head]) - 1, I(0))
+                if m[t.b + head] > 1:
+                    follow = intern_node(m, t, I(LITERAL), I(m[t.a + head]) + 1, I(m[t.b + head]) - 1, I(0))
             else:
-                follow = product_after(t, head, byte)
-            target = join(t, follow, tail)
-            if t.n[FAULT] != NO_FAULT:
+                follow = product_after(m, t, head, byte)
+            target = join(m, t, follow, tail)
+            if m[t.n + FAULT] != NO_FAULT:
                 return False
-            if t.size[target] >= INFINITE:
+            if m[t.size + target] >= INFINITE:
                 continue
-            count = gather(t, target, count)
-            if t.n[FAULT] != NO_FAULT:
+            count = gather(m, t, target, count)
+            if m[t.n + FAULT] != NO_FAULT:
                 return False
-            closure = I(t.closure[target])
-            if t.pool[closure + 2] > radius:
-                body, radius, settled = I(t.pool[closure + 1]), I(t.pool[closure + 2]), I(t.pool[closure + 3])
-    target_state = intern_state(t, count, body, radius, settled)
-    if t.n[FAULT] != NO_FAULT:
+            closure = I(m[t.closure + target])
+            if m[t.pool + closure + 2] > radius:
+                body, radius, settled = I(m[t.pool + closure + 1]), I(m[t.pool + closure + 2]), I(m[t.pool + closure + 3])
+    target_state = intern_state(m, t, count, body, radius, settled)
+    if m[t.n + FAULT] != NO_FAULT:
         return False
-    t.next[s * 256 + low : s * 256 + high + 1] = (event << STATE_BITS) | target_state
+    m[t.next + s * 256 + low : t.next + s * 256 + high + 1] = (event << STATE_BITS) | target_state
     return True
 
 
@@ -499,120 +524,120 @@ def derive(t, s, byte):
 
 
 @inner
-def product_after(t, node, byte):
+def product_after(m, t, node, byte):
     """A product after a byte, FAIL when it cannot be completed; -1 when something has been asked for first, or on a fault."""
-    x, y = operands_after(t, node, byte)
+    x, y = operands_after(m, t, node, byte)
     if x < 0 or y < 0:
         if x < 0:
-            ask(t, I(t.a[node]), byte)
+            ask(m, t, I(m[t.a + node]), byte)
         if y < 0:
-            ask(t, I(t.b[node]), byte)
+            ask(m, t, I(m[t.b + node]), byte)
         return I(-1)
-    return product_of(t, x, y, I(t.c[node]))
+    return product_of(m, t, x, y, I(m[t.c + node]))
 
 
 @inner
-def operands_after(t, node, byte):
+def operands_after(m, t, node, byte):
     """The states of a product's operands after a byte; -1 where that is not known yet."""
-    x, y = I(t.a[node]), I(t.b[node])
+    x, y = I(m[t.a + node]), I(m[t.b + node])
     if x != DEAD:
-        x = I(t.next[x * 256 + byte])
-    if t.c[node] == BOTH:
-        y = I(t.next[y * 256 + byte])
+        x = I(m[t.next + x * 256 + byte])
+    if m[t.c + node] == BOTH:
+        y = I(m[t.next + y * 256 + byte])
     return (x & STATE_MASK if x >= 0 else x), (y & STATE_MASK if y >= 0 else y)
 
 
 @inner
-def product_of(t, x, y, op):
+def product_of(m, t, x, y, op):
     """The product of two states (of one when `op` is NEGATE), FAIL when it cannot be completed; -1 as `product_after`."""
     if op == BOTH and (x == DEAD or y == DEAD):
         return I(FAIL)
-    node = intern_node(t, I(PRODUCT), x, y, op)
-    if t.n[FAULT] != NO_FAULT:
+    node = intern_node(m, t, I(PRODUCT), x, y, op)
+    if m[t.n + FAULT] != NO_FAULT:
         return I(-1)
-    if t.size[node] == UNKNOWN:
-        ask(t, node, I(SEARCH))
+    if m[t.size + node] == UNKNOWN:
+        ask(m, t, node, I(SEARCH))
         return I(-1)
-    return I(FAIL) if t.size[node] >= INFINITE else node
+    return I(FAIL) if m[t.size + node] >= INFINITE else node
 
 
 @inner
-def product_accepts(t, node):
-    if t.c[node] == NEGATE:
-        return t.a[node] == DEAD or t.state_accept[t.a[node]] == 0
-    return t.state_accept[t.a[node]] == 1 and t.state_accept[t.b[node]] == 1
+def product_accepts(m, t, node):
+    if m[t.c + node] == NEGATE:
+        return m[t.a + node] == DEAD or m[t.state_accept + m[t.a + node]] == 0
+    return m[t.state_accept + m[t.a + node]] == 1 and m[t.state_accept + m[t.b + node]] == 1
 
 
 @inner
-def search(t, origin):
+def search(m, t, origin):
     """Breadth-first search for the shortest completion of a product, in bytes.
 
     Sets the size of `origin` and of what lies on the path found; if there is none, of everything visited. Returns False when
     transitions of operands that hold products themselves have to be known first; the search is then begun anew.
     """
-    limit = I(t.n[SEARCH_LIMIT])
+    limit = I(m[t.n + SEARCH_LIMIT])
     queue = np.empty(limit + 1, np.int32)
     parent = np.empty(limit + 1, np.int32)
     level = np.empty(limit + 1, np.int32)
-    t.n[EPOCH] += 1
-    epoch = I(t.n[EPOCH])
+    m[t.n + EPOCH] += 1
+    epoch = I(m[t.n + EPOCH])
     queue[0], parent[0], level[0] = origin, -1, 0
-    t.enter[origin] = epoch  # of a product, `enter` is the last search that visited it
+    m[t.enter + origin] = epoch  # of a product, `enter` is the last search that visited it
     end, best, best_at = I(1), I(INFINITE), I(-1)
     i = I(0)
     while i < end and level[i] < best:
         node = I(queue[i])
-        rest = I(0) if product_accepts(t, node) else I(t.size[node])
+        rest = I(0) if product_accepts(m, t, node) else I(m[t.size + node])
         if rest >= 0:  # the distance from here is known
             if level[i] + rest < best:
                 best, best_at = level[i] + rest, i
             i += 1
             continue
-        if not know_operands(t, node):
+        if not know_operands(m, t, node):
             return False
         previous = I(UNKNOWN)
         for byte in range(256):
-            x, y = operands_after(t, node, I(byte))
-            if t.c[node] == BOTH and (x == DEAD or y == DEAD):
+            x, y = operands_after(m, t, node, I(byte))
+            if m[t.c + node] == BOTH and (x == DEAD or y == DEAD):
                 continue
-            successor = intern_node(t, I(PRODUCT), x, y, I(t.c[node]))
+            successor = intern_node(m, t, I(PRODUCT), x, y, I(m[t.c + node]))
             if end >= limit:
-                t.n[FAULT] = SEARCH_EXHAUSTED
-            if t.n[FAULT] != NO_FAULT:
+                m[t.n + FAULT] = SEARCH_EXHAUSTED
+            if m[t.n + FAULT] != NO_FAULT:
                 return False
-            if successor != previous and t.enter[successor] != epoch:
-                t.enter[successor] = epoch
+            if successor != previous and m[t.enter + successor] != epoch:
+                m[t.enter + successor] = epoch
                 queue[end], parent[end], level[end] = successor, i, level[i] + 1
                 end += 1
             previous = successor
         i += 1
     if best_at < 0:
         for j in range(end):
-            t.size[queue[j]] = t.cost[queue[j]] = INFINITE
+            m[t.size + queue[j]] = m[t.cost + queue[j]] = INFINITE
         return True
     j = best_at
     while j >= 0:
-        t.size[queue[j]] = t.cost[queue[j]] = best - level[j]
+        m[t.size + queue[j]] = m[t.cost + queue[j]] = best - level[j]
         j = I(parent[j])
     return True
 
 
 @inner
-def know_operands(t, node):
+def know_operands(m, t, node):
     """Make all transitions of a product's operands known; False when they were asked for, or on a fault."""
     known = True
-    for side in range(2 if t.c[node] == BOTH else 1):
-        s = I(t.b[node]) if side == 1 else I(t.a[node])
+    for side in range(2 if m[t.c + node] == BOTH else 1):
+        s = I(m[t.b + node]) if side == 1 else I(m[t.a + node])
         if s == DEAD:
             continue
         for byte in range(256):
-            if t.next[s * 256 + byte] == UNKNOWN:
-                if t.state_flat[s] == 1:
-                    derive(t, s, I(byte))
+            if m[t.next + s * 256 + byte] == UNKNOWN:
+                if m[t.state_flat + s] == 1:
+                    derive(m, t, s, I(byte))
                 else:
-                    ask(t, s, I(byte))
+                    ask(m, t, s, I(byte))
                     known = False
-            if t.n[FAULT] != NO_FAULT:
+            if m[t.n + FAULT] != NO_FAULT:
                 return False
     return known
 
@@ -622,33 +647,33 @@ def know_operands(t, node):
 
 @nb.njit(cache=True)
 def rehash(arena):
-    t = open_tables(arena)
-    rehash_nodes(t)
-    rehash_states(t)
+    m, t = arena, layout(arena)
+    rehash_nodes(m, t)
+    rehash_states(m, t)
 
 
 @nb.njit(cache=True)
 def enter_node(arena, node):
     """Prepare an operand: its start state."""
-    t = open_tables(arena)
-    t.enter[node] = state_of(t, I(node))
+    m, t = arena, layout(arena)
+    m[t.enter + node] = state_of(m, t, I(node))
 
 
 @nb.njit(cache=True)
 def enter_product(arena, node):
     """Prepare BOTH or NEGATE: the product of its operands' start states, or FAIL; sets its size and cost."""
-    t = open_tables(arena)
-    x, op = I(t.enter[t.a[node]]), I(t.kind[node])
-    y = I(t.enter[t.b[node]]) if op == BOTH else I(0)
-    product = product_of(t, x, y, op)
-    answer_all(t)
-    if t.n[FAULT] == NO_FAULT:
-        product = product_of(t, x, y, op)
-        t.enter[node] = product
-        t.size[node], t.cost[node] = t.size[product], t.cost[product]
+    m, t = arena, layout(arena)
+    x, op = I(m[t.enter + m[t.a + node]]), I(m[t.kind + node])
+    y = I(m[t.enter + m[t.b + node]]) if op == BOTH else I(0)
+    product = product_of(m, t, x, y, op)
+    answer_all(m, t)
+    if m[t.n + FAULT] == NO_FAULT:
+        product = product_of(m, t, x, y, op)
+        m[t.enter + node] = product
+        m[t.size + node], m[t.cost + node] = m[t.size + product], m[t.cost + product]
 
 
 @nb.njit(cache=True)
 def start_state(arena, root):
-    t = open_tables(arena)
-    return state_of(t, I(root))
+    m, t = arena, layout(arena)
+    return state_of(m, t, I(root))

@@ -86,6 +86,7 @@ class Grammar:
         self.labels: dict[Node, str] = {}  # where a node came from, for `explain`
         self.notes: list[str] = []  # remarks for the user: ignored annotations, narrower formats
         self.residue: list[str] = []  # relaxations the user opted in to
+        self.exact_distances = True  # search for the fewest tokens where that is possible; too dear for large grammars
         self.units: dict[Node, Ranges] = {}  # the characters that `chars` nodes stand for
         self._interned: dict[tuple[object, ...], Node] = {}
         self._new((Kind.FAIL, 0, 0, 0))

@@ -14,7 +14,7 @@ import numpy as np
 
 from .derive import ALT, BOTH, CALL, CLASS, LITERAL, NEGATE, REPEAT, SEQ, I, plus, times
 from .expression import Event
-from .tables import INFINITE, open_tables
+from .tables import INFINITE, layout
 
 KEY_OPEN = int(Event.KEY_OPEN)
 
@@ -45,55 +45,55 @@ def measure(arena, start, end, single):
 
     Returns whether anything changed.
     """
-    t = open_tables(arena)
+    m, t = arena, layout(arena)
     changed = False
     for i in range(start, end):
-        kind, a, b = t.kind[i], t.a[i], t.b[i]
-        size, cost = t.size[i], t.cost[i]
+        kind, a, b = m[t.kind + i], m[t.a + i], m[t.b + i]
+        size, cost = m[t.size + i], m[t.cost + i]
         if kind == CLASS:
             size = cost = INFINITE
             for e in range(a, a + b):
-                follow = t.edge_next[e]
-                size = min(size, plus(1, t.size[follow]))
-                for value in range(t.edge_low[e], t.edge_high[e] + 1):
+                follow = m[t.edge_next + e]
+                size = min(size, plus(1, m[t.size + follow]))
+                for value in range(m[t.edge_low + e], m[t.edge_high + e] + 1):
                     if single[value]:
-                        cost = min(cost, plus(1, t.cost[follow]))
+                        cost = min(cost, plus(1, m[t.cost + follow]))
                         break
-            cost = min(cost, I(t.cost[i]))  # a token that is a whole character may have been found before
-            if t.c[i] == KEY_OPEN:
+            cost = min(cost, I(m[t.cost + i]))  # a token that is a whole character may have been found before
+            if m[t.c + i] == KEY_OPEN:
                 cost = plus(cost, I(1))  # the key may have to differ from one seen before: see memory.py
         elif kind == LITERAL:
-            size, cost = b, t.text_cost[a]
+            size, cost = b, m[t.text_cost + a]
         elif kind == SEQ:
-            size, cost = plus(t.size[a], t.size[b]), plus(t.cost[a], t.cost[b])
+            size, cost = plus(m[t.size + a], m[t.size + b]), plus(m[t.cost + a], m[t.cost + b])
         elif kind == ALT:
             size = cost = INFINITE
             for j in range(a, a + b):
-                size, cost = min(size, t.size[t.lists[j]]), min(cost, t.cost[t.lists[j]])
+                size, cost = min(size, m[t.size + m[t.lists + j]]), min(cost, m[t.cost + m[t.lists + j]])
         elif kind == REPEAT:
-            size, cost = times(b, t.size[a]), times(b, t.cost[a])
+            size, cost = times(b, m[t.size + a]), times(b, m[t.cost + a])
         elif kind == CALL:
-            size, cost = t.size[t.rules[a]], t.cost[t.rules[a]]
+            size, cost = m[t.size + m[t.rules + a]], m[t.cost + m[t.rules + a]]
         elif kind == BOTH or kind == NEGATE:
             continue
-        changed = changed or size != t.size[i] or cost != t.cost[i]
-        t.size[i], t.cost[i] = size, cost
+        changed = changed or size != m[t.size + i] or cost != m[t.cost + i]
+        m[t.size + i], m[t.cost + i] = size, cost
     return changed
 
 
 @nb.njit(cache=True)
 def whole_character(arena, node, byte, depth, skip, first):
     """Whether some token is exactly one string of a CLASS node (a character)."""
-    t = open_tables(arena)
+    m, t = arena, layout(arena)
     automaton = np.zeros(8, np.int32)
     automaton[0] = node
     i = 0
     while i < byte.size:
         at = automaton[depth[i] - 1]
         follow = -1
-        for e in range(t.a[at], t.a[at] + t.b[at]):
-            if t.edge_low[e] <= byte[i] <= t.edge_high[e]:
-                follow = t.edge_next[e]
+        for e in range(m[t.a + at], m[t.a + at] + m[t.b + at]):
+            if m[t.edge_low + e] <= byte[i] <= m[t.edge_high + e]:
+                follow = m[t.edge_next + e]
         if follow == 1 and first[i] != first[i + 1]:
             return True
         if follow <= 1 or depth[i] >= 6:

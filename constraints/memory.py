@@ -19,7 +19,7 @@ import numpy as np
 
 from .derive import NO_FAULT, I, inner, intern_node, step
 from .expression import Event, Kind
-from .tables import DEAD, FAULT, STATE_BITS, STATE_MASK, UNKNOWN, open_tables
+from .tables import DEAD, FAULT, STATE_BITS, STATE_MASK, UNKNOWN, layout
 
 MEMORY, FRAME, KEYS, KEY = int(Kind.MEMORY), int(Kind.FRAME), int(Kind.KEYS), int(Kind.KEY)
 OBJECT_OPEN, KEY_OPEN, KEY_CLOSE = int(Event.OBJECT_OPEN), int(Event.KEY_OPEN), int(Event.KEY_CLOSE)
@@ -30,76 +30,76 @@ QUOTE, BACKSLASH, OPEN_BRACE, CLOSE_BRACE = 0x22, 0x5C, 0x7B, 0x7D
 
 
 @inner
-def memory(t, frames, mode, key):
-    return intern_node(t, I(MEMORY), frames, I(mode), key)
+def memory(m, t, frames, mode, key):
+    return intern_node(m, t, I(MEMORY), frames, I(mode), key)
 
 
 @inner
-def remember(t, here, byte, event):
+def remember(m, t, here, byte, event):
     """The memory after a byte; REFUSED when the byte closes a key that the object has already, or on a fault."""
-    frames, mode, key = I(t.a[here]), I(t.b[here]), I(t.c[here])
+    frames, mode, key = I(m[t.a + here]), I(m[t.b + here]), I(m[t.c + here])
     if mode == OUTSIDE:
         if byte == OPEN_BRACE:
-            return memory(t, intern_node(t, I(FRAME), frames, I(NOTHING), I(0)), OUTSIDE, I(NOTHING))
+            return memory(m, t, intern_node(m, t, I(FRAME), frames, I(NOTHING), I(0)), OUTSIDE, I(NOTHING))
         if byte == CLOSE_BRACE:
-            return memory(t, I(t.a[frames]), OUTSIDE, I(NOTHING))
+            return memory(m, t, I(m[t.a + frames]), OUTSIDE, I(NOTHING))
         if byte == QUOTE:
-            return memory(t, frames, IN_KEY if event == KEY_OPEN else IN_STRING, I(NOTHING))
+            return memory(m, t, frames, IN_KEY if event == KEY_OPEN else IN_STRING, I(NOTHING))
         return here
     if mode == IN_STRING:
         if byte == BACKSLASH:
-            return memory(t, frames, STRING_ESCAPE, I(NOTHING))
-        return memory(t, frames, OUTSIDE, I(NOTHING)) if byte == QUOTE else here
+            return memory(m, t, frames, STRING_ESCAPE, I(NOTHING))
+        return memory(m, t, frames, OUTSIDE, I(NOTHING)) if byte == QUOTE else here
     if mode == STRING_ESCAPE:
-        return memory(t, frames, IN_STRING, I(NOTHING))
+        return memory(m, t, frames, IN_STRING, I(NOTHING))
     if mode == IN_KEY and byte == QUOTE:
         if event == KEY_CLOSE:
-            keys = I(t.b[frames])
-            if has_key(t, keys, key):
+            keys = I(m[t.b + frames])
+            if has_key(m, t, keys, key):
                 return I(REFUSED)
-            frames = intern_node(t, I(FRAME), I(t.a[frames]), intern_node(t, I(KEYS), keys, key, I(0)), I(0))
-        return memory(t, frames, OUTSIDE, I(NOTHING))
-    longer = intern_node(t, I(KEY), key, byte, I(0))
-    return memory(t, frames, KEY_ESCAPE if mode == IN_KEY and byte == BACKSLASH else IN_KEY, longer)
+            frames = intern_node(m, t, I(FRAME), I(m[t.a + frames]), intern_node(m, t, I(KEYS), keys, key, I(0)), I(0))
+        return memory(m, t, frames, OUTSIDE, I(NOTHING))
+    longer = intern_node(m, t, I(KEY), key, byte, I(0))
+    return memory(m, t, frames, KEY_ESCAPE if mode == IN_KEY and byte == BACKSLASH else IN_KEY, longer)
 
 
 @inner
-def has_key(t, keys, key):
+def has_key(m, t, keys, key):
     while keys != NOTHING:
-        if t.b[keys] == key:
+        if m[t.b + keys] == key:
             return True
-        keys = I(t.a[keys])
+        keys = I(m[t.a + keys])
     return False
 
 
 @nb.njit(cache=True)
 def empty_memory(arena):
     """Before any text."""
-    t = open_tables(arena)
-    return memory(t, I(NOTHING), OUTSIDE, I(NOTHING))
+    m, t = arena, layout(arena)
+    return memory(m, t, I(NOTHING), OUTSIDE, I(NOTHING))
 
 
 @nb.njit(cache=True)
 def is_repeated(arena, here):
     """Whether a key is being read that the object has already."""
-    t = open_tables(arena)
-    frames = t.a[here]
-    return t.b[here] == IN_KEY and has_key(t, I(t.b[frames]), I(t.c[here]))
+    m, t = arena, layout(arena)
+    frames = m[t.a + here]
+    return m[t.b + here] == IN_KEY and has_key(m, t, I(m[t.b + frames]), I(m[t.c + here]))
 
 
 @nb.njit(cache=True, nogil=True)
 def run_remembering(arena, state, here, data):
     """(state, memory, bytes read) after some bytes; state DEAD when they do not survive. The caller looks for faults."""
-    t = open_tables(arena)
+    m, t = arena, layout(arena)
     state, here = I(state), I(here)
     for i in range(data.size):
         byte = I(data[i])
-        answer = I(t.next[state * 256 + byte])
+        answer = I(m[t.next + state * 256 + byte])
         if answer == UNKNOWN:
-            answer = step(t, state, byte)
+            answer = step(m, t, state, byte)
         state = answer & STATE_MASK
         if state != DEAD:
-            here = remember(t, here, byte, answer >> STATE_BITS)
+            here = remember(m, t, here, byte, answer >> STATE_BITS)
         if state == DEAD or here == REFUSED:
             return I(DEAD), I(REFUSED), I(i)
     return state, here, I(data.size)
@@ -109,7 +109,7 @@ def run_remembering(arena, state, here, data):
 def end_memories(arena, byte, depth, skip, first, max_depth, state, here, ends, memories):
     """For token order[k] of a trie: the state it leads to in ends[k], DEAD when it does not survive; the memory in memories[k],
     REFUSED when only the memory refuses it (ends[k] is then the state without memory)."""
-    t = open_tables(arena)
+    m, t = arena, layout(arena)
     path = np.empty(max_depth + 1, np.int64)
     held = np.empty(max_depth + 1, np.int64)
     path[0], held[0] = state, here
@@ -119,14 +119,14 @@ def end_memories(arena, byte, depth, skip, first, max_depth, state, here, ends, 
     while i < n:
         d = depth[i]
         value = I(byte[i])
-        answer = I(t.next[path[d - 1] * 256 + value])
+        answer = I(m[t.next + path[d - 1] * 256 + value])
         if answer == UNKNOWN:
-            answer = step(t, path[d - 1], value)
+            answer = step(m, t, path[d - 1], value)
         after = answer & STATE_MASK
         kept = I(REFUSED)
         if after != DEAD and held[d - 1] != REFUSED:
-            kept = remember(t, held[d - 1], value, answer >> STATE_BITS)
-        if t.n[FAULT] != NO_FAULT:
+            kept = remember(m, t, held[d - 1], value, answer >> STATE_BITS)
+        if m[t.n + FAULT] != NO_FAULT:
             return
         if after == DEAD:
             i = skip[i]

@@ -21,7 +21,7 @@ class Limits:
     enum_values: int = 100_000
     digits: int = 300  # of a number
     search_states: int = 20_000  # products visited by a search for a string in an intersection
-    search_nodes: int = 20_000_000  # trie nodes visited by searches for the fewest tokens; beyond, upper bounds are used
+    search_nodes: int = 2_000_000  # trie nodes visited by searches for the fewest tokens; beyond, upper bounds are used
 
 
 @runtime_checkable

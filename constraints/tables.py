@@ -1,8 +1,10 @@
-"""The automaton's memory: one growable int32 arena that compiled code sees as named tables.
+"""The automaton's memory: tables in one growable int32 array.
 
-A compiled call costs about 0.2 us an array argument, so everything lives in one array whose first words say where each
-table starts. `open_tables` (compiled) cuts it into views. Compiled code never grows a table: it sets a fault and returns, the
-caller grows that table and repeats the call. All writes are hash-consing or memoisation, so repeating is safe.
+A compiled call costs about 0.2 us an array argument, so everything lives in one array `m` whose first words say where each
+table starts. Compiled functions take `m` and `t = layout(m)`, and entry i of the table `kind` is `m[t.kind + i]`: views would cost
+reference counts, and passing dozens of them costs more than what most functions do. Compiled code never grows a table: it sets a
+fault and returns, the caller grows that table and repeats the call. All writes are hash-consing or memoisation, so repeating is
+safe.
 """
 
 from __future__ import annotations
@@ -25,9 +27,7 @@ NODES, POOL, STATES, EPOCH, FAULT, STEPS, VISITED, SEARCH_LIMIT, REQUESTS = rang
 NO_FAULT = 0
 SEARCH_EXHAUSTED = 100
 
-Tables = namedtuple(
-    "Tables",
-    [
+_TABLES = [
         "n",  # [16] counters, see above
         # expression nodes, static ones first; see expression.Kind
         "kind", "a", "b", "c",  # [nodes]
@@ -56,10 +56,11 @@ Tables = namedtuple(
         "next",  # [states * 256] transitions
         "work", "items",  # scratch: nodes to expand, items of the state being made
         "requests",  # [2 * depth] what has to be known first: (state, byte) transitions, (product, SEARCH) searches
-    ],
-)  # fmt: skip
+]  # fmt: skip
 
-FIELDS = Tables._fields
+FIELDS = tuple(_TABLES)
+SIZED = ("kind", "node_hash", "pool", "state_start", "state_hash", "work", "items", "requests")  # sizes that compiled code reads
+Layout = namedtuple("Layout", [*FIELDS, *(f"{name}_size" for name in SIZED)])  # type: ignore[misc]
 _HEADER = 64  # words: FIELDS offsets, then the end
 _NODE_TABLES = ("kind", "a", "b", "c", "size", "cost", "closure", "stamp", "unit", "enter")
 _STATE_TABLES = ("state_start", "state_length", "state_accept", "state_cost", "state_body", "state_radius", "state_alone",
@@ -68,15 +69,16 @@ _STATE_TABLES = ("state_start", "state_length", "state_accept", "state_cost", "s
 FULL_NODES, FULL_POOL, FULL_STATES, FULL_WORK, FULL_ITEMS, FULL_REQUESTS = 1, 2, 3, 4, 5, 6  # faults that growing mends
 
 
-def _unpack_source() -> str:
-    views = ", ".join(f"arena[arena[{i}]:arena[{i + 1}]]" for i in range(len(FIELDS)))
-    return f"def open_tables(arena):\n    return Tables({views})\n"
+def _layout_source() -> str:
+    starts = ", ".join(f"int64(arena[{i}])" for i in range(len(FIELDS)))
+    sizes = ", ".join(f"int64(arena[{i + 1}]) - int64(arena[{i}])" for i in map(FIELDS.index, SIZED))
+    return f"def layout(arena):\n    return Layout({starts}, {sizes})\n"
 
 
 # The function is written out from FIELDS because compiled code cannot loop over the fields of a named tuple.
-_namespace: dict[str, object] = {"Tables": Tables}
-exec(_unpack_source(), _namespace)
-open_tables = nb.njit(inline="always")(_namespace["open_tables"])
+_namespace: dict[str, object] = {"Layout": Layout, "int64": np.int64}
+exec(_layout_source(), _namespace)
+layout = nb.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(_namespace["layout"])
 
 
 class Arena:

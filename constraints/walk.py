@@ -19,8 +19,8 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from .derive import NO_BODY, inner, step
-from .tables import DEAD, FAULT, NO_FAULT, STATE_MASK, UNKNOWN, VISITED, open_tables
+from .derive import inner, step
+from .tables import DEAD, FAULT, NO_FAULT, STATE_MASK, UNKNOWN, VISITED, layout
 
 
 @inner
@@ -38,7 +38,7 @@ def walk(arena, byte, depth, skip, first, order, max_depth, heights, body, state
     heights: uint8 [n] or empty: per node the most characters of class `body` in a suffix below it, 255 when some suffix is not
     made of such characters. On a fault the mask is incomplete.
     """
-    t = open_tables(arena)
+    m, t = arena, layout(arena)
     path = np.empty(max_depth + 1, np.int32)  # [depth] state after that many bytes
     path[0] = state
     use_body = heights.size > 0
@@ -47,17 +47,17 @@ def walk(arena, byte, depth, skip, first, order, max_depth, heights, body, state
     while i < n:
         visited += 1
         d = depth[i]
-        s = t.next[path[d - 1] * 256 + byte[i]]
+        s = m[t.next + path[d - 1] * 256 + byte[i]]
         if s == UNKNOWN:
-            s = step(t, np.int64(path[d - 1]), np.int64(byte[i]))
-            if t.n[FAULT] != NO_FAULT:
+            s = step(m, t, np.int64(path[d - 1]), np.int64(byte[i]))
+            if m[t.n + FAULT] != NO_FAULT:
                 return visited
         s &= STATE_MASK
         if s == DEAD:
             i = skip[i]
             continue
         start = first[i]
-        if use_body and t.state_body[s] == body and heights[i] < 255 and heights[i] <= t.state_radius[s]:
+        if use_body and m[t.state_body + s] == body and heights[i] < 255 and heights[i] <= m[t.state_radius + s]:
             i = skip[i]
             end = first[i]
         else:
@@ -70,14 +70,14 @@ def walk(arena, byte, depth, skip, first, order, max_depth, heights, body, state
                 pending_start = start
             pending_end = end
     set_tokens(mask, order, pending_start, pending_end)
-    t.n[VISITED] += visited
+    m[t.n + VISITED] += visited
     return visited
 
 
 @nb.njit(cache=True, nogil=True)
 def end_states(arena, byte, depth, skip, first, max_depth, state, ends):
     """The state each token leads to: ends[k] for token order[k], DEAD when it does not survive. Returns nodes visited."""
-    t = open_tables(arena)
+    m, t = arena, layout(arena)
     path = np.empty(max_depth + 1, np.int32)
     path[0] = state
     ends[:] = DEAD
@@ -85,10 +85,10 @@ def end_states(arena, byte, depth, skip, first, max_depth, state, ends):
     while i < n:
         visited += 1
         d = depth[i]
-        s = t.next[path[d - 1] * 256 + byte[i]]
+        s = m[t.next + path[d - 1] * 256 + byte[i]]
         if s == UNKNOWN:
-            s = step(t, np.int64(path[d - 1]), np.int64(byte[i]))
-            if t.n[FAULT] != NO_FAULT:
+            s = step(m, t, np.int64(path[d - 1]), np.int64(byte[i]))
+            if m[t.n + FAULT] != NO_FAULT:
                 return visited
         s &= STATE_MASK
         if s == DEAD:
@@ -103,11 +103,11 @@ def end_states(arena, byte, depth, skip, first, max_depth, state, ends):
 @nb.njit(cache=True, nogil=True)
 def run(arena, state, data):
     """The state after some bytes (uint8); DEAD when they do not survive, or on a fault. Returns (state, bytes read)."""
-    t = open_tables(arena)
+    m, t = arena, layout(arena)
     for i in range(data.size):
-        s = t.next[state * 256 + data[i]]
+        s = m[t.next + state * 256 + data[i]]
         if s == UNKNOWN:
-            s = step(t, np.int64(state), np.int64(data[i]))
+            s = step(m, t, np.int64(state), np.int64(data[i]))
         state = s & STATE_MASK
         if state == DEAD:
             return DEAD, i
@@ -117,17 +117,17 @@ def run(arena, state, data):
 @nb.njit(cache=True, nogil=True)
 def advance(arena, states, tokens, offsets, data, out):
     """out[k] = state after token tokens[k] from states[k], DEAD when it does not survive. Stops at a fault."""
-    t = open_tables(arena)
+    m, t = arena, layout(arena)
     for k in range(states.size):
         s = states[k]
         start, end = offsets[tokens[k]], offsets[tokens[k] + 1]
         if start == end:
             s = DEAD  # never text
         for i in range(start, end):
-            answer = t.next[s * 256 + data[i]]
+            answer = m[t.next + s * 256 + data[i]]
             if answer == UNKNOWN:
-                answer = step(t, np.int64(s), np.int64(data[i]))
-                if t.n[FAULT] != NO_FAULT:
+                answer = step(m, t, np.int64(s), np.int64(data[i]))
+                if m[t.n + FAULT] != NO_FAULT:
                     return
             s = answer & STATE_MASK
             if s == DEAD:
@@ -138,9 +138,9 @@ def advance(arena, states, tokens, offsets, data, out):
 @nb.njit(cache=True, nogil=True)
 def copy_rows(arena, states, rows, out):
     """out[k] = the mask row of states[k], for states whose row is known; returns the first k without one, or len(states)."""
-    t = open_tables(arena)
+    m, t = arena, layout(arena)
     for k in range(states.size):
-        row = t.state_row[states[k]]
+        row = m[t.state_row + states[k]]
         if row == 0:
             return k
         out[k] = rows[row - 1]
@@ -150,15 +150,15 @@ def copy_rows(arena, states, rows, out):
 @nb.njit(cache=True, nogil=True)
 def only_byte(arena, state):
     """The one byte that may follow a state that is not accepting, else -1. The caller looks for faults."""
-    t = open_tables(arena)
-    if t.state_accept[state] == 1:
+    m, t = arena, layout(arena)
+    if m[t.state_accept + state] == 1:
         return -1
     found = -1
     for byte in range(256):
-        answer = t.next[state * 256 + byte]
+        answer = m[t.next + state * 256 + byte]
         if answer == UNKNOWN:
-            answer = step(t, np.int64(state), np.int64(byte))
-            if t.n[FAULT] != NO_FAULT:
+            answer = step(m, t, np.int64(state), np.int64(byte))
+            if m[t.n + FAULT] != NO_FAULT:
                 return -1
         if answer & STATE_MASK != DEAD:
             if found >= 0:
@@ -174,14 +174,3 @@ def hash_words(words):
     for word in words:
         h = (h ^ np.uint64(word)) * np.uint64(1099511628211)
     return h
-
-
-@nb.njit(cache=True, nogil=True)
-def describe_state(arena, state):
-    """(accepting, cost, body class, radius, alone, row) of a state."""
-    t = open_tables(arena)
-    return (t.state_accept[state], t.state_cost[state], t.state_body[state], t.state_radius[state], t.state_alone[state],
-            t.state_row[state])  # fmt: skip
-
-
-assert NO_BODY == -1
