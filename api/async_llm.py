@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, Unpack
 
@@ -43,7 +43,7 @@ class AsyncLLM:
 
     async def stream(
         self, prompt: str, *, sampling: SamplingParams | None = None, **constraint: Unpack[ConstraintOptions]
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """See `LLM.stream`."""
         (plan,) = await asyncio.to_thread(self.llm.planner.plan_all, prompt, sampling, constraint)
         typed = StreamEvents(plan)
@@ -73,7 +73,7 @@ class AsyncLLM:
                     return plan.output(event.output)
         raise AssertionError("the last event of a request has its output")
 
-    async def _events(self, plan: Plan) -> AsyncIterator[EngineEvent]:
+    async def _events(self, plan: Plan) -> AsyncGenerator[EngineEvent, None]:
         """All events of one request, which is cancelled when nobody reads on."""
         driver = self.llm.driver
         (request_id,) = await asyncio.to_thread(driver.submit, [plan.request])

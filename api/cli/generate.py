@@ -120,22 +120,22 @@ def _one(
 def _streamed(events: Iterator[Delta | Done], target: TextIO) -> GenerationOutput:
     for event in events:
         if isinstance(event, Done):
-            break
+            print(file=target)
+            return event.output
         print(event.text, end="", flush=True, file=target)
-    print(file=target)
-    return event.output
+    raise AssertionError("a stream ends with Done")
 
 
 def _coloured(events: Iterator[TokenPiece | Done]) -> GenerationOutput:
-    console, pieces = Console(highlight=False), []
+    console, pieces = Console(highlight=False), list[TokenPiece]()
     for event in events:
         if isinstance(event, Done):
-            break
+            print(flush=True)
+            show.show_legend(pieces)
+            return event.output
         pieces.append(event)
         show.show_piece(console, event)
-    print(flush=True)
-    show.show_legend(pieces)
-    return event.output
+    raise AssertionError("a stream ends with Done")
 
 
 @contextmanager

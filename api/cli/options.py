@@ -11,7 +11,7 @@ import io
 import tokenize
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from types import NoneType, UnionType
+from types import GenericAlias, NoneType, UnionType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
@@ -60,14 +60,15 @@ def field_comments(cls: type) -> dict[str, str]:
 
 
 def _parameter(name: str, hint: Any, comment: str, panel: str) -> inspect.Parameter:
-    annotation = Annotated[_command_line_type(hint) | None, typer.Option(help=comment, rich_help_panel=panel)]
+    option = typer.Option(help=comment, rich_help_panel=panel)
+    annotation = Annotated[_command_line_type(hint) | None, option]  # type: ignore[valid-type]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
 def _command_line_type(hint: Any) -> Any:
     hint = _without_none(hint)
     if get_origin(hint) is tuple:
-        return list[get_args(hint)[0]]  # type: ignore[misc]
+        return GenericAlias(list, get_args(hint)[:1])
     return list[str] if _is_mapping(hint) else hint
 
 

@@ -90,7 +90,7 @@ def test_two_constraints_contradict_each_other(first: str, second: str) -> None:
 
 
 def test_an_unknown_keyword_is_named() -> None:
-    with pytest.raises(UsageError, match="unknown argument regexp=.*regex="):
+    with pytest.raises(UsageError, match=r"unknown argument regexp=.*regex="):
         choose({"regexp": "a"})  # type: ignore[typeddict-unknown-key]
 
 
@@ -121,7 +121,8 @@ def test_one_value_serves_all_prompts() -> None:
 
 
 def test_lists_give_every_prompt_its_own() -> None:
-    choices = choose_for_each(4, {"regex": ["a", None, None, None], "choice": [None, ["x", "y"], None, None], "schema": [None] * 3 + [Person]})
+    regexes, choices_of_each = ["a", None, None, None], [None, ["x", "y"], None, None]
+    choices = choose_for_each(4, {"regex": regexes, "choice": choices_of_each, "schema": [None, None, None, Person]})
     assert [type(choice.source) for choice in choices] == [Regex, Choice, type(None), JsonSchema]
 
 

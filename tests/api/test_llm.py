@@ -163,7 +163,11 @@ def test_tokens_are_streamed_with_their_freedom(llm: LLM) -> None:
 def test_threads_share_one_model(llm: LLM) -> None:
     expected = [generate(str(n), regex="[a-z]{12}", model=llm) for n in range(6)]
     got: dict[int, str] = {}
-    threads = [threading.Thread(target=lambda n=n: got.update({n: generate(str(n), regex="[a-z]{12}", model=llm)})) for n in range(6)]
+
+    def ask(n: int) -> None:
+        got[n] = generate(str(n), regex="[a-z]{12}", model=llm)
+
+    threads = [threading.Thread(target=ask, args=(n,)) for n in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
