@@ -38,6 +38,6 @@ They mean this, where `random` is a deterministic number in [0, 1) made of (seed
         num_allowed = len(masked_in)
         top_token, top_logprob = the num_top_logprobs largest of model - logsumexp(model), the lower id first on ties
 
-A row whose mask allows nothing, or is MISSING, gets NO_TOKEN. A row's result depends on that row alone: not on the others, nor on their
-number or order.
+A row whose mask allows nothing, or is MISSING, gets NO_TOKEN. A row's result depends on that row alone: not on the
+others, nor on their number or order.
 """
