@@ -25,7 +25,7 @@ SAY := @printf '\n==> %s\n'
 
 demo: $(VENV)/.warm
 	$(SAY) "reading a sentence into a Person with the embedded model"
-	@$(BIN)/maskwright generate --schema examples/schemas.py:Person --show-mask --timing \
+	@$(BIN)/maskwright generate --schema examples/extract.py:Person --show-mask --timing \
 	  "Ada Lovelace, 36, lives in London and works as a mathematician."
 
 test: $(VENV)/.test $(VENV)/.warm
