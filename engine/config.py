@@ -40,7 +40,7 @@ class EngineConfig:
     max_model_len: int | None = None  # prompt + output tokens; None: what the model was trained for
     num_kv_blocks: int | None = None  # None: from kv_memory_fraction, never more than can be used
     kv_memory_fraction: float | None = None  # of the memory left after the weights; None: 0.9 on CUDA, 0.3 on a CPU
-    threads: int | None = None  # CPU threads of PyTorch, which are process-wide; None: leave as they are
+    threads: int | None = None  # CPU threads of a step; None: one for a small model, else as PyTorch is set
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "model", Path(self.model))

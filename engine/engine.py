@@ -20,6 +20,7 @@ from .runner import ModelRunner
 from .scheduler import Chunk, Scheduler
 from .sequence import Sequence
 from .step_sampler import StepSampler
+from .threads import use_threads
 
 logger = logging.getLogger(__name__)
 
@@ -31,13 +32,20 @@ class Engine:
     ids of the model's head beyond it are never generated. Constraints must be compiled for a vocabulary of that size.
 
     With `skips_forced` a token that is the only legal one is taken without sampling, and joins the next forward pass
-    with those after it. The output is the same either way.
+    with those after it. The output is the same either way. `threads` is how many CPU threads a step uses (None: as set).
     """
 
     def __init__(
-        self, runner: ModelRunner, vocabulary: Vocabulary, limits: Limits, *, skips_forced: bool = True
+        self,
+        runner: ModelRunner,
+        vocabulary: Vocabulary,
+        limits: Limits,
+        *,
+        skips_forced: bool = True,
+        threads: int | None = None,
     ) -> None:
-        self.runner, self.vocabulary, self.limits, self.skips_forced = runner, vocabulary, limits, skips_forced
+        self.runner, self.vocabulary, self.limits = runner, vocabulary, limits
+        self.skips_forced, self.threads = skips_forced, threads
         self.scheduler: Scheduler[Sequence] = Scheduler(limits, BlockPool(limits.num_blocks))
         self.sampler = StepSampler(vocabulary.size, runner.decoder.device)
         self._sequences: dict[int, Sequence] = {}  # not yet finished, or with an event still to be given
@@ -61,13 +69,12 @@ class Engine:
 
     def step(self) -> list[Event]:
         """Compute one batch: one new token for every sequence that is ready, and prompts as far as the budget goes."""
-        if chunks := self.scheduler.schedule():
-            logits = self.runner.forward(chunks)
-            ready = self._mark_computed(chunks)
-            if ready:
-                self._accept(ready, self.sampler.draw(ready, logits))
-                self._look_ahead(ready)
-        return self._take_events()
+        with use_threads(self.threads):
+            chunks = self.scheduler.schedule()
+            ready, records = self._compute(chunks)
+            self._accept(ready, records)
+            self._look_ahead(ready)
+            return self._take_events()
 
     def cancel(self, request_id: int) -> RequestOutput:
         """End a request now and free all it holds; what it has produced is returned and no event follows.
@@ -137,12 +144,19 @@ class Engine:
 
     # ---- the parts of a step
 
-    def _mark_computed(self, chunks: list[Chunk[Sequence]]) -> list[Sequence]:
-        """The sequences that have their next token's logits, in the order of the logits."""
+    def _compute(self, chunks: list[Chunk[Sequence]]) -> tuple[list[Sequence], list[TokenRecord | None]]:
+        """Run the model over the chunks, and draw the next token of every sequence that it completes."""
         ready = [chunk.sequence for chunk in chunks if chunk.completes]
+        try:
+            logits = self.runner.forward(chunks) if chunks else None
+            records = self.sampler.draw(ready, logits) if ready and logits is not None else []
+        except Exception as error:  # out of memory, say: what was in the batch is lost, what waits is not
+            for chunk in chunks:
+                self._contain(chunk.sequence, _raise, error)
+            return [], []
         for chunk in chunks:
             chunk.sequence.num_computed += chunk.num_tokens
-        return ready
+        return ready, records
 
     def _accept(self, sequences: list[Sequence], records: list[TokenRecord | None]) -> None:
         for sequence, record in zip(sequences, records, strict=True):
@@ -187,6 +201,10 @@ def _stop_matcher(sampling: SamplingParams) -> StopMatcher:
 
 def _is_guided(sequence: Sequence) -> bool:
     return sequence.guide is not None and not sequence.is_finished
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 def _accept_drawn(sequence: Sequence, record: TokenRecord | None) -> None:

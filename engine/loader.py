@@ -14,6 +14,7 @@ from .engine import Engine
 from .models.decoder import Decoder, load_decoder
 from .models.spec import ModelSpec, read_spec
 from .runner import ModelRunner
+from .threads import threads_for
 from .tokenizer import Tokenizer, load_tokenizer
 
 
@@ -30,12 +31,13 @@ def load(config: EngineConfig) -> Loaded:
     """Load the model that `config` names. Raises ConfigError (one line, naming the file or setting) when it cannot."""
     spec = read_spec(config.model)
     resolved = resolve(config, spec)
-    if resolved.threads is not None:
-        torch.set_num_threads(resolved.threads)
     tokenizer = load_tokenizer(resolved.model, spec)
     decoder = load_decoder(resolved.model, spec, DTYPES[resolved.dtype], torch.device(resolved.device))
     limits = _limits(resolved, decoder)
-    engine = Engine(ModelRunner(decoder, _allocate_cache(decoder, limits)), tokenizer.vocabulary, limits)
+    threads = threads_for(resolved.threads, decoder.weights.num_bytes())
+    engine = Engine(
+        ModelRunner(decoder, _allocate_cache(decoder, limits)), tokenizer.vocabulary, limits, threads=threads
+    )
     return Loaded(engine, tokenizer, spec, _with_limits(resolved, limits))
 
 

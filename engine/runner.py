@@ -31,12 +31,11 @@ class ModelRunner:
         positions = np.concatenate([np.arange(past, past + new) for past, new, _ in spans])
         last_rows = np.cumsum([chunk.num_tokens for chunk in chunks]) - 1
         completes = np.array([chunk.completes for chunk in chunks])
-        decoder = self.decoder
         return ForwardBatch(
             token_ids=self._to_device(token_ids),
             positions=self._to_device(positions),
             logit_rows=self._to_device(last_rows[completes]),
-            attention=plan_attention(spans, self.cache.block_size, self._windows, decoder.dtype, decoder.device),
+            attention=plan_attention(spans, self.cache, self._windows),
         )
 
     def _to_device(self, array: np.ndarray) -> Tensor:

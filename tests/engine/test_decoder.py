@@ -27,10 +27,8 @@ def forward(decoder: Decoder, cache: KVCache, chunks: list[tuple[list[int], int,
     """Logits of every token of the chunks (token_ids, num_past, block_table)."""
     token_ids = [token for tokens, _, _ in chunks for token in tokens]
     positions = [past + i for tokens, past, _ in chunks for i in range(len(tokens))]
-    attention = plan_attention(
-        [(past, len(tokens), table) for tokens, past, table in chunks],
-        BLOCK_SIZE, frozenset(decoder.spec.windows), decoder.dtype, decoder.device,
-    )  # fmt: skip
+    spans = [(past, len(tokens), table) for tokens, past, table in chunks]
+    attention = plan_attention(spans, cache, frozenset(decoder.spec.windows))
     batch = ForwardBatch(torch.tensor(token_ids), torch.tensor(positions), torch.arange(len(token_ids)), attention)
     return decoder.forward(batch, cache)
 
@@ -69,6 +67,22 @@ def test_ragged_batch_of_decodes_and_chunks_keeps_sequences_apart(name, tiny_mod
     logits = forward(decoder, cache, [(s[p:], p, t) for s, p, t in zip(sequences, num_past, tables, strict=True)])
     expected = [expected_logits(model, s)[p:] for s, p in zip(sequences, num_past, strict=True)]
     torch.testing.assert_close(logits, torch.cat(expected), atol=2e-4, rtol=2e-4)
+
+
+@pytest.mark.parametrize("gather_bytes", [1, 900])  # every row alone; two or three rows together
+def test_decodes_in_groups_equal_decodes_at_once(gather_bytes, tiny_model, monkeypatch):
+    decoder, cache = load(tiny_model("mistral-sliding").folder)
+    sequences = [random_tokens(length, seed) for seed, length in enumerate([3, 9, 9, 14, 2])]
+    tables = [[row * 4 + place for place in range(4)] for row in range(5)]
+    forward(
+        decoder,
+        cache,
+        [(s[:-1], 0, t) for s, t in sorted(zip(sequences, tables, strict=True), key=lambda p: len(p[0]))],
+    )
+    decodes = [(s[-1:], len(s) - 1, t) for s, t in zip(sequences, tables, strict=True)]
+    at_once = forward(decoder, cache, decodes)
+    monkeypatch.setattr("maskwright.engine.attention.CPU_GATHER_BYTES", gather_bytes)
+    torch.testing.assert_close(forward(decoder, cache, decodes), at_once, atol=1e-5, rtol=1e-5)
 
 
 def test_bfloat16_stays_close(tiny_model):

@@ -16,6 +16,7 @@ from maskwright.engine.errors import ConfigError, ModelFolderError, RequestError
 from maskwright.engine.models.decoder import load_decoder
 from maskwright.engine.models.rope import SUPPORTED, inverse_frequencies
 from maskwright.engine.models.spec import read_spec, spec_from_config
+from maskwright.engine.threads import threads_for, use_threads
 from maskwright.sampling import SamplingParams
 
 from .conftest import EOS, MODELS, run_all, save_tiny_model
@@ -206,6 +207,14 @@ def test_bad_settings_are_named(options, message, folder):
 def test_settings_that_the_machine_or_model_cannot_meet(options, message, folder):
     with pytest.raises(ConfigError, match=message):
         resolve(EngineConfig(model=folder, **options), read_spec(folder))
+
+
+def test_threads_hold_within_a_step_only():
+    before = torch.get_num_threads()
+    with use_threads(before + 1):
+        assert torch.get_num_threads() == before + 1
+    assert torch.get_num_threads() == before
+    assert (threads_for(None, 1 << 20), threads_for(None, 1 << 30), threads_for(3, 1 << 20)) == (1, None, 3)
 
 
 # ---- the whole folder

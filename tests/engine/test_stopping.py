@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from maskwright.engine.errors import PromptTooLong, RequestError
@@ -118,3 +120,16 @@ def test_prompts_that_cannot_run_are_refused(engine):
 def test_a_prompt_of_the_full_length_gets_one_token(engine):
     output = run_all(engine, {0: [request(prompt=(5,) * 127, logit_bias=ENDLESS_TEXT)]})[0]
     assert len(output.token_ids) == 1 and output.finish_reason == "length"
+
+
+def test_a_failing_forward_pass_ends_its_batch_and_the_engine_lives(engine, monkeypatch, caplog):
+    def out_of_memory(batch, cache):
+        raise MemoryError("no memory left")
+
+    caplog.set_level(logging.CRITICAL)
+    expected = run_one(engine)
+    with monkeypatch.context() as patch:
+        patch.setattr(engine.runner.decoder, "forward", out_of_memory)
+        output = run_one(engine)
+    assert (output.finish_reason, output.error) == ("error", "MemoryError: no memory left")
+    assert run_one(engine).token_ids == expected.token_ids
