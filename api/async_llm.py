@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Unpack
 
 from .chat import Message, Reply, plan_turn, reply_of
 from .constraint_choice import ConstraintOptions
-from .engine import Event as EngineEvent
 from .events import Event
 from .llm import LLM
 from .model_folder import EMBEDDED
@@ -39,7 +37,7 @@ class AsyncLLM:
     ) -> list[GenerationOutput]:
         """See `LLM.generate`."""
         plans = await asyncio.to_thread(self.llm.planner.plan_all, prompts, sampling, constraint)
-        return await asyncio.gather(*(self._output(plan) for plan in plans))
+        return await self._outputs(plans)
 
     async def stream(
         self, prompt: str, *, sampling: SamplingParams | None = None, **constraint: Unpack[ConstraintOptions]
@@ -47,10 +45,14 @@ class AsyncLLM:
         """See `LLM.stream`."""
         (plan,) = await asyncio.to_thread(self.llm.planner.plan_all, prompt, sampling, constraint)
         typed = StreamEvents(plan)
-        async with aclosing(self._events(plan)) as events:
-            async for event in events:
+        request_ids = await self._submit([plan])
+        try:
+            while not typed.is_done:
+                event = await asyncio.to_thread(self.llm.driver.next_event, request_ids[0])
                 for each in typed.feed(event):
                     yield each
+        finally:
+            self._cancel(request_ids)
 
     async def chat(
         self,
@@ -64,29 +66,32 @@ class AsyncLLM:
         """See `LLM.chat`."""
         turn = plan_turn(messages, tools, tool_choice, constraint)
         plan = await asyncio.to_thread(self.llm.planner.plan_turn, turn, sampling)
-        return reply_of(await self._output(plan), turn)
+        (output,) = await self._outputs([plan])
+        return reply_of(output, turn)
 
-    async def _output(self, plan: Plan) -> GenerationOutput:
-        async with aclosing(self._events(plan)) as events:
-            async for event in events:
-                if event.output is not None:
-                    return plan.output(event.output)
-        raise AssertionError("the last event of a request has its output")
-
-    async def _events(self, plan: Plan) -> AsyncGenerator[EngineEvent, None]:
-        """All events of one request, which is cancelled when nobody reads on."""
-        driver = self.llm.driver
-        (request_id,) = await asyncio.to_thread(driver.submit, [plan.request])
+    async def _outputs(self, plans: Sequence[Plan]) -> list[GenerationOutput]:
+        request_ids = await self._submit(plans)
         try:
-            while True:
-                event = await asyncio.to_thread(driver.next_event, request_id)
-                yield event
-                if event.is_final:
-                    return
+            return await asyncio.gather(*map(self._output, plans, request_ids))
         finally:
-            _in_background(lambda: driver.cancel(request_id))
+            self._cancel(request_ids)
 
+    async def _output(self, plan: Plan, request_id: int) -> GenerationOutput:
+        while True:
+            event = await asyncio.to_thread(self.llm.driver.next_event, request_id)
+            if event.output is not None:
+                return plan.output(event.output)
 
-def _in_background(action: Callable[[], None]) -> None:
-    """Run without waiting: the engine may be in the middle of a step."""
-    asyncio.get_running_loop().run_in_executor(None, action)
+    async def _submit(self, plans: Sequence[Plan]) -> list[int]:
+        """Queue all requests or none. A task cancelled meanwhile leaves none behind."""
+        submitting = asyncio.ensure_future(asyncio.to_thread(self.llm.driver.submit, [plan.request for plan in plans]))
+        try:
+            return await asyncio.shield(submitting)
+        except asyncio.CancelledError:
+            submitting.add_done_callback(lambda done: done.exception() or self._cancel(done.result()))
+            raise
+
+    def _cancel(self, request_ids: Sequence[int]) -> None:
+        """End what is still running, without waiting: the engine may be in the middle of a step."""
+        for request_id in request_ids:
+            asyncio.get_running_loop().run_in_executor(None, self.llm.driver.cancel, request_id)

@@ -16,6 +16,7 @@ class StreamEvents:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._json = JsonEvents() if plan.choice.is_json else None
+        self.is_done = False
 
     def feed(self, event: EngineEvent) -> Iterator[Event]:
         """The typed events of one engine event."""
@@ -25,4 +26,5 @@ class StreamEvents:
             output = self._plan.output(event.output)
             if self._json is not None and output.is_complete:
                 yield from self._json.finish()
+            self.is_done = True
             yield Done(output)
