@@ -1,0 +1,120 @@
+"""Regular expressions as ECMA-262 reads them, by code points: the flag u, and Annex B where u would call it an error.
+
+JSON Schema asks for this dialect. With the flag u, `\\u{...}` and `\\p{...}` have their meaning; escapes and braces that only the
+syntax without u allows (`\\_`, a lone `{`) are characters.
+"""
+
+from __future__ import annotations
+
+from .charsets import ASCII_WORD, ECMA_LINE_ENDS, ecma_class, property_class
+from .errors import ConstraintError
+from .regex_parser import Group, PatternParser
+from .regex_tree import Anchor, CharSet, Place, Tree
+from .source import Limits
+from .utf8 import MAX_CODE_POINT, Ranges, invert
+
+_CONTROLS = {"f": 0x0C, "n": 0x0A, "r": 0x0D, "t": 0x09, "v": 0x0B}
+_PLACES = {"b": Place.WORD_EDGE, "B": Place.NOT_WORD_EDGE}
+_OTHER_DIALECTS = {"A": "^", "Z": "$", "z": "$", "G": "^", "Q": "escaped characters", "E": "escaped characters"}
+_SPECIAL = {"^": Anchor(Place.START), "$": Anchor(Place.END), ".": CharSet(invert(ECMA_LINE_ENDS))}
+
+
+def parse_ecma(pattern: str, limits: Limits) -> Tree:
+    """The meaning of a pattern."""
+    return EcmaParser(pattern, limits).parse()
+
+
+class EcmaParser(PatternParser):
+    """The dialect "ecma"."""
+
+    def _dialect_extension(self, group: Group) -> bool:
+        if self.static_b("<"):
+            end = self.data.find(">", self.index)
+            if end < 0 or not self.data[self.index : end].isidentifier():
+                self._fail("bad name of a group", self.index)
+            self.index = end + 1
+            return True
+        keyword = f"(?{self.data[self.index : self.index + 1]}"
+        self._refuse(keyword, "ECMA-262 has no such group", "the pattern without it", group.opened)
+
+    def _special(self, char: str) -> Tree | None:
+        return _SPECIAL.get(char)
+
+    def _escape(self, start: int, inside: bool) -> Ranges | Tree:
+        char = self.any()
+        if char in "dDsSwW":
+            return ecma_class(char)
+        if char in _PLACES and not (inside and char == "b"):
+            return self._word_edge(char, start, inside)
+        if char in "pP" and self.peek_static("{"):
+            return self._property(char, start)
+        if (char.isascii() and char.isdigit() and char != "0") or (char == "k" and not inside):
+            self._refuse(f"\\{char}", "what a group matched is not kept", "the alternatives written out", start)
+        if char in _OTHER_DIALECTS and not inside:
+            self._refuse(f"\\{char}", "ECMA-262 has no such escape", _OTHER_DIALECTS[char], start)
+        return self._one(self._character(char, start))
+
+    def _one(self, code: int) -> Ranges:
+        return ((code, code),)
+
+    def _word_edge(self, char: str, start: int, inside: bool) -> Tree:
+        if inside:
+            self._fail(f"\\{char} in a set of characters", start)
+        return Anchor(_PLACES[char], ASCII_WORD)
+
+    def _property(self, char: str, start: int) -> Ranges:
+        end = self.data.find("}", self.index)
+        if end < 0:
+            self._fail(f"\\{char}{{ is never closed", start)
+        name = self.data[self.index + 1 : end]
+        self.index = end + 1
+        try:
+            ranges = property_class(name)
+        except ConstraintError as error:
+            self._fail(error.reason, start)
+        return ranges if char == "p" else invert(ranges)
+
+    def _character(self, char: str, start: int) -> int:
+        """The code point of an escape for one character; any other character escaped is itself."""
+        if char in _CONTROLS:
+            return _CONTROLS[char]
+        if char == "b":
+            return 0x08
+        if char == "0":
+            if self.data[self.index : self.index + 1].isdigit():
+                self._refuse("\\0", "octal escapes are not part of ECMA-262", "\\xHH", start)
+            return 0
+        if char == "c":
+            letter = self.data[self.index : self.index + 1]
+            if not (letter.isascii() and letter.isalpha()):
+                self._fail("\\c wants a letter", start)
+            self.index += 1
+            return ord(letter) % 32
+        if char == "x":
+            code = self._hexadecimal(2)
+        else:
+            code = self._unicode(start) if char == "u" else None
+        return ord(char) if code is None else code
+
+    def _unicode(self, start: int) -> int | None:
+        """`HHHH`, a pair of surrogates, or `{H...}`."""
+        if self.static_b("{"):
+            end = self.data.find("}", self.index)
+            code = self._hexadecimal(end - self.index) if end > self.index else None
+            if code is None or code > MAX_CODE_POINT:
+                self._fail("\\u{ wants the hexadecimal number of a code point and }", start)
+            self.static("}")
+            return code
+        high = self._hexadecimal(4)
+        if high is None or not 0xD800 <= high < 0xDC00 or not self.peek_static("\\u"):
+            return high
+        before = self.index
+        self.static("\\u")
+        low = self._hexadecimal(4)
+        if low is None or not 0xDC00 <= low < 0xE000:
+            self.index = before
+            return high
+        return 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00)
+
+    def _not_a_range(self, low: Ranges, high: Ranges, start: int) -> Ranges:
+        return (*low, (0x2D, 0x2D), *high)

@@ -1,0 +1,280 @@
+"""Regular expressions as text: interegular's parser, with both dialects whole and without recursion.
+
+interegular's `_ParsePattern` brings the character-level primitives. Replaced are its recursive descent (patterns may nest as
+deep as `limits.nesting`), its ASCII classes, its escapes, and its refusal of anchors and of inline flags.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from interegular.patterns import _ParsePattern
+
+from .charsets import ignoring_case
+from .errors import ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
+from .regex_tree import Alternate, Anchor, CharSet, Concat, Lookahead, Repeat, Tree
+from .source import Limits
+from .utf8 import Ranges, invert, normalize
+
+
+@dataclass
+class Group:
+    """A parenthesis that is open, or the whole pattern."""
+
+    opened: int  # index of its "("
+    flags: frozenset[str] = frozenset()
+    wrap: Callable[[Tree], Tree] = lambda tree: tree
+    options: list[Tree] = field(default_factory=list)
+    parts: list[Tree] = field(default_factory=list)
+
+    def end_option(self) -> None:
+        self.options.append(self.parts[0] if len(self.parts) == 1 else Concat(tuple(self.parts)))
+        self.parts = []
+
+    def tree(self) -> Tree:
+        self.end_option()
+        return self.wrap(self.options[0] if len(self.options) == 1 else Alternate(tuple(self.options)))
+
+
+class _Forget(list[Any]):
+    """Where interegular's record of expectations goes: errors are reported by position instead."""
+
+    def append(self, _item: Any) -> None: ...
+
+    def extend(self, _items: Any) -> None: ...
+
+
+class PatternParser(_ParsePattern):  # type: ignore[misc]
+    """What the dialects share; the rest is `PythonParser` and `EcmaParser`."""
+
+    def __init__(self, pattern: str, limits: Limits) -> None:
+        super().__init__(pattern)
+        self._expected = defaultdict(_Forget)
+        self._limits = limits
+        self._groups: list[Group] = []
+
+    def parse(self) -> Tree:
+        """The meaning of the pattern. Raises `GrammarSyntaxError`, `UnsupportedKeyword`, `ConstraintLimit`."""
+        self._groups = [Group(0)]
+        while self._skip_ignored() or self.index < len(self.data):
+            self._element()
+        if len(self._groups) > 1:
+            self._fail("a parenthesis is never closed", self._groups[-1].opened)
+        return self._groups.pop().tree()
+
+    # -- groups and quantifiers -------------------------------------------------------------------------------------
+
+    def _element(self) -> None:
+        start = self.index
+        if self.static_b("|"):
+            self._groups[-1].end_option()
+        elif self.static_b("("):
+            self._open(start)
+        elif self.static_b(")"):
+            if len(self._groups) == 1:
+                self._fail("a parenthesis is closed that was not opened", start)
+            self._groups[-2].parts.append(self._quantified(self._groups.pop().tree(), start))
+        else:
+            self._groups[-1].parts.append(self._quantified(self._atom(start), start))
+
+    def _open(self, start: int) -> None:
+        group = Group(start, self._groups[-1].flags)
+        if self.static_b("?"):
+            if not self._extension(group):
+                return
+        if len(self._groups) > self._limits.nesting:
+            limit = self._limits.nesting
+            raise ConstraintLimit("a pattern nests its groups too deep", limit="nesting", value=limit)
+        self._groups.append(group)
+
+    def _extension(self, group: Group) -> bool:
+        """What follows "(?": prepares `group`, or returns False when it is complete already."""
+        if self.static_b(":"):
+            return True
+        if self.static_b("=") or self.static_b("!"):
+            negative = self.data[self.index - 1] == "!"
+            group.wrap = lambda body: Lookahead(body, negative)
+            return True
+        for opener in ("<=", "<!"):
+            if self.static_b(opener):
+                self._refuse(
+                    f"(?{opener}",
+                    "a lookbehind depends on what came before",
+                    "a pattern without lookbehind",
+                    group.opened,
+                )
+        return self._dialect_extension(group)
+
+    def _quantified(self, tree: Tree, start: int) -> Tree:
+        self._skip_ignored()
+        bounds = self._quantifier()
+        if bounds is None:
+            return tree
+        low, high = bounds
+        if isinstance(tree, Anchor):
+            self._fail("nothing to repeat", self.index - 1)
+        if high is not None and high < low:
+            self._fail(f"the repetition {{{low},{high}}} has its bounds in the wrong order", start)
+        if max(low, high or 0) > self._limits.repetition:
+            limit = self._limits.repetition
+            raise ConstraintLimit(f"a repetition of {max(low, high or 0)}", limit="repetition", value=limit)
+        self._after_quantifier()
+        return Repeat(tree, low, high)
+
+    def _quantifier(self) -> tuple[int, int | None] | None:
+        for symbol, bounds in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
+            if self.static_b(symbol):
+                return bounds
+        return self._braces() if self.peek_static("{") else None
+
+    def _braces(self) -> tuple[int, int | None] | None:
+        """`{n}`, `{n,}`, `{n,m}`; None, and nothing read, when the brace is a character like others."""
+        start = self.index
+        self.static("{")
+        low = self.multiple("0123456789", 0, None)
+        comma = self.static_b(",")
+        high = self.multiple("0123456789", 0, None) if comma else low
+        if not self.static_b("}") or not (low or (self._low_may_be_absent and comma)):
+            self.index = start
+            return None
+        if max(len(low), len(high)) > 18:
+            limit = self._limits.repetition
+            raise ConstraintLimit(f"a repetition of {low or high}", limit="repetition", value=limit)
+        return int(low or 0), int(high) if high else None
+
+    def _after_quantifier(self) -> None:
+        self.static_b("?")  # lazy: the same strings
+        possessive = self.peek_static("+") and self._has_possessive
+        if possessive:
+            self._refuse(
+                "possessive quantifier",
+                "it forbids matches that backtracking would find",
+                "the plain quantifier",
+                self.index,
+            )
+        self._skip_ignored()
+        start = self.index
+        if self._quantifier() is not None:
+            self._fail("multiple repeat", start)
+
+    # -- atoms ------------------------------------------------------------------------------------------------------
+
+    def _atom(self, start: int) -> Tree:
+        if self.static_b("["):
+            return self._set_of_members(start)
+        if self.static_b("\\"):
+            if self.index == len(self.data):
+                self._fail("a backslash at the end", start)
+            found = self._escape(start, inside=False)
+            return CharSet(self._folded(found)) if isinstance(found, tuple) else found
+        char = self.any()
+        if char in "*+?":
+            self._fail("nothing to repeat", start)
+        return self._special(char) or CharSet(self._folded(((ord(char), ord(char)),)))
+
+    def _set_of_members(self, start: int) -> CharSet:
+        negative = self.static_b("^")
+        members: list[tuple[int, int]] = []
+        first = self.index
+        while not (self.peek_static("]") and not (self._leading_bracket_is_member and self.index == first)):
+            if self.index >= len(self.data):
+                self._fail("a set of characters is never closed", start)
+            members.extend(self._range())
+        self.static("]")
+        ranges = self._folded(tuple(members))
+        return CharSet(invert(ranges) if negative else ranges)
+
+    def _range(self) -> Ranges:
+        """One member of a set: a character, a class, or a range of characters."""
+        start = self.index
+        low = self._member()
+        if not (self.peek_static("-") and self.data[self.index + 1 : self.index + 2] not in ("]", "")):
+            return low
+        self.static("-")
+        high = self._member()
+        if not (_is_one(low) and _is_one(high)):
+            return self._not_a_range(low, high, start)
+        if low[0][0] > high[0][0]:
+            self._fail(f"the range {self.data[start : self.index]} has its ends in the wrong order", start)
+        return ((low[0][0], high[0][0]),)
+
+    def _member(self) -> Ranges:
+        start = self.index
+        if self.index >= len(self.data):
+            self._fail("a set of characters is never closed", start)
+        char = self.any()
+        if char != "\\":
+            return ((ord(char), ord(char)),)
+        if self.index == len(self.data):
+            self._fail("a backslash at the end", start)
+        found = self._escape(start, inside=True)
+        assert isinstance(found, tuple)
+        return found
+
+    def _folded(self, ranges: Ranges) -> Ranges:
+        """`ranges` and, under the flag i, whatever equals one of them without case."""
+        flags = self._groups[-1].flags
+        normal = normalize(ranges)
+        return ignoring_case(normal, "a" in flags) if "i" in flags else normal
+
+    def _hexadecimal(self, digits: int) -> int | None:
+        """So many hexadecimal digits as a number; None, and nothing read, when they are not there."""
+        text = self.data[self.index : self.index + digits]
+        if len(text) < digits or any(char not in "0123456789abcdefABCDEF" for char in text):
+            return None
+        self.index += digits
+        return int(text, 16)
+
+    # -- what dialects define ---------------------------------------------------------------------------------------
+
+    _low_may_be_absent = False  # whether "{,n}" is a quantifier
+    _has_possessive = False  # whether "+" may follow a quantifier
+    _leading_bracket_is_member = False  # whether "]" is a member where a set begins
+
+    def _dialect_extension(self, group: Group) -> bool:
+        raise NotImplementedError
+
+    def _special(self, char: str) -> Tree | None:
+        """The meaning of ".", "^" and "$"."""
+        raise NotImplementedError
+
+    def _escape(self, start: int, inside: bool) -> Ranges | Tree:
+        """What the escape after a backslash means; ranges if it is `inside` a set."""
+        raise NotImplementedError
+
+    def _not_a_range(self, low: Ranges, high: Ranges, start: int) -> Ranges:
+        raise NotImplementedError
+
+    def _skip_ignored(self) -> bool:
+        """Skip comments, and blanks under the flag x. Always False."""
+        return False
+
+    # -- errors -----------------------------------------------------------------------------------------------------
+
+    def _fail(self, reason: str, index: int) -> NoReturn:
+        raise syntax_error(self.data, reason, index)
+
+    def _refuse(self, keyword: str, reason: str, instead: str, index: int) -> NoReturn:
+        line, column = line_and_column(self.data, index)
+        raise UnsupportedKeyword(reason, keyword=keyword, instead=instead, line=line, column=column)
+
+
+def syntax_error(pattern: str, reason: str, index: int) -> GrammarSyntaxError:
+    """An error that shows where in the pattern it is."""
+    line, column = line_and_column(pattern, index)
+    start = max(0, column - 40)
+    shown = pattern.split("\n")[line - 1][start : column + 40]
+    caret = " " * (column - 1 - start) + "^"
+    return GrammarSyntaxError(f"{reason}\n    {shown}\n    {caret}", line=line, column=column)
+
+
+def line_and_column(text: str, index: int) -> tuple[int, int]:
+    """Both from 1."""
+    return text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index)
+
+
+def _is_one(ranges: Ranges) -> bool:
+    return len(ranges) == 1 and ranges[0][0] == ranges[0][1]
