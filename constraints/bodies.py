@@ -48,7 +48,7 @@ class BodyClass:
     def slice_of(self, radius: int) -> NDArray[np.uint32] | None:
         """The mask of the tokens that stay inside for at most `radius` characters; None when there is no table for it."""
         if radius >= self.longest:
-            return self.slices[-1]  # type: ignore[no-any-return]
+            return self.slices[-1]
         return self.slices[radius] if radius <= MAX_SLICE else None
 
     @property
@@ -100,7 +100,7 @@ def _inside(table, byte, depth, max_depth):
 
 @nb.njit(cache=True)
 def _heights(table, byte, depth, skip, max_depth):
-    """Per node, taken as a character boundary: the most characters begun in a suffix below it, NO_HEIGHT if one leaves the class."""
+    """Per node, as a character boundary: most characters begun in a suffix below it, NO_HEIGHT if one leaves the class."""
     n = byte.size
     heights = np.zeros(n, np.uint8)
     state = np.zeros(max_depth + 1, np.int16)

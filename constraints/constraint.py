@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from . import memory
 from .automaton import TokenAutomaton
 from .distance import Distances
-from .explanation import Explanation, explain
+from .explanation import Explanation, byte_set, explain
 from .tables import DEAD, INFINITE
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class Constraint:
             return 0, ""
         read = self._run(state, data)[2]
         at = self.advance_bytes(state, data[:read])
-        return read, "" if at is None else self._automaton.live_bytes(at & _STATE_PART)
+        return read, "" if at is None else byte_set(self._automaton.live_bytes(at & _STATE_PART))
 
     # -- inside -----------------------------------------------------------------------------------------------------
 

@@ -54,7 +54,7 @@ ENDLESS = 1 << 30  # the radius of a body without bound
 HEADER = 4  # words of a closure before its items
 SEARCH = -1  # in a request, instead of a byte
 
-I = np.int64  # what is read from int32 tables is widened, so that every function is compiled for one signature
+wide = np.int64  # what is read from int32 tables is widened, so that every function is compiled for one signature
 inner = nb.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # compiled into the entry points, which alone are cached on disk
 
 
@@ -72,18 +72,18 @@ def mix(a, b, c, d):
 def plus(a, b):
     """Sum of two sizes; INFINITE absorbs, finite sums saturate below it."""
     if a >= INFINITE or b >= INFINITE:
-        return I(INFINITE)
-    return min(I(a) + I(b), I(INFINITE - 1))
+        return wide(INFINITE)
+    return min(wide(a) + wide(b), wide(INFINITE - 1))
 
 
 @inner
 def times(count, a):
     """`count` copies of a size."""
     if count == 0:
-        return I(0)
+        return wide(0)
     if a >= INFINITE:
-        return I(INFINITE)
-    return min(I(count) * I(a), I(INFINITE - 1))
+        return wide(INFINITE)
+    return min(wide(count) * wide(a), wide(INFINITE - 1))
 
 
 # -- nodes --------------------------------------------------------------------------------------------------------------
@@ -95,23 +95,24 @@ def intern_node(m, t, kind, a, b, c):
     mask = t.node_hash_size - 1
     slot = mix(kind, a, b, c) & mask
     while m[t.node_hash + slot] != 0:
-        i = I(m[t.node_hash + slot])
+        i = wide(m[t.node_hash + slot])
         if m[t.kind + i] == kind and m[t.a + i] == a and m[t.b + i] == b and m[t.c + i] == c:
             return i
         slot = (slot + 1) & mask
-    i = I(m[t.n + NODES])
+    i = wide(m[t.n + NODES])
     if i >= t.kind_size:
         m[t.n + FAULT] = FULL_NODES
-        return I(FAIL)
+        return wide(FAIL)
     m[t.n + NODES] = i + 1
     m[t.node_hash + slot] = i
     m[t.kind + i], m[t.a + i], m[t.b + i], m[t.c + i] = kind, a, b, c
     m[t.unit + i] = NO_BODY
     m[t.closure + i] = m[t.stamp + i] = m[t.enter + i] = 0
     if kind == SEQ:
-        m[t.size + i], m[t.cost + i] = plus(I(m[t.size + a]), I(m[t.size + b])), plus(I(m[t.cost + a]), I(m[t.cost + b]))
+        m[t.size + i] = plus(wide(m[t.size + a]), wide(m[t.size + b]))
+        m[t.cost + i] = plus(wide(m[t.cost + a]), wide(m[t.cost + b]))
     elif kind == REPEAT:
-        m[t.size + i], m[t.cost + i] = times(b, I(m[t.size + a])), times(b, I(m[t.cost + a]))
+        m[t.size + i], m[t.cost + i] = times(b, wide(m[t.size + a])), times(b, wide(m[t.cost + a]))
     elif kind == LITERAL:
         m[t.size + i], m[t.cost + i] = b, m[t.text_cost + a]
     else:
@@ -126,16 +127,16 @@ def join(m, t, head, tail):
         return head
     if head == EMPTY or tail == FAIL:
         return tail
-    return intern_node(m, t, I(SEQ), head, tail, I(0))
+    return intern_node(m, t, wide(SEQ), head, tail, wide(0))
 
 
 @inner
 def fewer(m, t, node):
     """A repetition after one more copy of its body."""
-    low, high = I(m[t.b + node]), I(m[t.c + node])
+    low, high = wide(m[t.b + node]), wide(m[t.c + node])
     if high == 1:
-        return I(EMPTY)
-    return intern_node(m, t, I(REPEAT), I(m[t.a + node]), max(low - 1, I(0)), high if high < 0 else high - 1)
+        return wide(EMPTY)
+    return intern_node(m, t, wide(REPEAT), wide(m[t.a + node]), max(low - 1, wide(0)), high if high < 0 else high - 1)
 
 
 @inner
@@ -146,7 +147,7 @@ def rehash_nodes(m, t):
     for i in range(2, m[t.n + NODES]):
         k = m[t.kind + i]
         if k == SEQ or k == REPEAT or k == LITERAL or k >= PRODUCT:
-            slot = mix(I(k), I(m[t.a + i]), I(m[t.b + i]), I(m[t.c + i])) & mask
+            slot = mix(wide(k), wide(m[t.a + i]), wide(m[t.b + i]), wide(m[t.c + i])) & mask
             while m[t.node_hash + slot] != 0:
                 slot = (slot + 1) & mask
             m[t.node_hash + slot] = i
@@ -162,21 +163,21 @@ def close(m, t, continuation):
     `settled` says that the repetition of the body may end here, so what follows it stands among the items.
     """
     m[t.n + EPOCH] += 1
-    epoch = I(m[t.n + EPOCH])
-    start = I(m[t.n + POOL])
-    count, body, radius, settled = I(0), I(NO_BODY), I(0), I(0)
+    epoch = wide(m[t.n + EPOCH])
+    start = wide(m[t.n + POOL])
+    count, body, radius, settled = wide(0), wide(NO_BODY), wide(0), wide(0)
     m[t.work + 0] = continuation
-    depth = I(1)
+    depth = wide(1)
     while depth > 0:
         depth -= 1
-        w = I(m[t.work + depth])
+        w = wide(m[t.work + depth])
         if m[t.stamp + w] == epoch or m[t.size + w] >= INFINITE:
             continue
         m[t.stamp + w] = epoch
-        head, tail = w, I(EMPTY)
+        head, tail = w, wide(EMPTY)
         if m[t.kind + w] == SEQ:
-            head, tail = I(m[t.a + w]), I(m[t.b + w])
-        kind = I(m[t.kind + head])
+            head, tail = wide(m[t.a + w]), wide(m[t.b + w])
+        kind = wide(m[t.kind + head])
         if start + HEADER + count >= t.pool_size:
             m[t.n + FAULT] = FULL_POOL
         elif kind == CLASS or kind == LITERAL or w == EMPTY:
@@ -188,21 +189,21 @@ def close(m, t, continuation):
             if m[t.size + head] == 0:
                 depth = later(m, t, tail, depth)
         elif kind == SEQ:
-            depth = later(m, t, join(m, t, I(m[t.a + head]), join(m, t, I(m[t.b + head]), tail)), depth)
+            depth = later(m, t, join(m, t, wide(m[t.a + head]), join(m, t, wide(m[t.b + head]), tail)), depth)
         elif kind == ALT:
-            for j in range(I(m[t.a + head]), I(m[t.a + head]) + I(m[t.b + head])):
-                depth = later(m, t, join(m, t, I(m[t.lists + j]), tail), depth)
+            for j in range(wide(m[t.a + head]), wide(m[t.a + head]) + wide(m[t.b + head])):
+                depth = later(m, t, join(m, t, wide(m[t.lists + j]), tail), depth)
         elif kind == CALL:
-            depth = later(m, t, join(m, t, I(m[t.rules + m[t.a + head]]), tail), depth)
+            depth = later(m, t, join(m, t, wide(m[t.rules + m[t.a + head]]), tail), depth)
         elif kind == REPEAT:
-            high = I(ENDLESS) if m[t.c + head] < 0 else I(m[t.c + head])
+            high = wide(ENDLESS) if m[t.c + head] < 0 else wide(m[t.c + head])
             if m[t.unit + m[t.a + head]] != NO_BODY and high > radius:
-                body, radius, settled = I(m[t.unit + m[t.a + head]]), high, I(1 if m[t.b + head] == 0 else 0)
+                body, radius, settled = wide(m[t.unit + m[t.a + head]]), high, wide(1 if m[t.b + head] == 0 else 0)
             if m[t.b + head] == 0:
                 depth = later(m, t, tail, depth)
-            depth = later(m, t, join(m, t, I(m[t.a + head]), join(m, t, fewer(m, t, head), tail)), depth)
+            depth = later(m, t, join(m, t, wide(m[t.a + head]), join(m, t, fewer(m, t, head), tail)), depth)
         elif kind == BOTH or kind == NEGATE:
-            depth = later(m, t, join(m, t, I(m[t.enter + head]), tail), depth)
+            depth = later(m, t, join(m, t, wide(m[t.enter + head]), tail), depth)
         elif head == EMPTY:
             depth = later(m, t, tail, depth)
         if m[t.n + FAULT] != NO_FAULT:
@@ -229,8 +230,8 @@ def gather(m, t, continuation, count):
         close(m, t, continuation)
         if m[t.n + FAULT] != NO_FAULT:
             return count
-    start = I(m[t.closure + continuation])
-    length = I(m[t.pool + start])
+    start = wide(m[t.closure + continuation])
+    length = wide(m[t.pool + start])
     if count + length > t.items_size:
         m[t.n + FAULT] = FULL_ITEMS
         return count
@@ -243,16 +244,16 @@ def gather(m, t, continuation, count):
 
 @inner
 def state_hash(items):
-    h = I(items.size)
+    h = wide(items.size)
     for item in items:
-        h = mix(h, I(item), I(0), I(0))
+        h = mix(h, wide(item), wide(0), wide(0))
     return h
 
 
 @inner
 def sort_unique(m, start, count):
     """Sort m[start : start + count] (Shell 1959), drop repetitions, return how many are left."""
-    gap = I(1)
+    gap = wide(1)
     while gap < count // 3:
         gap = 3 * gap + 1
     while gap > 0:
@@ -263,7 +264,7 @@ def sort_unique(m, start, count):
                 j -= gap
             m[j] = value
         gap //= 3
-    unique = I(1)
+    unique = wide(1)
     for i in range(start + 1, start + count):
         if m[i] != m[start + unique - 1]:
             m[start + unique] = m[i]
@@ -283,23 +284,23 @@ def is_equal(m, left, right, count):
 def intern_state(m, t, count, body, radius, settled):
     """The state whose items stand in items[:count], in any order and with repetitions."""
     if count == 0:
-        return I(DEAD)
+        return wide(DEAD)
     unique = sort_unique(m, t.items, count)
     items = m[t.items : t.items + unique]
     mask = t.state_hash_size - 1
     slot = state_hash(items) & mask
     while m[t.state_hash + slot] != 0:
-        s = I(m[t.state_hash + slot])
+        s = wide(m[t.state_hash + slot])
         if m[t.state_length + s] == unique and is_equal(m, t.pool + m[t.state_start + s], t.items, unique):
             return s
         slot = (slot + 1) & mask
-    s, start = I(m[t.n + STATES]), I(m[t.n + POOL])
+    s, start = wide(m[t.n + STATES]), wide(m[t.n + POOL])
     if s >= t.state_start_size:
         m[t.n + FAULT] = FULL_STATES
-        return I(DEAD)
+        return wide(DEAD)
     if start + unique > t.pool_size:
         m[t.n + FAULT] = FULL_POOL
-        return I(DEAD)
+        return wide(DEAD)
     m[t.n + STATES], m[t.n + POOL] = s + 1, start + unique
     m[t.state_hash + slot] = s
     m[t.pool + start : t.pool + start + unique] = items
@@ -311,26 +312,26 @@ def intern_state(m, t, count, body, radius, settled):
 @inner
 def leaf(m, t, item):
     """The node an item begins with."""
-    return I(m[t.a + item]) if m[t.kind + item] == SEQ else item
+    return wide(m[t.a + item]) if m[t.kind + item] == SEQ else item
 
 
 @inner
 def describe(m, t, s, body, radius, settled):
     """Fill in what follows from the items of a new state; its transitions are unknown, or DEAD for bytes no item takes."""
-    start, length = I(m[t.state_start + s]), I(m[t.state_length + s])
-    accept, cost, flat = I(0), I(INFINITE), I(1)
+    start, length = wide(m[t.state_start + s]), wide(m[t.state_length + s])
+    accept, cost, flat = wide(0), wide(INFINITE), wide(1)
     row = m[t.next + s * 256 : t.next + s * 256 + 256]
     row[:] = DEAD
     for j in range(start, start + length):
-        item = I(m[t.pool + j])
+        item = wide(m[t.pool + j])
         if item == EMPTY:
-            accept, cost = I(1), I(0)
+            accept, cost = wide(1), wide(0)
             continue
-        cost = min(cost, I(m[t.cost + item]))
+        cost = min(cost, wide(m[t.cost + item]))
         node = leaf(m, t, item)
         mark_live(m, t, node, row)
         if m[t.kind + node] == PRODUCT:
-            flat = I(0)
+            flat = wide(0)
     m[t.state_accept + s], m[t.state_cost + s], m[t.state_flat + s], m[t.state_row + s] = accept, cost, flat, 0
     m[t.state_body + s], m[t.state_radius + s] = body, radius
     m[t.state_alone + s] = 1 if settled == 1 and is_alone(m, t, s, body) else 0
@@ -345,7 +346,7 @@ def mark_live(m, t, node, row):
         for e in range(m[t.a + node], m[t.a + node] + m[t.b + node]):
             row[m[t.edge_low + e] : m[t.edge_high + e] + 1] = UNKNOWN
     else:
-        x, y = I(m[t.a + node]) * 256, I(m[t.b + node]) * 256
+        x, y = wide(m[t.a + node]) * 256, wide(m[t.b + node]) * 256
         for byte in range(256):
             if m[t.c + node] == NEGATE or (m[t.next + x + byte] != DEAD and m[t.next + y + byte] != DEAD):
                 row[byte] = UNKNOWN
@@ -357,10 +358,10 @@ def is_alone(m, t, s, body):
 
     Then the tokens made of such characters are exactly those of at most `radius` characters.
     """
-    own = I(-1)
-    start, length = I(m[t.state_start + s]), I(m[t.state_length + s])
+    own = wide(-1)
+    start, length = wide(m[t.state_start + s]), wide(m[t.state_length + s])
     for j in range(start, start + length):
-        node = leaf(m, t, I(m[t.pool + j]))
+        node = leaf(m, t, wide(m[t.pool + j]))
         if m[t.unit + node] == body and m[t.kind + node] == CLASS:
             if own >= 0:
                 return False
@@ -368,7 +369,7 @@ def is_alone(m, t, s, body):
     if own < 0:
         return False
     for j in range(start, start + length):
-        node = leaf(m, t, I(m[t.pool + j]))
+        node = leaf(m, t, wide(m[t.pool + j]))
         if node != own and node != EMPTY and overlaps(m, t, own, node):
             return False
     return True
@@ -406,11 +407,11 @@ def rehash_states(m, t):
 @inner
 def state_of(m, t, continuation):
     """The state before any byte of a continuation."""
-    count = gather(m, t, continuation, I(0))
+    count = gather(m, t, continuation, wide(0))
     if m[t.n + FAULT] != NO_FAULT:
-        return I(DEAD)
-    start = I(m[t.closure + continuation])
-    return intern_state(m, t, count, I(m[t.pool + start + 1]), I(m[t.pool + start + 2]), I(m[t.pool + start + 3]))
+        return wide(DEAD)
+    start = wide(m[t.closure + continuation])
+    return intern_state(m, t, count, wide(m[t.pool + start + 1]), wide(m[t.pool + start + 2]), wide(m[t.pool + start + 3]))
 
 
 # -- transitions --------------------------------------------------------------------------------------------------------
@@ -424,12 +425,12 @@ def step(m, t, s, byte):
     """
     ask(m, t, s, byte)
     answer_all(m, t)
-    return I(DEAD) if m[t.n + FAULT] != NO_FAULT else I(m[t.next + s * 256 + byte])
+    return wide(DEAD) if m[t.n + FAULT] != NO_FAULT else wide(m[t.next + s * 256 + byte])
 
 
 @inner
 def ask(m, t, what, byte):
-    top = I(m[t.n + REQUESTS])
+    top = wide(m[t.n + REQUESTS])
     if 2 * top + 2 > t.requests_size:
         m[t.n + FAULT] = FULL_REQUESTS
         return
@@ -441,8 +442,8 @@ def ask(m, t, what, byte):
 def answer_all(m, t):
     """Serve the requests, last first, until none is left. A request that cannot be served yet has put others on top of itself."""
     while m[t.n + REQUESTS] > 0 and m[t.n + FAULT] == NO_FAULT:
-        top = I(m[t.n + REQUESTS]) - 1
-        what, byte = I(m[t.requests + 2 * top]), I(m[t.requests + 2 * top + 1])
+        top = wide(m[t.n + REQUESTS]) - 1
+        what, byte = wide(m[t.requests + 2 * top]), wide(m[t.requests + 2 * top + 1])
         served = search(m, t, what) if byte == SEARCH else derive(m, t, what, byte)
         if served:
             m[t.n + REQUESTS] = top
@@ -459,31 +460,31 @@ def derive(m, t, s, byte):
     if m[t.next + s * 256 + byte] != UNKNOWN:
         return True
     m[t.n + STEPS] += 1
-    start = I(m[t.state_start + s])
-    end = start + I(m[t.state_length + s])
+    start = wide(m[t.state_start + s])
+    end = start + wide(m[t.state_length + s])
     if m[t.state_flat + s] == 0:
         for j in range(start, end):
-            node = leaf(m, t, I(m[t.pool + j]))
+            node = leaf(m, t, wide(m[t.pool + j]))
             if m[t.kind + node] == PRODUCT and not product_after(m, t, node, byte) >= 0:
                 return False
-    low, high = I(0), I(255)
-    count, event, body, radius, settled = I(0), I(0), I(NO_BODY), I(0), I(0)
+    low, high = wide(0), wide(255)
+    count, event, body, radius, settled = wide(0), wide(0), wide(NO_BODY), wide(0), wide(0)
     for j in range(start, end):
-        item = I(m[t.pool + j])
-        head, tail = item, I(EMPTY)
+        item = wide(m[t.pool + j])
+        head, tail = item, wide(EMPTY)
         if m[t.kind + item] == SEQ:
-            head, tail = I(m[t.a + item]), I(m[t.b + item])
-        kind = I(m[t.kind + head])
-        first, last = I(0), I(0)
+            head, tail = wide(m[t.a + item]), wide(m[t.b + item])
+        kind = wide(m[t.kind + head])
+        first, last = wide(0), wide(0)
         if kind == CLASS:
-            first, last = I(m[t.a + head]), I(m[t.a + head]) + I(m[t.b + head])
+            first, last = wide(m[t.a + head]), wide(m[t.a + head]) + wide(m[t.b + head])
         elif kind == LITERAL or kind == PRODUCT:
-            last = I(1)
+            last = wide(1)
         for e in range(first, last):
             if kind == CLASS:
-                a, b = I(m[t.edge_low + e]), I(m[t.edge_high + e])
+                a, b = wide(m[t.edge_low + e]), wide(m[t.edge_high + e])
             elif kind == LITERAL:
-                a = b = I(m[t.text + m[t.a + head]])
+                a = b = wide(m[t.text + m[t.a + head]])
             else:
                 a = b = low = high = byte
             if b < byte:
@@ -493,13 +494,13 @@ def derive(m, t, s, byte):
                 high = min(high, a - 1)
                 continue
             low, high = max(low, a), min(high, b)
-            follow = I(EMPTY)
+            follow = wide(EMPTY)
             if kind == CLASS:
-                follow = I(m[t.edge_next + e])
-                event = max(event, I(m[t.c + head]))
+                follow = wide(m[t.edge_next + e])
+                event = max(event, wide(m[t.c + head]))
             elif kind == LITERAL:
                 if m[t.b + head] > 1:
-                    follow = intern_node(m, t, I(LITERAL), I(m[t.a + head]) + 1, I(m[t.b + head]) - 1, I(0))
+                    follow = intern_node(m, t, wide(LITERAL), wide(m[t.a + head]) + 1, wide(m[t.b + head]) - 1, wide(0))
             else:
                 follow = product_after(m, t, head, byte)
             target = join(m, t, follow, tail)
@@ -510,9 +511,9 @@ def derive(m, t, s, byte):
             count = gather(m, t, target, count)
             if m[t.n + FAULT] != NO_FAULT:
                 return False
-            closure = I(m[t.closure + target])
+            closure = wide(m[t.closure + target])
             if m[t.pool + closure + 2] > radius:
-                body, radius, settled = I(m[t.pool + closure + 1]), I(m[t.pool + closure + 2]), I(m[t.pool + closure + 3])
+                body, radius, settled = wide(m[t.pool + closure + 1]), wide(m[t.pool + closure + 2]), wide(m[t.pool + closure + 3])
     target_state = intern_state(m, t, count, body, radius, settled)
     if m[t.n + FAULT] != NO_FAULT:
         return False
@@ -529,21 +530,21 @@ def product_after(m, t, node, byte):
     x, y = operands_after(m, t, node, byte)
     if x < 0 or y < 0:
         if x < 0:
-            ask(m, t, I(m[t.a + node]), byte)
+            ask(m, t, wide(m[t.a + node]), byte)
         if y < 0:
-            ask(m, t, I(m[t.b + node]), byte)
-        return I(-1)
-    return product_of(m, t, x, y, I(m[t.c + node]))
+            ask(m, t, wide(m[t.b + node]), byte)
+        return wide(-1)
+    return product_of(m, t, x, y, wide(m[t.c + node]))
 
 
 @inner
 def operands_after(m, t, node, byte):
     """The states of a product's operands after a byte; -1 where that is not known yet."""
-    x, y = I(m[t.a + node]), I(m[t.b + node])
+    x, y = wide(m[t.a + node]), wide(m[t.b + node])
     if x != DEAD:
-        x = I(m[t.next + x * 256 + byte])
+        x = wide(m[t.next + x * 256 + byte])
     if m[t.c + node] == BOTH:
-        y = I(m[t.next + y * 256 + byte])
+        y = wide(m[t.next + y * 256 + byte])
     return (x & STATE_MASK if x >= 0 else x), (y & STATE_MASK if y >= 0 else y)
 
 
@@ -551,14 +552,14 @@ def operands_after(m, t, node, byte):
 def product_of(m, t, x, y, op):
     """The product of two states (of one when `op` is NEGATE), FAIL when it cannot be completed; -1 as `product_after`."""
     if op == BOTH and (x == DEAD or y == DEAD):
-        return I(FAIL)
-    node = intern_node(m, t, I(PRODUCT), x, y, op)
+        return wide(FAIL)
+    node = intern_node(m, t, wide(PRODUCT), x, y, op)
     if m[t.n + FAULT] != NO_FAULT:
-        return I(-1)
+        return wide(-1)
     if m[t.size + node] == UNKNOWN:
-        ask(m, t, node, I(SEARCH))
-        return I(-1)
-    return I(FAIL) if m[t.size + node] >= INFINITE else node
+        ask(m, t, node, wide(SEARCH))
+        return wide(-1)
+    return wide(FAIL) if m[t.size + node] >= INFINITE else node
 
 
 @inner
@@ -575,19 +576,19 @@ def search(m, t, origin):
     Sets the size of `origin` and of what lies on the path found; if there is none, of everything visited. Returns False when
     transitions of operands that hold products themselves have to be known first; the search is then begun anew.
     """
-    limit = I(m[t.n + SEARCH_LIMIT])
+    limit = wide(m[t.n + SEARCH_LIMIT])
     queue = np.empty(limit + 1, np.int32)
     parent = np.empty(limit + 1, np.int32)
     level = np.empty(limit + 1, np.int32)
     m[t.n + EPOCH] += 1
-    epoch = I(m[t.n + EPOCH])
+    epoch = wide(m[t.n + EPOCH])
     queue[0], parent[0], level[0] = origin, -1, 0
     m[t.enter + origin] = epoch  # of a product, `enter` is the last search that visited it
-    end, best, best_at = I(1), I(INFINITE), I(-1)
-    i = I(0)
+    end, best, best_at = wide(1), wide(INFINITE), wide(-1)
+    i = wide(0)
     while i < end and level[i] < best:
-        node = I(queue[i])
-        rest = I(0) if product_accepts(m, t, node) else I(m[t.size + node])
+        node = wide(queue[i])
+        rest = wide(0) if product_accepts(m, t, node) else wide(m[t.size + node])
         if rest >= 0:  # the distance from here is known
             if level[i] + rest < best:
                 best, best_at = level[i] + rest, i
@@ -595,12 +596,12 @@ def search(m, t, origin):
             continue
         if not know_operands(m, t, node):
             return False
-        previous = I(UNKNOWN)
+        previous = wide(UNKNOWN)
         for byte in range(256):
-            x, y = operands_after(m, t, node, I(byte))
+            x, y = operands_after(m, t, node, wide(byte))
             if m[t.c + node] == BOTH and (x == DEAD or y == DEAD):
                 continue
-            successor = intern_node(m, t, I(PRODUCT), x, y, I(m[t.c + node]))
+            successor = intern_node(m, t, wide(PRODUCT), x, y, wide(m[t.c + node]))
             if end >= limit:
                 m[t.n + FAULT] = SEARCH_EXHAUSTED
             if m[t.n + FAULT] != NO_FAULT:
@@ -618,7 +619,7 @@ def search(m, t, origin):
     j = best_at
     while j >= 0:
         m[t.size + queue[j]] = m[t.cost + queue[j]] = best - level[j]
-        j = I(parent[j])
+        j = wide(parent[j])
     return True
 
 
@@ -627,15 +628,15 @@ def know_operands(m, t, node):
     """Make all transitions of a product's operands known; False when they were asked for, or on a fault."""
     known = True
     for side in range(2 if m[t.c + node] == BOTH else 1):
-        s = I(m[t.b + node]) if side == 1 else I(m[t.a + node])
+        s = wide(m[t.b + node]) if side == 1 else wide(m[t.a + node])
         if s == DEAD:
             continue
         for byte in range(256):
             if m[t.next + s * 256 + byte] == UNKNOWN:
                 if m[t.state_flat + s] == 1:
-                    derive(m, t, s, I(byte))
+                    derive(m, t, s, wide(byte))
                 else:
-                    ask(m, t, s, I(byte))
+                    ask(m, t, s, wide(byte))
                     known = False
             if m[t.n + FAULT] != NO_FAULT:
                 return False
@@ -656,15 +657,15 @@ def rehash(arena):
 def enter_node(arena, node):
     """Prepare an operand: its start state."""
     m, t = arena, layout(arena)
-    m[t.enter + node] = state_of(m, t, I(node))
+    m[t.enter + node] = state_of(m, t, wide(node))
 
 
 @nb.njit(cache=True)
 def enter_product(arena, node):
     """Prepare BOTH or NEGATE: the product of its operands' start states, or FAIL; sets its size and cost."""
     m, t = arena, layout(arena)
-    x, op = I(m[t.enter + m[t.a + node]]), I(m[t.kind + node])
-    y = I(m[t.enter + m[t.b + node]]) if op == BOTH else I(0)
+    x, op = wide(m[t.enter + m[t.a + node]]), wide(m[t.kind + node])
+    y = wide(m[t.enter + m[t.b + node]]) if op == BOTH else wide(0)
     product = product_of(m, t, x, y, op)
     answer_all(m, t)
     if m[t.n + FAULT] == NO_FAULT:
@@ -676,4 +677,4 @@ def enter_product(arena, node):
 @nb.njit(cache=True)
 def start_state(arena, root):
     m, t = arena, layout(arena)
-    return state_of(m, t, I(root))
+    return state_of(m, t, wide(root))

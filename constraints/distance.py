@@ -1,9 +1,9 @@
 """How many tokens suffice to finish from a state.
 
-Every state carries an upper bound, the sum of the costs of its parts (measure.py). For constraints without recursion and without
-object keys the exact number is searched for, breadth first over tokens, within a limit on the trie nodes visited by all searches; a
-state whose search runs into the limit keeps its bound. Distances along a path that was found are kept too, so the number always falls by one
-along some token.
+Every state carries an upper bound, the sum of the costs of its parts (measure.py). For constraints without recursion and
+without object keys the exact number is searched for, breadth first over tokens, within a limit on the trie nodes visited by
+all searches; a state whose search runs into the limit keeps its bound. Distances along a path that was found are kept too, so
+the number always falls by one along some token.
 """
 
 from __future__ import annotations

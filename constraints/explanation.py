@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .tables import DEAD
-
 if TYPE_CHECKING:
     from .constraint import Constraint, State
 
@@ -35,24 +33,23 @@ class Explanation:
 
 def explain(constraint: Constraint, state: State, token_id: int) -> Explanation:
     """The explanation of `token_id` in `state`; see `Constraint.explain`."""
-    vocabulary = constraint.vocabulary
-    token = vocabulary.text_tokens[token_id]
+    token = constraint.vocabulary.text_tokens[token_id]
     allowed = constraint.advance(state, token_id) is not None
-    common = {"token_id": token_id, "token": token, "allowed": allowed, "paths": constraint._paths(state)}
-    if token_id in vocabulary.eos_token_ids:
+    dies_at, expected, nearest = None, "", (token_id,) if allowed else ()
+    if token_id in constraint.vocabulary.eos_token_ids:
         reason = "the text so far is complete" if allowed else "EOS ends the text, which is not complete yet"
-        return Explanation(**common, reason=reason, dies_at=None, expected="", nearest=())
-    if not token:
-        return Explanation(**common, reason="this token is never text", dies_at=None, expected="", nearest=())
-    if allowed:
-        return Explanation(**common, reason="a completion begins with it", dies_at=None, expected="", nearest=(token_id,))
-    survived, expected = constraint._survives(state, token)
-    nearest = _nearest(constraint, state, token[:survived])
-    if survived == len(token):
-        reason = "no sequence of tokens of this vocabulary completes the text after it"
-        return Explanation(**common, reason=reason, dies_at=None, expected="", nearest=nearest)
-    reason = f"byte {survived} ({token[survived : survived + 1]!r}) cannot follow; expected {expected or 'the end'}"
-    return Explanation(**common, reason=reason, dies_at=survived, expected=expected, nearest=nearest)
+    elif not token:
+        reason = "this token is never text"
+    elif allowed:
+        reason = "a completion begins with it"
+    else:
+        dies_at, expected = constraint._survives(state, token)
+        nearest = _nearest(constraint, state, token[:dies_at])
+        reason = f"byte {dies_at} ({token[dies_at : dies_at + 1]!r}) cannot follow; expected {expected or 'the end'}"
+        if dies_at == len(token):
+            reason, dies_at = "no sequence of tokens of this vocabulary completes the text after it", None
+    paths = constraint._paths(state)
+    return Explanation(token_id, token or None, allowed, reason, dies_at, expected, paths, nearest)
 
 
 def _nearest(constraint: Constraint, state: State, prefix: bytes) -> tuple[int, ...]:
@@ -83,6 +80,3 @@ def byte_set(live: list[int]) -> str:
 
 def _name(byte: int) -> str:
     return repr(chr(byte)) if 0x20 < byte < 0x7F else f"0x{byte:02x}"
-
-
-assert DEAD == 0

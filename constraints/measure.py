@@ -12,7 +12,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from .derive import ALT, BOTH, CALL, CLASS, LITERAL, NEGATE, REPEAT, SEQ, I, plus, times
+from .derive import ALT, BOTH, CALL, CLASS, LITERAL, NEGATE, REPEAT, SEQ, plus, times, wide
 from .expression import Event
 from .tables import INFINITE, layout
 
@@ -59,9 +59,9 @@ def measure(arena, start, end, single):
                     if single[value]:
                         cost = min(cost, plus(1, m[t.cost + follow]))
                         break
-            cost = min(cost, I(m[t.cost + i]))  # a token that is a whole character may have been found before
+            cost = min(cost, wide(m[t.cost + i]))  # a token that is a whole character may have been found before
             if m[t.c + i] == KEY_OPEN:
-                cost = plus(cost, I(1))  # the key may have to differ from one seen before: see memory.py
+                cost = plus(cost, wide(1))  # the key may have to differ from one seen before: see memory.py
         elif kind == LITERAL:
             size, cost = b, m[t.text_cost + a]
         elif kind == SEQ:

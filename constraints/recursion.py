@@ -5,10 +5,10 @@ A rule that calls itself before any byte is read would never be expanded to an e
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
-
-from collections.abc import Iterator
 
 from .expression import Grammar, Kind, Node
 

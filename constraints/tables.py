@@ -62,8 +62,8 @@ FIELDS = tuple(_TABLES)
 SIZED = ("kind", "node_hash", "pool", "state_start", "state_hash", "work", "items", "requests")  # sizes that compiled code reads
 Layout = namedtuple("Layout", [*FIELDS, *(f"{name}_size" for name in SIZED)])  # type: ignore[misc]
 _HEADER = 64  # words: FIELDS offsets, then the end
-_NODE_TABLES = ("kind", "a", "b", "c", "size", "cost", "closure", "stamp", "unit", "enter")
-_STATE_TABLES = ("state_start", "state_length", "state_accept", "state_cost", "state_body", "state_radius", "state_alone",
+NODE_TABLES = ("kind", "a", "b", "c", "size", "cost", "closure", "stamp", "unit", "enter")
+STATE_TABLES = ("state_start", "state_length", "state_accept", "state_cost", "state_body", "state_radius", "state_alone",
                  "state_flat", "state_row")  # fmt: skip
 
 FULL_NODES, FULL_POOL, FULL_STATES, FULL_WORK, FULL_ITEMS, FULL_REQUESTS = 1, 2, 3, 4, 5, 6  # faults that growing mends
@@ -101,9 +101,9 @@ class Arena:
     def grow(self, fault: int) -> None:
         """Double what a fault says is full, and clear the fault."""
         names = {
-            FULL_NODES: _NODE_TABLES,
+            FULL_NODES: NODE_TABLES,
             FULL_POOL: ("pool",),
-            FULL_STATES: (*_STATE_TABLES, "next"),
+            FULL_STATES: (*STATE_TABLES, "next"),
             FULL_WORK: ("work",),
             FULL_ITEMS: ("items",),
             FULL_REQUESTS: ("requests",),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import pairwise
 
 Ranges = tuple[tuple[int, int], ...]  # inclusive code point intervals, sorted, disjoint, not adjacent
 ByteTree = tuple[tuple[int, int, "ByteTree | None"], ...]  # (first byte low, high, what follows; None = the character ends)
@@ -87,7 +88,7 @@ def _sequences(low: int, high: int) -> list[tuple[tuple[int, int], ...]]:
 def _tree(sequences: tuple[tuple[tuple[int, int], ...], ...]) -> ByteTree:
     edges = sorted({seq[0][0] for seq in sequences} | {seq[0][1] + 1 for seq in sequences})
     merged: list[tuple[int, int, ByteTree | None]] = []
-    for low, end in zip(edges, edges[1:], strict=False):
+    for low, end in pairwise(edges):
         tails = tuple(seq[1:] for seq in sequences if seq[0][0] <= low and end - 1 <= seq[0][1])
         if not tails:
             continue

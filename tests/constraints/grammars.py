@@ -14,8 +14,8 @@ from maskwright.constraints.reference import Position, Reference
 
 ALPHABET = "ab\"é"
 TOKENS = [bytes([byte]) for byte in range(256)] + [
-    b"ab", b"ba", b"aab", b"abab", b'"a"', b'a"', b'","', b"bb(", b"(a", b"))", "é".encode(), "aé".encode(), "é".encode()[:1] + b"x",
-    b"a" * 9, b"ab",
+    b"ab", b"ba", b"aab", b"abab", b'"a"', b'a"', b'","', b"bb(", b"(a", b"))",
+    "é".encode(), "aé".encode(), "é".encode()[:1] + b"x", b"a" * 9, b"ab",
 ]  # fmt: skip
 EOS = len(TOKENS)
 VOCABULARY = Vocabulary([*TOKENS, None], eos_token_ids=[EOS])
@@ -72,12 +72,18 @@ def _regular(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )
 
 
+def _recursive(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.one_of(
+        st.tuples(st.just("seq"), children, children),
+        st.tuples(st.just("alt"), children, children),
+        st.tuples(st.just("repeat"), children, st.integers(0, 2), _high),
+    )
+
+
 regular_recipes = st.recursive(_leaves, _regular, max_leaves=6).map(Recipe)
 recipes = st.tuples(
     st.just("seq"),
-    st.recursive(st.one_of(_leaves, st.just(("nested",))), lambda c: st.one_of(
-        st.tuples(st.just("seq"), c, c), st.tuples(st.just("alt"), c, c), st.tuples(st.just("repeat"), c, st.integers(0, 2), _high)),
-        max_leaves=4),
+    st.recursive(st.one_of(_leaves, st.just(("nested",))), _recursive, max_leaves=4),
     st.recursive(_leaves, _regular, max_leaves=3),
 ).map(Recipe)  # fmt: skip
 

@@ -59,7 +59,8 @@ def test_every_mask_equals_brute_force(source: Recipe, seed: int) -> None:
 @given(st.integers(0, 30))
 @settings(max_examples=15)
 def test_masks_with_remembered_keys_equal_brute_force(seed: int) -> None:
-    tokens = [bytes([b]) for b in range(256)] + [b'{"', b'":', b'"a"', b'a"', b',"a":1', b'{"a":1,"a', b'{"a":1,"a"', b'a":1,"b":1', b"1}"]
+    several = [b'{"', b'":', b'"a"', b'a"', b',"a":1', b'{"a":1,"a', b'{"a":1,"a"', b'a":1,"b":1', b"1}"]
+    tokens = [bytes([b]) for b in range(256)] + several
     vocabulary = Vocabulary([*tokens, None], eos_token_ids=[len(tokens)])
     constraint = Compiler(vocabulary).compile(FreeKeys())
     twin = Twin(FreeKeys(), vocabulary, alphabet=b'{}"ab:1,', horizon=8)
@@ -92,7 +93,8 @@ def test_budgets_keep_exactly_what_can_still_finish(source: Any, seed: int) -> N
     for text, state, _ in random_walk(constraint, twin, seed, 4):
         distance = constraint.min_tokens(state)
         assert (distance == 0) == constraint.is_accepting(state), text
-        after = {t: constraint.min_tokens(s) for t in allowed(constraint, state) if (s := constraint.advance(state, t)) is not None}
+        successors = {token_id: constraint.advance(state, token_id) for token_id in allowed(constraint, state)}
+        after = {token_id: constraint.min_tokens(s) for token_id, s in successors.items() if s is not None}
         assert distance == 0 or min(after.values()) <= distance - 1, text
         for budget in (0, 1, distance, distance + 1, distance + 4):
             expected = {token_id for token_id, rest in after.items() if rest <= budget - 1}

@@ -1,0 +1,151 @@
+"""From a grammar to the tables of its machine: the one near-linear pass of compilation.
+
+Static nodes are copied into the arena, measured (every node learns its shortest string, so what cannot be completed is known
+from the start), and the operands of intersections and complements get their start states. No automaton is built here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import derive, measure
+from .errors import ConstraintError, UnsupportedKeyword
+from .expression import Grammar, Kind, Node
+from .lexicon import Lexicon
+from .machine import Machine
+from .recursion import left_recursion
+from .source import Limits
+from .tables import DEAD, FIELDS, INFINITE, NODE_TABLES, NODES, POOL, SEARCH_LIMIT, STATE_TABLES, STATES, Arena
+from .utf8 import Ranges
+
+_SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 4096, 1024, 16384, 4096
+
+
+def assemble(grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon, limits: Limits) -> Machine:
+    """A machine that holds the grammar and nothing derived from it yet.
+
+    Raises ConstraintError for a rule without a body and UnsupportedKeyword for left recursion.
+    """
+    machine = Machine(Arena(_sizes(grammar)), limits)
+    _copy_grammar(machine, grammar, body_classes)
+    machine.table("n")[SEARCH_LIMIT] = limits.search_states
+    derive.rehash(machine.memory)
+    _measure(machine, grammar, lexicon)
+    _refuse_left_recursion(machine, grammar)
+    return machine
+
+
+def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]) -> None:
+    table = machine.table
+    for name, column in zip(("kind", "a", "b", "c"), grammar.columns, strict=True):
+        table(name)[: len(column)] = column
+    table("lists")[:] = grammar.lists
+    for name, values in zip(("edge_low", "edge_high", "edge_next"), zip(*grammar.edges, strict=True), strict=False):
+        table(name)[:] = values
+    table("text")[:] = np.frombuffer(bytes(grammar.pool), np.uint8)
+    table("rules")[:] = [_body_of(grammar, rule) for rule in range(len(grammar.rule_bodies))]
+    table("unit")[:] = derive.NO_BODY
+    for node, body_id in _units(grammar, body_classes).items():
+        table("unit")[node] = body_id
+    counters = table("n")
+    counters[NODES], counters[POOL], counters[STATES] = len(grammar), 1, 1  # offset 0 and state 0 mean "none"
+    table("state_cost")[DEAD] = INFINITE
+
+
+def _body_of(grammar: Grammar, rule: int) -> Node:
+    body = grammar.rule_bodies[rule]
+    if body is None:
+        raise ConstraintError("the rule is used but never defined", path=grammar.rule_names[rule])
+    return body
+
+
+def _units(grammar: Grammar, classes: list[Ranges]) -> dict[Node, int]:
+    """Nodes that may be repeated as a body, with their class: characters, and unions that contain characters."""
+    ids = {ranges: i for i, ranges in enumerate(classes)}
+    units = {node: ids[ranges] for node, ranges in grammar.units.items()}
+    for index in np.flatnonzero(np.array(grammar.columns[0]) == Kind.ALT).tolist():
+        options = [option for option in grammar.alternatives(Node(index)) if option in grammar.units]
+        if options:
+            units[Node(index)] = ids[grammar.units[max(options, key=lambda option: _count(grammar.units[option]))]]
+    return units
+
+
+def _count(ranges: Ranges) -> int:
+    return sum(high - low + 1 for low, high in ranges)
+
+
+def _measure(machine: Machine, grammar: Grammar, lexicon: Lexicon) -> None:
+    """Sizes and costs of all static nodes; intersections and complements on the way, because their operands come before them."""
+    table, trie, count = machine.table, lexicon.trie, len(grammar)
+    for name in ("size", "cost"):
+        table(name)[:count] = INFINITE
+        table(name)[derive.EMPTY] = 0
+    ends = _literal_ends(grammar)
+    measure.literal_costs(table("text"), ends, trie.byte, trie.depth, trie.skip, trie.first, table("text_cost"))
+    _measure_wide_characters(machine, grammar, lexicon)
+    kinds, done = np.array(grammar.columns[0]), derive.EMPTY + 1
+    for node in np.flatnonzero((kinds == Kind.BOTH) | (kinds == Kind.NEGATE)).tolist():
+        measure.measure(machine.memory, done, node, lexicon.single_bytes)
+        _enter_boolean(machine, grammar, Node(node))
+        done = node
+    while measure.measure(machine.memory, derive.EMPTY + 1, count, lexicon.single_bytes):
+        pass  # until the sizes of rules have settled
+
+
+def _measure_wide_characters(machine: Machine, grammar: Grammar, lexicon: Lexicon) -> None:
+    """Classes whose characters all take several bytes may still be one token."""
+    trie = lexicon.trie
+    for node, ranges in grammar.units.items():
+        is_wide = ranges[0][0] > 0x7F or not lexicon.spells_every_byte
+        if is_wide and measure.whole_character(machine.memory, node, trie.byte, trie.depth, trie.skip, trie.first):
+            machine.table("cost")[node] = 1
+
+
+def _enter_boolean(machine: Machine, grammar: Grammar, node: Node) -> None:
+    kind, (a, b, _) = grammar.kind(node), grammar.operands(node)
+    for operand in (a, b) if kind is Kind.BOTH else (a,):
+        machine.call(derive.enter_node, operand)
+    machine.call(derive.enter_product, node)
+
+
+def _refuse_left_recursion(machine: Machine, grammar: Grammar) -> None:
+    rule = left_recursion(grammar, machine.table("size")[: len(grammar)] == 0)
+    if rule is not None:
+        raise UnsupportedKeyword(
+            "the rule calls itself before reading anything", path=rule, keyword="left recursion",
+            instead="write the repetition to the right, or with *",
+        )  # fmt: skip
+
+
+def _literal_ends(grammar: Grammar) -> NDArray[np.int32]:
+    """For every byte of the pool, where its literal ends."""
+    kinds, starts, lengths = (np.array(column) for column in grammar.columns[:3])
+    literals = np.flatnonzero(kinds == Kind.LITERAL)  # in order of creation, which is the order in the pool
+    return np.repeat(starts[literals] + lengths[literals], lengths[literals]).astype(np.int32)
+
+
+def _sizes(grammar: Grammar) -> dict[str, int]:
+    """Initial table sizes: the static part exactly, room for what the first few hundred states need."""
+    nodes, edges, literal_bytes = len(grammar) + _SPARE_NODES, len(grammar.edges), len(grammar.pool)
+    widest = 2 * max((b for kind, b in zip(grammar.columns[0], grammar.columns[2], strict=True) if kind == Kind.ALT), default=0)
+    sizes = {
+        "n": 16,
+        **dict.fromkeys(NODE_TABLES, nodes),
+        "node_hash": 2 * _power_of_two(nodes),
+        "pool": _FIRST_POOL + widest,
+        **dict.fromkeys(("edge_low", "edge_high", "edge_next"), edges),
+        "lists": len(grammar.lists),
+        **dict.fromkeys(("text", "text_cost"), literal_bytes),
+        "rules": len(grammar.rule_bodies),
+        **dict.fromkeys(STATE_TABLES, _FIRST_STATES),
+        "state_hash": 2 * _power_of_two(_FIRST_STATES),
+        "next": 256 * _FIRST_STATES,
+        **dict.fromkeys(("work", "items"), _FIRST_SCRATCH + widest),
+        "requests": 2048,
+    }
+    return {name: sizes[name] for name in FIELDS}
+
+
+def _power_of_two(at_least: int) -> int:
+    return 1 << (at_least - 1).bit_length()

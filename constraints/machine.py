@@ -1,0 +1,64 @@
+"""The tables of one constraint and the calls into compiled code, which may run out of room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import derive
+from .errors import ConstraintLimit
+from .source import Limits
+from .tables import FAULT, NODES, SEARCH_EXHAUSTED, STATES, Arena
+
+
+class Machine:
+    """Owns the arena and repeats a compiled call until it finishes without a fault. Not thread-safe."""
+
+    def __init__(self, arena: Arena, limits: Limits) -> None:
+        self._arena, self._limits = arena, limits
+
+    @property
+    def memory(self) -> NDArray[np.int32]:
+        """The array that compiled code works on; replaced when a table grows."""
+        return self._arena.array
+
+    def table(self, name: str) -> NDArray[np.int32]:
+        """A view of one table, valid until the next call."""
+        return self._arena.table(name)
+
+    @property
+    def num_states(self) -> int:
+        return int(self.table("n")[STATES]) - 1
+
+    @property
+    def nbytes(self) -> int:
+        return self._arena.nbytes
+
+    def call(self, compiled: Callable[..., Any], *arguments: Any) -> Any:
+        """compiled(memory, *arguments), growing what is full and repeating. Raises ConstraintLimit."""
+        while True:
+            result = compiled(self.memory, *arguments)
+            fault = int(self.table("n")[FAULT])
+            if not fault:
+                return result
+            self._mend(fault)
+
+    def _mend(self, fault: int) -> None:
+        self.table("n")[FAULT] = 0
+        if fault == SEARCH_EXHAUSTED:
+            raise ConstraintLimit(
+                "the search for a string that satisfies an intersection visits too many states",
+                limit="search_states", value=self._limits.search_states,
+            )  # fmt: skip
+        self._check_limit("states", self.num_states, self._limits.states)
+        self._check_limit("nodes", int(self.table("n")[NODES]), self._limits.nodes)
+        self._arena.grow(fault)
+        derive.rehash(self.memory)
+
+    @staticmethod
+    def _check_limit(name: str, value: int, limit: int) -> None:
+        if value > limit:
+            raise ConstraintLimit(f"the automaton has {value} {name}", limit=name, value=limit)
