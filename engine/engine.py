@@ -8,14 +8,13 @@ from itertools import count
 
 from ..constraints.errors import ConstraintLimit
 from ..constraints.vocabulary import Vocabulary
-from ..sampling import SamplingError, SamplingParams, SequenceSampling, StopMatcher
+from .admission import admit
 from .blocks import BlockPool
 from .config import Limits
-from .detokenizer import Detokenizer
-from .errors import BudgetTooSmall, InternalError, PromptTooLong, RequestError
-from .guide import Guide, fill_masks
+from .errors import InternalError, RequestError
+from .guide import fill_masks
 from .output import Event, RequestOutput, TokenRecord
-from .request import Constraint, Request
+from .request import Request
 from .runner import ModelRunner
 from .scheduler import Chunk, Scheduler
 from .sequence import Sequence
@@ -29,7 +28,7 @@ class Engine:
     """Runs requests in a continuous batch. Not thread-safe: one thread calls all methods.
 
     `vocabulary` gives the tokens their text and names the end-of-text ids (the union of tokenizer and generation config);
-    ids of the model's head beyond it are never generated. Constraints must be compiled for a vocabulary of that size.
+    ids of the model's head beyond it are never generated. Constraints must be compiled for the same tokens.
 
     With `skips_forced` a token that is the only legal one is taken without sampling, and joins the next forward pass
     with those after it. The output is the same either way. `threads` is how many CPU threads a step uses (None: as set).
@@ -49,6 +48,7 @@ class Engine:
         self.scheduler: Scheduler[Sequence] = Scheduler(limits, BlockPool(limits.num_blocks))
         self.sampler = StepSampler(vocabulary.size, runner.decoder.device)
         self._sequences: dict[int, Sequence] = {}  # not yet finished, or with an event still to be given
+        self._news: dict[int, Sequence] = {}  # those with an event to be given after this step
         self._ids = count()
 
     @property
@@ -61,7 +61,7 @@ class Engine:
 
         When prompt and max_tokens together exceed the model's length, the output may get only as long as what is left.
         """
-        sequence = self._admit(request)
+        sequence = admit(next(self._ids), request, self.vocabulary, self.limits)
         self._sequences[sequence.request_id] = sequence
         self.scheduler.add(sequence)
         self._look_ahead([sequence])
@@ -84,63 +84,11 @@ class Engine:
         if request_id not in self._sequences:
             raise RequestError(f"no request {request_id} is waiting or running")
         sequence = self._sequences.pop(request_id)
+        self._news.pop(request_id, None)
         if not sequence.is_finished:
             sequence.finish("cancelled")
             self.scheduler.remove(sequence)
         return sequence.output()
-
-    # ---- admission
-
-    def _admit(self, request: Request) -> Sequence:
-        self._check_prompt(request.prompt_token_ids)
-        max_tokens = min(request.sampling.max_tokens, self.limits.max_model_len - len(request.prompt_token_ids))
-        guide = None if request.constraint is None else self._guide(request.constraint, request.sampling, max_tokens)
-        stop = request.sampling.stop
-        return Sequence(
-            request_id=next(self._ids),
-            request=request,
-            max_tokens=max_tokens,
-            sampling=self._sampling(request),
-            detokenizer=Detokenizer(self.vocabulary.text_tokens),
-            stop_matcher=_stop_matcher(request.sampling) if stop else None,
-            guide=guide,
-        )
-
-    def _check_prompt(self, token_ids: tuple[int, ...]) -> None:
-        if len(token_ids) > self.limits.max_prompt_len:
-            raise PromptTooLong(len(token_ids), self.limits.max_prompt_len)
-        size = self.vocabulary.size
-        for place, token_id in enumerate(token_ids):
-            if not 0 <= token_id < size:
-                raise RequestError(f"prompt token {place} is {token_id}; the vocabulary has the ids 0 to {size - 1}")
-
-    def _sampling(self, request: Request) -> SequenceSampling:
-        try:
-            return SequenceSampling(
-                request.sampling,
-                vocab_size=self.vocabulary.size,
-                prompt_token_ids=request.prompt_token_ids,
-                eos_token_ids=self.vocabulary.eos_token_ids,
-            )
-        except SamplingError as error:
-            raise RequestError(str(error)) from error
-
-    def _guide(self, constraint: Constraint, sampling: SamplingParams, max_tokens: int) -> Guide:
-        if constraint.vocabulary.size != self.vocabulary.size:
-            raise RequestError(
-                f"the constraint was compiled for a vocabulary of {constraint.vocabulary.size} tokens, this model has "
-                f"{self.vocabulary.size}; compile it with this engine's vocabulary"
-            )
-        text_tokens = constraint.vocabulary.text_tokens
-        for token_id in sampling.stop_token_ids:
-            if token_id < len(text_tokens) and text_tokens[token_id] is not None:
-                raise RequestError(
-                    f"stop token {token_id} is text, which in a constrained output belongs to the constraint"
-                )
-        guide = Guide(constraint, max_tokens, sampling.stop_token_ids)
-        if (min_tokens := constraint.min_tokens(guide.state)) > max_tokens:
-            raise BudgetTooSmall(max_tokens, min_tokens)
-        return guide
 
     # ---- the parts of a step
 
@@ -186,17 +134,15 @@ class Engine:
             sequence.finish("error", f"{type(error).__name__}: {error}")
         if sequence.is_finished:
             self.scheduler.remove(sequence)
+        if sequence.has_news:
+            self._news[sequence.request_id] = sequence
 
     def _take_events(self) -> list[Event]:
-        reported = [sequence for sequence in self._sequences.values() if sequence.has_news]
-        for sequence in reported:
+        news, self._news = self._news, {}
+        for request_id, sequence in news.items():
             if sequence.is_finished:
-                del self._sequences[sequence.request_id]
-        return [sequence.take_event() for sequence in reported]
-
-
-def _stop_matcher(sampling: SamplingParams) -> StopMatcher:
-    return StopMatcher(sampling.stop, include_stop_in_output=sampling.include_stop_in_output)
+                del self._sequences[request_id]
+        return [sequence.take_event() for sequence in news.values()]
 
 
 def _is_guided(sequence: Sequence) -> bool:

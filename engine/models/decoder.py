@@ -33,8 +33,7 @@ class LayerWeights:
     input_norm: Tensor  # [hidden]
     qkv: Tensor  # [(num_heads + 2 * num_kv_heads) * head_dim, hidden]
     qkv_bias: Tensor | None
-    query_norm: Tensor | None  # [head_dim]
-    key_norm: Tensor | None  # [head_dim]
+    qk_norm: Tensor | None  # [num_heads + num_kv_heads, head_dim]: the query's weight, then the key's, once per head
     output: Tensor  # [hidden, num_heads * head_dim]
     output_bias: Tensor | None
     mlp_norm: Tensor  # [hidden]
@@ -93,14 +92,14 @@ class Decoder:
     ) -> Tensor:
         spec = self.spec
         heads = linear(hidden, layer.qkv, layer.qkv_bias).view(len(hidden), -1, spec.head_dim)
-        query, key, value = heads.split((spec.num_heads, spec.num_kv_heads, spec.num_kv_heads), dim=1)
-        if layer.query_norm is not None and layer.key_norm is not None:
-            query, key = self._norm(query, layer.query_norm), self._norm(key, layer.key_norm)
-        query, key = rotation.apply(query), rotation.apply(key)
+        turned, value = heads.split((spec.num_heads + spec.num_kv_heads, spec.num_kv_heads), dim=1)
+        if layer.qk_norm is not None:
+            turned = self._norm(turned, None) * layer.qk_norm
+        query, key = rotation.apply(turned).split((spec.num_heads, spec.num_kv_heads), dim=1)
         attended = paged_attention(query, key, value, cache, index, batch.attention, spec.windows[index])
         return linear(attended.flatten(1), layer.output, layer.output_bias)
 
-    def _norm(self, hidden: Tensor, weight: Tensor) -> Tensor:
+    def _norm(self, hidden: Tensor, weight: Tensor | None) -> Tensor:
         return rms_norm(hidden, (hidden.shape[-1],), weight, self.spec.rms_norm_eps)
 
     def _rotation(self, positions: Tensor) -> Rotation:
@@ -156,8 +155,7 @@ class _WeightReader:
             input_norm=self.read(f"{prefix}input_layernorm.weight"),
             qkv=self.joined(qkv, "weight"),
             qkv_bias=self.joined(qkv, "bias") if spec.has_qkv_bias else None,
-            query_norm=self.read(f"{attention}q_norm.weight") if spec.has_qk_norm else None,
-            key_norm=self.read(f"{attention}k_norm.weight") if spec.has_qk_norm else None,
+            qk_norm=self.qk_norm(attention) if spec.has_qk_norm else None,
             output=self.read(f"{attention}o_proj.weight"),
             output_bias=self.read(f"{attention}o_proj.bias") if spec.has_output_bias else None,
             mlp_norm=self.read(f"{prefix}post_attention_layernorm.weight"),
@@ -166,6 +164,10 @@ class _WeightReader:
             down=self.read(f"{mlp}down_proj.weight"),
             down_bias=self.read(f"{mlp}down_proj.bias") if spec.has_mlp_bias else None,
         )
+
+    def qk_norm(self, attention: str) -> Tensor:
+        query, key = self.read(f"{attention}q_norm.weight"), self.read(f"{attention}k_norm.weight")
+        return torch.cat([query.expand(self.spec.num_heads, -1), key.expand(self.spec.num_kv_heads, -1)])
 
     def read(self, name: str) -> Tensor:
         return self.checkpoint.tensor(name).to(self.device, self.dtype)

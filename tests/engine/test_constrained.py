@@ -161,7 +161,7 @@ def test_a_text_token_cannot_be_a_stop_token_of_a_constraint(engine):
 
 
 def test_a_constraint_for_another_vocabulary_is_refused(engine):
-    with pytest.raises(RequestError, match="vocabulary of 50 tokens, this model has 99"):
+    with pytest.raises(RequestError, match="another vocabulary, of 50 tokens, than this model's, of 99"):
         engine.add_request(request(brackets(tiny_vocabulary(50))))
 
 

@@ -1,0 +1,122 @@
+"""The whole engine over random traces: whatever joins, leaves, waits or is preempted, each request's output is its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from maskwright.engine.request import Request
+from maskwright.sampling import SamplingParams
+
+from .conftest import run_all, tiny_vocabulary
+from .fake_constraint import brackets, choice
+
+VOCABULARY = tiny_vocabulary()
+CONSTRAINTS = {
+    "free": None,
+    "brackets": brackets(VOCABULARY),
+    "costly": brackets(VOCABULARY, cost=3),
+    "choice": choice(VOCABULARY, b"alpha", b"alphabet", b"beta: a long tail that is forced"),
+}
+
+
+@dataclass(frozen=True)
+class Wish:
+    constraint: str
+    prompt_length: int
+    max_tokens: int
+    temperature: float
+    seed: int
+    stop: bool
+
+    def request(self) -> Request:
+        constraint = CONSTRAINTS[self.constraint]
+        sampling = SamplingParams(
+            temperature=self.temperature,
+            max_tokens=self.max_tokens,
+            seed=self.seed,
+            repetition_penalty=1.1,
+            stop=("e", "4x") if self.stop and constraint is None else (),
+        )
+        prompt = tuple(3 + (self.seed * 31 + place * 7) % 90 for place in range(self.prompt_length))
+        return Request(prompt_token_ids=prompt, sampling=sampling, constraint=constraint)
+
+
+wishes = st.builds(
+    Wish,
+    constraint=st.sampled_from(sorted(CONSTRAINTS)),
+    prompt_length=st.integers(1, 30),
+    max_tokens=st.integers(5, 24),
+    temperature=st.sampled_from([0.0, 0.7, 2.0]),
+    seed=st.integers(0, 20),
+    stop=st.booleans(),
+)
+arrivals = st.dictionaries(st.integers(0, 15), st.lists(wishes, min_size=1, max_size=3), min_size=1, max_size=4)
+sizes = st.fixed_dictionaries(
+    {
+        "num_blocks": st.integers(15, 30),  # of 4 tokens: one request needs up to 14
+        "max_sequences": st.integers(1, 6),
+        "max_batch_tokens": st.integers(6, 40),
+        "skips_forced": st.booleans(),
+    }
+)
+
+
+@pytest.fixture
+def outcome_alone(tiny_model, make_engine):
+    known: dict[Wish, tuple] = {}
+
+    def outcome(wish: Wish) -> tuple:
+        if wish not in known:
+            engine = make_engine(tiny_model("mistral-sliding").folder)
+            known[wish] = summary(run_all(engine, {0: [wish.request()]})[0])
+        return known[wish]
+
+    return outcome
+
+
+def summary(output) -> tuple:
+    return output.token_ids, output.text, output.finish_reason, output.closed_by_budget
+
+
+@settings(max_examples=25)
+@given(trace=arrivals, size=sizes)
+def test_company_changes_nothing(trace, size, tiny_model, make_engine, outcome_alone):
+    engine = make_engine(tiny_model("mistral-sliding").folder, max_model_len=4 * size["num_blocks"], **size)
+    outputs = run_all(engine, {step: [wish.request() for wish in group] for step, group in trace.items()})
+    wishes = [wish for _, group in sorted(trace.items()) for wish in group]
+    assert len(outputs) == len(wishes)
+    for position, wish in enumerate(wishes):
+        assert summary(outputs[position]) == outcome_alone(wish), wish
+        constraint = CONSTRAINTS[wish.constraint]
+        if constraint is not None:
+            assert constraint.min_tokens(outputs[position].text.encode()) == 0
+
+
+@settings(max_examples=25)
+@given(trace=arrivals, size=sizes, data=st.data())
+def test_cancelling_leaks_nothing_and_harms_nobody(trace, size, data, tiny_model, make_engine, outcome_alone):
+    engine = make_engine(tiny_model("mistral-sliding").folder, max_model_len=4 * size["num_blocks"], **size)
+    wish_of, outputs = {}, {}
+    for step in range(max(trace) + 1):
+        for wish in trace.get(step, []):
+            wish_of[engine.add_request(wish.request())] = wish
+        alive = sorted(set(wish_of) - set(outputs))
+        if alive and data.draw(st.booleans(), label="cancel one"):
+            request_id = data.draw(st.sampled_from(alive), label="which")
+            outputs[request_id] = engine.cancel(request_id)
+        outputs |= {event.request_id: event.output for event in engine.step() if event.output}
+    while engine.has_work:
+        outputs |= {event.request_id: event.output for event in engine.step() if event.output}
+    assert outputs.keys() == wish_of.keys()
+    assert engine.scheduler.pool.num_free == engine.limits.num_blocks
+    engine.scheduler.pool.validate()
+    for request_id, output in outputs.items():
+        token_ids, *rest = outcome_alone(wish_of[request_id])
+        if output.finish_reason == "cancelled":
+            assert output.token_ids == token_ids[: len(output.token_ids)]
+        else:
+            assert summary(output) == (token_ids, *rest)
