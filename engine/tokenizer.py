@@ -10,6 +10,8 @@ from ..constraints.vocabulary import Vocabulary
 from .errors import ModelFolderError, RequestError, UnsupportedModel
 from .models.spec import ModelSpec, read_json, token_ids
 
+_GENERIC_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")  # tokenizer.json says everything
+
 
 class Tokenizer:
     """Wraps transformers' fast tokenizer. `vocabulary` names all end-of-text ids and fits the model's head."""
@@ -74,12 +76,26 @@ def load_tokenizer(folder: Path, spec: ModelSpec) -> Tokenizer:
 def _load_backend(folder: Path) -> Any:
     if not (folder / "tokenizer.json").is_file() and not (folder / "tokenizer.model").is_file():
         raise ModelFolderError(f"{folder}: no tokenizer.json in this folder")
-    from transformers import AutoTokenizer  # seconds to import: only who loads a model pays
-
     try:
-        return AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+        return _tokenizer_class(folder).from_pretrained(str(folder), local_files_only=True)
     except Exception as error:  # anything from a JSON error to a missing class
         raise ModelFolderError(f"{folder}: the tokenizer cannot be loaded: {_one_line(error)}") from error
+
+
+def _tokenizer_class(folder: Path) -> Any:
+    """AutoTokenizer, or at once the class it would end up with: finding that out takes it two seconds.
+
+    transformers is imported here, not above, so that only who loads a model waits for it.
+    """
+    path = folder / "tokenizer_config.json"
+    names_generic = path.exists() and read_json(path).get("tokenizer_class") in _GENERIC_CLASSES
+    if names_generic and (folder / "tokenizer.json").is_file():
+        from transformers import PreTrainedTokenizerFast
+
+        return PreTrainedTokenizerFast
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer
 
 
 def _generation_eos(folder: Path, spec: ModelSpec) -> tuple[int, ...]:
