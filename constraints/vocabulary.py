@@ -1,0 +1,165 @@
+"""The vocabulary: what every token id means as bytes, and which ids are never text."""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .tokenizer_text import read_tokenizer
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Vocabulary:
+    """The token table of a model: token id -> bytes. Immutable, hashable, picklable; equal when the fingerprints are.
+
+    A token is *text* when it has at least one byte and is neither an EOS id nor a special token. The text of a token
+    sequence is the concatenation of the bytes of its tokens.
+
+    Args:
+        tokens: the bytes of every id in [0, V); None (and b"") for ids that are never text, such as padding rows of
+            the model head.
+        eos_token_ids: ids that end the output. They are never text, even if they have bytes.
+        special_tokens: name -> id of control tokens. They are never text, even if they have bytes.
+
+    Raises:
+        TypeError: something is of the wrong type. ValueError: an id is outside [0, V).
+    """
+
+    tokens: tuple[bytes | None, ...]
+    eos_token_ids: tuple[int, ...] = ()
+    special_tokens: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        tokens = _checked_tokens(self.tokens)
+        size = len(tokens)
+        eos = sorted({_checked_id(i, size, "eos_token_ids") for i in self.eos_token_ids})
+        special = {name: _checked_id(i, size, f"special_tokens[{name!r}]") for name, i in self.special_tokens.items()}
+        object.__setattr__(self, "tokens", tokens)
+        object.__setattr__(self, "eos_token_ids", tuple(eos))
+        object.__setattr__(self, "special_tokens", MappingProxyType(special))
+
+    @classmethod
+    def from_tokenizer(
+        cls, tokenizer: Any, eos_token_ids: Iterable[int] | None = None, size: int | None = None
+    ) -> Vocabulary:
+        """The exact vocabulary of a tokenizer.
+
+        Args:
+            tokenizer: a fast tokenizer of transformers, a `tokenizers.Tokenizer` or a `tiktoken.Encoding`.
+            eos_token_ids: more ids that end the output, beside those the tokenizer names. (A bare
+                `tokenizers.Tokenizer` names none.)
+            size: V, when the model head is wider than the tokenizer (padding ids are never text), or narrower (then
+                only special tokens may lie beyond it).
+
+        Raises:
+            UnsupportedTokenizer: the text of its tokens is not the concatenation of their bytes, or cannot be known.
+        """
+        table = read_tokenizer(tokenizer)
+        eos = {*table.eos_token_ids, *(eos_token_ids or ())}
+        tokens, special = _resized(table.tokens, table.special_tokens, eos, size)
+        return cls(tokens, eos_token_ids=eos, special_tokens=special)  # type: ignore[arg-type]
+
+    @property
+    def size(self) -> int:
+        """V: the number of ids, text or not, which is the width of masks and logits."""
+        return len(self.tokens)
+
+    @cached_property
+    def text_tokens(self) -> tuple[bytes | None, ...]:
+        """The bytes of every id that is text, None for all others (EOS, special, b"", padding)."""
+        never_text = {*self.eos_token_ids, *self.special_tokens.values()}
+        return tuple(None if i in never_text else (token or None) for i, token in enumerate(self.tokens))
+
+    @cached_property
+    def lexicographic_ids(self) -> NDArray[np.int32]:
+        """The ids of the text tokens by their bytes, duplicates by id. int32 [number of text tokens], read-only."""
+        text = self.text_tokens
+        ids = sorted((i for i, token in enumerate(text) if token is not None), key=text.__getitem__)  # type: ignore[arg-type]
+        return _read_only(np.array(ids, np.int32))
+
+    def sorted(self) -> tuple[Vocabulary, NDArray[np.int32]]:
+        """The same vocabulary numbered in byte order, and `old_id_of_new` (int32 [V], a permutation, read-only).
+
+        Text tokens come first, in lexicographic byte order (duplicates by old id), so every subtree of the byte trie
+        is one range of ids; all other ids follow in their old order. EOS and special ids are renumbered with them.
+        `new_of_old` is `numpy.argsort(old_id_of_new)`.
+        """
+        is_text = np.array([token is not None for token in self.text_tokens], bool)
+        others = np.flatnonzero(~is_text).astype(np.int32)
+        old_of_new = np.concatenate([self.lexicographic_ids, others])
+        new_of_old = np.argsort(old_of_new)
+        renumbered = Vocabulary(
+            tuple(self.tokens[i] for i in old_of_new.tolist()),
+            tuple(int(new_of_old[i]) for i in self.eos_token_ids),
+            {name: int(new_of_old[i]) for name, i in self.special_tokens.items()},
+        )
+        return renumbered, _read_only(old_of_new)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of tokens, EOS ids and special tokens: the same in every process and on every machine."""
+        lengths = np.array([-1 if token is None else len(token) for token in self.tokens], "<i4")
+        digest = hashlib.sha256(lengths.tobytes())
+        digest.update(b"".join(token for token in self.tokens if token))
+        digest.update(repr((self.size, self.eos_token_ids, sorted(self.special_tokens.items()))).encode())
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Vocabulary, (self.tokens, self.eos_token_ids, dict(self.special_tokens))
+
+    def __repr__(self) -> str:
+        num_text = sum(token is not None for token in self.text_tokens)
+        return f"Vocabulary(size={self.size}, text={num_text}, eos_token_ids={list(self.eos_token_ids)})"
+
+
+def _checked_tokens(tokens: Sequence[bytes | None]) -> tuple[bytes | None, ...]:
+    if isinstance(tokens, str | bytes) or not isinstance(tokens, Sequence):
+        raise TypeError(f"tokens must be a sequence of bytes or None, one per id, not {type(tokens).__name__}")
+    for i, token in enumerate(tokens):
+        if token is not None and type(token) is not bytes:
+            raise TypeError(f"tokens[{i}] must be bytes or None, not {type(token).__name__}")
+    return tuple(tokens)
+
+
+def _checked_id(token_id: Any, size: int, where: str) -> int:
+    try:
+        value = operator.index(token_id)
+    except TypeError:
+        raise TypeError(f"{where}: a token id is an int, not {type(token_id).__name__}") from None
+    if not 0 <= value < size:
+        raise ValueError(f"{where}: id {value} is outside the vocabulary of {size} ids")
+    return value
+
+
+def _resized(
+    tokens: Sequence[bytes | None], special: Mapping[str, int], eos: set[int], size: int | None
+) -> tuple[list[bytes | None], dict[str, int]]:
+    """The table cut or padded to `size` ids. Only what can never be text may be cut off."""
+    size = len(tokens) if size is None else operator.index(size)
+    lost = next((i for i in range(size, len(tokens)) if tokens[i] or i in eos), None)
+    if lost is not None:
+        raise ValueError(f"size={size} leaves out token {lost} ({tokens[lost]!r}); the tokenizer has {len(tokens)} ids")
+    padded = [*tokens[:size], *[None] * (size - len(tokens))]
+    return padded, {name: i for name, i in special.items() if i < size}
+
+
+def _read_only(array: NDArray[np.int32]) -> NDArray[np.int32]:
+    array.setflags(write=False)
+    return array
