@@ -37,7 +37,7 @@ class EngineConfig:
     block_size: int = 16  # tokens per KV-cache block
     max_batch_tokens: int = 512  # tokens per step; longer prompts are prefilled in chunks
     max_sequences: int = 64  # sequences in the batch at once
-    max_model_len: int | None = None  # prompt + output tokens; None: what the model was trained for
+    max_model_len: int | None = None  # prompt + output tokens; None: all that model and KV cache allow
     num_kv_blocks: int | None = None  # None: from kv_memory_fraction, never more than can be used
     kv_memory_fraction: float | None = None  # of the memory left after the weights; None: 0.9 on CUDA, 0.3 on a CPU
     threads: int | None = None  # CPU threads of a step; None: one for a small model, else as PyTorch is set
@@ -111,7 +111,7 @@ def resolve_device(name: str) -> torch.device:
 def resolve_num_blocks(config: EngineConfig, bytes_per_block: int, free_bytes: int) -> int:
     """The number of KV-cache blocks for a resolved config: as asked, else as the memory allows.
 
-    Raises ConfigError when one sequence of max_model_len tokens would not fit and max_model_len cannot shrink.
+    Raises ConfigError when not a single block is affordable.
     """
     if config.num_kv_blocks is not None:
         return config.num_kv_blocks
@@ -126,15 +126,24 @@ def resolve_num_blocks(config: EngineConfig, bytes_per_block: int, free_bytes: i
     return min(useful, affordable)
 
 
-def limits_of(config: EngineConfig, num_blocks: int) -> Limits:
-    """The scheduler's limits; max_model_len shrinks to what all blocks together hold."""
+def limits_of(config: EngineConfig, num_blocks: int, wanted_len: int | None = None) -> Limits:
+    """The scheduler's limits for a resolved config; max_model_len shrinks to what all blocks together hold.
+
+    Raises ConfigError when that is less than `wanted_len`, the max_model_len that the user asked for.
+    """
     assert config.max_model_len is not None
+    num_tokens = num_blocks * config.block_size
+    if wanted_len is not None and wanted_len > num_tokens:
+        raise ConfigError(
+            f"max_model_len {wanted_len} does not fit into the KV cache of {num_blocks} blocks of {config.block_size} tokens; "
+            "lower it, or raise num_kv_blocks or kv_memory_fraction"
+        )
     return Limits(
         block_size=config.block_size,
         num_blocks=num_blocks,
         max_batch_tokens=config.max_batch_tokens,
         max_sequences=config.max_sequences,
-        max_model_len=min(config.max_model_len, num_blocks * config.block_size),
+        max_model_len=min(config.max_model_len, num_tokens),
     )
 
 

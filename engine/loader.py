@@ -33,7 +33,7 @@ def load(config: EngineConfig) -> Loaded:
     resolved = resolve(config, spec)
     tokenizer = load_tokenizer(resolved.model, spec)
     decoder = load_decoder(resolved.model, spec, DTYPES[resolved.dtype], torch.device(resolved.device))
-    limits = _limits(resolved, decoder)
+    limits = _limits(resolved, decoder, config.max_model_len)
     threads = threads_for(resolved.threads, decoder.weights.num_bytes())
     engine = Engine(
         ModelRunner(decoder, _allocate_cache(decoder, limits)), tokenizer.vocabulary, limits, threads=threads
@@ -41,9 +41,10 @@ def load(config: EngineConfig) -> Loaded:
     return Loaded(engine, tokenizer, spec, _with_limits(resolved, limits))
 
 
-def _limits(config: EngineConfig, decoder: Decoder) -> Limits:
+def _limits(config: EngineConfig, decoder: Decoder, wanted_len: int | None) -> Limits:
     bytes_per_block = kv_bytes_per_token(decoder) * config.block_size
-    return limits_of(config, resolve_num_blocks(config, bytes_per_block, free_bytes(decoder.device)))
+    num_blocks = resolve_num_blocks(config, bytes_per_block, free_bytes(decoder.device))
+    return limits_of(config, num_blocks, wanted_len)
 
 
 def _allocate_cache(decoder: Decoder, limits: Limits) -> KVCache:

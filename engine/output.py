@@ -21,8 +21,8 @@ class TokenRecord:
     top: tuple[TokenLogprob, ...] = ()  # the model's most probable tokens, as many as were asked for
 
     @property
-    def is_forced(self) -> bool:
-        """The constraint left one choice."""
+    def is_only_choice(self) -> bool:
+        """The constraint allowed no other token."""
         return self.num_allowed == 1
 
 

@@ -102,14 +102,14 @@ def test_forced_tokens_are_not_sampled_and_change_nothing(tiny_model, make_engin
     skipping, plain = (make_engine(tiny_model("llama").folder, skips_forced=skips) for skips in (True, False))
     fast, slow = (run_all(engine, {0: [request(constraint)]})[0] for engine in (skipping, plain))
     assert fast.token_ids == slow.token_ids and fast.text == slow.text
-    assert [record.is_forced for record in fast.records] == [False] + [True] * (len(fast.records) - 1)
-    assert [record.logprob is None for record in fast.records] == [record.is_forced for record in fast.records]
+    assert [record.is_only_choice for record in fast.records] == [False] + [True] * (len(fast.records) - 1)
+    assert [record.logprob is None for record in fast.records] == [record.is_only_choice for record in fast.records]
 
 
 def test_logprobs_are_given_for_forced_tokens_when_asked(engine):
     output = run_all(engine, {0: [request(choice(VOCABULARY, b"only this"), logprobs=2)]})[0]
     assert output.text == "only this" and output.logprobs is not None
-    assert all(record.is_forced and record.logprob < 0 and len(record.top) == 2 for record in output.logprobs)
+    assert all(record.is_only_choice and record.logprob < 0 and len(record.top) == 2 for record in output.logprobs)
     assert all(0 < record.kept_mass < 1 for record in output.logprobs)
 
 

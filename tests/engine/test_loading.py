@@ -177,6 +177,8 @@ def test_blocks_follow_from_memory_and_use(folder):
     assert resolve_num_blocks(resolved, bytes_per_block=1000, free_bytes=10**9) == 4 * 8
     few = resolve_num_blocks(resolved, bytes_per_block=1000, free_bytes=10**4)
     assert few == 3 and limits_of(resolved, few).max_model_len == 48
+    with pytest.raises(ConfigError, match="max_model_len 64 does not fit into the KV cache of 3 blocks of 16 tokens"):
+        limits_of(resolved, few, wanted_len=64)
     with pytest.raises(ConfigError, match="no memory for the KV cache"):
         resolve_num_blocks(resolved, bytes_per_block=1000, free_bytes=100)
 
