@@ -88,8 +88,8 @@ def _column(name: str, value: Any, num_prompts: int) -> tuple[str, Any] | list[t
 def _of_schema(schema: Any) -> ConstraintChoice:
     if isinstance(schema, Mapping | bool | str):
         return _of_json_schema(schema)
-    adapter = type_adapter(schema)
-    return ConstraintChoice(JsonSchema(schema), adapter.validate_json, True, {"schema": adapter.json_schema()})
+    read, told = _read_as_type(schema)
+    return ConstraintChoice(JsonSchema(schema), read, True, {"schema": told})
 
 
 def _of_json_schema(schema: Any) -> ConstraintChoice:
@@ -142,12 +142,13 @@ MAKERS: Mapping[str, Callable[[Any], ConstraintChoice]] = {
 }
 
 
-def type_adapter(schema: Any) -> Any:
-    """Pydantic's view of a type. Raises UsageError for what is none."""
+def _read_as_type(schema: Any) -> tuple[Callable[[str], Any], dict[str, Any]]:
+    """How Pydantic reads JSON text as this type, and its JSON Schema. Raises UsageError for what is no type."""
     from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
 
     try:
-        return TypeAdapter(schema)
+        adapter: TypeAdapter[Any] = TypeAdapter(schema)
+        return adapter.validate_json, adapter.json_schema()
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
         raise UsageError(f"schema={schema!r} is no type with a JSON Schema: {str(error).splitlines()[0]}") from None
 

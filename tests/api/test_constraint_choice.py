@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal
@@ -98,6 +99,7 @@ def test_an_unknown_keyword_is_named() -> None:
     ("options", "message"),
     [
         ({"schema": 3}, "schema=3"),
+        ({"schema": Callable[[], int]}, "no type with a JSON Schema"),
         ({"json_schema": Person}, "json_schema= is a mapping"),
         ({"regex": 3}, "regex= is a str, not int"),
         ({"choice": "yes"}, "choice= is a list"),

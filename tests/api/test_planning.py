@@ -19,7 +19,9 @@ class Person(BaseModel):
 
 
 def shown(llm: LLM, plan: Plan) -> str:
-    return b"".join(llm.vocabulary.tokens[token_id] or b"" for token_id in plan.request.prompt_token_ids).decode()
+    """The prompt as text, special tokens by their names."""
+    names = {token_id: name.encode() for name, token_id in llm.vocabulary.special_tokens.items()}
+    return b"".join(names.get(t) or llm.vocabulary.tokens[t] or b"" for t in plan.request.prompt_token_ids).decode()
 
 
 @pytest.mark.parametrize(
