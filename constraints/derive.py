@@ -50,6 +50,7 @@ REPEAT, CALL, BOTH, NEGATE, PRODUCT = (
     int(Kind.REPEAT), int(Kind.CALL), int(Kind.BOTH), int(Kind.NEGATE), int(Kind.PRODUCT))  # fmt: skip
 FAIL, EMPTY = 0, 1
 NO_BODY = -1
+MIN_BODY = 8  # shorter repetitions are walked as they are
 ENDLESS = 1 << 30  # the radius of a body without bound
 HEADER = 4  # words of a closure before its items
 SEARCH = -1  # in a request, instead of a byte
@@ -197,7 +198,7 @@ def close(m, t, continuation):
             depth = later(m, t, join(m, t, wide(m[t.rules + m[t.a + head]]), tail), depth)
         elif kind == REPEAT:
             high = wide(ENDLESS) if m[t.c + head] < 0 else wide(m[t.c + head])
-            if m[t.unit + m[t.a + head]] != NO_BODY and high > radius:
+            if m[t.unit + m[t.a + head]] != NO_BODY and high > max(radius, MIN_BODY - 1):
                 body, radius, settled = wide(m[t.unit + m[t.a + head]]), high, wide(1 if m[t.b + head] == 0 else 0)
             if m[t.b + head] == 0:
                 depth = later(m, t, tail, depth)

@@ -29,6 +29,7 @@ class Lexicon:
         self._lock = threading.Lock()
         self._walks: dict[Ranges, int] = {}
         self._bodies: dict[Ranges, BodyClass] = {}
+        self.body(JSON_CHARACTERS)  # nearly every schema needs it, so it is not left to the first mask
 
     def body(self, ranges: Ranges) -> BodyClass | None:
         """The tables of a character class; None while it has not been met often enough to pay for them."""
