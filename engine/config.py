@@ -51,8 +51,7 @@ class EngineConfig:
                 f"max_batch_tokens ({self.max_batch_tokens}) must be at least max_sequences ({self.max_sequences}): "
                 "every running sequence decodes one token per step"
             )
-        if self.kv_memory_fraction is not None and not 0 < self.kv_memory_fraction <= 1:
-            raise ConfigError(f"kv_memory_fraction must be in (0, 1], got {self.kv_memory_fraction}")
+        _require_fraction("kv_memory_fraction", self.kv_memory_fraction)
         if self.dtype not in ("auto", *DTYPES):
             raise ConfigError(f'dtype must be "auto" or one of {", ".join(DTYPES)}, got "{self.dtype}"')
 
@@ -167,5 +166,10 @@ def _resolve_max_model_len(wanted: int | None, spec: ModelSpec) -> int:
 
 
 def _require_positive(name: str, value: int | None) -> None:
-    if value is not None and value < 1:
-        raise ConfigError(f"{name} must be at least 1, got {value}")
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise ConfigError(f"{name} must be an integer of at least 1, got {value!r}")
+
+
+def _require_fraction(name: str, value: float | None) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1):
+        raise ConfigError(f"{name} must be a number in (0, 1], got {value!r}")

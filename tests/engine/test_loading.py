@@ -186,9 +186,10 @@ def test_blocks_follow_from_memory_and_use(folder):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"block_size": 0}, "block_size must be at least 1, got 0"),
+        ({"block_size": 0}, "block_size must be an integer of at least 1, got 0"),
+        ({"threads": "two"}, "threads must be an integer of at least 1, got 'two'"),
         ({"dtype": "int4"}, 'dtype must be "auto" or one of float32, bfloat16, float16, got "int4"'),
-        ({"kv_memory_fraction": 1.5}, r"kv_memory_fraction must be in \(0, 1\], got 1.5"),
+        ({"kv_memory_fraction": 1.5}, r"kv_memory_fraction must be a number in \(0, 1\], got 1.5"),
         ({"max_batch_tokens": 8, "max_sequences": 9}, r"max_batch_tokens \(8\) must be at least max_sequences \(9\)"),
         ({"page_size": 16}, 'unknown engine option "page_size"; known: model, device'),
     ],
