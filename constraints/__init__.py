@@ -8,6 +8,8 @@ from ..kernels import compile_cache as _compile_cache  # noqa: F401  before numb
 from .compiler import Compiler
 from .constraint import Constraint, State
 from .errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
+from .later import Ebnf, Lark, Reasoning, StructuralTag, Tools
+from .regex import Regex
 from .source import Limits, Source
 from .vocabulary import Vocabulary
 from .warm import warm_up
@@ -17,10 +19,16 @@ __all__ = [
     "Constraint",
     "ConstraintError",
     "ConstraintLimit",
+    "Ebnf",
     "GrammarSyntaxError",
+    "Lark",
     "Limits",
+    "Reasoning",
+    "Regex",
     "Source",
     "State",
+    "StructuralTag",
+    "Tools",
     "UnsupportedKeyword",
     "Vocabulary",
     "warm_up",

@@ -88,6 +88,8 @@ class TokenAutomaton:
         """The mask of a state, uint32 [words], EOS bits included when it accepts."""
         number = int(self._machine.table("state_row")[state])
         if not number:
+            if self._rows.nbytes > self.limits.row_bytes:
+                self.forget_rows()
             number = self._rows.keep(self._computed_row(state))
             self._machine.table("state_row")[state] = number
         return self._rows.get(number)
@@ -213,6 +215,10 @@ class TokenAutomaton:
                     return self.grammar.labels[Node(candidate)]
             node = int(b[node]) if kind[node] == Kind.SEQ else derive.EMPTY
         return None
+
+    @property
+    def is_worn(self) -> bool:
+        return self._machine.is_worn
 
     @property
     def num_states(self) -> int:

@@ -39,6 +39,8 @@ class Compiler:
             raise TypeError(f"compile takes a source such as JsonSchema(...) or Regex(...), not {type(source).__name__}")
         with self._lock:
             future = self._cache.get(source)
+            if future is not None and _succeeded(future) and future.result().is_worn:
+                future = None
             is_mine = future is None
             if future is None:
                 future = self._cache[source] = Future()

@@ -54,6 +54,12 @@ class Constraint:
         return self._automaton.nbytes
 
     @property
+    def is_worn(self) -> bool:
+        """Whether what was built has reached half of a limit. `Compiler.compile` then makes a fresh constraint for new requests;
+        this one stays valid for those that hold it."""
+        return self._automaton.is_worn
+
+    @property
     def statistics(self) -> dict[str, int]:
         """Sizes of what has been built so far: states, distinct mask rows, bytes."""
         return {"states": self._automaton.num_states, "rows": self._automaton.num_rows, "bytes": self.nbytes}

@@ -12,7 +12,20 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from maskwright.constraints import Compiler, Constraint, ConstraintError, Vocabulary
+from maskwright.constraints import (
+    Compiler,
+    Constraint,
+    ConstraintError,
+    ConstraintLimit,
+    Ebnf,
+    Lark,
+    Limits,
+    Reasoning,
+    StructuralTag,
+    Tools,
+    UnsupportedKeyword,
+    Vocabulary,
+)
 from maskwright.constraints.constraint import FINISHED, State, as_token_ids
 
 from .grammars import EOS, TOKENS, VOCABULARY, FreeKeys, Recipe, Twin, recipes, regular_recipes
@@ -247,6 +260,44 @@ def test_a_large_counter_costs_nothing_until_it_is_used() -> None:
         assert state is not None
         state = constraint.advance(state, 264 + 5)  # nine letters at once
     assert state is not None and constraint.statistics["states"] < 2_000
+
+
+def test_rows_are_dropped_beyond_their_limit_and_masks_stay_right() -> None:
+    source = Recipe(("repeat", ("seq", ("chars", "ab"), ("repeat", ("any",), 0, 30)), 0, 4))
+    small, large = Compiler(VOCABULARY, Limits(row_bytes=1)).compile(source), COMPILER.compile(source)
+    state, other = small.start(), large.start()
+    for token_id in [97, 98, 99, 100] * 5:
+        kept = small.mask(state)
+        copy = kept.copy()
+        assert np.array_equal(kept, large.mask(other))
+        state, other = small.advance(state, token_id), large.advance(other, token_id)
+        assert state is not None and other is not None
+        small.mask(state)
+        assert np.array_equal(kept, copy)  # a mask that was handed out does not change
+
+
+def test_a_worn_constraint_is_replaced_for_new_requests_and_stays_valid_for_old_ones() -> None:
+    compiler, source = Compiler(VOCABULARY, Limits(states=40)), Recipe(("repeat", ("chars", "ab"), 0, 100))
+    constraint = compiler.compile(source)
+    assert compiler.compile(source) is constraint
+    state = constraint.advance_bytes(constraint.start(), b"ab" * 15)
+    assert state is not None and compiler.compile(source) is not constraint
+    assert constraint.accepts(b"abab") and constraint.is_accepting(state)
+
+
+def test_a_limit_reached_while_generating_is_named() -> None:
+    constraint = Compiler(VOCABULARY, Limits(states=100)).compile(Recipe(("repeat", ("chars", "ab"), 0, 5000)))
+    with pytest.raises(ConstraintLimit) as error:
+        constraint.advance_bytes(constraint.start(), b"ab" * 2000)
+    assert error.value.limit == "states" and error.value.value == 100
+    assert constraint.accepts(b"ab")  # the constraint lives on
+
+
+@pytest.mark.parametrize("source", [Ebnf("root = 'a'"), Lark("start: x", start="start"), StructuralTag({}), Tools([]), Reasoning(None)])
+def test_what_is_not_supported_yet_is_refused_by_name(source: Any) -> None:
+    with pytest.raises(UnsupportedKeyword, match=type(source).__name__) as error:
+        COMPILER.compile(source)
+    assert error.value.instead
 
 
 def test_threads_share_one_constraint() -> None:
