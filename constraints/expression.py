@@ -187,7 +187,7 @@ class Grammar:
 
     def words(self, texts: Iterable[bytes]) -> Node:
         """Union of given strings as a prefix tree, so that a large enumeration costs its distinct prefixes only."""
-        return self._word_tree(sorted(set(texts)), 0)
+        return self._word_tree(sorted(set(texts)))
 
     # -- rules ------------------------------------------------------------------------------------------------------
 
@@ -285,21 +285,20 @@ class Grammar:
             return any(self.shows_empty(option) for option in self.alternatives(node))
         return kind is Kind.EMPTY or (kind is Kind.REPEAT and (b == 0 or self.shows_empty(Node(a))))
 
-    def _word_tree(self, words: list[bytes], depth: int) -> Node:
-        """Union of sorted distinct words, which agree in their first `depth` bytes, of what follows those bytes."""
-        options: list[Node] = []
-        start = 0
-        if words and len(words[0]) == depth:
-            options.append(EMPTY)
-            start = 1
-        while start < len(words):
-            end = start
-            while end < len(words) and words[end][depth] == words[start][depth]:
-                end += 1
-            shared = _common_prefix_length(words[start], words[end - 1])
-            options.append(self.seq(self.literal(words[start][depth:shared]), self._word_tree(words[start:end], shared)))
-            start = end
-        return self.alt(*options)
+    def _word_tree(self, words: list[bytes]) -> Node:
+        """Union of sorted distinct words. The stack holds prefixes of the last word: (length, what may follow it)."""
+        stack: list[tuple[int, list[Node]]] = [(0, [EMPTY] if b"" in words[:1] else [])]
+        words = [word for word in words if word]
+        for last, word in zip([b"", *words], [*words, b""], strict=True):
+            shared = _common_prefix_length(last, word)
+            while stack[-1][0] > shared:
+                length, options = stack.pop()
+                if stack[-1][0] < shared:
+                    stack.append((shared, []))
+                above, siblings = stack[-1]
+                siblings.append(self.seq(self.literal(last[above:length]), self.alt(*options)))
+            stack.append((len(word), [EMPTY]))
+        return self.alt(*stack[0][1])
 
 
 def _common_prefix_length(left: bytes, right: bytes) -> int:
