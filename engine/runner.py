@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -11,7 +9,7 @@ from torch import Tensor
 from .attention import KVCache, plan_attention
 from .models.decoder import Decoder, ForwardBatch
 from .scheduler import Chunk
-from .sequence import Sequence as Progress
+from .sequence import Sequence
 
 
 class ModelRunner:
@@ -21,11 +19,11 @@ class ModelRunner:
         self.decoder, self.cache = decoder, cache
         self._windows = frozenset(decoder.spec.windows)
 
-    def forward(self, chunks: Sequence[Chunk[Progress]]) -> Tensor:
+    def forward(self, chunks: list[Chunk[Sequence]]) -> Tensor:
         """Logits [chunks that complete, head width], in their order. Writes the chunks' keys and values."""
         return self.decoder.forward(self._pack(chunks), self.cache)
 
-    def _pack(self, chunks: Sequence[Chunk[Progress]]) -> ForwardBatch:
+    def _pack(self, chunks: list[Chunk[Sequence]]) -> ForwardBatch:
         spans = [(c.sequence.num_computed, c.num_tokens, c.sequence.block_table) for c in chunks]
         token_ids = np.concatenate([_new_token_ids(chunk) for chunk in chunks])
         positions = np.concatenate([np.arange(past, past + new) for past, new, _ in spans])
@@ -42,6 +40,6 @@ class ModelRunner:
         return torch.from_numpy(array).to(self.decoder.device, non_blocking=True)
 
 
-def _new_token_ids(chunk: Chunk[Progress]) -> np.ndarray:
+def _new_token_ids(chunk: Chunk[Sequence]) -> np.ndarray:
     start = chunk.sequence.num_computed
     return np.array(chunk.sequence.token_ids[start : start + chunk.num_tokens], dtype=np.int64)

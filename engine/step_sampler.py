@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -12,7 +10,7 @@ from ..kernels.sampler.interface import NO_TOKEN, UNCONSTRAINED, Sampled
 from ..kernels.sampler.reference import sample
 from ..sampling import BatchPacker, TokenLogprob
 from .output import TokenRecord
-from .sequence import Sequence as Progress
+from .sequence import Sequence
 
 
 class StepSampler:
@@ -22,7 +20,7 @@ class StepSampler:
         self.vocab_size, self.device = vocab_size, device
         self._packer = BatchPacker(device)
 
-    def draw(self, sequences: Sequence[Progress], logits: Tensor) -> list[TokenRecord | None]:
+    def draw(self, sequences: list[Sequence], logits: Tensor) -> list[TokenRecord | None]:
         """A record per row of logits [len(sequences), head width]; None where the mask allows nothing.
 
         Reading the result is the one place of a step that waits for the device.
@@ -33,7 +31,7 @@ class StepSampler:
         sampled = sample(logits, rows, mask_rows, mask_index, vocab_size=self.vocab_size, num_top_logprobs=num_top)
         return _records(sequences, sampled)
 
-    def _masks(self, sequences: Sequence[Progress]) -> tuple[Tensor | None, Tensor | None]:
+    def _masks(self, sequences: list[Sequence]) -> tuple[Tensor | None, Tensor | None]:
         """(int32 [constrained rows, words], row of each sequence or UNCONSTRAINED)."""
         masks = [sequence.guide.mask for sequence in sequences if sequence.guide is not None]
         if not masks:
@@ -44,7 +42,7 @@ class StepSampler:
         return torch.from_numpy(pool).to(self.device), torch.from_numpy(index).to(self.device)
 
 
-def _records(sequences: Sequence[Progress], sampled: Sampled) -> list[TokenRecord | None]:
+def _records(sequences: list[Sequence], sampled: Sampled) -> list[TokenRecord | None]:
     token_ids, logprobs, kept, allowed, overridden, top_ids, top_logprobs = (part.tolist() for part in sampled)
     records: list[TokenRecord | None] = []
     for row, sequence in enumerate(sequences):
