@@ -2,9 +2,9 @@
 
     python benchmarks/decode.py [--model FOLDER] [--device cpu] [--dtype auto] [--threads N] [--batch 1 8 32 64]
 
-Every request has a prompt of its own and is sampled at temperature 0.7. Free ones generate --max-tokens tokens; constrained ones fill a
-record, whose keys are fixed text and whose values are free strings, and end when it is complete. Of two runs the first, which
-builds masks and states, is not counted.
+Every request has a prompt of its own and is sampled at temperature 0.7. Free ones generate --max-tokens tokens; constrained
+ones fill a record, whose keys are fixed text and whose values are free strings, and end when it is complete. Of two runs the
+first, which builds masks and states, is not counted.
 """
 
 from __future__ import annotations
