@@ -25,7 +25,8 @@ class Tokenizer:
 
     def encode(self, text: str, *, add_special_tokens: bool = True) -> tuple[int, ...]:
         """Token ids of a prompt, with the special tokens (BOS, ...) that the tokenizer puts around a text."""
-        return tuple(self._backend.encode(text, add_special_tokens=add_special_tokens))
+        quiet = {"verbose": False}  # about length: admission judges that by the engine's own limit
+        return tuple(self._backend.encode(text, add_special_tokens=add_special_tokens, **quiet))
 
     def encode_chat(
         self,
