@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
-from .constraints import Choice, Gbnf, JsonSchema, Regex
-from .constraints.errors import UnsupportedKeyword
+from .constraints import Choice, Constraint, Gbnf, JsonSchema, Lark, Regex, Source
 from .errors import UsageError
 
 
@@ -102,34 +101,35 @@ def _of_json_schema(schema: Any) -> ConstraintChoice:
 
 def _of_regex(pattern: Any) -> ConstraintChoice:
     _require_str("regex", pattern)
-    return ConstraintChoice(Regex(pattern), told={"regex": pattern})
+    return _of_constraint(Regex(pattern))
 
 
 def _of_grammar(text: Any) -> ConstraintChoice:
     _require_str("grammar", text)
-    if "::=" not in text:
-        raise UnsupportedKeyword(
-            "a grammar without ::= is not GBNF, and Lark grammars are not supported yet",
-            keyword="grammar",
-            instead="the rules in GBNF, beginning with root ::=",
-        )
-    return ConstraintChoice(Gbnf(text), told={"grammar": text})
+    return _of_constraint(Gbnf(text) if "::=" in text else Lark(text))
 
 
 def _of_choice(options: Any) -> ConstraintChoice:
     if isinstance(options, str) or not all(isinstance(option, str) for option in options):
         raise UsageError("choice= is a list of strings")
-    return ConstraintChoice(Choice(list(options)), told={"choice": list(options)})
+    return _of_constraint(Choice(options))
 
 
 def _of_constraint(constraint: Any) -> ConstraintChoice:
-    """A front end is treated like its keyword; a compiled constraint knows no more than its text."""
+    """A front end is treated like its keyword; of a compiled constraint no more than its text is known."""
     if isinstance(constraint, JsonSchema):
-        made = _of_schema(constraint.schema)
-        return ConstraintChoice(constraint, made.read, True, made.told)
-    if hasattr(constraint, "lower") or hasattr(constraint, "start"):
-        return ConstraintChoice(constraint)
+        return replace(_of_schema(constraint.schema), source=constraint)
+    if isinstance(constraint, Source | Constraint):
+        return ConstraintChoice(constraint, told=_told(constraint))
     raise UsageError(f"constraint= is a front end or a compiled constraint, not {type(constraint).__name__}")
+
+
+def _told(source: Any) -> dict[str, Any]:
+    if isinstance(source, Regex):
+        return {"regex": source.pattern}
+    if isinstance(source, Choice):
+        return {"choice": source.options}
+    return {"grammar": source.text} if isinstance(source, Gbnf) else {}
 
 
 MAKERS: Mapping[str, Callable[[Any], ConstraintChoice]] = {

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from . import prompts as task_prompts
 from .chat import Message, Turn
 from .constraint_choice import ConstraintChoice, ConstraintOptions, choose_for_each
-from .constraints import Compiler
+from .constraints import Compiler, Constraint, Source
 from .engine import Request, RequestOutput
 from .engine.tokenizer import Tokenizer
 from .errors import UsageError
@@ -89,9 +89,12 @@ class Planner:
         request = Request(prompt_token_ids=self._encode(prompt, choice), sampling=sampling, constraint=constraint)
         return Plan(prompt, choice, request)
 
-    def _compile(self, choice: ConstraintChoice) -> Any:
-        is_source = hasattr(choice.source, "lower")
-        return self._compiler.compile(choice.source) if is_source else choice.source
+    def _compile(self, choice: ConstraintChoice) -> Constraint | None:
+        if isinstance(choice.source, Source):
+            return self._compiler.compile(choice.source)
+        if choice.source is not None and choice.source.vocabulary != self._compiler.vocabulary:
+            raise UsageError("constraint= was compiled for another vocabulary; compile it with this model's llm.compiler")
+        return choice.source
 
     def _encode(self, prompt: str, choice: ConstraintChoice) -> tuple[int, ...]:
         if self.style == "plain":

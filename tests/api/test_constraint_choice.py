@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict  # Pydantic wants this one before Python 3.12
 
 from maskwright.constraint_choice import KEYWORDS, choose, choose_for_each
-from maskwright.constraints import Choice, ConstraintError, Gbnf, JsonSchema, Regex
+from maskwright.constraints import Choice, Gbnf, JsonSchema, Lark, Regex
 from maskwright.errors import UsageError
 
 
@@ -112,9 +112,9 @@ def test_a_value_of_the_wrong_kind_is_named(options: Any, message: str) -> None:
         choose(options)
 
 
-def test_lark_is_refused_by_name() -> None:
-    with pytest.raises(ConstraintError, match="Lark"):
-        choose({"grammar": 'start: "x"'})
+def test_the_language_of_a_grammar_is_seen_by_its_definitions() -> None:
+    assert isinstance(choose({"grammar": 'root ::= "x"'}).source, Gbnf)
+    assert isinstance(choose({"grammar": 'start: "x"'}).source, Lark)
 
 
 def test_one_value_serves_all_prompts() -> None:

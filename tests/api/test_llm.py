@@ -27,7 +27,7 @@ from maskwright import (
     ValidationFailed,
     generate,
 )
-from maskwright.constraints import Choice, Regex
+from maskwright.constraints import Choice, Compiler, Regex, Vocabulary
 from maskwright.pieces import TokenPiece
 
 
@@ -175,6 +175,14 @@ def test_threads_share_one_model(llm: LLM) -> None:
     assert [got[n] for n in range(6)] == expected
 
 
+def test_a_compiled_constraint_serves_the_model_it_was_compiled_for(llm: LLM) -> None:
+    compiled = llm.compiler.compile(Regex("[ab]{3}"))
+    assert re.fullmatch("[ab]{3}", llm.generate("x", constraint=compiled)[0].parsed)
+    other = Compiler(Vocabulary(llm.vocabulary.tokens, eos_token_ids=[0])).compile(Regex("[ab]{3}"))
+    with pytest.raises(UsageError, match="another vocabulary"):
+        llm.generate("x", constraint=other)
+
+
 # -- what can go wrong ---------------------------------------------------------------------------------------------------
 
 
@@ -216,6 +224,7 @@ def test_an_output_that_ended_early_is_incomplete(llm: LLM) -> None:
         ({"prompts": "x", "regex": "[a-c]{50}", "sampling": SamplingParams(max_tokens=5)}, RequestError, "max_tokens"),
         ({"prompts": "x", "regex": "a", "sampling": SamplingParams(stop=("b",))}, RequestError, "contradicts a constraint"),
         ({"prompts": "x", "regex": "("}, ConstraintError, "column|position"),
+        ({"prompts": "x", "grammar": 'start: "x"'}, ConstraintError, "'Lark': not supported yet"),
     ],
 )
 def test_wrong_arguments_are_named(llm: LLM, options: Any, error: type[Exception], message: str) -> None:
