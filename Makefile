@@ -4,7 +4,7 @@
 #   make demo     create the environment, then fill a schema with the model that ships in the package
 #   make test     run all tests
 #   make check    ruff, and mypy on the package as installed
-#   make bench    time masks against other engines
+#   make bench    time decode steps; with SCHEMAS=<MaskBench file> TOKENIZER=<folder> also masks, against other engines
 #   make clean    remove the environment and everything that was built
 #
 # On Linux, PyPI's torch brings the CUDA libraries (about 3 GB). On a machine without a GPU the CPU build is enough:
@@ -40,9 +40,15 @@ check: $(VENV)/.test
 	$(PIP) install --quiet --no-deps --target build/installed .
 	MYPYPATH=build/installed $(BIN)/mypy -p maskwright
 
-bench: $(VENV)/.bench
-	$(SAY) "time per mask, side by side"
-	$(BIN)/python benchmarks/masks.py
+bench: $(VENV)/.bench $(VENV)/.warm
+	$(SAY) "decode steps of the embedded model, free and constrained"
+	$(BIN)/python benchmarks/decode.py
+ifdef SCHEMAS
+	$(SAY) "time per mask, side by side with other engines"
+	$(BIN)/python benchmarks/masks.py --tokenizer $(TOKENIZER) --schemas $(SCHEMAS)
+else
+	$(SAY) "for masks, side by side with other engines: make bench SCHEMAS=<MaskBench file> TOKENIZER=<folder>"
+endif
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info api/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
