@@ -22,9 +22,12 @@ NOT_NEWLINE: Ranges = invert(NEWLINE)
 # ECMA-262, 12.2 WhiteSpace and 12.3 LineTerminator: the separators of Unicode and the byte order mark
 ECMA_LINE_ENDS: Ranges = normalize([(0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)])
 ECMA_SPACE: Ranges = normalize(
-    [(0x09, 0x0D), (0x20, 0x20), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029), (0x202F, 0x202F)]
-    + [(0x205F, 0x205F), (0x3000, 0x3000), (0xFEFF, 0xFEFF)]
-)
+    (ord(low), ord(high))
+    for low, high in (
+        ("\t", "\r"), (" ", " "), ("\xa0", "\xa0"), ("\u1680", "\u1680"), ("\u2000", "\u200a"), ("\u2028", "\u2029"),
+        ("\u202f", "\u202f"), ("\u205f", "\u205f"), ("\u3000", "\u3000"), ("\ufeff", "\ufeff"),
+    )
+)  # fmt: skip
 _BLOCK = 256
 
 
@@ -44,7 +47,7 @@ def ecma_class(letter: str) -> Ranges:
 @lru_cache(maxsize=64)
 def property_class(name: str) -> Ranges:
     """The characters with a Unicode property, as in `\\p{name}`. Raises `ConstraintError` when there is no such property."""
-    import regex
+    import regex  # type: ignore[import-untyped]
 
     if name == "Any":
         return ALL

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from .expression import Grammar, Node
 from .regex import lower_pattern
-from .regex_lower import Unit
+from .regex_context import Unit
 from .source import Limits
 
 
@@ -125,7 +125,7 @@ _ADDRESS_LITERAL = rf"\[(?:{_IPV4}|IPv6:(?:{_IPV6}))\]"
 _EMAIL = rf"^(?=.{{3,254}}$)(?:(?=[^@]{{1,64}}@){_DOT_STRING}|{_QUOTED_STRING})@(?:{_DOMAIN}|{_ADDRESS_LITERAL})$"
 _IDN_LOCAL = rf"[{_ATEXT}{_IDN_LETTER}]{{1,21}}"  # a letter takes at most 3 of 64 octets
 _IDN_EMAIL = rf"(?:{_EMAIL}|{_IDN_LOCAL}@{_IDN_HOSTNAME})"
-_EMAIL_NOTE = "domains have two labels or more, the last one alphabetic, and no A-labels; a quoted local part has at most 31 characters"
+_EMAIL_NOTE = "a domain has two labels or more, the last one alphabetic, none an A-label; a quoted local part at most 31 characters"
 
 # -- identifiers of resources: RFC 3986, RFC 3987, RFC 6570, RFC 6901 -----------------------------------------------
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from .errors import ConstraintError, ConstraintLimit
 from .expression import Grammar, Node
+from .regex_context import Unit
 from .regex_ecma import parse_ecma
-from .regex_lower import PatternLowering, Unit
+from .regex_lower import PatternLowering
 from .regex_python import parse_python
 from .regex_tree import Alternate, Anchor, CharSet, Concat, Lookahead, Place, Repeat, Tree, fold
 from .source import Limits

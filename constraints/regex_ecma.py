@@ -16,12 +16,12 @@ from .utf8 import MAX_CODE_POINT, Ranges, invert
 _CONTROLS = {"f": 0x0C, "n": 0x0A, "r": 0x0D, "t": 0x09, "v": 0x0B}
 _PLACES = {"b": Place.WORD_EDGE, "B": Place.NOT_WORD_EDGE}
 _OTHER_DIALECTS = {"A": "^", "Z": "$", "z": "$", "G": "^", "Q": "escaped characters", "E": "escaped characters"}
-_SPECIAL = {"^": Anchor(Place.START), "$": Anchor(Place.END), ".": CharSet(invert(ECMA_LINE_ENDS))}
+_SPECIAL: dict[str, Tree] = {"^": Anchor(Place.START), "$": Anchor(Place.END), ".": CharSet(invert(ECMA_LINE_ENDS))}
 
 
 def parse_ecma(pattern: str, limits: Limits) -> Tree:
     """The meaning of a pattern."""
-    return EcmaParser(pattern, limits).parse()
+    return EcmaParser(pattern, limits).tree()
 
 
 class EcmaParser(PatternParser):
@@ -90,10 +90,7 @@ class EcmaParser(PatternParser):
                 self._fail("\\c wants a letter", start)
             self.index += 1
             return ord(letter) % 32
-        if char == "x":
-            code = self._hexadecimal(2)
-        else:
-            code = self._unicode(start) if char == "u" else None
+        code = self._hexadecimal(2) if char == "x" else self._unicode(start) if char == "u" else None
         return ord(char) if code is None else code
 
     def _unicode(self, start: int) -> int | None:

@@ -10,32 +10,32 @@ which four cases (`Left`) matter, so a continuation is a node for each of them:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass
-from enum import IntEnum
 
 from .charsets import NEWLINE
 from .errors import UnsupportedKeyword
-from .expression import EMPTY, FAIL, Grammar, Kind, Node
-from .regex_tree import Alternate, Anchor, CharSet, Concat, Lookahead, Place, Repeat, Tree, children, fold
-from .utf8 import ALL, Ranges, intersect, invert, normalize
-
-Unit = Callable[[Ranges], Node]
+from .expression import EMPTY, FAIL, Grammar, Node
+from .regex_context import Continuation, Left, Surroundings, Unit
+from .regex_tree import (
+    Alternate,
+    Anchor,
+    CharSet,
+    Concat,
+    Lookahead,
+    Place,
+    Repeat,
+    Tree,
+    assertions,
+    fold,
+    never_at_an_end,
+)
+from .utf8 import ALL, Ranges, intersect
 
 UNROLLED = 32  # copies of a body with assertions that are written out
 
 
-class Left(IntEnum):
-    """What stands before a position."""
-
-    START = 0  # nothing
-    WORD = 1  # a character of a word
-    NEWLINE = 2
-    OTHER = 3  # any other character
-
-
-Continuation = tuple[Node, Node, Node, Node]  # by Left
-Routine = Generator["tuple[Tree, Continuation]", Continuation, Continuation]
+Routine = Generator[tuple[Tree, Continuation], Continuation, Continuation]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,8 @@ class PatternLowering:
 
     def __init__(self, grammar: Grammar, unit: Unit, tree: Tree) -> None:
         self.grammar, self.unit, self.tree = grammar, unit, tree
-        self.anything = grammar.repeat(unit(ALL))
         self.languages: dict[int, Language | None] = fold(tree, self._language)  # None: has assertions
-        self.word = _word_of(tree)
+        self.around = Surroundings(grammar, unit, _word_of(tree))
 
     def whole_text(self) -> Node:
         """The texts that the pattern matches from end to end."""
@@ -62,10 +61,12 @@ class PatternLowering:
 
     def any_text_with_match(self) -> Node:
         """The texts in which the pattern matches somewhere."""
-        at = self._lower((self.anything,) * 4)
+        at = self._lower((self.around.anything,) * 4)
         if len(set(at)) == 1:
-            return self.grammar.seq(self.anything, at[0])
-        after_more = [self.grammar.seq(self.anything, self.unit(chars), at[left]) for left, chars in self._lefts(at)]
+            return self.grammar.seq(self.around.anything, at[0])
+        after_more = [
+            self.grammar.seq(self.around.anything, self.unit(chars), at[left]) for left, chars in self.around.lefts(at)
+        ]
         return self.grammar.alt(at[Left.START], *after_more)
 
     # -- trees without assertions -----------------------------------------------------------------------------------
@@ -129,7 +130,10 @@ class PatternLowering:
             return self._alternate(tree, then)
         if isinstance(tree, Repeat):
             return self._repeat(tree, then)
-        return self._lookahead(tree, then) if isinstance(tree, Lookahead) else self._anchor(tree, then)
+        if isinstance(tree, Lookahead):
+            return self._lookahead(tree, then)
+        assert isinstance(tree, Anchor)
+        return self._anchor(tree, then)
 
     def _concat(self, tree: Concat, then: Continuation) -> Routine:
         plain: list[Language] = []
@@ -144,38 +148,38 @@ class PatternLowering:
 
     def _prefixed(self, parts: list[Language], then: Continuation) -> Continuation:
         """Languages, last one first, before a continuation that does not look back."""
-        return self._same(self.grammar.seq(*(part.full for part in reversed(parts)), then[0])) if parts else then
+        return self.around.same(self.grammar.seq(*(part.full for part in reversed(parts)), then[0])) if parts else then
 
     def _alternate(self, tree: Alternate, then: Continuation) -> Routine:
         columns: list[Continuation] = []
         for option in tree.options:
             columns.append((yield option, then))
-        return self._by_left(lambda left: self.grammar.alt(*(column[left] for column in columns)))
+        return self.around.by_left(lambda left: self.grammar.alt(*(column[left] for column in columns)))
 
     def _lookahead(self, tree: Lookahead, then: Continuation) -> Routine:
-        seen = yield tree.body, self._same(self.anything)
+        seen = yield tree.body, self.around.same(self.around.anything)
         if tree.negative:
-            return self._by_left(lambda left: self._difference(then[left], seen[left]))
-        return self._by_left(lambda left: self._intersection(then[left], seen[left]))
+            return self.around.by_left(lambda left: self.around.difference(then[left], seen[left]))
+        return self.around.by_left(lambda left: self.around.intersection(then[left], seen[left]))
 
     def _anchor(self, tree: Anchor, then: Continuation) -> Routine:
         yield from ()
-        return self._by_left(lambda left: self._placed(tree.place, left, then[left]))
+        return self.around.by_left(lambda left: self.around.placed(tree.place, left, then[left]))
 
     def _plain(self, tree: Tree, language: Language, then: Continuation) -> Routine:
         """A tree without assertions before a continuation that depends on how the tree's text ends."""
         if len(set(then)) == 1:
-            return self._same(self.grammar.seq(language.full, then[0]))
+            return self.around.same(self.grammar.seq(language.full, then[0]))
         if isinstance(tree, Concat):
             return (yield from self._concat(tree, then))
         if isinstance(tree, Alternate):
             return (yield from self._alternate(tree, then))
         filled = self.grammar.alt(*self._by_last_character(tree, language, then))
-        return self._by_left(lambda left: self.grammar.alt(then[left] if language.nullable else FAIL, filled))
+        return self.around.by_left(lambda left: self.grammar.alt(then[left] if language.nullable else FAIL, filled))
 
     def _by_last_character(self, tree: Tree, language: Language, then: Continuation) -> list[Node]:
         """The texts of a repetition or a set that are not empty, each with the continuation for its last character."""
-        lefts = self._lefts(then)
+        lefts = self.around.lefts(then)
         last = tree.body if isinstance(tree, Repeat) else tree
         if isinstance(tree, CharSet):
             parts = [(intersect(tree.ranges, chars), then[left]) for left, chars in lefts]
@@ -188,7 +192,7 @@ class PatternLowering:
             return [self.grammar.seq(language.filled, then[lefts[0][0]])]
         return [
             self.grammar.seq(
-                self.grammar.both(language.filled, self.grammar.seq(self.anything, self.unit(chars))), then[left]
+                self.grammar.both(language.filled, self.grammar.seq(self.around.anything, self.unit(chars))), then[left]
             )
             for left, chars in lefts
         ]
@@ -208,14 +212,14 @@ class PatternLowering:
         else:
             after = then
             for _ in range(tree.high - tree.low):
-                then = self._union(after, (yield tree.body, then))
+                then = self.around.union(after, (yield tree.body, then))
         for _ in range(tree.low):
             then = yield tree.body, then
         return then
 
     def _tempered(
         self, tree: Repeat, then: Continuation
-    ) -> Generator["tuple[Tree, Continuation]", Continuation, Continuation | None]:
+    ) -> Generator[tuple[Tree, Continuation], Continuation, Continuation | None]:
         """`((?!x)[set])*` up to the end of the text: no suffix begins with x. None for any other repetition."""
         parts = tree.body.parts if isinstance(tree.body, Concat) else ()
         endings = self._endings(then)
@@ -224,14 +228,14 @@ class PatternLowering:
         ahead, last = parts
         if not (isinstance(ahead, Lookahead) and ahead.negative and isinstance(last, CharSet)):
             return None
-        seen = yield ahead.body, self._same(self.anything)
+        seen = yield ahead.body, self.around.same(self.around.anything)
         if len(set(seen)) > 1:
             return None
         copies = self.languages[id(last)]
         assert copies is not None
         body = self.grammar.repeat(copies.full, tree.low, tree.high)
         texts = [self._without_suffix(self.grammar.seq(body, end), seen[0], length + 1) for length, end in endings]
-        return self._same(self.grammar.alt(*texts))
+        return self.around.same(self.grammar.alt(*texts))
 
     def _endings(self, then: Continuation) -> list[tuple[int, Node]]:
         """A continuation as texts of known length; none if it is not that simple."""
@@ -242,156 +246,34 @@ class PatternLowering:
 
     def _without_suffix(self, texts: Node, suffix: Node, length: int) -> Node:
         """The texts of which no suffix of at least so many characters is in `suffix`."""
-        forbidden = self._intersection(suffix, self.grammar.repeat(self.unit(ALL), length))
-        return self._difference(texts, self.grammar.seq(self.anything, forbidden))
+        forbidden = self.around.intersection(suffix, self.grammar.repeat(self.unit(ALL), length))
+        return self.around.difference(texts, self.grammar.seq(self.around.anything, forbidden))
 
     def _star(self, body: Tree, then: Continuation) -> Routine:
         """Any number of copies of a body whose assertions are all about the ends of the text."""
-        if set(then) == {self.anything}:
+        if set(then) == {self.around.anything}:
             return then
-        if len(set(then[1:])) > 1 or not all(_is_text_end(part) for part in _assertions(body)):
+        if len(set(then[1:])) > 1 or not all(_is_text_end(part) for part in assertions(body)):
             raise _refused_loop()
-        without_ends = fold(_never_at_an_end(body), self._language)
+        without_ends = fold(never_at_an_end(body), self._language)
         inner = next(reversed(without_ends.values()))
         assert inner is not None
         # "$" is true at most one newline before the end, so it can only matter in the last two copies that are not empty
-        last = self._union(then, (yield body, then))
-        last = self._union(then, (yield body, last))
+        last = self.around.union(then, (yield body, then))
+        last = self.around.union(then, (yield body, last))
         later = self.grammar.seq(self.grammar.repeat(inner.filled), last[Left.OTHER])
         first = yield body, (then[Left.START], later, later, later)
         return self.grammar.alt(then[Left.START], first[Left.START]), later, later, later
-
-    # -- continuations ----------------------------------------------------------------------------------------------
-
-    def _placed(self, place: Place, left: Left, then: Node) -> Node:
-        """The part of `then` before which an anchor holds."""
-        if place in (Place.START, Place.LINE_START):
-            holds = left == Left.START or (left == Left.NEWLINE and place is Place.LINE_START)
-            return then if holds else FAIL
-        if place is Place.END:
-            return self._intersection(then, EMPTY)
-        if place is Place.END_OR_LAST_NEWLINE:
-            return self._intersection(then, self.grammar.optional(self.unit(NEWLINE)))
-        if place is Place.LINE_END:
-            return self._intersection(then, self._begins_with(NEWLINE, or_empty=True))
-        return self._at_word_edge(place, left, then)
-
-    def _at_word_edge(self, place: Place, left: Left, then: Node) -> Node:
-        wants_word = (left == Left.WORD) != (place is Place.WORD_EDGE)
-        if wants_word:
-            return self._intersection(then, self._begins_with(self.word, or_empty=False))
-        is_text_needed = place is Place.NOT_WORD_EDGE_OF_TEXT and left == Left.START
-        return self._intersection(then, self._begins_with(invert(self.word), or_empty=not is_text_needed))
-
-    def _begins_with(self, chars: Ranges, or_empty: bool) -> Node:
-        begun = self.grammar.seq(self.unit(chars), self.anything)
-        return self.grammar.optional(begun) if or_empty else begun
-
-    def _intersection(self, first: Node, second: Node) -> Node:
-        if self.anything in (first, second):
-            return second if first == self.anything else first
-        if EMPTY in (first, second):
-            return EMPTY if self._nullable(first) and self._nullable(second) else FAIL
-        return self.grammar.both(first, second)
-
-    def _difference(self, whole: Node, part: Node) -> Node:
-        if part == self.anything:
-            return FAIL
-        if whole == EMPTY:
-            return FAIL if self._nullable(part) else EMPTY
-        return self.grammar.without(whole, part)
-
-    def _nullable(self, node: Node) -> bool:
-        return is_nullable(self.grammar, node)
-
-    def _same(self, node: Node) -> Continuation:
-        return node, node, node, node
-
-    def _by_left(self, choose: Callable[[Left], Node]) -> Continuation:
-        return choose(Left.START), choose(Left.WORD), choose(Left.NEWLINE), choose(Left.OTHER)
-
-    def _union(self, first: Continuation, second: Continuation) -> Continuation:
-        return self._by_left(lambda left: self.grammar.alt(first[left], second[left]))
-
-    def _lefts(self, then: Continuation) -> list[tuple[Left, Ranges]]:
-        """The last characters after which `then` is the same, as one case each with the set of them."""
-        chars = {Left.WORD: self.word, Left.NEWLINE: NEWLINE, Left.OTHER: invert(normalize([*self.word, *NEWLINE]))}
-        merged: dict[Node, tuple[Left, Ranges]] = {}
-        for left, some in chars.items():
-            case, known = merged.get(then[left], (left, ()))
-            if some:
-                merged[then[left]] = (case, normalize([*known, *some]))
-        return list(merged.values())
-
-
-def is_nullable(grammar: Grammar, node: Node) -> bool:
-    """Whether a regular expression contains the empty text; not recursive."""
-    known: dict[Node, bool] = {}
-    work = [node]
-    while work:
-        parts = _operands(grammar, work[-1])
-        missing = [part for part in parts if part not in known]
-        if missing:
-            work.extend(missing)
-            continue
-        done = work.pop()
-        known[done] = _nullable_by_parts(grammar, done, [known[part] for part in parts])
-    return known[node]
-
-
-def _operands(grammar: Grammar, node: Node) -> list[Node]:
-    kind, (a, b, _) = grammar.kind(node), grammar.operands(node)
-    if kind is Kind.ALT:
-        return grammar.alternatives(node)
-    if kind in (Kind.SEQ, Kind.BOTH):
-        return [Node(a), Node(b)]
-    return [Node(a)] if kind in (Kind.REPEAT, Kind.NEGATE) else []
-
-
-def _nullable_by_parts(grammar: Grammar, node: Node, parts: list[bool]) -> bool:
-    kind = grammar.kind(node)
-    if kind is Kind.ALT:
-        return any(parts)
-    if kind is Kind.NEGATE:
-        return not parts[0]
-    if kind is Kind.REPEAT:
-        return parts[0] or grammar.operands(node)[1] == 0
-    return kind is Kind.EMPTY or (bool(parts) and all(parts))
-
-
-def _assertions(tree: Tree) -> list[Tree]:
-    work, found = [tree], []
-    while work:
-        part = work.pop()
-        work.extend(children(part))
-        if isinstance(part, Anchor | Lookahead):
-            found.append(part)
-    return found
 
 
 def _is_text_end(tree: Tree) -> bool:
     return isinstance(tree, Anchor) and tree.place in (Place.START, Place.END, Place.END_OR_LAST_NEWLINE)
 
 
-def _never_at_an_end(tree: Tree) -> Tree:
-    """The same tree for a text that has something on either side: its anchors never hold."""
-
-    def rebuilt(part: Tree, parts: list[Tree]) -> Tree:
-        if isinstance(part, Concat):
-            return Concat(tuple(parts))
-        if isinstance(part, Alternate):
-            return Alternate(tuple(parts))
-        if isinstance(part, Repeat):
-            return Repeat(parts[0], part.low, part.high)
-        return CharSet(()) if isinstance(part, Anchor) else part
-
-    return fold(tree, rebuilt)[id(tree)]
-
-
 def _word_of(tree: Tree) -> Ranges:
     """What `\\w` means to the word edges of a pattern."""
     edges = (Place.WORD_EDGE, Place.NOT_WORD_EDGE, Place.NOT_WORD_EDGE_OF_TEXT)
-    meanings = {part.word for part in _assertions(tree) if isinstance(part, Anchor) and part.place in edges}
+    meanings = {part.word for part in assertions(tree) if isinstance(part, Anchor) and part.place in edges}
     if len(meanings) > 1:
         raise UnsupportedKeyword(
             "two kinds of word edges, ASCII and Unicode, in one pattern", keyword="\\b", instead="one kind"

@@ -47,7 +47,7 @@ class _Forget(list[Any]):
     def extend(self, _items: Any) -> None: ...
 
 
-class PatternParser(_ParsePattern):  # type: ignore[misc]
+class PatternParser(_ParsePattern):
     """What the dialects share; the rest is `PythonParser` and `EcmaParser`."""
 
     def __init__(self, pattern: str, limits: Limits) -> None:
@@ -56,7 +56,7 @@ class PatternParser(_ParsePattern):  # type: ignore[misc]
         self._limits = limits
         self._groups: list[Group] = []
 
-    def parse(self) -> Tree:
+    def tree(self) -> Tree:
         """The meaning of the pattern. Raises `GrammarSyntaxError`, `UnsupportedKeyword`, `ConstraintLimit`."""
         self._groups = [Group(0)]
         while self._skip_ignored() or self.index < len(self.data):
@@ -78,13 +78,15 @@ class PatternParser(_ParsePattern):  # type: ignore[misc]
                 self._fail("a parenthesis is closed that was not opened", start)
             self._groups[-2].parts.append(self._quantified(self._groups.pop().tree(), start))
         else:
-            self._groups[-1].parts.append(self._quantified(self._atom(start), start))
+            atom = self._atom(start)
+            if isinstance(atom, Anchor) and self._is_quantifier_next():
+                self._fail("nothing to repeat", self.index)
+            self._groups[-1].parts.append(self._quantified(atom, start))
 
     def _open(self, start: int) -> None:
         group = Group(start, self._groups[-1].flags)
-        if self.static_b("?"):
-            if not self._extension(group):
-                return
+        if self.static_b("?") and not self._extension(group):
+            return
         if len(self._groups) > self._limits.nesting:
             limit = self._limits.nesting
             raise ConstraintLimit("a pattern nests its groups too deep", limit="nesting", value=limit)
@@ -114,8 +116,6 @@ class PatternParser(_ParsePattern):  # type: ignore[misc]
         if bounds is None:
             return tree
         low, high = bounds
-        if isinstance(tree, Anchor):
-            self._fail("nothing to repeat", self.index - 1)
         if high is not None and high < low:
             self._fail(f"the repetition {{{low},{high}}} has its bounds in the wrong order", start)
         if max(low, high or 0) > self._limits.repetition:
@@ -123,6 +123,13 @@ class PatternParser(_ParsePattern):  # type: ignore[misc]
             raise ConstraintLimit(f"a repetition of {max(low, high or 0)}", limit="repetition", value=limit)
         self._after_quantifier()
         return Repeat(tree, low, high)
+
+    def _is_quantifier_next(self) -> bool:
+        self._skip_ignored()
+        start = self.index
+        is_next = self._quantifier() is not None
+        self.index = start
+        return is_next
 
     def _quantifier(self) -> tuple[int, int | None] | None:
         for symbol, bounds in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
@@ -155,10 +162,8 @@ class PatternParser(_ParsePattern):  # type: ignore[misc]
                 "the plain quantifier",
                 self.index,
             )
-        self._skip_ignored()
-        start = self.index
-        if self._quantifier() is not None:
-            self._fail("multiple repeat", start)
+        if self._is_quantifier_next():
+            self._fail("multiple repeat", self.index)
 
     # -- atoms ------------------------------------------------------------------------------------------------------
 

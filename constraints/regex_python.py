@@ -24,7 +24,7 @@ _BACKREFERENCE = "what a group matched is not kept", "the alternatives written o
 
 def parse_python(pattern: str, limits: Limits) -> Tree:
     """The meaning of a pattern; whatever `re.compile` refuses is refused."""
-    tree = PythonParser(pattern, limits).parse()
+    tree = PythonParser(pattern, limits).tree()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

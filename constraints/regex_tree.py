@@ -98,3 +98,30 @@ def fold(tree: Tree, combine: Callable[[Tree, list[Result]], Result]) -> dict[in
         if id(part) not in results:
             results[id(part)] = combine(part, [results[id(child)] for child in children(part)])
     return results
+
+
+def assertions(tree: Tree) -> list[Tree]:
+    """All anchors and lookaheads in a tree."""
+    work: list[Tree] = [tree]
+    found: list[Tree] = []
+    while work:
+        part = work.pop()
+        work.extend(children(part))
+        if isinstance(part, Anchor | Lookahead):
+            found.append(part)
+    return found
+
+
+def never_at_an_end(tree: Tree) -> Tree:
+    """The same tree for a text that has something on either side: its anchors never hold."""
+
+    def rebuilt(part: Tree, parts: list[Tree]) -> Tree:
+        if isinstance(part, Concat):
+            return Concat(tuple(parts))
+        if isinstance(part, Alternate):
+            return Alternate(tuple(parts))
+        if isinstance(part, Repeat):
+            return Repeat(parts[0], part.low, part.high)
+        return CharSet(()) if isinstance(part, Anchor) else part
+
+    return fold(tree, rebuilt)[id(tree)]

@@ -1,0 +1,394 @@
+"""Regular expressions: every short string against `re`, published ECMA-262 cases, errors, lengths, and speed."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from functools import lru_cache
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from maskwright.constraints.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
+from maskwright.constraints.expression import FAIL, Grammar
+from maskwright.constraints.reference import Reference
+from maskwright.constraints.regex import Regex, lower_pattern, pattern_length
+from maskwright.constraints.source import Limits, Source
+
+
+def regex_reference(pattern: str, dialect: str = "python", full: bool = True) -> Reference:
+    grammar = Grammar()
+    return Reference(grammar, Regex(pattern, dialect, full).lower(grammar, Limits()))
+
+
+@lru_cache(maxsize=8)
+def strings(alphabet: str, length: int) -> list[str]:
+    return ["".join(letters) for count in range(length + 1) for letters in product(alphabet, repeat=count)]
+
+
+def check_against_re(pattern: str, texts: list[str]) -> None:
+    """The language is what `re.fullmatch` and `re.search` say, and `pattern_length` bounds it."""
+    oracle = re.compile(pattern)
+    for full, matches in ((True, oracle.fullmatch), (False, oracle.search)):
+        reference = regex_reference(pattern, full=full)
+        low, high = pattern_length(pattern, dialect="python", full=full)
+        for text in texts:
+            expected = matches(text) is not None
+            assert reference.accepts(text.encode()) == expected, (full, text)
+            assert not expected or (low <= len(text) and (high is None or len(text) <= high)), (full, text)
+
+
+# one line = patterns that differ in one feature; texts are strings over "ab", blank and newline
+PLAIN = [
+    "",
+    "a",
+    "ab|b",
+    "(ab)*",
+    "a{2,3}b",
+    "a{2}",
+    "a{1,}",
+    "a{,2}b",
+    "a{",
+    "a{,}",
+    "a{b}",
+    "(a*)*",
+    "(a?b?)*",
+    "(|a)+",
+    "(a|ab)(b|)",
+]
+LAZY = ["a*?b", "a+?", "a??b", "a{1,2}?b", "(?:ab?)+?"]
+SETS = [
+    ".",
+    r"[^a]b?",
+    "[]a]",
+    "[^]a]",
+    "[a-]",
+    "[-a]",
+    r"[\w]",
+    r"[^\s]",
+    r"\s\S",
+    r"\d|\D",
+    r"[\n b]",
+    r"\w\W",
+    "[^ab]",
+    "(?s).a",
+    "[[]|a",
+]
+ESCAPES = [
+    r"\x61",
+    r"\u0061",
+    r"\U00000061",
+    r"\141",
+    r"\061|\n",
+    r"[\141]",
+    r"\N{LATIN SMALL LETTER A}",
+    r"\ a",
+    r"[\b]|b",
+    r"\a|\f|\t|a",
+]
+FLAGS = [
+    "(?i)A",
+    "(?i:A)b",
+    "(?i:A(?-i:B))|a",
+    "(?x) a b # c",
+    "(?x)[ a]+ # c\n b",
+    "(?x: a ) b",
+    "(?s:.)(?-s:.)",
+    "(?a)\\w",
+    "a(?#note)*b",
+]
+GROUPS = ["(?:a)(b)", "(?P<name>a)b", "((((a))))", "()", "()|()", "(?:)", "(a|(b|( |\n)))*"]
+ANCHORS = [
+    "^a$",
+    "a$",
+    "^a|b$",
+    "(^a|b$)",
+    "(?:^|b)a",
+    "a(?:$|b)",
+    "^",
+    "$",
+    "^$",
+    "a^",
+    "$a",
+    r"\Aa\Z",
+    "a$\n",
+    "$\n",
+    "^^a$$",
+    "(^)*a",
+    "(a|$)(b|$)",
+]
+LINES = ["(?m)^a$", "(?m)a$|^b", "(?m)^", "(?m)$", "(?m)^a$\n^b", "(?m)(^a\n)?b", "(?m:^)a", "(?m)a$b*", r"(?m)\Aa\Z"]
+LOOPS = [
+    "(^a|b)*",
+    "(a$|b)*",
+    r"(a$|\n)*",
+    r"(a$|\n)+b?",
+    "(^a|b$)+",
+    "(?:^a){2}|b",
+    "(a|^)*b",
+    "(?:a|$){2,3}",
+    "(^|a)+b",
+]
+WORDS = [
+    r"\ba\b",
+    r"a\Bb",
+    r"\Ba",
+    r"\B",
+    r"\b",
+    r"\w\b\W",
+    r"(\ba){2}|(b\b ?){2}",
+    r"a+\b",
+    r"\b\s*\b",
+    r"(?a)\ba",
+    r"[a ]{1,2}\bb",
+    r"(a| )*\bb",
+]
+AHEAD = [
+    "(?!a)b|a",
+    "a(?=b)",
+    "a(?=b)b",
+    "(?=.*b)a.",
+    "^(?=a)(?!ab).*$",
+    r"^(?!\s*$).+",
+    "(?=a)",
+    "(?!a)",
+    "(?=a)*b",
+    "a(?!$)",
+    "(?=a|(?!b)).",
+]
+TEMPERED = ["^((?!ab).)*$", "^(?:(?!a).)*$", r"^((?!b\n)[^ ])+$", "((?!a).)*", "^((?!ab).){2,40}$", "^((?!ab).){1,2}b"]
+ALL_PATTERNS = PLAIN + LAZY + SETS + ESCAPES + FLAGS + GROUPS + ANCHORS + LINES + LOOPS + WORDS + AHEAD + TEMPERED
+
+
+@pytest.mark.filterwarnings("ignore:Possible nested set")
+@pytest.mark.parametrize("pattern", ALL_PATTERNS)
+def test_agrees_with_re_on_every_short_string(pattern):
+    check_against_re(pattern, strings("ab \n", 3 if pattern in PLAIN else 4))
+
+
+ATOMS = st.sampled_from(["a", "b", "[ab]", "[^a]", ".", r"\w", r"\s", "", "^", "$", r"\b", r"\B"])
+
+
+def _grown(inner):
+    quantified = st.builds("(?:{}){}".format, inner, st.sampled_from(["*", "+", "?", "{2}", "{1,3}", "{0,2}?"]))
+    joined = st.lists(inner, min_size=1, max_size=3).map("".join)
+    either = st.lists(inner, min_size=2, max_size=3).map(lambda parts: f"({'|'.join(parts)})")
+    ahead = st.builds("(?{}{})".format, st.sampled_from(["=", "!"]), inner)
+    return st.one_of(joined, either, quantified, ahead)
+
+
+@settings(max_examples=60)
+@given(st.recursive(ATOMS, _grown, max_leaves=7))
+def test_generated_patterns_agree_with_re_or_are_refused_by_name(pattern):
+    try:
+        check_against_re(pattern, strings("a b\n", 3))
+    except UnsupportedKeyword as refusal:
+        assert refusal.keyword == "assertion in a repetition"
+
+
+@pytest.mark.parametrize("letter", "dwsDWS")
+@pytest.mark.parametrize("flags", ["", "(?a)"])
+def test_classes_contain_what_python_says(letter, flags):
+    reference = regex_reference(f"{flags}\\{letter}")
+    oracle = re.compile(f"{flags}\\{letter}")
+    for char in "aZ_09 \t\x0b\x1c\x85\xa0\u2028\u3000\ufeffé\xb2\u0660\u0e50\u4e2d\U0001d7d8\U0001f600":
+        assert reference.accepts(char.encode()) == (oracle.fullmatch(char) is not None), char
+
+
+@pytest.mark.parametrize("pattern", ["k", "ſ", "[a-z]", "[^a-z]", "é", "ς", "İ", "ß", "[\u0400-\u04ff]", "µ", "[^k]"])  # noqa: RUF001
+@pytest.mark.parametrize("flags", ["(?i)", "(?ia)"])
+def test_letters_are_equal_without_case_as_in_python(pattern, flags):
+    reference, oracle = regex_reference(flags + pattern), re.compile(flags + pattern)
+    for char in "aAkK\u212asSſéÉσςΣiIİıßẞжЖµμΜ\u0345ǅ1 ":  # noqa: RUF001
+        assert reference.accepts(char.encode()) == (oracle.fullmatch(char) is not None), char
+
+
+ECMA_CASES = [  # pattern, found in, not found in
+    (r"^\d$", "5", "٣"),
+    (r"^\w$", "a", "é"),
+    (r"^\s$", "\ufeff", "\x85"),
+    (r"^.$", "\U0001f600", "\u2028"),
+    (r"^a$", "a", "a\n"),
+    (r"^\/\-\_$", "/-_", "\\/"),
+    (r"^[^]$", "\n", ""),
+    (r"^a[]?$", "a", "a]"),
+    (r"^\u0061\u{1F600}$", "a\U0001f600", "u1F600"),
+    (r"^\ud83d\ude00$", "\U0001f600", "a"),
+    (r"^\p{Lu}\P{L}$", "É1", "é1"),
+    (r"^\p{Script=Greek}+$", "αβ", "ab"),
+    (r"^\cA\x41\0$", "\x01A\x00", "cA"),
+    (r"^(?<year>\d{4})$", "2024", "year"),
+    (r"^a{,2}$", "a{,2}", "a"),
+    (r"^{a}$", "{a}", "a"),
+    (r"^[\w-.]$", "-", "/"),
+    (r"^[\b]$", "\b", "b"),
+    (r"\ba", "é a", "ba"),
+    (r"^[a\]b]+$", "a]b", "a\\b"),
+]
+
+
+@pytest.mark.parametrize("pattern, found, absent", ECMA_CASES)
+def test_ecma_patterns(pattern, found, absent):
+    reference = regex_reference(pattern, "ecma", full=False)
+    assert reference.accepts(found.encode()) and not reference.accepts(absent.encode())
+
+
+def test_published_patterns_have_the_published_matches(shared_data):
+    cases = [
+        json.loads(line) for line in (shared_data / "grammars" / "dev.jsonl").read_text("utf-8").split("\n") if line
+    ]
+    cases = [
+        case
+        for case in cases
+        if case["kind"] == "regex" and case["expect"] == "match" and case["verified_by"] != ["re2"]
+    ]
+    refused = []
+    for case in cases:
+        dialect = "ecma" if "node" in case["verified_by"] else "python"
+        try:
+            reference = regex_reference(case["grammar"], dialect, full=case["match"] == "full")
+        except ConstraintError:
+            refused.append(case["grammar"])
+            continue
+        for expected, texts in ((True, case["accept"]), (False, case["reject"])):
+            for text in (text for text in texts if len(text) < 100 and text.isprintable()):
+                assert reference.accepts(text.encode()) == expected, (case["grammar"], text)
+    assert len(refused) < 0.03 * len(cases), refused
+
+
+REFUSED = [  # dialect, pattern, the name it is refused by
+    ("python", r"(a)\1", r"\1"),
+    ("python", "(?P<x>a)(?P=x)", "(?P="),
+    ("python", "(a)?(?(1)b|c)", "(?("),
+    ("python", "(?>a+)a", "(?>"),
+    ("python", "a++", "possessive quantifier"),
+    ("python", "(?<=a)b", "(?<="),
+    ("python", "(?<!a)b", "(?<!"),
+    ("python", r"(a\b ?)*b", "assertion in a repetition"),
+    ("ecma", r"(?<x>a)\k<x>", r"\k"),
+    ("ecma", r"(a)\1", r"\1"),
+    ("ecma", r"\Aa\Z", r"\A"),
+    ("ecma", "(?i)a", "(?i"),
+]
+
+
+@pytest.mark.parametrize("dialect, pattern, keyword", REFUSED)
+def test_what_is_not_regular_is_refused_by_name(dialect, pattern, keyword):
+    with pytest.raises(UnsupportedKeyword) as raised:
+        regex_reference(pattern, dialect)
+    assert raised.value.keyword == keyword and raised.value.instead
+
+
+SYNTAX_ERRORS = [  # dialect, pattern, column
+    ("python", "(ab", 1),
+    ("python", "ab)", 3),
+    ("python", "a[b", 2),
+    ("python", "a**", 3),
+    ("python", "*a", 1),
+    ("python", "a{3,2}", 1),
+    ("python", "[b-a]", 2),
+    ("python", r"[\d-z]", 2),
+    ("python", r"a\q", 2),
+    ("python", r"\u12", 1),
+    ("python", "a(?i)b", 2),
+    ("python", "(?Pa)", 2),
+    ("python", "^*", 2),
+    ("python", "a\\", 2),
+    ("ecma", "(ab", 1),
+    ("ecma", r"\p{Nonsense}", 1),
+    ("ecma", r"\u{110000}", 1),
+    ("ecma", "a**", 3),
+    ("ecma", r"\c1", 1),
+    ("ecma", "[a", 1),
+]
+
+
+@pytest.mark.parametrize("dialect, pattern, column", SYNTAX_ERRORS)
+def test_syntax_errors_show_where_they_are(dialect, pattern, column):
+    with pytest.raises(GrammarSyntaxError) as raised:
+        regex_reference(pattern, dialect)
+    assert (raised.value.line, raised.value.column) == (1, column)
+    assert pattern in str(raised.value) and "^" in str(raised.value)
+
+
+def test_the_position_of_an_error_counts_lines():
+    with pytest.raises(GrammarSyntaxError) as raised:
+        regex_reference("(?x) a\n  b (c")
+    assert (raised.value.line, raised.value.column) == (2, 5)
+
+
+def test_arguments_are_checked():
+    with pytest.raises(ConstraintError, match="no dialect 'pcre'"):
+        Regex("a", dialect="pcre")
+    with pytest.raises(ConstraintError, match="not Pattern"):
+        Regex(re.compile("a"))
+    assert isinstance(Regex("a"), Source) and hash(Regex("a")) == hash(Regex("a"))
+
+
+def test_limits_are_named():
+    for pattern, limits, name in (
+        ("a{2000001}", Limits(), "repetition"),
+        ("a{1,99999999999999999999999}", Limits(), "repetition"),
+        ("(" * 300 + ")" * 300, Limits(), "nesting"),
+        ("aaaa", Limits(source_bytes=3), "source_bytes"),
+    ):
+        with pytest.raises(ConstraintLimit) as raised:
+            Regex(pattern).lower(Grammar(), limits)
+        assert raised.value.limit == name
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "[a-z]{2,20000}",
+        "(((a{1,1000}){1,1000}){1,1000}b?)*",
+        "(a*)*" * 50,
+        "(" * 190 + "^a|b$" + ")" * 190,
+        "a?" * 3000,
+    ],
+)
+def test_counts_and_nesting_cost_nothing_to_lower(pattern):
+    grammar, start = Grammar(), time.perf_counter()
+    Regex(pattern, full=False).lower(grammar, Limits())
+    assert time.perf_counter() - start < 2 and len(grammar) < 20_000
+
+
+@pytest.mark.parametrize("pattern", ["a^b", "a(?!)", "[^\\s\\S]"])
+def test_a_pattern_that_matches_nothing_is_fail(pattern):
+    grammar = Grammar()
+    node = Regex(pattern).lower(grammar, Limits())
+    assert node == FAIL or not Reference(grammar, node).can_continue(b"", b"ab")
+
+
+def test_units_spell_characters_as_the_caller_wants():
+    grammar = Grammar()
+
+    def doubled(ranges):
+        return grammar.alt(
+            *(grammar.literal(chr(code) * 2) for low, high in ranges for code in range(low, min(high, 0x7F) + 1))
+        )
+
+    node = lower_pattern(grammar, "^(?!ab)[a-c]+$", dialect="ecma", full=False, unit=doubled, limits=Limits())
+    reference = Reference(grammar, node)
+    assert reference.accepts(b"aacc") and not reference.accepts(b"aabb") and not reference.accepts(b"ac")
+
+
+@pytest.mark.parametrize(
+    "pattern, full, expected",
+    [
+        ("a{2,3}|b", True, (1, 3)),
+        ("a*", True, (0, None)),
+        ("^ab?$", False, (1, 3)),
+        ("ab?", False, (1, None)),
+        ("(^a|^b)$", False, (1, 2)),
+    ],
+)
+def test_lengths(pattern, full, expected):
+    assert pattern_length(pattern, dialect="python", full=full) == expected
+
+
+def test_the_end_of_an_ecma_pattern_is_the_end_of_the_text():
+    assert pattern_length("^ab?$", dialect="ecma", full=False) == (1, 2)
