@@ -111,7 +111,7 @@ def tiny_vocabulary(size: int = VOCAB_SIZE) -> Any:
 
 @pytest.fixture
 def make_engine() -> Callable[..., Any]:
-    """An engine on a model folder, float32 on the CPU; options are those of Limits, and skips_forced."""
+    """An engine on a model folder, float32; options are those of Limits, skips_forced and the device."""
     from maskwright.engine.attention import KVCache
     from maskwright.engine.config import Limits
     from maskwright.engine.engine import Engine
@@ -119,8 +119,10 @@ def make_engine() -> Callable[..., Any]:
     from maskwright.engine.models.spec import read_spec
     from maskwright.engine.runner import ModelRunner
 
-    def make(folder: Path, *, vocabulary: Any = None, skips_forced: bool = True, **options: int) -> Engine:
-        spec, cpu = read_spec(folder), torch.device("cpu")
+    def make(
+        folder: Path, *, vocabulary: Any = None, skips_forced: bool = True, device: str = "cpu", **options: int
+    ) -> Engine:
+        spec, where = read_spec(folder), torch.device(device)
         defaults = {
             "block_size": 4,
             "num_blocks": 256,
@@ -129,9 +131,9 @@ def make_engine() -> Callable[..., Any]:
             "max_model_len": 128,
         }
         limits = Limits(**{**defaults, **options})
-        decoder = load_decoder(folder, spec, torch.float32, cpu)
+        decoder = load_decoder(folder, spec, torch.float32, where)
         shape = (limits.num_blocks, limits.block_size, spec.num_kv_heads, spec.head_dim)
-        runner = ModelRunner(decoder, KVCache.allocate(spec.num_layers, shape, torch.float32, cpu))
+        runner = ModelRunner(decoder, KVCache.allocate(spec.num_layers, shape, torch.float32, where))
         return Engine(runner, vocabulary or tiny_vocabulary(), limits, skips_forced=skips_forced)
 
     return make

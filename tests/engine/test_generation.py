@@ -76,3 +76,12 @@ def test_padding_of_the_head_is_never_generated(tiny_model, make_engine):
     sampling = SamplingParams(temperature=50.0, seed=1, max_tokens=60, ignore_eos=True)
     output = run_all(engine, {0: [Request(prompt_token_ids=(5, 6), sampling=sampling)]})[0]
     assert len(output.token_ids) == 60 and max(output.token_ids) < 40
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("name", ["llama", "mistral-sliding", "qwen2-half-sliding", "qwen3-tied-biased"])
+def test_cuda_gives_the_same_tokens(name, tiny_model, make_engine):
+    model = tiny_model(name)
+    engine = make_engine(model.folder, device="cuda", num_blocks=18, max_model_len=72)
+    outputs = run_all(engine, {0: requests()[:4], 3: requests()[4:]})
+    assert [outputs[i].token_ids for i in range(len(LENGTHS))] == expected(model)
