@@ -8,6 +8,7 @@ from ..kernels import compile_cache as _compile_cache  # noqa: F401  before numb
 from .compiler import Compiler
 from .constraint import Constraint, State
 from .errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
+from .gbnf import Gbnf
 from .later import Ebnf, Lark, Reasoning, StructuralTag, Tools
 from .regex import Regex
 from .source import Limits, Source
@@ -20,6 +21,7 @@ __all__ = [
     "ConstraintError",
     "ConstraintLimit",
     "Ebnf",
+    "Gbnf",
     "GrammarSyntaxError",
     "Lark",
     "Limits",

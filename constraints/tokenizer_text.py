@@ -14,8 +14,10 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from .errors import ConstraintError
 
-class UnsupportedTokenizer(ValueError):
+
+class UnsupportedTokenizer(ConstraintError):
     """The tokenizer's text is not the concatenation of the bytes of its tokens, or its kind is not known."""
 
 
@@ -33,7 +35,9 @@ TextOfToken = Callable[[str], bytes]
 def read_tokenizer(tokenizer: Any) -> TokenTable:
     """The token table of a transformers fast tokenizer, a `tokenizers.Tokenizer` or a `tiktoken.Encoding`."""
     if isinstance(tokenizer, str | os.PathLike):
-        raise UnsupportedTokenizer(f"{os.fspath(tokenizer)!r} is a path (GGUF files are not supported yet); load it and pass the tokenizer")
+        raise UnsupportedTokenizer(
+            f"{os.fspath(tokenizer)!r} is a path (GGUF files are not supported yet); load it and pass the tokenizer"
+        )
     if hasattr(tokenizer, "decode_single_token_bytes"):
         return _read_tiktoken(tokenizer)
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
@@ -106,10 +110,14 @@ def _readers(spec: dict[str, Any]) -> tuple[TextOfToken, TextOfToken]:
 
 def _refuse_word_pieces(model: dict[str, Any]) -> None:
     if model["type"] == "WordPiece":
-        raise UnsupportedTokenizer("WordPiece: its decoder puts spaces between tokens, so token bytes do not concatenate")
+        raise UnsupportedTokenizer(
+            "WordPiece: its decoder puts spaces between tokens, so token bytes do not concatenate"
+        )
     for affix in ("continuing_subword_prefix", "end_of_word_suffix"):
         if model.get(affix):
-            raise UnsupportedTokenizer(f"{model['type']} with {affix}={model[affix]!r}: the text of a token depends on its neighbours")
+            raise UnsupportedTokenizer(
+                f"{model['type']} with {affix}={model[affix]!r}: the text of a token depends on its neighbours"
+            )
 
 
 def _decoder_implied_by(spec: dict[str, Any]) -> dict[str, Any]:
@@ -146,9 +154,13 @@ def _steps(decoder: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if kind not in SUPPORTED_STEPS:
             raise UnsupportedTokenizer(f"decoder {kind}: the text of a token depends on its neighbours")
         if kind == "Replace" and "String" not in step["pattern"]:
-            raise UnsupportedTokenizer(f"decoder Replace with the pattern {step['pattern']}: only literal strings are read")
+            raise UnsupportedTokenizer(
+                f"decoder Replace with the pattern {step['pattern']}: only literal strings are read"
+            )
         if kind == "Replace" and fused and len(step["pattern"]["String"]) != 1:
-            raise UnsupportedTokenizer(f"decoder Replace of {step['pattern']['String']!r} after Fuse: it may match across tokens")
+            raise UnsupportedTokenizer(
+                f"decoder Replace of {step['pattern']['String']!r} after Fuse: it may match across tokens"
+            )
         if kind == "Strip" and fused:
             continue  # it acts on the two ends of the whole text
         fused = fused or kind in ("Fuse", "ByteLevel")
@@ -162,7 +174,9 @@ def _string_steps(steps: list[dict[str, Any]]) -> list[Callable[[str], str]]:
 def _string_step(step: dict[str, Any]) -> Callable[[str], str]:
     if step["type"] == "Strip":
         return lambda text: _strip(text, step["content"], step["start"], step["stop"])
-    old, new = (step["replacement"], " ") if step["type"] == "Metaspace" else (step["pattern"]["String"], step["content"])
+    old, new = (
+        (step["replacement"], " ") if step["type"] == "Metaspace" else (step["pattern"]["String"], step["content"])
+    )
     return lambda text: text.replace(old, new)
 
 

@@ -27,7 +27,7 @@ class TokenTrie:
     byte: NDArray[np.uint8]  # [n]  the byte on the edge into the node; nodes depth first, children in byte order
     depth: NDArray[np.int32]  # [n]  1 = first byte of a token
     skip: NDArray[np.int32]  # [n]  the first node after the node's subtree; n at the end
-    first: NDArray[np.int32]  # [n + 1]  tokens ending at node i: order[first[i]:first[i + 1]]; subtree: up to first[skip[i]]
+    first: NDArray[np.int32]  # [n + 1]  tokens ending at node i: order[first[i]:first[i + 1]]; below: to first[skip[i]]
     order: NDArray[np.int32]  # [text tokens]  ids by their bytes, duplicates adjacent
     max_depth: int  # the length of the longest token in bytes, 0 without tokens
     token_offsets: NDArray[np.int32]  # [V + 1]  bytes of id t: token_bytes[token_offsets[t]:token_offsets[t + 1]]
@@ -72,7 +72,9 @@ class TokenTrie:
             while path and self.skip[path[-1]] == i:
                 path.pop()
             assert self.depth[i] == len(path) + 1, f"node {i} has depth {self.depth[i]} under {len(path)} open nodes"
-            assert i < self.skip[i] <= (self.skip[path[-1]] if path else n), f"the subtree of node {i} leaves its parent"
+            assert i < self.skip[i] <= (self.skip[path[-1]] if path else n), (
+                f"the subtree of node {i} leaves its parent"
+            )
             assert self.skip[i] > i + 1 or self.first[i] < self.first[i + 1], f"leaf {i} ends no token"
             sibling = self.skip[i]
             if sibling < n and self.depth[sibling] == self.depth[i]:

@@ -1,0 +1,188 @@
+"""GBNF, the grammars of llama.cpp, as constraints.
+
+Rules that do not call themselves, directly or through others, are replaced by what they are defined as, so a grammar without
+recursion becomes one regular expression. Only rules that are recursive become rules of the `Grammar`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lark import Token, Tree
+
+from .components import components, is_recursive
+from .errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
+from .expression import Grammar, Node
+from .gbnf_syntax import RuleText, class_ranges, fail_at, parse, string_text
+from .regex_parser import line_and_column
+from .source import Limits
+from .utf8 import ALL
+
+
+@dataclass(frozen=True, slots=True)
+class Gbnf:
+    """Texts that the rule `root` of a grammar describes.
+
+    >>> Gbnf('root ::= "on" | "off"')
+
+    The syntax is llama.cpp's: `"text"`, `[a-z]`, `[^a-z]`, `.` (any character), rule names, `( )`, `|`, `* + ? {2} {2,} {2,4}`,
+    `# comments`; escapes `\\n \\r \\t \\\\ \\" \\[ \\] \\- \\xNN \\uNNNN \\UNNNNNNNN`. All of it counts characters, not bytes.
+    Left recursion and token terminals (`<name>`, `<[id]>`) are refused by name. Of two definitions of a rule the last counts.
+    """
+
+    text: str
+    root: str = "root"
+
+    def __post_init__(self) -> None:
+        for name, value in (("text", self.text), ("root", self.root)):
+            if not isinstance(value, str):
+                raise ConstraintError(f"the {name} of a grammar is a string, not {type(value).__name__}")
+
+    def lower(self, grammar: Grammar, limits: Limits) -> Node:
+        """The expression of the root rule. Raises `GrammarSyntaxError`, `UnsupportedKeyword`, `ConstraintLimit`, and
+        `ConstraintError` for rules that are called but not defined."""
+        if len(self.text) > limits.source_bytes:
+            raise ConstraintLimit(
+                f"a grammar of {len(self.text)} characters", limit="source_bytes", value=limits.source_bytes
+            )
+        rules = _last_definitions(parse(self.text), grammar, self.text)
+        if self.root not in rules:
+            raise _undefined(self.root, f"the grammar has no rule {self.root!r} to begin with", rules)
+        calls = {name: _calls(rule.tree) for name, rule in rules.items()}
+        _check_defined(self.text, rules, calls)
+        return _lower_rules(self.text, rules, calls, grammar, limits)[self.root]
+
+
+def _last_definitions(rules: list[RuleText], grammar: Grammar, text: str) -> dict[str, RuleText]:
+    by_name: dict[str, RuleText] = {}
+    for rule in rules:
+        name = str(rule.name)
+        if name in by_name:
+            line, _ = line_and_column(text, rule.name.start_pos or 0)
+            grammar.notes.append(f"rule {name!r} is defined again at line {line}; the last definition counts")
+        by_name[name] = rule
+    return by_name
+
+
+def _calls(tree: Tree[Token]) -> dict[str, Token]:
+    """The rules that an expression calls, each with one place where it does."""
+    references = (subtree.children[0] for subtree in tree.iter_subtrees() if subtree.data == "reference")
+    return {str(token): token for token in references if isinstance(token, Token)}
+
+
+def _check_defined(text: str, rules: Mapping[str, RuleText], calls: Mapping[str, Mapping[str, Token]]) -> None:
+    for name, callees in calls.items():
+        for callee, token in callees.items():
+            if callee not in rules:
+                at = line_and_column(text, token.start_pos or 0)
+                raise _undefined(callee, f"rule {name!r} calls {callee!r}, which is not defined", rules, at)
+
+
+def _undefined(
+    name: str, reason: str, rules: Mapping[str, RuleText], at: tuple[int | None, int | None] = (None, None)
+) -> ConstraintError:
+    similar = difflib.get_close_matches(name, rules, n=1)
+    instead = f"{similar[0]!r}?" if similar else f"define it: {name} ::= ..."
+    return ConstraintError(reason, path=name, instead=instead, line=at[0], column=at[1])
+
+
+def _lower_rules(
+    text: str, rules: Mapping[str, RuleText], calls: Mapping[str, Mapping[str, Token]], grammar: Grammar, limits: Limits
+) -> dict[str, Node]:
+    """The node of every rule: what it is defined as, or a call where it is recursive."""
+    nodes: dict[str, Node] = {}
+    names = {name: list(callees) for name, callees in calls.items()}
+    for component in components(names):
+        recursive = {name: grammar.rule(name) for name in component if is_recursive(component, names)}
+        nodes.update({name: grammar.call(rule) for name, rule in recursive.items()})
+        for name in component:
+            body = _Lowering(text, grammar, limits, nodes).expression(rules[name].tree)
+            if name in recursive:
+                grammar.define(recursive[name], body)
+            else:
+                nodes[name] = grammar.label(body, name)
+    return nodes
+
+
+@dataclass
+class _Lowering:
+    """Lowers the expressions of one grammar, children first, without recursion."""
+
+    text: str
+    grammar: Grammar
+    limits: Limits
+    rules: Mapping[str, Node]
+    _nesting: dict[int, int] = field(default_factory=dict)
+
+    def expression(self, tree: Tree[Token]) -> Node:
+        nodes: dict[int, Node] = {}
+        for subtree in tree.iter_subtrees():
+            self._check_nesting(subtree)
+            parts = [nodes[id(child)] for child in subtree.children if isinstance(child, Tree)]
+            nodes[id(subtree)] = self._node(subtree, parts)
+        return nodes[id(tree)]
+
+    def _node(self, tree: Tree[Token], parts: list[Node]) -> Node:
+        match tree.data:
+            case "alternatives":
+                return self.grammar.alt(*parts)
+            case "sequence" | "group":
+                return self.grammar.seq(*parts)
+            case "star" | "plus" | "optional" | "exactly" | "between":
+                return self.grammar.repeat(parts[0], *self._counts(tree))
+            case "any":
+                return self.grammar.chars(ALL)
+        token = tree.children[0]
+        assert isinstance(token, Token)
+        match tree.data:
+            case "literal":
+                return self.grammar.literal(string_text(self.text, token))
+            case "char_class":
+                return self._char_class(token)
+            case "reference":
+                return self.rules[str(token)]
+        raise self._token_terminal(token)
+
+    def _char_class(self, token: Token) -> Node:
+        ranges = class_ranges(self.text, token)
+        if not ranges:
+            fail_at(self.text, token, f"the character class {token} contains no character that has a UTF-8 form")
+        is_one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
+        return self.grammar.literal(chr(ranges[0][0])) if is_one else self.grammar.chars(ranges)
+
+    def _counts(self, tree: Tree[Token]) -> tuple[int, int | None]:
+        """The least and greatest number of copies."""
+        fixed: dict[str, tuple[int, int | None]] = {"star": (0, None), "plus": (1, None), "optional": (0, 1)}
+        if tree.data in fixed:
+            return fixed[tree.data]
+        low_token, high_token = tree.children[1], tree.children[-1]  # the same token in {n}
+        assert isinstance(low_token, Token)
+        low = self._count(low_token)
+        high = self._count(high_token) if isinstance(high_token, Token) else None
+        if high is not None and high < low:
+            fail_at(self.text, low_token, f"at least {low} but at most {high} copies is impossible")
+        return low, high
+
+    def _count(self, token: Token) -> int:
+        limit = self.limits.repetition
+        if len(token.lstrip("0")) > len(str(limit)) or int(token) > limit:
+            line, _ = line_and_column(self.text, token.start_pos or 0)
+            raise ConstraintLimit(f"line {line}: {token[:20]} repetitions", limit="repetition", value=limit)
+        return int(token)
+
+    def _check_nesting(self, tree: Tree[Token]) -> None:
+        """Parentheses and repetitions inside each other."""
+        adds = tree.data not in ("alternatives", "sequence")
+        below = max((self._nesting[id(child)] for child in tree.children if isinstance(child, Tree)), default=0)
+        self._nesting[id(tree)] = depth = below + adds
+        if depth > self.limits.nesting:
+            raise ConstraintLimit("parentheses and repetitions too deep", limit="nesting", value=self.limits.nesting)
+
+    def _token_terminal(self, token: Token) -> UnsupportedKeyword:
+        line, column = line_and_column(self.text, token.start_pos or 0)
+        return UnsupportedKeyword(
+            "single tokens as terminals are not supported yet", keyword=str(token), line=line, column=column,
+            instead=f'the text of the token as a string, "{token.strip("!")}", where it is text',
+        )  # fmt: skip
