@@ -225,7 +225,8 @@ FORMATS: dict[str, Format] = {
         Format(
             "relative-json-pointer",
             "draft-bhutton-relative-json-pointer-00, 3",
-            rf"(?:0|[1-9]\d*)(?:[+-][1-9]\d*)?(?:#|{_POINTER})",
+            rf"(?:0|[1-9]\d*)(?:#|{_POINTER})",
+            "no index manipulation (+N, -N), which earlier drafts lack",
         ),
         Format("uuid", "RFC 9562, 4", _uuid(_ANY_HEX, _ANY_HEX)),
         *(Format(f"uuid{version}", "RFC 9562, 5", _uuid(str(version), "[89ABab]")) for version in range(1, 9)),
