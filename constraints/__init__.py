@@ -5,6 +5,7 @@
 """
 
 from ..kernels import compile_cache as _compile_cache  # noqa: F401  before numba: where compiled code is kept
+from .choice import Choice
 from .compiler import Compiler
 from .constraint import Constraint, State
 from .errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
@@ -16,6 +17,7 @@ from .vocabulary import Vocabulary
 from .warm import warm_up
 
 __all__ = [
+    "Choice",
     "Compiler",
     "Constraint",
     "ConstraintError",
