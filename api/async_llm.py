@@ -88,8 +88,12 @@ class AsyncLLM:
         try:
             return await asyncio.shield(submitting)
         except asyncio.CancelledError:
-            submitting.add_done_callback(lambda done: done.exception() or self._cancel(done.result()))
+            submitting.add_done_callback(self._cancel_submitted)
             raise
+
+    def _cancel_submitted(self, submitting: asyncio.Future[list[int]]) -> None:
+        if submitting.exception() is None:
+            self._cancel(submitting.result())
 
     def _cancel(self, request_ids: Sequence[int]) -> None:
         """End what is still running, without waiting: the engine may be in the middle of a step."""

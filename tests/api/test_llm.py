@@ -75,7 +75,7 @@ def test_a_seed_gives_the_same_output_in_any_batch(llm: LLM) -> None:
 
 
 def test_every_prompt_may_have_its_own_sampling(llm: LLM) -> None:
-    samplings = [SamplingParams(max_tokens=2), SamplingParams(max_tokens=5)]
+    samplings = [SamplingParams(max_tokens=count, ignore_eos=True) for count in (2, 5)]
     assert [len(output.token_ids) for output in llm.generate(["a", "a"], sampling=samplings)] == [2, 5]
 
 
