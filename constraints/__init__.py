@@ -10,6 +10,7 @@ from .compiler import Compiler
 from .constraint import Constraint, State
 from .errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
 from .gbnf import Gbnf
+from .json_schema import JsonSchema
 from .later import Ebnf, Lark, Reasoning, StructuralTag, Tools
 from .regex import Regex
 from .source import Limits, Source
@@ -25,6 +26,7 @@ __all__ = [
     "Ebnf",
     "Gbnf",
     "GrammarSyntaxError",
+    "JsonSchema",
     "Lark",
     "Limits",
     "Reasoning",

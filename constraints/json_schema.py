@@ -1,0 +1,109 @@
+"""JSON Schema as a constraint: drafts 4 to 2020-12, or the schema of a Python type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
+from .expression import Grammar, Node
+from .schema.document import Document, draft_of
+from .schema.lowering import Lowering
+from .schema.policy import Policy
+from .schema.text import JsonText
+from .schema.values import depth_of, dump_json, parse_json, plain_value
+from .source import Limits
+from .types import schema_of
+
+FORMATS_OPTIONS = {"assert": True, "annotation": False, "annotate": False}
+
+
+@dataclass(frozen=True, slots=True)
+class JsonSchema:
+    """JSON texts whose value satisfies a schema.
+
+    schema: a schema as `dict` or `bool`, the JSON text of one, or a Python type (a Pydantic model, a dataclass, `list[int]`, ...).
+        It is kept as text, so equal schemas are equal constraints.
+    whitespace: "compact" (none), "flexible" (up to 20 characters wherever JSON allows it), or a regular expression for
+        what stands between two tokens.
+    property_order: "declared": members in the order of `properties`, then all others in any order.
+    escapes: "json": each string in its one canonical spelling.
+    formats: "assert", or "annotation" to ignore `format`.
+    resources: other documents that `$ref` may name, by address. Nothing is fetched.
+    draft: "4", "6", "7", "2019-09" or "2020-12"; None reads `$schema`, else 2020-12.
+    on_unsupported: "refuse" raises `UnsupportedKeyword` for what is not enforced exactly; "relax" drops it and records that
+        in `Grammar.residue`.
+
+    Raises `ConstraintError` (and its subclasses), here for what is no JSON, in `lower` for the rest.
+    """
+
+    schema: Any
+    whitespace: str = "compact"
+    property_order: str = "declared"
+    escapes: str = "json"
+    formats: str = "assert"
+    resources: Any = field(default_factory=dict)
+    draft: str | int | None = None
+    on_unsupported: str = "refuse"
+
+    def __post_init__(self) -> None:
+        for option, value, known, later in (
+            ("property_order", self.property_order, ("declared",), ("any",)),
+            ("escapes", self.escapes, ("json",), ("any",)),
+            ("formats", self.formats, tuple(FORMATS_OPTIONS), ()),
+            ("on_unsupported", self.on_unsupported, ("refuse", "relax"), ()),
+        ):
+            _check_option(option, value, known, later)
+        if not isinstance(self.whitespace, str):
+            raise ConstraintError("whitespace is 'compact', 'flexible' or a regular expression", keyword="whitespace")
+        object.__setattr__(self, "schema", _schema_text(self.schema))
+        items = self.resources.items() if isinstance(self.resources, Mapping) else self.resources
+        texts = {address.rstrip("#"): _schema_text(document) for address, document in items}
+        object.__setattr__(self, "resources", tuple(sorted(texts.items())))
+
+    def lower(self, grammar: Grammar, limits: Limits) -> Node:
+        """The texts as a node. Raises `ConstraintError`, `UnsupportedKeyword` or `ConstraintLimit`, with the path in the schema."""
+        try:
+            return self._lower(grammar, limits)
+        except RecursionError:
+            limit = limits.nesting
+            raise ConstraintLimit("schemas that refer to each other too deeply", limit="nesting", value=limit) from None
+
+    def _lower(self, grammar: Grammar, limits: Limits) -> Node:
+        schema = _parse(self.schema, limits)
+        library: dict[str, Document] = {}
+        document = Document(schema, "", draft_of(schema, self.draft), library)
+        for address, text in self.resources:
+            other = _parse(text, limits)
+            Document(other, address, draft_of(other, self.draft), library)
+        policy = Policy(grammar, self.on_unsupported == "relax")
+        text = JsonText(grammar, self.whitespace, limits)
+        return Lowering(grammar, limits, policy, text, FORMATS_OPTIONS[self.formats]).whole(document.root)
+
+
+def _check_option(option: str, value: object, known: tuple[str, ...], later: tuple[str, ...]) -> None:
+    if value in later:
+        raise UnsupportedKeyword(f"{value!r} is not enforced yet", keyword=option, instead=f"{option}={known[0]!r}")
+    if value not in known:
+        raise ConstraintError(f"{value!r} is not one of its values", keyword=option, instead=" or ".join(map(repr, known)))
+
+
+def _schema_text(schema: Any) -> str:
+    try:
+        if isinstance(schema, str):
+            return dump_json(parse_json(schema))
+        if not isinstance(schema, (Mapping, bool)):
+            schema = schema_of(schema)
+        return dump_json(plain_value(schema))
+    except RecursionError:
+        raise ConstraintLimit("a schema nested too deeply", limit="nesting", value=Limits().nesting) from None
+
+
+def _parse(text: str, limits: Limits) -> Any:
+    if len(text) > limits.source_bytes:
+        raise ConstraintLimit(f"{len(text)} characters", limit="source_bytes", value=limits.source_bytes)
+    schema = parse_json(text)
+    if (depth := depth_of(schema)) > limits.nesting:
+        raise ConstraintLimit(f"{depth} levels of nesting", limit="nesting", value=limits.nesting)
+    return schema

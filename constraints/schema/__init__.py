@@ -1,0 +1,12 @@
+"""JSON Schema: from a document to a grammar of JSON text.
+
+    values     JSON values: parsed without rounding, their one canonical text
+    document   a schema document: drafts, sites (one subschema each), `$ref`
+    keywords   what each keyword is: enforced, annotation, or refused by name
+    branches   `$ref`, `allOf`, `anyOf`, `oneOf` resolved into alternatives
+    shapes     what an alternative says about the values of one JSON type
+    disjoint   proofs that no value satisfies two shapes
+    text       JSON strings and white space as grammar nodes
+    members    arrays and objects as grammar nodes
+    lowering   the whole: conjunctions of sites to nodes and rules
+"""

@@ -1,0 +1,37 @@
+"""What happens to a keyword that cannot be enforced exactly, and remarks for the user."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import ConstraintError, UnsupportedKeyword
+from ..expression import Grammar
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Refuse by name, or drop and record (`on_unsupported="relax"`): the language then only grows."""
+
+    grammar: Grammar
+    relax: bool
+
+    def refuse(self, error: UnsupportedKeyword) -> None:
+        """Raise `error`, or record that its keyword is dropped."""
+        if not self.relax:
+            raise error
+        entry = f"{error.path} {error.keyword}: not enforced: {error.reason}"
+        if entry not in self.grammar.residue:
+            self.grammar.residue.append(entry)
+
+    def note(self, remark: str) -> None:
+        if remark not in self.grammar.notes:
+            self.grammar.notes.append(remark)
+
+
+def located(error: ConstraintError, path: str, keyword: str) -> ConstraintError:
+    """The same error of a pattern or number, with the place in the schema where that stands."""
+    if error.keyword not in (None, keyword):
+        error.reason = f"{error.keyword}: {error.reason}"
+    error.path, error.keyword = path, keyword
+    error.args = (error._message(),)
+    return error

@@ -1,0 +1,115 @@
+"""JSON strings and white space as grammar nodes, in the canonical spelling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..expression import EMPTY, FAIL, Event, Grammar, Node
+from ..regex import lower_pattern
+from ..source import Limits
+from ..utf8 import ALL, Ranges, intersect, invert, normalize
+from .values import string_text
+
+MAX_SPACE = 20  # characters of white space between two tokens under whitespace="flexible"
+QUOTE = b'"'
+_SHORT_ESCAPES = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
+_LITERAL = invert(normalize([(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C)]))  # characters that stand for themselves
+
+
+class JsonText:
+    """Builds the texts of strings, keys and gaps between tokens."""
+
+    def __init__(self, grammar: Grammar, whitespace: str, limits: Limits) -> None:
+        self.grammar = grammar
+        self._units: dict[Ranges, Node] = {}
+        self.any_character = self.unit(ALL)
+        self.any_body = grammar.repeat(self.any_character)
+        self._quote = grammar.literal(QUOTE)
+        self.gap = self._gap(whitespace, limits)  # between two tokens
+        self.margin = self.gap if whitespace == "flexible" else EMPTY  # before and after the whole text
+
+    def unit(self, ranges: Ranges) -> Node:
+        """One character of a string out of a set of code points, escaped where JSON requires it."""
+        known = self._units.get(ranges)
+        if known is None:
+            known = self._units[ranges] = self.grammar.alt(self.grammar.chars(intersect(ranges, _LITERAL)), self._escaped(ranges))
+        return known
+
+    def string(self, body: Node) -> Node:
+        return self.grammar.seq(self._quote, body, self._quote)
+
+    def name(self, name: str) -> Node:
+        """A key known beforehand."""
+        return self.grammar.literal(string_text(name))
+
+    def other_name(self, known: Iterable[str]) -> Node:
+        """A key that is none of `known`, marked so that the object does not get it twice.
+
+        A tree of the known names with an exit at every character: what has left it is an ordinary string body.
+        """
+        grammar = self.grammar
+        end = grammar.mark(QUOTE, Event.KEY_CLOSE)
+        anything = grammar.seq(self.any_body, end)
+        names = sorted({tuple(map(ord, name)) for name in known if not _has_surrogate(name)})
+        return grammar.seq(grammar.mark(QUOTE, Event.KEY_OPEN), self._outside(names, end, anything))
+
+    def _outside(self, names: list[tuple[int, ...]], end: Node, anything: Node) -> Node:
+        """What may follow the opening quote. Works from the longest names' ends, so that no recursion is needed."""
+        if not names:
+            return anything
+        children, is_name = _tree(names)
+        nodes: list[Node] = [FAIL] * len(children)
+        for index in range(len(children) - 1, -1, -1):
+            inside = [self._step(char, nodes[child]) for char, child in children[index].items()]
+            left = self._step_out(children[index], anything)
+            nodes[index] = self.grammar.alt(*inside, left, FAIL if is_name[index] else end)
+        return nodes[0]
+
+    def _step(self, char: int, follow: Node) -> Node:
+        return self.grammar.seq(self.unit(((char, char),)), follow)
+
+    def _step_out(self, chars: Iterable[int], anything: Node) -> Node:
+        return self.grammar.seq(self.unit(invert(normalize((char, char) for char in chars))), anything)
+
+    def _escaped(self, ranges: Ranges) -> Node:
+        """The characters of a set that need an escape. Bytes, not characters: nothing of this is a body worth tables."""
+        codes = {code for low, high in intersect(ranges, ((0, 0x5C),)) for code in range(low, high + 1)}
+        short = [(ord(char), ord(char)) for code, char in _SHORT_ESCAPES.items() if code in codes]
+        long = {code for code in codes if code < 0x20 and code not in _SHORT_ESCAPES}
+        grammar = self.grammar
+        rows = []
+        for row in (0, 1):
+            digits = [(ord(f"{code & 15:x}"),) * 2 for code in sorted(long) if code >> 4 == row]
+            if digits:
+                rows.append(grammar.seq(grammar.literal(f"u00{row}"), grammar.bytes_in(digits)))
+        if not short and not rows:
+            return FAIL
+        return grammar.seq(grammar.literal("\\"), grammar.alt(*([grammar.bytes_in(short)] if short else []), *rows))
+
+    def _gap(self, whitespace: str, limits: Limits) -> Node:
+        if whitespace == "compact":
+            return EMPTY
+        grammar = self.grammar
+        if whitespace == "flexible":
+            return grammar.repeat(grammar.bytes_in([(9, 10), (13, 13), (32, 32)]), 0, MAX_SPACE)
+        return lower_pattern(grammar, whitespace, dialect="ecma", full=True, unit=grammar.chars, limits=limits)
+
+
+def _tree(names: list[tuple[int, ...]]) -> tuple[list[dict[int, int]], list[bool]]:
+    """Prefix tree of sorted names: per node its children by character, and whether a name ends there. Children come later."""
+    children: list[dict[int, int]] = [{}]
+    is_name = [False]
+    for name in names:
+        at = 0
+        for char in name:
+            if char not in children[at]:
+                children[at][char] = len(children)
+                children.append({})
+                is_name.append(False)
+            at = children[at][char]
+        is_name[at] = True
+    return children, is_name
+
+
+def _has_surrogate(text: str) -> bool:
+    return any("\ud800" <= char <= "\udfff" for char in text)
