@@ -41,7 +41,7 @@ def components(calls: Mapping[str, Sequence[str]]) -> list[list[str]]:
 
 def _closed(open_members: dict[str, None], first: str) -> list[str]:
     """Takes `first` and all opened after it out of `open_members`: a finished component."""
-    members = []
+    members: list[str] = []
     while not members or members[-1] != first:
         members.append(open_members.popitem()[0])
     return members[::-1]

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple, NoReturn
 
 from lark import Lark, Token, Tree
-from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
+from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 from lark.lark import PostLex
 
 from .errors import GrammarSyntaxError
@@ -84,11 +84,10 @@ def parse(text: str) -> list[RuleText]:
     try:
         tree = _parser().parse(text)
     except UnexpectedCharacters as error:
-        raise syntax_error(text, _unreadable(text, error.pos_in_stream), error.pos_in_stream) from None
+        index = error.pos_in_stream or 0
+        raise syntax_error(text, _unreadable(text, index), index) from None
     except UnexpectedToken as error:
         raise _unexpected(text, error) from None
-    except UnexpectedEOF as error:
-        raise syntax_error(text, f"the grammar ends early, expected {_listed(error.expected)}", len(text)) from None
     return [RuleText(rule.children[0], rule.children[1]) for rule in tree.children]  # type: ignore[arg-type, union-attr]
 
 

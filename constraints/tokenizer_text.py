@@ -45,7 +45,7 @@ def read_tokenizer(tokenizer: Any) -> TokenTable:
         raise UnsupportedTokenizer(
             f"{type(tokenizer).__name__} has no fast (tokenizers) backend; load the fast tokenizer of the same model"
         )
-    return _read_backend(json.loads(backend.to_str()), _eos_ids(tokenizer))
+    return _read_backend(_Parts(backend), _eos_ids(tokenizer))
 
 
 def _eos_ids(tokenizer: Any) -> tuple[int, ...]:
@@ -55,25 +55,71 @@ def _eos_ids(tokenizer: Any) -> tuple[int, ...]:
     return (eos,) if isinstance(eos, int) else tuple(eos)
 
 
-# --- tokenizer.json -------------------------------------------------------------------------------------------------
+# --- tokenizers.Tokenizer -------------------------------------------------------------------------------------------
 
 
-def _read_backend(spec: dict[str, Any], eos_token_ids: tuple[int, ...]) -> TokenTable:
-    model = spec["model"]
-    base_text, added_text = _readers(spec)
-    base = _base_vocabulary(model)
-    added = spec.get("added_tokens") or []
-    size = 1 + max([*base.values(), *(token["id"] for token in added)], default=-1)
-    tokens: list[bytes | None] = [None] * size
+class _Parts:
+    """What matters of tokenizer.json, part by part; writing it all out, with its merges, would take seconds."""
+
+    def __init__(self, backend: Any) -> None:
+        self.backend = backend
+        self.model = _model_spec(backend.model)
+        self.decoder = _spec(backend.decoder)
+        self.added = {i: (token.content, token.special) for i, token in backend.get_added_tokens_decoder().items()}
+
+    def vocabulary(self) -> dict[str, int]:
+        """The model's own tokens."""
+        if "vocab" in self.model:  # Unigram: a list of (piece, score)
+            return {piece: i for i, (piece, _) in enumerate(self.model["vocab"])}
+        return dict(self.backend.get_vocab(with_added_tokens=False))
+
+    def unknown_id(self, vocabulary: dict[str, int]) -> int | None:
+        """The id that stands for what the model cannot spell: not the text of its name."""
+        unknown = self.model.get("unk_id", self.model.get("unk_token"))
+        return vocabulary.get(unknown) if isinstance(unknown, str) else unknown
+
+    def implied_decoder(self) -> dict[str, Any]:
+        """Without a decoder the parts that changed the text while encoding tell how to change it back."""
+        for part in (self.backend.pre_tokenizer, self.backend.normalizer):
+            for step in _leaves(_spec(part)):
+                if step["type"] in ("ByteLevel", "Metaspace"):
+                    return step
+        raise UnsupportedTokenizer(
+            f"{self.model['type']} without a decoder: its tokens would be joined by spaces",
+            instead="set a ByteLevel, Metaspace or Fuse decoder",
+        )
+
+
+def _spec(part: Any) -> dict[str, Any] | None:
+    """A part as it stands in tokenizer.json."""
+    try:
+        return None if part is None else dict(json.loads(part.__getstate__()))
+    except Exception as error:  # what the library raises for parts written in Python
+        raise UnsupportedTokenizer(f"{type(part).__name__} cannot be read: {error}") from None
+
+
+_MODEL_OPTIONS = ("unk_token", "byte_fallback", "continuing_subword_prefix", "end_of_word_suffix")
+
+
+def _model_spec(model: Any) -> dict[str, Any]:
+    kind = type(model).__name__
+    if kind == "Unigram":  # has no merges, and its options are to be had in no other way
+        return _spec(model) or {}
+    return {"type": kind, **{name: getattr(model, name, None) for name in _MODEL_OPTIONS}}
+
+
+def _read_backend(parts: _Parts, eos_token_ids: tuple[int, ...]) -> TokenTable:
+    base_text, added_text = _readers(parts)
+    base = parts.vocabulary()
+    tokens: list[bytes | None] = [None] * (1 + max([*base.values(), *parts.added], default=-1))
     for piece, i in base.items():
         tokens[i] = base_text(piece)
-    unknown = _unknown_id(model, base)
+    unknown = parts.unknown_id(base)
     if unknown is not None:
         tokens[unknown] = None
     special: dict[str, int] = {}
-    for token in added:
-        i, content = token["id"], token["content"]
-        if token["special"]:
+    for i, (content, is_special) in parts.added.items():
+        if is_special:
             tokens[i] = None
             special[content] = i
         elif base.get(content) != i:
@@ -81,31 +127,16 @@ def _read_backend(spec: dict[str, Any], eos_token_ids: tuple[int, ...]) -> Token
     return TokenTable(tokens, eos_token_ids, special)
 
 
-def _base_vocabulary(model: dict[str, Any]) -> dict[str, int]:
-    vocabulary = model["vocab"]
-    if isinstance(vocabulary, dict):
-        return vocabulary
-    return {piece: i for i, (piece, _) in enumerate(vocabulary)}  # Unigram: a list of (piece, score)
-
-
-def _unknown_id(model: dict[str, Any], base: dict[str, int]) -> int | None:
-    """The id that stands for what the model cannot spell: not the text of its name."""
-    if model["type"] == "Unigram":
-        return model.get("unk_id")
-    return base.get(model.get("unk_token"))  # type: ignore[arg-type]
-
-
-def _readers(spec: dict[str, Any]) -> tuple[TextOfToken, TextOfToken]:
+def _readers(parts: _Parts) -> tuple[TextOfToken, TextOfToken]:
     """How to read tokens of the model, and added tokens, which are literal text even where the model's are not."""
-    model = spec["model"]
-    _refuse_word_pieces(model)
-    steps = list(_steps(spec.get("decoder") or _decoder_implied_by(spec)))
-    byte_fallback = bool(model.get("byte_fallback")) or any(step["type"] == "ByteFallback" for step in steps)
+    _refuse_word_pieces(parts.model)
+    steps = list(_steps(parts.decoder or parts.implied_decoder()))
+    kinds = {step["type"] for step in steps}
     replacements = _string_steps(steps)
-    if any(step["type"] == "ByteLevel" for step in steps):
+    if "ByteLevel" in kinds:
         return _ByteLevelText(replacements), str.encode
-    text = _PieceText(replacements, byte_fallback)
-    return text, _PieceText(replacements, byte_fallback=False)
+    byte_fallback = bool(parts.model.get("byte_fallback")) or "ByteFallback" in kinds
+    return _PieceText(replacements, byte_fallback), _PieceText(replacements, byte_fallback=False)
 
 
 def _refuse_word_pieces(model: dict[str, Any]) -> None:
@@ -120,18 +151,7 @@ def _refuse_word_pieces(model: dict[str, Any]) -> None:
             )
 
 
-def _decoder_implied_by(spec: dict[str, Any]) -> dict[str, Any]:
-    """Without a decoder the parts that changed the text while encoding tell how to change it back."""
-    for part in (spec.get("pre_tokenizer"), spec.get("normalizer")):
-        for step in _parts(part):
-            if step["type"] in ("ByteLevel", "Metaspace"):
-                return step
-    raise UnsupportedTokenizer(
-        f"{spec['model']['type']} without a decoder: tokens would be joined by spaces; set a ByteLevel, Metaspace or Fuse decoder"
-    )
-
-
-def _parts(part: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
+def _leaves(part: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
     """The leaves of a (nested) Sequence of decoders, pre-tokenizers or normalizers."""
     if part is None:
         return
@@ -140,7 +160,7 @@ def _parts(part: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
         yield part
         return
     for child in children:
-        yield from _parts(child)
+        yield from _leaves(child)
 
 
 SUPPORTED_STEPS = ("ByteLevel", "ByteFallback", "Metaspace", "Replace", "Fuse", "Strip")
@@ -148,23 +168,28 @@ SUPPORTED_STEPS = ("ByteLevel", "ByteFallback", "Metaspace", "Replace", "Fuse", 
 
 def _steps(decoder: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The decoder's steps that act on single tokens; refuses those that cannot."""
-    fused = False
-    for step in _parts(decoder):
+    joined = ""  # the step after which the text is one string
+    for step in _leaves(decoder):
         kind = step["type"]
         if kind not in SUPPORTED_STEPS:
             raise UnsupportedTokenizer(f"decoder {kind}: the text of a token depends on its neighbours")
-        if kind == "Replace" and "String" not in step["pattern"]:
-            raise UnsupportedTokenizer(
-                f"decoder Replace with the pattern {step['pattern']}: only literal strings are read"
-            )
-        if kind == "Replace" and fused and len(step["pattern"]["String"]) != 1:
-            raise UnsupportedTokenizer(
-                f"decoder Replace of {step['pattern']['String']!r} after Fuse: it may match across tokens"
-            )
-        if kind == "Strip" and fused:
+        if kind == "Strip" and joined:
             continue  # it acts on the two ends of the whole text
-        fused = fused or kind in ("Fuse", "ByteLevel")
+        if kind == "Replace":
+            _check_replace(step, joined)
+        elif joined and kind != "Fuse":
+            raise UnsupportedTokenizer(f"decoder {kind} after {joined}: it acts on the whole text")
+        if kind in ("Fuse", "ByteLevel"):
+            joined = kind
         yield step
+
+
+def _check_replace(step: dict[str, Any], joined: str) -> None:
+    pattern = step["pattern"].get("String")
+    if pattern is None:
+        raise UnsupportedTokenizer(f"decoder Replace with the pattern {step['pattern']}: only plain strings are read")
+    if joined == "ByteLevel" or (joined and len(pattern) != 1):
+        raise UnsupportedTokenizer(f"decoder Replace of {pattern!r} after {joined}: it may match across tokens")
 
 
 def _string_steps(steps: list[dict[str, Any]]) -> list[Callable[[str], str]]:
@@ -244,6 +269,7 @@ def _read_tiktoken(encoding: Any) -> TokenTable:
 
 def _tiktoken_bytes(encoding: Any, token_id: int) -> bytes | None:
     try:
-        return encoding.decode_single_token_bytes(token_id)  # type: ignore[no-any-return]
+        token: bytes = encoding.decode_single_token_bytes(token_id)
     except KeyError:
-        return None  # ids between the last rank and the first special token
+        return None  # between the last rank and the first special token
+    return token

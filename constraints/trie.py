@@ -53,8 +53,16 @@ class TokenTrie:
         np.add.at(ending, (end - 1)[np.cumsum(is_new) - 1], 1)
         first = np.concatenate([[0], np.cumsum(ending)]).astype(np.int32)
         max_depth = int(lengths.max(initial=0))
-        return cls(*map(_read_only, (byte, depth, _skips(depth, max_depth), first, order)), max_depth,
-                   _read_only(offsets), _read_only(data))  # fmt: skip
+        return cls(
+            byte=_read_only(byte),
+            depth=_read_only(depth),
+            skip=_read_only(_skips(depth, max_depth)),
+            first=_read_only(first),
+            order=_read_only(order),
+            max_depth=max_depth,
+            token_offsets=_read_only(offsets),
+            token_bytes=_read_only(data),
+        )
 
     @property
     def num_nodes(self) -> int:

@@ -39,11 +39,10 @@ class Vocabulary:
 
     def __post_init__(self) -> None:
         tokens = _checked_tokens(self.tokens)
-        size = len(tokens)
-        eos = sorted({_checked_id(i, size, "eos_token_ids") for i in self.eos_token_ids})
-        special = {name: _checked_id(i, size, f"special_tokens[{name!r}]") for name, i in self.special_tokens.items()}
+        eos = _checked_eos(self.eos_token_ids, len(tokens))
+        special = _checked_special(self.special_tokens, len(tokens))
         object.__setattr__(self, "tokens", tokens)
-        object.__setattr__(self, "eos_token_ids", tuple(eos))
+        object.__setattr__(self, "eos_token_ids", eos)
         object.__setattr__(self, "special_tokens", MappingProxyType(special))
 
     @classmethod
@@ -136,6 +135,21 @@ def _checked_tokens(tokens: Sequence[bytes | None]) -> tuple[bytes | None, ...]:
         if token is not None and type(token) is not bytes:
             raise TypeError(f"tokens[{i}] must be bytes or None, not {type(token).__name__}")
     return tuple(tokens)
+
+
+def _checked_eos(eos_token_ids: Iterable[int], size: int) -> tuple[int, ...]:
+    if isinstance(eos_token_ids, str | bytes) or not isinstance(eos_token_ids, Iterable):
+        raise TypeError(f"eos_token_ids must be ids, not {type(eos_token_ids).__name__}")
+    return tuple(sorted({_checked_id(i, size, "eos_token_ids") for i in eos_token_ids}))
+
+
+def _checked_special(special_tokens: Mapping[str, int], size: int) -> dict[str, int]:
+    if not isinstance(special_tokens, Mapping):
+        raise TypeError(f"special_tokens must map names to ids, not {type(special_tokens).__name__}")
+    for name in special_tokens:
+        if not isinstance(name, str):
+            raise TypeError(f"special_tokens: a name is a string, not {type(name).__name__}")
+    return {name: _checked_id(i, size, f"special_tokens[{name!r}]") for name, i in special_tokens.items()}
 
 
 def _checked_id(token_id: Any, size: int, where: str) -> int:
