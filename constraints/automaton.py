@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from . import derive, memory, walk
 from .assembly import assemble
-from .bodies import BodyClass
+from .bodies import BodyClass, SubTrie
 from .errors import ConstraintError
 from .expression import Event, Grammar, Kind, Node
-from .lexicon import WITHOUT_QUOTE, Lexicon
+from .lexicon import Lexicon
 from .recursion import reachable
 from .rows import MaskRows
 from .source import Limits
@@ -24,7 +24,7 @@ from .tables import DEAD, INFINITE
 from .trie import TokenTrie
 
 State = int
-Trie = TokenTrie | BodyClass
+Trie = TokenTrie | SubTrie
 _NO_HEIGHTS = np.zeros(0, np.uint8)
 _NO_HEIGHTS.setflags(write=False)
 
@@ -35,6 +35,8 @@ class TokenAutomaton:
     def __init__(self, grammar: Grammar, root: Node, lexicon: Lexicon, limits: Limits) -> None:
         self.grammar, self.root, self.lexicon, self.limits = grammar, root, lexicon, limits
         self._body_classes = sorted(set(grammar.units.values()))
+        sizes = [sum(high - low for low, high in ranges) for ranges in self._body_classes]
+        self._widest_class = max(range(len(sizes)), key=sizes.__getitem__, default=derive.NO_BODY)
         self._machine = assemble(grammar, self._body_classes, lexicon, limits)
         self._rows = MaskRows(lexicon.words)
         self.start: State = int(self._machine.call(derive.start_state, root))
@@ -78,7 +80,8 @@ class TokenAutomaton:
 
     def costs_after(self, state: State) -> NDArray[np.int32]:
         """The costs of the states that tokens lead to, except tokens that stay inside the state's body."""
-        ends, _ = self.end_states(state, self._body(state))
+        body = self._tables(int(self._machine.table("state_body")[state]))
+        ends, _ = self.end_states(state, None if body is None else body.residual)
         costs: NDArray[np.int32] = self._machine.table("state_cost")[ends]
         return costs
 
@@ -110,19 +113,24 @@ class TokenAutomaton:
     def _computed_row(self, state: State) -> NDArray[np.uint32]:
         names = ("state_body", "state_radius", "state_alone", "state_accept")
         body_id, radius, alone, accepting = (int(self._machine.table(name)[state]) for name in names)
-        body, trie, heights, known = self._body(state), self.lexicon.trie, _NO_HEIGHTS, None
-        if body is not None:
-            heights = body.heights
-            known = body.slice_of(radius) if alone or radius >= body.longest else None
-        walked, heights = (body, _NO_HEIGHTS) if body is not None and known is not None else (trie, heights)
+        if body_id < 0:
+            body_id = self._widest_class  # the state itself is no body, but tokens may lead into one
+        body, trie, known = self._tables(body_id), self.lexicon.trie, None
+        if body is not None and (alone or radius >= body.longest):
+            known = body.slice_of(radius)
+        walked: Trie = trie if body is None or known is None else body.residual
+        heights = _NO_HEIGHTS if body is None or known is not None else body.heights
         mask = np.zeros(self.lexicon.words, np.uint32) if known is None else known.copy()
-        self._machine.call(walk.walk, *self._nodes(walked), walked.order, trie.max_depth, heights, body_id, state, mask)
+        visited = self._machine.call(
+            walk.walk, *self._nodes(walked), walked.order, trie.max_depth, heights, body_id, state, mask
+        )
+        if body is None and body_id >= 0:
+            self.lexicon.note_walk(self._body_classes[body_id], int(visited))
         if not self.lexicon.spells_every_byte:
             mask = self._only_completable(state, mask)
         return mask | self.lexicon.eos_row if accepting else mask
 
-    def _body(self, state: State) -> BodyClass | None:
-        body_id = int(self._machine.table("state_body")[state])
+    def _tables(self, body_id: int) -> BodyClass | None:
         return self.lexicon.body(self._body_classes[body_id]) if body_id >= 0 else None
 
     def _only_completable(self, state: State, mask: NDArray[np.uint32]) -> NDArray[np.uint32]:
@@ -156,22 +164,21 @@ class TokenAutomaton:
         after, kept, read = self._machine.call(memory.run_remembering, state, held, np.frombuffer(data, np.uint8))
         return int(after), int(kept), int(read)
 
-    def end_memories(self, state: State, held: int, trie: Trie | None = None) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """For every token of `trie.order`: the state it leads to, DEAD when it does not survive, and the memory, REFUSED when
-        that alone refuses it."""
+    def judge_keys(self, state: State, held: int, trie: Trie | None = None) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """For every token of `trie.order`: the state it leads to, DEAD when it does not survive, and a verdict of memory.py."""
         trie = trie or self.lexicon.trie
-        ends, memories = np.zeros(trie.order.size, np.int32), np.zeros(trie.order.size, np.int64)
-        max_depth = self.lexicon.trie.max_depth
-        self._machine.call(memory.end_memories, *self._nodes(trie), max_depth, state, held, ends, memories)
-        return ends, memories
+        ends, verdicts = np.zeros(trie.order.size, np.int32), np.zeros(trie.order.size, np.uint8)
+        self._machine.call(
+            memory.judge_keys, *self._nodes(trie), self.lexicon.trie.max_depth, state, held, ends, verdicts
+        )
+        return ends, verdicts
 
     def refused(self, state: State, held: int) -> NDArray[np.uint32] | None:
         """The mask of tokens that only the memory refuses; None when there are none."""
-        quoted = self.lexicon.body(WITHOUT_QUOTE)
-        assert quoted is not None, "this class gets its tables at once"
-        ends, memories = self.end_memories(state, held, quoted)
-        chosen = (ends != DEAD) & (memories == memory.REFUSED)
-        return self.lexicon.mask_of(chosen, quoted.order) if chosen.any() else None
+        candidates = self.lexicon.quoted if memory.has_keys(self._machine.memory, held) else self.lexicon.quoted_twice
+        _, verdicts = self.judge_keys(state, held, candidates)
+        repeats = verdicts == memory.REPEATS
+        return self.lexicon.mask_of(repeats, candidates.order) if repeats.any() else None
 
     # -- facts --------------------------------------------------------------------------------------------------------
 

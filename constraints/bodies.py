@@ -21,17 +21,38 @@ NO_HEIGHT = 255  # a subtree with a suffix that leaves the class, or of 255 or m
 
 
 @dataclass(frozen=True, eq=False)
+class SubTrie:
+    """The trie of some of a vocabulary's tokens; arrays as in TokenTrie, read-only."""
+
+    byte: NDArray[np.uint8]
+    depth: NDArray[np.int32]
+    skip: NDArray[np.int32]
+    first: NDArray[np.int32]
+    order: NDArray[np.int32]
+
+    @classmethod
+    def without(cls, left_out: NDArray[np.bool_], trie: TokenTrie) -> SubTrie:
+        """The tokens that end at nodes not in `left_out`. bool [n]"""
+        return cls(*map(_read_only, _residual(left_out, trie.byte, trie.depth, trie.skip, trie.first, trie.order)))
+
+    @classmethod
+    def with_quotes(cls, at_least: int, trie: TokenTrie) -> SubTrie:
+        """The tokens with that many quotation marks or more."""
+        return cls.without(_quotes(trie.byte, trie.depth, trie.max_depth) < at_least, trie)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in (self.byte, self.depth, self.skip, self.first, self.order))
+
+
+@dataclass(frozen=True, eq=False)
 class BodyClass:
     """Tables of one character class for one vocabulary."""
 
     slices: NDArray[np.uint32]  # [1 + lengths, ceil(V / 32)]  row r: tokens of the class of at most r characters; last: all
     longest: int  # characters in the longest token of the class
     heights: NDArray[np.uint8]  # [n] most characters in a suffix below the node, NO_HEIGHT when one leaves the class
-    byte: NDArray[np.uint8]  # the residual trie of the tokens that are not of the class: as TokenTrie
-    depth: NDArray[np.int32]
-    skip: NDArray[np.int32]
-    first: NDArray[np.int32]
-    order: NDArray[np.int32]
+    residual: SubTrie  # the tokens that are not of the class
 
     @classmethod
     def build(cls, ranges: Ranges, trie: TokenTrie, words: int) -> BodyClass:
@@ -42,8 +63,7 @@ class BodyClass:
         longest = int(chars[inside].max(initial=0))
         slices = np.zeros((min(longest, MAX_SLICE) + 2, words), np.uint32)
         _fill_slices(slices, inside, chars, trie.first, trie.order)
-        residual = _residual(inside, trie.byte, trie.depth, trie.skip, trie.first, trie.order)
-        return cls(_read_only(slices), longest, _read_only(heights), *map(_read_only, residual))
+        return cls(_read_only(slices), longest, _read_only(heights), SubTrie.without(inside, trie))
 
     def slice_of(self, radius: int) -> NDArray[np.uint32] | None:
         """The mask of the tokens that stay inside for at most `radius` characters; None when there is no table for it."""
@@ -53,8 +73,7 @@ class BodyClass:
 
     @property
     def nbytes(self) -> int:
-        arrays = (self.slices, self.heights, self.byte, self.depth, self.skip, self.first, self.order)
-        return sum(array.nbytes for array in arrays)
+        return int(self.slices.nbytes + self.heights.nbytes) + self.residual.nbytes
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -96,6 +115,17 @@ def _inside(table, byte, depth, max_depth):
         begun[d] = begun[d - 1] + (1 if before == 0 else 0)
         inside[i], chars[i] = after >= 0, begun[d]
     return inside, chars
+
+
+@nb.njit(cache=True)
+def _quotes(byte, depth, max_depth):
+    """Per node: the quotation marks on the path to it."""
+    quotes = np.zeros(byte.size, np.int32)
+    seen = np.zeros(max_depth + 1, np.int32)
+    for i in range(byte.size):
+        seen[depth[i]] = seen[depth[i] - 1] + (1 if byte[i] == 0x22 else 0)
+        quotes[i] = seen[depth[i]]
+    return quotes
 
 
 @nb.njit(cache=True)

@@ -205,10 +205,8 @@ class Constraint:
     def _within(self, state: int, held: int, budget: int) -> NDArray[np.uint32]:
         """Tokens after which at most `budget` tokens suffice."""
         if self._remembers:
-            ends, memories = self._automaton.end_memories(state, held)
-            ends = np.where(memories == memory.REFUSED, DEAD, ends)
-            repeated = {held: self._automaton.is_repeated(held) for held in np.unique(memories[ends != DEAD]).tolist()}
-            extra = np.array([int(repeated.get(held, False)) for held in memories.tolist()])
+            ends, verdicts = self._automaton.judge_keys(state, held)
+            extra = (verdicts == memory.TAKEN).astype(np.int64)
         else:
             ends, extra = self._automaton.end_states(state)[0], np.zeros(1, np.int64)
         distinct, index = np.unique(ends, return_inverse=True)

@@ -8,14 +8,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .bodies import BodyClass
+from .bodies import BodyClass, SubTrie
 from .trie import TokenTrie
 from .utf8 import Ranges, normalize
 from .vocabulary import Vocabulary
 
 JSON_CHARACTERS: Ranges = normalize([(0x20, 0x21), (0x23, 0x5B), (0x5D, 0x10FFFF)])  # need no escape in a JSON string
-WITHOUT_QUOTE: Ranges = normalize([(0, 0x21), (0x23, 0x10FFFF)])  # its residual trie holds all tokens with a quote
-_WALKS_BEFORE_TABLES = 2  # a class met this often gets its tables (tens of milliseconds and about a megabyte)
+_NODES_BEFORE_TABLES = 1_000_000  # trie nodes walked inside a class before its tables are worth their time and megabyte
 _MAX_BODIES = 64
 
 
@@ -27,21 +26,33 @@ class Lexicon:
         self.trie = TokenTrie.build(vocabulary)
         self.words = (vocabulary.size + 31) // 32
         self._lock = threading.Lock()
-        self._walks: dict[Ranges, int] = {}
+        self._walked: dict[Ranges, int] = {}
         self._bodies: dict[Ranges, BodyClass] = {}
         self.body(JSON_CHARACTERS)  # nearly every schema needs it, so it is not left to the first mask
 
     def body(self, ranges: Ranges) -> BodyClass | None:
-        """The tables of a character class; None while it has not been met often enough to pay for them."""
+        """The tables of a character class; None while walks inside it have not been long enough to pay for them."""
         with self._lock:
             body = self._bodies.get(ranges)
-            if body is not None:
-                return body
-            walks = self._walks[ranges] = self._walks.get(ranges, 0) + 1
-            worth_it = ranges in (JSON_CHARACTERS, WITHOUT_QUOTE) or walks > _WALKS_BEFORE_TABLES
-            if worth_it and len(self._bodies) < _MAX_BODIES:
+            is_due = ranges == JSON_CHARACTERS or self._walked.get(ranges, 0) > _NODES_BEFORE_TABLES
+            if body is None and is_due and len(self._bodies) < _MAX_BODIES:
                 body = self._bodies[ranges] = BodyClass.build(ranges, self.trie, self.words)
             return body
+
+    def note_walk(self, ranges: Ranges, visited: int) -> None:
+        """Count the trie nodes that a walk inside a class without tables has visited."""
+        with self._lock:
+            self._walked[ranges] = self._walked.get(ranges, 0) + visited
+
+    @cached_property
+    def quoted(self) -> SubTrie:
+        """The tokens with a quotation mark: all that can end a key."""
+        return SubTrie.with_quotes(1, self.trie)
+
+    @cached_property
+    def quoted_twice(self) -> SubTrie:
+        """The tokens with three quotation marks or more: all that can end a key, then open and end another."""
+        return SubTrie.with_quotes(3, self.trie)
 
     @cached_property
     def single_bytes(self) -> NDArray[np.bool_]:

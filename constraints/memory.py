@@ -7,10 +7,10 @@ keys to keep: those not known beforehand. Keys of canonical JSON text have one s
     MEMORY(frames, mode, key)   FRAME(parent, keys, -)   KEYS(other keys, key, -)   KEY(prefix, byte, -)
 
 Nothing but the closing quote of a repeated key is refused. Hence a token's bit differs from the automaton's mask only if the
-token has a quote, and those are few: `TokenAutomaton.refused` walks the trie of the tokens with quotes. A key can always be made
-new by one more character, which is why measure.py counts one token more for the opening quote of such a key and `is_repeated`
-adds one inside a key that is taken; the shortest completion never needs more. (With a hundred keys that differ from a prefix by
-one character each, it could.)
+token has a quote (three, while no open object has a key), and those are few: `TokenAutomaton.refused` walks their trie. A key
+can always be made new by one more character, which is why measure.py counts one token more for the opening quote of such a key
+and one is added inside a key that is taken (`is_repeated`, TAKEN); the shortest completion never needs more. (With a hundred
+keys that differ from a prefix by one character each, it could.)
 """
 
 from __future__ import annotations
@@ -82,6 +82,18 @@ def empty_memory(arena):
 
 
 @nb.njit(cache=True)
+def has_keys(arena, here):
+    """Whether some open object has keys that must not come again."""
+    m, t = arena, layout(arena)
+    frames = m[t.a + here]
+    while frames != NOTHING:
+        if m[t.b + frames] != NOTHING:
+            return True
+        frames = m[t.a + frames]
+    return False
+
+
+@nb.njit(cache=True)
 def is_repeated(arena, here):
     """Whether a key is being read that the object has already."""
     m, t = arena, layout(arena)
@@ -107,33 +119,111 @@ def run_remembering(arena, state, here, data):
     return state, here, wide(data.size)
 
 
+FINE, REPEATS, TAKEN = 0, 1, 2  # verdicts on a token: nothing wrong; ends a repeated key; stops inside a key that is taken
+
+
 @nb.njit(cache=True, nogil=True)
-def end_memories(arena, byte, depth, skip, first, max_depth, state, here, ends, memories):
-    """For token order[k] of a trie: the state it leads to in ends[k], DEAD when it does not survive; the memory in memories[k],
-    REFUSED when only the memory refuses it (ends[k] is then the state without memory)."""
+def judge_keys(arena, byte, depth, skip, first, max_depth, state, here, ends, verdicts):
+    """For token order[k] of a trie: ends[k] = the state it leads to, DEAD when it does not survive; verdicts[k] on its keys.
+
+    The walk interns next to nothing, although every token writes keys of its own: the key under way is a key node and a piece
+    of the path, and a key that was ended is kept as such until another one begins in the same token.
+    """
     m, t = arena, layout(arena)
-    path = np.empty(max_depth + 1, np.int64)
-    held = np.empty(max_depth + 1, np.int64)
-    path[0], held[0] = state, here
+    path = np.empty(max_depth + 1, np.uint8)  # [depth] the byte read there
+    states = np.empty(max_depth + 1, np.int64)
+    # The memory after each byte: frames, mode, key under way = base then path[start : depth + 1], key ended and not interned yet
+    # = ended_base then path[ended_start : ended_stop], none when ended_base < 0.
+    frames = np.empty(max_depth + 1, np.int64)
+    mode = np.empty(max_depth + 1, np.int64)
+    base = np.empty(max_depth + 1, np.int64)
+    start = np.empty(max_depth + 1, np.int64)
+    ended_base = np.full(max_depth + 1, -1, np.int64)
+    ended_start = np.zeros(max_depth + 1, np.int64)
+    ended_stop = np.zeros(max_depth + 1, np.int64)
+    states[0], frames[0], mode[0], base[0], start[0] = state, m[t.a + here], m[t.b + here], m[t.c + here], 1
     ends[:] = DEAD
-    memories[:] = REFUSED
+    verdicts[:] = FINE
     n, i = byte.size, 0
     while i < n:
         d = depth[i]
         value = wide(byte[i])
-        answer = wide(m[t.next + path[d - 1] * 256 + value])
+        answer = wide(m[t.next + states[d - 1] * 256 + value])
         if answer == UNKNOWN:
-            answer = step(m, t, path[d - 1], value)
-        after = answer & STATE_MASK
-        kept = wide(REFUSED)
-        if after != DEAD and held[d - 1] != REFUSED:
-            kept = remember(m, t, held[d - 1], value, answer >> STATE_BITS)
-        if m[t.n + FAULT] != NO_FAULT:
-            return
-        if after == DEAD:
+            answer = step(m, t, states[d - 1], value)
+        if answer & STATE_MASK == DEAD:
+            if m[t.n + FAULT] != NO_FAULT:
+                return
             i = skip[i]
             continue
-        path[d], held[d] = after, kept
-        for k in range(first[i], first[i + 1]):
-            ends[k], memories[k] = after, kept
+        states[d], path[d] = answer & STATE_MASK, value
+        event = answer >> STATE_BITS
+        frames[d], mode[d], base[d], start[d] = frames[d - 1], mode[d - 1], base[d - 1], start[d - 1]
+        ended_base[d], ended_start[d], ended_stop[d] = ended_base[d - 1], ended_start[d - 1], ended_stop[d - 1]
+        verdict = FINE
+        if mode[d] == OUTSIDE:
+            if value == QUOTE:
+                mode[d] = IN_KEY if event == KEY_OPEN else IN_STRING
+                base[d], start[d] = NOTHING, d + 1
+            if value == OPEN_BRACE or (value == QUOTE and event == KEY_OPEN):
+                if ended_base[d] >= 0:
+                    frames[d] = with_key(m, t, frames[d], ended_base[d], path, ended_start[d], ended_stop[d])
+                    ended_base[d] = -1
+            if value == OPEN_BRACE:
+                frames[d] = intern_node(m, t, wide(FRAME), frames[d], wide(NOTHING), wide(0))
+            elif value == CLOSE_BRACE:
+                frames[d], ended_base[d] = m[t.a + frames[d]], -1
+        elif mode[d] == IN_STRING:
+            mode[d] = STRING_ESCAPE if value == BACKSLASH else OUTSIDE if value == QUOTE else IN_STRING
+        elif mode[d] == STRING_ESCAPE:
+            mode[d] = IN_STRING
+        elif mode[d] == IN_KEY and value == QUOTE:
+            mode[d] = OUTSIDE
+            if event == KEY_CLOSE:
+                if is_taken(m, t, frames[d], base[d], path, start[d], d):
+                    verdict = REPEATS
+                ended_base[d], ended_start[d], ended_stop[d] = base[d], start[d], d
+        else:
+            mode[d] = KEY_ESCAPE if mode[d] == IN_KEY and value == BACKSLASH else IN_KEY
+            if first[i] != first[i + 1] and is_taken(m, t, frames[d], base[d], path, start[d], d + 1):
+                verdict = TAKEN
+        if m[t.n + FAULT] != NO_FAULT:
+            return
+        if verdict == REPEATS:
+            mark_subtree(i, skip[i], first, verdicts, ends)
+            i = skip[i]
+            continue
+        ends[first[i] : first[i + 1]] = states[d]
+        verdicts[first[i] : first[i + 1]] = verdict
         i += 1
+
+
+@inner
+def mark_subtree(i, after, first, verdicts, ends):
+    """All tokens that go on from a repeated key are refused, whatever they do then."""
+    for k in range(first[i], first[after]):
+        verdicts[k], ends[k] = REPEATS, DEAD
+
+
+@inner
+def is_taken(m, t, frames, base, path, start, stop):
+    """Whether the innermost open object has the key that is the text of `base`, then path[start:stop]."""
+    keys = wide(m[t.b + frames])
+    while keys != NOTHING:
+        key, i = wide(m[t.b + keys]), stop - 1
+        while i >= start and key != NOTHING and m[t.b + key] == path[i]:
+            key, i = wide(m[t.a + key]), i - 1
+        if i < start and key == base:
+            return True
+        keys = wide(m[t.a + keys])
+    return False
+
+
+@inner
+def with_key(m, t, frames, base, path, start, stop):
+    """The frames after a key was ended in the innermost object."""
+    key = base
+    for i in range(start, stop):
+        key = intern_node(m, t, wide(KEY), key, wide(path[i]), wide(0))
+    keys = intern_node(m, t, wide(KEYS), wide(m[t.b + frames]), key, wide(0))
+    return intern_node(m, t, wide(FRAME), wide(m[t.a + frames]), keys, wide(0))
