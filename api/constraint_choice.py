@@ -5,7 +5,8 @@
     regex=r"\\d+"                    a regular expression for the whole output                  -> str
     grammar="root ::= ..."          a grammar in GBNF or Lark's language                       -> str
     choice=["yes", "no"]            one of these                                               -> str
-    constraint=...                  a front end such as `Gbnf(text, root="json")`, or a compiled constraint
+    constraint=...                  a front end such as `Gbnf(text, root="json")`           -> str, parsed JSON for JsonSchema
+                                    or a compiled constraint                               -> str
 
 For several prompts each keyword takes one value for all of them, or a list with one value (or None) for each. A list of
 strings given as `choice` is one choice for all; a list of lists is one for each.
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from .constraints import Choice, Constraint, Gbnf, JsonSchema, Lark, Regex, Source
@@ -94,9 +95,7 @@ def _of_schema(schema: Any) -> ConstraintChoice:
 def _of_json_schema(schema: Any) -> ConstraintChoice:
     if not isinstance(schema, Mapping | bool | str):
         raise UsageError(f"json_schema= is a mapping, a boolean or JSON text, not {type(schema).__name__}; types go to schema=")
-    source = JsonSchema(schema)  # refuses text that is not JSON
-    told = json.loads(schema) if isinstance(schema, str) else schema
-    return ConstraintChoice(source, json.loads, True, {"schema": told})
+    return _of_constraint(JsonSchema(schema))
 
 
 def _of_regex(pattern: Any) -> ConstraintChoice:
@@ -118,7 +117,7 @@ def _of_choice(options: Any) -> ConstraintChoice:
 def _of_constraint(constraint: Any) -> ConstraintChoice:
     """A front end is treated like its keyword; of a compiled constraint no more than its text is known."""
     if isinstance(constraint, JsonSchema):
-        return replace(_of_schema(constraint.schema), source=constraint)
+        return ConstraintChoice(constraint, json.loads, True, {"schema": json.loads(constraint.schema)})
     if isinstance(constraint, Source | Constraint):
         return ConstraintChoice(constraint, told=_told(constraint))
     raise UsageError(f"constraint= is a front end or a compiled constraint, not {type(constraint).__name__}")

@@ -6,7 +6,6 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from maskwright import LLM
-from maskwright.constraints import Choice, JsonSchema, Regex
 
 NAMES = ["Ada Lovelace", "Grace Hopper", "Alan Turing", "Emmy Noether", "Ines Okoro"]
 CITIES = ["London", "Oslo", "Porto", "Denver", "Leeds"]
@@ -17,25 +16,32 @@ class Person(BaseModel):
     city: str = Field(max_length=40)
 
 
-def tasks() -> list[tuple[str, Any]]:
-    """(prompt, constraint) pairs, 100 of them."""
-    pairs: list[tuple[str, Any]] = []
+AGE = {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"], "additionalProperties": False}
+
+
+def tasks() -> list[tuple[str, dict[str, Any]]]:
+    """A hundred prompts, each with its constraint as a keyword."""
+    pairs: list[tuple[str, dict[str, Any]]] = []
     for number in range(25):
         name, city = NAMES[number % 5], CITIES[number // 5]
         pairs += [
-            (f"{name} lives in {city}.", JsonSchema(Person)),
-            (f"My parcel from {city} never arrived.", Choice(["billing", "shipping", "account"])),
-            (f"My order ORD-{77100 + number} never arrived.", Regex(r"ORD-\d{5}")),
-            (f"{name} is {20 + number} years old.", JsonSchema({"type": "object", "properties": {"age": {"type": "integer"}}})),
+            (f"{name} lives in {city}.", {"schema": Person}),
+            (f"My parcel from {city} never arrived.", {"choice": ["billing", "shipping", "account"]}),
+            (f"My order ORD-{77100 + number} never arrived.", {"regex": r"ORD-\d{5}"}),
+            (f"{name} is {20 + number} years old.", {"json_schema": AGE}),
         ]
     return pairs
 
 
 def main() -> None:
-    prompts, constraints = zip(*tasks(), strict=True)
+    prompts = [prompt for prompt, _ in tasks()]
+    columns = {
+        keyword: [constraint.get(keyword) for _, constraint in tasks()]  # one value, or None, for each prompt
+        for keyword in ("schema", "json_schema", "choice", "regex")
+    }
     llm = LLM()
     start = time.perf_counter()
-    outputs = llm.generate(prompts, constraint=list(constraints))
+    outputs = llm.generate(prompts, **columns)
     seconds = time.perf_counter() - start
     for output in outputs[:8]:
         print(f"{output.prompt:45} {output.parsed!r}")

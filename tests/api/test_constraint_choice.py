@@ -132,7 +132,7 @@ def test_front_ends_can_be_mixed() -> None:
     sources = [Regex("a"), JsonSchema(Person), Choice(["x"]), Gbnf('root ::= "x"'), None]
     choices = choose_for_each(5, {"constraint": sources})
     assert [choice.source for choice in choices] == sources
-    assert choices[1].read('{"name":"Ada","age":36}') == Person(name="Ada", age=36)
+    assert choices[1].read('{"name":"Ada","age":36}') == {"name": "Ada", "age": 36}
 
 
 def test_a_list_of_another_length_is_an_error() -> None:
