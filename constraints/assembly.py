@@ -19,7 +19,8 @@ from .source import Limits
 from .tables import DEAD, FIELDS, INFINITE, NODE_TABLES, NODES, POOL, SEARCH_LIMIT, STATE_TABLES, STATES, Arena
 from .utf8 import Ranges
 
-_SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 4096, 1024, 16384, 4096
+# Untouched pages of a fresh array cost nothing, copying it to grow does.
+_SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 32768, 4096, 131072, 16384
 
 
 def assemble(grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon, limits: Limits) -> Machine:

@@ -50,7 +50,7 @@ class Constraint:
 
     @property
     def nbytes(self) -> int:
-        """Memory held: states, transitions and mask rows."""
+        """Memory in use: states, transitions and mask rows."""
         return self._automaton.nbytes
 
     @property

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from . import derive
 from .errors import ConstraintLimit
 from .source import Limits
-from .tables import FAULT, NODES, SEARCH_EXHAUSTED, STATES, Arena
+from .tables import FAULT, NODE_TABLES, NODES, POOL, SEARCH_EXHAUSTED, STATE_TABLES, STATES, Arena
 
 
 class Machine:
@@ -41,7 +41,10 @@ class Machine:
 
     @property
     def nbytes(self) -> int:
-        return self._arena.nbytes
+        """Memory in use; the array has room for more, in pages not touched yet."""
+        counters = self.table("n")
+        words = counters[NODES] * len(NODE_TABLES) + counters[STATES] * (256 + len(STATE_TABLES)) + counters[POOL]
+        return 4 * int(words)
 
     def call(self, compiled: Callable[..., Any], *arguments: Any) -> Any:
         """compiled(memory, *arguments), growing what is full and repeating. Raises ConstraintLimit."""

@@ -94,10 +94,6 @@ class Arena:
         view: NDArray[np.int32] = self.array[self.array[index] : self.array[index + 1]]
         return view
 
-    @property
-    def nbytes(self) -> int:
-        return int(self.array.nbytes)
-
     def grow(self, fault: int) -> None:
         """Double what a fault says is full, and clear the fault."""
         names = {
