@@ -70,6 +70,7 @@ class Event(IntEnum):
     KEY_CLOSE = 4  # the quote that closes it; refused when the key was seen before
 
 
+_KINDS = tuple(Kind)  # by value; calling the enumeration is ten times slower
 FAIL, EMPTY = Node(0), Node(1)
 
 
@@ -89,6 +90,7 @@ class Grammar:
         self.exact_distances = True  # search for the fewest tokens where that is possible; too dear for large grammars
         self.units: dict[Node, Ranges] = {}  # the characters that `chars` nodes stand for
         self._interned: dict[tuple[object, ...], Node] = {}
+        self._characters: dict[tuple[tuple[int, int], ...], Node] = {}
         self._new((Kind.FAIL, 0, 0, 0))
         self._new((Kind.EMPTY, 0, 0, 0))
 
@@ -112,10 +114,13 @@ class Grammar:
 
     def chars(self, ranges: Iterable[tuple[int, int]]) -> Node:
         """One character out of inclusive code point ranges (surrogates have no UTF-8 form and are left out)."""
-        normal = normalize(ranges)
-        node = self._class_of_tree(byte_tree(normal)) if normal else FAIL
-        if normal:
-            self.units.setdefault(node, normal)
+        wanted = tuple(ranges)
+        node = self._characters.get(wanted)
+        if node is None:
+            normal = normalize(wanted)
+            node = self._characters[wanted] = self._class_of_tree(byte_tree(normal)) if normal else FAIL
+            if normal:
+                self.units.setdefault(node, normal)
         return node
 
     def bytes_in(self, ranges: Iterable[tuple[int, int]], event: Event = Event.NONE) -> Node:
@@ -211,7 +216,7 @@ class Grammar:
     # -- inside -----------------------------------------------------------------------------------------------------
 
     def kind(self, node: Node) -> Kind:
-        return Kind(self.columns[0][node])
+        return _KINDS[self.columns[0][node]]
 
     def operands(self, node: Node) -> tuple[int, int, int]:
         return self.columns[1][node], self.columns[2][node], self.columns[3][node]
