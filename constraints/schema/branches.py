@@ -32,6 +32,7 @@ class Branches:
         self._of_conj: dict[Conj, list[Term]] = {}
         self._of_site: dict[Site, list[Term]] = {}
         self._open: set[Site] = set()  # on the way down: a reference to one of them has no meaning
+        self._claims: list[tuple[Site, list[list[Term]]]] = []  # uses of oneOf as a union, not yet proven
 
     def terms(self, conj: Conj) -> list[Term]:
         """The alternatives of a conjunction; none when a site is `false`."""
@@ -55,6 +56,17 @@ class Branches:
             known = self._of_site[site] = self._expand(site)
             self._open.discard(site)
         return known
+
+    def prove(self) -> None:
+        """Prove that the branches of every `oneOf` met so far exclude each other, or refuse it.
+
+        Apart from finding the terms, because a proof looks into members, which may lead back to the schema in question.
+        """
+        while self._claims:
+            site, groups = self._claims.pop()
+            if not self._are_disjoint(groups):
+                reason = "two branches may hold for the same value"
+                self._policy.refuse(site.unsupported("oneOf", reason, instead_of("oneOf")))
 
     def _target(self, site: Site) -> Site:
         """The end of a chain of schemas that are nothing but a reference."""
@@ -98,14 +110,13 @@ class Branches:
         return list(dict.fromkeys(term for part in parts for term in part))
 
     def _exclusive_union(self, site: Site, common: list[Term]) -> list[Term]:
-        """`oneOf` as a plain union, where no value can satisfy two branches."""
+        """`oneOf` as a plain union; `prove` makes sure that no value satisfies two branches."""
         parts = [self.of_site(self._target(part)) for part in self._subschemas(site, "oneOf")]
         parts = [part for part in parts if part]
         context = common[0] if len(common) == 1 else ()
         in_context = [[merged(context, term) for term in part] for part in parts]
-        if len(parts) > 1 and not self._are_disjoint(in_context):
-            reason = "two branches may hold for the same value"
-            self._policy.refuse(site.unsupported("oneOf", reason, instead_of("oneOf")))
+        if len(parts) > 1:
+            self._claims.append((site, in_context))
         return list(dict.fromkeys(term for part in parts for term in part))
 
     def _subschemas(self, site: Site, keyword: str) -> list[Site]:

@@ -54,6 +54,7 @@ class Lowering:
         while self._deferred:
             later = self._deferred.pop()
             self._grammar.define(self._rules[later], self._lower(later))
+        self._branches.prove()
         if node == FAIL:
             why = f": {self._causes[0]}" if self._causes else ""
             raise ConstraintError(f"no value satisfies the schema{why}", path=root.path, instead="a schema with a value")
@@ -86,6 +87,7 @@ class Lowering:
             raise ConstraintLimit("the schema is too large", limit="nodes", value=self._limits.nodes)
         opened, self._open = self._open, self._open | {conj} if conj not in self._rules else {conj}
         terms = self._branches.terms(conj)
+        self._branches.prove()
         node = self._grammar.alt(*(self._term(term) for term in terms))
         self._open = opened
         if node == FAIL and conj:

@@ -25,6 +25,10 @@ class JsonText:
         self.any_character = self.unit(ALL)
         self.any_body = grammar.repeat(self.any_character)
         self._quote = grammar.literal(QUOTE)
+        self._key_end = grammar.mark(QUOTE, Event.KEY_CLOSE)
+        self._other_body = grammar.seq(self.any_body, self._key_end)
+        self._exits: dict[tuple[int, ...], Node] = {}
+        self._other_names: dict[tuple[tuple[int, ...], ...], Node] = {}
         self.gap = self._gap(whitespace, limits)  # between two tokens
         self.margin = self.gap if whitespace == "flexible" else EMPTY  # before and after the whole text
 
@@ -47,29 +51,32 @@ class JsonText:
 
         A tree of the known names with an exit at every character: what has left it is an ordinary string body.
         """
-        grammar = self.grammar
-        end = grammar.mark(QUOTE, Event.KEY_CLOSE)
-        anything = grammar.seq(self.any_body, end)
-        names = sorted({tuple(map(ord, name)) for name in known if not _has_surrogate(name)})
-        return grammar.seq(grammar.mark(QUOTE, Event.KEY_OPEN), self._outside(names, end, anything))
+        names = tuple(sorted({tuple(map(ord, name)) for name in known if not _has_surrogate(name)}))
+        node = self._other_names.get(names)
+        if node is None:
+            opening = self.grammar.mark(QUOTE, Event.KEY_OPEN)
+            node = self._other_names[names] = self.grammar.seq(opening, self._outside(names))
+        return node
 
-    def _outside(self, names: list[tuple[int, ...]], end: Node, anything: Node) -> Node:
-        """What may follow the opening quote. Works from the longest names' ends, so that no recursion is needed."""
+    def _outside(self, names: tuple[tuple[int, ...], ...]) -> Node:
+        """What may follow the opening quote. Works from the ends of the tree to its root, so that no recursion is needed."""
         if not names:
-            return anything
+            return self._other_body
         children, is_name = _tree(names)
         nodes: list[Node] = [FAIL] * len(children)
         for index in range(len(children) - 1, -1, -1):
-            inside = [self._step(char, nodes[child]) for char, child in children[index].items()]
-            left = self._step_out(children[index], anything)
-            nodes[index] = self.grammar.alt(*inside, left, FAIL if is_name[index] else end)
+            inside = (self.grammar.seq(self.unit(((char, char),)), nodes[child]) for char, child in children[index].items())
+            end = FAIL if is_name[index] else self._key_end
+            nodes[index] = self.grammar.alt(*inside, self._exit(tuple(children[index])), end)
         return nodes[0]
 
-    def _step(self, char: int, follow: Node) -> Node:
-        return self.grammar.seq(self.unit(((char, char),)), follow)
-
-    def _step_out(self, chars: Iterable[int], anything: Node) -> Node:
-        return self.grammar.seq(self.unit(invert(normalize((char, char) for char in chars))), anything)
+    def _exit(self, chars: tuple[int, ...]) -> Node:
+        """Any character but some, and the rest of a key."""
+        node = self._exits.get(chars)
+        if node is None:
+            others = invert(normalize((char, char) for char in chars))
+            node = self._exits[chars] = self.grammar.seq(self.unit(others), self._other_body)
+        return node
 
     def _escaped(self, ranges: Ranges) -> Node:
         """The characters of a set that need an escape. Bytes, not characters: nothing of this is a body worth tables."""
@@ -95,7 +102,7 @@ class JsonText:
         return lower_pattern(grammar, whitespace, dialect="ecma", full=True, unit=grammar.chars, limits=limits)
 
 
-def _tree(names: list[tuple[int, ...]]) -> tuple[list[dict[int, int]], list[bool]]:
+def _tree(names: Iterable[tuple[int, ...]]) -> tuple[list[dict[int, int]], list[bool]]:
     """Prefix tree of sorted names: per node its children by character, and whether a name ends there. Children come later."""
     children: list[dict[int, int]] = [{}]
     is_name = [False]

@@ -11,6 +11,8 @@ from ..errors import ConstraintError, ConstraintLimit, GrammarSyntaxError
 from ..numbers import DEFAULT_DIGITS, canonical_number
 from ..source import Limits
 
+_quote = json.JSONEncoder(ensure_ascii=False).encode
+
 # What a value is; "fraction" is a number that is not an integer, so that integers are numbers by plain set arithmetic.
 ATOMS = ("null", "boolean", "integer", "fraction", "string", "array", "object")
 
@@ -60,7 +62,9 @@ def atom_of(value: Any) -> str:
 
 def string_text(text: str) -> str:
     """A string as JSON with quotes; only what has no UTF-8 form is spelled as an escape beyond those that JSON requires."""
-    quoted = json.dumps(text, ensure_ascii=False)
+    quoted = _quote(text)
+    if quoted.isascii():
+        return quoted
     return "".join(f"\\u{ord(char):04x}" if "\ud800" <= char <= "\udfff" else char for char in quoted)
 
 
