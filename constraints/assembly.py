@@ -28,7 +28,7 @@ def assemble(grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon, lim
 
     Raises ConstraintError for a rule without a body and UnsupportedKeyword for left recursion.
     """
-    machine = Machine(Arena(_sizes(grammar)), limits)
+    machine = Machine(Arena(_sizes(grammar, limits)), limits)
     _copy_grammar(machine, grammar, body_classes)
     machine.table("n")[SEARCH_LIMIT] = limits.search_states
     derive.rehash(machine.memory)
@@ -126,9 +126,10 @@ def _literal_ends(grammar: Grammar) -> NDArray[np.int32]:
     return np.repeat(starts[literals] + lengths[literals], lengths[literals]).astype(np.int32)
 
 
-def _sizes(grammar: Grammar) -> dict[str, int]:
-    """Initial table sizes: the static part exactly, room for what the first few hundred states need."""
-    nodes, edges, literal_bytes = len(grammar) + _SPARE_NODES, len(grammar.edges), len(grammar.pool)
+def _sizes(grammar: Grammar, limits: Limits) -> dict[str, int]:
+    """Initial table sizes: the static part exactly, room for what the first states need, within the limits."""
+    nodes, states = len(grammar) + min(_SPARE_NODES, limits.nodes), min(_FIRST_STATES, limits.states + 1)
+    edges, literal_bytes = len(grammar.edges), len(grammar.pool)
     widest = 2 * max((b for kind, b in zip(grammar.columns[0], grammar.columns[2], strict=True) if kind == Kind.ALT), default=0)
     sizes = {
         "n": 16,
@@ -139,9 +140,9 @@ def _sizes(grammar: Grammar) -> dict[str, int]:
         "lists": len(grammar.lists),
         **dict.fromkeys(("text", "text_cost"), literal_bytes),
         "rules": len(grammar.rule_bodies),
-        **dict.fromkeys(STATE_TABLES, _FIRST_STATES),
-        "state_hash": 2 * _power_of_two(_FIRST_STATES),
-        "next": 256 * _FIRST_STATES,
+        **dict.fromkeys(STATE_TABLES, states),
+        "state_hash": 2 * _power_of_two(states),
+        "next": 256 * states,
         **dict.fromkeys(("work", "items"), _FIRST_SCRATCH + widest),
         "requests": 2048,
     }

@@ -69,5 +69,5 @@ class Machine:
 
     @staticmethod
     def _check_limit(name: str, value: int, limit: int) -> None:
-        if value > limit:
+        if value >= limit:
             raise ConstraintLimit(f"the automaton has {value} {name}", limit=name, value=limit)
