@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import json
 import sys
+from importlib.resources import files
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -32,6 +33,17 @@ def read_schema(name: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise UsageError(f"--schema {name}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+
+
+def read_grammar(name: str) -> str:
+    """The text of a grammar file, or of a grammar that ships in the package, by its name."""
+    shipped = files("maskwright.grammars")
+    known = sorted(entry.name.removesuffix(".gbnf") for entry in shipped.iterdir() if entry.name.endswith(".gbnf"))
+    if name in known and not Path(name).exists():
+        return (shipped / f"{name}.gbnf").read_text(encoding="utf-8")
+    if not Path(name).exists():
+        raise UsageError(f"--grammar {name}: there is no such file, nor a grammar of that name ({', '.join(known)})")
+    return read_text(Path(name), "--grammar")
 
 
 def named_object(name: str, option: str) -> Any:

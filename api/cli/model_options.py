@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +10,7 @@ from ..constraint_choice import ConstraintOptions
 from ..constraints import warm_up
 from ..llm import LLM
 from ..model_folder import EMBEDDED
-from .inputs import read_schema, read_text
+from .inputs import read_grammar, read_schema
 from .show import notices
 
 CONSTRAINT, MODEL, SAMPLING, OUTPUT = "Constraint (at most one)", "Model", "Sampling", "Output"  # panels of --help
@@ -20,7 +19,9 @@ SchemaOption = Annotated[
     str | None, typer.Option(metavar="FILE.json|MODULE:CLASS", help="A JSON Schema, or a type to fill.", rich_help_panel=CONSTRAINT)
 ]
 RegexOption = Annotated[str | None, typer.Option(help="A regular expression for the whole output.", rich_help_panel=CONSTRAINT)]
-GrammarOption = Annotated[Path | None, typer.Option(help="A file with a grammar in GBNF.", rich_help_panel=CONSTRAINT)]
+GrammarOption = Annotated[
+    str | None, typer.Option(metavar="FILE|NAME", help="A grammar in GBNF, or a shipped one.", rich_help_panel=CONSTRAINT)
+]
 ChoiceOption = Annotated[list[str] | None, typer.Option(help="One of these; repeat the option.", rich_help_panel=CONSTRAINT)]
 ModelOption = Annotated[str, typer.Option(help="A model folder, or a name in the local Hugging Face cache.", rich_help_panel=MODEL)]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, ...", rich_help_panel=MODEL)]
@@ -28,13 +29,13 @@ DtypeOption = Annotated[str, typer.Option(help="auto, float32, bfloat16 or float
 
 
 def constraint_options(
-    schema: str | None, regex: str | None, grammar: Path | None, choice: list[str] | None
+    schema: str | None, regex: str | None, grammar: str | None, choice: list[str] | None
 ) -> ConstraintOptions:
     """What `LLM.generate` takes, read from what the command line names."""
     given: dict[str, Any] = {
         "schema": None if schema is None else read_schema(schema),
         "regex": regex,
-        "grammar": None if grammar is None else read_text(grammar, "--grammar"),
+        "grammar": None if grammar is None else read_grammar(grammar),
         "choice": choice or None,
     }
     return ConstraintOptions(**{name: value for name, value in given.items() if value is not None})  # type: ignore[typeddict-item]

@@ -83,6 +83,7 @@ def test_a_json_schema_is_filled(cli: Any) -> None:
     [
         (["--regex", "[ab]{3}"], "[ab]{3}"),
         (["--grammar", "light.gbnf"], "on|off"),
+        (["--grammar", "iso-date"], r"\d{4}-\d\d-\d\d"),
         (["--choice", "left", "--choice", "right"], "left|right"),
         (["--choice", "left", "--no-stream"], "left"),
         (["--regex", "[a-c]{2}", "--temperature", "2", "--seed", "1"], "[a-c]{2}"),
@@ -137,7 +138,7 @@ def test_a_conversation(cli: Any, module: str, monkeypatch: pytest.MonkeyPatch) 
         (["generate", "--schema", "none.py:Person", "x"], "--schema none.py:Person: there is no such file"),
         (["generate", "--schema", "json:Person", "x"], 'json has no "Person"'),
         (["generate", "--regex", "a(", "x"], "a\\(|column|position"),
-        (["generate", "--grammar", "none.gbnf", "x"], "--grammar none.gbnf: No such file"),
+        (["generate", "--grammar", "none.gbnf", "x"], "--grammar none.gbnf: there is no such file"),
         (["generate", "--grammar", "broken.gbnf", "x"], "line 2"),
         (["generate", "--regex", "a", "--choice", "b", "x"], "regex= and choice= contradict"),
         (["generate", "--prompt-file", "prompts.txt", "x"], "--prompt-file contradict"),
