@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypedDict
 
 from .constraints import Choice, Constraint, Gbnf, JsonSchema, Lark, Regex, Source
+from .constraints.types import validate
 from .errors import UsageError
 
 
@@ -88,8 +90,7 @@ def _column(name: str, value: Any, num_prompts: int) -> tuple[str, Any] | list[t
 def _of_schema(schema: Any) -> ConstraintChoice:
     if isinstance(schema, Mapping | bool | str):
         return _of_json_schema(schema)
-    read, told = _read_as_type(schema)
-    return ConstraintChoice(JsonSchema(schema), read, True, {"schema": told})
+    return replace(_of_constraint(JsonSchema(schema)), read=partial(validate, schema))
 
 
 def _of_json_schema(schema: Any) -> ConstraintChoice:
@@ -139,17 +140,6 @@ MAKERS: Mapping[str, Callable[[Any], ConstraintChoice]] = {
     "choice": _of_choice,
     "constraint": _of_constraint,
 }
-
-
-def _read_as_type(schema: Any) -> tuple[Callable[[str], Any], dict[str, Any]]:
-    """How Pydantic reads JSON text as this type, and its JSON Schema. Raises UsageError for what is no type."""
-    from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
-
-    try:
-        adapter: TypeAdapter[Any] = TypeAdapter(schema)
-        return adapter.validate_json, adapter.json_schema()
-    except (PydanticSchemaGenerationError, PydanticUserError) as error:
-        raise UsageError(f"schema={schema!r} is no type with a JSON Schema: {str(error).splitlines()[0]}") from None
 
 
 def _require_str(name: str, value: Any) -> None:
