@@ -1,7 +1,7 @@
 """Regular expressions as ECMA-262 reads them, by code points: the flag u, and Annex B where u would call it an error.
 
-JSON Schema asks for this dialect. With the flag u, `\\u{...}` and `\\p{...}` have their meaning; escapes and braces that only the
-syntax without u allows (`\\_`, a lone `{`) are characters.
+JSON Schema asks for this dialect. With the flag u, `\\u{...}` and `\\p{...}` have their meaning; without it, escapes such as `\\_`
+and a lone `{` are characters. A pattern that has both means different things with and without u and is refused.
 """
 
 from __future__ import annotations
@@ -16,16 +16,34 @@ from .utf8 import MAX_CODE_POINT, Ranges, invert
 _CONTROLS = {"f": 0x0C, "n": 0x0A, "r": 0x0D, "t": 0x09, "v": 0x0B}
 _PLACES = {"b": Place.WORD_EDGE, "B": Place.NOT_WORD_EDGE}
 _OTHER_DIALECTS = {"A": "^", "Z": "$", "z": "$", "G": "^", "Q": "escaped characters", "E": "escaped characters"}
+_SYNTAX_CHARACTERS = "^$\\.*+?()[]{}|/"
 _SPECIAL: dict[str, Tree] = {"^": Anchor(Place.START), "$": Anchor(Place.END), ".": CharSet(invert(ECMA_LINE_ENDS))}
 
 
 def parse_ecma(pattern: str, limits: Limits) -> Tree:
     """The meaning of a pattern."""
-    return EcmaParser(pattern, limits).tree()
+    return EcmaParser(pattern, limits).meaning()
 
 
 class EcmaParser(PatternParser):
     """The dialect "ecma"."""
+
+    def __init__(self, pattern: str, limits: Limits) -> None:
+        super().__init__(pattern, limits)
+        self._only_with_u: int | None = None  # where something stands that the flag u gives its meaning
+        self._only_without_u: int | None = None  # where something stands that the flag u makes an error
+
+    def meaning(self) -> Tree:
+        """The tree. Raises `UnsupportedKeyword` for a pattern that the flag u is both necessary and an error for."""
+        tree = self.tree()
+        if self._only_with_u is not None and self._only_without_u is not None:
+            start = self._only_without_u
+            other = self.data[start : start + 2]
+            reason = f"it has its meaning with the flag u, which makes {other!r} in the same pattern an error"
+            self._refuse(
+                self.data[self._only_with_u :][:3], reason, "a pattern valid with the flag u", self._only_with_u
+            )
+        return tree
 
     def _dialect_extension(self, group: Group) -> bool:
         if self.static_b("<"):
@@ -38,6 +56,8 @@ class EcmaParser(PatternParser):
         self._refuse(keyword, "ECMA-262 has no such group", "the pattern without it", group.opened)
 
     def _special(self, char: str) -> Tree | None:
+        if char in "{}]":
+            self._only_without_u = self.index - 1
         return _SPECIAL.get(char)
 
     def _escape(self, start: int, inside: bool) -> Ranges | Tree:
@@ -52,7 +72,10 @@ class EcmaParser(PatternParser):
             self._refuse(f"\\{char}", "what a group matched is not kept", "the alternatives written out", start)
         if char in _OTHER_DIALECTS and not inside:
             self._refuse(f"\\{char}", "ECMA-262 has no such escape", _OTHER_DIALECTS[char], start)
-        return self._one(self._character(char, start))
+        code = self._character(char, start)
+        if code == ord(char) and char not in (_SYNTAX_CHARACTERS + "-" if inside else _SYNTAX_CHARACTERS):
+            self._only_without_u = start
+        return self._one(code)
 
     def _one(self, code: int) -> Ranges:
         return ((code, code),)
@@ -66,6 +89,7 @@ class EcmaParser(PatternParser):
         end = self.data.find("}", self.index)
         if end < 0:
             self._fail(f"\\{char}{{ is never closed", start)
+        self._only_with_u = start
         name = self.data[self.index + 1 : end]
         self.index = end + 1
         try:
@@ -101,6 +125,7 @@ class EcmaParser(PatternParser):
             if code is None or code > MAX_CODE_POINT:
                 self._fail("\\u{ wants the hexadecimal number of a code point and }", start)
             self.static("}")
+            self._only_with_u = start
             return code
         high = self._hexadecimal(4)
         if high is None or not 0xD800 <= high < 0xDC00 or not self.peek_static("\\u"):
@@ -114,4 +139,5 @@ class EcmaParser(PatternParser):
         return 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00)
 
     def _not_a_range(self, low: Ranges, high: Ranges, start: int) -> Ranges:
+        self._only_without_u = start
         return (*low, (0x2D, 0x2D), *high)

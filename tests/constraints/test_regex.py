@@ -272,6 +272,8 @@ REFUSED = [  # dialect, pattern, the name it is refused by
     ("ecma", r"(a)\1", r"\1"),
     ("ecma", r"\Aa\Z", r"\A"),
     ("ecma", "(?i)a", "(?i"),
+    ("ecma", r"\p{L}\_", r"\p{"),
+    ("ecma", r"[\w-.]\u{61}", r"\u{"),
 ]
 
 
