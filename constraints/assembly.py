@@ -87,7 +87,8 @@ def _measure(machine: Machine, grammar: Grammar, lexicon: Lexicon) -> None:
     _measure_wide_characters(machine, grammar, lexicon)
     kinds, done = np.array(grammar.columns[0]), derive.EMPTY + 1
     for node in np.flatnonzero((kinds == Kind.BOTH) | (kinds == Kind.NEGATE)).tolist():
-        measure.measure(machine.memory, done, node, lexicon.single_bytes)
+        # up to the last node, not to this one: what the search derives may be interned as a static node that comes later
+        measure.measure(machine.memory, done, count, lexicon.single_bytes)
         _enter_boolean(machine, grammar, Node(node))
         done = node
     while measure.measure(machine.memory, derive.EMPTY + 1, count, lexicon.single_bytes):
