@@ -35,7 +35,8 @@ def explain(constraint: Constraint, state: State, token_id: int) -> Explanation:
     """The explanation of `token_id` in `state`; see `Constraint.explain`."""
     token = constraint.vocabulary.text_tokens[token_id]
     allowed = constraint.advance(state, token_id) is not None
-    dies_at, expected, nearest = None, "", (token_id,) if allowed else ()
+    dies_at, expected = None, ""
+    nearest: tuple[int, ...] = (token_id,) if allowed else ()
     if token_id in constraint.vocabulary.eos_token_ids:
         reason = "the text so far is complete" if allowed else "EOS ends the text, which is not complete yet"
     elif not token:

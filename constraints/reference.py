@@ -54,7 +54,7 @@ class Reference:
 
     def step(self, position: Position, byte: int) -> Position:
         """Where one more byte leads; the empty set when nowhere."""
-        out = []
+        out: list[tuple[Continuation, tuple[object, ...]]] = []
         for continuation, memory in position:
             if continuation:
                 out.extend(self._cross(continuation[0], continuation[1:], memory, byte))
@@ -83,7 +83,9 @@ class Reference:
             assert isinstance(index, int)
             if text[index] == byte:
                 tail = ((("node", node, index + 1),) if index + 1 < len(text) else ()) + rest
-                yield tail, _remember(memory, Event.NONE, byte)
+                after = _remember(memory, Event.NONE, byte)
+                assert after is not None, "only the end of a key can be refused"
+                yield tail, after
             return
         event = Event(self.grammar.operands(Node(node))[2])
         for low, high, follow in self.grammar.class_edges(Node(node)):

@@ -33,8 +33,8 @@ class Vocabulary:
         TypeError: something is of the wrong type. ValueError: an id is outside [0, V).
     """
 
-    tokens: tuple[bytes | None, ...]
-    eos_token_ids: tuple[int, ...] = ()
+    tokens: Sequence[bytes | None]  # these two are kept as tuples
+    eos_token_ids: Sequence[int] = ()
     special_tokens: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

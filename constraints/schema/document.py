@@ -89,7 +89,8 @@ class Document:
         address, fragment = urldefrag(urljoin(self.address, reference) if not reference.startswith("#") else reference)
         target = self.library.get(address) if address else self
         if target is None:
-            raise site.unsupported("$ref", f"{reference!r} is another document", "resources={address: schema}, or a copy under $defs")
+            instead = "resources={address: schema}, or a copy under $defs"
+            raise site.unsupported("$ref", f"{reference!r} is another document", instead)
         if fragment and not fragment.startswith("/"):
             raise site.unsupported("$ref", f"{reference!r} refers to an anchor", "a JSON pointer such as '#/$defs/name'")
         return target._at(unquote(fragment), site, reference)

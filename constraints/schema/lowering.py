@@ -22,7 +22,7 @@ from .membership import Membership
 from .policy import Policy, located
 from .shapes import NumberShape, Shapes, StringShape
 from .text import JsonText
-from .values import atom_of, scalar_text
+from .values import scalar_text
 
 MAX_INLINE = 24  # levels of nested values lowered in place
 MAX_PERMUTED = 6  # undeclared members of an enumerated object that may come in any order
@@ -253,8 +253,8 @@ class Lowering:
         if len(undeclared) > MAX_PERMUTED:
             self._policy.note(f"{term[0].path if term else '#'}: an enumerated object keeps its keys in the order written")
             declared, undeclared = declared + undeclared, []
-        nodes = {name: Member(name, self._value(shape.member(name), item)) for name, item in value.items()}
-        return self._members.object([nodes[name] for name in declared], [nodes[name] for name in undeclared], FAIL)
+        member = {name: Member(name, self._value(shape.member(name), item)) for name, item in value.items()}
+        return self._members.object([member[name] for name in declared], [member[name] for name in undeclared], FAIL)
 
 
 _ORDER = ("null", "boolean", "fraction", "integer", "string", "array", "object")

@@ -59,7 +59,7 @@ class Members:
     # -- objects ----------------------------------------------------------------------------------------------------
 
     def object(self, declared: list[Member], unordered: list[Member], rest: Node) -> Node:
-        """Members in declared order, then those of `unordered` (all required) and others with a value out of `rest` in any order."""
+        """Members in declared order, then those of `unordered` (all required) and others, out of `rest`, in any order."""
         grammar = self._grammar
         if any(member.is_required and member.value == FAIL for member in declared + unordered):
             return FAIL

@@ -37,7 +37,7 @@ class Membership:
             return True
         if atom in ("integer", "fraction"):
             return _is_number(self._shapes.number(term), value)
-        return getattr(self, f"_is_{atom}")(term, value)  # type: ignore[no-any-return]
+        return getattr(self, f"_is_{atom}")(term, value)
 
     def _is_string(self, term: Term, value: str) -> bool:
         shape = self._shapes.string(term)
