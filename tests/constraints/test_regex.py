@@ -353,9 +353,9 @@ def test_limits_are_named():
     ],
 )
 def test_counts_and_nesting_cost_nothing_to_lower(pattern):
-    grammar, start = Grammar(), time.perf_counter()
+    grammar, start = Grammar(), time.process_time()
     Regex(pattern, full=False).lower(grammar, Limits())
-    assert time.perf_counter() - start < 2 and len(grammar) < 20_000
+    assert time.process_time() - start < 2 and len(grammar) < 20_000
 
 
 @pytest.mark.parametrize("pattern", ["a^b", "a(?!)", "[^\\s\\S]"])
