@@ -184,10 +184,8 @@ class TokenAutomaton:
 
     @cached_property
     def is_regular(self) -> bool:
-        """No recursion and no object keys: distances to completion can be searched for exactly, if the front end wants that."""
-        if self.remembers or not self.grammar.exact_distances:
-            return False
-        return all(self.grammar.kind(node) is not Kind.CALL for node in reachable(self.grammar, self.root))
+        """No recursion and no object keys: distances to completion can be searched for exactly."""
+        return not self.remembers and all(self.grammar.kind(node) is not Kind.CALL for node in reachable(self.grammar, self.root))
 
     def unspellable_byte(self) -> int | None:
         """A byte that some literal, or every completion, needs and no token of the vocabulary spells; None if there is none."""

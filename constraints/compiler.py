@@ -60,7 +60,8 @@ class Compiler:
             self._evict(keep=source)
 
     def _compiled(self, source: Source) -> Constraint:
-        grammar = Grammar()
+        beginning = getattr(source, "beginning", None)
+        grammar = Grammar() if beginning is None else Grammar.after(beginning(self.limits))
         root = source.lower(grammar, self.limits)
         if len(grammar) > self.limits.nodes:
             raise ConstraintLimit(f"the grammar has {len(grammar)} expressions", limit="nodes", value=self.limits.nodes)

@@ -53,6 +53,7 @@ NO_BODY = -1
 MIN_BODY = 8  # shorter repetitions are walked as they are
 ENDLESS = 1 << 30  # the radius of a body without bound
 HEADER = 4  # words of a closure before its items
+PATIENCE = 16  # products a search goes on for after it has found a way
 SEARCH = -1  # in a request, instead of a byte
 
 wide = np.int64  # what is read from int32 tables is widened, so that every function is compiled for one signature
@@ -572,9 +573,10 @@ def product_accepts(m, t, node):
 
 @inner
 def search(m, t, origin):
-    """Breadth-first search for the shortest completion of a product, in bytes.
+    """Breadth-first search for a short completion of a product, in bytes.
 
-    Sets the size of `origin` and of what lies on the path found; if there is none, of everything visited. Returns False when
+    It is the shortest, except that a way found through a product with a known completion is only improved on for PATIENCE more
+    products. Sets the size of `origin` and of what lies on the path found; if there is none, of everything visited. Returns False when
     transitions of operands that hold products themselves have to be known first; the search is then begun anew.
     """
     limit = wide(m[t.n + SEARCH_LIMIT])
@@ -585,9 +587,9 @@ def search(m, t, origin):
     epoch = wide(m[t.n + EPOCH])
     queue[0], parent[0], level[0] = origin, -1, 0
     m[t.enter + origin] = epoch  # of a product, `enter` is the last search that visited it
-    end, best, best_at = wide(1), wide(INFINITE), wide(-1)
+    end, best, best_at, patience = wide(1), wide(INFINITE), wide(-1), PATIENCE
     i = wide(0)
-    while i < end and level[i] < best:
+    while i < end and level[i] < best and patience > 0:
         node = wide(queue[i])
         rest = wide(0) if product_accepts(m, t, node) else wide(m[t.size + node])
         if rest >= 0:  # the distance from here is known
@@ -595,6 +597,7 @@ def search(m, t, origin):
                 best, best_at = level[i] + rest, i
             i += 1
             continue
+        patience -= 1 if best_at >= 0 else 0
         if not know_operands(m, t, node):
             return False
         previous = wide(UNKNOWN)

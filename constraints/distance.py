@@ -23,7 +23,8 @@ class Distances:
         self._automaton = automaton
         self._known: dict[int, int] = {}
         self._ceilings: dict[int, int] = {}
-        self._nodes_left = automaton.limits.search_nodes  # trie nodes that all searches together may still visit
+        # Trie nodes that all searches together may still visit.
+        self._nodes_left = int(automaton.limits.search_nodes * automaton.grammar.search_share)
 
     def of(self, state: int) -> int:
         """Tokens that suffice from `state`; exact where the automaton is regular and the search stays within its limit."""

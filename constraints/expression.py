@@ -27,6 +27,7 @@ and the automaton keeps the keys seen so far of every open object (see `memory.p
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from enum import IntEnum
 from typing import NewType
 
@@ -87,8 +88,9 @@ class Grammar:
         self.labels: dict[Node, str] = {}  # where a node came from, for `explain`
         self.notes: list[str] = []  # remarks for the user: ignored annotations, narrower formats
         self.residue: list[str] = []  # relaxations the user opted in to
-        self.exact_distances = True  # search for the fewest tokens where that is possible; too dear for large grammars
+        self.search_share = 1.0  # of limits.search_nodes, for finding the fewest tokens exactly
         self.units: dict[Node, Ranges] = {}  # the characters that `chars` nodes stand for
+        self.memo: dict[tuple[object, ...], Node] = {}  # for builders: what was asked for and what it became
         self._interned: dict[tuple[object, ...], Node] = {}
         self._characters: dict[tuple[tuple[int, int], ...], Node] = {}
         self._new((Kind.FAIL, 0, 0, 0))
@@ -96,6 +98,15 @@ class Grammar:
 
     def __len__(self) -> int:
         return len(self.columns[0])
+
+    @classmethod
+    def after(cls, beginning: Grammar) -> Grammar:
+        """A new grammar that begins with all that another one holds; its nodes keep their numbers."""
+        grammar = cls()
+        for name, value in vars(beginning).items():
+            copied = tuple(map(list, value)) if name == "columns" else copy(value)
+            setattr(grammar, name, copied)
+        return grammar
 
     # -- leaves -----------------------------------------------------------------------------------------------------
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from .errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from .expression import Grammar, Node
+from .numbers import number_node
 from .schema.document import Document, draft_of
 from .schema.lowering import Lowering
 from .schema.policy import Policy
@@ -62,6 +64,11 @@ class JsonSchema:
         texts = {address.rstrip("#"): _schema_text(document) for address, document in items}
         object.__setattr__(self, "resources", tuple(sorted(texts.items())))
 
+    @staticmethod
+    def beginning(limits: Limits) -> Grammar:
+        """What most schemas need: the characters of strings, and numbers without bounds."""
+        return _common_parts(limits.digits)
+
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
         """The texts as a node. Raises `ConstraintError`, `UnsupportedKeyword` or `ConstraintLimit`, with the path in the schema."""
         try:
@@ -71,6 +78,7 @@ class JsonSchema:
             raise ConstraintLimit("schemas that refer to each other too deeply", limit="nesting", value=limit) from None
 
     def _lower(self, grammar: Grammar, limits: Limits) -> Node:
+        grammar.search_share = 0.05  # the sum of the parts is close, and a search is dear where strings are free
         schema = _parse(self.schema, limits)
         library: dict[str, Document] = {}
         document = Document(schema, "", draft_of(schema, self.draft), library)
@@ -80,6 +88,15 @@ class JsonSchema:
         policy = Policy(grammar, self.on_unsupported == "relax")
         text = JsonText(grammar, self.whitespace, limits)
         return Lowering(grammar, limits, policy, text, FORMATS_OPTIONS[self.formats]).whole(document.root)
+
+
+@cache
+def _common_parts(digits: int) -> Grammar:
+    grammar = Grammar()
+    JsonText(grammar, "compact", Limits())
+    for integer in (False, True):
+        number_node(grammar, integer=integer, digits=digits)
+    return grammar
 
 
 def _check_option(option: str, value: object, known: tuple[str, ...], later: tuple[str, ...]) -> None:

@@ -79,7 +79,14 @@ def number_node(
 
     FAIL when there is none. Raises `ConstraintLimit` when a bound needs more than `digits` digits on a side of its point.
     """
-    interval = Interval(low=low, high=high, exclusive_low=exclusive_low, exclusive_high=exclusive_high)
+    key = ("number", integer, low, high, exclusive_low, exclusive_high, digits)
+    if key not in grammar.memo:
+        interval = Interval(low=low, high=high, exclusive_low=exclusive_low, exclusive_high=exclusive_high)
+        grammar.memo[key] = _interval_node(grammar, interval, integer, digits)
+    return grammar.memo[key]
+
+
+def _interval_node(grammar: Grammar, interval: Interval, integer: bool, digits: int) -> Node:
     magnitudes = _Magnitudes(Digits(grammar, digits), integer)
     positive = magnitudes.node(_within_digits(interval.from_(_ZERO), digits))
     negative = magnitudes.node(_within_digits(interval.mirrored().from_(_ZERO, exclusive=True), digits))

@@ -27,7 +27,11 @@ class Limits:
 
 @runtime_checkable
 class Source(Protocol):
-    """A constraint as written: hashable, and able to lower itself."""
+    """A constraint as written: hashable, and able to lower itself.
+
+    A source may also have `beginning(limits) -> Grammar`: parts that most of its kind need, built once and copied, which the
+    grammar then given to `lower` begins with.
+    """
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
         """Add to `grammar` what this source means and return the root. Raises `ConstraintError`."""
