@@ -64,11 +64,12 @@ def placeholders(template: str) -> list[str]:
 
 @dataclass(slots=True)
 class Record:
-    """Facts of one text: values by field, and the text that states them."""
+    """Facts of one text: values by field, the text that states them, and the key that it uses for each, if it does."""
 
     domain: Domain
     values: dict[str, Value]
     text: str
+    labels: dict[str, str] = field(default_factory=dict)
 
 
 def make_record(source: Source, domain: Domain) -> Record:
@@ -77,7 +78,8 @@ def make_record(source: Source, domain: Domain) -> Record:
     if shape < 0.17:
         chosen = source.rng.sample(names, source.rng.randint(2, min(6, len(names))))
         values = {name: domain.fields[name].make(source) for name in chosen}
-        return Record(domain, values, labelled_text(source, domain, values))
+        labels = {name: source.rng.choice(domain.fields[name].keys) for name in chosen}
+        return Record(domain, values, labelled_text(source, values, labels), labels)
     if shape < 0.22:
         return bare_record(source, domain)
     return prose_record(source, domain)
@@ -127,15 +129,15 @@ def joined(sentences: list[str], rng: random.Random) -> str:
     return separator.join(sentences)
 
 
-def labelled_text(source: Source, domain: Domain, values: dict[str, Value]) -> str:
-    """`Name: Ada` lines, as in a form; the labels are one of the keys."""
+def labelled_text(source: Source, values: dict[str, Value], labels: dict[str, str]) -> str:
+    """`Name: Ada` lines, as in a form."""
     rng = source.rng
     colon = rng.choice([": ", ": ", " = ", " - ", ":"])
     separator = rng.choice(["\n", "\n", ", ", "; ", " | "])
     capital = rng.random() < 0.6
     lines = []
     for name, value in values.items():
-        label = rng.choice(domain.fields[name].keys).replace("_", " ")
+        label = labels[name].replace("_", " ")
         written = form_text(value)
         lines.append(f"{label.capitalize() if capital else label}{colon}{written}")
     return separator.join(lines)
@@ -181,6 +183,8 @@ def object_schema(source: Source, record: Record, chosen: list[str]) -> tuple[Js
     for name in chosen:
         each = record.domain.fields[name]
         key = each.keys[0] if plain_keys else rng.choice(each.keys)
+        if name in record.labels and rng.random() < 0.7:
+            key = record.labels[name]
         if key in properties:
             key = name
         if key in properties:
@@ -219,7 +223,7 @@ def field_schema(source: Source, each: Field, value: Value | None) -> tuple[Json
         return STRING, value.json
     if each.schema == INTEGER and rng.random() < 0.05:
         return NUMBER, value.json
-    if each.schema == STRING and rng.random() < 0.06:
+    if each.schema == STRING and rng.random() < 0.04:
         options = list(dict.fromkeys([value.json, *(each.make(source).json for _ in range(rng.randint(1, 3)))]))
         rng.shuffle(options)
         return {"enum": options}, value.json
@@ -232,15 +236,15 @@ def varied_enum(source: Source, labels: list[str], label: str) -> tuple[JsonSche
     others = [each for each in labels if each != label]
     kept = [label, *rng.sample(others, rng.randint(min(1, len(others)), len(others)))]
     rng.shuffle(kept)
-    renamed = {each: rng.choice(ALTERNATIVE_LABELS.get(each, (each,))) if rng.random() < 0.3 else each for each in kept}
-    case = rng.choice([str, str, str, str, str, str.title, str.upper])
+    renamed = {each: rng.choice(ALTERNATIVE_LABELS.get(each, (each,))) if rng.random() < 0.15 else each for each in kept}
+    case = rng.choice([*[str] * 12, str.title, str.upper])
     return {"enum": [case(renamed[each]) for each in kept]}, case(renamed[label])
 
 
 def nested(source: Source, schema: JsonSchema, answer: dict[str, Any]) -> tuple[JsonSchema, Any]:
     """Now and then some keys are moved into an inner object."""
     names = list(schema["properties"])
-    if len(names) < 3 or source.rng.random() > 0.12:
+    if len(names) < 3 or source.rng.random() > 0.07:
         return schema, answer
     first = source.rng.randrange(len(names) - 1)
     inner_names = names[first : first + source.rng.randint(2, 3)]
@@ -339,13 +343,30 @@ def free_fill(source: Source) -> Example:
     return Example("fill", text, canonical_json({key: values[key].json for key in wanted}), {"schema": schema})
 
 
+PAIR_FORMS = ("{k}: {v}", "{k} = {v}", "{k} is {v}", "the {k} is {v}", "{k} {v}", "{k}:{v}", "{k}={v}", "its {k}: {v}")
+
+
+def pairs(source: Source) -> Example:
+    """Many keys with short values, all in one form: looking up, and nothing else."""
+    rng = source.rng
+    names = list(dict.fromkeys(source.pick(words.KEY_NOUNS) for _ in range(rng.randint(3, 9))))
+    short = (source.color, source.first_name, lambda: source.pick(words.TEXT_NOUNS), lambda: source.integer(0, 99), source.magnitude)
+    makers = [rng.choice(short)] if rng.random() < 0.6 else short
+    values = {name: rng.choice(makers)() for name in names}
+    form, separator = source.phrasing(PAIR_FORMS), rng.choice([", ", "\n", "; ", ". "])
+    text = separator.join(form.replace("{k}", name).replace("{v}", str(value)) for name, value in values.items())
+    order = rng.sample(names, rng.randint(1, len(names)))
+    schema = closed({name: INTEGER if isinstance(values[name], int) else STRING for name in order})
+    return Example("fill", text, canonical_json({name: values[name] for name in order}), {"schema": schema})
+
+
 # Tools
 
 
 def call(source: Source) -> Example:
     """A request, the tools on offer, and the call."""
     rng = source.rng
-    tool = rng.choice(TOOLS)
+    tool = rng.choice(TOOLS[:4] if rng.random() < 0.5 else TOOLS)
     request = source.phrasing(tool.requests)
     mentioned = list(dict.fromkeys(placeholders(request)))
     values = {name: tool.arguments[name].make(source) for name in mentioned}
@@ -590,7 +611,7 @@ def repeat(source: Source) -> Example:
 
 
 MIXTURE: dict[Callable[[Source], Example], float] = {
-    fill: 0.48, fill_list: 0.04, free_fill: 0.12, call: 0.16, choose: 0.07, match: 0.06, follow: 0.03, talk: 0.01, repeat: 0.03,
+    fill: 0.45, fill_list: 0.02, free_fill: 0.10, pairs: 0.06, call: 0.19, choose: 0.07, match: 0.06, follow: 0.03, talk: 0.01, repeat: 0.01,
 }
 
 
@@ -599,8 +620,13 @@ def example(source: Source) -> Example:
     return make(source)
 
 
-def examples(seed: int, split: Split) -> Iterator[Example]:
-    """An endless stream of examples, the same for the same seed and split."""
-    source = Source(random.Random(f"{split}-{seed}"), split)
+def first_lessons(source: Source) -> Example:
+    """Copying and looking up before everything else: the attention heads that do them are what takes longest to form."""
+    return source.rng.choice([repeat, pairs, pairs, pairs, example])(source)
+
+
+def examples(seed: int, split: Split, phrasings: Split | None = None) -> Iterator[Example]:
+    """An endless stream of examples, the same for the same seed and splits; phrasings come from the same split unless told."""
+    source = Source(random.Random(f"{split}-{seed}"), split, phrasings)
     while True:
         yield example(source)

@@ -138,9 +138,13 @@ class Evaluator:
 
 
 def evaluate(folder: Path, num_examples: int, seed: int, modes: Sequence[str], show_mistakes: int = 0) -> dict[str, Any]:
-    """Scores on the held-out stream and on the texts written by hand."""
+    """Scores on new values in new phrasings, on new values in phrasings that were trained on, and on the texts written by hand."""
     evaluator = Evaluator(folder)
-    sets = {"held_out": list(itertools.islice(examples(seed, "held_out"), num_examples)), "handwritten": list(HANDWRITTEN)}
+    sets = {
+        "held_out": list(itertools.islice(examples(seed, "held_out"), num_examples)),
+        "held_out_values": list(itertools.islice(examples(seed, "held_out", phrasings="train"), num_examples)),
+        "handwritten": list(HANDWRITTEN),
+    }
     results: dict[str, Any] = {}
     for name, batch in sets.items():
         mistakes: list[dict[str, str]] = []

@@ -1,6 +1,11 @@
 """Train the embedded model on the synthetic corpus; resumable, and reproducible from its configuration.
 
-    python training/train.py --run runs/embedded --steps 12000
+    python training/train.py --folder runs/embedded --steps 12000
+
+On a busy machine several workers with one thread each waste less time waiting than one with several threads; their weights are averaged
+every few steps:
+
+    torchrun --nproc-per-node 2 training/train.py --folder runs/embedded --threads 1
 """
 
 from __future__ import annotations
@@ -8,6 +13,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
 import random
 import time
 from collections.abc import Iterator
@@ -16,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from data import Example, examples, repeat
+import torch.distributed as dist
+from data import Example, examples, first_lessons
 from export import export
 from model import Llama, ModelConfig
 from muon import Muon
@@ -33,7 +40,7 @@ class TrainConfig:
     steps: int = 12_000
     warmup_steps: int = 100
     decay_steps: int = 4_000        # at the end, linearly to zero
-    copying_shards: int = 4         # shards at the start with repetition only, which forms induction heads soon
+    first_shards: int = 16          # shards at the start that are mostly `first_lessons`
     batch_tokens: int = 4_096       # padded
     shard_examples: int = 1_024     # examples sorted by length together
     max_tokens: int = 384           # longer examples are dropped
@@ -41,6 +48,8 @@ class TrainConfig:
     vector_lr: float = 0.003        # embedding and norms
     seed: int = 0
     threads: int = 2
+    average_every: int = 5          # steps between averages of the workers' weights
+    ema_steps: float = 150.0        # horizon of the running average of weights that is exported
     compile: bool = True            # needs a C++ compiler; a third quicker
     save_every: int = 200
 
@@ -88,9 +97,9 @@ def batches_of(rows: list[tuple[list[int], int]], batch_tokens: int) -> Iterator
 def shard(index: int, config: TrainConfig, tokenizer: Tokenizer, split: Split = "train") -> list[Batch]:
     """The batches made of one shard of examples, in random order."""
     stream = examples(config.seed * 1_000_003 + index, split)
-    if index < config.copying_shards and split == "train":
-        source = Source(random.Random(f"copying-{config.seed}-{index}"), split)
-        stream = (repeat(source) for _ in itertools.count())
+    if index < config.first_shards and split == "train":
+        source = Source(random.Random(f"first-{config.seed}-{index}"), split)
+        stream = (first_lessons(source) for _ in itertools.count())
     rows = encode(list(itertools.islice(stream, config.shard_examples)), tokenizer)
     batches = list(batches_of([row for row in rows if len(row[0]) <= config.max_tokens], config.batch_tokens))
     random.Random(index).shuffle(batches)
@@ -129,11 +138,28 @@ def held_out_loss(model: Llama, batches: list[Batch]) -> tuple[float, float]:
     return loss / count, right / count
 
 
+class Workers:
+    """The processes that train together; one alone unless started by torchrun."""
+
+    def __init__(self) -> None:
+        self.rank, self.count = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+        if self.count > 1:
+            dist.init_process_group("gloo")
+
+    @torch.no_grad()
+    def average(self, model: Llama) -> None:
+        """Every worker gets the mean of all weights."""
+        if self.count > 1:
+            weights = torch.nn.utils.parameters_to_vector(model.parameters())
+            dist.all_reduce(weights)
+            torch.nn.utils.vector_to_parameters(weights / self.count, model.parameters())
+
+
 class Run:
     """A training run in a folder: tokenizer, checkpoint, log, and the latest export under `current`."""
 
     def __init__(self, folder: Path, config: TrainConfig, model_config: ModelConfig) -> None:
-        self.folder, self.config = folder, config
+        self.folder, self.config, self.workers = folder, config, Workers()
         folder.mkdir(parents=True, exist_ok=True)
         self.tokenizer = self.load_tokenizer(model_config.vocab_size)
         torch.manual_seed(config.seed)
@@ -142,6 +168,8 @@ class Run:
             for block in self.model.blocks:
                 block.compile(dynamic=True)
         self.optimizers = make_optimizers(self.model, config)
+        self.averaged = Llama(model_config).requires_grad_(False)
+        self.averaged.load_state_dict(self.model.state_dict())
         self.step, self.shard_index = 0, 0
         if (folder / "checkpoint.pt").exists():
             self.resume()
@@ -155,6 +183,7 @@ class Run:
     def resume(self) -> None:
         state = torch.load(self.folder / "checkpoint.pt", weights_only=True)
         self.model.load_state_dict(state["model"])
+        self.averaged.load_state_dict(state.get("averaged", state["model"]))
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
         self.step, self.shard_index = state["step"], state["shard_index"]
@@ -162,6 +191,7 @@ class Run:
     def save(self) -> None:
         state = {
             "model": self.model.state_dict(),
+            "averaged": self.averaged.state_dict(),
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
             "step": self.step,
             "shard_index": self.shard_index,
@@ -169,7 +199,15 @@ class Run:
         unfinished = self.folder / "checkpoint.pt.tmp"
         torch.save(state, unfinished)
         unfinished.replace(self.folder / "checkpoint.pt")
-        export(self.model, self.tokenizer, self.folder / "current")
+        export(self.averaged, self.tokenizer, self.folder / "current")
+
+    @torch.no_grad()
+    def average(self) -> None:
+        """Average the workers' weights, and move the running average towards them."""
+        self.workers.average(self.model)
+        share = min(1.0, self.config.average_every / self.config.ema_steps)
+        for mean, parameter in zip(self.averaged.parameters(), self.model.parameters(), strict=True):
+            mean.lerp_(parameter, share)
 
     def train_step(self, batch: Batch) -> float:
         factor = learning_rate_factor(self.step, self.config)
@@ -192,35 +230,41 @@ class Run:
         print(line, flush=True)
 
     def train(self) -> None:
-        held_out = shard(0, self.config, self.tokenizer, "held_out")[:16]
+        held_out = shard(0, self.config, self.tokenizer, "held_out")[:8]
         losses: list[float] = []
         tokens, started = 0, time.monotonic()
         while self.step < self.config.steps:
-            batches = shard(self.shard_index, self.config, self.tokenizer)
-            self.shard_index += 1
+            batches = shard(self.shard_index + self.workers.rank, self.config, self.tokenizer)
+            self.shard_index += self.workers.count
             for batch in batches[: self.config.steps - self.step]:
                 losses.append(self.train_step(batch))
-                tokens += batch.tokens.numel()
+                tokens += batch.tokens.numel() * self.workers.count
+                if self.step % self.config.average_every == 0:
+                    self.average()
+                if self.workers.rank > 0:
+                    continue
                 if self.step % 50 == 0:
                     speed = tokens / (time.monotonic() - started)
                     self.log(loss=sum(losses) / len(losses), tokens_per_second=speed)
                     losses, tokens, started = [], 0, time.monotonic()
                 if self.step % self.config.save_every == 0:
-                    loss, accuracy = held_out_loss(self.model, held_out)
+                    loss, accuracy = held_out_loss(self.averaged, held_out)
                     self.log(held_out_loss=loss, held_out_accuracy=accuracy)
                     self.save()
-        self.save()
+        self.average()
+        if self.workers.rank == 0:
+            self.save()
 
 
 def parse_arguments() -> tuple[Path, TrainConfig]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", type=Path, required=True, help="folder of the run; continued when it has a checkpoint")
+    parser.add_argument("--folder", type=Path, required=True, help="folder of the run; continued when it has a checkpoint")
     for each in fields(TrainConfig):
         is_flag = each.type == "bool"
         how: dict[str, Any] = {"action": argparse.BooleanOptionalAction} if is_flag else {"type": type(each.default)}
         parser.add_argument("--" + each.name.replace("_", "-"), default=each.default, **how)
     arguments = vars(parser.parse_args())
-    return arguments.pop("run"), TrainConfig(**arguments)
+    return arguments.pop("folder"), TrainConfig(**arguments)
 
 
 def main() -> None:

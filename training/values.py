@@ -36,11 +36,12 @@ class Value:
 
 
 class Source:
-    """Random values from one split, reproducible from its random generator."""
+    """Random values from one split, and phrasings from the same or another, reproducible from its random generator."""
 
-    def __init__(self, rng: random.Random, split: Split) -> None:
+    def __init__(self, rng: random.Random, split: Split, phrasings: Split | None = None) -> None:
         self.rng = rng
         self.split = split
+        self.phrasings = phrasings or split
 
     def pick(self, options: Sequence[str]) -> str:
         """One of the options that belong to this split; of all when the split has none of them."""
@@ -51,11 +52,8 @@ class Source:
         return self.rng.choice([each for each in options if split_of(each) == self.split] or options)
 
     def phrasing(self, options: Sequence[str]) -> str:
-        """A way of putting it. Short lists have nothing to hold out; held-out text mixes in phrasings that training knows."""
-        if self.split == "train":
-            return self.pick(options)
-        held_out = [each for each in options if split_of(each) == "held_out"]
-        return self.rng.choice(held_out if held_out else options)
+        """A way of putting it; any, when the list is so short that its split has none."""
+        return self.rng.choice([each for each in options if split_of(each) == self.phrasings] or options)
 
     def fresh(self, make: Callable[[], T]) -> T:
         """A made value whose text belongs to this split."""
