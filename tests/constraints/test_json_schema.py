@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+
 from maskwright.constraints import Compiler, Vocabulary
 from maskwright.constraints.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
 from maskwright.constraints.expression import Grammar

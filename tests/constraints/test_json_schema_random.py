@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+
 from maskwright.constraints.errors import ConstraintError, UnsupportedKeyword
 
 from .json_texts import accepts_value, matcher

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from maskwright.constraints.errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from maskwright.constraints.reference import Reference
 from maskwright.constraints.schema.values import parse_json

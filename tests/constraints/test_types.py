@@ -13,14 +13,15 @@ from typing import Annotated, Any, Literal, NamedTuple, Optional
 
 import pydantic
 import pytest
+from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import NotRequired, TypedDict
+
 from maskwright.constraints.errors import ConstraintError, UnsupportedKeyword
 from maskwright.constraints.expression import Grammar
 from maskwright.constraints.json_schema import JsonSchema
 from maskwright.constraints.reference import Reference
 from maskwright.constraints.source import Limits
 from maskwright.constraints.types import adapter, schema_of, validate
-from pydantic import BaseModel, ConfigDict, Field
-from typing_extensions import NotRequired, TypedDict
 
 
 class Color(enum.Enum):
@@ -36,7 +37,7 @@ class Address(BaseModel):
 class Person(BaseModel):
     name: Annotated[str, Field(min_length=1, max_length=8)]
     age: Annotated[int, Field(ge=0, le=150)]
-    address: Optional[Address] = None  # noqa: UP045
+    address: Optional[Address] = None
     tags: list[str] = []
 
 
