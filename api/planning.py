@@ -15,7 +15,6 @@ from .constraints import Compiler, Constraint, Source
 from .engine import Request, RequestOutput
 from .engine.tokenizer import Tokenizer
 from .errors import UsageError
-from .model_folder import embedded_model
 from .outputs import GenerationOutput
 from .sampling import SamplingParams
 
@@ -125,8 +124,8 @@ def recommended_sampling(generation: Mapping[str, Any]) -> SamplingParams:
 
 
 def _style_of(folder: Path) -> Literal["task", "plain"]:
-    learned = _read_json(folder / "config.json").get("maskwright_prompt_style") == "task"
-    return "task" if learned or folder.resolve() == embedded_model().resolve() else "plain"
+    """What the model's config.json says it was trained on."""
+    return "task" if _read_json(folder / "config.json").get("maskwright_prompt_style") == "task" else "plain"
 
 
 def _read_json(path: Path) -> dict[str, Any]:
