@@ -57,7 +57,8 @@ def choose(options: ConstraintOptions) -> ConstraintChoice:
     given = {name: value for name, value in options.items() if value is not None}
     unknown = next((name for name in given if name not in KEYWORDS), None)
     if unknown is not None:
-        raise UsageError(f"unknown argument {unknown}=; a constraint is one of {', '.join(f'{name}=' for name in KEYWORDS)}")
+        known = ", ".join(f"{name}=" for name in KEYWORDS)
+        raise UsageError(f"unknown argument {unknown}=; a constraint is one of {known}; options go to sampling=SamplingParams(...)")
     if len(given) > 1:
         first, second = list(given)[:2]
         raise UsageError(f"{first}= and {second}= contradict each other: an output has one constraint")
