@@ -576,8 +576,8 @@ def search(m, t, origin):
     """Breadth-first search for a short completion of a product, in bytes.
 
     It is the shortest, except that a way found through a product with a known completion is only improved on for PATIENCE more
-    products. Sets the size of `origin` and of what lies on the path found; if there is none, of everything visited. Returns False when
-    transitions of operands that hold products themselves have to be known first; the search is then begun anew.
+    products. Sets the size of `origin` and of what lies on the path found; if there is none, of everything visited. Returns
+    False when transitions of operands that hold products themselves have to be known first; the search is then begun anew.
     """
     limit = wide(m[t.n + SEARCH_LIMIT])
     queue = np.empty(limit + 1, np.int32)
