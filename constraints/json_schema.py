@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -84,7 +85,8 @@ class JsonSchema:
         document = Document(schema, "", draft_of(schema, self.draft), library)
         for address, text in self.resources:
             other = _parse(text, limits)
-            Document(other, address, draft_of(other, self.draft), library)
+            with suppress(UnsupportedKeyword):  # of an unknown draft: refused by name where a reference needs it
+                Document(other, address, draft_of(other, self.draft), library)
         policy = Policy(grammar, self.on_unsupported == "relax")
         text = JsonText(grammar, self.whitespace, limits)
         return Lowering(grammar, limits, policy, text, FORMATS_OPTIONS[self.formats]).whole(document.root)

@@ -6,6 +6,7 @@ met again inside itself becomes a rule, and so does what is nested deeply, which
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from ..errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
@@ -24,6 +25,7 @@ from .shapes import NumberShape, Shapes, StringShape
 from .text import JsonText
 from .values import scalar_text
 
+Body = tuple[Node, tuple[int, int | None]]  # what stands between the quotes of a string, and bounds on its length
 MAX_INLINE = 24  # levels of nested values lowered in place
 MAX_PERMUTED = 6  # undeclared members of an enumerated object that may come in any order
 
@@ -42,6 +44,7 @@ class Lowering:
         self._nodes: dict[Conj, Node] = {}
         self._typed: dict[tuple[Term, str], Node] = {}
         self._strings: dict[StringShape, Node] = {}
+        self._bodies: dict[tuple[str, str], Body | None] = {}  # by keyword ("pattern" or "format") and its value
         self._rules: dict[Conj, Rule] = {}
         self._open: set[Conj] = set()
         self._deferred: list[Conj] = []
@@ -197,30 +200,37 @@ class Lowering:
             bodies.append(self._grammar.repeat(self._text.any_character, low, high))
         return self._grammar.both(*bodies)
 
-    def _pattern(self, site: Site) -> tuple[Node, tuple[int, int | None]] | None:
+    def _pattern(self, site: Site) -> Body | None:
         pattern = site.keywords["pattern"]
+        if ("pattern", pattern) not in self._bodies:
+            self._bodies["pattern", pattern] = self._pattern_body(site, pattern)
+        return self._bodies["pattern", pattern]
+
+    def _pattern_body(self, site: Site, pattern: str) -> Body | None:
         try:
-            length = pattern_length(pattern, dialect="ecma", full=False, limits=self._limits)
             node = lower_pattern(
                 self._grammar, pattern, dialect="ecma", full=False, unit=self._text.unit, limits=self._limits
             )
+            return node, _pattern_length(pattern, False, self._limits)
         except UnsupportedKeyword as error:
             self._policy.refuse(located(error, site.path, "pattern"))  # type: ignore[arg-type]
             return None
         except ConstraintError as error:
             raise located(error, site.path, "pattern") from None
-        return node, length
 
-    def _format(self, site: Site) -> tuple[Node, tuple[int, int | None]] | None:
+    def _format(self, site: Site) -> Body | None:
         name = site.keywords["format"]
         if not self._assert_formats:
             self._policy.note(f"{site.path}: format {name!r} is an annotation here (formats='annotation')")
             return None
-        node = format_node(self._grammar, name, self._text.unit, self._limits)
-        if node is None:
+        if name not in FORMATS:
             self._policy.note(f"{site.path}: format {name!r} is not known and not asserted")
             return None
-        return node, pattern_length(FORMATS[name].pattern, dialect="ecma", full=True, limits=self._limits)
+        if ("format", name) not in self._bodies:
+            node = format_node(self._grammar, name, self._text.unit, self._limits)
+            assert node is not None
+            self._bodies["format", name] = node, _pattern_length(FORMATS[name].pattern, True, self._limits)
+        return self._bodies["format", name]
 
     # -- enum and const -----------------------------------------------------------------------------------------------
 
@@ -258,6 +268,11 @@ class Lowering:
 
 
 _ORDER = ("null", "boolean", "fraction", "integer", "string", "array", "object")
+
+
+@lru_cache(maxsize=4096)
+def _pattern_length(pattern: str, full: bool, limits: Limits) -> tuple[int, int | None]:
+    return pattern_length(pattern, dialect="ecma", full=full, limits=limits)
 
 
 def _is_within(inner: tuple[int, int | None], outer: tuple[int, int | None]) -> bool:

@@ -53,7 +53,7 @@ leaves = st.sampled_from([True, {}, {"type": "integer"}, {"type": "string"}, {"t
 schemas = extended(leaves | extended(leaves))
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(schema=schemas, x=schemas, y=schemas, instances=st.lists(values, min_size=4, max_size=8))
 def test_agrees_with_a_validator(schema: Any, x: Any, y: Any, instances: list[Any]) -> None:
     schema = {**schema, "$defs": {"x": x, "y": y}}

@@ -9,12 +9,12 @@ import json
 import typing
 import uuid
 from decimal import Decimal
-from typing import Annotated, Any, Literal, NamedTuple, Optional
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
 import pydantic
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from maskwright.constraints.errors import ConstraintError, UnsupportedKeyword
 from maskwright.constraints.expression import Grammar
@@ -37,7 +37,7 @@ class Address(BaseModel):
 class Person(BaseModel):
     name: Annotated[str, Field(min_length=1, max_length=8)]
     age: Annotated[int, Field(ge=0, le=150)]
-    address: Optional[Address] = None
+    address: Address | None = None
     tags: list[str] = []
 
 
@@ -111,7 +111,7 @@ CASES: list[tuple[Any, list[str], list[str]]] = [
     (Pair, ['[1]', '[1,"b"]'], ['[]', '["b"]', '[1,"b",2]']),
     (Literal[1, "a", None], ['1', '"a"', 'null'], ['2', '"b"', 'true']),
     (Color, ['"red"', '"blue"'], ['"RED"', '"green"']),
-    (Optional[Color], ['"red"', 'null'], ['0']),
+    (Color | None, ['"red"', 'null'], ['0']),
     (list[Annotated[int, Field(multiple_of=1)]], ['[]', '[1,-2]'], ['[1.5]', '[,]']),
     (tuple[int, str], ['[1,"a"]'], ['[1]', '[1,"a",2]', '["a",1]']),
     (tuple[int, ...], ['[]', '[1,2,3]'], ['["a"]']),
