@@ -29,7 +29,7 @@ def assemble(grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon, lim
     Raises ConstraintError for a rule without a body and UnsupportedKeyword for left recursion.
     """
     machine = Machine(Arena(_sizes(grammar, limits)), limits)
-    _copy_grammar(machine, grammar, body_classes)
+    _copy_grammar(machine, grammar, body_classes, lexicon)
     machine.table("n")[SEARCH_LIMIT] = limits.search_states
     derive.rehash(machine.memory)
     _measure(machine, grammar, lexicon)
@@ -37,7 +37,7 @@ def assemble(grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon, lim
     return machine
 
 
-def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]) -> None:
+def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon) -> None:
     table = machine.table
     for name, column in zip(("kind", "a", "b", "c"), grammar.columns, strict=True):
         table(name)[: len(column)] = column
@@ -47,8 +47,10 @@ def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]
     table("text")[:] = np.frombuffer(bytes(grammar.pool), np.uint8)
     table("rules")[:] = [_body_of(grammar, rule) for rule in range(len(grammar.rule_bodies))]
     table("unit")[:] = derive.NO_BODY
+    table("stride")[:] = 1
     for node, body_id in _units(grammar, body_classes).items():
         table("unit")[node] = body_id
+        table("stride")[node] = lexicon.stride(body_classes[body_id])
     counters = table("n")
     counters[NODES], counters[POOL], counters[STATES] = len(grammar), 1, 1  # offset 0 and state 0 mean "none"
     table("state_cost")[DEAD] = INFINITE

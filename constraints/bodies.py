@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from .compiled import entry
 from .trie import TokenTrie
 from .utf8 import ByteTree, Ranges, byte_tree
 
@@ -51,6 +51,7 @@ class BodyClass:
 
     slices: NDArray[np.uint32]  # [1 + lengths, ceil(V / 32)]  row r: tokens of the class of at most r characters; last: all
     longest: int  # characters in the longest token of the class
+    stride: int  # for every number of characters up to this some token of the class has so many, all whole
     heights: NDArray[np.uint8]  # [n] most characters in a suffix below the node, NO_HEIGHT when one leaves the class
     residual: SubTrie  # the tokens that are not of the class
 
@@ -58,12 +59,14 @@ class BodyClass:
     def build(cls, ranges: Ranges, trie: TokenTrie, words: int) -> BodyClass:
         """Tables for characters in `ranges`; masks have `words` 32-bit words. Time: a few passes over the trie."""
         table = _transitions(byte_tree(ranges))
-        inside, chars = _inside(table, trie.byte, trie.depth, trie.max_depth)
+        inside, whole, chars = _inside(table, trie.byte, trie.depth, trie.max_depth)
         heights = _heights(table, trie.byte, trie.depth, trie.skip, trie.max_depth)
         longest = int(chars[inside].max(initial=0))
+        lengths = set(chars[whole & (np.diff(trie.first) > 0)].tolist())
+        stride = next(length for length in range(longest + 1) if length + 1 not in lengths)
         slices = np.zeros((min(longest, MAX_SLICE) + 2, words), np.uint32)
         _fill_slices(slices, inside, chars, trie.first, trie.order)
-        return cls(_read_only(slices), longest, _read_only(heights), SubTrie.without(inside, trie))
+        return cls(_read_only(slices), longest, max(stride, 1), _read_only(heights), SubTrie.without(inside, trie))
 
     def slice_of(self, radius: int) -> NDArray[np.uint32] | None:
         """The mask of the tokens that stay inside for at most `radius` characters; None when there is no table for it."""
@@ -99,11 +102,12 @@ def _transitions(tree: ByteTree) -> NDArray[np.int16]:
     return np.stack(rows)
 
 
-@nb.njit(cache=True)
+@entry
 def _inside(table, byte, depth, max_depth):
-    """Per node: whether the path to it stays inside the class, and how many characters it begins."""
+    """Per node: whether the path to it stays inside the class and ends with a whole character; how many characters it begins."""
     n = byte.size
     inside = np.zeros(n, np.bool_)
+    whole = np.zeros(n, np.bool_)
     chars = np.zeros(n, np.int32)
     state = np.zeros(max_depth + 1, np.int16)
     begun = np.zeros(max_depth + 1, np.int32)
@@ -113,11 +117,11 @@ def _inside(table, byte, depth, max_depth):
         after = table[before, byte[i]] if before >= 0 else -1
         state[d] = after
         begun[d] = begun[d - 1] + (1 if before == 0 else 0)
-        inside[i], chars[i] = after >= 0, begun[d]
-    return inside, chars
+        inside[i], whole[i], chars[i] = after >= 0, after == 0, begun[d]
+    return inside, whole, chars
 
 
-@nb.njit(cache=True)
+@entry
 def _quotes(byte, depth, max_depth):
     """Per node: the quotation marks on the path to it."""
     quotes = np.zeros(byte.size, np.int32)
@@ -128,7 +132,7 @@ def _quotes(byte, depth, max_depth):
     return quotes
 
 
-@nb.njit(cache=True)
+@entry
 def _heights(table, byte, depth, skip, max_depth):
     """Per node, as a character boundary: most characters begun in a suffix below it, NO_HEIGHT if one leaves the class."""
     n = byte.size
@@ -152,7 +156,7 @@ def _heights(table, byte, depth, skip, max_depth):
     return heights
 
 
-@nb.njit(cache=True)
+@entry
 def _fill_slices(slices, inside, chars, first, order):
     last = slices.shape[0] - 1
     for i in range(inside.size):
@@ -164,7 +168,7 @@ def _fill_slices(slices, inside, chars, first, order):
                     slices[radius, word] |= bit
 
 
-@nb.njit(cache=True)
+@entry
 def _residual(inside, byte, depth, skip, first, order):
     """The trie of the tokens that do not stay inside the class."""
     n = byte.size

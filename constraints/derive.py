@@ -16,9 +16,9 @@ All functions here are compiled. `m` and `t` are the tables and their layout, se
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from .compiled import entry, inner
 from .expression import Kind
 from .tables import (
     DEAD,
@@ -57,7 +57,6 @@ PATIENCE = 16  # products a search goes on for after it has found a way
 SEARCH = -1  # in a request, instead of a byte
 
 wide = np.int64  # what is read from int32 tables is widened, so that every function is compiled for one signature
-inner = nb.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # compiled into the entry points, which alone are cached on disk
 
 
 @inner
@@ -88,6 +87,12 @@ def times(count, a):
     return min(wide(count) * wide(a), wide(INFINITE - 1))
 
 
+@inner
+def strides(count, stride):
+    """Tokens for `count` copies when one token can spell up to `stride` of them."""
+    return (count + stride - 1) // stride
+
+
 # -- nodes --------------------------------------------------------------------------------------------------------------
 
 
@@ -109,12 +114,14 @@ def intern_node(m, t, kind, a, b, c):
     m[t.node_hash + slot] = i
     m[t.kind + i], m[t.a + i], m[t.b + i], m[t.c + i] = kind, a, b, c
     m[t.unit + i] = NO_BODY
+    m[t.stride + i] = 1
     m[t.closure + i] = m[t.stamp + i] = m[t.enter + i] = 0
     if kind == SEQ:
         m[t.size + i] = plus(wide(m[t.size + a]), wide(m[t.size + b]))
         m[t.cost + i] = plus(wide(m[t.cost + a]), wide(m[t.cost + b]))
     elif kind == REPEAT:
-        m[t.size + i], m[t.cost + i] = times(b, wide(m[t.size + a])), times(b, wide(m[t.cost + a]))
+        m[t.size + i] = times(b, wide(m[t.size + a]))
+        m[t.cost + i] = times(strides(b, wide(m[t.stride + a])), wide(m[t.cost + a]))
     elif kind == LITERAL:
         m[t.size + i], m[t.cost + i] = b, m[t.text_cost + a]
     else:
@@ -650,21 +657,21 @@ def know_operands(m, t, node):
 # -- entry points -------------------------------------------------------------------------------------------------------
 
 
-@nb.njit(cache=True)
+@entry
 def rehash(arena):
     m, t = arena, layout(arena)
     rehash_nodes(m, t)
     rehash_states(m, t)
 
 
-@nb.njit(cache=True)
+@entry
 def enter_node(arena, node):
     """Prepare an operand: its start state."""
     m, t = arena, layout(arena)
     m[t.enter + node] = state_of(m, t, wide(node))
 
 
-@nb.njit(cache=True)
+@entry
 def enter_product(arena, node):
     """Prepare BOTH or NEGATE: the product of its operands' start states, or FAIL; sets its size and cost."""
     m, t = arena, layout(arena)
@@ -678,7 +685,7 @@ def enter_product(arena, node):
         m[t.size + node], m[t.cost + node] = m[t.size + product], m[t.cost + product]
 
 
-@nb.njit(cache=True)
+@entry
 def start_state(arena, root):
     m, t = arena, layout(arena)
     return state_of(m, t, wide(root))

@@ -39,6 +39,11 @@ class Lexicon:
                 body = self._bodies[ranges] = BodyClass.build(ranges, self.trie, self.words)
             return body
 
+    def stride(self, ranges: Ranges) -> int:
+        """One token can spell any number of characters of a class up to this; 1 where it has not been found out."""
+        body = self._bodies.get(ranges)
+        return 1 if body is None else body.stride
+
     def note_walk(self, ranges: Ranges, visited: int) -> None:
         """Count the trie nodes that a walk inside a class without tables has visited."""
         with self._lock:

@@ -9,17 +9,17 @@ segmentation. Both are least fixpoints; starting from INFINITE, each pass lets k
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
-from .derive import ALT, BOTH, CALL, CLASS, LITERAL, NEGATE, REPEAT, SEQ, plus, times, wide
+from .compiled import entry
+from .derive import ALT, BOTH, CALL, CLASS, LITERAL, NEGATE, REPEAT, SEQ, plus, strides, times, wide
 from .expression import Event
 from .tables import INFINITE, layout
 
 KEY_OPEN = int(Event.KEY_OPEN)
 
 
-@nb.njit(cache=True)
+@entry
 def literal_costs(text, region_end, byte, depth, skip, first, cost):
     """cost[i] = least number of tokens that spell text[i:end of its literal]; region_end[i] is that end (int32 arrays)."""
     for i in range(text.size - 1, -1, -1):
@@ -39,7 +39,7 @@ def literal_costs(text, region_end, byte, depth, skip, first, cost):
         cost[i] = best
 
 
-@nb.njit(cache=True)
+@entry
 def measure(arena, start, end, single):
     """Set size and cost of nodes start..end (except products) from their children; single[byte] = 1 where a token is that byte.
 
@@ -71,7 +71,7 @@ def measure(arena, start, end, single):
             for j in range(a, a + b):
                 size, cost = min(size, m[t.size + m[t.lists + j]]), min(cost, m[t.cost + m[t.lists + j]])
         elif kind == REPEAT:
-            size, cost = times(b, m[t.size + a]), times(b, m[t.cost + a])
+            size, cost = times(b, m[t.size + a]), times(strides(b, m[t.stride + a]), m[t.cost + a])
         elif kind == CALL:
             size, cost = m[t.size + m[t.rules + a]], m[t.cost + m[t.rules + a]]
         elif kind == BOTH or kind == NEGATE:
@@ -81,7 +81,7 @@ def measure(arena, start, end, single):
     return changed
 
 
-@nb.njit(cache=True)
+@entry
 def whole_character(arena, node, byte, depth, skip, first):
     """Whether some token is exactly one string of a CLASS node (a character)."""
     m, t = arena, layout(arena)

@@ -15,10 +15,10 @@ keys that differ from a prefix by one character each, it could.)
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
-from .derive import inner, intern_node, step, wide
+from .compiled import entry, inner
+from .derive import intern_node, step, wide
 from .expression import Event, Kind
 from .tables import DEAD, FAULT, NO_FAULT, STATE_BITS, STATE_MASK, UNKNOWN, layout
 
@@ -74,14 +74,14 @@ def has_key(m, t, keys, key):
     return False
 
 
-@nb.njit(cache=True)
+@entry
 def empty_memory(arena):
     """Before any text."""
     m, t = arena, layout(arena)
     return memory(m, t, wide(NOTHING), OUTSIDE, wide(NOTHING))
 
 
-@nb.njit(cache=True)
+@entry
 def has_keys(arena, here):
     """Whether some open object has keys that must not come again."""
     m, t = arena, layout(arena)
@@ -93,7 +93,7 @@ def has_keys(arena, here):
     return False
 
 
-@nb.njit(cache=True)
+@entry
 def is_repeated(arena, here):
     """Whether a key is being read that the object has already."""
     m, t = arena, layout(arena)
@@ -101,7 +101,7 @@ def is_repeated(arena, here):
     return m[t.b + here] == IN_KEY and has_key(m, t, wide(m[t.b + frames]), wide(m[t.c + here]))
 
 
-@nb.njit(cache=True, nogil=True)
+@entry
 def run_remembering(arena, state, here, data):
     """(state, memory, bytes read) after some bytes; state DEAD when they do not survive. The caller looks for faults."""
     m, t = arena, layout(arena)
@@ -122,7 +122,7 @@ def run_remembering(arena, state, here, data):
 FINE, REPEATS, TAKEN = 0, 1, 2  # verdicts on a token: nothing wrong; ends a repeated key; stops inside a key that is taken
 
 
-@nb.njit(cache=True, nogil=True)
+@entry
 def judge_keys(arena, byte, depth, skip, first, max_depth, state, here, ends, verdicts):
     """For token order[k] of a trie: ends[k] = the state it leads to, DEAD when it does not survive; verdicts[k] on its keys.
 

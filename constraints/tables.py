@@ -36,6 +36,7 @@ _TABLES = [
         "closure",  # [nodes] offset of the closure in `pool`, 0 when not made yet
         "stamp",  # [nodes] epoch of the last visit
         "unit",  # [nodes] body class of a repeated node, -1 when it has none
+        "stride",  # [nodes] copies of a repeated node that one token can spell, for any number of copies up to this
         "enter",  # [nodes] start state of an operand of a product; product node of BOTH and NEGATE; last search of a PRODUCT
         "node_hash",  # [2^k] open addressing, 0 = free
         "pool",  # closures [length, body class, radius, settled, items...] and the items of states
@@ -62,7 +63,7 @@ FIELDS = tuple(_TABLES)
 SIZED = ("kind", "node_hash", "pool", "state_start", "state_hash", "work", "items", "requests")  # sizes that compiled code reads
 Layout = namedtuple("Layout", [*FIELDS, *(f"{name}_size" for name in SIZED)])  # type: ignore[misc]
 _HEADER = 64  # words: FIELDS offsets, then the end
-NODE_TABLES = ("kind", "a", "b", "c", "size", "cost", "closure", "stamp", "unit", "enter")
+NODE_TABLES = ("kind", "a", "b", "c", "size", "cost", "closure", "stamp", "unit", "stride", "enter")
 STATE_TABLES = ("state_start", "state_length", "state_accept", "state_cost", "state_body", "state_radius", "state_alone",
                  "state_flat", "state_row")  # fmt: skip
 

@@ -16,10 +16,10 @@ characters (`state_alone`), and do not exist in the vocabulary if `radius` is at
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
-from .derive import inner, step
+from .compiled import entry, inner
+from .derive import step
 from .tables import DEAD, FAULT, NO_FAULT, STATE_MASK, UNKNOWN, VISITED, layout
 
 
@@ -31,7 +31,7 @@ def set_tokens(mask, order, start, end):
         mask[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
 
 
-@nb.njit(cache=True, nogil=True)
+@entry
 def walk(arena, byte, depth, skip, first, order, max_depth, heights, body, state, mask):
     """Set in `mask` (uint32 [ceil(V / 32)]) the bits of the trie's tokens that survive from `state`; returns nodes visited.
 
@@ -74,7 +74,7 @@ def walk(arena, byte, depth, skip, first, order, max_depth, heights, body, state
     return visited
 
 
-@nb.njit(cache=True, nogil=True)
+@entry
 def end_states(arena, byte, depth, skip, first, max_depth, state, ends):
     """The state each token leads to: ends[k] for token order[k], DEAD when it does not survive. Returns nodes visited."""
     m, t = arena, layout(arena)
@@ -100,7 +100,7 @@ def end_states(arena, byte, depth, skip, first, max_depth, state, ends):
     return visited
 
 
-@nb.njit(cache=True, nogil=True)
+@entry
 def run(arena, state, data):
     """The state after some bytes (uint8); DEAD when they do not survive, or on a fault. Returns (state, bytes read)."""
     m, t = arena, layout(arena)
@@ -114,7 +114,7 @@ def run(arena, state, data):
     return state, data.size
 
 
-@nb.njit(cache=True, nogil=True)
+@entry
 def advance(arena, states, tokens, offsets, data, out):
     """out[k] = state after token tokens[k] from states[k], DEAD when it does not survive. Stops at a fault."""
     m, t = arena, layout(arena)
@@ -135,7 +135,7 @@ def advance(arena, states, tokens, offsets, data, out):
         out[k] = s
 
 
-@nb.njit(cache=True, nogil=True)
+@entry
 def copy_rows(arena, states, rows, out):
     """out[k] = the mask row of states[k], for states whose row is known; returns the first k without one, or len(states)."""
     m, t = arena, layout(arena)
@@ -147,7 +147,7 @@ def copy_rows(arena, states, rows, out):
     return states.size
 
 
-@nb.njit(cache=True, nogil=True)
+@entry
 def only_byte(arena, state):
     """The one byte that may follow a state that is not accepting, else -1. The caller looks for faults."""
     m, t = arena, layout(arena)
@@ -167,7 +167,7 @@ def only_byte(arena, state):
     return found
 
 
-@nb.njit(cache=True)
+@entry
 def hash_words(words):
     """FNV-1a over 32-bit words, for finding equal mask rows."""
     h = np.uint64(14695981039346656037)

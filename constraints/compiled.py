@@ -1,0 +1,37 @@
+"""How functions are compiled: `inner` ones into the `entry` points that Python calls, which alone are kept on disk."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba as nb
+
+_SOURCES = ("bodies", "compiled", "derive", "expression", "measure", "memory", "tables", "walk")
+
+
+def _stamp() -> str:
+    """Changes with any source that is compiled into entry points."""
+    folder = Path(__file__).parent
+    contents = b"".join((folder / f"{name}.py").read_bytes() for name in _SOURCES)
+    return hashlib.sha256(contents).hexdigest()
+
+
+_STAMP = _stamp()
+
+inner: Callable[[Callable[..., Any]], Any] = nb.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def entry(function: Callable[..., Any]) -> Any:
+    """Compile an entry point, releasing the GIL while it runs.
+
+    Numba looks at the file of the function alone to see whether what it kept is stale. An entry point holds the code of other
+    files too, and running old code on a new layout of tables would crash, so it is stamped with all of them.
+    """
+    compiled = nb.njit(cache=True, nogil=True)(function)
+    cache = getattr(compiled, "_cache", None)  # absent when compilation is switched off
+    if cache is not None:
+        cache._cache_file._source_stamp = _STAMP
+    return compiled
