@@ -176,7 +176,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     results = evaluate(arguments.model, arguments.examples, arguments.seed, arguments.modes, arguments.mistakes)
-    command = f"python training/evaluate.py --model {arguments.model.name} --examples {arguments.examples} --seed {arguments.seed}"
+    command = f"python training/evaluate.py --model {arguments.model} --examples {arguments.examples} --seed {arguments.seed}"
     report = json.dumps({**environment(), "command": command, **results}, indent=2)
     print(report)
     if arguments.output:
