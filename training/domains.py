@@ -129,40 +129,40 @@ def person_field(make: Callable[[Source], str], names: str, *clauses: str) -> Fi
 
 
 PRIORITY: dict[Any, tuple[str, ...]] = {
-    "low": ("No rush.", "Whenever you have time.", "It can wait.", "This is low priority.", "There is no hurry at all.", "Not urgent.",
+    "low": ("No rush.", "Whenever you have time.", "There is no rush.", "It is not urgent.", "No hurry.", "Only when you find time.", "This is not important.", "Any time is fine.", "It does not matter when.", "Some day would be fine.", "It can wait.", "This is low priority.", "There is no hurry at all.", "Not urgent.",
             "Take your time.", "Priority: low."),
-    "medium": ("Normal priority.", "Please look at it this week.", "Medium priority.", "It would be nice to fix this soon.",
+    "medium": ("Normal priority.", "Please look at it this week.", "This week would be nice.", "It is moderately important.", "Please fix it in the next days.", "Normal urgency.", "Not too urgent, but please look at it.", "Medium priority.", "It would be nice to fix this soon.",
                "This is of medium importance.", "Some time this week would be good.", "Priority: medium."),
-    "high": ("This is urgent!", "Please hurry.", "I need this fixed immediately.", "As soon as possible please.", "High priority.",
+    "high": ("This is urgent!", "Please hurry.", "It is urgent.", "This is very urgent!", "Hurry up!", "I need it today.", "This is an emergency!", "Please fix it as soon as possible.", "It must be fixed now.", "The matter is urgent.", "We cannot work at all!", "Everything is down!", "Answer immediately please.", "I need this fixed immediately.", "As soon as possible please.", "High priority.",
              "We are losing money every hour.", "It is critical for us.", "Please answer right away.", "ASAP!", "I need help right now.",
              "Priority: high.", "This cannot wait."),
 }
 
 CATEGORY: dict[Any, tuple[str, ...]] = {
-    "billing": ("I was charged twice.", "My invoice is wrong.", "The payment was refused.", "I want my money back.",
+    "billing": ("I was charged twice.", "My invoice is wrong.", "My card was charged twice.", "I was charged two times.", "You charged me too much.", "There is a mistake in my invoice.", "The payment failed.", "The price on the bill is not right.", "I was billed for something I did not buy.", "My credit card was charged two times.", "I paid twice this month.", "I need a new invoice.", "The payment was refused.", "I want my money back.",
                 "There is a charge that I do not recognise.", "The bill is too high.", "My credit card was charged by mistake.",
                 "I never got the refund.", "Please correct the invoice.", "You billed the wrong amount."),
-    "technical": ("The app crashes when I open it.", "I see an error on the screen.", "The page does not load.", "The button does nothing.",
+    "technical": ("The app crashes when I open it.", "I see an error on the screen.", "The app crashes all the time.", "The app does not start.", "It crashes every time I open it.", "I get an error message.", "The website is down.", "The server is down.", "The program freezes.", "It does not work since the update.", "There is a bug in the app.", "The camera does not work.", "The display is broken.", "The page does not load.", "The button does nothing.",
                   "It stopped working after the update.", "The screen stays black.", "The installation fails.", "It is very slow and freezes.",
                   "Nothing happens when I click save.", "The software shows error {n}."),
-    "shipping": ("My package has not arrived.", "The delivery is late.", "The parcel was damaged on the way.", "Where is my order?",
+    "shipping": ("My package has not arrived.", "The delivery is late.", "My parcel never arrived.", "My parcel has not arrived.", "Where is my parcel?", "Where is my package?", "It should have arrived on Monday.", "The package is late.", "The delivery never came.", "My order never arrived.", "The parcel is lost.", "When will my package arrive?", "The courier lost my parcel.", "The parcel was damaged on the way.", "Where is my order?",
                  "It was sent to the wrong address.", "The courier never came.", "I am still waiting for the delivery.",
                  "The tracking number does not work.", "The box was empty when it arrived."),
-    "account": ("I cannot log in.", "I forgot my password.", "Please delete my account.", "My account is locked.",
+    "account": ("I cannot log in.", "I forgot my password.", "I forgot my password and cannot log in.", "I lost my password.", "My password does not work.", "I cannot access my account.", "Please reset my password.", "I want to close my account.", "The login fails.", "I cannot sign in to my account.", "My user name is wrong.", "Please delete my account.", "My account is locked.",
                 "I want to change my email address.", "The login does not accept my password.", "How do I change my user name?",
                 "Someone else is using my account.", "I cannot sign in any more."),
 }
 
 SENTIMENT: dict[Any, tuple[str, ...]] = {
-    "positive": ("I love it.", "Great service, thank you!", "It works perfectly.", "Absolutely wonderful.", "I am very happy with it.",
+    "positive": ("I love it.", "Great service, thank you!", "What a wonderful day, thank you!", "It was wonderful.", "I really like it.", "A great product.", "The food was delicious.", "The room was clean and quiet.", "Thank you, it is great!", "It makes me happy.", "I am delighted.", "Very good, I like it a lot.", "It was a lovely evening.", "Well done!", "The best hotel in town.", "Superb!", "It works perfectly.", "Absolutely wonderful.", "I am very happy with it.",
                  "The best purchase of the year.", "Fantastic quality and fast delivery.", "I would buy it again.", "Excellent support!",
                  "Everything was perfect.", "What a delight!", "The staff was friendly and helpful.", "Highly recommended.", "Amazing value for the price.",
                  "I enjoyed every minute.", "Five stars from me."),
-    "negative": ("I hate it.", "Terrible service.", "It broke after two days.", "Very disappointed.", "A complete waste of money.",
+    "negative": ("I hate it.", "Terrible service.", "The food was cold.", "The room was dirty and loud.", "The waiter was rude.", "It was horrible.", "I do not like it at all.", "It is bad.", "A terrible product.", "It was a bad experience.", "I am very unhappy.", "What a mess.", "It is useless.", "The worst hotel in town.", "It stopped working at once.", "I regret buying it.", "Awful!", "It was boring and too expensive.", "It broke after two days.", "Very disappointed.", "A complete waste of money.",
                  "The worst purchase of the year.", "Poor quality and slow delivery.", "I want a refund.", "The support was awful.",
                  "Nothing works.", "Never again.", "The staff was rude and slow.", "Do not buy this.", "It arrived broken.",
                  "I am angry about this.", "One star is too much."),
-    "neutral": ("It is okay.", "It does what it says.", "Neither good nor bad.", "The package arrived on Tuesday.", "It is average.",
+    "neutral": ("It is okay.", "It does what it says.", "It is all right.", "It is a chair like any other.", "It was delivered in a box.", "The room has two beds.", "It works as described.", "It has a manual.", "It was not special.", "Some things are good, some are bad.", "It is neither great nor terrible.", "Neither good nor bad.", "The package arrived on Tuesday.", "It is average.",
                 "I have used it for a week.", "It comes in three colors.", "Nothing special.", "I bought it for my office.", "It is a normal one.",
                 "It is fine, I guess.", "I have no strong opinion."),
 }
@@ -209,34 +209,34 @@ PERSON = Domain(
         "name": Field(keys("name full_name person"), STRING, same(Source.full_name), ("The name is {v}.", "Name: {v}.", "This is {v}."), bare=True),
         "age": Field(keys("age age years age_years"), INTEGER, integer(1, 99), (
             "{S} is {v} years old.", "{S} is {v}.", "Age {v}.", "{S} turned {v} this year.", "{S} is aged {v}.", "At {v}, life is good.",
-            "{S} is now {v} years of age.", "{S} just celebrated birthday number {v}.", "Aged {v}."), bare=True),
+            "{S} is now {v} years of age.", "{S} just celebrated birthday number {v}.", "{S} has reached the age of {v}.", "{S} will soon be older than {v}.", "{S} has lived for {v} years.", "Age: {v} years.", "{v} years old.", "{S} is a person of {v} years.", "{S} is currently {v}.", "Aged {v}."), bare=True),
         "city": Field(keys("city city location town residence home_city lives_in"), STRING, same(Source.city), (
             "{S} lives in {v}.", "{S} is from {v}.", "{S} is based in {v}.", "Home is {v}.", "{S} moved to {v}.", "{S} resides in {v}.",
-            "{S} calls {v} home.", "{S} has a flat in {v}.", "{S} comes from {v}."), bare=True),
+            "{S} calls {v} home.", "{S} now lives in {v}.", "{S} has settled in {v}.", "{S} has an apartment in {v}.", "City: {v}.", "{S} grew up in {v} and stayed there.", "You will find the house in {v}.", "{S} spends the whole year in {v}.", "Residence: {v}.", "{S} is living in {v}.", "Currently in {v}.", "{S} has a flat in {v}.", "{S} comes from {v}."), bare=True),
         "country": Field(keys("country country nationality home_country"), STRING, same(Source.country), (
             "{S} was born in {v}.", "The country is {v}.", "{S} grew up in {v}.", "{S} holds a passport of {v}."), bare=False),
         "job": Field(keys("job occupation profession role job_title position"), STRING, lambda s: same(lambda t: t.pick(words.JOBS))(s), (
             "{S} works as a {v}.", "{S} is a {v}.", "Profession: {v}.", "{S} is employed as {v}.", "{S} earns a living as a {v}.",
-            "{S} has been a {v} for years.", "By trade {S} is a {v}.", "{S} makes a living as a {v}."), bare=True),
+            "{S} has been a {v} for years.", "{S} trained as a {v}.", "{S} became a {v}.", "Job: {v}.", "The job title is {v}.", "{S} earns money as a {v}.", "Occupation: {v}.", "{S} is working as {v}.", "{S} found work as a {v}.", "The profession is {v}.", "{S}, a {v}, loves the job.", "By trade {S} is a {v}.", "{S} makes a living as a {v}."), bare=True),
         "company": Field(keys("company employer organization works_at workplace"), STRING, same(Source.company), (
-            "{S} works at {v}.", "{S} works for {v}.", "Employer: {v}.", "{S} joined {v}.", "{S} is employed by {v}.", "{S} has a job at {v}.")),
+            "{S} works at {v}.", "{S} works for {v}.", "Employer: {v}.", "{S} joined {v}.", "{S} is with {v}.", "{S} is on the staff of {v}.", "The employer is {v}.", "{S} was hired by {v}.", "Company: {v}.", "{S} has worked for {v} since last year.", "{S} got a position at {v}.", "Works at {v}.", "{S} is employed by {v}.", "{S} has a job at {v}.")),
         "email": Field(keys("email email email_address mail contact_email"), EMAIL, same(Source.email), (
-            "Email: {v}.", "Write to {v} .", "The email address is {v} .", "{S} can be reached at {v} .", "Contact: {v}", "Mail {v} for details."), bare=True),
+            "Email: {v}.", "Write to {v} .", "The email address is {v} .", "E-mail {v}", "Send mail to {v} .", "{S} reads mail at {v} .", "Mail: {v}", "The address for mail is {v} .", "{S} has the email {v} .", "You can write to {v} .", "{S} can be reached at {v} .", "Contact: {v}", "Mail {v} for details."), bare=True),
         "phone": Field(keys("phone phone phone_number telephone mobile tel"), STRING, same(Source.phone), (
-            "Phone: {v}.", "Call {v}.", "The phone number is {v}.", "{S} answers the phone at {v}.", "Tel. {v}", "You can ring {v}."), bare=True),
+            "Phone: {v}.", "Call {v}.", "The phone number is {v}.", "Ring {v}.", "Mobile: {v}", "The number to call is {v}.", "{S} has the number {v}.", "Telephone {v}.", "Dial {v} to talk.", "{S} is available on {v}.", "{S} answers the phone at {v}.", "Tel. {v}", "You can ring {v}."), bare=True),
         "birthday": Field(keys("birthday birth_date date_of_birth born dob"), DATE, Source.date, (
-            "{S} was born on {v}.", "Born {v}.", "Date of birth: {v}.", "{S} came into the world on {v}.", "The birthday is {v}.")),
+            "{S} was born on {v}.", "Born {v}.", "{S} celebrates a birthday on {v}.", "Birthday: {v}.", "{S} has been around since {v}.", "The date of birth is {v}.", "{S} was born {v}.", "Born on {v}.", "Date of birth: {v}.", "{S} came into the world on {v}.", "The birthday is {v}.")),
         "hobbies": Field(keys("hobbies interests likes skills"), STRINGS, several(lambda s: s.pick(words.HOBBIES)), (
-            "{S} likes {v}.", "{S} enjoys {v}.", "Hobbies: {v}.", "{S} spends free time on {v}.", "{S} is fond of {v}.", "{S} loves {v}.")),
+            "{S} likes {v}.", "{S} enjoys {v}.", "{S} is interested in {v}.", "Interests: {v}.", "{S} has a passion for {v}.", "{S} does {v} at weekends.", "The hobbies are {v}.", "In spare time: {v}.", "{S} is good at {v}.", "Hobbies: {v}.", "{S} spends free time on {v}.", "{S} is fond of {v}.", "{S} loves {v}.")),
         "children": Field(keys("children kids number_of_children"), INTEGER, small(0, 6), (
-            "{S} has {v} children.", "Children: {v}.", "{S} is a parent of {v}.", "{S} raised {v} kids.")),
+            "{S} has {v} children.", "Children: {v}.", "{S} has {v} kids.", "There are {v} children in the family.", "{S} is the proud parent of {v}.", "Number of children: {v}.", "{S} is a parent of {v}.", "{S} raised {v} kids.")),
         "salary": Field(keys("salary income annual_salary"), INTEGER, integer(18000, 250000), (
-            "{S} earns {v} a year.", "The salary is {v}.", "{S} makes ${v} per year.", "Salary: {v}.")),
+            "{S} earns {v} a year.", "The salary is {v}.", "{S} gets {v} a year.", "Annual salary: {v}.", "{S} is paid {v} per year.", "The income is {v}.", "Yearly income {v}.", "{S} makes ${v} per year.", "Salary: {v}.")),
         "married": yes_no("married", "married is_married"),
         "remote": yes_no("remote", "remote works_remotely is_remote"),
     },
     (
-        "{name} is {age} years old and lives in {city}.", "{name}, {age}, lives in {city}.", "{name} is a {age}-year-old {job} from {city}.",
+        "{name} is {age} years old and lives in {city}.", "{name} lives in {city} and is {age} years old.", "{name} lives in {city}.", "{name} is {age}.", "{name} is {age} years old.", "{name} is a {job}.", "{name} works for {company}.", "{name} is from {city}.", "{name}, a {job}, lives in {city}.", "{name}, {age} years old, works as a {job}.", "{age}-year-old {name} lives in {city}.", "{age}-year-old {name} is a {job} from {city}.", "I'm {name}, {age}, from {city}.", "I'm {name}.", "Hi, {name} here.", "Let me introduce {name}, {age}, {job}.", "{name}, {city}, {age}.", "{name}, {job}, {city}.", "Here is {name}, our {job}.", "{name} ({job}, {company})", "Do you know {name} from {city}?", "{name} has just moved to {city}.", "My friend {name} is {age} and works as a {job}.", "My neighbour {name} works at {company}.", "The new {job} at {company} is {name}.", "{name} will start at {company} on Monday.", "Mail from {name} ({email}).", "{name}'s number is {phone}.", "{name}'s email is {email} .", "{name} can be called at {phone}.", "Applicant: {name}, {age}, {job}.", "Patient {name}, {age}, from {city}.", "{city} is where {name} lives.", "{name} says hello from {city}.", "A {job} named {name} visited us.", "Born in {country}, {name} now lives in {city}.", "I am a {job} and my name is {name}.", "I am {age} and live in {city}. My name is {name}.", "Name of the {job}: {name}.", "There is a {job} in {city} named {name}, aged {age}.", "Even at {age}, {name} works as a {job}.", "With {age} years {name} is our oldest {job}.", "{name} and I met in {city}.", "{name}, {age}, lives in {city}.", "{name} is a {age}-year-old {job} from {city}.",
         "Meet {name}, a {job} from {city}.", "{name}, {age}, {city}.", "{name} ({age}) works as a {job} in {city}.", "My name is {name}.",
         "I am {name}, {age} years old.", "{name} works as a {job} at {company}.", "This is {name} from {city}.", "Hello, I'm {name} and I live in {city}.",
         "{name}, {job} at {company}, is {age} years old.", "At {age}, {name} is a {job} in {city}.", "Our new colleague {name} is {age}.",
@@ -252,19 +252,19 @@ ORDER = Domain(
     "order",
     {
         "id": Field(keys("order_id id order_number number order reference"), STRING, same(Source.code), (
-            "Order number: {v}.", "The order id is {v}.", "Order {v}.", "Reference {v}.", "This is order {v}.", "It is filed under {v}.")),
+            "Order number: {v}.", "The order id is {v}.", "The number of the order is {v}.", "Order no. {v}.", "Order ID {v}", "My order id: {v}.", "Number: {v}.", "Order {v}.", "Reference {v}.", "This is order {v}.", "It is filed under {v}.")),
         "customer": Field(keys("customer customer_name buyer client name ordered_by"), STRING, same(Source.full_name), (
-            "The customer is {v}.", "Ordered by {v}.", "Bought by {v}.", "{v} placed it.", "Client: {v}.", "It is for {v}.")),
+            "The customer is {v}.", "Ordered by {v}.", "Customer: {v}.", "Name: {v}.", "My name is {v}.", "The buyer is {v}.", "Please put it on the name {v}.", "Regards, {v}", "Placed by {v}.", "On behalf of {v}.", "Bought by {v}.", "{v} placed it.", "Client: {v}.", "It is for {v}.")),
         "items": Field(keys("items products lines order_items articles"), {"type": "array"}, order_items, (
-            "Items: {v}.", "It contains {v}.", "They want {v}.", "The order lists {v}.", "Please send {v}.", "Ordered: {v}.", "In the basket: {v}.")),
+            "Items: {v}.", "It contains {v}.", "The items are {v}.", "The order contains {v}.", "I need {v}.", "We would like {v}.", "The list: {v}.", "Products: {v}.", "Please pack {v}.", "Add {v} to it.", "They want {v}.", "The order lists {v}.", "Please send {v}.", "Ordered: {v}.", "In the basket: {v}.")),
         "total": Field(keys("total total_price amount sum price order_total"), NUMBER, Source.money, (
-            "The total is {v}.", "Total: {v}.", "In all it costs {v}.", "It comes to {v}.", "To pay: {v}.", "The sum is {v}.", "Altogether {v}.")),
+            "The total is {v}.", "Total: {v}.", "In all it costs {v}.", "The price is {v}.", "The customer pays {v}.", "Sum: {v}.", "That makes {v}.", "The bill is {v}.", "The order is worth {v}.", "Amount: {v}.", "It comes to {v}.", "To pay: {v}.", "The sum is {v}.", "Altogether {v}.")),
         "date": Field(keys("date order_date ordered_on placed_on"), DATE, Source.date, (
-            "Ordered on {v}.", "It was placed on {v}.", "Order date: {v}.", "Date: {v}.", "It was bought {v}.")),
+            "Ordered on {v}.", "It was placed on {v}.", "The date is {v}.", "Placed {v}.", "The order was made on {v}.", "It came in on {v}.", "The order is from {v}.", "Order date: {v}.", "Date: {v}.", "It was bought {v}.")),
         "city": Field(keys("city ship_to shipping_city destination delivery_city"), STRING, same(Source.city), (
-            "Ship to {v}.", "Deliver it to {v}.", "It goes to {v}.", "Send it to {v}.", "Destination: {v}.", "The parcel goes to {v}.")),
+            "Ship to {v}.", "Deliver it to {v}.", "City: {v}.", "The customer lives in {v}.", "Shipping to {v}.", "Delivery to {v} please.", "We ship it to {v}.", "It will be sent to {v}.", "The destination is {v}.", "It goes to {v}.", "Send it to {v}.", "Destination: {v}.", "The parcel goes to {v}.")),
         "address": Field(keys("address street shipping_address delivery_address"), STRING, same(Source.street), (
-            "The address is {v}.", "Address: {v}.", "Deliver to {v}.", "Please ship to {v}.", "It should go to {v}.")),
+            "The address is {v}.", "Address: {v}.", "Send it to {v}.", "Street: {v}.", "I live at {v}.", "The house is at {v}.", "Bring it to {v}.", "Deliver to {v}.", "Please ship to {v}.", "It should go to {v}.")),
         "email": Field(keys("email customer_email contact"), EMAIL, same(Source.email), ("Email: {v}.", "Receipt to {v} .", "Contact: {v}", "Confirm by mail to {v} .")),
         "discount": Field(keys("discount discount_percent rebate"), INTEGER, integer(1, 60), ("Discount {v} percent.", "With {v}% off.", "A rebate of {v}% applies.")),
         "status": labelled(STATUS, "status state order_status"),
@@ -272,7 +272,7 @@ ORDER = Domain(
         "express": yes_no("express", "express express_shipping is_express"),
     },
     (
-        "{customer} ordered {items}.", "I would like to order {items}.", "Order {id}: {items}.", "{customer} bought {items} for {total}.",
+        "{customer} ordered {items}.", "{customer} has ordered {items}.", "{customer} bought {items}.", "{customer} would like {items}.", "{customer} needs {items}.", "Please send {items} to {customer}.", "Please send me {items}.", "I need {items}.", "I'd like {items}, please.", "Hello, I am {customer} and I would like to buy {items}.", "Hi, {customer} here. Please send {items}.", "{customer} placed an order for {items}.", "Order for {customer}: {items}.", "Order {id}: {customer}, {items}.", "Customer {customer} wants {items}.", "{items} ordered by {customer}.", "We received an order from {customer} for {items}.", "Order {id} contains {items}.", "Order {id} of {customer} costs {total}.", "Please deliver {items} to {address}.", "My order: {items}. Send it to {city}.", "{customer}, {city}: {items}.", "{customer} paid {total} for {items}.", "For {customer} in {city}: {items}.", "{customer} purchased {items} on {date}.", "Could you send {items} to {customer}?", "Give me {items}, my name is {customer}.", "The customer {customer} ordered {items} on {date}.", "Dear shop, please send {items} to {city}. {customer}", "Order number {id} for {customer}.", "{customer} just bought {items} from us.", "Sold {items} to {customer} for {total}.", "Deliver {items} to {customer}, {address}.", "I would like to order {items}.", "Order {id}: {items}.", "{customer} bought {items} for {total}.",
         "Hi, this is {customer}. I want {items}.", "Order {id} from {customer}.", "Please ship {items} to {customer} in {city}.",
         "Order {id} by {customer}: {items}, total {total}.", "New order {id} for {customer}, {city}.", "{customer} from {city} orders {items}.",
         "Send {items} to {address}, {city}.", "On {date} {customer} ordered {items}.", "{customer} wants {items}, please.", "We got order {id} today.",
@@ -298,7 +298,7 @@ PRODUCT = Domain(
         "in_stock": yes_no("in_stock", "in_stock available is_available"),
     },
     (
-        "The {name} costs {price}.", "{name}, {price}.", "{name} by {brand} for {price}.", "We sell a {name} for {price}.", "New: the {name} from {brand}.",
+        "The {name} costs {price}.", "The {name} is {price}.", "{name} for {price}.", "{name} - {price}", "A {name} costs {price}.", "The {color} {name} costs {price}.", "{brand} sells the {name} for {price}.", "The new {name} by {brand} costs {price}.", "Get the {name} for only {price}.", "This {name} weighs {weight} kg.", "I bought a {name} by {brand}.", "{name}, made by {brand}.", "The price of the {name} is {price}.", "One {name}, {color}.", "The {name} of {brand} has {rating} stars.", "{name}, {price}.", "{name} by {brand} for {price}.", "We sell a {name} for {price}.", "New: the {name} from {brand}.",
         "{name} in {color}, {price}.", "For sale: {name}.", "Buy the {name} now.", "{brand} presents the {name}.", "The {name} weighs {weight} kg and costs {price}.",
         "I am selling my {name} for {price}.", "Our {name} ({sku}) is rated {rating}.", "Today only: {name} at {price}.", "Look at this {name}!",
     ),
@@ -309,18 +309,18 @@ EVENT = Domain(
     {
         "title": Field(keys("title name event event_name subject"), STRING, same(Source.title), ("The event is called {v}.", "Title: {v}.", "Event: {v}.")),
         "date": Field(keys("date date day event_date when"), DATE, Source.date, (
-            "It is on {v}.", "Date: {v}.", "It takes place on {v}.", "Save the date: {v}.", "The day is {v}.", "It happens on {v}.", "Mark {v} in your calendar.")),
+            "It is on {v}.", "Date: {v}.", "It is planned for {v}.", "It will be on {v}.", "When: {v}.", "We meet on {v}.", "It starts on {v}.", "The date is {v}.", "It was moved to {v}.", "It takes place on {v}.", "Save the date: {v}.", "The day is {v}.", "It happens on {v}.", "Mark {v} in your calendar.")),
         "time": Field(keys("time start_time start starts_at time"), STRING, same(Source.time), (
-            "It starts at {v}.", "Start: {v}.", "Doors open at {v}.", "We begin at {v}.", "The start is at {v}.", "Be there by {v}.", "Time: {v}.")),
+            "It starts at {v}.", "Start: {v}.", "It begins at {v}.", "The time is {v}.", "Starting at {v}.", "We start at {v}.", "From {v} on.", "It kicks off at {v}.", "Start time: {v}.", "Doors open at {v}.", "We begin at {v}.", "The start is at {v}.", "Be there by {v}.", "Time: {v}.")),
         "location": Field(keys("location place venue where room"), STRING, same(Source.venue), (
-            "It is held at {v}.", "Place: {v}.", "The location is {v}.", "We meet at {v}.", "Join us at {v}.", "Venue: {v}.", "Come to {v}.")),
+            "It is held at {v}.", "Place: {v}.", "Location: {v}.", "Where: {v}.", "It takes place at {v}.", "The venue is {v}.", "It will be at {v}.", "You find us at {v}.", "The place is {v}.", "The location is {v}.", "We meet at {v}.", "Join us at {v}.", "Venue: {v}.", "Come to {v}.")),
         "city": Field(keys("city town host_city"), STRING, same(Source.city), ("The city is {v}.", "It takes place in {v}.", "City: {v}.", "See you in {v}.")),
         "organizer": Field(keys("organizer host organiser organized_by contact"), STRING, same(Source.full_name), (
-            "It is organized by {v}.", "Host: {v}.", "{v} is hosting.", "The organizer is {v}.", "{v} organizes it.", "Your host is {v}.")),
+            "It is organized by {v}.", "Host: {v}.", "Organizer: {v}.", "{v} is the host.", "Hosted by {v}.", "Contact {v} for details.", "{v} takes care of everything.", "{v} is hosting.", "The organizer is {v}.", "{v} organizes it.", "Your host is {v}.")),
         "attendees": Field(keys("attendees participants guests people invitees"), STRINGS, several(Source.first_name, 1, 4), (
-            "{v} will attend.", "Attendees: {v}.", "{v} are coming.", "Participants are {v}.", "We invited {v}.", "With {v}.", "Guests: {v}.")),
+            "{v} will attend.", "Attendees: {v}.", "{v} will be there.", "Invited: {v}.", "The guests are {v}.", "People: {v}.", "{v} will join.", "Joined by {v}.", "{v} are coming.", "Participants are {v}.", "We invited {v}.", "With {v}.", "Guests: {v}.")),
         "duration": Field(keys("duration duration_minutes minutes length_minutes"), INTEGER, integer(5, 480), (
-            "It lasts {v} minutes.", "Duration: {v} minutes.", "It takes {v} minutes.", "Plan for {v} minutes.", "After {v} minutes it is over.")),
+            "It lasts {v} minutes.", "Duration: {v} minutes.", "It will take {v} minutes.", "The duration is {v} minutes.", "It goes on for {v} minutes.", "Length: {v} minutes.", "We need {v} minutes.", "It takes {v} minutes.", "Plan for {v} minutes.", "After {v} minutes it is over.")),
         "capacity": Field(keys("capacity seats max_participants expected_guests"), INTEGER, integer(4, 5000), (
             "There are {v} seats.", "Capacity: {v}.", "Room for {v} people.", "At most {v} people can come.", "We expect {v} guests.")),
         "price": Field(keys("price ticket_price fee cost"), NUMBER, Source.money, ("Tickets cost {v}.", "Price: {v}.", "The fee is {v}.", "Entry is {v}.", "A ticket is {v}.")),
@@ -328,7 +328,7 @@ EVENT = Domain(
         "free": yes_no("free", "free is_free free_entry"),
     },
     (
-        "{title} on {date} at {time}.", "The {title} takes place on {date} in {city}.", "Join us for the {title} at {location}.", "{title}, {date}, {time}, {location}.",
+        "{title} on {date} at {time}.", "The {title} is on {date}.", "The {title} is on {date} at {time}.", "The {title} will take place on {date} at {location}.", "The {title} takes place at {location} on {date}.", "The {title} takes place on {date}.", "The {title} is at {location}.", "We meet for the {title} on {date}.", "We invite you to the {title} on {date} at {location}.", "{title} in {city} on {date}.", "{title}: {date}, {location}.", "{title} ({date}, {time})", "Please come to the {title} on {date} at {time}.", "{organizer} is hosting the {title} on {date}.", "{organizer} organizes the {title} in {city}.", "Our {title} begins at {time} on {date}.", "Next up: {title}, {date}, {location}.", "On {date} at {time}: {title}.", "On {date}, {city} hosts the {title}.", "The {title} in {city} starts on {date}.", "Join {organizer} for the {title} at {location}.", "Don't forget the {title} on {date} at {time}.", "The {title} was moved to {date}.", "There will be a {title} at {location} on {date}.", "Invitation: {title} on {date} at {time}, {location}.", "{attendees} will be at the {title} on {date}.", "The {title} with {attendees} is on {date}.", "Meeting {attendees} for the {title} on {date}.", "Tickets for the {title} on {date} are on sale.", "{location} hosts the {title} on {date}.", "The {title} takes place on {date} in {city}.", "Join us for the {title} at {location}.", "{title}, {date}, {time}, {location}.",
         "You are invited to the {title} on {date}.", "{organizer} invites you to the {title}.", "Reminder: {title} at {time} in {location}.",
         "Don't miss the {title} on {date}!", "On {date} we host the {title}.", "{title} with {attendees} at {time}.", "We are planning the {title}.",
         "The {title} starts at {time} on {date}.", "{title} at {location}, {city}, {date}.", "Announcing the {title}!", "Come to the {title} in {city} on {date}.",
@@ -340,16 +340,16 @@ TICKET = Domain(
     "ticket",
     {
         "customer": Field(keys("customer name customer_name user reporter from"), STRING, same(Source.full_name), (
-            "My name is {v}.", "Regards, {v}", "Best, {v}", "This is {v}.", "Thanks, {v}", "Reported by {v}.", "Yours, {v}", "I am {v}.")),
+            "My name is {v}.", "Regards, {v}", "Name: {v}.", "Kind regards, {v}", "Greetings, {v}", "Sincerely, {v}", "Signed, {v}", "Cheers, {v}", "It is me, {v}.", "Customer: {v}.", "Best, {v}", "This is {v}.", "Thanks, {v}", "Reported by {v}.", "Yours, {v}", "I am {v}.")),
         "category": labelled(CATEGORY, "category topic department type"),
         "priority": labelled(PRIORITY, "priority urgency severity"),
         "order_id": Field(keys("order_id order order_number reference"), STRING, same(Source.code), (
-            "My order number is {v}.", "Order {v}.", "It is about order {v}.", "Order id: {v}.", "See order {v}.", "The reference is {v}.")),
+            "My order number is {v}.", "Order {v}.", "The order number is {v}.", "My order is {v}.", "Order number: {v}.", "It concerns order {v}.", "I ordered it under {v}.", "It is about order {v}.", "Order id: {v}.", "See order {v}.", "The reference is {v}.")),
         "product": Field(keys("product item product_name device"), STRING, same(Source.product), (
-            "It is about the {v}.", "Product: {v}.", "I bought a {v}.", "I use your {v}.", "The product is a {v}.", "I own a {v}.")),
+            "It is about the {v}.", "Product: {v}.", "I have a problem with the {v}.", "I have your {v}.", "The {v} is the problem.", "Device: {v}.", "I ordered a {v}.", "It happened with my {v}.", "I bought a {v}.", "I use your {v}.", "The product is a {v}.", "I own a {v}.")),
         "email": Field(keys("email contact_email reply_to email"), EMAIL, same(Source.email), (
-            "Please answer to {v} .", "My email is {v} .", "Email: {v}", "Reach me at {v} .", "Reply to {v} please.")),
-        "phone": Field(keys("phone callback_number phone_number"), STRING, same(Source.phone), ("Call me at {v}.", "My number is {v}.", "Phone: {v}", "You can phone me: {v}.")),
+            "Please answer to {v} .", "My email is {v} .", "Write to me at {v} .", "Contact me at {v} .", "You can mail me at {v} .", "My address is {v} .", "Email: {v}", "Reach me at {v} .", "Reply to {v} please.")),
+        "phone": Field(keys("phone callback_number phone_number"), STRING, same(Source.phone), ("Call me at {v}.", "My number is {v}.", "Please call {v}.", "My phone number is {v}.", "Reach me on {v}.", "Ring me at {v}.", "Phone: {v}", "You can phone me: {v}.")),
         "sentiment": labelled(SENTIMENT, "sentiment mood tone"),
         "refund": yes_no("refund", "refund wants_refund refund_requested"),
         "subject": Field(keys("subject title summary"), STRING, same(Source.phrase), ("Subject: {v}.", "It is about this: {v}.", "Title: {v}.", "In short: {v}.")),
@@ -358,7 +358,7 @@ TICKET = Domain(
         "amount": Field(keys("amount charged_amount sum"), NUMBER, Source.money, ("The amount is {v}.", "You charged {v}.", "I paid {v}.", "It was {v}.")),
     },
     (
-        "Hello, {category}", "Hi, my name is {customer}. {category}", "{category} My order is {order_id}.", "Dear support, {category}", "{customer} writes: {category}",
+        "Hello, {category}", "{category}", "{category} {priority}", "{category} {priority} My name is {customer}.", "Hello, my name is {customer}. {category} {priority}", "Hello, I am {customer}. {category}", "This is {customer}. {category}", "Hi, {customer} here. {category}", "{category} Regards, {customer}", "{category} Thanks, {customer}", "{category} Best, {customer}", "{priority} {category}", "{priority} {category} {customer}", "Hello! {category} My order number is {order_id}. {customer}", "I bought a {product}. {category}", "My {product} is a problem. {category}", "{category} It is about my {product}.", "Message from {customer}: {category} {priority}", "{customer} says: {category}", "{customer} reports: {category} {priority}", "From: {email}. {category}", "Order {order_id} by {customer}. {category}", "Please help me. {category} {priority}", "Ticket: {category} {priority}", "{customer}: {category}", "Hello support, {category} {priority} Yours, {customer}", "{customer} has a problem with the {product}. {category}", "Caller {customer}, phone {phone}: {category}", "{sentiment} {category}", "{category} {sentiment}", "Hi, my name is {customer}. {category}", "{category} My order is {order_id}.", "Dear support, {category}", "{customer} writes: {category}",
         "Hi there! {category} {priority}", "I have a problem with my {product}. {category}", "Good morning, {category}", "{category} {priority} Regards, {customer}",
         "Ticket from {customer} ({email}): {category}", "Order {order_id}: {category}", "Help! {category}", "{customer} called about order {order_id}.",
         "Hello team, {category} Please write to {email} .", "Subject: {subject}. {category}", "About the {product}: {category}",

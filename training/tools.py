@@ -59,7 +59,7 @@ TOOLS = (
         "day": argument("day date when", Source.day),
         "unit": UNIT,
     }, (
-        "What's the weather in {city}?", "Weather in {city} {day}?", "Will it rain in {city} {day}?", "How warm is it in {city} in {unit}?", "Is it sunny in {city}?",
+        "What's the weather in {city}?", "What is the weather in {city}?", "What's the weather like in {city}?", "What is the weather like in {city} {day}?", "How is the weather in {city}?", "How's the weather in {city} {day}?", "Weather for {city}, please.", "Show me the weather in {city}.", "Tell me the weather in {city}.", "Tell me the temperature in {city} in {unit}.", "What's the temperature in {city}?", "Temperature in {city} in {unit}?", "Will it be sunny in {city} {day}?", "Will it snow in {city} {day}?", "Is it raining in {city}?", "Is it cold in {city} {day}?", "Is it going to rain in {city} {day}?", "Any rain in {city} {day}?", "Forecast {city} {day}", "Give me the forecast for {city}.", "I need the weather in {city} in {unit}.", "How many degrees is it in {city}, in {unit}?", "What will the weather be in {city} {day}?", "Can I go out in {city} {day} or will it rain?", "Could you check the weather in {city}?", "Does it rain in {city} {day}?", "Weather in {city} {day}?", "Will it rain in {city} {day}?", "How warm is it in {city} in {unit}?", "Is it sunny in {city}?",
         "What is the forecast for {city} {day}?", "Give me the temperature in {city} in {unit}.", "Do I need an umbrella in {city} {day}?", "How cold will it get in {city} {day}?",
         "Tell me the weather in {city} in {unit} please.", "{city} weather", "Is it snowing in {city} right now?", "What will the weather be like in {city} {day}, in {unit}?",
         "I'm travelling to {city} {day}, how is the weather?", "Should I wear a coat in {city} {day}?", "Check the weather for {city}.", "How hot is {city}?", "Temperature in {city}, {unit}, please.",
@@ -72,17 +72,17 @@ TOOLS = (
         "place": argument("location place room", Source.venue),
         "minutes": typed("duration duration_minutes minutes", INTEGER, lambda s: s.number(s.rng.randrange(10, 240, 5))),
     }, (
-        "Schedule a {title} for {date} at {time}.", "Put {title} in my calendar on {date}.", "Add {title} on {date} at {time} with {people}.", "Create an event {title}, {date}, {time}.",
+        "Schedule a {title} for {date} at {time}.", "Schedule a {title} on {date}.", "Schedule the {title} for {date}.", "Schedule {title} on {date} at {time}.", "Put the {title} in my calendar for {date}.", "Put a {title} on my calendar on {date} at {time}.", "Add a {title} to my calendar on {date}.", "Add the {title} to the calendar for {date} at {time}.", "Create a {title} on {date} at {time}.", "Make an appointment: {title}, {date}, {time}.", "New appointment {title} on {date} at {time}.", "Enter {title} on {date}.", "Plan a {title} with {people} on {date}.", "Arrange a {title} on {date} at {time}.", "Set up a {title} with {people} for {date} at {time}.", "Book the {title} on {date} at {time} in {place}.", "We have a {title} on {date}, add it please.", "There is a {title} on {date} at {time}, write it down.", "My {title} is on {date} at {time}.", "Block {minutes} minutes for the {title} on {date}.", "Note: {title} on {date} at {time}.", "I'd like to schedule a {title} on {date} at {time}.", "Can you add {title} on {date}?", "Put {title} in my calendar on {date}.", "Add {title} on {date} at {time} with {people}.", "Create an event {title}, {date}, {time}.",
         "Book a {title} with {people} on {date} at {time} for {minutes} minutes.", "I have a {title} on {date} at {time} in {place}.", "Set up a {title} at {time} on {date}.",
         "Invite {people} to the {title} on {date}.", "New event: {title} at {place}, {date}, {time}.", "Plan the {title} for {date}, {minutes} minutes.", "Please add the {title} on {date} at {time}.",
         "Can you schedule {title} with {people} at {time} {date}?", "{title} on {date} at {time}, please put it in the calendar.", "Let's have the {title} {date} at {time}.",
     )),
     Tool(keys("list_events get_calendar list_events show_schedule"), {"date": argument("date day date", Source.day)}, (
-        "What is on my calendar {date}?", "Show my events for {date}.", "Do I have meetings {date}?", "What are my plans for {date}?", "List my appointments {date}.", "Am I free {date}?",
+        "What is on my calendar {date}?", "What's on my calendar {date}?", "What do I have {date}?", "Show me my calendar for {date}.", "Which events are there {date}?", "Any appointments {date}?", "What is planned {date}?", "List all events of {date}.", "Do I have time {date}?", "Is there anything {date}?", "Open my calendar for {date}.", "Show my events for {date}.", "Do I have meetings {date}?", "What are my plans for {date}?", "List my appointments {date}.", "Am I free {date}?",
         "Show the schedule of {date}.", "What do I have to do {date}?",
     )),
     Tool(keys("cancel_event delete_event remove_event"), {"title": argument("title event name", Source.title), "date": argument("date day", Source.day)}, (
-        "Cancel the {title}.", "Delete the {title} on {date}.", "Remove {title} from my calendar.", "The {title} on {date} is off, delete it.", "Please cancel {title} {date}.", "I can't make it to the {title}, cancel it.",
+        "Cancel the {title}.", "Cancel my {title} on {date}.", "Cancel {title}.", "Delete the event {title}.", "Remove the {title} on {date}.", "Take the {title} off my calendar.", "The {title} will not take place, remove it.", "Call off the {title} on {date}.", "Drop the {title} {date}.", "Delete the {title} on {date}.", "Remove {title} from my calendar.", "The {title} on {date} is off, delete it.", "Please cancel {title} {date}.", "I can't make it to the {title}, cancel it.",
     )),
     Tool(keys("send_email send_mail email"), {
         "to": typed("to recipient address", EMAIL, same(Source.email)),
@@ -96,7 +96,7 @@ TOOLS = (
         "Text {to}: {text}", "Send a message to {to}: {text}", "Tell {to} to {text}.", "Message {to} that we must {text}.", "Write {to} a message: {text}", "Let {to} know: {text}", "Ask {to} to {text}.",
     )),
     Tool(keys("set_timer start_timer timer"), {"minutes": typed("minutes duration length", INTEGER, small(1, 90)), "label": argument("label name", Source.phrase)}, (
-        "Set a timer for {minutes} minutes.", "Start a {minutes} minute timer.", "Timer: {minutes} minutes for {label}.", "Remind me in {minutes} minutes to {label}.", "Count down {minutes} minutes.",
+        "Set a timer for {minutes} minutes.", "Set the timer to {minutes} minutes.", "Start a timer for {minutes} minutes.", "Give me a timer of {minutes} minutes.", "Time {minutes} minutes.", "Timer for {minutes} minutes please.", "A {minutes} minute timer please.", "Tell me when {minutes} minutes are over.", "Let me know in {minutes} minutes.", "Can you set a timer for {minutes} minutes?", "Timer {minutes} min", "Give me {minutes} minutes.", "Start a {minutes} minute timer.", "Timer: {minutes} minutes for {label}.", "Remind me in {minutes} minutes to {label}.", "Count down {minutes} minutes.",
         "Wake me in {minutes} minutes.", "{minutes} minutes on the timer please.", "I need a timer of {minutes} minutes.",
     )),
     Tool(keys("set_alarm alarm create_alarm"), {"time": argument("time at", Source.time), "day": argument("day date", Source.day)}, (
