@@ -13,7 +13,8 @@ from typing import Any
 SETS = {
     "held_out": "new phrasings, new values",
     "held_out_values": "known phrasings, new values",
-    "handwritten": "written by hand",
+    "handwritten": "written by hand, a guide to the work",
+    "unseen": "written by hand afterwards",
 }
 KINDS = {"fill": "fields of schemas", "call": "tool and arguments", "choice": "choices", "regex": "patterns", "grammar": "grammars"}
 
@@ -49,7 +50,7 @@ def card(template: str, results: dict[str, Any], size: int, training: str, resul
         "size": f"{size / 1e6:.1f} MB",
         "training": training,
         "results": results_file,
-        "num_hand": str(sum(results["handwritten"]["constrained"]["answers_by_kind"].values())),
+        "num_hand": str(sum(results["unseen"]["constrained"]["answers_by_kind"].values())),
         **{name: str(results[name]) for name in ("date", "device", "torch", "transformers", "command")},
     }
     for name, text in filled.items():

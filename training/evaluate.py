@@ -21,7 +21,7 @@ import numpy as np
 import torch
 import transformers
 from data import Example, call_schema, examples
-from handwritten import HANDWRITTEN
+from handwritten import HANDWRITTEN, UNSEEN
 from scoring import Score
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -144,6 +144,7 @@ def evaluate(folder: Path, num_examples: int, seed: int, modes: Sequence[str], s
         "held_out": list(itertools.islice(examples(seed, "held_out"), num_examples)),
         "held_out_values": list(itertools.islice(examples(seed, "held_out", phrasings="train"), num_examples)),
         "handwritten": list(HANDWRITTEN),
+        "unseen": list(UNSEEN),
     }
     results: dict[str, Any] = {}
     for name, batch in sets.items():

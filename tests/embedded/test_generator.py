@@ -36,7 +36,7 @@ def test_answers_satisfy_their_constraints(split: values.Split) -> None:
 
 
 def test_handwritten_answers_satisfy_their_constraints() -> None:
-    for example in handwritten.HANDWRITTEN:
+    for example in (*handwritten.HANDWRITTEN, *handwritten.UNSEEN):
         assert satisfies(example.answer, example.constraint), example
 
 
