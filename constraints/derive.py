@@ -9,7 +9,7 @@ A tail call pushes nothing (the empty tail is dropped), so right recursion stays
 completed have infinite size and are never entered, so every state except DEAD can be completed.
 
 Intersections and complements are leaves too: a PRODUCT of the states of their operands, which live in the same automaton. Whether a
-product can still be completed is found by a breadth-first search, memoised along the path it finds.
+product can still be completed is found by a best-first search, memoised along the path it finds.
 
 All functions here are compiled. `m` and `t` are the tables and their layout, see tables.py, also for faults.
 """
@@ -53,7 +53,7 @@ NO_BODY = -1
 MIN_BODY = 8  # shorter repetitions are walked as they are
 ENDLESS = 1 << 30  # the radius of a body without bound
 HEADER = 4  # words of a closure before its items
-PATIENCE = 16  # products a search goes on for after it has found a way
+RANKS = 4096  # of products in a search; worse ones share the last
 SEARCH = -1  # in a request, instead of a byte
 
 wide = np.int64  # what is read from int32 tables is widened, so that every function is compiled for one signature
@@ -580,31 +580,36 @@ def product_accepts(m, t, node):
 
 @inner
 def search(m, t, origin):
-    """Breadth-first search for a short completion of a product, in bytes.
+    """Best-first search for a short completion of a product, in bytes.
 
-    It is the shortest, except that a way found through a product with a known completion is only improved on for PATIENCE more
-    products. Sets the size of `origin` and of what lies on the path found; if there is none, of everything visited. Returns
-    False when transitions of operands that hold products themselves have to be known first; the search is then begun anew.
+    What comes first is least distance so far plus the greater of what the operands cost by themselves. Sets the size of `origin`
+    and of what lies on the path found; if there is none, of everything visited. Returns False when transitions of operands that
+    hold products themselves have to be known first; the search is then begun anew.
     """
     limit = wide(m[t.n + SEARCH_LIMIT])
-    queue = np.empty(limit + 1, np.int32)
+    nodes = np.empty(limit + 1, np.int32)
     parent = np.empty(limit + 1, np.int32)
     level = np.empty(limit + 1, np.int32)
+    link = np.empty(limit + 1, np.int32)  # the next of the same rank
+    first = np.full(RANKS, -1, np.int32)  # by rank
     m[t.n + EPOCH] += 1
     epoch = wide(m[t.n + EPOCH])
-    queue[0], parent[0], level[0] = origin, -1, 0
+    nodes[0], parent[0], level[0], link[0] = origin, -1, 0, -1
+    first[0], lowest, end = 0, wide(0), wide(1)
     m[t.enter + origin] = epoch  # of a product, `enter` is the last search that visited it
-    end, best, best_at, patience = wide(1), wide(INFINITE), wide(-1), PATIENCE
-    i = wide(0)
-    while i < end and level[i] < best and patience > 0:
-        node = wide(queue[i])
-        rest = wide(0) if product_accepts(m, t, node) else wide(m[t.size + node])
-        if rest >= 0:  # the distance from here is known
-            if level[i] + rest < best:
-                best, best_at = level[i] + rest, i
-            i += 1
+    while lowest < RANKS:
+        i = wide(first[lowest])
+        if i < 0:
+            lowest += 1
             continue
-        patience -= 1 if best_at >= 0 else 0
+        first[lowest] = link[i]
+        node = wide(nodes[i])
+        rest = wide(0) if product_accepts(m, t, node) else wide(m[t.size + node])
+        if rest >= INFINITE:
+            continue
+        if rest >= 0:
+            keep_path(m, t, nodes, parent, i, rest)
+            return True
         if not know_operands(m, t, node):
             return False
         previous = wide(UNKNOWN)
@@ -619,19 +624,23 @@ def search(m, t, origin):
                 return False
             if successor != previous and m[t.enter + successor] != epoch:
                 m[t.enter + successor] = epoch
-                queue[end], parent[end], level[end] = successor, i, level[i] + 1
+                alone = max(m[t.state_cost + x], m[t.state_cost + y]) if m[t.c + node] == BOTH else 0
+                rank = min(level[i] + 1 + alone, RANKS - 1)
+                nodes[end], parent[end], level[end], link[end] = successor, i, level[i] + 1, first[rank]
+                first[rank], lowest = end, min(lowest, wide(rank))
                 end += 1
             previous = successor
-        i += 1
-    if best_at < 0:
-        for j in range(end):
-            m[t.size + queue[j]] = m[t.cost + queue[j]] = INFINITE
-        return True
-    j = best_at
-    while j >= 0:
-        m[t.size + queue[j]] = m[t.cost + queue[j]] = best - level[j]
-        j = wide(parent[j])
+    for j in range(end):
+        m[t.size + nodes[j]] = m[t.cost + nodes[j]] = INFINITE
     return True
+
+
+@inner
+def keep_path(m, t, nodes, parent, i, rest):
+    """Note the distances along the path that a search has found; `rest` is that of its last product."""
+    while i >= 0:
+        m[t.size + nodes[i]] = m[t.cost + nodes[i]] = rest
+        i, rest = wide(parent[i]), rest + 1
 
 
 @inner
