@@ -16,13 +16,13 @@ from .vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class _Everything:
-    """A grammar that touches every compiled function: rules, counters, an intersection, a complement, object keys."""
+    """A grammar that touches every compiled function: rules, counters, an intersection, a complement, keys, wide characters."""
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
         word = grammar.without(grammar.repeat(grammar.chars([(97, 122)]), 0, 9), grammar.literal("no"))
         key = grammar.seq(grammar.mark(b'"', Event.KEY_OPEN), word, grammar.mark(b'"', Event.KEY_CLOSE))
         text = grammar.seq(grammar.literal('"'), grammar.repeat(grammar.chars([(0x20, 0x21), (0x23, 0x5B)])), grammar.literal('"'))
-        value, rule = grammar.alt(text, key), grammar.rule("value")
+        value, rule = grammar.alt(text, key, grammar.chars([(0x3B1, 0x3C9)])), grammar.rule("value")
         object_ = grammar.seq(grammar.mark(b"{", Event.OBJECT_OPEN), grammar.call(rule), grammar.mark(b"}", Event.OBJECT_CLOSE))
         grammar.define(rule, grammar.alt(value, object_))
         return grammar.call(rule)
@@ -57,6 +57,7 @@ def warm_up(report: Callable[[str], None] | None = None) -> float:
     say("  3/3 batches")
     regular = compiler.compile(_Regular())
     start = regular.start()
+    regular.advance_bytes(start, b"ab")
     regular.min_tokens(start)
     regular.fill_masks([start], np.zeros((1, regular.mask(start).size), np.uint32))
     regular.advance_batch([start], [97])
