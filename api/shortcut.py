@@ -22,7 +22,7 @@ def generate(
 ) -> Any:
     """What the model answers: an instance for a type, parsed JSON for a raw schema, else a str.
 
-        generate("Extract: Ada Lovelace, 36, London.", schema=Person)      -> Person(name="Ada Lovelace", ...)
+        generate("Ada Lovelace, 36, lives in London.", schema=Person)      -> Person(name="Ada Lovelace", ...)
         generate("Great value!", choice=["positive", "negative"])          -> "positive"
         generate([first, second], schema=Person)                           -> [Person(...), Person(...)]
 

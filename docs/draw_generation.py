@@ -16,7 +16,7 @@ from maskwright.pieces import TokenPiece
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 from extract import Person
 
-PROMPT = "Extract: Ada Lovelace, 36, London."
+PROMPT = "Ada Lovelace, 36, lives in London."
 CHARACTER, LINE, MARGIN, COLUMNS = 9.0, 30, 24, 68  # width of a character and height of a line in pixels; characters a line
 FORCED, FREE = ("#e8eaed", "#6b7280"), ("#d1f2dc", "#0b6b35")  # (box, letters)
 

@@ -12,7 +12,7 @@ class Person(BaseModel):
 
 
 def main() -> None:
-    for text in ("Extract: Ada Lovelace, 36, London.", "Grace Hopper is 85 years old and lives in Arlington."):
+    for text in ("Ada Lovelace, 36, lives in London.", "Grace Hopper is 85 years old and lives in Arlington."):
         person = generate(text, schema=Person)
         print(repr(person))
 
