@@ -16,6 +16,7 @@ T = TypeVar("T")
 Split = Literal["train", "held_out"]
 
 HELD_OUT_SHARE = 8  # one in this many pool entries, random values and phrasings is never trained on
+BLENDED_SHARE = 0.4  # of the words that a pool gives
 
 CONSONANTS = "b c d f g h j k l m n p r s t v w z br cr dr fr gr kr pr st tr ch sh th kl sk".split()
 VOWELS = ("a e i o u " * 5 + "ai ea ie ou y é ö ü").split()
@@ -44,11 +45,12 @@ class Source:
         self.phrasings = phrasings or split
 
     def pick(self, options: Sequence[str]) -> str:
-        """One of the options that belong to this split; of all when the split has none of them."""
-        for _ in range(64):
-            option = self.rng.choice(options)
-            if split_of(option) == self.split:
-                return option
+        """One of the options that belong to this split (of all, when it has none), or a blend of two of them.
+
+        Blends keep the pools from being learned by heart, which would be easier than copying.
+        """
+        if self.chance(BLENDED_SHARE) and "{" not in "".join(options):
+            return self.fresh(lambda: self.blend(options, options))
         return self.rng.choice([each for each in options if split_of(each) == self.split] or options)
 
     def phrasing(self, options: Sequence[str]) -> str:
@@ -72,12 +74,14 @@ class Source:
 
     def invented(self, low: int = 1, high: int = 3) -> str:
         """A capitalised word that nobody has seen: made of syllables, or blended from two names."""
-        return self.fresh(lambda: self.blend() if self.rng.random() < 0.4 else self.syllables(low, high).capitalize())
+        blend = self.chance(0.4)
+        names = words.FIRST_NAMES + words.LAST_NAMES
+        return self.fresh(lambda: self.blend(names, words.LAST_NAMES) if blend else self.syllables(low, high).capitalize())
 
-    def blend(self) -> str:
-        """The beginning of one name and the end of another."""
-        front, back = self.rng.choice(words.LAST_NAMES + words.FIRST_NAMES), self.rng.choice(words.LAST_NAMES)
-        return front[: self.rng.randint(1, len(front))] + back[self.rng.randint(1, len(back) - 1) :].lower()
+    def blend(self, fronts: Sequence[str], backs: Sequence[str]) -> str:
+        """The beginning of one word and the end of another."""
+        front, back = self.rng.choice(fronts), self.rng.choice(backs)
+        return front[: self.rng.randint(1, len(front))].rstrip() + back[self.rng.randrange(len(back)) :].lstrip().lower()
 
     def letters(self, low: int, high: int, alphabet: str = string.ascii_uppercase) -> str:
         return "".join(self.rng.choices(alphabet, k=self.rng.randint(low, high)))
