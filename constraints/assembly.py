@@ -19,8 +19,8 @@ from .source import Limits
 from .tables import DEAD, FIELDS, INFINITE, NODE_TABLES, NODES, POOL, SEARCH_LIMIT, STATE_TABLES, STATES, Arena
 from .utf8 import Ranges
 
-# Untouched pages of a fresh array cost nothing, copying it to grow does.
-_SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 32768, 4096, 131072, 16384
+# Small enough that the array stays below 4 MB for most grammars: larger ones get huge pages, whose first touch costs milliseconds.
+_SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 8192, 1024, 32768, 4096
 
 
 def assemble(grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon, limits: Limits) -> Machine:
@@ -46,8 +46,8 @@ def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]
         table(name)[:] = values
     table("text")[:] = np.frombuffer(bytes(grammar.pool), np.uint8)
     table("rules")[:] = [_body_of(grammar, rule) for rule in range(len(grammar.rule_bodies))]
-    table("unit")[:] = derive.NO_BODY
-    table("stride")[:] = 1
+    table("unit")[: len(grammar)] = derive.NO_BODY
+    table("stride")[: len(grammar)] = 1
     for node, body_id in _units(grammar, body_classes).items():
         table("unit")[node] = body_id
         table("stride")[node] = lexicon.stride(body_classes[body_id])

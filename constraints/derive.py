@@ -150,8 +150,7 @@ def fewer(m, t, node):
 
 @inner
 def rehash_nodes(m, t):
-    """Fill `node_hash` anew with the nodes that can be looked up."""
-    m[t.node_hash : t.node_hash + t.node_hash_size] = 0
+    """Fill `node_hash`, all zero, with the nodes that can be looked up."""
     mask = t.node_hash_size - 1
     for i in range(2, m[t.n + NODES]):
         k = m[t.kind + i]
@@ -403,8 +402,7 @@ def overlaps(m, t, own, node):
 
 @inner
 def rehash_states(m, t):
-    """Fill `state_hash` anew."""
-    m[t.state_hash : t.state_hash + t.state_hash_size] = 0
+    """Fill `state_hash`, all zero."""
     mask = t.state_hash_size - 1
     for s in range(1, m[t.n + STATES]):
         slot = state_hash(m[t.pool + m[t.state_start + s] : t.pool + m[t.state_start + s] + m[t.state_length + s]]) & mask

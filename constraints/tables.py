@@ -96,7 +96,7 @@ class Arena:
         return view
 
     def grow(self, fault: int) -> None:
-        """Double what a fault says is full, and clear the fault."""
+        """Double what a fault says is full, and clear the fault. The hash tables are left empty: `derive.rehash` fills them."""
         names = {
             FULL_NODES: NODE_TABLES,
             FULL_POOL: ("pool",),
@@ -113,7 +113,7 @@ class Arena:
         grown = _laid_out(sizes)
         self.array, previous = grown, self.array
         for name, table in old.items():
-            if name != hashed:
+            if name not in ("node_hash", "state_hash"):
                 self.table(name)[: table.size] = table
         del previous
         self.table("n")[FAULT] = NO_FAULT
