@@ -198,7 +198,8 @@ class TokenAutomaton:
                 return next((b for b in self.grammar.literal_bytes(node) if not self.lexicon.single_bytes[b]), None)
         if self.cost(self.start) < INFINITE:
             return None
-        return next(self.grammar.class_edges(node)[0][0] for node in hopeless if self.grammar.kind(node) is Kind.CLASS)
+        classes = (node for node in hopeless if self.grammar.kind(node) is Kind.CLASS)
+        return next((self.grammar.class_edges(node)[0][0] for node in classes), None)
 
     def live_bytes(self, state: State) -> list[int]:
         """The bytes that may follow a state."""

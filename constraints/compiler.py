@@ -13,6 +13,7 @@ from .errors import ConstraintError, ConstraintLimit
 from .expression import Grammar
 from .lexicon import Lexicon
 from .source import Limits, Source
+from .tables import INFINITE
 from .vocabulary import Vocabulary
 
 
@@ -72,6 +73,8 @@ class Compiler:
                 f"the vocabulary cannot spell byte 0x{missing:02x} ({bytes([missing])!r}), which the constraint needs",
                 path="#", instead="use a vocabulary with byte tokens",
             )  # fmt: skip
+        if automaton.cost(automaton.start) >= INFINITE:
+            raise ConstraintError("the vocabulary cannot spell any text that satisfies this", path="#", instead="byte tokens")
         return Constraint(automaton, _fingerprint(self.vocabulary, source))
 
     def _evict(self, keep: Source) -> None:
