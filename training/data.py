@@ -611,7 +611,7 @@ def repeat(source: Source) -> Example:
 
 
 MIXTURE: dict[Callable[[Source], Example], float] = {
-    fill: 0.44, fill_list: 0.02, free_fill: 0.10, pairs: 0.04, call: 0.19, choose: 0.10, match: 0.06, follow: 0.03, talk: 0.01, repeat: 0.01,
+    fill: 0.50, fill_list: 0.02, free_fill: 0.06, pairs: 0.02, call: 0.22, choose: 0.10, match: 0.05, follow: 0.02, talk: 0.005, repeat: 0.005,
 }
 
 

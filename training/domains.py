@@ -444,7 +444,7 @@ ANIMAL = Domain(
     ),
 )
 
-DOMAINS = {PERSON: 4, ORDER: 3, EVENT: 3, TICKET: 3, PRODUCT: 1, BOOK: 0.6, INVOICE: 0.6, FLIGHT: 0.6, ANIMAL: 0.6}
+DOMAINS = {PERSON: 4, ORDER: 3, EVENT: 3, TICKET: 3, PRODUCT: 0.6, BOOK: 0.4, INVOICE: 0.4, FLIGHT: 0.4, ANIMAL: 0.4}
 
 
 def random_domain(rng: random.Random) -> Domain:

@@ -7,10 +7,15 @@ from pathlib import Path
 
 import torch
 from model import Llama
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from tokenizer import END, PAD, save_tokenizer
 from tokenizers import Tokenizer
 from torch import Tensor
+
+LAYER_WEIGHTS = (
+    "input_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "post_attention_layernorm",
+    "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj",
+)
 
 
 def hugging_face_weights(model: Llama) -> dict[str, Tensor]:
@@ -32,6 +37,22 @@ def hugging_face_weights(model: Llama) -> dict[str, Tensor]:
             prefix + "mlp.down_proj.weight": block.down.weight,
         }
     return {name: tensor.detach().to(torch.bfloat16).contiguous() for name, tensor in weights.items()}
+
+
+@torch.no_grad()
+def load_weights(model: Llama, folder: Path) -> None:
+    """Give `model` the weights of a folder that `export` wrote for the same configuration."""
+    saved = load_file(str(folder / "model.safetensors"))
+    model.embedding.weight.copy_(saved["model.embed_tokens.weight"])
+    model.norm.weight.copy_(saved["model.norm.weight"])
+    for index, block in enumerate(model.blocks):
+        layer = {name: saved[f"model.layers.{index}.{name}.weight"] for name in LAYER_WEIGHTS}
+        block.attention_norm.weight.copy_(layer["input_layernorm"])
+        block.qkv.weight.copy_(torch.cat([layer[f"self_attn.{each}_proj"] for each in "qkv"]))
+        block.output.weight.copy_(layer["self_attn.o_proj"])
+        block.mlp_norm.weight.copy_(layer["post_attention_layernorm"])
+        block.gate_up.weight.copy_(torch.cat([layer["mlp.gate_proj"], layer["mlp.up_proj"]]))
+        block.down.weight.copy_(layer["mlp.down_proj"])
 
 
 def hugging_face_config(model: Llama, tokenizer: Tokenizer) -> dict[str, object]:

@@ -24,7 +24,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from data import Example, examples, first_lessons
-from export import export
+from export import export, load_weights
 from model import Llama, ModelConfig
 from muon import Muon
 from tokenizer import ASSISTANT, END, train_tokenizer
@@ -52,6 +52,7 @@ class TrainConfig:
     ema_steps: float = 150.0        # horizon of the running average of weights that is exported
     compile: bool = True            # needs a C++ compiler; a third quicker
     save_every: int = 200
+    start_from: str = ""            # an exported folder whose weights a new run begins with
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +169,8 @@ class Run:
             for block in self.model.blocks:
                 block.compile(dynamic=True)
         self.optimizers = make_optimizers(self.model, config)
+        if config.start_from:
+            load_weights(self.model, Path(config.start_from))
         self.averaged = Llama(model_config).requires_grad_(False)
         self.averaged.load_state_dict(self.model.state_dict())
         self.step, self.shard_index = 0, 0
