@@ -30,7 +30,7 @@ class JsonSchema:
         It is kept as text, so equal schemas are equal constraints.
     whitespace: "compact" (none), "flexible" (up to 20 characters wherever JSON allows it), or a regular expression for
         what stands between two tokens.
-    property_order: "declared": members in the order of `properties`, then all others in any order.
+    property_order: "declared": members in the order of `properties`, then all others in any order; "any": all in any order.
     escapes: "json": each string in its one canonical spelling.
     formats: "assert", or "annotation" to ignore `format`.
     resources: other documents that `$ref` may name, by address. Nothing is fetched.
@@ -52,7 +52,7 @@ class JsonSchema:
 
     def __post_init__(self) -> None:
         for option, value, known, later in (
-            ("property_order", self.property_order, ("declared",), ("any",)),
+            ("property_order", self.property_order, ("declared", "any"), ()),
             ("escapes", self.escapes, ("json",), ("any",)),
             ("formats", self.formats, tuple(FORMATS_OPTIONS), ()),
             ("on_unsupported", self.on_unsupported, ("refuse", "relax"), ()),
@@ -89,7 +89,11 @@ class JsonSchema:
                 Document(other, address, draft_of(other, self.draft), library)
         policy = Policy(grammar, self.on_unsupported == "relax")
         text = JsonText(grammar, self.whitespace, limits)
-        return Lowering(grammar, limits, policy, text, FORMATS_OPTIONS[self.formats]).whole(document.root)
+        lowering = Lowering(
+            grammar, limits, policy, text,
+            assert_formats=FORMATS_OPTIONS[self.formats], is_ordered=self.property_order == "declared",
+        )  # fmt: skip
+        return lowering.whole(document.root)
 
 
 @cache

@@ -46,6 +46,11 @@ class Interval:
         """The part that is less than `high`."""
         return self if self.high is not None and self.high < high else replace(self, high=high, exclusive_high=True)
 
+    def within(self, other: Interval) -> Interval:
+        """The part that lies in `other` too."""
+        out = self if other.low is None else self.from_(other.low, other.exclusive_low)
+        return out if other.high is None else out.mirrored().from_(other.high.copy_negate(), other.exclusive_high).mirrored()
+
     def mirrored(self) -> Interval:
         """The numbers -x."""
         low = None if self.high is None else self.high.copy_negate()

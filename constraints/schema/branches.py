@@ -1,9 +1,12 @@
-"""References and combinations resolved: a conjunction of sites as a list of alternatives.
+"""References and combinations resolved: a conjunction of claims as a list of alternatives.
 
-A *conjunction* (`Conj`) is a tuple of sites, all of which a value must satisfy. It is the union of its *terms*: tuples of sites
-of which only the keywords about the value itself (`keywords.OWN`) still count, because `$ref`, `allOf`, `anyOf` and `oneOf` are
-followed. A term lists its sites in the order of a depth-first reading (own keywords, `allOf`, `$ref`, the chosen branches), which
-is the order of an object's declared names.
+`$ref`, `allOf`, `anyOf`, `oneOf`, `not`, `if` and the `dependent...` keywords are followed until only literals are left. A term lists
+its sites in the order of a depth-first reading (own keywords, `allOf`, `$ref`, the chosen branches), which is the order of an
+object's declared names. Negation is pushed inwards (De Morgan) down to single violated keywords, see negation.py.
+
+`oneOf` means one branch and none of the others. What excludes the others is kept as one literal, `Exclusive`, until the term is
+wanted: most often the branches exclude each other anyway, and finding that out may need the terms of members, which may lead
+back to the schema in question.
 """
 
 from __future__ import annotations
@@ -13,66 +16,277 @@ from itertools import product
 from typing import Any
 
 from ..errors import ConstraintLimit, UnsupportedKeyword
+from .claims import Among, Claim, Conj, Either, Equals, Exclusive, Literal, Not, Term, Unevaluated, has_key, lacks_key, literal_atoms
 from .document import Site, shown
-from .keywords import APPLICATORS, OWN, ignored, in_force, instead_of, is_anything, value_of
+from .keywords import APPLICATORS, OWN, UNEVALUATED, ignored, in_force, is_anything, value_of
+from .negation import differing, violations
 from .policy import Policy
 
-Conj = tuple[Site, ...]
-Term = tuple[Site, ...]
 MAX_TERMS = 20_000  # alternatives of one conjunction: each anyOf beside another multiplies them
-
-AreDisjoint = Callable[[list[list[Term]]], bool]
+Annotated = tuple[Term, tuple[Site, ...]]  # a term, and the sites in it whose keywords evaluate items and members
 
 
 class Branches:
-    """Terms of conjunctions, computed once each. `are_disjoint` proves that no value satisfies two groups of terms."""
+    """Terms of conjunctions, computed once each.
 
-    def __init__(self, policy: Policy, are_disjoint: AreDisjoint) -> None:
-        self._policy, self._are_disjoint = policy, are_disjoint
+    `are_apart` proves that no value satisfies two terms; `is_void` that none satisfies one.
+    """
+
+    def __init__(
+        self, policy: Policy, are_apart: Callable[[list[list[Term]]], bool], is_void: Callable[[Term], bool]
+    ) -> None:
+        self._policy, self._are_apart, self._is_void = policy, are_apart, is_void
         self._of_conj: dict[Conj, list[Term]] = {}
-        self._of_site: dict[Site, list[Term]] = {}
-        self._open: set[Site] = set()  # on the way down: a reference to one of them has no meaning
-        self._claims: list[tuple[Site, list[list[Term]]]] = []  # uses of oneOf as a union, not yet proven
+        self._pending: dict[Conj, list[Term]] = {}
+        self._of_claim: dict[tuple[Claim, bool], list[Term]] = {}
+        self._annotated: dict[Site, list[Annotated]] = {}
+        self._open: set[tuple[Site, str]] = set()  # on the way down: a reference to one of them has no meaning
+        self._exclude_each_other: dict[Site, bool] = {}
+
+    # -- conjunctions -----------------------------------------------------------------------------------------------
+
+    def conj(self, claims: Iterable[Claim]) -> Conj:
+        """Claims without repetition, without those that hold of everything, and with plain references replaced by their target."""
+        return tuple(dict.fromkeys(claim for each in claims for claim in self._simplified(each)))
 
     def terms(self, conj: Conj) -> list[Term]:
-        """The alternatives of a conjunction; none when a site is `false`."""
+        """The alternatives of a conjunction; none when nothing satisfies it."""
         known = self._of_conj.get(conj)
         if known is None:
-            known = self._of_conj[conj] = _joined([self.of_site(site) for site in conj], conj)
+            pending = self.pending_terms(conj)
+            known = self._of_conj[conj] = list(dict.fromkeys(term for each in pending for term in self._settled(each)))
         return known
 
-    def conj(self, sites: Iterable[Site]) -> Conj:
-        """Sites without repetition, without those that admit everything, and with plain references replaced by their target."""
-        targets = (self._target(site) for site in sites)
-        return tuple(dict.fromkeys(site for site in targets if not is_anything(site.schema)))
-
-    def of_site(self, site: Site) -> list[Term]:
-        """The alternatives of one site."""
-        known = self._of_site.get(site)
+    def pending_terms(self, conj: Conj) -> list[Term]:
+        """The alternatives with `Exclusive` literals not yet expanded; without them they are a superset."""
+        known = self._pending.get(conj)
         if known is None:
-            if site in self._open:
-                raise site.error("$ref", "the schema refers to itself without a value in between")
-            self._open.add(site)
-            known = self._of_site[site] = self._expand(site)
-            self._open.discard(site)
+            known = self._pending[conj] = self._joined([self._claim(claim, True) for claim in conj], conj)
         return known
 
-    def prove(self) -> None:
-        """Prove that the branches of every `oneOf` met so far exclude each other, or refuse it.
+    def _simplified(self, claim: Claim) -> tuple[Claim, ...]:
+        if isinstance(claim, Site):
+            target = self._target(claim)
+            return () if is_anything(target.schema) else (target,)
+        if isinstance(claim, Not) and isinstance(claim.claim, Site):
+            target = self._target(claim.claim)
+            return () if target.schema is False else (Not(target),)
+        return (claim,)
 
-        Apart from finding the terms, because a proof looks into members, which may lead back to the schema in question.
+    def _claim(self, claim: Claim, holds: bool) -> list[Term]:
+        """The alternatives of a claim, or of its negation."""
+        if isinstance(claim, Not):
+            return self._claim(claim.claim, not holds)
+        key = (claim, holds)
+        known = self._of_claim.get(key)
+        if known is None:
+            if isinstance(claim, Site):
+                with _Entered(self._open, claim, "holds" if holds else "fails"):
+                    known = self._expanded(claim) if holds else self._refuted(claim)
+            elif isinstance(claim, Equals):
+                known = [(Among((claim.key,), (claim.value,)),)] if holds else differing(claim.value)
+            elif holds:
+                known = _union(self.pending_terms(conj) for conj in claim.options)
+            else:
+                known = self._joined([_union(self._claim(each, False) for each in conj) for conj in claim.options], (claim,))
+            self._of_claim[key] = known
+        return known
+
+    def holds(self, site: Site) -> list[Term]:
+        return self._claim(self._target(site), True)
+
+    def fails(self, site: Site) -> list[Term]:
+        return self._claim(self._target(site), False)
+
+    # -- a schema that holds ----------------------------------------------------------------------------------------
+
+    def _expanded(self, site: Site) -> list[Term]:
+        if isinstance(site.schema, bool):
+            return [()] if site.schema else []
+        self._note_ignored(site)
+        if wanted := _unevaluated_of(site):
+            branches = self._annotated_parts(site)
+            terms = [term + tuple(Unevaluated(site, each, seen) for each in wanted) for term, seen in branches]
+            return self._joined([terms], (site,))
+        groups: list[list[Term]] = [[_own(site)], *(self.holds(part) for part in self._subschemas(site, "allOf"))]
+        groups += [self.holds(target) for target in self._references(site)]
+        if in_force(site, "anyOf"):
+            groups.append(_union(self.holds(part) for part in self._subschemas(site, "anyOf")))
+        if in_force(site, "oneOf"):
+            groups.append(self._one_of(site))
+        if in_force(site, "not"):
+            groups.append(self.fails(site.child("not")))
+        groups += self._conditions(site)
+        return self._joined(groups, (site,))
+
+    def _one_of(self, site: Site) -> list[Term]:
+        parts = [self.holds(part) for part in self._subschemas(site, "oneOf")]
+        if sum(map(bool, parts)) < 2:
+            return _union(parts)
+        return [(*term, Exclusive(site, index)) for index, part in enumerate(parts) for term in part]
+
+    def _conditions(self, site: Site) -> list[list[Term]]:
+        """`if` and what depends on the presence of a key, each as its cases."""
+        groups = []
+        if condition := _condition(site):
+            when, then, otherwise = condition
+            groups.append(
+                self._joined([self.holds(when), self._optional(then, True)], (site,))
+                + self._joined([self.fails(when), self._optional(otherwise, True)], (site,))
+            )
+        for name, dependent in self._dependencies(site):
+            needed = [tuple(has_key(each, strict=False) for each in dependent)] if isinstance(dependent, list) else self.holds(dependent)
+            groups.append([(lacks_key(name, strict=False),), *needed])
+        return groups
+
+    def _optional(self, site: Site | None, holds: bool) -> list[Term]:
+        """A schema that may be missing, and then admits everything."""
+        if site is None:
+            return [()] if holds else []
+        return self.holds(site) if holds else self.fails(site)
+
+    # -- a schema that fails ----------------------------------------------------------------------------------------
+
+    def _refuted(self, site: Site) -> list[Term]:
+        if isinstance(site.schema, bool):
+            return [] if site.schema else [()]
+        groups = [violations(site)]
+        groups += [self.fails(part) for part in (*self._subschemas(site, "allOf"), *self._references(site))]
+        if in_force(site, "anyOf"):
+            groups.append(self._joined([self.fails(part) for part in self._subschemas(site, "anyOf")], (site,)))
+        if in_force(site, "oneOf"):
+            groups.append(self._not_one_of(site))
+        if in_force(site, "not"):
+            groups.append(self.holds(site.child("not")))
+        if condition := _condition(site):
+            when, then, otherwise = condition
+            groups.append(self._joined([self.holds(when), self._optional(then, False)], (site,)))
+            groups.append(self._joined([self.fails(when), self._optional(otherwise, False)], (site,)))
+        for name, dependent in self._dependencies(site):
+            missing = [(lacks_key(each),) for each in dependent] if isinstance(dependent, list) else self.fails(dependent)
+            groups.append(self._joined([[(has_key(name),)], missing], (site,)))
+        for keyword in _unevaluated_of(site):
+            branches = self._annotated_parts(site)
+            groups.append([(*term, Unevaluated(site, keyword, seen, holds=False)) for term, seen in branches])
+        return _union(groups)
+
+    def _not_one_of(self, site: Site) -> list[Term]:
+        """None of the branches, or two of them."""
+        parts = self._subschemas(site, "oneOf")
+        none = self._joined([self.fails(part) for part in parts], (site,))
+        pairs = ((a, b) for i, a in enumerate(parts) for b in parts[:i])
+        return _union([none, *(self._joined([self.holds(a), self.holds(b)], (site,)) for a, b in pairs)])
+
+    # -- oneOf, settled ---------------------------------------------------------------------------------------------
+
+    def _settled(self, term: Term) -> list[Term]:
+        """The term without `Exclusive` literals: dropped where the branches exclude each other, else spelled out."""
+        open_terms, done = [term], []
+        while open_terms:
+            current = open_terms.pop()
+            exclusive = next((each for each in current if isinstance(each, Exclusive)), None)
+            if exclusive is None:
+                done.append(current)
+                continue
+            rest = tuple(each for each in current if each is not exclusive)
+            open_terms += self._alone(rest, exclusive)
+            if len(open_terms) + len(done) > MAX_TERMS:
+                raise _too_many(len(open_terms) + len(done), (exclusive.site,))
+        return done[::-1]
+
+    def _alone(self, rest: Term, exclusive: Exclusive) -> list[Term]:
+        site = exclusive.site
+        parts = self._subschemas(site, "oneOf")
+        if site not in self._exclude_each_other:
+            self._exclude_each_other[site] = self._are_apart([self.holds(part) for part in parts])
+        if self._exclude_each_other[site]:
+            return [rest]
+        terms = [rest]
+        for index, part in enumerate(parts):
+            if index != exclusive.index:
+                terms = _union(self._without(term, part) for term in terms)
+        return terms
+
+    def _without(self, term: Term, part: Site) -> list[Term]:
+        if self._are_apart([[term], self.holds(part)]):
+            return [term]
+        return self._joined([[term], self.fails(part)], (part,))
+
+    # -- annotations ------------------------------------------------------------------------------------------------
+
+    def _annotated_parts(self, site: Site) -> list[Annotated]:
+        """The branches of a site apart from its own `unevaluated...`, each with the sites whose annotations it collects.
+
+        A branch that holds annotates whether or not it was needed, so branches are told apart by which of them hold.
         """
-        while self._claims:
-            site, groups = self._claims.pop()
-            if not self._are_disjoint(groups):
-                reason = "two branches may hold for the same value"
-                self._policy.refuse(site.unsupported("oneOf", reason, instead_of("oneOf")))
+        known = self._annotated.get(site)
+        if known is not None:
+            return known
+        groups: list[list[Annotated]] = [[(_own(site), (site,))]]
+        for part in (*self._subschemas(site, "allOf"), *self._references(site)):
+            groups.append(self._annotations(part))
+        if in_force(site, "anyOf"):
+            groups.append(self._chosen(self._subschemas(site, "anyOf"), lambda count: count > 0))
+        if in_force(site, "oneOf"):
+            groups.append(self._chosen(self._subschemas(site, "oneOf"), lambda count: count == 1))
+        if in_force(site, "not"):
+            groups.append([(term, ()) for term in self.fails(site.child("not"))])
+        if in_force(site, "if"):
+            when, then, otherwise = _condition(site) or (site.child("if"), None, None)
+            groups.append(self._both([self._annotations(when), self._annotated_optional(then)], site)
+                          + self._both([_bare(self.fails(when)), self._annotated_optional(otherwise)], site))
+        for name, dependent in self._dependencies(site):
+            if isinstance(dependent, list):
+                needed = _bare([tuple(has_key(each, strict=False) for each in dependent)])
+            else:
+                needed = self._both([_bare([(has_key(name),)]), self._annotations(dependent)], site)
+            groups.append([((lacks_key(name, strict=False),), ()), *needed])
+        out = self._annotated[site] = self._both(groups, site)
+        return out
+
+    def _annotations(self, site: Site) -> list[Annotated]:
+        target = self._target(site)
+        if isinstance(target.schema, bool):
+            return [((), ())] if target.schema else []
+        with _Entered(self._open, target, "annotates"):
+            branches = self._annotated_parts(target)
+        if wanted := _unevaluated_of(target):
+            return [(term + tuple(Unevaluated(target, each, seen) for each in wanted), seen) for term, seen in branches]
+        return branches
+
+    def _annotated_optional(self, site: Site | None) -> list[Annotated]:
+        return [((), ())] if site is None else self._annotations(site)
+
+    def _chosen(self, parts: list[Site], is_right: Callable[[int], bool]) -> list[Annotated]:
+        """The cases in which a right number of schemas hold: which do is told apart."""
+        if 2 ** len(parts) > MAX_TERMS:
+            raise _too_many(2 ** len(parts), tuple(parts))
+        out: list[Annotated] = []
+        for signs in product((True, False), repeat=len(parts)):
+            if is_right(sum(signs)):
+                chosen = [
+                    self._annotations(part) if holds else _bare(self.fails(part))
+                    for part, holds in zip(parts, signs, strict=True)
+                ]
+                out += self._both(chosen, parts[0])
+        return out
+
+    def _both(self, groups: Sequence[list[Annotated]], where: Site) -> list[Annotated]:
+        """One branch of each group, in all combinations that are not void."""
+        out: list[Annotated] = [((), ())]
+        for group in groups:
+            _check_count(len(out) * len(group), (where,))
+            joined = ((merged(a, b), tuple(dict.fromkeys(x + y))) for a, x in out for b, y in group)
+            out = list(dict.fromkeys(each for each in joined if not self._is_empty(each[0])))
+        return out
+
+    # -- parts of a schema ------------------------------------------------------------------------------------------
 
     def _target(self, site: Site) -> Site:
         """The end of a chain of schemas that are nothing but a reference."""
         passed = {site}
-        while in_force(site, "$ref") and not any(in_force(site, key) for key in _MEANINGFUL):
-            target = self._resolve(site)
+        while (keyword := _only_reference(site)) is not None:
+            target = self._resolve(site, keyword)
             if target is None:
                 return site
             if target in passed:
@@ -81,43 +295,16 @@ class Branches:
             site = target
         return site
 
-    def _resolve(self, site: Site) -> Site | None:
+    def _references(self, site: Site) -> list[Site]:
+        found = (self._resolve(site, keyword) for keyword in REFERENCES if in_force(site, keyword))
+        return [target for target in found if target is not None]
+
+    def _resolve(self, site: Site, keyword: str) -> Site | None:
         try:
-            return site.document.resolve(site)
+            return site.document.resolve(site, keyword)
         except UnsupportedKeyword as error:
             self._policy.refuse(error)
             return None
-
-    def _expand(self, site: Site) -> list[Term]:
-        if isinstance(site.schema, bool):
-            return [()] if site.schema else []
-        self._note_ignored(site)
-        if self._admits_nothing(site):
-            return []
-        own: list[Term] = [(site,) if any(in_force(site, key) for key in OWN) else ()]
-        groups = [own, *(self.of_site(part) for part in self._subschemas(site, "allOf"))]
-        if in_force(site, "$ref"):
-            target = self._resolve(site)
-            groups.append([()] if target is None else self.of_site(self._target(target)))
-        common = _joined(groups, (site,))
-        choices = [self._union(site, "anyOf")] if in_force(site, "anyOf") else []
-        if in_force(site, "oneOf"):
-            choices.append(self._exclusive_union(site, common))
-        return _joined([common, *choices], (site,))
-
-    def _union(self, site: Site, keyword: str) -> list[Term]:
-        parts = (self.of_site(self._target(part)) for part in self._subschemas(site, keyword))
-        return list(dict.fromkeys(term for part in parts for term in part))
-
-    def _exclusive_union(self, site: Site, common: list[Term]) -> list[Term]:
-        """`oneOf` as a plain union; `prove` makes sure that no value satisfies two branches."""
-        parts = [self.of_site(self._target(part)) for part in self._subschemas(site, "oneOf")]
-        parts = [part for part in parts if part]
-        context = common[0] if len(common) == 1 else ()
-        in_context = [[merged(context, term) for term in part] for part in parts]
-        if len(parts) > 1:
-            self._claims.append((site, in_context))
-        return list(dict.fromkeys(term for part in parts for term in part))
 
     def _subschemas(self, site: Site, keyword: str) -> list[Site]:
         branches = value_of(site, keyword)
@@ -127,19 +314,24 @@ class Branches:
             raise site.error(keyword, f"a list of at least one schema is expected, not {shown(branches)}")
         return [site.child(keyword, i) for i in range(len(branches))]
 
-    def _admits_nothing(self, site: Site) -> bool:
-        """Deals with the combinations that are not enforced, which are refused unless they say nothing or exclude everything."""
-        negated: Any = value_of(site, "not")
-        if is_anything(negated):
-            return True
-        unsupported = [key for key in ("$dynamicRef", "$recursiveRef") if in_force(site, key)]
-        if negated is not None and negated is not False:
-            unsupported.append("not")
-        if in_force(site, "if") and not all(is_anything(site.keywords.get(key, True)) for key in ("then", "else")):
-            unsupported.append("if")
-        for keyword in unsupported:
-            self._policy.refuse(site.unsupported(keyword, "not enforced yet", instead_of(keyword)))
-        return False
+    def _dependencies(self, site: Site) -> list[tuple[str, list[str] | Site]]:
+        """Per name whose presence asks for more: the names that have to be there too, or the schema that has to hold."""
+        out: list[tuple[str, list[str] | Site]] = []
+        for keyword in ("dependentRequired", "dependentSchemas", "dependencies"):
+            listed = value_of(site, keyword)
+            if listed is not None and not isinstance(listed, dict):
+                raise site.error(keyword, f"an object is expected, not {shown(listed)}")
+            for name, dependent in (listed or {}).items():
+                names = [dependent] if isinstance(dependent, str) and keyword == "dependencies" else dependent
+                if isinstance(names, list) and keyword != "dependentSchemas":
+                    if not all(isinstance(each, str) for each in names):
+                        raise site.error(keyword, f"a list of names is expected, not {shown(names)}")
+                    out += [(name, names)] if names else []
+                elif keyword == "dependentRequired":
+                    raise site.error(keyword, f"a list of names is expected, not {shown(names)}")
+                elif not is_anything(dependent):
+                    out.append((name, site.child(keyword, name)))
+        return out
 
     def _note_ignored(self, site: Site) -> None:
         for keyword in ignored(site):
@@ -148,24 +340,94 @@ class Branches:
             else:
                 self._policy.note(f"{site.path}: {keyword!r} is not a keyword of the schema's draft")
 
+    # -- products ---------------------------------------------------------------------------------------------------
 
-_MEANINGFUL = OWN.union(APPLICATORS) - {"$ref"}
+    def _joined(self, groups: Sequence[list[Term]], where: Conj) -> list[Term]:
+        """One term of each group, in all combinations that are not void."""
+        out: list[Term] = [()]
+        for group in groups:
+            _check_count(len(out) * len(group), where)
+            out = list(dict.fromkeys(merged(term, more) for term in out for more in group))
+            if len(group) > 1 or any(not isinstance(literal, Site) for literal in (group[0] if group else ())):
+                out = [term for term in out if not self._is_empty(term)]
+        return out
+
+    def _is_empty(self, term: Term) -> bool:
+        if len(term) < 2:
+            return False
+        atoms = literal_atoms(term[0])
+        for literal in term[1:]:
+            atoms &= literal_atoms(literal)
+        return not atoms or (any(not isinstance(literal, Site) for literal in term) and self._is_void(term))
+
+
+REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_MEANINGFUL = OWN.union(APPLICATORS)
+
+
+class _Entered:
+    """Marks a site as being expanded; entering it again on the way down is an error."""
+
+    def __init__(self, entered: set[tuple[Site, str]], site: Site, how: str) -> None:
+        self._entered, self._key = entered, (site, how)
+
+    def __enter__(self) -> None:
+        if self._key in self._entered:
+            raise self._key[0].error("$ref", "the schema refers to itself without a value in between")
+        self._entered.add(self._key)
+
+    def __exit__(self, *unused: Any) -> None:
+        self._entered.discard(self._key)
 
 
 def merged(first: Term, second: Term) -> Term:
-    """Both terms as one, each site once."""
+    """Both terms as one, each literal once."""
     return tuple(dict.fromkeys(first + second)) if first and second else first or second
 
 
-def _joined(groups: Sequence[list[Term]], where: Conj) -> list[Term]:
-    """One term of each group, in all combinations."""
-    count = 1
-    for group in groups:
-        count *= len(group)
+def _union(groups: Iterable[list[Any]]) -> list[Any]:
+    return list(dict.fromkeys(each for group in groups for each in group))
+
+
+def _bare(terms: list[Term]) -> list[Annotated]:
+    """Branches that annotate nothing."""
+    return [(term, ()) for term in terms]
+
+
+def _own(site: Site) -> Term:
+    return (site,) if any(in_force(site, key) for key in OWN) else ()
+
+
+def _only_reference(site: Site) -> str | None:
+    """The keyword of a schema that is nothing but one reference."""
+    found = [key for key in REFERENCES if in_force(site, key)]
+    if len(found) != 1 or any(in_force(site, key) for key in site.keywords if key in _MEANINGFUL and key != found[0]):
+        return None
+    return found[0]
+
+
+def _condition(site: Site) -> tuple[Site, Site | None, Site | None] | None:
+    """`if`, `then`, `else`; None when they ask for nothing."""
+    if not in_force(site, "if") or not any(in_force(site, key) for key in ("then", "else")):
+        return None
+    then, otherwise = (site.child(key) if in_force(site, key) else None for key in ("then", "else"))
+    return site.child("if"), then, otherwise
+
+
+def _unevaluated_of(site: Site) -> list[str]:
+    return [key for key in UNEVALUATED if in_force(site, key) and not is_anything(site.keywords[key])]
+
+
+def _check_count(count: int, where: Conj) -> None:
     if count > MAX_TERMS:
-        raise ConstraintLimit(
-            f"{count} combinations of alternatives", limit="alternatives", value=MAX_TERMS,
-            path=where[0].path if where else None, instead="fewer anyOf that hold at the same time",
-        )  # fmt: skip
-    combined = (tuple(dict.fromkeys(site for term in choice for site in term)) for choice in product(*groups))
-    return list(dict.fromkeys(combined))
+        raise _too_many(count, where)
+
+
+def _too_many(count: int, where: Conj) -> ConstraintLimit:
+    return ConstraintLimit(
+        f"{count} combinations of alternatives", limit="alternatives", value=MAX_TERMS,
+        path=where[0].path if where else None, instead="fewer anyOf, oneOf or not that hold at the same time",
+    )  # fmt: skip
+
+
+__all__ = ["Branches", "Literal", "merged"]

@@ -1,11 +1,15 @@
-"""Proofs that no value satisfies two alternatives, which make `oneOf` a plain union. False means: not proven."""
+"""Proofs that no value satisfies two alternatives, which make `oneOf` a plain union. False means: not proven.
+
+Works on pending terms (see branches.py), which contain all values of the terms proper.
+"""
 
 from __future__ import annotations
 
 from ..numbers import Interval
-from .branches import Branches, Conj, Term
+from .branches import Branches
+from .claims import Conj, Term
 from .membership import Membership
-from .shapes import Shapes
+from .shapes import ObjectShape, Shapes
 
 MAX_DEPTH = 3  # members of members of members
 MAX_PAIRS = 20_000
@@ -34,13 +38,13 @@ class Disjointness:
             return False
         shapes = {term: self._shapes.object(term) for term in terms}
         common = set.intersection(*(set(shape.required) for shape in shapes.values()))
-        return any(self._is_tag([[shapes[term].member(name) for term in group] for group in groups]) for name in common)
+        return any(self._is_tag([[self._member(shapes[term], name) for term in group] for group in groups]) for name in common)
 
     def _is_tag(self, groups: list[list[Conj]]) -> bool:
         seen: dict[str, int] = {}
         for number, group in enumerate(groups):
             for conj in group:
-                values = [self._shapes.values(term) for term in self._branches.terms(conj)]
+                values = [self._shapes.values(term) for term in self._branches.pending_terms(conj)]
                 if any(known is None for known in values):
                     return False
                 if any(seen.setdefault(key, number) != number for known in values for key in known or ()):
@@ -81,18 +85,24 @@ class Disjointness:
         first, second = self._shapes.array(a), self._shapes.array(b)
         if _is_shorter(first.high, second.low) or _is_shorter(second.high, first.low):
             return True
-        present = min(max(first.low, second.low), 1 + max(len(first.prefix), len(second.prefix)))
+        present = min(max(first.low, second.low), 1 + max(first.prefix_length, second.prefix_length))
         return any(self._conjs(first.item(i), second.item(i), depth) for i in range(present))
 
     def _objects(self, a: Term, b: Term, depth: int) -> bool:
         first, second = self._shapes.object(a), self._shapes.object(b)
-        names = dict.fromkeys(first.required + second.required)
-        return any(self._conjs(first.member(name), second.member(name), depth) for name in names)
+        if _is_shorter(first.high, second.low) or _is_shorter(second.high, first.low):
+            return True
+        names = first.required | second.required
+        return any(self._conjs(self._member(first, name), self._member(second, name), depth) for name in names)
+
+    def _member(self, shape: ObjectShape, name: str) -> Conj:
+        tests = shape.tests
+        return shape.value(name, self._membership.names.passed(name, tests) if tests else frozenset())
 
     def _conjs(self, a: Conj, b: Conj, depth: int) -> bool:
         if depth >= MAX_DEPTH:
             return False
-        return all(self._terms(x, y, depth + 1) for x in self._branches.terms(a) for y in self._branches.terms(b))
+        return all(self._terms(x, y, depth + 1) for x in self._branches.pending_terms(a) for y in self._branches.pending_terms(b))
 
 
 def _is_shorter(high: int | None, low: int) -> bool:

@@ -79,8 +79,10 @@ class Document:
             known = self._sites[path] = Site(value, path, self, is_embedded)
         return known
 
-    def resolve(self, site: Site) -> Site:
+    def resolve(self, site: Site, keyword: str = "$ref") -> Site:
         """Where the `$ref` of a site leads. Raises `ConstraintError` for a dangling one, `UnsupportedKeyword` for other kinds."""
+        if keyword != "$ref":
+            raise site.unsupported(keyword, "not enforced yet", "$ref")
         reference = site.keywords["$ref"]
         if not isinstance(reference, str):
             raise site.error("$ref", f"a reference is a string, not {shown(reference)}")

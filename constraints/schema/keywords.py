@@ -20,13 +20,17 @@ TYPES: dict[str, frozenset[str]] = {
 GENERAL = ("type", "enum", "const")
 NUMERIC = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 STRING = ("minLength", "maxLength", "pattern", "format")
-ARRAY = ("items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems", "contains", "unevaluatedItems")
+ARRAY = ("items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems", "contains")
 OBJECT = (
     "properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties", "maxProperties",
-    "dependencies", "dependentRequired", "dependentSchemas", "unevaluatedProperties",
 )  # fmt: skip
 OWN = frozenset(GENERAL + NUMERIC + STRING + ARRAY + OBJECT)
-APPLICATORS = ("$ref", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "$dynamicRef", "$recursiveRef")
+# Keywords that apply schemas to the value itself, under conditions.
+APPLICATORS = (
+    "$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "dependencies", "dependentRequired",
+    "dependentSchemas", "unevaluatedItems", "unevaluatedProperties",
+)  # fmt: skip
+UNEVALUATED = ("unevaluatedItems", "unevaluatedProperties")
 
 # The draft that introduced a keyword, and the last one that has it. An older or newer schema means nothing by it.
 SINCE = {

@@ -1,32 +1,36 @@
-"""Whether a given value satisfies a conjunction: the filter of `enum` and `const`."""
+"""Whether a given value satisfies a conjunction: the filter of `enum` and `const`, and of names listed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
-from ..expression import Grammar, Node
-from ..reference import Reference
-from .branches import Branches, Conj, Term
-from .shapes import NumberShape, Shapes, StringShape
-from .values import atom_of, equality_key, is_integral, shift_is_integral, string_text
+from ..expression import Grammar
+from ..matcher import Matcher
+from .branches import Branches
+from .claims import Conj, Index, Term
+from .names import Names
+from .shapes import ArrayShape, Need, NumberShape, ObjectShape, Shapes, StringShape
+from .strings import Strings
+from .values import atom_of, equality_key, is_integral, string_text
 
 
 class Membership:
     """Decides values against shapes; strings with a pattern or format by matching the node they lower to."""
 
-    def __init__(
-        self, grammar: Grammar, branches: Branches, shapes: Shapes, string_node: Callable[[StringShape], Node]
-    ) -> None:
-        self._grammar, self._branches, self._shapes, self._string_node = grammar, branches, shapes, string_node
+    def __init__(self, grammar: Grammar, branches: Branches, shapes: Shapes, strings: Strings) -> None:
+        self._grammar, self._branches, self._shapes, self._strings = grammar, branches, shapes, strings
+        self._matchers: dict[StringShape, Matcher] = {}
+        self.names: Names  # given later: it needs what is above
 
     def in_conj(self, conj: Conj, value: Any) -> bool:
         return any(self.in_term(term, value) for term in self._branches.terms(conj))
 
     def in_term(self, term: Term, value: Any) -> bool:
         values = self._shapes.values(term)
-        return (values is None or equality_key(value) in values) and self.in_shape(term, value)
+        key = equality_key(value)
+        return (values is None or key in values) and key not in self._shapes.excluded(term) and self.in_shape(term, value)
 
     def in_shape(self, term: Term, value: Any) -> bool:
         """Whether a value satisfies everything but `enum` and `const`."""
@@ -36,32 +40,62 @@ class Membership:
         if atom in ("null", "boolean") or not term:
             return True
         if atom in ("integer", "fraction"):
-            return _is_number(self._shapes.number(term), value)
-        return getattr(self, f"_is_{atom}")(term, value)
+            return is_number(self._shapes.number(term), value)
+        if atom == "string":
+            return self._is_string(self._shapes.string(term), value)
+        return self._is_array(self._shapes.array(term), value) if atom == "array" else self._is_object(self._shapes.object(term), value)
 
-    def _is_string(self, term: Term, value: str) -> bool:
-        shape = self._shapes.string(term)
-        if len(value) < shape.low or (shape.high is not None and len(value) > shape.high):
+    def _is_string(self, shape: StringShape, value: str) -> bool:
+        if not _is_between(len(value), shape.low, shape.high):
             return False
-        if not shape.patterns and not shape.formats:
+        if not (shape.patterns or shape.formats or shape.mismatches):
             return True
-        return Reference(self._grammar, self._string_node(shape)).accepts(string_text(value).encode())
+        if shape not in self._matchers:
+            self._matchers[shape] = Matcher(self._grammar, self._strings.body(shape))
+        return self._matchers[shape].accepts(string_text(value)[1:-1].encode())
 
-    def _is_array(self, term: Term, value: list[Any]) -> bool:
-        shape = self._shapes.array(term)
-        if len(value) < shape.low or (shape.high is not None and len(value) > shape.high):
+    def _is_array(self, shape: ArrayShape, value: list[Any]) -> bool:
+        keys = [equality_key(item) for item in value] if shape.unique or shape.repeats else []
+        if (shape.unique and len(set(keys)) < len(keys)) or (shape.repeats and len(set(keys)) == len(keys)):
             return False
-        return all(self.in_conj(shape.item(i), item) for i, item in enumerate(value))
+        return (
+            _is_between(len(value), shape.low, shape.high)
+            and all(self.in_conj(shape.item(i), item) for i, item in enumerate(value))
+            and all(self._has_items(need, value) for need in shape.needs)
+        )
 
-    def _is_object(self, term: Term, value: dict[str, Any]) -> bool:
-        shape = self._shapes.object(term)
-        if any(name not in value for name in shape.required):
+    def _has_items(self, need: Need, value: list[Any]) -> bool:
+        assert isinstance(need.where, Index)
+        found = sum(i in need.where and self.in_conj(need.conj, item) for i, item in enumerate(value))
+        return _is_between(found, need.low, need.high)
+
+    def _is_object(self, shape: ObjectShape, value: dict[str, Any]) -> bool:
+        if not _is_between(len(value), shape.low, shape.high) or any(name not in value for name in shape.required):
             return False
-        return all(self.in_conj(shape.member(name), item) for name, item in value.items())
+        tests, named = shape.tests, shape.named
+        found = [0] * len(shape.needs)
+        for name, item in value.items():
+            passed = self.names.passed(name, tests)
+            listed = name if name in named else None
+            if not self.in_conj(shape.value(listed, passed), item):
+                return False
+            for i, need in enumerate(shape.needs):
+                found[i] += need.where.admits(listed, passed) and self.in_conj(need.conj, item)  # type: ignore[union-attr]
+        return all(_is_between(count, need.low, need.high) for count, need in zip(found, shape.needs, strict=True))
 
 
-def _is_number(shape: NumberShape, value: int | Decimal) -> bool:
-    digits = shape.fraction_digits
-    if digits is not None and not (is_integral(value) if digits == 0 else shift_is_integral(value, digits)):
+def is_number(shape: NumberShape, value: int | Decimal) -> bool:
+    if not shape.interval.contains(value) or (shape.is_integer and not is_integral(value)):
         return False
-    return shape.interval.contains(value)
+    if not shape.steps and not shape.not_steps:
+        return True
+    exact = Fraction(value)
+    return all(_is_multiple(exact, step) for step in shape.steps) and not any(_is_multiple(exact, step) for step in shape.not_steps)
+
+
+def _is_multiple(value: Fraction, step: Decimal) -> bool:
+    return (value / Fraction(step)).denominator == 1
+
+
+def _is_between(count: int, low: int, high: int | None) -> bool:
+    return low <= count and (high is None or count <= high)

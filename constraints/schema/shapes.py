@@ -1,27 +1,63 @@
 """What a term says about the values of one JSON type: bounds, patterns, items, members.
 
-A term is a conjunction, so bounds tighten, patterns add up, and the schemas of an item or a member are conjoined in turn.
+A term is a conjunction, so bounds tighten, patterns add up, and the schemas of an item or a member are conjoined in turn. Arrays
+and objects come out in one form: *rules*, which every item (member) of an index (key) class has to satisfy, and *needs*, how many
+of a class have to satisfy something.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
-from fractions import Fraction
 from functools import reduce
 from typing import Any
 
 from ..errors import ConstraintLimit
-from ..numbers import Interval, shifted
+from ..numbers import Interval
 from ..source import Limits
-from .branches import Branches, Conj, Term
-from .document import Site, shown
-from .keywords import APPLICATORS, TYPES, in_force, instead_of, is_anything, value_of
-from .policy import Policy
-from .values import equality_key, is_integral
+from .claims import (
+    ALL_ATOMS,
+    EVERY_INDEX,
+    EVERY_KEY,
+    NOTHING,
+    Among,
+    Claim,
+    Conj,
+    Count,
+    Either,
+    Index,
+    Keys,
+    Length,
+    Mismatch,
+    Named,
+    NameTest,
+    Not,
+    NotMultiple,
+    Repeats,
+    Term,
+    Unevaluated,
+    Within,
+    literal_atoms,
+)
+from .document import Site
+from .keywords import in_force, is_anything
+from .reading import (
+    Members,
+    contains_of,
+    count_of,
+    flag_of,
+    items_of,
+    listed_values,
+    members_of,
+    required_of,
+    step_of,
+    text_of,
+    tightened,
+)
 
-ALL_ATOMS = frozenset().union(*TYPES.values())
 MAX_FRACTION_DIGITS = 4  # multiples of 10**-k are spelled without exponent up to here
+Conjoin = Callable[[Iterable[Claim]], Conj]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,57 +66,145 @@ class StringShape:
     high: int | None = None
     patterns: tuple[Site, ...] = ()
     formats: tuple[Site, ...] = ()
+    mismatches: tuple[Mismatch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class NumberShape:
     interval: Interval = field(default_factory=Interval)
-    fraction_digits: int | None = None  # at most so many behind the point; 0 for integers, None for no limit
+    is_integer: bool = False
+    steps: tuple[Decimal, ...] = ()
+    not_steps: tuple[Decimal, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
+class Need:
+    """From `low` to `high` items or members in `where` satisfy `conj`."""
+
+    where: Index | Keys
+    conj: Conj
+    low: int
+    high: int | None
+
+
+@dataclass(slots=True)
 class ArrayShape:
-    prefix: tuple[Conj, ...] = ()  # of the first items
-    rest: Conj = ()  # of all items behind them
+    conjoin: Conjoin
+    rules: list[tuple[Index, Conj]] = field(default_factory=list)
+    needs: list[Need] = field(default_factory=list)
+    low: int = 0
+    high: int | None = None
+    unique: Site | None = None  # whose `uniqueItems` asks for different items
+    repeats: Site | None = None  # whose `uniqueItems` is violated
+
+    def item(self, index: int) -> Conj:
+        return self.conjoin(claim for where, conj in self.rules if index in where for claim in conj)
+
+    @property
+    def prefix_length(self) -> int:
+        """The number of items before the conditions no longer depend on the place."""
+        places = [where for where, _ in self.rules] + [need.where for need in self.needs]  # type: ignore[misc]
+        return max((place.start if place.stop is None else place.stop for place in places), default=0)
+
+
+@dataclass(slots=True)
+class ObjectShape:
+    conjoin: Conjoin
+    members: list[Members] = field(default_factory=list)  # of every site
+    rules: list[tuple[Keys, Conj]] = field(default_factory=list)
+    needs: list[Need] = field(default_factory=list)
+    required: dict[str, None] = field(default_factory=dict)
     low: int = 0
     high: int | None = None
 
-    def item(self, index: int) -> Conj:
-        return self.prefix[index] if index < len(self.prefix) else self.rest
+    @property
+    def declared(self) -> list[str]:
+        """Names in `properties`, in the order in force."""
+        return list(dict.fromkeys(name for each in self.members for name in each.properties))
 
+    @property
+    def named(self) -> dict[str, None]:
+        """All names that some condition singles out, declared ones first."""
+        places = [where for where, _ in self.rules] + [need.where for need in self.needs]  # type: ignore[misc]
+        others = sorted(name for where in places for name in where.names)
+        return dict.fromkeys([*self.declared, *self.required, *others])
 
-@dataclass(frozen=True, slots=True)
-class ObjectShape:
-    declared: dict[str, Conj]  # in the order in force
-    required: tuple[str, ...]
-    rest: Conj = ()  # of members with any other name
+    @property
+    def tests(self) -> list[NameTest]:
+        """All conditions on names."""
+        places = [where for where, _ in self.rules] + [need.where for need in self.needs]  # type: ignore[misc]
+        of_members = (pattern for each in self.members for pattern, _ in each.patterns)
+        in_places = (test for where in places for test in sorted(where.tests, key=repr))
+        return list(dict.fromkeys([*of_members, *in_places]))
 
-    def member(self, name: str) -> Conj:
-        return self.declared.get(name, self.rest)
+    def value(self, name: str | None, passed: frozenset[NameTest]) -> Conj:
+        """What the value of a member has to satisfy whose name passes these tests; None is a name that is listed nowhere."""
+        claims: list[Claim] = []
+        for each in self.members:
+            found = [each.properties[name]] if name is not None and name in each.properties else []
+            found += [site for pattern, site in each.patterns if pattern in passed]
+            claims += found or ([each.additional] if each.additional is not None else [])
+        for where, conj in self.rules:
+            if where.admits(name, passed):
+                claims += conj
+        return self.conjoin(claims)
 
 
 class Shapes:
     """Shapes of terms, computed once each."""
 
-    def __init__(self, branches: Branches, policy: Policy, limits: Limits) -> None:
-        self._branches, self._policy, self._limits = branches, policy, limits
+    def __init__(self, conjoin: Conjoin, limits: Limits) -> None:
+        self._conjoin, self._limits = conjoin, limits
         self._memo: dict[tuple[str, Term], Any] = {}
         self._values_of_site: dict[Site, dict[str, Any] | None] = {}
 
     # -- any type ---------------------------------------------------------------------------------------------------
 
     def atoms(self, term: Term) -> frozenset[str]:
-        """The atoms (see values.py) that the `type` keywords leave."""
-        return reduce(frozenset.__and__, (_atoms_of(site) for site in term), ALL_ATOMS)
+        """The atoms (see values.py) that are left."""
+        return reduce(frozenset.__and__, map(literal_atoms, term), ALL_ATOMS)
 
     def values(self, term: Term) -> dict[str, Any] | None:
-        """The values that `enum` and `const` leave, by their equality key; None without such a keyword."""
+        """The values that `enum` and `const` leave, by their equality key; None without such a condition."""
         out: dict[str, Any] | None = None
-        for site in term:
-            own = self._values_of(site)
+        for literal in term:
+            own = self._values_of(literal) if isinstance(literal, Site) else None
+            if isinstance(literal, Among) and literal.holds:
+                own = dict(zip(literal.keys, literal.values, strict=True))
             if own is not None:
                 out = own if out is None else {key: value for key, value in out.items() if key in own}
-        return out
+        return out if out is None else {key: value for key, value in out.items() if key not in self.excluded(term)}
+
+    def excluded(self, term: Term) -> dict[str, Any]:
+        """Scalar values that are not admitted, by their equality key."""
+        without = [literal for literal in term if isinstance(literal, Among) and not literal.holds]
+        return {key: value for each in without for key, value in zip(each.keys, each.values, strict=True)}
+
+    def is_void(self, term: Term) -> bool:
+        """Whether a term obviously has no value: without looking into items and members."""
+        atoms = self.atoms(term)
+        values = self.values(term)
+        if values is not None:
+            return not values
+        if atoms & {"null", "boolean"}:
+            return False
+        return not (
+            (atoms & {"integer", "fraction"} and not self.number(term).interval.is_empty())
+            or ("string" in atoms and not _is_over(self.string(term)))
+            or ("array" in atoms and not self._is_void_array(self.array(term)))
+            or ("object" in atoms and not self._is_void_object(self.object(term)))
+        )
+
+    def _is_void_array(self, shape: ArrayShape) -> bool:
+        return _is_over(shape) or any(where.start < shape.low and conj == NOTHING for where, conj in shape.rules)
+
+    def _is_void_object(self, shape: ObjectShape) -> bool:
+        if _is_over(shape) or (shape.high is not None and shape.high < len(shape.required)):
+            return True
+        return any(conj == NOTHING and where.single in shape.required for where, conj in shape.rules) or any(
+            (site := each.properties.get(name)) is not None and site.schema is False
+            for each in shape.members for name in shape.required
+        )  # fmt: skip
 
     def _values_of(self, site: Site) -> dict[str, Any] | None:
         if site not in self._values_of_site:
@@ -88,56 +212,38 @@ class Shapes:
         return self._values_of_site[site]
 
     def _read_values(self, site: Site) -> dict[str, Any] | None:
-        out = None
-        if in_force(site, "enum"):
-            listed = site.keywords["enum"]
-            if not isinstance(listed, list):
-                raise site.error("enum", f"a list of values is expected, not {shown(listed)}")
-            if len(listed) > self._limits.enum_values:
-                limit = self._limits.enum_values
-                raise ConstraintLimit(f"{len(listed)} values", limit="enum_values", value=limit, path=site.path)
-            out = {equality_key(value): value for value in listed}
-        if in_force(site, "const"):
-            value = site.keywords["const"]
-            key = equality_key(value)
-            out = {key: value} if out is None or key in out else {}
+        out: dict[str, Any] | None = None
+        for keyword in ("enum", "const"):
+            if in_force(site, keyword):
+                own = listed_values(site, keyword)
+                if len(own) > self._limits.enum_values:
+                    limit = self._limits.enum_values
+                    raise ConstraintLimit(f"{len(own)} values", limit="enum_values", value=limit, path=site.path)
+                out = own if out is None else {key: value for key, value in out.items() if key in own}
         return out
 
-    # -- strings ----------------------------------------------------------------------------------------------------
+    # -- strings and numbers ----------------------------------------------------------------------------------------
 
     def string(self, term: Term) -> StringShape:
-        lows = [low for site in term if (low := count_of(site, "minLength")) is not None]
-        highs = [high for site in term if (high := count_of(site, "maxLength")) is not None]
-        patterns = {site.keywords["pattern"]: site for site in reversed(term) if _text_of(site, "pattern")}
-        formats = {site.keywords["format"]: site for site in reversed(term) if _text_of(site, "format")}
-        high = min(highs, default=None)
-        return StringShape(max(lows, default=0), high, tuple(patterns.values()), tuple(formats.values()))
-
-    # -- numbers ----------------------------------------------------------------------------------------------------
+        sites = _sites(term)
+        lengths = [literal for literal in term if isinstance(literal, Length)]
+        low = max([*_counts(sites, "minLength"), *(each.low for each in lengths)], default=0)
+        high = min([*_counts(sites, "maxLength"), *(each.high for each in lengths if each.high is not None)], default=None)
+        patterns = {text: site for site in reversed(sites) if (text := text_of(site, "pattern")) is not None}
+        formats = {text: site for site in reversed(sites) if (text := text_of(site, "format")) is not None}
+        mismatches = tuple(literal for literal in term if isinstance(literal, Mismatch))
+        return StringShape(low, high, tuple(patterns.values()), tuple(formats.values()), mismatches)
 
     def number(self, term: Term) -> NumberShape:
-        interval, fraction_digits = Interval(), None
-        if "fraction" not in self.atoms(term):
-            fraction_digits = 0
-        for site in term:
-            interval = _tightened(interval, site)
-        for site in term:
-            if in_force(site, "multipleOf"):
-                fraction_digits = self._fraction_digits(site, fraction_digits)
-        return NumberShape(interval, fraction_digits)
-
-    def _fraction_digits(self, site: Site, known: int | None) -> int | None:
-        """The digits behind the point that `multipleOf` leaves, where it says no more than that."""
-        step = Decimal(number_of(site, "multipleOf") or 0)
-        if step <= 0:
-            raise site.error("multipleOf", "a number above 0 is expected")
-        for digits in range(MAX_FRACTION_DIGITS + 1):
-            if step == shifted(Decimal(1), -digits):
-                return digits if known is None else min(known, digits)
-        if known == 0 and Fraction(step).numerator == 1:
-            return known  # every integer is a multiple of 1/n
-        self._policy.refuse(site.unsupported("multipleOf", "not enforced yet", instead_of("multipleOf")))
-        return known
+        interval, sites = Interval(), _sites(term)
+        for site in sites:
+            interval = tightened(interval, site)
+        for literal in term:
+            if isinstance(literal, Within):
+                interval = interval.within(literal.interval)
+        steps = dict.fromkeys(step for site in sites if (step := step_of(site)) is not None)
+        not_steps = dict.fromkeys(literal.step for literal in term if isinstance(literal, NotMultiple))
+        return NumberShape(interval, "fraction" not in self.atoms(term), tuple(steps), tuple(not_steps))
 
     # -- arrays -----------------------------------------------------------------------------------------------------
 
@@ -149,59 +255,66 @@ class Shapes:
         return known
 
     def _read_array(self, term: Term) -> ArrayShape:
-        lows = [low for site in term if (low := count_of(site, "minItems")) is not None]
-        highs = [high for site in term if (high := count_of(site, "maxItems")) is not None]
-        low, high = max(lows, default=0), min(highs, default=None)
-        parts = [self._items_of(site) for site in term]
-        length = max((len(prefix) for prefix, _ in parts), default=0)
-        conj = self._branches.conj
-        prefix = tuple(
-            conj(site for own, rest in parts for site in (own[i : i + 1] if i < len(own) else rest)) for i in range(length)
-        )
-        shape = ArrayShape(prefix, conj(site for _, rest in parts for site in rest), low, high)
-        for site in term:
-            self._refuse_about_items(site, shape)
+        sites = _sites(term)
+        high = min(_counts(sites, "maxItems"), default=None)
+        shape = ArrayShape(self._conjoin, low=max(_counts(sites, "minItems"), default=0), high=high)
+        for site in sites:
+            items = items_of(site)
+            shape.rules += [(Index(i, i + 1), (schema,)) for i, schema in enumerate(items.prefix)]
+            if items.rest is not None:
+                shape.rules.append((Index(len(items.prefix)), (items.rest,)))
+            if (contains := contains_of(site)) is not None:
+                self._need_items(shape, Need(EVERY_INDEX, (contains[0],), contains[1], contains[2]))
+            if flag_of(site, "uniqueItems"):
+                shape.unique = site
+        for literal in term:
+            if isinstance(literal, Count) and literal.kind == "array":
+                self._need_items(shape, Need(literal.where, literal.conj, literal.low, literal.high))
+            elif isinstance(literal, Unevaluated) and literal.keyword == "unevaluatedItems":
+                self._leave_items(shape, literal)
+            elif isinstance(literal, Repeats):
+                shape.repeats = literal.site
         return shape
 
-    def _items_of(self, site: Site) -> tuple[list[Site], list[Site]]:
-        """The schemas of the first items, and that of all others (none: no condition)."""
-        items = value_of(site, "items")
-        if isinstance(items, list):
-            if site.document.draft == 2020:
-                self._policy.note(f"{site.path}: a list of items is read as in older drafts; prefixItems is its name now")
-            prefix, rest = [site.child("items", i) for i in range(len(items))], "additionalItems"
+    def _leave_items(self, shape: ArrayShape, literal: Unevaluated) -> None:
+        """Items that no evaluator has seen; since 2020-12 `contains` evaluates what it finds."""
+        start, found = 0, []
+        for site in literal.evaluators:
+            items = items_of(site)
+            others = site is not literal.site and in_force(site, "unevaluatedItems")
+            if items.rest is not None or others:
+                return self._leave_none(shape, literal)
+            start = max(start, len(items.prefix))
+            if in_force(site, "contains") and site.document.draft >= 2020:
+                found.append(site.child("contains"))
+        wanted = literal.site.child("unevaluatedItems")
+        if literal.holds:
+            conj: Conj = (Either(((wanted,), *((each,) for each in found))),) if found else (wanted,)
+            shape.rules.append((Index(start), conj))
         else:
-            listed = value_of(site, "prefixItems")
-            if listed is not None and not isinstance(listed, list):
-                raise site.error("prefixItems", f"a list of schemas is expected, not {shown(listed)}")
-            prefix, rest = [site.child("prefixItems", i) for i in range(len(listed or ()))], "items"
-        others = [site.child(rest)] if in_force(site, rest) else []
-        if not others and in_force(site, "unevaluatedItems"):
-            others = self._unevaluated(site, "unevaluatedItems", "contains")
-        return prefix, others
+            unwanted = tuple(Not(each) for each in (wanted, *found))
+            self._need_items(shape, Need(Index(start), self._conjoin(unwanted), 1, None))
+        return None
 
-    def _unevaluated(self, site: Site, keyword: str, *also: str) -> list[Site]:
-        """An `unevaluated...` keyword as an `additional...` one, which it is where nothing beside it evaluates anything."""
-        if is_anything(site.keywords[keyword]):
-            return []
-        beside = [key for key in (*APPLICATORS, "dependentSchemas", *also) if in_force(site, key)]
-        if beside:
-            reason = f"not enforced yet beside {beside[0]!r}"
-            self._policy.refuse(site.unsupported(keyword, reason, instead_of(keyword)))
-            return []
-        return [site.child(keyword)]
+    def _leave_none(self, shape: ArrayShape | ObjectShape, literal: Unevaluated) -> None:
+        """Everything is evaluated; that something is not, is false."""
+        if not literal.holds:
+            shape.low, shape.high = 1, 0
 
-    def _refuse_about_items(self, site: Site, shape: ArrayShape) -> None:
-        if in_force(site, "uniqueItems"):
-            wanted = site.keywords["uniqueItems"]
-            if not isinstance(wanted, bool):
-                raise site.error("uniqueItems", f"true or false is expected, not {shown(wanted)}")
-            if wanted and (shape.high is None or shape.high > 1):
-                self._policy.refuse(site.unsupported("uniqueItems", "not enforced yet", instead_of("uniqueItems")))
-        if in_force(site, "contains"):
-            low, high = count_of(site, "minContains"), count_of(site, "maxContains")
-            if not (low == 0 and high is None):
-                self._policy.refuse(site.unsupported("contains", "not enforced yet", instead_of("contains")))
+    def _need_items(self, shape: ArrayShape, need: Need) -> None:
+        where, conj = need.where, self._conjoin(need.conj)
+        assert isinstance(where, Index)
+        if need.high is not None and need.low > need.high:
+            shape.low, shape.high = 1, 0
+        elif where == EVERY_INDEX and not conj:
+            _bound(shape, need)
+        elif where.single is not None and need.low > 0:
+            shape.low = max(shape.low, where.start + 1)
+            shape.rules.append((where, conj))
+        elif need.high == 0:
+            shape.rules.append((where, negated(conj)))
+        elif need.low > 0 or (need.high is not None and where.single is None):
+            shape.needs.append(Need(where, conj, need.low, need.high))
 
     # -- objects ----------------------------------------------------------------------------------------------------
 
@@ -213,124 +326,81 @@ class Shapes:
         return known
 
     def _read_object(self, term: Term) -> ObjectShape:
-        parts = [self._members_of(site) for site in term]
-        names = dict.fromkeys(name for own, _ in parts for name in own)
-        conj = self._branches.conj
-        declared = {
-            name: conj(site for own, rest in parts for site in ([own[name]] if name in own else rest)) for name in names
-        }
-        required = tuple(dict.fromkeys(name for site in term for name in _required_of(site)))
-        shape = ObjectShape(declared, required, conj(site for _, rest in parts for site in rest))
-        for site in term:
-            shape = self._without_members(site, shape)
+        sites = _sites(term)
+        high = min(_counts(sites, "maxProperties"), default=None)
+        shape = ObjectShape(self._conjoin, low=max(_counts(sites, "minProperties"), default=0), high=high)
+        for site in sites:
+            shape.members.append(members_of(site))
+            shape.required |= dict.fromkeys(required_of(site))
+            if in_force(site, "propertyNames") and not is_anything(site.keywords["propertyNames"]):
+                shape.rules.append((self._other_names((site.child("propertyNames"),)), NOTHING))
+        for literal in term:
+            if isinstance(literal, Count) and literal.kind == "object":
+                self._need_members(shape, Need(literal.where, literal.conj, literal.low, literal.high))
+            elif isinstance(literal, Unevaluated) and literal.keyword == "unevaluatedProperties":
+                self._leave_members(shape, literal)
         return shape
 
-    def _members_of(self, site: Site) -> tuple[dict[str, Site], list[Site]]:
-        """The schemas of declared members, and that of all others (none: no condition)."""
-        properties = value_of(site, "properties")
-        if properties is not None and not isinstance(properties, dict):
-            raise site.error("properties", f"an object of schemas is expected, not {shown(properties)}")
-        declared = {name: site.child("properties", name) for name in properties or ()}
-        if value_of(site, "patternProperties"):
-            reason = "not enforced yet"
-            self._policy.refuse(site.unsupported("patternProperties", reason, instead_of("patternProperties")))
-            return declared, []  # relaxed: what is additional is not known either
-        others = [site.child("additionalProperties")] if in_force(site, "additionalProperties") else []
-        if not others and in_force(site, "unevaluatedProperties"):
-            others = self._unevaluated(site, "unevaluatedProperties")
-        return declared, others
+    def _other_names(self, conj: Conj) -> Keys:
+        """The names that a conjunction does not admit."""
+        return Keys(tests=frozenset([Named(self._conjoin(conj))]), others=True)
 
-    def _without_members(self, site: Site, shape: ObjectShape) -> ObjectShape:
-        """Deals with the keywords about members that are not enforced, which are refused unless they say nothing here."""
-        unsupported = []
-        if not is_anything(site.keywords.get("propertyNames", True)) and in_force(site, "propertyNames"):
-            unsupported.append("propertyNames")
-        if (count_of(site, "minProperties") or 0) > len(shape.required):
-            unsupported.append("minProperties")
-        high = count_of(site, "maxProperties")
-        is_closed = self._branches.terms(shape.rest) == []
-        if high is not None and not (is_closed and len(shape.declared) <= high):
-            unsupported.append("maxProperties")
-        for keyword in ("dependencies", "dependentRequired", "dependentSchemas"):
-            dependent = value_of(site, keyword)
-            if dependent is not None and not _says_nothing(dependent):
-                unsupported.append(keyword)
-        for keyword in unsupported:
-            self._policy.refuse(site.unsupported(keyword, "not enforced yet", instead_of(keyword)))
-        return shape
-
-
-# -- one keyword ------------------------------------------------------------------------------------------------------------
-
-
-def count_of(site: Site, keyword: str) -> int | None:
-    """The value of a keyword that counts something."""
-    if not in_force(site, keyword):
+    def _leave_members(self, shape: ObjectShape, literal: Unevaluated) -> None:
+        """Members that no evaluator has seen."""
+        names: set[str] = set()
+        tests: set[NameTest] = set()
+        for site in literal.evaluators:
+            members = members_of(site)
+            others = site is not literal.site and in_force(site, "unevaluatedProperties")
+            if members.additional is not None or others:
+                return self._leave_none(shape, literal)
+            names.update(members.properties)
+            tests.update(pattern for pattern, _ in members.patterns)
+        where, wanted = Keys(frozenset(names), frozenset(tests), others=True), literal.site.child("unevaluatedProperties")
+        if literal.holds:
+            shape.rules.append((where, (wanted,)))
+        else:
+            self._need_members(shape, Need(where, (Not(wanted),), 1, None))
         return None
-    value = site.keywords[keyword]
-    is_count = isinstance(value, (int, Decimal)) and not isinstance(value, bool) and value >= 0 and is_integral(value)
-    if not is_count:
-        raise site.error(keyword, f"a whole number from 0 is expected, not {shown(value)}")
-    if isinstance(value, Decimal) and value.adjusted() > 300:
-        raise site.error(keyword, "the number is too large")
-    return int(value)
+
+    def _need_members(self, shape: ObjectShape, need: Need) -> None:
+        where, conj = need.where, self._conjoin(need.conj)
+        assert isinstance(where, Keys)
+        single = where.single
+        if (need.high is not None and need.low > need.high) or (single is not None and need.low > 1):
+            shape.low, shape.high = 1, 0
+        elif where == EVERY_KEY and not conj:
+            _bound(shape, need)
+        elif single is not None and need.low > 0:
+            shape.required[single] = None
+            shape.rules += [(where, conj)] if conj else []
+        elif need.high == 0:
+            shape.rules.append((where, negated(conj)))
+        elif need.low > 0 or (need.high is not None and single is None):
+            shape.needs.append(Need(where, conj, need.low, need.high))
 
 
-def number_of(site: Site, keyword: str) -> Decimal | None:
-    """The value of a keyword that bounds numbers."""
-    if not in_force(site, keyword):
-        return None
-    value = site.keywords[keyword]
-    if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
-        raise site.error(keyword, f"a number is expected, not {shown(value)}")
-    return Decimal(value)
+def negated(conj: Conj) -> Conj:
+    """A conjunction that holds where this one does not."""
+    if not conj:
+        return NOTHING
+    if len(conj) > 1:
+        return (Not(Either((conj,))),)
+    return (conj[0].claim,) if isinstance(conj[0], Not) else (Not(conj[0]),)
 
 
-def _text_of(site: Site, keyword: str) -> bool:
-    if in_force(site, keyword) and not isinstance(site.keywords[keyword], str):
-        raise site.error(keyword, f"a string is expected, not {shown(site.keywords[keyword])}")
-    return in_force(site, keyword)
+def _bound(shape: ArrayShape | ObjectShape, need: Need) -> None:
+    shape.low = max(shape.low, need.low)
+    shape.high = need.high if shape.high is None or (need.high is not None and need.high < shape.high) else shape.high
 
 
-def _atoms_of(site: Site) -> frozenset[str]:
-    if not in_force(site, "type"):
-        return ALL_ATOMS
-    value = site.keywords["type"]
-    names = value if isinstance(value, list) else [value]
-    for name in names:
-        if not isinstance(name, str) or name not in TYPES:
-            raise site.error("type", f"there is no type {shown(name)}", "one of " + ", ".join(TYPES))
-    return frozenset().union(*(TYPES[name] for name in names))
+def _is_over(shape: StringShape | ArrayShape | ObjectShape) -> bool:
+    return shape.high is not None and shape.low > shape.high
 
 
-def _required_of(site: Site) -> list[str]:
-    names = value_of(site, "required")
-    if names is None:
-        return []
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise site.error("required", f"a list of names is expected, not {shown(names)}")
-    return names
+def _sites(term: Term) -> list[Site]:
+    return [literal for literal in term if isinstance(literal, Site)]
 
 
-def _says_nothing(dependent: Any) -> bool:
-    return isinstance(dependent, dict) and all(value in ([], {}) or value is True for value in dependent.values())
-
-
-def _tightened(interval: Interval, site: Site) -> Interval:
-    """The part of `interval` within the bounds of a site, those of draft 4 (booleans beside a bound) included."""
-    low, high = number_of(site, "minimum"), number_of(site, "maximum")
-    for keyword, bound in (("exclusiveMinimum", low), ("exclusiveMaximum", high)):
-        is_low, value = keyword == "exclusiveMinimum", site.keywords.get(keyword)
-        if bound is not None:
-            interval = _bounded(interval, bound, is_low, value is True and in_force(site, keyword))
-        if in_force(site, keyword) and not isinstance(value, bool):
-            exclusive = number_of(site, keyword)
-            assert exclusive is not None
-            interval = _bounded(interval, exclusive, is_low, True)
-    return interval
-
-
-def _bounded(interval: Interval, bound: Decimal, is_low: bool, exclusive: bool) -> Interval:
-    if is_low:
-        return interval.from_(bound, exclusive)
-    return interval.mirrored().from_(bound.copy_negate(), exclusive).mirrored()
+def _counts(sites: list[Site], keyword: str) -> list[int]:
+    return [count for site in sites if (count := count_of(site, keyword)) is not None]

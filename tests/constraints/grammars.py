@@ -48,6 +48,10 @@ def _build(grammar: Grammar, parts: Any, rule: Any) -> Node:
     if name == "repeat":
         body, low, extra = arguments
         return grammar.repeat(_build(grammar, body, rule), low, None if extra is None else low + extra)
+    if name == "bag":
+        parts, low, extra = arguments
+        made = [(_build(grammar, body, rule), least, None if most is None else least + most) for body, least, most in parts]
+        return grammar.bag([part for part in made if not grammar.shows_empty(part[0])], low, None if extra is None else low + extra)
     children = [_build(grammar, argument, rule) for argument in arguments]
     if name == "without":
         return grammar.without(children[0], children[1])
@@ -62,6 +66,11 @@ _leaves = st.one_of(
 _high = st.one_of(st.none(), st.integers(0, 3))
 
 
+def _bags(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    parts = st.lists(st.tuples(children, st.integers(0, 2), _high), min_size=2, max_size=3).map(tuple)
+    return st.tuples(st.just("bag"), parts, st.integers(0, 3), _high)
+
+
 def _regular(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.one_of(
         st.tuples(st.just("seq"), children, children),
@@ -69,6 +78,7 @@ def _regular(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         st.tuples(st.just("repeat"), children, st.integers(0, 2), _high),
         st.tuples(st.just("both"), children, children),
         st.tuples(st.just("without"), children, children),
+        _bags(children),
     )
 
 
@@ -77,6 +87,7 @@ def _recursive(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         st.tuples(st.just("seq"), children, children),
         st.tuples(st.just("alt"), children, children),
         st.tuples(st.just("repeat"), children, st.integers(0, 2), _high),
+        _bags(children),
     )
 
 

@@ -1,0 +1,172 @@
+"""Array and object shapes as grammar nodes: which items and members there may be at each place, as a series (see series.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import product
+
+from ..errors import UnsupportedKeyword
+from ..expression import FAIL, Event, Grammar, Node
+from .claims import Conj, NameTest
+from .keywords import instead_of
+from .names import Names
+from .policy import Policy
+from .series import TOTAL, Bounds, Series, Sort, Stage
+from .shapes import ArrayShape, Need, ObjectShape, negated
+from .text import QUOTE, JsonText
+from .values import string_text
+
+Variant = tuple[Conj, frozenset[int]]  # what an item or member satisfies, and the conditions it counts in then
+
+
+class Containers:
+    """Builds the texts of arrays and objects. `node_of(conj)` gives the texts of a value, FAIL when there is none."""
+
+    def __init__(
+        self, grammar: Grammar, text: JsonText, names: Names, policy: Policy, node_of: Callable[[Conj], Node],
+        conjoin: Callable[[Iterable[object]], Conj], is_ordered: bool, explain: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self._grammar, self._text, self._names, self._policy = grammar, text, names, policy
+        self._node_of, self._conjoin, self._is_ordered, self._explain = node_of, conjoin, is_ordered, explain
+        self._comma = grammar.seq(grammar.literal(","), text.gap)
+        self._colon = grammar.seq(text.gap, grammar.literal(":"), text.gap)
+
+    # -- arrays -----------------------------------------------------------------------------------------------------
+
+    def array(self, shape: ArrayShape) -> Node:
+        grammar, gap = self._grammar, self._text.gap
+        self._refuse_about_items(shape)
+        series = Series(grammar, self._comma, gap, grammar.literal("]"), [(shape.low, shape.high), *_bounds(shape.needs)])
+        length = shape.prefix_length if shape.high is None else min(shape.prefix_length, shape.high)
+        for index in range(length):
+            sorts = self._item_sorts(shape.item(index), shape.needs, [index in need.where for need in shape.needs])
+            series.stages.append(Stage(sorts, may_end=True))
+        if shape.high is None or shape.high > length:
+            behind = [need.where.stop is None for need in shape.needs]  # type: ignore[union-attr]
+            series.sorts = list(self._item_sorts(shape.item(length), shape.needs, behind))
+        return grammar.seq(grammar.literal("["), gap, series.node())
+
+    def _item_sorts(self, item: Conj, needs: Sequence[Need], concerned: list[bool]) -> tuple[Sort, ...]:
+        return tuple(Sort(self._node_of(conj), counts_in) for conj, counts_in in self._variants(item, needs, concerned))
+
+    def _refuse_about_items(self, shape: ArrayShape) -> None:
+        if shape.unique is not None and (shape.high is None or shape.high > 1):
+            self._policy.refuse(shape.unique.unsupported("uniqueItems", "not enforced yet", instead_of("uniqueItems")))
+        if shape.repeats is not None:
+            raise UnsupportedKeyword(
+                "its negation is not enforced", path=shape.repeats.path, keyword="uniqueItems", instead=instead_of("uniqueItems")
+            )
+
+    def _variants(self, value: Conj, needs: Sequence[Need], concerned: Iterable[bool]) -> Iterator[Variant]:
+        """The cases of an item or member: which of the needs that concern it it satisfies.
+
+        A need without upper bound may leave an item uncounted, so its negation is not wanted.
+        """
+        indices = [i for i, concerns in enumerate(concerned, TOTAL + 1) if concerns]
+        for signs in product((True, False), repeat=len(indices)):
+            claims = list(value)
+            for i, sign in zip(indices, signs, strict=True):
+                need = needs[i - TOTAL - 1]
+                if sign:
+                    claims += need.conj
+                elif need.high is not None:
+                    claims += negated(need.conj)
+            yield self._conjoin(claims), frozenset(i for i, sign in zip(indices, signs, strict=True) if sign)
+
+    # -- objects ----------------------------------------------------------------------------------------------------
+
+    def object(self, shape: ObjectShape) -> Node:
+        grammar = self._grammar
+        tests = shape.tests
+        named = dict.fromkeys([*shape.named, *(name for test in tests for name in self._names.listed(test) or ())])
+        in_order = dict.fromkeys(shape.declared) if self._is_ordered else {}
+        series = Series(grammar, self._comma, self._text.gap, FAIL, [(0, None), *_bounds(shape.needs)])
+        series.stages = [self._stage(shape, name, tests) for name in in_order]
+        others = [name for name in named if name not in in_order]
+        count = self._add_others(shape, others, tests, list(named), series)
+        series.conditions[TOTAL] = _total(shape, series, count)
+        for name, stage in zip(in_order, series.stages, strict=True):
+            if not stage.may_skip and all(sort.node == FAIL for sort in stage.sorts):
+                self._explain(f"the required member {name!r} admits no value")
+        is_remembered = bool(series.sorts)
+        series.end = grammar.mark(b"}", Event.OBJECT_CLOSE) if is_remembered else grammar.literal("}")
+        opening = grammar.mark(b"{", Event.OBJECT_OPEN) if is_remembered else grammar.literal("{")
+        return grammar.seq(opening, self._text.gap, series.node())
+
+    def _stage(self, shape: ObjectShape, name: str, tests: list[NameTest]) -> Stage:
+        key = self._grammar.literal(string_text(name))
+        sorts = tuple(
+            Sort(self._pair(key, self._node_of(conj)), counts_in) for conj, counts_in in self._named_variants(shape, name, tests)
+        )
+        return Stage(sorts, may_skip=name not in shape.required)
+
+    def _named_variants(self, shape: ObjectShape, name: str, tests: list[NameTest]) -> Iterator[Variant]:
+        passed = self._names.passed(name, tests) if tests else frozenset()
+        concerned = [need.where.admits(name, passed) for need in shape.needs]  # type: ignore[union-attr]
+        return self._variants(shape.value(name, passed), shape.needs, concerned)
+
+    def _add_others(
+        self, shape: ObjectShape, others: list[str], tests: list[NameTest], named: list[str], series: Series
+    ) -> int | None:
+        """Members in any order: those of given names, then those of all other names. Returns how many there can be in all."""
+        count: int | None = 0
+        required = [name for name in others if name in shape.required]
+        if required:  # no name comes twice, so all of them have come when that many have
+            series.conditions.append((len(required), len(required)))
+            count += self._add_names(shape, required, tests, series, frozenset([len(series.conditions) - 1]))
+        count += self._add_names(shape, [name for name in others if name not in shape.required], tests, series, frozenset())
+        for passed in self._names.classes(tests):
+            value = shape.value(None, passed)
+            if self._node_of(value) == FAIL:
+                continue
+            key, available = self._names.key(passed, tests, named)
+            concerned = [need.where.admits(None, passed) for need in shape.needs]  # type: ignore[union-attr]
+            sorts = [
+                Sort(self._pair(key, self._node_of(conj)), counts_in, available)
+                for conj, counts_in in self._variants(value, shape.needs, concerned)
+            ]
+            series.sorts += [sort for sort in sorts if sort.node != FAIL]
+            count = None if count is None or available is None else count + available
+        if shape.needs and count is not None:
+            series.bound_all(count)  # a name may be in several sorts, so their own bounds do not say it
+        return count
+
+    def _add_names(
+        self, shape: ObjectShape, names: list[str], tests: list[NameTest], series: Series, also: frozenset[int]
+    ) -> int:
+        """One sort per set of conditions that the members of these names count in. Returns how many names can be written."""
+        by_conditions: dict[frozenset[int], dict[str, Node]] = {}
+        for name in names:
+            for conj, counts_in in self._named_variants(shape, name, tests):
+                value = self._node_of(conj)
+                if value != FAIL:
+                    by_conditions.setdefault(counts_in | also, {})[name] = value
+        writable = {name for values in by_conditions.values() for name in values}
+        if also and len(writable) < len(names):
+            missing = next(name for name in names if name not in writable)
+            self._explain(f"the required member {missing!r} admits no value")
+            return 0
+        series.sorts += [Sort(self._tree(values), counts_in, len(values)) for counts_in, values in by_conditions.items()]
+        return len(writable)
+
+    def _tree(self, values: dict[str, Node]) -> Node:
+        """Members of given names, marked so that none comes twice: a tree of the names, with the value behind each."""
+        grammar = self._grammar
+        end = grammar.mark(QUOTE, Event.KEY_CLOSE)
+        tails = {string_text(name)[1:-1].encode(): grammar.seq(end, self._colon, value) for name, value in values.items()}
+        return grammar.seq(grammar.mark(QUOTE, Event.KEY_OPEN), grammar.branches(tails))
+
+    def _pair(self, key: Node, value: Node) -> Node:
+        return self._grammar.seq(key, self._colon, value)
+
+
+def _bounds(needs: Iterable[Need]) -> list[Bounds]:
+    return [(need.low, need.high) for need in needs]
+
+
+def _total(shape: ObjectShape, series: Series, others: int | None) -> Bounds:
+    """How many members there may be, where the names do not say so already."""
+    least = sum(not stage.may_skip for stage in series.stages)
+    most = None if others is None else len(series.stages) + others
+    high = None if shape.high is None or (most is not None and most <= shape.high) else shape.high
+    return (shape.low if shape.low > least else 0), high

@@ -1,0 +1,209 @@
+"""Items and members one after the other, under conditions on how many there are of each sort.
+
+A *series* begins with *stages*, places that differ from one another (the items of a tuple, the declared names of an object), and
+goes on with members of a few sorts in any order. Conditions count: each member counts in some of them, and each has bounds. What
+is still wanted of every condition is all that the rest depends on, so a series costs one node per stage and distinct remainder;
+without conditions that is two per stage, however many subsets of the stages may occur.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ..errors import ConstraintLimit
+from ..expression import EMPTY, FAIL, Grammar, Node
+
+Bounds = tuple[int, int | None]  # how many are still needed, and how many still allowed
+Remainder = tuple[Bounds, ...]  # per condition
+TOTAL = 0  # the condition in which every member counts
+MAX_REMAINDERS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """Members that may be written alike: their texts, the conditions they count in (besides the total), how many exist."""
+
+    node: Node
+    counts_in: frozenset[int] = frozenset()
+    available: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A place before the others: what may stand there, and whether it may be passed over or the series may end before it."""
+
+    sorts: tuple[Sort, ...]
+    may_skip: bool = False
+    may_end: bool = False
+
+
+@dataclass(slots=True)
+class Series:
+    """Builds the node of one series. `comma` stands before every member but the first, `gap` behind each, `end` at the end."""
+
+    grammar: Grammar
+    comma: Node
+    gap: Node
+    end: Node
+    conditions: list[Bounds] = field(default_factory=lambda: [(0, None)])  # the first is the total
+    stages: list[Stage] = field(default_factory=list)
+    sorts: list[Sort] = field(default_factory=list)
+    _loops: dict[Remainder, Node] = field(default_factory=dict)
+
+    def node(self) -> Node:
+        """What follows the opening bracket, closing one included; FAIL when no series meets the conditions."""
+        self._merge_sorts()
+        start = tuple(self.conditions)
+        reached = self._reached(start)
+        grammar, gap = self.grammar, self.gap
+        later = {remainder: self._rest(remainder) for remainder in reached[-1]}
+        first = self._first_of_rest(start) if start in later else FAIL
+        for stage, remainders in zip(reversed(self.stages), reversed(reached[:-1]), strict=True):
+            behind, later = later, {}
+            for remainder in remainders:
+                steps = [self._member(sort.node, behind[after]) for sort, after in _steps(stage.sorts, remainder)]
+                later[remainder] = grammar.alt(
+                    self.end if stage.may_end and _is_met(remainder) else FAIL, *steps, behind[remainder] if stage.may_skip else FAIL
+                )
+            if start in later:
+                steps = [grammar.seq(sort.node, gap, behind[after]) for sort, after in _steps(stage.sorts, start)]
+                first = grammar.alt(
+                    self.end if stage.may_end and _is_met(start) else FAIL, *steps, first if stage.may_skip else FAIL
+                )
+        return first
+
+    def bound_all(self, most: int) -> None:
+        """At most so many members of the sorts, whichever."""
+        self.conditions.append((0, most))
+        index = len(self.conditions) - 1
+        self.sorts = [Sort(sort.node, sort.counts_in | {index}, sort.available) for sort in self.sorts]
+
+    # -- stages -----------------------------------------------------------------------------------------------------
+
+    def _reached(self, start: Remainder) -> list[dict[Remainder, None]]:
+        """Before each stage, and behind the last, the remainders that can occur there."""
+        reached: list[dict[Remainder, None]] = [{start: None}]
+        count = 1
+        for stage in self.stages:
+            behind: dict[Remainder, None] = {}
+            for remainder in reached[-1]:
+                behind |= {after: None for _, after in _steps(stage.sorts, remainder)}
+                if stage.may_skip:
+                    behind[remainder] = None
+            reached.append(behind)
+            count += len(behind)
+            self._check(count)
+        return reached
+
+    def _member(self, node: Node, behind: Node) -> Node:
+        return self.grammar.seq(self.comma, node, self.gap, behind)
+
+    # -- in any order -----------------------------------------------------------------------------------------------
+
+    def _rest(self, remainder: Remainder) -> Node:
+        """Members of the sorts behind some other member, and the end."""
+        return self.grammar.seq(self._any_order(remainder), self.end)
+
+    def _first_of_rest(self, start: Remainder) -> Node:
+        """The same where no member came before."""
+        steps = [self.grammar.seq(sort.node, self.gap, self._rest(after)) for sort, after in _steps(self.sorts, start)]
+        return self.grammar.alt(self.end if _is_met(start) else FAIL, *steps)
+
+    def _any_order(self, remainder: Remainder) -> Node:
+        """Any number of members of the sorts, each behind a comma, that meets the conditions."""
+        if all(len(sort.counts_in) <= 1 for sort in self.sorts):
+            return self._bag(remainder)
+        return self._loop(remainder)
+
+    def _bag(self, remainder: Remainder) -> Node:
+        counted = {next(iter(sort.counts_in)) for sort in self.sorts if sort.counts_in}
+        if any(low > 0 for i, (low, _) in enumerate(remainder) if i != TOTAL and i not in counted):
+            return FAIL
+        parts = []
+        for sort in self.sorts:
+            low, high = remainder[next(iter(sort.counts_in))] if sort.counts_in else (0, None)
+            high = _least(high, sort.available)
+            if high is not None and high < low:
+                return FAIL
+            parts.append((self.grammar.seq(self.comma, sort.node, self.gap), low, high))
+        return self.grammar.bag(parts, *remainder[TOTAL])
+
+    def _loop(self, start: Remainder) -> Node:
+        """Where a member counts in several conditions: a rule for each remainder."""
+        grammar = self.grammar
+        if start in self._loops:
+            return self._loops[start]
+        rules = {start: grammar.rule("members")}
+        open_remainders = [start]
+        while open_remainders:
+            remainder = open_remainders.pop()
+            options = [EMPTY] if _is_met(remainder) else []
+            for sort, after in _steps(self.sorts, remainder):
+                if after not in rules:
+                    rules[after] = grammar.rule("members")
+                    open_remainders.append(after)
+                    self._check(len(rules))
+                options.append(self._member(sort.node, grammar.call(rules[after])))
+            grammar.define(rules[remainder], grammar.alt(*options))
+        self._loops |= {remainder: grammar.call(rule) for remainder, rule in rules.items()}
+        return self._loops[start]
+
+    def _merge_sorts(self) -> None:
+        """One sort per set of conditions; what exists of it in all."""
+        by_conditions: dict[frozenset[int], list[Sort]] = {}
+        for sort in self.sorts:
+            if sort.node != FAIL and sort.available != 0:
+                by_conditions.setdefault(sort.counts_in, []).append(sort)
+        self.sorts = [
+            Sort(self.grammar.alt(*(sort.node for sort in alike)), counts_in, _sum(sort.available for sort in alike))
+            for counts_in, alike in by_conditions.items()
+        ]
+        if any(len(sort.counts_in) > 1 for sort in self.sorts):
+            self._count_available()
+
+    def _count_available(self) -> None:
+        """How many members of a sort exist, as a condition of its own."""
+        for i, sort in enumerate(self.sorts):
+            if sort.available is not None:
+                self.conditions.append((0, sort.available))
+                self.sorts[i] = Sort(sort.node, sort.counts_in | {len(self.conditions) - 1}, sort.available)
+
+    def _check(self, count: int) -> None:
+        if count > MAX_REMAINDERS:
+            raise ConstraintLimit(
+                f"{count} combinations of counts", limit="counts", value=MAX_REMAINDERS,
+                instead="smaller bounds, or fewer keywords that count the same items or members",
+            )  # fmt: skip
+
+
+def _steps(sorts: Iterable[Sort], remainder: Remainder) -> list[tuple[Sort, Remainder]]:
+    """The members that may come next, each with what remains behind it."""
+    out = []
+    for sort in sorts:
+        counted = sort.counts_in | {TOTAL}
+        if sort.node != FAIL and all(remainder[i][1] != 0 for i in counted):
+            out.append((sort, tuple(_less(bounds) if i in counted else bounds for i, bounds in enumerate(remainder))))
+    return out
+
+
+def _less(bounds: Bounds) -> Bounds:
+    low, high = bounds
+    return max(low - 1, 0), None if high is None else high - 1
+
+
+def _is_met(remainder: Remainder) -> bool:
+    return all(low == 0 for low, _ in remainder)
+
+
+def _least(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None else min(a, b)
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    total = 0
+    for number in numbers:
+        if number is None:
+            return None
+        total += number
+    return total

@@ -1,0 +1,108 @@
+"""String shapes as grammar nodes: the characters between the quotes."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ..errors import ConstraintError, UnsupportedKeyword
+from ..expression import FAIL, Grammar, Node
+from ..formats import FORMATS, format_node
+from ..regex import lower_pattern, pattern_length
+from ..source import Limits
+from .claims import Mismatch
+from .document import Site
+from .keywords import instead_of
+from .policy import Policy, located
+from .shapes import StringShape
+from .text import JsonText
+
+Lengths = tuple[int, int | None]  # bounds on the number of characters
+Body = tuple[Node, Lengths]
+
+
+class Strings:
+    """Builds the bodies of strings, each pattern and format once."""
+
+    def __init__(self, grammar: Grammar, text: JsonText, limits: Limits, policy: Policy, assert_formats: bool) -> None:
+        self._grammar, self._text, self._limits, self._policy = grammar, text, limits, policy
+        self._assert_formats = assert_formats
+        self._bodies: dict[tuple[str, str], Body | None] = {}  # by keyword ("pattern" or "format") and its value
+        self._of_shape: dict[StringShape, Node] = {}
+
+    def body(self, shape: StringShape) -> Node:
+        """The texts between the quotes; FAIL when there is none."""
+        known = self._of_shape.get(shape)
+        if known is None:
+            known = self._of_shape[shape] = self._body(shape)
+        return known
+
+    def search(self, pattern: str, site: Site, keyword: str) -> Body | None:
+        """The strings in which a pattern matches somewhere; None when the pattern is not supported and was relaxed."""
+        key = ("pattern", pattern)
+        if key not in self._bodies:
+            self._bodies[key] = self._lower_pattern(pattern, site, keyword)
+        return self._bodies[key]
+
+    def _body(self, shape: StringShape) -> Node:
+        wanted = [self.search(site.keywords["pattern"], site, "pattern") for site in shape.patterns]
+        wanted += [self._format(site) for site in shape.formats]
+        parts = [part for part in wanted if part is not None]
+        low, high = shape.low, shape.high
+        if (high is not None and low > high) or any(_are_apart((low, high), lengths) for _, lengths in parts):
+            return FAIL
+        bodies = [node for node, _ in parts if node != self._text.any_body]
+        if not bodies or not any(_is_within(lengths, (low, high)) for _, lengths in parts):
+            bodies.append(self._grammar.repeat(self._text.any_character, low, high))
+        return self._grammar.both(*bodies, *(self._mismatch(each) for each in shape.mismatches))
+
+    def _mismatch(self, literal: Mismatch) -> Node:
+        """Everything but what a pattern or format admits."""
+        site, keyword = literal.site, literal.keyword
+        text = site.keywords[keyword]
+        if keyword == "pattern":
+            body = self.search(text, site, keyword)
+        else:
+            body = self._format(site)
+            if body is not None and FORMATS[text].narrower:
+                reason = f"the negation of format {text!r}, which is enforced more narrowly than it is defined"
+                self._policy.refuse(site.unsupported("format", reason, instead_of("format")))
+        return FAIL if body is None else self._grammar.negate(body[0])
+
+    def _lower_pattern(self, pattern: str, site: Site, keyword: str) -> Body | None:
+        try:
+            node = lower_pattern(
+                self._grammar, pattern, dialect="ecma", full=False, unit=self._text.unit, limits=self._limits
+            )
+            return node, _pattern_length(pattern, False, self._limits)
+        except UnsupportedKeyword as error:
+            self._policy.refuse(located(error, site.path, keyword))  # type: ignore[arg-type]
+            return None
+        except ConstraintError as error:
+            raise located(error, site.path, keyword) from None
+
+    def _format(self, site: Site) -> Body | None:
+        name = site.keywords["format"]
+        if not self._assert_formats:
+            self._policy.note(f"{site.path}: format {name!r} is an annotation here (formats='annotation')")
+            return None
+        if name not in FORMATS:
+            self._policy.note(f"{site.path}: format {name!r} is not known and not asserted")
+            return None
+        if ("format", name) not in self._bodies:
+            node = format_node(self._grammar, name, self._text.unit, self._limits)
+            assert node is not None
+            self._bodies["format", name] = node, _pattern_length(FORMATS[name].pattern, True, self._limits)
+        return self._bodies["format", name]
+
+
+@lru_cache(maxsize=4096)
+def _pattern_length(pattern: str, full: bool, limits: Limits) -> Lengths:
+    return pattern_length(pattern, dialect="ecma", full=full, limits=limits)
+
+
+def _is_within(inner: Lengths, outer: Lengths) -> bool:
+    return inner[0] >= outer[0] and (outer[1] is None or (inner[1] is not None and inner[1] <= outer[1]))
+
+
+def _are_apart(a: Lengths, b: Lengths) -> bool:
+    return (a[1] is not None and a[1] < b[0]) or (b[1] is not None and b[1] < a[0])
