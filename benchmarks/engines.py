@@ -1,4 +1,8 @@
-"""The engines that are compared, behind one small interface: compile a schema, then mask and accept token by token."""
+"""The engines that are compared, behind one small interface: compile a schema, then mask and accept token by token.
+
+Each is set up as its documentation says for JSON Schema, on one thread, with white space as flexible as it allows, because the
+texts are those that `json.dumps` writes by default.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,12 @@ import json
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from transformers import PreTrainedTokenizerFast
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 
 class Matcher(Protocol):
@@ -29,43 +35,42 @@ class Engine(Protocol):
     name: str
 
     def compile(self, schema: str) -> Callable[[], Matcher]:
-        """A maker of fresh matchers. Raises when the engine declines the schema."""
+        """A maker of fresh matchers. Raises when the engine refuses the schema."""
 
 
 class Maskwright:
     """This project, with nothing shared between schemas but the vocabulary."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, property_order: str = "declared") -> None:
         from maskwright.constraints import Compiler, Vocabulary, warm_up
 
         warm_up()
-        self.name = f"maskwright {version('maskwright')}"
-        vocabulary = Vocabulary.from_tokenizer(tokenizer)
-        self._make = lambda: Compiler(vocabulary)
-        self._compiler = self._make()
+        self.name = f"maskwright {version('maskwright')}" + (" any order" if property_order == "any" else "")
+        self._compiler, self._order = Compiler(Vocabulary.from_tokenizer(tokenizer), cache_bytes=0), property_order
 
-    def compile(self, schema: str) -> Callable[[], Matcher]:
+    def compile(self, schema: str) -> Callable[[], MaskwrightMatcher]:
         from maskwright.constraints import JsonSchema
 
-        constraint = self._compiler.compile(JsonSchema(schema))
-        return lambda: _MaskwrightMatcher(constraint)
+        source = JsonSchema(schema, whitespace="flexible", property_order=self._order)
+        constraint = self._compiler.compile(source)
+        return lambda: MaskwrightMatcher(constraint)
 
 
-class _MaskwrightMatcher:
+class MaskwrightMatcher:
     def __init__(self, constraint: Any) -> None:
-        self._constraint, self._state = constraint, constraint.start()
+        self.constraint, self._state = constraint, constraint.start()
 
     def mask(self) -> None:
-        self._constraint.mask(self._state)
+        self.constraint.mask(self._state)
 
     def accept(self, token_id: int) -> bool:
-        after = self._constraint.advance(self._state, token_id)
+        after = self.constraint.advance(self._state, token_id)
         if after is not None:
             self._state = after
         return after is not None
 
     def finished(self) -> bool:
-        return bool(self._constraint.is_accepting(self._state))
+        return bool(self.constraint.is_accepting(self._state))
 
 
 class Llguidance:
@@ -105,17 +110,19 @@ class _LlguidanceMatcher:
 
 
 class Xgrammar:
-    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
+    """Strict: its default, which forbids properties and items that a schema does not name. Compliant: as the specification says."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, strict: bool = True) -> None:
         import xgrammar
 
-        self.name = f"xgrammar {version('xgrammar')}"
-        self._library = xgrammar
+        self.name = f"xgrammar {version('xgrammar')} {'strict' if strict else 'compliant'}"
+        self._library, self._strict = xgrammar, strict
         info = xgrammar.TokenizerInfo.from_huggingface(tokenizer)
         self._compiler = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
         self._bitmask = xgrammar.allocate_token_bitmask(1, info.vocab_size)
 
     def compile(self, schema: str) -> Callable[[], Matcher]:
-        grammar = self._compiler.compile_json_schema(schema)
+        grammar = self._compiler.compile_json_schema(schema, strict_mode=self._strict)
         return lambda: _XgrammarMatcher(self._library.GrammarMatcher(grammar), self._bitmask)
 
 
@@ -133,15 +140,88 @@ class _XgrammarMatcher:
         return bool(self._matcher.is_completed())
 
 
+class Outlines:
+    """A regular expression of the schema, and its index over the vocabulary, built before the first mask."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
+        import outlines_core
+
+        self.name = f"outlines-core {version('outlines-core')}"
+        self._library = outlines_core
+        tokens, eos = _text_tokens(tokenizer)
+        by_text: dict[bytes, list[int]] = {}
+        for token_id, token in tokens.items():
+            by_text.setdefault(token, []).append(token_id)
+        self._vocabulary = outlines_core.Vocabulary(eos, by_text)
+        self._bitmask = np.zeros((len(tokenizer) + 31) // 32, np.int32)
+
+    def compile(self, schema: str) -> Callable[[], Matcher]:
+        pattern = self._library.json_schema.build_regex_from_schema(schema)
+        index = self._library.Index(pattern, self._vocabulary)
+        return lambda: _OutlinesMatcher(self._library.Guide(index), self._bitmask)
+
+
+class _OutlinesMatcher:
+    def __init__(self, guide: Any, bitmask: Any) -> None:
+        self._guide, self._bitmask = guide, bitmask
+
+    def mask(self) -> None:
+        self._guide.write_mask_into(self._bitmask.ctypes.data, self._bitmask.size, self._bitmask.itemsize)
+
+    def accept(self, token_id: int) -> bool:
+        try:
+            self._guide.advance(token_id, return_tokens=False)
+        except ValueError:  # no transition
+            return False
+        return True
+
+    def finished(self) -> bool:
+        return bool(self._guide.is_finished())
+
+
+class Glrmask:
+    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
+        import glrmask
+
+        self.name = f"glrmask {version('glrmask')}"
+        self._library = glrmask
+        self._vocabulary = glrmask.Vocab.from_id_to_bytes(_text_tokens(tokenizer)[0])
+
+    def compile(self, schema: str) -> Callable[[], Matcher]:
+        constraint = self._library.Grammar.from_json_schema(schema).compile(self._vocabulary)
+        bitmask = np.zeros(constraint.mask_len(), np.int32)
+        return lambda: _GlrmaskMatcher(constraint.start(), bitmask)
+
+
+class _GlrmaskMatcher:
+    def __init__(self, state: Any, bitmask: Any) -> None:
+        self._state, self._bitmask = state, bitmask
+
+    def mask(self) -> None:
+        self._state.fill_mask(self._bitmask)
+
+    def accept(self, token_id: int) -> bool:
+        return bool(self._state.commit_token(token_id))
+
+    def finished(self) -> bool:
+        return bool(self._state.is_accepting())
+
+
 ENGINES: dict[str, Callable[[PreTrainedTokenizerFast], Engine]] = {
     "maskwright": Maskwright,
+    "maskwright-any": lambda tokenizer: Maskwright(tokenizer, property_order="any"),
     "llguidance": Llguidance,
     "xgrammar": Xgrammar,
+    "xgrammar-compliant": lambda tokenizer: Xgrammar(tokenizer, strict=False),
+    "outlines-core": Outlines,
+    "glrmask": Glrmask,
 }
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
     """The fast tokenizer of a model folder; `tokenizer.json` is enough."""
+    from transformers import PreTrainedTokenizerFast
+
     return PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"), eos_token=_eos(folder))
 
 
@@ -151,8 +231,20 @@ def _eos(folder: Path) -> str:
     return str(eos["content"] if isinstance(eos, dict) else eos)
 
 
+def _text_tokens(tokenizer: PreTrainedTokenizerFast) -> tuple[dict[int, bytes], int]:
+    """The bytes of every token that is text, and an id that ends it, for engines that cannot read a tokenizer themselves."""
+    from maskwright.constraints import Vocabulary
+
+    vocabulary = Vocabulary.from_tokenizer(tokenizer)
+    return {i: token for i, token in enumerate(vocabulary.text_tokens) if token}, vocabulary.eos_token_ids[0]
+
+
+PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
+
+
 def percentiles(microseconds: list[float]) -> dict[str, float]:
-    """The figures that are reported of a list of times."""
-    values = np.array(microseconds) if microseconds else np.zeros(1)
-    points = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
-    return {"mean": float(values.mean()), **{name: float(np.percentile(values, q)) for name, q in points.items()}}
+    """The figures that are reported of a list of times; none of an empty one."""
+    if not microseconds:
+        return {}
+    values = np.array(microseconds)
+    return {"mean": float(values.mean()), **{name: float(np.percentile(values, q)) for name, q in PERCENTILES.items()}}

@@ -1,74 +1,66 @@
-"""Compile time and mask time on real JSON Schemas, for every engine that is installed, in one run.
+"""Coverage, compile time and mask time on real JSON Schemas, for every engine that is installed, in one run.
 
-    python benchmarks/masks.py --tokenizer FOLDER --schemas FILE.jsonl[.xz] [--count 200] [--out RESULTS.json]
+    python benchmarks/masks.py --tokenizer FOLDER --schemas FILE.jsonl[.xz] [--count 200] [--seed 0] [--out RESULTS.json]
 
-Each line of the schemas file is {"name", "schema", "tests": [{"valid", "data"}]} as in MaskBench. For every schema with a valid
-instance whose compact text an engine accepts, its canonical tokens are fed one by one; a mask is computed before each. Every
-engine sees the same schemas, tokenizer and texts, on one thread, with a fresh matcher for every pass over a document and nothing
-warmed for the schema. The first of three passes is reported by itself, and so is the lesser time of the other two, which finds
-what an engine keeps between sequences. Times are of the thread's processor time. Coverage stands beside speed: declining is fast.
+Each line of the schemas file is {"name", "schema", "tests": [{"valid", "data"}]} as in MaskBench. All instances of a schema, valid
+and invalid, are written as `json.dumps` does by default (but characters beyond ASCII as they are), and their tokens are fed one by
+one with a mask before each, until the engine refuses one. Every engine sees the same schemas, vocabulary and tokens, with a fresh
+matcher for every text. *Cold* is the first pass after one compile of the schema, *warm* a second one.
+
+Times are processor time of all threads. Coverage stands beside speed, because refusing is fast: a schema passes when all its valid
+instances are accepted and all its invalid ones are not. Each engine runs in processes of its own, with a limit of time per schema
+and one of memory, so a peer that crashes or hangs is counted and the run goes on.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import lzma
+import os
 import platform
 import random
-import time
-from collections.abc import Callable
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from engines import ENGINES, Engine, Matcher, load_tokenizer, percentiles
+import numpy as np
+from engines import ENGINES, load_tokenizer, percentiles
 from rich.console import Console
-from rich.progress import track
+from rich.progress import Progress
 from rich.table import Table
 
-PASSES = 3
+CURVE = [*range(99), *(99 + k / 10 for k in range(10)), 99.95, 99.99, 100]  # percentiles kept for plots
+DEFAULT = [key for key in ENGINES if key != "maskwright-any"]
+VERDICTS = ("passed", "refused", "timed_out", "crashed", "valid_rejected", "invalid_accepted")
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "RAYON_NUM_THREADS", "MKL_NUM_THREADS"), "1") | {
+    "TOKENIZERS_PARALLELISM": "false"
+}
 
 
-def read_schemas(path: Path, count: int, seed: int) -> list[dict[str, Any]]:
-    """A random sample of the schemas that have a valid instance."""
+def read_cases(path: Path, count: int, seed: int, encode: Callable[[str], list[int]]) -> list[dict[str, Any]]:
+    """A random sample of the schemas that have a valid instance, with the tokens of all their instances."""
     text = (lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()).decode()
     cases = [json.loads(line) for line in text.split("\n") if line]
     with_valid = [case for case in cases if any(test["valid"] for test in case["tests"])]
     random.Random(seed).shuffle(with_valid)
-    return with_valid[:count]
+    return [
+        {
+            "name": case["name"],
+            "schema": json.dumps(case["schema"]),
+            "instances": [{"valid": test["valid"], "tokens": encode(as_text(test["data"]))} for test in case["tests"]],
+        }
+        for case in with_valid[:count]
+    ]
 
 
-def measure(engine: Engine, case: dict[str, Any], encode: Callable[[str], list[int]]) -> dict[str, Any]:
-    """Times of one engine on one schema, in microseconds; "declined" or "rejected" when it did not get through."""
-    gc.collect()
-    gc.disable()
-    try:
-        return _measure(engine, case, encode)
-    finally:
-        gc.enable()
-
-
-def _measure(engine: Engine, case: dict[str, Any], encode: Callable[[str], list[int]]) -> dict[str, Any]:
-    begun = time.thread_time_ns()
-    try:
-        make = engine.compile(json.dumps(case["schema"]))
-        make().mask()
-    except Exception as error:  # whatever a peer raises for a schema it declines
-        return {"verdict": "declined", "reason": f"{type(error).__name__}: {error}"[:200]}
-    compile_us = (time.thread_time_ns() - begun) / 1e3
-    cold: list[float] = []
-    warm: list[float] = []
-    for test in case["tests"]:
-        if test["valid"]:
-            tokens = encode(json.dumps(canonical(test["data"]), ensure_ascii=False, separators=(",", ":")))
-            passes = [_document(make(), tokens) for _ in range(PASSES)]
-            if any(times is None for times in passes):
-                return {"verdict": "rejected", "compile_us": compile_us}
-            cold += passes[0] or []
-            warm += [min(times) for times in zip(*(times for times in passes[1:] if times), strict=True)]
-    return {"verdict": "passed", "compile_us": compile_us, "cold_us": cold, "warm_us": warm}
+def as_text(value: Any) -> str:
+    """As Python's `json` writes it by default, characters beyond ASCII as they are."""
+    return json.dumps(canonical(value), ensure_ascii=False)
 
 
 def canonical(value: Any) -> Any:
@@ -80,79 +72,145 @@ def canonical(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _document(matcher: Matcher, tokens: list[int]) -> list[float] | None:
-    """The mask time before each token; None when the engine rejects the document."""
-    times = []
-    for token_id in tokens:
-        begun = time.thread_time_ns()
-        matcher.mask()
-        times.append((time.thread_time_ns() - begun) / 1e3)
-        if not matcher.accept(token_id):
-            return None
-    return times if matcher.finished() else None
+def measure(key: str, cases: list[dict[str, Any]], arguments: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
+    """The engine's name and what it did with each case."""
+    name, found = key, []
+    with Progress() as progress:
+        task = progress.add_task(key, total=len(cases))
+        while len(found) < len(cases):
+            lines = _worker(key, cases[len(found) : len(found) + arguments.batch], arguments)
+            name = next(lines)["name"]
+            for outcome in lines:
+                found.append(outcome)
+                progress.advance(task)
+    return name, found
+
+
+def _worker(key: str, cases: list[dict[str, Any]], arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """The lines of a worker process; when it dies, its last case is counted as timed out or crashed and the rest is not done."""
+    job = {"engine": key, "tokenizer": str(arguments.tokenizer), "cases": cases}
+    job |= {"seconds": arguments.seconds, "gigabytes": arguments.gigabytes}
+    command = [sys.executable, str(Path(__file__).with_name("mask_worker.py"))]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL if arguments.quiet else None,
+        text=True, env=os.environ | _ONE_THREAD,
+    ) as process:  # fmt: skip
+        assert process.stdin and process.stdout
+        process.stdin.write(json.dumps(job))
+        process.stdin.close()
+        count = -1  # the first line is the name
+        for line in process.stdout:
+            count += 1
+            yield json.loads(line)
+        code = process.wait()
+    if count < 0:
+        raise SystemExit(f"{key} does not start; is it installed?")
+    if count < len(cases):
+        yield {"timed_out" if code == -signal.SIGALRM else "crashed": f"exit status {code}"}
+
+
+def verdict(outcome: dict[str, Any]) -> list[str]:
+    """The classes of VERDICTS that a schema falls into: one, or both kinds of wrong."""
+    return [name for name in VERDICTS[1:] if outcome.get(name)] or ["passed"]
 
 
 def summarise(name: str, outcomes: list[dict[str, Any]]) -> dict[str, Any]:
     def gathered(key: str) -> list[float]:
         return [value for outcome in outcomes for value in outcome.get(key, [])]
 
-    verdicts = [outcome["verdict"] for outcome in outcomes]
+    verdicts = [one for outcome in outcomes for one in verdict(outcome)]
+    times = {
+        "compile_and_first_mask_us": [outcome["compile_us"] for outcome in outcomes if "compile_us" in outcome],
+        "cold_us": gathered("cold_us"),
+        "warm_us": gathered("warm_us"),
+        "batch_step_us": gathered("step_us"),
+    }
     return {
         "engine": name,
         "schemas": len(outcomes),
-        **{verdict: verdicts.count(verdict) for verdict in ("passed", "rejected", "declined")},
-        "masks": len(gathered("cold_us")),
-        "compile_and_first_mask_us": percentiles([outcome["compile_us"] for outcome in outcomes if "compile_us" in outcome]),
-        "first_pass_us": percentiles(gathered("cold_us")),
-        "later_passes_us": percentiles(gathered("warm_us")),
+        **{verdict: verdicts.count(verdict) for verdict in VERDICTS},
+        "masks": len(times["cold_us"]),
+        **{key: percentiles(values) for key, values in times.items()},
+        "curves": {key: np.percentile(values, CURVE).round(2).tolist() for key, values in times.items() if values},
     }
 
 
 def print_table(summaries: list[dict[str, Any]]) -> None:
-    caption = "first pass: nothing seen before; later: least of two"
-    table = Table(title="JSON Schema masks, microseconds, one thread", caption=caption)
-    headings = ["engine", "passed", "rejected", "declined", "compile p50", "p99", "max"]
-    headings += ["mask mean", "p50", "p99", "p99.9", "max", "later mean", "p99"]
+    table = Table(title="JSON Schema, microseconds of processor time")
+    headings = [
+        "engine",
+        "passed",
+        "refused",
+        "time",
+        "crash",
+        "valid\nrejected",
+        "invalid\naccepted",
+        "compile + first\np50",
+    ]
+    headings += ["p99", "max", "cold\nmean", "p50", "p99", "p99.9", "max", "warm\nmean", "p99", "batch\nmean"]
     for heading in headings:
         table.add_column(heading, justify="left" if heading == "engine" else "right")
     for one in summaries:
         figures = [
             (one["compile_and_first_mask_us"], ("p50", "p99", "max")),
-            (one["first_pass_us"], ("mean", "p50", "p99", "p99.9", "max")),
-            (one["later_passes_us"], ("mean", "p99")),
+            (one["cold_us"], ("mean", "p50", "p99", "p99.9", "max")),
+            (one["warm_us"], ("mean", "p99")),
+            (one["batch_step_us"], ("mean",)),
         ]
-        cells = [f"{values[key]:,.0f}" for values, keys in figures for key in keys]
-        table.add_row(one["engine"], *(str(one[key]) for key in ("passed", "rejected", "declined")), *cells)
-    Console(width=150).print(table)
+        cells = [_shown(values.get(key)) for values, keys in figures for key in keys]
+        table.add_row(one["engine"], *(str(one[key]) for key in VERDICTS), *cells)
+    Console(width=190).print(table)
+
+
+def _shown(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
+
+
+def machine() -> str:
+    """The processor in words."""
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text().splitlines() if path.is_file() else []
+    model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+    return f"{os.cpu_count()} cores, {model}"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tokenizer", type=Path, required=True, help="folder with a tokenizer.json")
     parser.add_argument("--schemas", type=Path, required=True, help="JSON lines in the form of MaskBench, .xz allowed")
-    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--count", type=int, default=200, help="schemas in the sample")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--engines", nargs="+", default=list(ENGINES), choices=list(ENGINES))
+    parser.add_argument("--engines", nargs="+", default=DEFAULT, choices=list(ENGINES))
+    parser.add_argument("--seconds", type=float, default=60, help="by the clock, for one schema")
+    parser.add_argument("--gigabytes", type=float, default=6, help="memory of a worker process")
+    parser.add_argument("--batch", type=int, default=100, help="schemas for one worker process")
+    parser.add_argument("--quiet", action="store_true", help="hide what engines print")
+    parser.add_argument("--note", default="", help="kept with the results: what else ran on the machine")
     parser.add_argument("--out", type=Path, help="write all figures here as JSON")
     arguments = parser.parse_args()
     tokenizer = load_tokenizer(arguments.tokenizer)
-    cases = read_schemas(arguments.schemas, arguments.count, arguments.seed)
 
     def encode(text: str) -> list[int]:
         return list(tokenizer.encode(text, add_special_tokens=False))
 
-    summaries, outcomes = [], {}
+    cases = read_cases(arguments.schemas, arguments.count, arguments.seed, encode)
+    summaries, verdicts = [], {}
     for key in arguments.engines:
-        engine = ENGINES[key](tokenizer)
-        found = [measure(engine, case, encode) for case in track(cases, description=engine.name)]
-        summaries.append(summarise(engine.name, found))
-        outcomes[engine.name] = {case["name"]: outcome["verdict"] for case, outcome in zip(cases, found, strict=True)}
+        name, found = measure(key, cases, arguments)
+        summaries.append(summarise(name, found))
+        verdicts[name] = {case["name"]: verdict(one) for case, one in zip(cases, found, strict=True)}
+        if arguments.out:
+            about = {"date": date.today().isoformat(), "machine": machine(), "note": arguments.note,
+                     "python": platform.python_version(), "tokenizer": arguments.tokenizer.name, "vocabulary": len(tokenizer),
+                     "schemas": len(cases), "seed": arguments.seed, "seconds": arguments.seconds}  # fmt: skip
+            wrong = {
+                name: {case: one for case, one in of.items() if one != ["passed"]} for name, of in verdicts.items()
+            }
+            results = {"about": about, "percentiles": CURVE, "summaries": summaries, "not_passed": wrong}
+            arguments.out.write_text(json.dumps(results) + "\n")
     print_table(summaries)
-    if arguments.out:
-        about = {"date": date.today().isoformat(), "machine": platform.processor() or platform.machine(),
-                 "python": platform.python_version(), "vocabulary": len(tokenizer), "schemas": arguments.count,
-                 "seed": arguments.seed}  # fmt: skip
-        arguments.out.write_text(json.dumps({"about": about, "summaries": summaries, "verdicts": outcomes}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,120 @@
+"""Measure one engine on a list of schemas, in a process of its own: `masks.py` starts it and survives whatever happens here.
+
+Reads one JSON object from standard input, {"engine", "tokenizer", "seconds", "gigabytes", "cases"}; writes one JSON line with the
+engine's name, then one for each case. The kernel ends the process when a case takes more than `seconds` by the clock: no handler is
+involved, so compiled code of any engine is stopped too.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+from engines import ENGINES, Engine, MaskwrightMatcher, Matcher, load_tokenizer
+
+BATCH, BATCH_STEPS = 256, 32
+now_ns = time.process_time_ns  # of all threads; a limit in processor time would make this clock a coarse one
+
+
+def measure(engine: Engine, case: dict[str, Any]) -> dict[str, Any]:
+    """Times of one engine on one schema in microseconds, and what it said of every instance.
+
+    compile_us: until the first mask is there. cold_us, warm_us: mask and accept, token by token, in the first and in a second pass
+    over the instances. step_us: per sequence, of batched steps over states seen before, for engines with such a call.
+    """
+    begun = now_ns()
+    try:
+        make = engine.compile(case["schema"])
+        make().mask()
+    except Exception as error:  # whatever a peer raises for a schema it refuses
+        return {"refused": f"{type(error).__name__}: {error}"[:200]}
+    compile_us = (now_ns() - begun) / 1e3
+    cold: list[float] = []
+    warm: list[float] = []
+    instances = case["instances"]
+    accepted = [_read(make(), one["tokens"], cold) for one in instances]
+    for one in instances:
+        _read(make(), one["tokens"], warm)
+    return {
+        "compile_us": compile_us,
+        "cold_us": cold,
+        "warm_us": warm,
+        "step_us": _batched(
+            make(), [one["tokens"] for one, is_accepted in zip(instances, accepted, strict=True) if is_accepted]
+        ),
+        "valid_rejected": sum(one["valid"] and not answer for one, answer in zip(instances, accepted, strict=True)),
+        "invalid_accepted": sum(answer and not one["valid"] for one, answer in zip(instances, accepted, strict=True)),
+    }
+
+
+def _read(matcher: Matcher, tokens: list[int], times_us: list[float]) -> bool:
+    """Whether the engine accepts the whole text; the times of mask and accept for every token until it does not."""
+    for token_id in tokens:
+        begun = now_ns()
+        matcher.mask()
+        is_allowed = matcher.accept(token_id)
+        times_us.append((now_ns() - begun) / 1e3)
+        if not is_allowed:
+            return False
+    return matcher.finished()
+
+
+def _batched(matcher: Matcher, texts: list[list[int]]) -> list[float]:
+    """Time per sequence of one mask and one token for a batch of sequences, each at its own place of a text, all seen before."""
+    import numpy as np
+
+    texts = [tokens for tokens in texts if tokens]
+    if not isinstance(matcher, MaskwrightMatcher) or not texts:
+        return []
+    constraint = matcher.constraint
+    paths = []
+    for tokens in texts:
+        states = [constraint.start()]
+        for token_id in tokens:
+            states.append(constraint.advance(states[-1], token_id))
+        paths.append(states)
+    masks = np.zeros((BATCH, constraint.mask(paths[0][0]).size), np.uint32)
+    times = []
+    for step in range(BATCH_STEPS + 1):
+        places = [(k % len(texts), (step + 7 * k) % len(texts[k % len(texts)])) for k in range(BATCH)]
+        states = [paths[text][place] for text, place in places]
+        tokens = [texts[text][place] for text, place in places]
+        begun = now_ns()
+        constraint.fill_masks(states, masks)
+        constraint.advance_batch(states, tokens)
+        times.append((now_ns() - begun) / 1e3 / BATCH)
+    return times[1:]  # the first one touches the pages of `masks`
+
+
+def main() -> None:
+    out = sys.stdout
+    sys.stdout = sys.stderr  # what libraries print is no result
+    job = json.load(sys.stdin)
+    limit = int(job["gigabytes"] * 2**30)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    engine = ENGINES[job["engine"]](load_tokenizer(Path(job["tokenizer"])))
+    _write(out, {"name": engine.name})
+    gc.collect()
+    gc.disable()
+    for case in job["cases"]:
+        signal.setitimer(signal.ITIMER_REAL, job["seconds"])
+        measured = measure(engine, case)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        _write(out, measured)
+        gc.collect()
+
+
+def _write(out: TextIO, value: dict[str, Any]) -> None:
+    out.write(json.dumps(value) + "\n")
+    out.flush()
+
+
+if __name__ == "__main__":
+    main()
