@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import ConstraintLimit, UnsupportedKeyword
 from .document import Site, shown
-from .keywords import APPLICATORS, OWN, ignored, in_force, instead_of, is_anything, value_of
+from .keywords import APPLICATORS, OWN, REFERENCES, ignored, in_force, instead_of, is_anything, value_of
 from .policy import Policy
 
 Conj = tuple[Site, ...]
@@ -81,9 +81,9 @@ class Branches:
             site = target
         return site
 
-    def _resolve(self, site: Site) -> Site | None:
+    def _resolve(self, site: Site, keyword: str = "$ref") -> Site | None:
         try:
-            return site.document.resolve(site)
+            return site.document.resolve(site, keyword)
         except UnsupportedKeyword as error:
             self._policy.refuse(error)
             return None
@@ -96,8 +96,8 @@ class Branches:
             return []
         own: list[Term] = [(site,) if any(in_force(site, key) for key in OWN) else ()]
         groups = [own, *(self.of_site(part) for part in self._subschemas(site, "allOf"))]
-        if in_force(site, "$ref"):
-            target = self._resolve(site)
+        for keyword in (key for key in REFERENCES if in_force(site, key)):
+            target = self._resolve(site, keyword)
             groups.append([()] if target is None else self.of_site(self._target(target)))
         common = _joined(groups, (site,))
         choices = [self._union(site, "anyOf")] if in_force(site, "anyOf") else []
@@ -132,7 +132,7 @@ class Branches:
         negated: Any = value_of(site, "not")
         if is_anything(negated):
             return True
-        unsupported = [key for key in ("$dynamicRef", "$recursiveRef") if in_force(site, key)]
+        unsupported = []
         if negated is not None and negated is not False:
             unsupported.append("not")
         if in_force(site, "if") and not all(is_anything(site.keywords.get(key, True)) for key in ("then", "else")):
