@@ -21,9 +21,18 @@ from urllib.parse import unquote, urljoin, urlsplit, uses_relative
 from ..errors import ConstraintError, UnsupportedKeyword
 from .drafts import LATEST, Position, known_draft, position, unknown_draft, vocabularies_of, without_scheme
 
-Scope = tuple[tuple[str, "Document"], ...]  # (name of a dynamic anchor, the first document that has it), sorted by name
 _RECURSIVE = "#"  # the name that `$recursiveAnchor` stands for; no anchor is called so
 _DYNAMIC_NAMES = ('"$dynamicAnchor"', '"$recursiveAnchor"')
+
+
+@dataclass(eq=False, slots=True)
+class Scope:
+    """The documents entered on the way to a site, as far as they matter. Equal ones of a library are the same object."""
+
+    first: dict[str, Document] = field(
+        default_factory=dict
+    )  # by name of a dynamic anchor: the first document that has it
+    after: dict[Document, Scope] = field(default_factory=dict, repr=False)  # what entering a document makes of this one
 
 
 @dataclass(eq=False, slots=True)
@@ -33,7 +42,7 @@ class Site:
     schema: dict[str, Any] | bool
     path: str  # JSON pointer as a fragment: "#/properties/a"; of another text behind its address
     document: Document = field(repr=False)
-    scope: Scope = field(default=(), repr=False)
+    scope: Scope = field(repr=False)
 
     @property
     def keywords(self) -> dict[str, Any]:
@@ -100,15 +109,10 @@ class Document:
             name = _RECURSIVE if keyword == "$recursiveRef" else unquote(reference.partition("#")[2])
             own = place.document.dynamic_anchors.get(name)
             if own is not None and own.path == place.path:
-                place = dict(site.scope).get(name, place.document).dynamic_anchors[name]
-        return self.library.site(place.document, place.value, place.path, place.document.entered(site.scope))
-
-    def entered(self, scope: Scope) -> Scope:
-        """The scope of this document's sites, where the way to it has led through `scope`."""
-        if self.is_dynamic:
-            self.library.index()
-        new = dict.fromkeys(self.dynamic_anchors, self)
-        return tuple(sorted({**new, **dict(scope)}.items(), key=lambda item: item[0])) if new else scope
+                place = site.scope.first.get(name, place.document).dynamic_anchors[name]
+        return self.library.site(
+            place.document, place.value, place.path, self.library.entered(site.scope, place.document)
+        )
 
     def at(self, value: Any, path: str) -> Document:
         """The document of a subschema of this one: itself, or a new one where the subschema has an address."""
@@ -170,6 +174,8 @@ class Library:
         self._by_address: dict[str, Document] = {}
         self._embedded: dict[str, Document] = {}  # by path
         self._sites: dict[tuple[str, Scope], Site] = {}
+        self._outside = Scope()
+        self._scopes: dict[tuple[tuple[str, Document], ...], Scope] = {}
         self._to_index: list[Document] = []  # whole texts whose addresses and anchors have not been collected
         self._dialects: dict[str, Dialect] = {}  # by address of the meta-schema
         self._default = Dialect(LATEST)  # of texts that name no draft: that of the schema itself
@@ -179,7 +185,7 @@ class Library:
         schema = self._parse(text)
         self._default = self.dialect_of(schema, "#", self._default, draft)
         document = self._add("", schema, text, self._default)
-        return self.site(document, schema, document.path, document.entered(()))
+        return self.site(document, schema, document.path, self.entered(self._outside, document))
 
     def site(self, around: Document, value: Any, path: str, scope: Scope) -> Site:
         """The site of a subschema that stands in the document `around`, the same object each time."""
@@ -188,8 +194,24 @@ class Library:
             if not isinstance(value, (dict, bool)):
                 raise ConstraintError(f"a schema is an object or a boolean, not {shown(value)}", path=path)
             document = around.at(value, path)
-            entered = document.entered(scope) if document is not around else scope
+            entered = scope if document is around else self.entered(scope, document)
             known = self._sites.setdefault((path, entered), Site(value, path, document, entered))
+        return known
+
+    def entered(self, scope: Scope, document: Document) -> Scope:
+        """The scope of a document's sites, where the way to it has led through `scope`."""
+        if not document.is_dynamic:
+            return scope
+        self.index()
+        known = scope.after.get(document)
+        if known is None:
+            first = {**dict.fromkeys(document.dynamic_anchors, document), **scope.first}
+            known = (
+                self._scopes.setdefault(tuple(sorted(first.items(), key=lambda item: item[0])), Scope(first))
+                if first
+                else scope
+            )
+            scope.after[document] = known
         return known
 
     def document(self, address: str) -> Document | None:
