@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from .errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from .expression import Grammar, Node
 from .numbers import number_node
-from .schema.document import Document, draft_of
+from .schema.document import Library
 from .schema.lowering import Lowering
 from .schema.policy import Policy
 from .schema.text import JsonText
@@ -33,8 +32,9 @@ class JsonSchema:
     property_order: "declared": members in the order of `properties`, then all others in any order; "any": all in any order.
     escapes: "json": each string in its one canonical spelling.
     formats: "assert", or "annotation" to ignore `format`.
-    resources: other documents that `$ref` may name, by address. Nothing is fetched.
-    draft: "4", "6", "7", "2019-09" or "2020-12"; None reads `$schema`, else 2020-12.
+    resources: other documents that `$ref` may name, by address; each may be of another draft. The meta-schemas of the drafts
+        are known. Nothing is fetched.
+    draft: "4", "6", "7", "2019-09" or "2020-12"; None reads `$schema`, which may name a meta-schema in `resources`, else 2020-12.
     on_unsupported: "refuse" raises `UnsupportedKeyword` for what is not enforced exactly; "relax" drops it and records that
         in `Grammar.residue`.
 
@@ -80,20 +80,14 @@ class JsonSchema:
 
     def _lower(self, grammar: Grammar, limits: Limits) -> Node:
         grammar.search_share = 0.05  # the sum of the parts is close, and a search is dear where strings are free
-        schema = _parse(self.schema, limits)
-        library: dict[str, Document] = {}
-        document = Document(schema, "", draft_of(schema, self.draft), library)
-        for address, text in self.resources:
-            other = _parse(text, limits)
-            with suppress(UnsupportedKeyword):  # of an unknown draft: refused by name where a reference needs it
-                Document(other, address, draft_of(other, self.draft), library)
+        root = Library(dict(self.resources), lambda text: _parse(text, limits)).root(self.schema, self.draft)
         policy = Policy(grammar, self.on_unsupported == "relax")
         text = JsonText(grammar, self.whitespace, limits)
         lowering = Lowering(
             grammar, limits, policy, text,
             assert_formats=FORMATS_OPTIONS[self.formats], is_ordered=self.property_order == "declared",
         )  # fmt: skip
-        return lowering.whole(document.root)
+        return lowering.whole(root)
 
 
 @cache

@@ -1,7 +1,8 @@
 """JSON Schema: from a document to a grammar of JSON text.
 
     values     JSON values: parsed without rounding, their one canonical text
-    document   a schema document: drafts, sites (one subschema each), `$ref`
+    drafts     the drafts: names, keywords, where subschemas stand
+    document   schema documents: sites (one subschema each), addresses, anchors, references
     keywords   what each keyword is: enforced, annotation, or refused by name
     branches   `$ref`, `allOf`, `anyOf`, `oneOf` resolved into alternatives
     shapes     what an alternative says about the values of one JSON type

@@ -18,7 +18,7 @@ from typing import Any
 from ..errors import ConstraintLimit, UnsupportedKeyword
 from .claims import Among, Claim, Conj, Either, Equals, Exclusive, Literal, Not, Term, Unevaluated, has_key, lacks_key, literal_atoms
 from .document import Site, shown
-from .keywords import APPLICATORS, OWN, UNEVALUATED, ignored, in_force, is_anything, value_of
+from .keywords import APPLICATORS, OWN, REFERENCES, UNEVALUATED, ignored, in_force, is_anything, value_of
 from .negation import differing, violations
 from .policy import Policy
 
@@ -361,7 +361,6 @@ class Branches:
         return not atoms or (any(not isinstance(literal, Site) for literal in term) and self._is_void(term))
 
 
-REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _MEANINGFUL = OWN.union(APPLICATORS)
 
 

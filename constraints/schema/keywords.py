@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .document import LATEST, Site
+from .document import Site
+from .drafts import SINCE, UNTIL, VOCABULARY_OF, has_keyword
 
 TYPES: dict[str, frozenset[str]] = {
     "null": frozenset({"null"}),
@@ -25,45 +26,31 @@ OBJECT = (
     "properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties", "maxProperties",
 )  # fmt: skip
 OWN = frozenset(GENERAL + NUMERIC + STRING + ARRAY + OBJECT)
+REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 # Keywords that apply schemas to the value itself, under conditions.
 APPLICATORS = (
-    "$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "dependencies", "dependentRequired",
-    "dependentSchemas", "unevaluatedItems", "unevaluatedProperties",
+    *REFERENCES, "allOf", "anyOf", "oneOf", "not", "if", "dependencies", "dependentRequired", "dependentSchemas",
+    "unevaluatedItems", "unevaluatedProperties",
 )  # fmt: skip
 UNEVALUATED = ("unevaluatedItems", "unevaluatedProperties")
 
-# The draft that introduced a keyword, and the last one that has it. An older or newer schema means nothing by it.
-SINCE = {
-    "const": 6, "contains": 6, "propertyNames": 6, "if": 7, "then": 7, "else": 7, "dependentRequired": 2019,
-    "dependentSchemas": 2019, "unevaluatedItems": 2019, "unevaluatedProperties": 2019, "$recursiveRef": 2019,
-    "prefixItems": 2020, "$dynamicRef": 2020,
-}  # fmt: skip
-UNTIL = {"$recursiveRef": 2019}
-
 _NEXT = "the same meaning with the keywords that are enforced, or on_unsupported='relax'"
 INSTEAD = {
-    "oneOf": "anyOf, or branches that a required const property tells apart",
     "uniqueItems": "an array of at most one item, or check uniqueness afterwards with on_unsupported='relax'",
-    "patternProperties": "properties, or additionalProperties with a schema",
-    "multipleOf": "type 'integer', or a power of ten from 0.0001 to 1",
-    "dependencies": "anyOf over the cases",
-    "dependentRequired": "anyOf over the cases",
-    "dependentSchemas": "anyOf over the cases",
-    "if": "anyOf over the cases",
-    "not": "the values that remain, spelled out",
-    "$dynamicRef": "$ref",
-    "$recursiveRef": "$ref",
+    "format": "a pattern, or formats='annotate'",
 }
 
 
 def in_force(site: Site, keyword: str) -> bool:
-    """Whether a schema has a keyword, and its draft gives it a meaning."""
+    """Whether a schema has a keyword, and its draft and vocabularies give it a meaning."""
     if keyword not in site.keywords:
         return False
-    draft = site.document.draft
+    draft, vocabularies = site.document.draft, site.document.vocabularies
     if draft <= 7 and keyword != "$ref" and "$ref" in site.keywords:
         return False  # up to draft 7 a reference replaces everything beside it
-    return SINCE.get(keyword, 0) <= draft <= UNTIL.get(keyword, LATEST)
+    if vocabularies is not None and VOCABULARY_OF.get(keyword, "core") not in vocabularies:
+        return False
+    return has_keyword(draft, keyword)
 
 
 def value_of(site: Site, keyword: str) -> Any:
@@ -72,8 +59,12 @@ def value_of(site: Site, keyword: str) -> Any:
 
 
 def ignored(site: Site) -> list[str]:
-    """Keywords of a schema that exist in other drafts only."""
-    return [key for key in site.keywords if (key in SINCE or key in UNTIL) and not in_force(site, key)]
+    """Keywords of a schema that exist in other drafts only, or in a vocabulary that its meta-schema leaves out."""
+    known = VOCABULARY_OF if site.document.vocabularies is not None else _CHANGING
+    return [key for key in site.keywords if key in known and not in_force(site, key)]
+
+
+_CHANGING = SINCE.keys() | UNTIL.keys()
 
 
 def is_anything(schema: Any) -> bool:
