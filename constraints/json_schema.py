@@ -10,7 +10,7 @@ from typing import Any
 from .errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from .expression import Grammar, Node
 from .numbers import number_node
-from .schema.document import Library
+from .schema.document import Library, Site
 from .schema.lowering import Lowering
 from .schema.policy import Policy
 from .schema.text import JsonText
@@ -78,9 +78,13 @@ class JsonSchema:
             limit = limits.nesting
             raise ConstraintLimit("schemas that refer to each other too deeply", limit="nesting", value=limit) from None
 
+    def root(self, limits: Limits) -> Site:
+        """The schema as a whole, in reach of its resources. Raises `ConstraintError` for an unknown draft."""
+        return Library(dict(self.resources), lambda text: _parse(text, limits)).root(self.schema, self.draft)
+
     def _lower(self, grammar: Grammar, limits: Limits) -> Node:
         grammar.search_share = 0.05  # the sum of the parts is close, and a search is dear where strings are free
-        root = Library(dict(self.resources), lambda text: _parse(text, limits)).root(self.schema, self.draft)
+        root = self.root(limits)
         policy = Policy(grammar, self.on_unsupported == "relax")
         text = JsonText(grammar, self.whitespace, limits)
         lowering = Lowering(

@@ -9,5 +9,6 @@
     disjoint   proofs that no value satisfies two shapes
     text       JSON strings and white space as grammar nodes
     members    arrays and objects as grammar nodes
+    report     what became of each keyword
     lowering   the whole: conjunctions of sites to nodes and rules
 """

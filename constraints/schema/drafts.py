@@ -75,7 +75,9 @@ def position(above: Position, token: str, value: Any, draft: int) -> Position:
         return Position.OTHER
     if isinstance(value, list):
         return Position.LIST if token in _LISTS else Position.OTHER
-    return Position.MAP if token in _MAPS else Position.SCHEMA if token in _SINGLE else Position.OTHER
+    if token in _MAPS:
+        return Position.MAP if isinstance(value, dict) else Position.OTHER
+    return Position.SCHEMA if token in _SINGLE else Position.OTHER
 
 
 def has_keyword(draft: int, keyword: str) -> bool:

@@ -28,6 +28,13 @@ class Policy:
             self.grammar.notes.append(remark)
 
 
+def read_entry(entry: str) -> tuple[str, str, str]:
+    """Path, keyword and reason of an entry that `Policy.refuse` made."""
+    where, _, reason = entry.partition(": not enforced: ")
+    path, _, keyword = where.rpartition(" ")
+    return path, keyword, reason
+
+
 def located(error: ConstraintError, path: str, keyword: str) -> ConstraintError:
     """The same error of a pattern or number, with the place in the schema where that stands."""
     if error.keyword not in (None, keyword):
