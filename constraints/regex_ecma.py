@@ -46,7 +46,7 @@ class EcmaParser(PatternParser):
         return tree
 
     def _dialect_extension(self, group: Group) -> bool:
-        if self.static_b("<"):
+        if self._takes("<"):
             end = self.data.find(">", self.index)
             if end < 0 or not self.data[self.index : end].isidentifier():
                 self._fail("bad name of a group", self.index)
@@ -61,12 +61,12 @@ class EcmaParser(PatternParser):
         return _SPECIAL.get(char)
 
     def _escape(self, start: int, inside: bool) -> Ranges | Tree:
-        char = self.any()
+        char = self._next()
         if char in "dDsSwW":
             return ecma_class(char)
         if char in _PLACES and not (inside and char == "b"):
             return self._word_edge(char, start, inside)
-        if char in "pP" and self.peek_static("{"):
+        if char in "pP" and self._sees("{"):
             return self._property(char, start)
         if (char.isascii() and char.isdigit() and char != "0") or (char == "k" and not inside):
             self._refuse(f"\\{char}", "what a group matched is not kept", "the alternatives written out", start)
@@ -119,19 +119,19 @@ class EcmaParser(PatternParser):
 
     def _unicode(self, start: int) -> int | None:
         """`HHHH`, a pair of surrogates, or `{H...}`."""
-        if self.static_b("{"):
+        if self._takes("{"):
             end = self.data.find("}", self.index)
             code = self._hexadecimal(end - self.index) if end > self.index else None
             if code is None or code > MAX_CODE_POINT:
                 self._fail("\\u{ wants the hexadecimal number of a code point and }", start)
-            self.static("}")
+            self._takes("}")
             self._only_with_u = start
             return code
         high = self._hexadecimal(4)
-        if high is None or not 0xD800 <= high < 0xDC00 or not self.peek_static("\\u"):
+        if high is None or not 0xD800 <= high < 0xDC00 or not self._sees("\\u"):
             return high
         before = self.index
-        self.static("\\u")
+        self._takes("\\u")
         low = self._hexadecimal(4)
         if low is None or not 0xDC00 <= low < 0xE000:
             self.index = before
