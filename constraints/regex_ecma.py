@@ -48,7 +48,7 @@ class EcmaParser(PatternParser):
     def _dialect_extension(self, group: Group) -> bool:
         if self._takes("<"):
             end = self.data.find(">", self.index)
-            if end < 0 or not self.data[self.index : end].isidentifier():
+            if end < 0 or not self.data[self.index : end].replace("$", "_").isidentifier():
                 self._fail("bad name of a group", self.index)
             self.index = end + 1
             return True
@@ -64,14 +64,17 @@ class EcmaParser(PatternParser):
         char = self._next()
         if char in "dDsSwW":
             return ecma_class(char)
-        if char in _PLACES and not (inside and char == "b"):
-            return self._word_edge(char, start, inside)
+        if char in _PLACES and not inside:
+            return Anchor(_PLACES[char], ASCII_WORD)
         if char in "pP" and self._sees("{"):
             return self._property(char, start)
         if (char.isascii() and char.isdigit() and char != "0") or (char == "k" and not inside):
             self._refuse(f"\\{char}", "what a group matched is not kept", "the alternatives written out", start)
         if char in _OTHER_DIALECTS and not inside:
             self._refuse(f"\\{char}", "ECMA-262 has no such escape", _OTHER_DIALECTS[char], start)
+        if char == "c" and not self._is_control_letter(inside):
+            self.index, self._only_without_u = start + 1, start
+            return self._one(ord("\\"))
         code = self._character(char, start)
         if code == ord(char) and char not in (_SYNTAX_CHARACTERS + "-" if inside else _SYNTAX_CHARACTERS):
             self._only_without_u = start
@@ -79,11 +82,6 @@ class EcmaParser(PatternParser):
 
     def _one(self, code: int) -> Ranges:
         return ((code, code),)
-
-    def _word_edge(self, char: str, start: int, inside: bool) -> Tree:
-        if inside:
-            self._fail(f"\\{char} in a set of characters", start)
-        return Anchor(_PLACES[char], ASCII_WORD)
 
     def _property(self, char: str, start: int) -> Ranges:
         end = self.data.find("}", self.index)
@@ -98,6 +96,14 @@ class EcmaParser(PatternParser):
             self._fail(error.reason, start)
         return ranges if char == "p" else invert(ranges)
 
+    def _is_control_letter(self, inside: bool) -> bool:
+        """Whether what follows `\\c` completes it; where it does not, the backslash is a character (Annex B)."""
+        letter = self.data[self.index : self.index + 1]
+        if inside and letter in tuple("0123456789_"):
+            self._only_without_u = self.index
+            return True
+        return letter.isascii() and letter.isalpha()
+
     def _character(self, char: str, start: int) -> int:
         """The code point of an escape for one character; any other character escaped is itself."""
         if char in _CONTROLS:
@@ -109,11 +115,7 @@ class EcmaParser(PatternParser):
                 self._refuse("\\0", "octal escapes are not part of ECMA-262", "\\xHH", start)
             return 0
         if char == "c":
-            letter = self.data[self.index : self.index + 1]
-            if not (letter.isascii() and letter.isalpha()):
-                self._fail("\\c wants a letter", start)
-            self.index += 1
-            return ord(letter) % 32
+            return ord(self._next()) % 32
         code = self._hexadecimal(2) if char == "x" else self._unicode(start) if char == "u" else None
         return ord(char) if code is None else code
 

@@ -8,9 +8,11 @@ from typing import NoReturn
 
 from .charsets import ignoring_case
 from .errors import ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
-from .regex_tree import Alternate, Anchor, CharSet, Concat, Lookahead, Repeat, Tree
+from .regex_tree import Alternate, Anchor, CharSet, Concat, Lookahead, Place, Repeat, Tree, fold
 from .source import Limits
-from .utf8 import Ranges, invert, normalize
+from .utf8 import ALL, Ranges, invert, normalize
+
+Before = tuple[Ranges, bool] | None  # characters that may stand before a position, and whether nothing may
 
 _QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
@@ -111,15 +113,23 @@ class PatternParser:
             negative = self.data[self.index - 1] == "!"
             group.wrap = lambda body: Lookahead(body, negative)
             return True
-        for opener in ("<=", "<!"):
-            if self._takes(opener):
-                self._refuse(
-                    f"(?{opener}",
-                    "a lookbehind depends on what came before",
-                    "a pattern without lookbehind",
-                    group.opened,
-                )
+        if self._takes("<=") or self._takes("<!"):
+            negative = self.data[self.index - 1] == "!"
+            group.wrap = lambda body: self._lookbehind(body, negative, group.opened)
+            return True
         return self._dialect_extension(group)
+
+    def _lookbehind(self, body: Tree, negative: bool, start: int) -> Tree:
+        """A lookbehind of at most one character is an anchor; longer ones are refused."""
+        before = fold(body, _before)[id(body)]
+        if before is None:
+            keyword = self.data[start : start + 4]
+            reason = "a lookbehind of more than one character, or with an assertion inside"
+            self._refuse(keyword, reason, "a lookbehind of one character, or none", start)
+        chars, at_start = before
+        if negative:
+            chars, at_start = invert(chars), not at_start
+        return Anchor(Place.START_OR_AFTER if at_start else Place.AFTER, chars)
 
     def _quantified(self, tree: Tree, start: int) -> Tree:
         self._skip_ignored()
@@ -299,6 +309,21 @@ def syntax_error(pattern: str, reason: str, index: int) -> GrammarSyntaxError:
 def line_and_column(text: str, index: int) -> tuple[int, int]:
     """Both from 1."""
     return text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index)
+
+
+def _before(tree: Tree, parts: list[Before]) -> Before:
+    """What a lookbehind with this body wants on its left: a character of a set, or nothing; None if that is not all."""
+    known = [part for part in parts if part is not None]
+    if isinstance(tree, CharSet):
+        return tree.ranges, False
+    if isinstance(tree, Anchor):
+        return ((), True) if tree.place is Place.START else None
+    if isinstance(tree, Concat) and not parts:
+        return ALL, True
+    if isinstance(tree, Alternate) and len(known) == len(parts):
+        return normalize([one for chars, _ in known for one in chars]), any(at_start for _, at_start in known)
+    is_once = isinstance(tree, Repeat) and tree.low == 1 and not isinstance(tree.body, Anchor)
+    return parts[0] if is_once else (ALL, True) if isinstance(tree, Repeat) and tree.low == 0 else None
 
 
 def _is_one(ranges: Ranges) -> bool:

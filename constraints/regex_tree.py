@@ -27,6 +27,8 @@ class Place(Enum):
     WORD_EDGE = auto()
     NOT_WORD_EDGE = auto()
     NOT_WORD_EDGE_OF_TEXT = auto()  # NOT_WORD_EDGE, and the whole text is not empty
+    AFTER = auto()  # after a character of a set: a lookbehind
+    START_OR_AFTER = auto()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,10 +63,10 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Anchor:
-    """The empty string at a place; `word` is what `\\w` means, for word edges."""
+    """The empty string at a place; `chars` is what `\\w` means, for word edges, or the set of a lookbehind."""
 
     place: Place
-    word: Ranges = ()
+    chars: Ranges = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
