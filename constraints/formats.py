@@ -6,22 +6,37 @@ Names that are not in the table ("password", "binary", "path", ...) are annotati
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from string import ascii_lowercase, ascii_uppercase, digits
 
+from .addresses import Addresses
 from .expression import Grammar, Node
-from .regex import lower_pattern
+from .regex import lower_tree, parse_pattern, tree_length
 from .regex_context import Unit
+from .regex_tree import CharSet, Tree, shared
 from .source import Limits
+from .utf8 import Ranges
+
+Builder = Callable[[Addresses, Node], Node]
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One format: what it accepts, where that is defined, and what it leaves out."""
+    """One format: what it accepts, where that is defined, and what it leaves out.
+
+    Where limits on the whole and on its parts would make `pattern` slow, `build` makes the node from `Addresses` and the node of
+    `literal`, a part of the pattern, and `length` are its least and greatest number of characters.
+    """
 
     name: str
     source: str
     pattern: str
     narrower: str = ""
+    build: Builder | None = None
+    literal: str = ""
+    length: tuple[int, int | None] | None = None
 
 
 def format_node(grammar: Grammar, name: str, unit: Unit, limits: Limits) -> Node | None:
@@ -35,7 +50,22 @@ def format_node(grammar: Grammar, name: str, unit: Unit, limits: Limits) -> Node
     note = f"format {name!r} is narrower than {known.source}: {known.narrower}"
     if known.narrower and note not in grammar.notes:
         grammar.notes.append(note)
-    return lower_pattern(grammar, known.pattern, dialect="ecma", full=True, unit=unit, limits=limits)
+    if known.build is None:
+        return lower_tree(grammar, _tree(known.pattern), full=True, unit=unit)
+    literal = lower_tree(grammar, _tree(known.literal), full=True, unit=unit)
+    return known.build(Addresses(grammar, unit), literal)
+
+
+def format_length(name: str) -> tuple[int, int | None]:
+    """The least and the greatest number of characters of a known format's texts; None = no bound."""
+    known = FORMATS[name]
+    return known.length or tree_length(_tree(known.pattern))
+
+
+@cache
+def _tree(pattern: str) -> Tree:
+    """The meaning of one of the patterns below, in which equal parts are one object."""
+    return shared(parse_pattern(pattern, "ecma", Limits()))
 
 
 def formats_page() -> str:
@@ -48,9 +78,11 @@ def formats_page() -> str:
 _PAGE_HEAD = """# Formats
 
 What `format` means under `formats="assert"`, the default: the string matches the regular expression below (ECMA-262, the whole
-string, by code points). Every such string is valid for the document named. "equal" means that every valid string matches as
-well; otherwise the third column says which valid strings do not, and `constraint.notes` repeats it. A format that is not listed
-is an annotation, with a note. This page is printed by `maskwright.constraints.formats.formats_page()`.
+string, by code points), and lengths are as the table says. Every such string is valid for the document named. "equal" means
+that every valid string matches as well; otherwise the third column says which valid strings do not, and `constraint.notes`
+repeats it. A format that is not listed is an annotation, with a note; among them are `color`, `host-name`, `ip-address`, `phone`,
+`style` and `utc-millisec`, which no draft from 4 on defines. This page is printed by
+`maskwright.constraints.formats.formats_page()`.
 
 | format | defined in | compared with the definition |
 |---|---|---|"""
@@ -65,49 +97,68 @@ _MONTH_AND_DAY = (
 )
 _DATE = rf"(?:{_YEAR}-{_MONTH_AND_DAY}|{_LEAP_YEAR}-02-29)"
 _HOUR_AND_MINUTE = r"(?:[01]\d|2[0-3]):[0-5]\d"
-_TIME = rf"{_HOUR_AND_MINUTE}:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-]{_HOUR_AND_MINUTE})"
+_SECONDS = r"[0-5]\d(?:\.\d+)?"
+_OFFSET = rf"(?:[Zz]|[+-]{_HOUR_AND_MINUTE})"
+_TIME = rf"{_HOUR_AND_MINUTE}:{_SECONDS}{_OFFSET}"
 _DURATION_TIME = r"T(?:\d+H(?:\d+M(?:\d+S)?)?|\d+M(?:\d+S)?|\d+S)"
 _DURATION_DATE = r"(?:\d+D|\d+M(?:\d+D)?|\d+Y(?:\d+M(?:\d+D)?)?)"
 _DURATION = rf"P(?:{_DURATION_DATE}(?:{_DURATION_TIME})?|{_DURATION_TIME}|\d+W)"
-_TIME_NOTE = "no leap second (:60)"
 _YEAR_NOTE = "no year 0000"
 
-# -- names of hosts: RFC 1123, RFC 5891 -----------------------------------------------------------------------------
 
-_LETTER_OR_DIGIT = "[A-Za-z0-9]"
-_LDH = "[A-Za-z0-9-]"
+def _leap(sign: str, minutes: tuple[int, ...]) -> str:
+    """Times of a leap second, 23:59:60 in UTC, at offsets of so many minutes beyond each hour."""
+    by_hour: dict[int, list[str]] = {hour: [] for hour in range(24)}
+    for offset in (60 * hours + some for hours in range(24) for some in minutes):
+        local = (1439 + (offset if sign == "+" else -offset)) % 1440
+        shown = f"{offset // 60:02d}:{offset % 60:02d}"
+        by_hour[local // 60].append(rf"{local % 60:02d}:60(?:\.\d+)?[{sign}]{shown}")
+    return "(?:" + "|".join(f"{hour:02d}:(?:{'|'.join(texts)})" for hour, texts in by_hour.items()) + ")"
 
 
-def _label(first: str) -> str:
-    """Up to 63 letters, digits and hyphens, no hyphen first or last, no two of them third and fourth (RFC 5891, 4.2.3.1)."""
-    x, h = _LETTER_OR_DIGIT, _LDH
-    return f"{first}(?:{x}|{h}{x}|{h}{h}{x}|{h}(?:{x}{h}|-{x}){h}{{0,58}}{x})?"
+_LEAP_UTC = r"23:59:60(?:\.\d+)?(?:[Zz]|[+-]00:00)"
+_QUARTERS = (0, 15, 30, 45)
+_LEAP_TIME = f"(?:{_LEAP_UTC}|{_leap('-', _QUARTERS)}|{_leap('+', _QUARTERS)})"
+# The leap seconds that there have been (IERS Bulletin C), by the end of which month: with an offset to the east it is the next day.
+_JUNE = (1972, 1981, 1982, 1983, 1985, 1992, 1993, 1994, 1997, 2012, 2015)
+_DECEMBER = (*range(1972, 1980), 1987, 1989, 1990, 1995, 1998, 2005, 2008, 2016)
 
 
-_LABEL = _label(_LETTER_OR_DIGIT)
-_HOSTNAME = rf"^(?=.{{1,253}}$)(?:{_LABEL})(?:\.(?:{_LABEL}))*$"
-_DOMAIN = rf"(?:(?:{_LABEL})\.)+[A-Za-z]{{2,63}}"
-# Letters that RFC 5892 calls PVALID, of scripts written from left to right, without marks: Latin-1, Greek, Cyrillic,
-# Hiragana, Katakana, Han, Hangul
+def _days(june: str, december: str, later: int = 0) -> str:
+    junes, decembers = "|".join(map(str, _JUNE)), "|".join(str(year + later) for year in _DECEMBER)
+    return f"(?:(?:{junes})-{june}|(?:{decembers})-{december})"
+
+
+_LEAP_WEST = f"{_days('06-30', '12-31')}[Tt](?:{_LEAP_UTC}|{_leap('-', (0,))})"
+_LEAP_EAST = f"{_days('07-01', '01-01', 1)}[Tt]{_leap('+', (0,))}"
+_LEAP_TIME_NOTE = "a leap second (:60) only at offsets of quarters of an hour"
+_LEAP_DATE_NOTE = "leap seconds (:60) as there have been until 2016, at offsets of whole hours"
+
+# -- names of hosts and mail: RFC 1123, RFC 5891, RFC 5321, RFC 6531 --------------------------------------------------
+
+
+def _alternate(first: int, last: int, but: str = "") -> str:
+    """Every second character: the lower-case letters of blocks in which case alternates."""
+    return "".join(chr(code) for code in range(first, last + 1, 2) if chr(code) not in but)
+
+
+_LABEL = r"(?!..--)[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_HOSTNAME = rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*"
+# Letters that RFC 5892 calls PVALID, of scripts written from left to right, without marks: Latin-1, Latin Extended-A, Greek,
+# Cyrillic, Hiragana, Katakana, Han, Hangul
 _IDN_LETTER = (
-    r"\u00E0-\u00F6\u00F8-\u00FF\u03AC-\u03AF\u03B1-\u03C1\u03C3-\u03C9\u03CC-\u03CE\u0430-\u045F"
+    r"\u00E0-\u00F6\u00F8-\u00FF"
+    + _alternate(0x101, 0x137, but="\u0133")
+    + _alternate(0x13A, 0x148, but="\u0140")
+    + _alternate(0x14B, 0x177)
+    + r"\u017A\u017C\u017E"
+    + r"\u03AC-\u03AF\u03B1-\u03C1\u03C3-\u03C9\u03CC-\u03CE\u0430-\u045F"
     r"\u3041-\u3093\u30A1-\u30F6\u4E00-\u9FA5\uAC00-\uD7A3"
 )
-_IDN_LABEL = (
-    rf"(?:{_LABEL}|[a-z0-9{_IDN_LETTER}]{{1,11}})"  # in Punycode a letter takes at most 5 characters, 59 are there
-)
-_IDN_HOSTNAME = rf"(?:{_IDN_LABEL}(?:\.{_IDN_LABEL}){{0,2}})"
-_HOSTNAME_NOTE = "no A-labels (xn--)"
-_IDN_NOTE = (
-    "besides ASCII names: at most 3 labels, of at most 11 characters each where not ASCII: digits and lower-case letters of "
-    "Latin-1, Greek, Cyrillic, Hiragana, Katakana, Han, Hangul"
-)
-
-# -- mail: RFC 5321, RFC 6531 ---------------------------------------------------------------------------------------
-
+_IDN_LABEL = rf"(?:{_LABEL}|[a-z0-9{_IDN_LETTER}]{{1,11}})"
+_IDN_HOSTNAME = rf"{_IDN_LABEL}(?:\.{_IDN_LABEL})*"
 _ATEXT = r"A-Za-z0-9!#$%&'*+\-/=?^_`{|}~"
-_DOT_STRING = rf"[{_ATEXT}]+(?:\.[{_ATEXT}]+)*"
-_QUOTED_STRING = r'"(?:[ !#-\[\]-~]|\\[ -~]){0,31}"'
+_WIDE = r"\u0080-\u{10FFFF}"
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _IPV4 = rf"{_OCTET}(?:\.{_OCTET}){{3}}"
 _H16 = "[0-9A-Fa-f]{1,4}"
@@ -122,10 +173,28 @@ _IPV6 = "|".join(  # the nine lines of IPv6address in RFC 3986, 3.2.2
     ]
 )
 _ADDRESS_LITERAL = rf"\[(?:{_IPV4}|IPv6:(?:{_IPV6}))\]"
-_EMAIL = rf"^(?=.{{3,254}}$)(?:(?=[^@]{{1,64}}@){_DOT_STRING}|{_QUOTED_STRING})@(?:{_DOMAIN}|{_ADDRESS_LITERAL})$"
-_IDN_LOCAL = rf"[{_ATEXT}{_IDN_LETTER}]{{1,21}}"  # a letter takes at most 3 of 64 octets
-_IDN_EMAIL = rf"(?:{_EMAIL}|{_IDN_LOCAL}@{_IDN_HOSTNAME})"
-_EMAIL_NOTE = "a domain has two labels or more, the last one alphabetic, none an A-label; a quoted local part at most 31 characters"
+
+
+@cache
+def _idn_letters() -> Ranges:
+    tree = parse_pattern(f"[{_IDN_LETTER}]", "ecma", Limits())
+    assert isinstance(tree, CharSet)
+    return tree.ranges
+
+
+def _mailbox(wide: str, domain: str) -> str:
+    atom, quoted = f"[{_ATEXT}{wide}]+", rf'"(?:[ !#-\[\]-~{wide}]|\\[ -~]){{0,62}}"'
+    return rf"(?=.{{1,64}}@)(?:{atom}(?:\.{atom})*|{quoted})@(?:{domain}|{_ADDRESS_LITERAL})"
+
+
+_NO_A_LABELS = "no A-labels (xn--)"
+_LENGTH = "a label counts as the next multiple of 8 characters, its dot included, and all labels as at most"
+_HOSTNAME_NOTE = f"{_NO_A_LABELS}; {_LENGTH} 248"
+_EMAIL_NOTE = f"domains as in hostname, with at most 184 characters; {_NO_A_LABELS}"
+_IDN_NOTE = (
+    "labels that are not ASCII have at most 11 characters: digits and lower-case letters of Latin-1, Latin Extended-A, Greek, "
+    "Cyrillic, Hiragana, Katakana, Han, Hangul"
+)
 
 # -- identifiers of resources: RFC 3986, RFC 3987, RFC 6570, RFC 6901 -----------------------------------------------
 
@@ -179,12 +248,32 @@ _POINTER = "(?:/(?:[^~/]|~[01])*)*"
 # -- regular expressions: ECMA-262 ----------------------------------------------------------------------------------
 
 
+def _count() -> str:
+    """`{n}`, `{n,}` and, up to two digits, `{n,m}` with n <= m."""
+    one = [f"{n},(?:[{n}-9]|[1-9]\\d)" for n in range(10)]
+    two = [f"{t}{u},{t}[{u}-9]" for t in range(1, 10) for u in range(10)]
+    more = [f"{t}\\d,[{t + 1}-9]\\d" for t in range(1, 9)]
+    return rf"\{{(?:\d{{1,3}},?|{'|'.join(one + two + more)})\}}"
+
+
+_RANGES = "|".join(
+    f"{low}-[{low}-{chars[-1]}]" for chars in (digits, ascii_uppercase, ascii_lowercase) for low in chars
+)
+_QUANTIFIER = rf"(?:(?:[*+?]|{_count()})\??)?"
+_HEX = "[0-9A-Fa-f]"
+_PATTERN_ESCAPE = (
+    rf"\\(?:[dDwWsSfnrtv\^$\\.*+?()\[\]{{}}|/]|c[A-Za-z]|x{_HEX}{{2}}|u(?:[0-9A-CEFa-cef]{_HEX}|[Dd][0-7]){_HEX}{{2}})"
+)
+_MEMBER = rf"(?:[^\\\[\]\-\^&~|]|{_RANGES}|{_PATTERN_ESCAPE})"
+_MEMBERS = rf"\[\^?(?:-?{_MEMBER}+)?-?\]"
+_PLAIN = r"[^\^$\\.*+?()\[\]{}|]"
+
+
 def _regex(depth: int) -> str:
     """Patterns whose groups nest at most `depth` deep."""
-    escape = r"\\[dDwWsSfnrtv\^$\\.*+?()\[\]{}|/]"
-    members = rf"\[\^?(?:[A-Za-z0-9_ ]|a-z|A-Z|0-9|{escape})+\]"
-    group = rf"|\((?:\?:)?{_regex(depth - 1)}\)" if depth else ""
-    return rf"(?:(?:[^\^$\\.*+?()\[\]{{}}|/]|\.|{escape}|{members}{group})(?:(?:[*+?]|\{{\d{{1,3}},?\}})\??)?|[|\^$])*"
+    inner = _regex(depth - 1) if depth else ""
+    group, look = (rf"|\((?:\?:)?{inner}\)", rf"|\(\?<?[=!]{inner}\)") if depth else ("", "")
+    return rf"(?:{_PLAIN}+|(?:{_PLAIN}|\.|{_PATTERN_ESCAPE}|{_MEMBERS}{group}){_QUANTIFIER}|[|\^$]|\\[bB]{look})*"
 
 
 # -- the table ------------------------------------------------------------------------------------------------------
@@ -199,15 +288,48 @@ _ANY_HEX = "[0-9A-Fa-f]"
 FORMATS: dict[str, Format] = {
     one.name: one
     for one in (
-        Format("date-time", "RFC 3339, 5.6", f"{_DATE}[Tt]{_TIME}", f"{_YEAR_NOTE}, {_TIME_NOTE}"),
-        Format("date", "RFC 3339, 5.6 (full-date)", _DATE, _YEAR_NOTE),
-        Format("time", "RFC 3339, 5.6 (full-time)", _TIME, _TIME_NOTE),
-        Format("duration", "RFC 3339, appendix A", _DURATION),
-        Format("email", "RFC 5321, 4.1.2", _EMAIL, _EMAIL_NOTE),
-        Format("idn-email", "RFC 6531, 3.3", _IDN_EMAIL, f"{_EMAIL_NOTE}; {_IDN_NOTE}"),
-        Format("hostname", "RFC 1123, 2.1", _HOSTNAME, _HOSTNAME_NOTE),
         Format(
-            "idn-hostname", "RFC 5890, 2.3.2.3", f"(?:{_HOSTNAME}|{_IDN_HOSTNAME})", f"{_HOSTNAME_NOTE}; {_IDN_NOTE}"
+            "date-time",
+            "RFC 3339, 5.6",
+            f"(?:{_DATE}[Tt]{_TIME}|{_LEAP_WEST}|{_LEAP_EAST})",
+            f"{_YEAR_NOTE}; {_LEAP_DATE_NOTE}",
+        ),
+        Format("date", "RFC 3339, 5.6 (full-date)", _DATE, _YEAR_NOTE),
+        Format("time", "RFC 3339, 5.6 (full-time)", f"(?:{_TIME}|{_LEAP_TIME})", _LEAP_TIME_NOTE),
+        Format("duration", "RFC 3339, appendix A", _DURATION),
+        Format(
+            "email",
+            "RFC 5321, 4.1.2",
+            _mailbox("", _HOSTNAME),
+            _EMAIL_NOTE,
+            lambda addresses, literal: addresses.mailbox(literal),
+            _ADDRESS_LITERAL,
+            (3, 248),
+        ),
+        Format(
+            "idn-email",
+            "RFC 6531, 3.3",
+            _mailbox(_WIDE, _IDN_HOSTNAME),
+            f"{_EMAIL_NOTE}; {_IDN_NOTE}",
+            lambda addresses, literal: addresses.mailbox(literal, _idn_letters()),
+            _ADDRESS_LITERAL,
+            (3, 248),
+        ),
+        Format(
+            "hostname",
+            "RFC 1123, 2.1",
+            _HOSTNAME,
+            _HOSTNAME_NOTE,
+            lambda addresses, _: addresses.host_name(),
+            length=(1, 247),
+        ),
+        Format(
+            "idn-hostname",
+            "RFC 5890, 2.3.2.3",
+            _IDN_HOSTNAME,
+            f"{_HOSTNAME_NOTE}; {_IDN_NOTE}",
+            lambda addresses, _: addresses.host_name(_idn_letters()),
+            length=(1, 247),
         ),
         Format("ipv4", "RFC 2673, 3.2", _IPV4),
         Format("ipv6", "RFC 4291, 2.2", _IPV6),
@@ -234,7 +356,8 @@ FORMATS: dict[str, Format] = {
             "regex",
             "ECMA-262",
             _regex(3),
-            "groups nest at most 3 deep; no lookarounds, names, backreferences, and only plain members in sets",
+            "groups nest at most 3 deep, no names, backreferences, properties or \\u{...}; ranges in sets only of ASCII letters "
+            "or digits; `{n,m}` up to 99",
         ),
     )
 }

@@ -1,8 +1,8 @@
 """Regular expressions as constraints: Python's `re` and ECMA-262.
 
-The text is parsed into a small tree (`regex_tree`) by a parser per dialect (`regex_python`, `regex_ecma`, both on
-interegular's), and the tree is lowered to a grammar node (`regex_lower`). Character classes, anchors anywhere, lookaheads and
-word edges are exact; what is not a regular language, or not known to be one, is refused by name.
+The text is parsed into a small tree (`regex_tree`) by a parser per dialect (`regex_python`, `regex_ecma`), and the tree is
+lowered to a grammar node (`regex_lower`). Character classes, anchors anywhere, lookaheads and word edges are exact; what is
+not a regular language, or not known to be one, is refused by name.
 """
 
 from __future__ import annotations
@@ -58,14 +58,19 @@ def lower_pattern(grammar: Grammar, pattern: str, *, dialect: str, full: bool, u
 
     `unit(ranges)` gives the node for one character out of a set of code points (no surrogates); texts are sequences of such.
     """
-    lowering = PatternLowering(grammar, unit, _parse(pattern, dialect, limits))
+    return lower_tree(grammar, parse_pattern(pattern, dialect, limits), full=full, unit=unit)
+
+
+def lower_tree(grammar: Grammar, tree: Tree, *, full: bool, unit: Unit) -> Node:
+    """The same for a pattern that has been parsed."""
+    lowering = PatternLowering(grammar, unit, tree)
     return lowering.whole_text() if full else lowering.any_text_with_match()
 
 
 def pattern_length(pattern: str, *, dialect: str, full: bool, limits: Limits | None = None) -> tuple[int, int | None]:
     """Bounds on the code points of the texts that `lower_pattern` describes: never wrong, exact without assertions."""
-    tree = _parse(pattern, dialect, limits or Limits())
-    low, high = fold(tree, _length)[id(tree)]
+    tree = parse_pattern(pattern, dialect, limits or Limits())
+    low, high = tree_length(tree)
     if full:
         return low, high
     after_end = fold(tree, _after_end)[id(tree)]
@@ -74,7 +79,13 @@ def pattern_length(pattern: str, *, dialect: str, full: bool, limits: Limits | N
     return low, high + after_end
 
 
-def _parse(pattern: str, dialect: str, limits: Limits) -> Tree:
+def tree_length(tree: Tree) -> tuple[int, int | None]:
+    """Bounds on the code points of what a tree matches."""
+    return fold(tree, _length)[id(tree)]
+
+
+def parse_pattern(pattern: str, dialect: str, limits: Limits) -> Tree:
+    """The meaning of a pattern. Raises `GrammarSyntaxError`, `UnsupportedKeyword`, `ConstraintLimit`."""
     if len(pattern) > limits.source_bytes:
         raise ConstraintLimit(
             f"a pattern of {len(pattern)} characters", limit="source_bytes", value=limits.source_bytes

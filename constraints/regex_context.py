@@ -1,46 +1,44 @@
-"""What surrounds a position in a text: anchors, word edges and lookaheads as operations on continuations.
+"""What surrounds a position in a text: anchors, word edges, lookarounds as operations on continuations.
 
-A continuation is the node of what may follow up to the end of the whole text, for each of the four cases of what stands to
-the left (`Left`).
+A continuation is the node of what may follow up to the end of the whole text, for each case of what stands to the left (`Left`):
+nothing, or a character of one of the cells into which the sets that a pattern looks back at divide all characters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import IntEnum
 
 from .charsets import NEWLINE
 from .expression import EMPTY, FAIL, Grammar, Kind, Node
-from .regex_tree import Place
-from .utf8 import ALL, Ranges, invert, normalize
+from .regex_tree import Anchor, Place
+from .utf8 import ALL, Ranges, intersect, invert, normalize
 
 Unit = Callable[[Ranges], Node]
-
-
-class Left(IntEnum):
-    """What stands before a position."""
-
-    START = 0  # nothing
-    WORD = 1  # a character of a word
-    NEWLINE = 2
-    OTHER = 3  # any other character
-
-
-Continuation = tuple[Node, Node, Node, Node]  # by Left
+Left = int  # the index of a case
+START: Left = 0  # the case that nothing stands before a position
+Continuation = tuple[Node, ...]  # [cases]
 
 
 class Surroundings:
-    """Operations on the continuations of one pattern; `word` is what `\\w` means to its word edges."""
+    """Operations on the continuations of one pattern; `word` is what `\\w` means to its word edges, `behind` are the sets of
+    its lookbehinds."""
 
-    def __init__(self, grammar: Grammar, unit: Unit, word: Ranges) -> None:
+    def __init__(self, grammar: Grammar, unit: Unit, word: Ranges, behind: list[Ranges]) -> None:
         self.grammar, self.unit, self.word = grammar, unit, word
         self.anything = grammar.repeat(unit(ALL))
+        self._cells: list[Ranges] = [()]  # [cases] the characters of a case; none for START
+        self._cells += _partition([NEWLINE, word, *behind])
 
-    def placed(self, place: Place, left: Left, then: Node) -> Node:
+    def placed(self, anchor: Anchor, left: Left, then: Node) -> Node:
         """The part of `then` before which an anchor holds."""
+        place = anchor.place
         if place in (Place.START, Place.LINE_START):
-            holds = left == Left.START or (left == Left.NEWLINE and place is Place.LINE_START)
+            holds = left == START or (place is Place.LINE_START and self._is_in(left, NEWLINE))
             return then if holds else FAIL
+        if place in (Place.AFTER, Place.START_OR_AFTER):
+            return (
+                then if self._is_in(left, anchor.chars) or (left == START and place is Place.START_OR_AFTER) else FAIL
+            )
         if place is Place.END:
             return self.intersection(then, EMPTY)
         if place is Place.END_OR_LAST_NEWLINE:
@@ -49,11 +47,14 @@ class Surroundings:
             return self.intersection(then, self._begins_with(NEWLINE, or_empty=True))
         return self._at_word_edge(place, left, then)
 
+    def _is_in(self, left: Left, chars: Ranges) -> bool:
+        return bool(intersect(self._cells[left], chars))
+
     def _at_word_edge(self, place: Place, left: Left, then: Node) -> Node:
-        wants_word = (left == Left.WORD) != (place is Place.WORD_EDGE)
+        wants_word = self._is_in(left, self.word) != (place is Place.WORD_EDGE)
         if wants_word:
             return self.intersection(then, self._begins_with(self.word, or_empty=False))
-        is_text_needed = place is Place.NOT_WORD_EDGE_OF_TEXT and left == Left.START
+        is_text_needed = place is Place.NOT_WORD_EDGE_OF_TEXT and left == START
         return self.intersection(then, self._begins_with(invert(self.word), or_empty=not is_text_needed))
 
     def _begins_with(self, chars: Ranges, or_empty: bool) -> Node:
@@ -78,11 +79,11 @@ class Surroundings:
 
     def same(self, node: Node) -> Continuation:
         """A continuation that does not look back."""
-        return node, node, node, node
+        return (node,) * len(self._cells)
 
     def by_left(self, choose: Callable[[Left], Node]) -> Continuation:
         """A continuation from its entries."""
-        return choose(Left.START), choose(Left.WORD), choose(Left.NEWLINE), choose(Left.OTHER)
+        return tuple(map(choose, range(len(self._cells))))
 
     def union(self, first: Continuation, second: Continuation) -> Continuation:
         """One of the two."""
@@ -90,13 +91,20 @@ class Surroundings:
 
     def lefts(self, then: Continuation) -> list[tuple[Left, Ranges]]:
         """The last characters after which `then` is the same, as one case each with the set of them."""
-        chars = {Left.WORD: self.word, Left.NEWLINE: NEWLINE, Left.OTHER: invert(normalize([*self.word, *NEWLINE]))}
         merged: dict[Node, tuple[Left, Ranges]] = {}
-        for left, some in chars.items():
+        for left, chars in list(enumerate(self._cells))[1:]:
             case, known = merged.get(then[left], (left, ()))
-            if some:
-                merged[then[left]] = (case, normalize([*known, *some]))
+            merged[then[left]] = (case, normalize([*known, *chars]))
         return list(merged.values())
+
+
+def _partition(sets: list[Ranges]) -> list[Ranges]:
+    """All characters, divided so that each of `sets` is a union of cells."""
+    cells = [ALL]
+    for chars in sets:
+        halves = ((intersect(cell, chars), intersect(cell, invert(chars))) for cell in cells)
+        cells = [half for pair in halves for half in pair if half]
+    return cells
 
 
 def is_nullable(grammar: Grammar, node: Node) -> bool:

@@ -46,9 +46,9 @@ class EcmaParser(PatternParser):
         return tree
 
     def _dialect_extension(self, group: Group) -> bool:
-        if self.static_b("<"):
+        if self._takes("<"):
             end = self.data.find(">", self.index)
-            if end < 0 or not self.data[self.index : end].isidentifier():
+            if end < 0 or not self.data[self.index : end].replace("$", "_").isidentifier():
                 self._fail("bad name of a group", self.index)
             self.index = end + 1
             return True
@@ -61,17 +61,20 @@ class EcmaParser(PatternParser):
         return _SPECIAL.get(char)
 
     def _escape(self, start: int, inside: bool) -> Ranges | Tree:
-        char = self.any()
+        char = self._next()
         if char in "dDsSwW":
             return ecma_class(char)
-        if char in _PLACES and not (inside and char == "b"):
-            return self._word_edge(char, start, inside)
-        if char in "pP" and self.peek_static("{"):
+        if char in _PLACES and not inside:
+            return Anchor(_PLACES[char], ASCII_WORD)
+        if char in "pP" and self._sees("{"):
             return self._property(char, start)
         if (char.isascii() and char.isdigit() and char != "0") or (char == "k" and not inside):
             self._refuse(f"\\{char}", "what a group matched is not kept", "the alternatives written out", start)
         if char in _OTHER_DIALECTS and not inside:
             self._refuse(f"\\{char}", "ECMA-262 has no such escape", _OTHER_DIALECTS[char], start)
+        if char == "c" and not self._is_control_letter(inside):
+            self.index, self._only_without_u = start + 1, start
+            return self._one(ord("\\"))
         code = self._character(char, start)
         if code == ord(char) and char not in (_SYNTAX_CHARACTERS + "-" if inside else _SYNTAX_CHARACTERS):
             self._only_without_u = start
@@ -79,11 +82,6 @@ class EcmaParser(PatternParser):
 
     def _one(self, code: int) -> Ranges:
         return ((code, code),)
-
-    def _word_edge(self, char: str, start: int, inside: bool) -> Tree:
-        if inside:
-            self._fail(f"\\{char} in a set of characters", start)
-        return Anchor(_PLACES[char], ASCII_WORD)
 
     def _property(self, char: str, start: int) -> Ranges:
         end = self.data.find("}", self.index)
@@ -98,6 +96,14 @@ class EcmaParser(PatternParser):
             self._fail(error.reason, start)
         return ranges if char == "p" else invert(ranges)
 
+    def _is_control_letter(self, inside: bool) -> bool:
+        """Whether what follows `\\c` completes it; where it does not, the backslash is a character (Annex B)."""
+        letter = self.data[self.index : self.index + 1]
+        if inside and letter in tuple("0123456789_"):
+            self._only_without_u = self.index
+            return True
+        return letter.isascii() and letter.isalpha()
+
     def _character(self, char: str, start: int) -> int:
         """The code point of an escape for one character; any other character escaped is itself."""
         if char in _CONTROLS:
@@ -109,29 +115,25 @@ class EcmaParser(PatternParser):
                 self._refuse("\\0", "octal escapes are not part of ECMA-262", "\\xHH", start)
             return 0
         if char == "c":
-            letter = self.data[self.index : self.index + 1]
-            if not (letter.isascii() and letter.isalpha()):
-                self._fail("\\c wants a letter", start)
-            self.index += 1
-            return ord(letter) % 32
+            return ord(self._next()) % 32
         code = self._hexadecimal(2) if char == "x" else self._unicode(start) if char == "u" else None
         return ord(char) if code is None else code
 
     def _unicode(self, start: int) -> int | None:
         """`HHHH`, a pair of surrogates, or `{H...}`."""
-        if self.static_b("{"):
+        if self._takes("{"):
             end = self.data.find("}", self.index)
             code = self._hexadecimal(end - self.index) if end > self.index else None
             if code is None or code > MAX_CODE_POINT:
                 self._fail("\\u{ wants the hexadecimal number of a code point and }", start)
-            self.static("}")
+            self._takes("}")
             self._only_with_u = start
             return code
         high = self._hexadecimal(4)
-        if high is None or not 0xD800 <= high < 0xDC00 or not self.peek_static("\\u"):
+        if high is None or not 0xD800 <= high < 0xDC00 or not self._sees("\\u"):
             return high
         before = self.index
-        self.static("\\u")
+        self._takes("\\u")
         low = self._hexadecimal(4)
         if low is None or not 0xDC00 <= low < 0xE000:
             self.index = before

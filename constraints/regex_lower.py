@@ -3,7 +3,7 @@
 A tree without assertions has a language of its own (`Language`) and becomes one node. A tree with assertions is lowered
 against its continuation: the texts that may follow it up to the end of the whole text. Whatever looks ahead ("$", `(?=`, the
 right side of `\\b`) is then an intersection with the continuation. What looks back needs to know what stands to the left, of
-which four cases (`Left`) matter, so a continuation is a node for each of them:
+which a few cases (`Left`) matter, so a continuation is a node for each of them:
 
     lower(tree, continuation)[left] = texts of tree, then of continuation[what then stands to the left], where `left` stands
 """
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from .charsets import NEWLINE
 from .errors import UnsupportedKeyword
 from .expression import EMPTY, FAIL, Grammar, Node
-from .regex_context import Continuation, Left, Surroundings, Unit
+from .regex_context import START, Continuation, Surroundings, Unit
 from .regex_tree import (
     Alternate,
     Anchor,
@@ -53,21 +53,21 @@ class PatternLowering:
     def __init__(self, grammar: Grammar, unit: Unit, tree: Tree) -> None:
         self.grammar, self.unit, self.tree = grammar, unit, tree
         self.languages: dict[int, Language | None] = fold(tree, self._language)  # None: has assertions
-        self.around = Surroundings(grammar, unit, _word_of(tree))
+        self.around = Surroundings(grammar, unit, _word_of(tree), _sets_behind(tree))
 
     def whole_text(self) -> Node:
         """The texts that the pattern matches from end to end."""
-        return self._lower((EMPTY,) * 4)[Left.START]
+        return self._lower(self.around.same(EMPTY))[START]
 
     def any_text_with_match(self) -> Node:
         """The texts in which the pattern matches somewhere."""
-        at = self._lower((self.around.anything,) * 4)
+        at = self._lower(self.around.same(self.around.anything))
         if len(set(at)) == 1:
             return self.grammar.seq(self.around.anything, at[0])
         after_more = [
             self.grammar.seq(self.around.anything, self.unit(chars), at[left]) for left, chars in self.around.lefts(at)
         ]
-        return self.grammar.alt(at[Left.START], *after_more)
+        return self.grammar.alt(at[START], *after_more)
 
     # -- trees without assertions -----------------------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ class PatternLowering:
 
     def _anchor(self, tree: Anchor, then: Continuation) -> Routine:
         yield from ()
-        return self.around.by_left(lambda left: self.around.placed(tree.place, left, then[left]))
+        return self.around.by_left(lambda left: self.around.placed(tree, left, then[left]))
 
     def _plain(self, tree: Tree, language: Language, then: Continuation) -> Routine:
         """A tree without assertions before a continuation that depends on how the tree's text ends."""
@@ -261,9 +261,10 @@ class PatternLowering:
         # "$" is true at most one newline before the end, so it can only matter in the last two copies that are not empty
         last = self.around.union(then, (yield body, then))
         last = self.around.union(then, (yield body, last))
-        later = self.grammar.seq(self.grammar.repeat(inner.filled), last[Left.OTHER])
-        first = yield body, (then[Left.START], later, later, later)
-        return self.grammar.alt(then[Left.START], first[Left.START]), later, later, later
+        later = self.grammar.seq(self.grammar.repeat(inner.filled), last[-1])
+        rest = self.around.same(later)[1:]
+        first = yield body, (then[START], *rest)
+        return self.grammar.alt(then[START], first[START]), *rest
 
 
 def _is_text_end(tree: Tree) -> bool:
@@ -273,12 +274,18 @@ def _is_text_end(tree: Tree) -> bool:
 def _word_of(tree: Tree) -> Ranges:
     """What `\\w` means to the word edges of a pattern."""
     edges = (Place.WORD_EDGE, Place.NOT_WORD_EDGE, Place.NOT_WORD_EDGE_OF_TEXT)
-    meanings = {part.word for part in assertions(tree) if isinstance(part, Anchor) and part.place in edges}
+    meanings = {part.chars for part in assertions(tree) if isinstance(part, Anchor) and part.place in edges}
     if len(meanings) > 1:
         raise UnsupportedKeyword(
             "two kinds of word edges, ASCII and Unicode, in one pattern", keyword="\\b", instead="one kind"
         )
     return meanings.pop() if meanings else ()
+
+
+def _sets_behind(tree: Tree) -> list[Ranges]:
+    """The sets that the lookbehinds of a pattern ask for."""
+    places = (Place.AFTER, Place.START_OR_AFTER)
+    return [part.chars for part in assertions(tree) if isinstance(part, Anchor) and part.place in places]
 
 
 def _refused_loop() -> UnsupportedKeyword:

@@ -1,23 +1,20 @@
-"""Regular expressions as text: interegular's parser, with both dialects whole and without recursion.
-
-interegular's `_ParsePattern` brings the character-level primitives. Replaced are its recursive descent (patterns may nest as
-deep as `limits.nesting`), its ASCII classes, its escapes, and its refusal of anchors and of inline flags.
-"""
+"""Regular expressions as text: what both dialects share, without recursion (patterns may nest as deep as `limits.nesting`)."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
-
-from interegular.patterns import _ParsePattern
+from typing import NoReturn
 
 from .charsets import ignoring_case
 from .errors import ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
-from .regex_tree import Alternate, Anchor, CharSet, Concat, Lookahead, Repeat, Tree
+from .regex_tree import Alternate, Anchor, CharSet, Concat, Lookahead, Place, Repeat, Tree, fold
 from .source import Limits
-from .utf8 import Ranges, invert, normalize
+from .utf8 import ALL, Ranges, invert, normalize
+
+Before = tuple[Ranges, bool] | None  # characters that may stand before a position, and whether nothing may
+
+_QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
 @dataclass
@@ -39,22 +36,14 @@ class Group:
         return self.wrap(self.options[0] if len(self.options) == 1 else Alternate(tuple(self.options)))
 
 
-class _Forget(list[Any]):
-    """Where interegular's record of expectations goes: errors are reported by position instead."""
-
-    def append(self, _item: Any) -> None: ...
-
-    def extend(self, _items: Any) -> None: ...
-
-
-class PatternParser(_ParsePattern):
+class PatternParser:
     """What the dialects share; the rest is `PythonParser` and `EcmaParser`."""
 
     def __init__(self, pattern: str, limits: Limits) -> None:
-        super().__init__(pattern)
-        self._expected = defaultdict(_Forget)
+        self.data, self.index = pattern, 0
         self._limits = limits
         self._groups: list[Group] = []
+        self._characters: dict[str, CharSet] = {}
 
     def tree(self) -> Tree:
         """The meaning of the pattern. Raises `GrammarSyntaxError`, `UnsupportedKeyword`, `ConstraintLimit`."""
@@ -65,27 +54,51 @@ class PatternParser(_ParsePattern):
             self._fail("a parenthesis is never closed", self._groups[-1].opened)
         return self._groups.pop().tree()
 
+    # -- characters -------------------------------------------------------------------------------------------------
+
+    def _sees(self, expected: str) -> bool:
+        return self.data.startswith(expected, self.index)
+
+    def _takes(self, expected: str) -> bool:
+        """Whether `expected` comes next; if so it is read."""
+        if not self.data.startswith(expected, self.index):
+            return False
+        self.index += len(expected)
+        return True
+
+    def _next(self) -> str:
+        self.index += 1
+        return self.data[self.index - 1]
+
+    def _run_of(self, chars: str) -> str:
+        """The longest run of `chars` from here on."""
+        start = self.index
+        while self.index < len(self.data) and self.data[self.index] in chars:
+            self.index += 1
+        return self.data[start : self.index]
+
     # -- groups and quantifiers -------------------------------------------------------------------------------------
 
     def _element(self) -> None:
         start = self.index
-        if self.static_b("|"):
+        char = self._next()
+        if char == "|":
             self._groups[-1].end_option()
-        elif self.static_b("("):
+        elif char == "(":
             self._open(start)
-        elif self.static_b(")"):
+        elif char == ")":
             if len(self._groups) == 1:
                 self._fail("a parenthesis is closed that was not opened", start)
             self._groups[-2].parts.append(self._quantified(self._groups.pop().tree(), start))
         else:
-            atom = self._atom(start)
+            atom = self._atom(char, start)
             if isinstance(atom, Anchor) and self._is_quantifier_next():
                 self._fail("nothing to repeat", self.index)
             self._groups[-1].parts.append(self._quantified(atom, start))
 
     def _open(self, start: int) -> None:
         group = Group(start, self._groups[-1].flags)
-        if self.static_b("?") and not self._extension(group):
+        if self._takes("?") and not self._extension(group):
             return
         if len(self._groups) > self._limits.nesting:
             limit = self._limits.nesting
@@ -94,21 +107,29 @@ class PatternParser(_ParsePattern):
 
     def _extension(self, group: Group) -> bool:
         """What follows "(?": prepares `group`, or returns False when it is complete already."""
-        if self.static_b(":"):
+        if self._takes(":"):
             return True
-        if self.static_b("=") or self.static_b("!"):
+        if self._takes("=") or self._takes("!"):
             negative = self.data[self.index - 1] == "!"
             group.wrap = lambda body: Lookahead(body, negative)
             return True
-        for opener in ("<=", "<!"):
-            if self.static_b(opener):
-                self._refuse(
-                    f"(?{opener}",
-                    "a lookbehind depends on what came before",
-                    "a pattern without lookbehind",
-                    group.opened,
-                )
+        if self._takes("<=") or self._takes("<!"):
+            negative = self.data[self.index - 1] == "!"
+            group.wrap = lambda body: self._lookbehind(body, negative, group.opened)
+            return True
         return self._dialect_extension(group)
+
+    def _lookbehind(self, body: Tree, negative: bool, start: int) -> Tree:
+        """A lookbehind of at most one character is an anchor; longer ones are refused."""
+        before = fold(body, _before)[id(body)]
+        if before is None:
+            keyword = self.data[start : start + 4]
+            reason = "a lookbehind of more than one character, or with an assertion inside"
+            self._refuse(keyword, reason, "a lookbehind of one character, or none", start)
+        chars, at_start = before
+        if negative:
+            chars, at_start = invert(chars), not at_start
+        return Anchor(Place.START_OR_AFTER if at_start else Place.AFTER, chars)
 
     def _quantified(self, tree: Tree, start: int) -> Tree:
         self._skip_ignored()
@@ -132,19 +153,20 @@ class PatternParser(_ParsePattern):
         return is_next
 
     def _quantifier(self) -> tuple[int, int | None] | None:
-        for symbol, bounds in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
-            if self.static_b(symbol):
-                return bounds
-        return self._braces() if self.peek_static("{") else None
+        bounds = _QUANTIFIERS.get(self.data[self.index : self.index + 1])
+        if bounds is None:
+            return self._braces() if self._sees("{") else None
+        self.index += 1
+        return bounds
 
     def _braces(self) -> tuple[int, int | None] | None:
         """`{n}`, `{n,}`, `{n,m}`; None, and nothing read, when the brace is a character like others."""
         start = self.index
-        self.static("{")
-        low = self.multiple("0123456789", 0, None)
-        comma = self.static_b(",")
-        high = self.multiple("0123456789", 0, None) if comma else low
-        if not self.static_b("}") or not (low or (self._low_may_be_absent and comma)):
+        self._takes("{")
+        low = self._run_of("0123456789")
+        comma = self._takes(",")
+        high = self._run_of("0123456789") if comma else low
+        if not self._takes("}") or not (low or (self._low_may_be_absent and comma)):
             self.index = start
             return None
         if max(len(low), len(high)) > 18:
@@ -153,8 +175,8 @@ class PatternParser(_ParsePattern):
         return int(low or 0), int(high) if high else None
 
     def _after_quantifier(self) -> None:
-        self.static_b("?")  # lazy: the same strings
-        possessive = self.peek_static("+") and self._has_possessive
+        self._takes("?")  # lazy: the same strings
+        possessive = self._sees("+") and self._has_possessive
         if possessive:
             self._refuse(
                 "possessive quantifier",
@@ -167,28 +189,36 @@ class PatternParser(_ParsePattern):
 
     # -- atoms ------------------------------------------------------------------------------------------------------
 
-    def _atom(self, start: int) -> Tree:
-        if self.static_b("["):
+    def _atom(self, char: str, start: int) -> Tree:
+        if char == "[":
             return self._set_of_members(start)
-        if self.static_b("\\"):
+        if char == "\\":
             if self.index == len(self.data):
                 self._fail("a backslash at the end", start)
             found = self._escape(start, inside=False)
             return CharSet(self._folded(found)) if isinstance(found, tuple) else found
-        char = self.any()
         if char in "*+?":
             self._fail("nothing to repeat", start)
-        return self._special(char) or CharSet(self._folded(((ord(char), ord(char)),)))
+        return self._special(char) or self._character_itself(char)
+
+    def _character_itself(self, char: str) -> CharSet:
+        """One character, always the same object outside of the flag i."""
+        if "i" in self._groups[-1].flags:
+            return CharSet(self._folded(((ord(char), ord(char)),)))
+        known = self._characters.get(char)
+        if known is None:
+            known = self._characters[char] = CharSet(normalize([(ord(char), ord(char))]))
+        return known
 
     def _set_of_members(self, start: int) -> CharSet:
-        negative = self.static_b("^")
+        negative = self._takes("^")
         members: list[tuple[int, int]] = []
         first = self.index
-        while not (self.peek_static("]") and not (self._leading_bracket_is_member and self.index == first)):
+        while not (self._sees("]") and not (self._leading_bracket_is_member and self.index == first)):
             if self.index >= len(self.data):
                 self._fail("a set of characters is never closed", start)
             members.extend(self._range())
-        self.static("]")
+        self._takes("]")
         ranges = self._folded(tuple(members))
         return CharSet(invert(ranges) if negative else ranges)
 
@@ -196,9 +226,9 @@ class PatternParser(_ParsePattern):
         """One member of a set: a character, a class, or a range of characters."""
         start = self.index
         low = self._member()
-        if not (self.peek_static("-") and self.data[self.index + 1 : self.index + 2] not in ("]", "")):
+        if not (self._sees("-") and self.data[self.index + 1 : self.index + 2] not in ("]", "")):
             return low
-        self.static("-")
+        self._takes("-")
         high = self._member()
         if not (_is_one(low) and _is_one(high)):
             return self._not_a_range(low, high, start)
@@ -210,7 +240,7 @@ class PatternParser(_ParsePattern):
         start = self.index
         if self.index >= len(self.data):
             self._fail("a set of characters is never closed", start)
-        char = self.any()
+        char = self._next()
         if char != "\\":
             return ((ord(char), ord(char)),)
         if self.index == len(self.data):
@@ -279,6 +309,21 @@ def syntax_error(pattern: str, reason: str, index: int) -> GrammarSyntaxError:
 def line_and_column(text: str, index: int) -> tuple[int, int]:
     """Both from 1."""
     return text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index)
+
+
+def _before(tree: Tree, parts: list[Before]) -> Before:
+    """What a lookbehind with this body wants on its left: a character of a set, or nothing; None if that is not all."""
+    known = [part for part in parts if part is not None]
+    if isinstance(tree, CharSet):
+        return tree.ranges, False
+    if isinstance(tree, Anchor):
+        return ((), True) if tree.place is Place.START else None
+    if isinstance(tree, Concat) and not parts:
+        return ALL, True
+    if isinstance(tree, Alternate) and len(known) == len(parts):
+        return normalize([one for chars, _ in known for one in chars]), any(at_start for _, at_start in known)
+    is_once = isinstance(tree, Repeat) and tree.low == 1 and not isinstance(tree.body, Anchor)
+    return parts[0] if is_once else (ALL, True) if isinstance(tree, Repeat) and tree.low == 0 else None
 
 
 def _is_one(ranges: Ranges) -> bool:

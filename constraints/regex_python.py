@@ -45,28 +45,28 @@ class PythonParser(PatternParser):
     _leading_bracket_is_member = True
 
     def _dialect_extension(self, group: Group) -> bool:
-        if self.static_b("P<"):
+        if self._takes("P<"):
             self._skip_past(">", group.opened)
             return True
-        if self.static_b("P="):
+        if self._takes("P="):
             self._refuse("(?P=", *_BACKREFERENCE, group.opened)
-        if self.static_b("("):
+        if self._takes("("):
             self._refuse("(?(", "whether a group matched is not kept", "the two cases as alternatives", group.opened)
-        if self.static_b(">"):
+        if self._takes(">"):
             self._refuse("(?>", "it forbids matches that backtracking would find", "(?:", group.opened)
         return self._flags(group)
 
     def _flags(self, group: Group) -> bool:
         """`(?flags)` for the whole pattern, or the head of `(?flags-flags:...)`."""
         start = self.index
-        added = set(self.multiple("aiLmsux", 0, None))
-        removed = set(self.multiple("imsx", 0, None)) if self.static_b("-") else set()
+        added = set(self._run_of("aiLmsux"))
+        removed = set(self._run_of("imsx")) if self._takes("-") else set()
         inherited = group.flags - {"a"} if "u" in added else group.flags
         flags = (inherited | added) - removed - {"u"}
-        if self.static_b(":"):
+        if self._takes(":"):
             group.flags = flags
             return True
-        if not self.static_b(")") or not added:
+        if not self._takes(")") or not added:
             self._fail("unknown extension of a group", start - 1)
         self._groups[0].flags = flags
         return False
@@ -82,7 +82,7 @@ class PythonParser(PatternParser):
         return None
 
     def _escape(self, start: int, inside: bool) -> Ranges | Tree:
-        char = self.any()
+        char = self._next()
         if char in "dDsSwW":
             return python_class(char, "a" in self._groups[-1].flags)
         if char in _PLACES and not inside:
@@ -103,7 +103,7 @@ class PythonParser(PatternParser):
         return ((code, code),)
 
     def _named(self, start: int) -> int | None:
-        if not self.static_b("{"):
+        if not self._takes("{"):
             return None
         begin = self.index
         self._skip_past("}", start)
@@ -116,7 +116,7 @@ class PythonParser(PatternParser):
         """The character an octal escape names; what is not one is the number of a group."""
         text = first
         while len(text) < 3 and self.data[self.index : self.index + 1] in tuple("01234567"):
-            text += self.any()
+            text += self._next()
         is_octal = first == "0" or inside or (len(text) == 3 and first in "0123")
         if not is_octal:
             self._refuse(f"\\{first}", *_BACKREFERENCE, start)
@@ -129,11 +129,11 @@ class PythonParser(PatternParser):
         before = -1
         while before != self.index:
             before = self.index
-            if self.peek_static("(?#"):
+            if self._sees("(?#"):
                 self._skip_past(")", self.index)
             if "x" in self._groups[-1].flags:
-                self.multiple(_BLANKS, 0, None)
-                if self.static_b("#"):
+                self._run_of(_BLANKS)
+                if self._takes("#"):
                     end = self.data.find("\n", self.index)
                     self.index = len(self.data) if end < 0 else end
         return False

@@ -6,7 +6,7 @@ matching strings does not depend on it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeVar
@@ -27,6 +27,8 @@ class Place(Enum):
     WORD_EDGE = auto()
     NOT_WORD_EDGE = auto()
     NOT_WORD_EDGE_OF_TEXT = auto()  # NOT_WORD_EDGE, and the whole text is not empty
+    AFTER = auto()  # after a character of a set: a lookbehind
+    START_OR_AFTER = auto()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,10 +63,10 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Anchor:
-    """The empty string at a place; `word` is what `\\w` means, for word edges."""
+    """The empty string at a place; `chars` is what `\\w` means, for word edges, or the set of a lookbehind."""
 
     place: Place
-    word: Ranges = ()
+    chars: Ranges = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,13 +90,16 @@ def children(tree: Tree) -> tuple[Tree, ...]:
 
 
 def fold(tree: Tree, combine: Callable[[Tree, list[Result]], Result]) -> dict[int, Result]:
-    """`combine(tree, results of its children)` for the tree and everything in it, by `id`; not recursive."""
-    order, work = [], [tree]
-    while work:
-        order.append(work.pop())
-        work.extend(children(order[-1]))
+    """`combine(tree, results of its children)` for everything in a tree, each once, by `id`; the whole comes last."""
     results: dict[int, Result] = {}
-    for part in reversed(order):
+    work = [tree]
+    while work:
+        part = work[-1]
+        missing = [child for child in children(part) if id(child) not in results]
+        if missing:
+            work.extend(missing)
+            continue
+        work.pop()
         if id(part) not in results:
             results[id(part)] = combine(part, [results[id(child)] for child in children(part)])
     return results
@@ -102,26 +107,53 @@ def fold(tree: Tree, combine: Callable[[Tree, list[Result]], Result]) -> dict[in
 
 def assertions(tree: Tree) -> list[Tree]:
     """All anchors and lookaheads in a tree."""
-    work: list[Tree] = [tree]
     found: list[Tree] = []
-    while work:
-        part = work.pop()
-        work.extend(children(part))
+
+    def note(part: Tree, _: list[None]) -> None:
         if isinstance(part, Anchor | Lookahead):
             found.append(part)
+
+    fold(tree, note)
     return found
+
+
+def shared(tree: Tree) -> Tree:
+    """The same tree with equal parts as one object, so that a fold meets each of them once."""
+    known: dict[tuple[object, ...], Tree] = {}
+
+    def interned(part: Tree, parts: list[Tree]) -> Tree:
+        rebuilt = with_children(part, parts)
+        own = (
+            ()
+            if isinstance(part, Concat | Alternate)
+            else tuple(getattr(part, name) for name in part.__slots__ if name != "body")
+        )
+        return known.setdefault((type(part), own, *map(id, parts)), rebuilt)
+
+    return fold(tree, interned)[id(tree)]
+
+
+def with_children(tree: Tree, parts: Sequence[Tree]) -> Tree:
+    """A tree like the given one with other children."""
+    if isinstance(tree, Concat):
+        return Concat(tuple(parts))
+    if isinstance(tree, Alternate):
+        return Alternate(tuple(parts))
+    if isinstance(tree, Repeat):
+        return Repeat(parts[0], tree.low, tree.high)
+    return Lookahead(parts[0], tree.negative) if isinstance(tree, Lookahead) else tree
 
 
 def never_at_an_end(tree: Tree) -> Tree:
     """The same tree for a text that has something on either side: its anchors never hold."""
 
     def rebuilt(part: Tree, parts: list[Tree]) -> Tree:
-        if isinstance(part, Concat):
-            return Concat(tuple(parts))
-        if isinstance(part, Alternate):
-            return Alternate(tuple(parts))
-        if isinstance(part, Repeat):
-            return Repeat(parts[0], part.low, part.high)
-        return CharSet(()) if isinstance(part, Anchor) else part
+        return (
+            CharSet(())
+            if isinstance(part, Anchor)
+            else part
+            if isinstance(part, Lookahead)
+            else with_children(part, parts)
+        )
 
     return fold(tree, rebuilt)[id(tree)]
