@@ -21,7 +21,9 @@ from .document import Site, shown
 from .keywords import APPLICATORS, OWN, REFERENCES, UNEVALUATED, ignored, in_force, is_anything, value_of
 from .negation import differing, violations
 from .policy import Policy
+from .values import dump_json
 
+FEW = 16  # alternatives not worth a search for superfluous ones
 MAX_TERMS = 20_000  # alternatives of one conjunction: each anyOf beside another multiplies them
 Annotated = tuple[Term, tuple[Site, ...]]  # a term, and the sites in it whose keywords evaluate items and members
 
@@ -42,6 +44,8 @@ class Branches:
         self._annotated: dict[Site, list[Annotated]] = {}
         self._open: set[tuple[Site, str]] = set()  # on the way down: a reference to one of them has no meaning
         self._exclude_each_other: dict[Site, bool] = {}
+        self._texts: dict[Site, str] = {}
+        self._by_text: dict[tuple[str, object], Site] = {}
 
     # -- conjunctions -----------------------------------------------------------------------------------------------
 
@@ -347,10 +351,24 @@ class Branches:
         out: list[Term] = [()]
         for group in groups:
             _check_count(len(out) * len(group), where)
+            if len(out) * len(group) > FEW:
+                out, group = ([self._shared(term) for term in terms] for terms in (out, group))
             out = list(dict.fromkeys(merged(term, more) for term in out for more in group))
             if len(group) > 1 or any(not isinstance(literal, Site) for literal in (group[0] if group else ())):
                 out = [term for term in out if not self._is_empty(term)]
+            if len(out) > FEW:
+                out = _absorbed(out)
         return out
+
+    def _shared(self, term: Term) -> Term:
+        """The same term with one site for all that say the same."""
+        return tuple(dict.fromkeys(self._alike(literal) if isinstance(literal, Site) else literal for literal in term))
+
+    def _alike(self, site: Site) -> Site:
+        text = self._texts.get(site)
+        if text is None:
+            text = self._texts[site] = dump_json(site.schema)
+        return self._by_text.setdefault((text, site.document), site)
 
     def _is_empty(self, term: Term) -> bool:
         if len(term) < 2:
@@ -382,6 +400,16 @@ class _Entered:
 def merged(first: Term, second: Term) -> Term:
     """Both terms as one, each literal once."""
     return tuple(dict.fromkeys(first + second)) if first and second else first or second
+
+
+def _absorbed(terms: list[Term]) -> list[Term]:
+    """Terms of which none says all that another says and more."""
+    out: list[tuple[frozenset[Literal], Term]] = []
+    for term in sorted(terms, key=len):
+        literals = frozenset(term)
+        if not any(weaker <= literals for weaker, _ in out):
+            out.append((literals, term))
+    return [term for _, term in out]
 
 
 def _union(groups: Iterable[list[Any]]) -> list[Any]:

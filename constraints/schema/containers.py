@@ -78,7 +78,7 @@ class Containers:
     def object(self, shape: ObjectShape) -> Node:
         grammar = self._grammar
         tests = shape.tests
-        named = dict.fromkeys([*shape.named, *(name for test in tests for name in self._names.listed(test) or ())])
+        named = dict.fromkeys([*shape.named, *self._names.listed(tests)])
         in_order = dict.fromkeys(shape.declared) if self._is_ordered else {}
         series = Series(grammar, self._comma, self._text.gap, FAIL, [(0, None), *_bounds(shape.needs)])
         series.stages = [self._stage(shape, name, tests) for name in in_order]

@@ -26,7 +26,7 @@ from .membership import Membership
 from .names import Names
 from .policy import Policy, located
 from .shapes import MAX_FRACTION_DIGITS, NumberShape, Shapes
-from .strings import Strings
+from .strings import Body, Strings
 from .text import JsonText
 from .values import dump_json, equality_key, scalar_text, string_text
 
@@ -196,10 +196,12 @@ class Lowering:
         excluded = [value for value in self._shapes.excluded(term).values() if isinstance(value, str)]
         return self._grammar.without(self._strings.body(shape), self._grammar.words(map(_body_text, excluded)))
 
-    def _string_bodies(self, conj: Conj) -> Node:
-        """The texts between the quotes of the strings that satisfy a conjunction."""
+    def _string_bodies(self, conj: Conj) -> Body:
+        """The texts between the quotes of the strings that satisfy a conjunction, and a bound on their length."""
         terms = [term for term in self._branches.terms(conj) if "string" in self._shapes.atoms(term)]
-        return self._grammar.alt(*map(self._string_body, terms))
+        longest = [self._strings.longest(self._shapes.string(term)) for term in terms]
+        most = None if None in longest else max((length for length in longest if length is not None), default=0)
+        return self._grammar.alt(*map(self._string_body, terms)), (0, most)
 
     def _listed_strings(self, conj: Conj) -> list[str] | None:
         """The strings that satisfy a conjunction, where each of its terms lists them."""

@@ -10,7 +10,8 @@ from ..errors import ConstraintLimit
 from ..expression import FAIL, Event, Grammar, Node
 from ..matcher import Matcher
 from .claims import Conj, Named, NameTest, Pattern
-from .strings import Strings
+from .shapes import negated
+from .strings import Body, Strings
 from .text import QUOTE, JsonText
 from .values import string_text
 
@@ -22,25 +23,27 @@ Passed = frozenset[NameTest]
 class Names:
     """Sorts names by the tests they pass.
 
-    `texts(conj)` gives the bodies of the strings that satisfy a conjunction, and `listed(conj)` these strings themselves where the
-    schema lists them.
+    `texts(conj)` gives the bodies of the strings that satisfy a conjunction, with a bound on their length, and `listed(conj)` these
+    strings themselves where the schema lists them.
     """
 
     def __init__(
         self, grammar: Grammar, text: JsonText, strings: Strings,
-        texts: Callable[[Conj], Node], listed: Callable[[Conj], list[str] | None],
+        texts: Callable[[Conj], Body], listed: Callable[[Conj], list[str] | None],
     ) -> None:  # fmt: skip
         self._grammar, self._text, self._strings, self._texts, self._listed = grammar, text, strings, texts, listed
         self._matchers: dict[NameTest, Matcher] = {}
-        self._bodies: dict[NameTest, Node] = {}
+        self._bodies: dict[NameTest, Body] = {}
 
     def passed(self, name: str, tests: Iterable[NameTest]) -> Passed:
         """The tests that a name passes."""
         return frozenset(test for test in tests if self._passes(name, test))
 
-    def listed(self, test: NameTest) -> list[str] | None:
-        """The names that pass a test, where the schema lists them."""
-        return self._listed(test.conj) if isinstance(test, Named) else None
+    def listed(self, tests: Iterable[NameTest]) -> Iterator[str]:
+        """The names that tests list, as those that pass or as those that do not."""
+        for test in tests:
+            if isinstance(test, Named):
+                yield from self._listed(test.conj) or self._listed(negated(test.conj)) or ()
 
     def classes(self, tests: list[NameTest]) -> Iterator[Passed]:
         """The combinations of tests that names not listed anywhere may pass."""
@@ -49,13 +52,22 @@ class Names:
                 f"{len(tests)} patterns of names in one object", limit="name_tests", value=MAX_TESTS,
                 instead="fewer patternProperties, or one pattern for several",
             )  # fmt: skip
-        unlisted = [test for test in tests if self.listed(test) is None]
+        certain = frozenset(test for test in tests if self._passes_unless_listed(test))
+        unlisted = [test for test in tests if self._is_open(test)]
         for signs in product((True, False), repeat=len(unlisted)):
-            yield frozenset(test for test, sign in zip(unlisted, signs, strict=True) if sign)
+            yield certain | {test for test, sign in zip(unlisted, signs, strict=True) if sign}
+
+    def _is_open(self, test: NameTest) -> bool:
+        """Whether names not listed may pass the test or not."""
+        return isinstance(test, Pattern) or (self._listed(test.conj) is None and self._listed(negated(test.conj)) is None)
+
+    def _passes_unless_listed(self, test: NameTest) -> bool:
+        return isinstance(test, Named) and self._listed(test.conj) is None and self._listed(negated(test.conj)) is not None
 
     def key(self, passed: Passed, tests: list[NameTest], named: Iterable[str]) -> tuple[Node, int | None]:
         """The texts, quotes included and marked, of all other names that pass exactly these tests, and how many there are."""
-        failed = [test for test in tests if test not in passed and self.listed(test) is None]
+        passed = frozenset(filter(self._is_open, passed))
+        failed = [test for test in tests if test not in passed and self._is_open(test)]
         if not passed and not failed:
             return self._text.other_name(named), None
         grammar = self._grammar
@@ -73,16 +85,10 @@ class Names:
         """How many names there are, where a test admits short ones only; None for more than can matter."""
         if body == FAIL:
             return 0
-        if not any(self._is_bounded(test) for test in passed):
+        if all(self._found(test)[1][1] is None for test in passed):
             return None
         count = count_words(self._grammar, body, MAX_AVAILABLE)
         return count if count < MAX_AVAILABLE else None
-
-    def _is_bounded(self, test: NameTest) -> bool:
-        if isinstance(test, Named):
-            return True
-        found = self._strings.search(test.text, test.site, "patternProperties")
-        return found is not None and found[1][1] is not None
 
     def _passes(self, name: str, test: NameTest) -> bool:
         if test not in self._matchers:
@@ -90,10 +96,13 @@ class Names:
         return self._matchers[test].accepts(string_text(name)[1:-1].encode())
 
     def _body(self, test: NameTest) -> Node:
-        if test not in self._bodies:
-            self._bodies[test] = self._body_of_pattern(test) if isinstance(test, Pattern) else self._texts(test.conj)
-        return self._bodies[test]
+        return self._found(test)[0]
 
-    def _body_of_pattern(self, test: Pattern) -> Node:
-        found = self._strings.search(test.text, test.site, "patternProperties")
-        return FAIL if found is None else found[0]
+    def _found(self, test: NameTest) -> Body:
+        """The texts of all names that pass a test, without quotes, and a bound on their length."""
+        if test not in self._bodies:
+            if isinstance(test, Named):
+                self._bodies[test] = self._texts(test.conj)
+            else:
+                self._bodies[test] = self._strings.search(test.text, test.site, "patternProperties") or (FAIL, (0, 0))
+        return self._bodies[test]

@@ -43,10 +43,18 @@ class Strings:
             self._bodies[key] = self._lower_pattern(pattern, site, keyword)
         return self._bodies[key]
 
-    def _body(self, shape: StringShape) -> Node:
+    def longest(self, shape: StringShape) -> int | None:
+        """A bound on the length of a shape's strings."""
+        bounds = [lengths[1] for _, lengths in self._parts(shape)] + [shape.high]
+        return min((bound for bound in bounds if bound is not None), default=None)
+
+    def _parts(self, shape: StringShape) -> list[Body]:
         wanted = [self.search(site.keywords["pattern"], site, "pattern") for site in shape.patterns]
         wanted += [self._format(site) for site in shape.formats]
-        parts = [part for part in wanted if part is not None]
+        return [part for part in wanted if part is not None]
+
+    def _body(self, shape: StringShape) -> Node:
+        parts = self._parts(shape)
         low, high = shape.low, shape.high
         if (high is not None and low > high) or any(_are_apart((low, high), lengths) for _, lengths in parts):
             return FAIL
