@@ -84,11 +84,11 @@ class Outcome:
 # -- cases --------------------------------------------------------------------------------------------------------------
 
 
-def read_suite(folder: Path, drafts: Sequence[str], files: Sequence[str]) -> list[Case]:
-    """The required tests; a case is a group."""
+def read_suite(folder: Path, drafts: Sequence[str], files: Sequence[str], optional: bool) -> list[Case]:
+    """The required tests, or the optional ones without those of formats; a case is a group."""
     cases = []
     for draft in drafts:
-        for path in sorted((folder / "tests" / draft).glob("*.json")):
+        for path in sorted((folder / "tests" / draft / ("optional" if optional else "")).glob("*.json")):
             if files and path.stem not in files:
                 continue
             for group in parse_json(path.read_text()):
@@ -366,6 +366,9 @@ def main() -> None:
     parser.add_argument("--schemas", type=Path, help="JSON lines in the form of MaskBench, .xz allowed")
     parser.add_argument("--drafts", nargs="+", default=list(DRAFTS), choices=list(DRAFTS))
     parser.add_argument("--files", nargs="+", default=[], help="only these files of the suite, such as ref dynamicRef")
+    parser.add_argument(
+        "--optional", action="store_true", help="the suite's optional tests instead of the required ones"
+    )
     parser.add_argument("--names", nargs="+", default=[], help="only schemas whose name contains one of these")
     parser.add_argument("--sample", type=int, help="this many schemas, chosen at random")
     parser.add_argument("--seed", type=int, default=0)
@@ -388,7 +391,7 @@ def main() -> None:
              "seconds": arguments.seconds}  # fmt: skip
     results: dict[str, Any] = {"about": about}
     if arguments.suite:
-        cases = read_suite(arguments.suite, arguments.drafts, arguments.files)
+        cases = read_suite(arguments.suite, arguments.drafts, arguments.files, arguments.optional)
         setting = Setting(("any",), "annotate", read_remotes(arguments.suite))
         results["suite"] = report(console, "official suite", cases, setting, engines, arguments)
     if arguments.schemas:
