@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled import entry, inner
-from .expression import Kind
+from .expression import NO_BOUND, NO_TOTAL, UNBOUNDED, Kind
 from .tables import (
     DEAD,
     EPOCH,
@@ -48,6 +48,7 @@ from .tables import (
 CLASS, LITERAL, SEQ, ALT = int(Kind.CLASS), int(Kind.LITERAL), int(Kind.SEQ), int(Kind.ALT)
 REPEAT, CALL, BOTH, NEGATE, PRODUCT = (
     int(Kind.REPEAT), int(Kind.CALL), int(Kind.BOTH), int(Kind.NEGATE), int(Kind.PRODUCT))  # fmt: skip
+BAG, TALLY = int(Kind.BAG), int(Kind.TALLY)
 FAIL, EMPTY = 0, 1
 NO_BODY = -1
 MIN_BODY = 8  # shorter repetitions are walked as they are
@@ -124,6 +125,8 @@ def intern_node(m, t, kind, a, b, c):
         m[t.cost + i] = times(strides(b, wide(m[t.stride + a])), wide(m[t.cost + a]))
     elif kind == LITERAL:
         m[t.size + i], m[t.cost + i] = b, m[t.text_cost + a]
+    elif kind == BAG:
+        m[t.size + i], m[t.cost + i] = least_sum(m, t, i, t.size), least_sum(m, t, i, t.cost)
     else:
         m[t.size + i] = m[t.cost + i] = UNKNOWN  # of a PRODUCT, `search` finds them out
     return i
@@ -154,11 +157,115 @@ def rehash_nodes(m, t):
     mask = t.node_hash_size - 1
     for i in range(2, m[t.n + NODES]):
         k = m[t.kind + i]
-        if k == SEQ or k == REPEAT or k == LITERAL or k >= PRODUCT:
+        if k == SEQ or k == REPEAT or k == LITERAL or k >= BAG:
             slot = mix(wide(k), wide(m[t.a + i]), wide(m[t.b + i]), wide(m[t.c + i])) & mask
             while m[t.node_hash + slot] != 0:
                 slot = (slot + 1) & mask
             m[t.node_hash + slot] = i
+
+
+# -- bags ---------------------------------------------------------------------------------------------------------------
+
+
+@inner
+def upper(m, t, part):
+    """How many members of a part a bag may still have; none when there is no finite member."""
+    if m[t.size + m[t.a + part]] >= INFINITE:
+        return wide(0)
+    return wide(NO_BOUND) if m[t.c + part] < 0 else wide(m[t.c + part])
+
+
+@inner
+def bag_bounds(m, t, bag):
+    """Sums of the parts' bounds."""
+    least = most = wide(0)
+    tally = wide(m[t.a + bag])
+    while tally != FAIL:
+        part = wide(m[t.a + tally])
+        least, most = least + m[t.b + part], most + upper(m, t, part)
+        tally = wide(m[t.b + tally])
+    return least, most
+
+
+@inner
+def least_sum(m, t, bag, measures):
+    """The least a bag takes by a measure of its members (t.size or t.cost): what every part needs, the rest of the cheapest."""
+    total, missing = wide(0), wide(m[t.b + bag])
+    tally = wide(m[t.a + bag])
+    while tally != FAIL:
+        part = wide(m[t.a + tally])
+        total, missing = plus(total, wide(m[measures + part])), missing - m[t.b + part]
+        tally = wide(m[t.b + tally])
+    price = wide(-1)
+    while missing > 0:
+        dearer, room = wide(INFINITE), wide(0)  # the next price, and how many members are to be had for it
+        tally = wide(m[t.a + bag])
+        while tally != FAIL:
+            part = wide(m[t.a + tally])
+            each = wide(m[measures + m[t.a + part]])
+            if price < each <= dearer:
+                room = upper(m, t, part) - m[t.b + part] + (room if each == dearer else 0)
+                dearer = each
+            tally = wide(m[t.b + tally])
+        if dearer >= INFINITE:
+            return wide(INFINITE)
+        total = plus(total, times(min(room, missing), dearer))
+        price, missing = dearer, missing - room
+    return total
+
+
+@inner
+def open_bag(m, t, bag, tail, depth):
+    """Put on the work list what a bag may begin with, each with the bag that is left; its end too, if it may end here."""
+    least, most = bag_bounds(m, t, bag)
+    high = wide(NO_TOTAL) if m[t.c + bag] < 0 else wide(m[t.c + bag])
+    if least == 0 and m[t.b + bag] == 0:
+        depth = later(m, t, tail, depth)
+    tally = wide(m[t.a + bag])
+    while tally != FAIL and m[t.n + FAULT] == NO_FAULT:
+        part = wide(m[t.a + tally])
+        if upper(m, t, part) > 0 and (m[t.b + part] > 0 or high > least):
+            rest = less(m, t, bag, tally, depth)
+            depth = later(m, t, join(m, t, wide(m[t.a + part]), join(m, t, rest, tail)), depth)
+        tally = wide(m[t.b + tally])
+    return depth
+
+
+@inner
+def less(m, t, bag, taken, depth):
+    """A bag after one more member of the part at tally `taken`, with tight bounds: see `Grammar._tight_bag`.
+
+    The work list from `depth` on holds the tallies meanwhile, because a list is made from its end.
+    """
+    least, most = bag_bounds(m, t, bag)
+    part = wide(m[t.a + taken])
+    least, most = least - min(wide(m[t.b + part]), wide(1)), most - (0 if m[t.c + part] < 0 else 1)
+    low = max(wide(m[t.b + bag]) - 1, least)
+    high = most if m[t.c + bag] < 0 else min(wide(m[t.c + bag]) - 1, most)
+    slack = (high if high < NO_BOUND else wide(NO_TOTAL)) - least
+    top, tally = depth, wide(m[t.a + bag])
+    while tally != FAIL:
+        top = later(m, t, tally, top)
+        if m[t.n + FAULT] != NO_FAULT:
+            return wide(FAIL)
+        tally = wide(m[t.b + tally])
+    out, count, total_least, total_most, last = wide(FAIL), wide(0), wide(0), wide(0), wide(FAIL)
+    while top > depth:
+        top -= 1
+        tally = wide(m[t.work + top])
+        part = wide(m[t.a + tally])
+        a, b = wide(m[t.b + part]), upper(m, t, part)
+        if tally == taken:
+            a, b = max(a - 1, wide(0)), b - (0 if b >= NO_BOUND else 1)
+        a, b = max(a, low - (most - b)), min(b, a + slack)
+        if b > 0:
+            last = intern_node(m, t, wide(REPEAT), wide(m[t.a + part]), a, b if b < NO_BOUND else wide(UNBOUNDED))
+            out = intern_node(m, t, wide(TALLY), last, out, wide(0))
+            count, total_least, total_most = count + 1, total_least + a, total_most + b
+    if count < 2:
+        return last if count == 1 else wide(EMPTY)
+    low, high = (wide(0) if low <= total_least else low), (wide(UNBOUNDED) if high >= total_most else high)
+    return intern_node(m, t, wide(BAG), out, low, high)
 
 
 # -- closures -----------------------------------------------------------------------------------------------------------
@@ -210,6 +317,8 @@ def close(m, t, continuation):
             if m[t.b + head] == 0:
                 depth = later(m, t, tail, depth)
             depth = later(m, t, join(m, t, wide(m[t.a + head]), join(m, t, fewer(m, t, head), tail)), depth)
+        elif kind == BAG:
+            depth = open_bag(m, t, head, tail, depth)
         elif kind == BOTH or kind == NEGATE:
             depth = later(m, t, join(m, t, wide(m[t.enter + head]), tail), depth)
         elif head == EMPTY:

@@ -11,6 +11,7 @@ other. An expression denotes a set of byte strings:
     seq(x, y, ...)             concatenation
     alt(x, y, ...)             union
     repeat(x, low, high)       low to high copies (high None = no bound); the bound is a counter, never unrolled
+    bag(parts, low, high)      members in any order: each part so many times, all together low to high; counters too
     both(x, y)                 intersection     | regular operands only: no `call` inside
     without(x, y)              difference       |
     negate(x)                  complement within all byte strings
@@ -38,6 +39,8 @@ Node = NewType("Node", int)
 Rule = NewType("Rule", int)
 
 UNBOUNDED = -1  # the `high` of a repetition without bound, as stored in the arena
+NO_BOUND = 1 << 40  # instead of UNBOUNDED where bounds are added up: more than any sum of bounds
+NO_TOTAL = 1 << 60  # the same for totals: more than any sum of NO_BOUNDs
 
 
 class Kind(IntEnum):
@@ -53,12 +56,14 @@ class Kind(IntEnum):
     CALL = 7  # a = rule
     BOTH = 8  # a, b = operands
     NEGATE = 9  # a = operand
+    BAG = 10  # a = first TALLY, b = low, c = high or UNBOUNDED
+    TALLY = 11  # of a bag: a = REPEAT node of one part, b = next TALLY or FAIL; no expression by itself
     # Made by the automaton only, in the same arena:
-    PRODUCT = 10  # a, b = automaton states of the operands, c = BOTH or NEGATE
-    MEMORY = 11  # see memory.py
-    FRAME = 12
-    KEYS = 13
-    KEY = 14
+    PRODUCT = 12  # a, b = automaton states of the operands, c = BOTH or NEGATE
+    MEMORY = 13  # see memory.py
+    FRAME = 14
+    KEYS = 15
+    KEY = 16
 
 
 class Event(IntEnum):
@@ -183,6 +188,45 @@ class Grammar:
             return body
         return self._intern((Kind.REPEAT, body, low, UNBOUNDED if high is None else high))
 
+    def bag(self, parts: Iterable[tuple[Node, int, int | None]], low: int = 0, high: int | None = None) -> Node:
+        """Members in any order, `low` to `high` in total; of every part (body, low, high) so many. None = no bound.
+
+        FAIL when the bounds exclude each other. Raises ConstraintError when a body shows that it may be empty: how many members
+        there are would not be defined.
+        """
+        counts: dict[Node, tuple[int, int]] = {}  # parts with the same body are one
+        for body, least, most in parts:
+            if self.shows_empty(body):
+                raise ConstraintError("a member of a bag may not be empty")
+            ceiling = 0 if body == FAIL else NO_BOUND if most is None else most
+            if least > ceiling:
+                return FAIL
+            before = counts.get(body, (0, 0))
+            counts[body] = before[0] + max(least, 0), min(before[1] + ceiling, NO_BOUND)
+        return self._tight_bag(sorted((body, *bounds) for body, bounds in counts.items()), low, NO_TOTAL if high is None else high)
+
+    def _tight_bag(self, parts: list[tuple[Node, int, int]], low: int, high: int) -> Node:
+        """The bag whose bounds are all reached, and whose totals are left out where they follow from the parts.
+
+        So equal bags are one node. `derive.less` does the same for the bags that the automaton makes.
+        """
+        least, most = sum(part[1] for part in parts), sum(part[2] for part in parts)
+        low, high = max(low, least), min(high, most)
+        if low > high:
+            return FAIL
+        slack = (high if high < NO_BOUND else NO_TOTAL) - least
+        bounds = [(body, max(a, low - (most - b)), min(b, a + slack)) for body, a, b in parts]
+        tight = [(body, a, b) for body, a, b in bounds if b > 0]
+        if len(tight) < 2:
+            return self.repeat(tight[0][0], tight[0][1], None if tight[0][2] >= NO_BOUND else tight[0][2]) if tight else EMPTY
+        tally = FAIL
+        for body, a, b in reversed(tight):
+            part = self._intern((Kind.REPEAT, body, a, b if b < NO_BOUND else UNBOUNDED))
+            tally = self._intern((Kind.TALLY, part, tally, 0))
+        low = 0 if low <= sum(part[1] for part in tight) else low
+        high = UNBOUNDED if high >= sum(part[2] for part in tight) else high
+        return self._intern((Kind.BAG, tally, low, high))
+
     def both(self, *parts: Node) -> Node:
         """Intersection of regular expressions."""
         options = list(dict.fromkeys(parts))
@@ -240,6 +284,17 @@ class Grammar:
         start, count, _ = self.operands(node)
         return [Node(option) for option in self.lists[start : start + count]]
 
+    def bag_parts(self, node: Node) -> list[tuple[Node, int, int]]:
+        """(body, low, high or UNBOUNDED) of every part of a BAG."""
+        parts: list[tuple[Node, int, int]] = []
+        tally = Node(self.operands(node)[0])
+        while tally != FAIL:
+            part, following, _ = self.operands(tally)
+            body, low, high = self.operands(Node(part))
+            parts.append((Node(body), low, high))
+            tally = Node(following)
+        return parts
+
     def class_edges(self, node: Node) -> list[tuple[int, int, int]]:
         start, count, _ = self.operands(node)
         return self.edges[start : start + count]
@@ -288,6 +343,9 @@ class Grammar:
             return self.alt(*(self._without_empty(option) for option in self.alternatives(node)))
         if kind is Kind.REPEAT and b == 0:
             return self.repeat(Node(a), 1, None if c == UNBOUNDED else c)
+        if kind is Kind.BAG and self.shows_empty(node):
+            parts = [(body, low, None if high == UNBOUNDED else high) for body, low, high in self.bag_parts(node)]
+            return self.bag(parts, 1, None if c == UNBOUNDED else c)
         if kind is Kind.SEQ and self.shows_empty(Node(a)) and self.shows_empty(Node(b)):
             return self.alt(self.seq(self._without_empty(Node(a)), Node(b)), self._without_empty(Node(b)))
         return node
@@ -299,6 +357,8 @@ class Grammar:
             return self.shows_empty(Node(a)) and self.shows_empty(Node(b))
         if kind is Kind.ALT:
             return any(self.shows_empty(option) for option in self.alternatives(node))
+        if kind is Kind.BAG:
+            return b == 0 and all(low == 0 for _, low, _ in self.bag_parts(node))
         return kind is Kind.EMPTY or (kind is Kind.REPEAT and (b == 0 or self.shows_empty(Node(a))))
 
     def _word_tree(self, words: list[bytes]) -> Node:

@@ -12,7 +12,23 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled import entry
-from .derive import ALT, BOTH, CALL, CLASS, LITERAL, NEGATE, REPEAT, SEQ, plus, strides, times, wide
+from .derive import (
+    ALT,
+    BAG,
+    BOTH,
+    CALL,
+    CLASS,
+    LITERAL,
+    NEGATE,
+    REPEAT,
+    SEQ,
+    TALLY,
+    least_sum,
+    plus,
+    strides,
+    times,
+    wide,
+)
 from .expression import Event
 from .tables import INFINITE, layout
 
@@ -74,7 +90,9 @@ def measure(arena, start, end, single):
             size, cost = times(b, m[t.size + a]), times(strides(b, m[t.stride + a]), m[t.cost + a])
         elif kind == CALL:
             size, cost = m[t.size + m[t.rules + a]], m[t.cost + m[t.rules + a]]
-        elif kind == BOTH or kind == NEGATE:
+        elif kind == BAG:
+            size, cost = least_sum(m, t, wide(i), t.size), least_sum(m, t, wide(i), t.cost)
+        elif kind == BOTH or kind == NEGATE or kind == TALLY:
             continue
         changed = changed or size != m[t.size + i] or cost != m[t.cost + i]
         m[t.size + i], m[t.cost + i] = size, cost

@@ -57,6 +57,8 @@ def _first_calls(grammar: Grammar, body: Node, empty: NDArray[np.bool_]) -> list
             work.extend(grammar.alternatives(node))
         elif kind is Kind.REPEAT:
             work.append(Node(a))
+        elif kind is Kind.BAG:
+            work.extend(part for part, _, _ in grammar.bag_parts(node))
     return list(found)
 
 
@@ -79,6 +81,8 @@ def _children(grammar: Grammar, node: Node) -> list[Node]:
         return [Node(a)]
     if kind is Kind.ALT:
         return grammar.alternatives(node)
+    if kind is Kind.BAG:
+        return [part for part, _, _ in grammar.bag_parts(node)]
     if kind is Kind.CALL:
         body = grammar.rule_bodies[a]
         return [] if body is None else [body]

@@ -131,6 +131,10 @@ class Reference:
             _, body, low, high = part
             yield from self._unroll(body, low, high)  # type: ignore[arg-type]
             return
+        if part[0] == "bag":
+            _, parts, low, high = part
+            yield from self._take(parts, low, high)  # type: ignore[arg-type]
+            return
         node: Node = part[1]  # type: ignore[assignment]
         kind, (a, b, c) = self.grammar.kind(node), self.grammar.operands(node)
         if kind is Kind.EMPTY:
@@ -141,6 +145,8 @@ class Reference:
             yield from ((("node", option),) for option in self.grammar.alternatives(node))
         elif kind is Kind.REPEAT:
             yield from self._unroll(a, b, c)
+        elif kind is Kind.BAG:
+            yield from self._take(tuple(self.grammar.bag_parts(node)), b, c)
         elif kind is Kind.CALL:
             yield (("node", self.grammar.rule_bodies[a]),)
         elif kind in (Kind.BOTH, Kind.NEGATE):
@@ -151,7 +157,19 @@ class Reference:
         if low == 0:
             yield ()
         if high != 0:
-            yield (("node", body), ("repeat", body, max(low - 1, 0), high if high == UNBOUNDED else high - 1))
+            yield (("node", body), ("repeat", body, *_one_less(low, high)))
+
+    def _take(self, parts: tuple[tuple[int, int, int], ...], low: int, high: int) -> Iterable[Continuation]:
+        if low == 0 and all(least == 0 for _, least, _ in parts):
+            yield ()
+        for i, (body, least, most) in enumerate(parts):
+            if high != 0 and most != 0:
+                rest = (*parts[:i], (body, *_one_less(least, most)), *parts[i + 1 :])
+                yield (("node", body), ("bag", rest, *_one_less(low, high)))
+
+
+def _one_less(low: int, high: int) -> tuple[int, int]:
+    return max(low - 1, 0), high if high == UNBOUNDED else high - 1
 
 
 def _remember(memory: tuple[object, ...], event: Event, byte: int) -> tuple[object, ...] | None:

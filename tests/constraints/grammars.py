@@ -48,6 +48,10 @@ def _build(grammar: Grammar, parts: Any, rule: Any) -> Node:
     if name == "repeat":
         body, low, extra = arguments
         return grammar.repeat(_build(grammar, body, rule), low, None if extra is None else low + extra)
+    if name == "bag":
+        parts, low, extra = arguments
+        made = [(_build(grammar, body, rule), least, None if most is None else least + most) for body, least, most in parts]
+        return grammar.bag([part for part in made if not grammar.shows_empty(part[0])], low, None if extra is None else low + extra)
     children = [_build(grammar, argument, rule) for argument in arguments]
     if name == "without":
         return grammar.without(children[0], children[1])
