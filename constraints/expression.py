@@ -218,13 +218,14 @@ class Grammar:
         bounds = [(body, max(a, low - (most - b)), min(b, a + slack)) for body, a, b in parts]
         tight = [(body, a, b) for body, a, b in bounds if b > 0]
         if len(tight) < 2:
-            return self.repeat(tight[0][0], tight[0][1], tight[0][2] if tight[0][2] < NO_BOUND else None) if tight else EMPTY
+            return self.repeat(tight[0][0], tight[0][1], None if tight[0][2] >= NO_BOUND else tight[0][2]) if tight else EMPTY
         tally = FAIL
         for body, a, b in reversed(tight):
             part = self._intern((Kind.REPEAT, body, a, b if b < NO_BOUND else UNBOUNDED))
             tally = self._intern((Kind.TALLY, part, tally, 0))
-        follows_low, follows_high = low <= sum(part[1] for part in tight), high >= sum(part[2] for part in tight)
-        return self._intern((Kind.BAG, tally, 0 if follows_low else low, UNBOUNDED if follows_high else high))
+        low = 0 if low <= sum(part[1] for part in tight) else low
+        high = UNBOUNDED if high >= sum(part[2] for part in tight) else high
+        return self._intern((Kind.BAG, tally, low, high))
 
     def both(self, *parts: Node) -> Node:
         """Intersection of regular expressions."""

@@ -12,7 +12,23 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled import entry
-from .derive import ALT, BAG, BOTH, CALL, CLASS, LITERAL, NEGATE, REPEAT, SEQ, TALLY, least_sum, plus, strides, times, wide
+from .derive import (
+    ALT,
+    BAG,
+    BOTH,
+    CALL,
+    CLASS,
+    LITERAL,
+    NEGATE,
+    REPEAT,
+    SEQ,
+    TALLY,
+    least_sum,
+    plus,
+    strides,
+    times,
+    wide,
+)
 from .expression import Event
 from .tables import INFINITE, layout
 
