@@ -16,6 +16,7 @@ from .shapes import ArrayShape, Need, ObjectShape, negated
 from .text import QUOTE, JsonText
 from .values import string_text
 
+MAX_SINGLE = 48  # names in any order that are counted one by one; more are counted together, and remembered as they come
 Variant = tuple[Conj, frozenset[int]]  # what an item or member satisfies, and the conditions it counts in then
 
 
@@ -31,12 +32,16 @@ class Containers:
         self._comma = grammar.seq(grammar.literal(","), text.gap)
         self._colon = grammar.seq(text.gap, grammar.literal(":"), text.gap)
 
+    def _further(self, member: Node) -> Node:
+        """One more item or member, behind another one."""
+        return self._grammar.seq(self._comma, member, self._text.gap)
+
     # -- arrays -----------------------------------------------------------------------------------------------------
 
     def array(self, shape: ArrayShape) -> Node:
         grammar, gap = self._grammar, self._text.gap
         self._refuse_about_items(shape)
-        series = Series(grammar, self._comma, gap, grammar.literal("]"), [(shape.low, shape.high), *_bounds(shape.needs)])
+        series = Series(grammar, gap, self._further, grammar.literal("]"), [(shape.low, shape.high), *_bounds(shape.needs)])
         length = shape.prefix_length if shape.high is None else min(shape.prefix_length, shape.high)
         for index in range(length):
             sorts = self._item_sorts(shape.item(index), shape.needs, [index in need.where for need in shape.needs])
@@ -80,7 +85,7 @@ class Containers:
         tests = shape.tests
         named = dict.fromkeys([*shape.named, *self._names.listed(tests)])
         in_order = dict.fromkeys(shape.declared) if self._is_ordered else {}
-        series = Series(grammar, self._comma, self._text.gap, FAIL, [(0, None), *_bounds(shape.needs)])
+        series = Series(grammar, self._text.gap, self._further, conditions=[(0, None), *_bounds(shape.needs)])
         series.stages = [self._stage(shape, name, tests) for name in in_order]
         others = [name for name in named if name not in in_order]
         count = self._add_others(shape, others, tests, list(named), series)
@@ -88,7 +93,7 @@ class Containers:
         for name, stage in zip(in_order, series.stages, strict=True):
             if not stage.may_skip and all(sort.node == FAIL for sort in stage.sorts):
                 self._explain(f"the required member {name!r} admits no value")
-        is_remembered = bool(series.sorts)
+        is_remembered = any(sort.is_marked for sort in series.sorts)
         series.end = grammar.mark(b"}", Event.OBJECT_CLOSE) if is_remembered else grammar.literal("}")
         opening = grammar.mark(b"{", Event.OBJECT_OPEN) if is_remembered else grammar.literal("{")
         return grammar.seq(opening, self._text.gap, series.node())
@@ -109,12 +114,10 @@ class Containers:
         self, shape: ObjectShape, others: list[str], tests: list[NameTest], named: list[str], series: Series
     ) -> int | None:
         """Members in any order: those of given names, then those of all other names. Returns how many there can be in all."""
-        count: int | None = 0
-        required = [name for name in others if name in shape.required]
-        if required:  # no name comes twice, so all of them have come when that many have
-            series.conditions.append((len(required), len(required)))
-            count += self._add_names(shape, required, tests, series, frozenset([len(series.conditions) - 1]))
-        count += self._add_names(shape, [name for name in others if name not in shape.required], tests, series, frozenset())
+        count: int | None = sum(
+            self._add_names(shape, [name for name in others if (name in shape.required) is required], tests, series, required)
+            for required in (True, False)
+        )
         for passed in self._names.classes(tests):
             value = shape.value(None, passed)
             if self._node_of(value) == FAIL:
@@ -122,7 +125,7 @@ class Containers:
             key, available = self._names.key(passed, tests, named)
             concerned = [need.where.admits(None, passed) for need in shape.needs]  # type: ignore[union-attr]
             sorts = [
-                Sort(self._pair(key, self._node_of(conj)), counts_in, available)
+                Sort(self._pair(key, self._node_of(conj)), counts_in, available, is_marked=True)
                 for conj, counts_in in self._variants(value, shape.needs, concerned)
             ]
             series.sorts += [sort for sort in sorts if sort.node != FAIL]
@@ -132,22 +135,36 @@ class Containers:
         return count
 
     def _add_names(
-        self, shape: ObjectShape, names: list[str], tests: list[NameTest], series: Series, also: frozenset[int]
+        self, shape: ObjectShape, names: list[str], tests: list[NameTest], series: Series, required: bool
     ) -> int:
-        """One sort per set of conditions that the members of these names count in. Returns how many names can be written."""
-        by_conditions: dict[frozenset[int], dict[str, Node]] = {}
+        """Members of given names, all required or all optional. Returns how many names can be written."""
+        nodes: dict[str, list[tuple[Node, frozenset[int]]]] = {}
         for name in names:
-            for conj, counts_in in self._named_variants(shape, name, tests):
-                value = self._node_of(conj)
-                if value != FAIL:
-                    by_conditions.setdefault(counts_in | also, {})[name] = value
-        writable = {name for values in by_conditions.values() for name in values}
-        if also and len(writable) < len(names):
-            missing = next(name for name in names if name not in writable)
-            self._explain(f"the required member {missing!r} admits no value")
-            return 0
-        series.sorts += [Sort(self._tree(values), counts_in, len(values)) for counts_in, values in by_conditions.items()]
+            variants = ((self._node_of(conj), counts_in) for conj, counts_in in self._named_variants(shape, name, tests))
+            nodes[name] = [(value, counts_in) for value, counts_in in variants if value != FAIL]
+            if required and not nodes[name]:
+                self._explain(f"the required member {name!r} admits no value")
+        writable = {name: values for name, values in nodes.items() if values}
+        if shape.needs or len(names) > MAX_SINGLE:
+            self._add_trees(writable, len(names) if required else 0, series)
+        else:
+            for name, values in writable.items():
+                index = series.condition(int(required), 1)
+                key = self._grammar.literal(string_text(name))
+                series.sorts += [Sort(self._pair(key, value), frozenset([index])) for value, _ in values]
+            for _ in range(len(names) - len(writable) if required else 0):
+                series.condition(1, 1)  # which nothing meets
         return len(writable)
+
+    def _add_trees(self, names: dict[str, list[tuple[Node, frozenset[int]]]], required: int, series: Series) -> None:
+        """One sort per set of conditions that members count in. No key comes twice, so all have come when so many have."""
+        also = frozenset([series.condition(required, required)]) if required else frozenset()
+        by_conditions: dict[frozenset[int], dict[str, Node]] = {}
+        for name, values in names.items():
+            for value, counts_in in values:
+                by_conditions.setdefault(counts_in | also, {})[name] = value
+        for counts_in, values in by_conditions.items():
+            series.sorts.append(Sort(self._tree(values), counts_in, len(values), is_marked=True))
 
     def _tree(self, values: dict[str, Node]) -> Node:
         """Members of given names, marked so that none comes twice: a tree of the names, with the value behind each."""

@@ -8,8 +8,8 @@ without conditions that is two per stage, however many subsets of the stages may
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 
 from ..errors import ConstraintLimit
 from ..expression import EMPTY, FAIL, Grammar, Node
@@ -22,11 +22,15 @@ MAX_REMAINDERS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """Members that may be written alike: their texts, the conditions they count in (besides the total), how many exist."""
+    """Members that may be written alike: their texts, the conditions they count in (besides the total), how many exist.
+
+    `is_marked` says that the texts have marks for the memory of keys.
+    """
 
     node: Node
     counts_in: frozenset[int] = frozenset()
     available: int | None = None
+    is_marked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +44,12 @@ class Stage:
 
 @dataclass(slots=True)
 class Series:
-    """Builds the node of one series. `comma` stands before every member but the first, `gap` behind each, `end` at the end."""
+    """Builds the node of one series. `gap` stands behind the first member, `end` at the end; `further(member)` is any other one."""
 
     grammar: Grammar
-    comma: Node
     gap: Node
-    end: Node
+    further: Callable[[Node], Node]
+    end: Node = FAIL
     conditions: list[Bounds] = field(default_factory=lambda: [(0, None)])  # the first is the total
     stages: list[Stage] = field(default_factory=list)
     sorts: list[Sort] = field(default_factory=list)
@@ -73,11 +77,15 @@ class Series:
                 )
         return first
 
+    def condition(self, low: int, high: int | None) -> int:
+        """A new condition; its number."""
+        self.conditions.append((low, high))
+        return len(self.conditions) - 1
+
     def bound_all(self, most: int) -> None:
         """At most so many members of the sorts, whichever."""
-        self.conditions.append((0, most))
-        index = len(self.conditions) - 1
-        self.sorts = [Sort(sort.node, sort.counts_in | {index}, sort.available) for sort in self.sorts]
+        index = self.condition(0, most)
+        self.sorts = [replace(sort, counts_in=sort.counts_in | {index}) for sort in self.sorts]
 
     # -- stages -----------------------------------------------------------------------------------------------------
 
@@ -97,7 +105,7 @@ class Series:
         return reached
 
     def _member(self, node: Node, behind: Node) -> Node:
-        return self.grammar.seq(self.comma, node, self.gap, behind)
+        return self.grammar.seq(self.further(node), behind)
 
     # -- in any order -----------------------------------------------------------------------------------------------
 
@@ -126,7 +134,7 @@ class Series:
             high = _least(high, sort.available)
             if high is not None and high < low:
                 return FAIL
-            parts.append((self.grammar.seq(self.comma, sort.node, self.gap), low, high))
+            parts.append((self.further(sort.node), low, high))
         return self.grammar.bag(parts, *remainder[TOTAL])
 
     def _loop(self, start: Remainder) -> Node:
@@ -166,8 +174,7 @@ class Series:
         """How many members of a sort exist, as a condition of its own."""
         for i, sort in enumerate(self.sorts):
             if sort.available is not None:
-                self.conditions.append((0, sort.available))
-                self.sorts[i] = Sort(sort.node, sort.counts_in | {len(self.conditions) - 1}, sort.available)
+                self.sorts[i] = replace(sort, counts_in=sort.counts_in | {self.condition(0, sort.available)})
 
     def _check(self, count: int) -> None:
         if count > MAX_REMAINDERS:
