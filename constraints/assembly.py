@@ -91,7 +91,7 @@ def _measure(machine: Machine, grammar: Grammar, lexicon: Lexicon) -> None:
     for node in np.flatnonzero((kinds == Kind.BOTH) | (kinds == Kind.NEGATE)).tolist():
         # up to the last node, not to this one: what the search derives may be interned as a static node that comes later
         measure.measure(machine.memory, done, count, lexicon.single_bytes)
-        _enter_boolean(machine, grammar, Node(node))
+        machine.call(derive.enter_product, node)
         done = node
     while measure.measure(machine.memory, derive.EMPTY + 1, count, lexicon.single_bytes):
         pass  # until the sizes of rules have settled
@@ -104,13 +104,6 @@ def _measure_wide_characters(machine: Machine, grammar: Grammar, lexicon: Lexico
         is_wide = ranges[0][0] > 0x7F or not lexicon.spells_every_byte
         if is_wide and measure.whole_character(machine.memory, node, trie.byte, trie.depth, trie.skip, trie.first):
             machine.table("cost")[node] = 1
-
-
-def _enter_boolean(machine: Machine, grammar: Grammar, node: Node) -> None:
-    kind, (a, b, _) = grammar.kind(node), grammar.operands(node)
-    for operand in (a, b) if kind is Kind.BOTH else (a,):
-        machine.call(derive.enter_node, operand)
-    machine.call(derive.enter_product, node)
 
 
 def _refuse_left_recursion(machine: Machine, grammar: Grammar) -> None:

@@ -1,4 +1,4 @@
-"""How many strings an expression has, up to a limit."""
+"""How many strings an expression has, and which, up to a limit."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from .expression import Grammar, Node
 from .matcher import Matcher
 from .reference import Position
 
+MAX_POSITIONS = 300  # looked at; beyond them an expression counts as endless
 MAX_LAYERS = 400  # bytes of a string; an expression whose count grows so slowly counts as endless
 
 
@@ -15,18 +16,36 @@ def count_words(grammar: Grammar, node: Node, limit: int) -> int:
     """The number of distinct strings of `node`, at most `limit`: a count of paths by length through its automaton."""
     matcher = Matcher(grammar, node)
     layer: Counter[Position] = Counter([matcher.start])
-    total = 0
+    total, looked_at = 0, 0
     for _ in range(MAX_LAYERS):
         total += sum(count for position, count in layer.items() if matcher.is_accepting(position))
-        if total >= limit:
+        looked_at += len(layer)
+        if total >= limit or looked_at > MAX_POSITIONS:
             return limit
         following: Counter[Position] = Counter()
         for position, count in layer.items():
-            for byte in range(256):
-                after = matcher.step(position, byte)
-                if after:
-                    following[after] += count
+            for low, high, after in matcher.intervals(position):
+                following[after] += count * (high - low + 1)
         if not following:
             return total
         layer = following
     return limit
+
+
+def list_words(grammar: Grammar, node: Node, limit: int) -> list[bytes] | None:
+    """The strings of `node` where there are at most `limit`, else None."""
+    matcher = Matcher(grammar, node)
+    layer: list[tuple[bytes, Position]] = [(b"", matcher.start)]
+    words: list[bytes] = []
+    while layer:
+        words += (prefix for prefix, position in layer if matcher.is_accepting(position))
+        following: list[tuple[bytes, Position]] = []
+        for prefix, position in layer:
+            for low, high, after in matcher.intervals(position):
+                if len(following) + high - low >= limit:
+                    return None
+                following += ((prefix + bytes([byte]), after) for byte in range(low, high + 1))
+        if len(words) > limit or len(layer[0][0]) > MAX_LAYERS:
+            return None
+        layer = following
+    return words

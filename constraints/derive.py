@@ -781,18 +781,14 @@ def rehash(arena):
 
 
 @entry
-def enter_node(arena, node):
-    """Prepare an operand: its start state."""
-    m, t = arena, layout(arena)
-    m[t.enter + node] = state_of(m, t, wide(node))
-
-
-@entry
 def enter_product(arena, node):
     """Prepare BOTH or NEGATE: the product of its operands' start states, or FAIL; sets its size and cost."""
     m, t = arena, layout(arena)
-    x, op = wide(m[t.enter + m[t.a + node]]), wide(m[t.kind + node])
-    y = wide(m[t.enter + m[t.b + node]]) if op == BOTH else wide(0)
+    op = wide(m[t.kind + node])
+    x = state_of(m, t, wide(m[t.a + node]))
+    y = state_of(m, t, wide(m[t.b + node])) if op == BOTH else wide(0)
+    if m[t.n + FAULT] != NO_FAULT:
+        return
     product = product_of(m, t, x, y, op)
     answer_all(m, t)
     if m[t.n + FAULT] == NO_FAULT:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from .expression import Grammar, Node
 from .reference import Position, Reference
 
@@ -11,27 +13,38 @@ class Matcher:
 
     def __init__(self, grammar: Grammar, node: Node) -> None:
         self._reference = Reference(grammar, node)
-        self._start = self._reference.start()
-        self._steps: dict[tuple[Position, int], Position] = {}
+        self.start = self._reference.start()
+        self._steps: dict[Position, dict[int, Position]] = {}
+        self._intervals: dict[Position, list[tuple[int, int, Position]]] = {}
 
     def accepts(self, text: bytes) -> bool:
-        position = self._start
+        position = self.start
         for byte in text:
-            position = self.step(position, byte)
+            position = self._step(position, byte)
             if not position:
                 return False
-        return self._reference.is_accepting(position)
-
-    @property
-    def start(self) -> Position:
-        return self._start
-
-    def step(self, position: Position, byte: int) -> Position:
-        key = (position, byte)
-        known = self._steps.get(key)
-        if known is None:
-            known = self._steps[key] = self._reference.step(position, byte)
-        return known
+        return self.is_accepting(position)
 
     def is_accepting(self, position: Position) -> bool:
         return self._reference.is_accepting(position)
+
+    def intervals(self, position: Position) -> list[tuple[int, int, Position]]:
+        """Where the bytes lead that lead anywhere: (first byte, last byte, position)."""
+        known = self._intervals.get(position)
+        if known is None:
+            known = self._intervals[position] = list(self._find_intervals(position))
+        return known
+
+    def _find_intervals(self, position: Position) -> Iterator[tuple[int, int, Position]]:
+        edges = sorted(self._reference.edges(position))
+        for low, behind in zip(edges, [*edges[1:], 256], strict=True):
+            after = self._step(position, low)
+            if after:
+                yield low, behind - 1, after
+
+    def _step(self, position: Position, byte: int) -> Position:
+        steps = self._steps.setdefault(position, {})
+        known = steps.get(byte)
+        if known is None:
+            known = steps[byte] = self._reference.step(position, byte)
+        return known

@@ -70,11 +70,31 @@ class Reference:
             seen.update(frontier)
         return False
 
+    def edges(self, position: Position) -> set[int]:
+        """Bytes at which the answer of `step` may change: from one of them to before the next it is the same."""
+        out = {0}
+        for continuation, _ in position:
+            if not continuation:
+                continue
+            part = continuation[0]
+            if part[0] == "product":
+                out.update(edge for operand in part[2] for edge in self.edges(operand))  # type: ignore[attr-defined]
+                continue
+            node: Node = part[1]  # type: ignore[assignment]
+            if self.grammar.kind(node) is Kind.LITERAL:
+                byte = self.grammar.literal_bytes(node)[part[2] if len(part) > 2 else 0]  # type: ignore[index]
+                out.update((byte, byte + 1))
+            else:
+                out.update(edge for low, high, _ in self.grammar.class_edges(node) for edge in (low, high + 1))
+        return out - {256}
+
     def _cross(
         self, part: Part, rest: Continuation, memory: tuple[object, ...], byte: int
     ) -> Iterable[tuple[Continuation, tuple[object, ...]]]:
         if part[0] == "product":
-            yield from ((continuation, memory) for continuation in self._cross_product(part, rest, byte))
+            after = _remember(memory, Event.NONE, byte)
+            assert after is not None, "only the end of a key can be refused"
+            yield from ((continuation, after) for continuation in self._cross_product(part, rest, byte))
             return
         node = part[1]
         assert isinstance(node, int)

@@ -37,7 +37,7 @@ _TABLES = [
         "stamp",  # [nodes] epoch of the last visit
         "unit",  # [nodes] body class of a repeated node, -1 when it has none
         "stride",  # [nodes] copies of a repeated node that one token can spell, for any number of copies up to this
-        "enter",  # [nodes] start state of an operand of a product; product node of BOTH and NEGATE; last search of a PRODUCT
+        "enter",  # [nodes] the PRODUCT that a BOTH or NEGATE begins with; of a PRODUCT the last search that visited it
         "node_hash",  # [2^k] open addressing, 0 = free
         "pool",  # closures [length, body class, radius, settled, items...] and the items of states
         # static parts of the grammar

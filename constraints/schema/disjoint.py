@@ -5,11 +5,14 @@ Works on pending terms (see branches.py), which contain all values of the terms 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..numbers import Interval
 from .branches import Branches
 from .claims import Conj, Term
 from .membership import Membership
 from .shapes import ObjectShape, Shapes
+from .strings import Strings
 
 MAX_DEPTH = 3  # members of members of members
 MAX_PAIRS = 20_000
@@ -18,8 +21,8 @@ MAX_PAIRS = 20_000
 class Disjointness:
     """Decides whether groups of terms can share a value."""
 
-    def __init__(self, branches: Branches, shapes: Shapes, membership: Membership) -> None:
-        self._branches, self._shapes, self._membership = branches, shapes, membership
+    def __init__(self, branches: Branches, shapes: Shapes, membership: Membership, strings: Strings) -> None:
+        self._branches, self._shapes, self._membership, self._texts = branches, shapes, membership, strings
 
     def are_disjoint(self, groups: list[list[Term]], depth: int = 0) -> bool:
         """Whether no value satisfies terms of two different groups."""
@@ -41,15 +44,25 @@ class Disjointness:
         return any(self._is_tag([[self._member(shapes[term], name) for term in group] for group in groups]) for name in common)
 
     def _is_tag(self, groups: list[list[Conj]]) -> bool:
-        seen: dict[str, int] = {}
+        seen: dict[object, int] = {}
         for number, group in enumerate(groups):
             for conj in group:
-                values = [self._shapes.values(term) for term in self._branches.pending_terms(conj)]
+                values = [self._listed(term) for term in self._branches.pending_terms(conj)]
                 if any(known is None for known in values):
                     return False
                 if any(seen.setdefault(key, number) != number for known in values for key in known or ()):
                     return False
         return True
+
+    def _listed(self, term: Term) -> Iterable[object] | None:
+        """Something for each value of a term, equal for equal values; None where they are too many to list."""
+        values = self._shapes.values(term)
+        if values is not None:
+            return values
+        if self._shapes.atoms(term) != {"string"}:
+            return None
+        texts = self._texts.listed(self._shapes.string(term))
+        return None if texts is None else [f'"{text.decode()}"' for text in texts]
 
     def _terms(self, a: Term, b: Term, depth: int) -> bool:
         atoms = self._shapes.atoms(a) & self._shapes.atoms(b)
@@ -79,7 +92,10 @@ class Disjointness:
 
     def _strings(self, a: Term, b: Term) -> bool:
         first, second = self._shapes.string(a), self._shapes.string(b)
-        return _is_shorter(first.high, second.low) or _is_shorter(second.high, first.low)
+        if _is_shorter(first.high, second.low) or _is_shorter(second.high, first.low):
+            return True
+        texts, others = self._texts.listed(first), self._texts.listed(second)
+        return texts is not None and others is not None and texts.isdisjoint(others)
 
     def _arrays(self, a: Term, b: Term, depth: int) -> bool:
         first, second = self._shapes.array(a), self._shapes.array(b)

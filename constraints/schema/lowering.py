@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from ..errors import ConstraintError, ConstraintLimit
+from ..errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from ..expression import FAIL, Grammar, Node, Rule
 from ..numbers import number_node, shifted
 from ..source import Limits
@@ -47,7 +47,7 @@ class Lowering:
         self._strings = Strings(grammar, text, limits, policy, assert_formats)
         self._membership = Membership(grammar, self._branches, self._shapes, self._strings)
         names = self._membership.names = Names(grammar, text, self._strings, self._string_bodies, self._listed_strings)
-        self._disjointness = Disjointness(self._branches, self._shapes, self._membership)
+        self._disjointness = Disjointness(self._branches, self._shapes, self._membership, self._strings)
         self._causes: list[str] = []  # why alternatives were found empty, first one first
         self._containers = Containers(
             grammar, text, names, policy, self.node, self._branches.conj, is_ordered, self._causes.append
@@ -178,7 +178,7 @@ class Lowering:
                 few = grammar.repeat(grammar.bytes_in([(48, 57)]), 1, places) if places else FAIL
                 fraction = FAIL if is_integer else grammar.seq(grammar.literal("."), few)
                 return grammar.seq(grammar.optional(grammar.literal("-")), some, grammar.optional(fraction))
-        return multiple_node(grammar, step, integer=is_integer, digits=digits)
+        raise UnsupportedKeyword('later', keyword='multipleOf')
 
     # -- strings ------------------------------------------------------------------------------------------------------
 

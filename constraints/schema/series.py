@@ -167,14 +167,6 @@ class Series:
             Sort(self.grammar.alt(*(sort.node for sort in alike)), counts_in, _sum(sort.available for sort in alike))
             for counts_in, alike in by_conditions.items()
         ]
-        if any(len(sort.counts_in) > 1 for sort in self.sorts):
-            self._count_available()
-
-    def _count_available(self) -> None:
-        """How many members of a sort exist, as a condition of its own."""
-        for i, sort in enumerate(self.sorts):
-            if sort.available is not None:
-                self.sorts[i] = replace(sort, counts_in=sort.counts_in | {self.condition(0, sort.available)})
 
     def _check(self, count: int) -> None:
         if count > MAX_REMAINDERS:

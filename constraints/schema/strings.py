@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from ..cardinality import list_words
 from ..errors import ConstraintError, UnsupportedKeyword
 from ..expression import FAIL, Grammar, Node
 from ..formats import FORMATS, format_node
@@ -16,6 +17,7 @@ from .policy import Policy, located
 from .shapes import StringShape
 from .text import JsonText
 
+MAX_LISTED, MAX_LISTED_LENGTH = 32, 64  # strings, and characters of each, that are worth listing
 Lengths = tuple[int, int | None]  # bounds on the number of characters
 Body = tuple[Node, Lengths]
 
@@ -28,6 +30,7 @@ class Strings:
         self._assert_formats = assert_formats
         self._bodies: dict[tuple[str, str], Body | None] = {}  # by keyword ("pattern" or "format") and its value
         self._of_shape: dict[StringShape, Node] = {}
+        self._listed: dict[StringShape, frozenset[bytes] | None] = {}
 
     def body(self, shape: StringShape) -> Node:
         """The texts between the quotes; FAIL when there is none."""
@@ -42,6 +45,14 @@ class Strings:
         if key not in self._bodies:
             self._bodies[key] = self._lower_pattern(pattern, site, keyword)
         return self._bodies[key]
+
+    def listed(self, shape: StringShape) -> frozenset[bytes] | None:
+        """The texts of a shape's strings, where patterns leave a few only."""
+        if shape not in self._listed:
+            few = (shape.patterns or shape.formats) and (self.longest(shape) or MAX_LISTED_LENGTH) < MAX_LISTED_LENGTH
+            words = list_words(self._grammar, self.body(shape), MAX_LISTED) if few else None
+            self._listed[shape] = None if words is None else frozenset(words)
+        return self._listed[shape]
 
     def longest(self, shape: StringShape) -> int | None:
         """A bound on the length of a shape's strings."""
