@@ -106,7 +106,7 @@ def _worker(key: str, cases: list[dict[str, Any]], arguments: argparse.Namespace
     if count < 0:
         raise SystemExit(f"{key} does not start; is it installed?")
     if count < len(cases):
-        yield {"timed_out" if code == -signal.SIGALRM else "crashed": f"exit status {code}"}
+        yield {"timed_out" if code in (-signal.SIGPROF, -signal.SIGALRM) else "crashed": f"exit status {code}"}
 
 
 def verdict(outcome: dict[str, Any]) -> list[str]:
@@ -124,6 +124,7 @@ def summarise(name: str, outcomes: list[dict[str, Any]]) -> dict[str, Any]:
         "cold_us": gathered("cold_us"),
         "warm_us": gathered("warm_us"),
         "batch_step_us": gathered("step_us"),
+        "batch_row_step_us": gathered("row_step_us"),
     }
     return {
         "engine": name,
@@ -147,7 +148,7 @@ def print_table(summaries: list[dict[str, Any]]) -> None:
         "invalid\naccepted",
         "compile + first\np50",
     ]
-    headings += ["p99", "max", "cold\nmean", "p50", "p99", "p99.9", "max", "warm\nmean", "p99", "batch\nmean"]
+    headings += ["p99", "max", "cold\nmean", "p50", "p99", "p99.9", "max", "warm\nmean", "p99", "batch\ncopied", "rows"]
     for heading in headings:
         table.add_column(heading, justify="left" if heading == "engine" else "right")
     for one in summaries:
@@ -156,6 +157,7 @@ def print_table(summaries: list[dict[str, Any]]) -> None:
             (one["cold_us"], ("mean", "p50", "p99", "p99.9", "max")),
             (one["warm_us"], ("mean", "p99")),
             (one["batch_step_us"], ("mean",)),
+            (one["batch_row_step_us"], ("mean",)),
         ]
         cells = [_shown(values.get(key)) for values, keys in figures for key in keys]
         table.add_row(one["engine"], *(str(one[key]) for key in VERDICTS), *cells)
@@ -183,7 +185,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=200, help="schemas in the sample")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--engines", nargs="+", default=DEFAULT, choices=list(ENGINES))
-    parser.add_argument("--seconds", type=float, default=60, help="by the clock, for one schema")
+    parser.add_argument("--seconds", type=float, default=30, help="processor time for one schema")
     parser.add_argument("--gigabytes", type=float, default=6, help="memory of a worker process")
     parser.add_argument("--batch", type=int, default=100, help="schemas for one worker process")
     parser.add_argument("--quiet", action="store_true", help="hide what engines print")

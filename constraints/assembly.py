@@ -19,8 +19,9 @@ from .source import Limits
 from .tables import DEAD, FIELDS, INFINITE, NODE_TABLES, NODES, POOL, SEARCH_LIMIT, STATE_TABLES, STATES, Arena
 from .utf8 import Ranges
 
-# Small enough that the array stays below 4 MB for most grammars: larger ones get huge pages, whose first touch costs milliseconds.
-_SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 8192, 1024, 32768, 4096
+# Room that few grammars ever fill; it is reserved, not taken. Growing copies all tables, which one mask would have to wait for.
+_SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 18, 1 << 16, 1 << 20, 4096
+_FIRST_STATE_HASH = 4096  # entries in use; doubled when half of them are taken
 
 
 def assemble(grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon, limits: Limits) -> Machine:
@@ -28,7 +29,8 @@ def assemble(grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon, lim
 
     Raises ConstraintError for a rule without a body and UnsupportedKeyword for left recursion.
     """
-    machine = Machine(Arena(_sizes(grammar, limits)), limits)
+    hash_sizes = {"node_hash": 4 * _power_of_two(len(grammar)), "state_hash": _FIRST_STATE_HASH}
+    machine = Machine(Arena(_sizes(grammar, limits), hash_sizes), limits)
     _copy_grammar(machine, grammar, body_classes, lexicon)
     machine.table("n")[SEARCH_LIMIT] = limits.search_states
     derive.rehash(machine.memory)
@@ -130,14 +132,14 @@ def _sizes(grammar: Grammar, limits: Limits) -> dict[str, int]:
     sizes = {
         "n": 16,
         **dict.fromkeys(NODE_TABLES, nodes),
-        "node_hash": 2 * _power_of_two(nodes),
+        "node_hash": 4 * _power_of_two(nodes),
         "pool": _FIRST_POOL + widest,
         **dict.fromkeys(("edge_low", "edge_high", "edge_next"), edges),
         "lists": len(grammar.lists),
         **dict.fromkeys(("text", "text_cost"), literal_bytes),
         "rules": len(grammar.rule_bodies),
         **dict.fromkeys(STATE_TABLES, states),
-        "state_hash": 2 * _power_of_two(states),
+        "state_hash": max(2 * _power_of_two(states), _FIRST_STATE_HASH),
         "next": 256 * states,
         **dict.fromkeys(("work", "items"), _FIRST_SCRATCH + widest),
         "requests": 2048,

@@ -25,6 +25,7 @@ from .trie import TokenTrie
 
 State = int
 Trie = TokenTrie | SubTrie
+_FAR_APART = 4000  # trie nodes; two states whose masks differ in more are walked each for itself
 _NO_HEIGHTS = np.zeros(0, np.uint8)
 _NO_HEIGHTS.setflags(write=False)
 
@@ -38,7 +39,8 @@ class TokenAutomaton:
         sizes = [sum(high - low for low, high in ranges) for ranges in self._body_classes]
         self._widest_class = max(range(len(sizes)), key=sizes.__getitem__, default=derive.NO_BODY)
         self._machine = assemble(grammar, self._body_classes, lexicon, limits)
-        self._rows = MaskRows(lexicon.words)
+        self.rows = MaskRows(lexicon.words)  # another object after `drop_rows`
+        self._scratch = np.zeros(lexicon.words, np.uint32)
         self.start: State = int(self._machine.call(derive.start_state, root))
         if self.start == DEAD:
             raise ConstraintError("nothing satisfies this constraint", path="#")
@@ -88,56 +90,68 @@ class TokenAutomaton:
     # -- masks ------------------------------------------------------------------------------------------------------
 
     def row(self, state: State) -> NDArray[np.uint32]:
-        """The mask of a state, uint32 [words], EOS bits included when it accepts."""
+        """The mask of a state, uint32 [words], read-only, EOS bits included when it accepts."""
+        return self.rows.get(self.row_number(state))
+
+    def row_number(self, state: State) -> int:
+        """The number of that mask among the rows."""
         number = int(self._machine.table("state_row")[state])
         if not number:
-            if self._rows.nbytes > self.limits.row_bytes:
-                self.forget_rows()
-            number = self._rows.keep(self._computed_row(state))
+            number = self.rows.keep(self._computed_row(state))
             self._machine.table("state_row")[state] = number
-        return self._rows.get(number)
+        return number
 
-    def copy_rows(self, states: NDArray[np.int32], out: NDArray[np.uint32]) -> None:
-        """out[k] = mask of states[k]; computes the rows that are missing."""
-        done = 0
-        while done < states.size:
-            done += int(walk.copy_rows(self._machine.memory, states[done:], self._rows.pool, out[done:]))
-            if done < states.size:
-                self.row(int(states[done]))
-
-    def forget_rows(self) -> None:
-        """Drop all mask rows. States stay valid, masks handed out before stay as they are."""
-        self._rows = MaskRows(self.lexicon.words)
-        self._machine.table("state_row")[:] = 0
+    def drop_rows(self) -> bool:
+        """Forget all mask rows if there are more than the limit allows. States stay valid, and so do masks handed out before."""
+        if self.rows.nbytes <= self.limits.row_bytes:
+            return False
+        self.rows = MaskRows(self.lexicon.words)
+        self._machine.table("state_row")[: self.num_states + 1] = 0
+        return True
 
     def _computed_row(self, state: State) -> NDArray[np.uint32]:
-        names = ("state_body", "state_radius", "state_alone", "state_accept")
-        body_id, radius, alone, accepting = (int(self._machine.table(name)[state]) for name in names)
+        """The mask of a state in a scratch array that the next call overwrites."""
+        body_id, radius, alone, accepting, like = self._machine.call(walk.plan, state)
+        mask, is_spelled = self._scratch, self.lexicon.spells_every_byte
+        if like == DEAD or not is_spelled or not self._walk_apart(state, like, mask):
+            self._walk(state, body_id, radius, alone, mask)
+        if not is_spelled:
+            mask &= self._completable(state)
+        if accepting:
+            mask |= self.lexicon.eos_row
+        return mask
+
+    def _walk_apart(self, state: State, like: State, mask: NDArray[np.uint32]) -> bool:
+        """Make the mask of `state` from that of another one; False when they differ too much."""
+        mask[:] = self.row(like)
+        if self.is_accepting(like):
+            mask &= ~self.lexicon.eos_row
+        trie = self.lexicon.trie
+        nodes, _, order = trie.walked
+        visited = self._machine.call(walk.walk_apart, nodes, order, trie.max_depth, state, like, _FAR_APART, mask)
+        return int(visited) >= 0
+
+    def _walk(self, state: State, body_id: int, radius: int, alone: int, mask: NDArray[np.uint32]) -> None:
         if body_id < 0:
             body_id = self._widest_class  # the state itself is no body, but tokens may lead into one
         body, trie, known = self._tables(body_id), self.lexicon.trie, None
         if body is not None and (alone or radius >= body.longest):
             known = body.slice_of(radius)
-        walked: Trie = trie if body is None or known is None else body.residual
+        mask[:] = 0 if known is None else known
+        walked = (trie if body is None or known is None else body.residual).walked
         heights = _NO_HEIGHTS if body is None or known is not None else body.heights
-        mask = np.zeros(self.lexicon.words, np.uint32) if known is None else known.copy()
-        visited = self._machine.call(
-            walk.walk, *self._nodes(walked), walked.order, trie.max_depth, heights, body_id, state, mask
-        )
+        visited = self._machine.call(walk.walk, *walked, trie.max_depth, heights, body_id, state, mask)
         if body is None and body_id >= 0:
             self.lexicon.note_walk(self._body_classes[body_id], int(visited))
-        if not self.lexicon.spells_every_byte:
-            mask = self._only_completable(state, mask)
-        return mask | self.lexicon.eos_row if accepting else mask
 
     def _tables(self, body_id: int) -> BodyClass | None:
         return self.lexicon.body(self._body_classes[body_id]) if body_id >= 0 else None
 
-    def _only_completable(self, state: State, mask: NDArray[np.uint32]) -> NDArray[np.uint32]:
-        """Without tokens from which the vocabulary cannot finish, for vocabularies that lack single bytes."""
+    def _completable(self, state: State) -> NDArray[np.uint32]:
+        """The tokens from which the vocabulary can finish, for vocabularies that lack single bytes."""
         ends, _ = self.end_states(state)
         costs = self._machine.table("state_cost")[ends]
-        return mask & self.lexicon.mask_of((ends != DEAD) & (costs < INFINITE))
+        return self.lexicon.mask_of((ends != DEAD) & (costs < INFINITE))
 
     @staticmethod
     def _nodes(trie: Trie) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
@@ -174,7 +188,9 @@ class TokenAutomaton:
         return ends, verdicts
 
     def refused(self, state: State, held: int) -> NDArray[np.uint32] | None:
-        """The mask of tokens that only the memory refuses; None when there are none."""
+        """The mask of tokens that only the memory refuses; None when there are none. The row of the state is known."""
+        if not int(self._machine.table("state_events")[state]) >> Event.KEY_CLOSE & 1:
+            return None
         candidates = self.lexicon.quoted if memory.has_keys(self._machine.memory, held) else self.lexicon.quoted_twice
         _, verdicts = self.judge_keys(state, held, candidates)
         repeats = verdicts == memory.REPEATS
@@ -232,8 +248,8 @@ class TokenAutomaton:
 
     @property
     def num_rows(self) -> int:
-        return len(self._rows)
+        return len(self.rows)
 
     @property
     def nbytes(self) -> int:
-        return self._machine.nbytes + self._rows.nbytes
+        return self._machine.nbytes + self.rows.nbytes

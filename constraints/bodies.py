@@ -7,13 +7,14 @@ these tables are used and why that is exact.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .compiled import entry
-from .trie import TokenTrie
+from .trie import TokenTrie, WalkedTrie, walked
 from .utf8 import ByteTree, Ranges, byte_tree
 
 MAX_SLICE = 48  # characters; longer tokens are few, radii between this and the longest take the plain walk
@@ -39,6 +40,10 @@ class SubTrie:
     def with_quotes(cls, at_least: int, trie: TokenTrie) -> SubTrie:
         """The tokens with that many quotation marks or more."""
         return cls.without(_quotes(trie.byte, trie.depth, trie.max_depth) < at_least, trie)
+
+    @cached_property
+    def walked(self) -> WalkedTrie:
+        return walked(self.byte, self.depth, self.skip, self.first, self.order)
 
     @property
     def nbytes(self) -> int:
@@ -163,9 +168,9 @@ def _fill_slices(slices, inside, chars, first, order):
         if inside[i]:
             for k in range(first[i], first[i + 1]):
                 word, bit = order[k] >> 5, np.uint32(1) << np.uint32(order[k] & 31)
-                slices[last, word] |= bit
-                for radius in range(chars[i], last):
-                    slices[radius, word] |= bit
+                slices[min(chars[i], last), word] |= bit
+    for radius in range(last):
+        slices[radius + 1] |= slices[radius]
 
 
 @entry

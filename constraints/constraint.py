@@ -17,6 +17,7 @@ from . import memory
 from .automaton import TokenAutomaton
 from .distance import Distances
 from .explanation import Explanation, byte_set, explain
+from .rows import MaskRows
 from .tables import DEAD, INFINITE
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 State = NewType("State", int)
 FINISHED = State(-1)
 _STATE_PART = (1 << 32) - 1
+_MAX_KEPT = 1 << 15  # answers of one kind; about 200 bytes each
+_UNKNOWN = State(-2)
 
 
 class Constraint:
@@ -40,6 +43,10 @@ class Constraint:
         self._distances = Distances(automaton)
         self._lock = threading.RLock()
         self._remembers = automaton.remembers
+        # What was asked before, read without the lock: the mask of a state, the state after a token.
+        self._masks: dict[State, NDArray[np.uint32]] = {}
+        self._moves: dict[tuple[State, int], State | None] = {}
+        self._row_numbers: dict[State, int] = {}
         self.fingerprint = fingerprint
         self.residue: tuple[str, ...] = tuple(automaton.grammar.residue)
         self.notes: tuple[str, ...] = tuple(automaton.grammar.notes)
@@ -79,26 +86,48 @@ class Constraint:
         budget: tokens left. Then exactly those allowed tokens remain whose successor has min_tokens <= budget - 1; never none
         when min_tokens(state) <= budget.
         """
+        if budget is None and (known := self._masks.get(state)) is not None:
+            return known
         if state == FINISHED:
             return self._automaton.lexicon.eos_row
         with self._lock:
-            return _read_only(self._mask(state, budget))
+            if budget is not None and self._is_tight(state, budget):
+                return _read_only(self._within(state & _STATE_PART, state >> 32, budget - 1))
+            self._make_room()
+            mask = self._masks[state] = self._automaton.rows.get(self._row_number(state))
+            return mask
 
     def fill_masks(self, states: Sequence[State], out: NDArray[np.uint32]) -> None:
         """out[k] = mask(states[k]); out is uint32 [len(states), ceil(V / 32)] and writable."""
         if out.shape != (len(states), self._automaton.lexicon.words) or out.dtype != np.uint32:
             expected = (len(states), self._automaton.lexicon.words)
             raise ValueError(f"fill_masks needs a uint32 array of shape {expected}, got {out.dtype} {out.shape}")
+        numbers, rows = self.mask_rows(states)
+        rows.take(numbers, out)
+
+    def mask_rows(self, states: Sequence[State]) -> tuple[NDArray[np.int32], MaskRows]:
+        """The masks without copying them: mask(states[k]) is rows.get(numbers[k]). Equal masks have equal numbers.
+
+        A number stays what it is until more than `limits.row_bytes` of rows are there; `rows` is another object from then on.
+        """
         with self._lock:
-            if self._remembers or FINISHED in states:
-                for row, state in zip(out, states, strict=True):
-                    row[:] = self.mask(state)
-            else:
-                self._automaton.copy_rows(np.array(states, np.int32), out)
+            numbers = list(map(self._row_numbers.get, states))
+            if None in numbers:
+                self._make_room()
+                numbers = [self._row_number(state) for state in states]
+            return np.array(numbers, np.int32), self._automaton.rows
 
     def advance(self, state: State, token_id: int) -> State | None:
         """The state after a token; None when it is not allowed. Raises ValueError for an id outside the vocabulary."""
+        after = self._moves.get((state, token_id), _UNKNOWN)
+        if after != _UNKNOWN:
+            return after
         self._check_token(token_id)
+        after = self._advance(state, token_id)
+        self._keep_moves([((state, token_id), after)])
+        return after
+
+    def _advance(self, state: State, token_id: int) -> State | None:
         if token_id in self._automaton.lexicon.eos_ids:
             return FINISHED if self.is_accepting(state) else None
         data = self._automaton.lexicon.trie.bytes_of(token_id)
@@ -111,12 +140,20 @@ class Constraint:
         """advance(states[k], token_ids[k]) for every k."""
         if len(states) != len(token_ids):
             raise ValueError(f"advance_batch needs as many tokens as states, got {len(token_ids)} and {len(states)}")
+        moves = self._moves
+        after = [moves.get(move, _UNKNOWN) for move in zip(states, token_ids, strict=True)]
+        if _UNKNOWN in after:
+            after = self._advance_all(states, token_ids)
+            self._keep_moves(zip(zip(states, token_ids, strict=True), after, strict=True))
+        return after
+
+    def _advance_all(self, states: Sequence[State], token_ids: Sequence[int]) -> list[State | None]:
         tokens = np.asarray(token_ids, np.int64)
-        plain = not self._remembers and self._automaton.lexicon.spells_every_byte
-        if not plain or FINISHED in states or any(token in self._automaton.lexicon.eos_ids for token in token_ids):
-            return [self.advance(state, int(token)) for state, token in zip(states, token_ids, strict=True)]
         for token in (int(tokens.min(initial=0)), int(tokens.max(initial=0))):
             self._check_token(token)
+        plain = not self._remembers and self._automaton.lexicon.spells_every_byte
+        if not plain or FINISHED in states or any(token in self._automaton.lexicon.eos_ids for token in token_ids):
+            return [self._advance(state, int(token)) for state, token in zip(states, token_ids, strict=True)]
         with self._lock:
             after = self._automaton.advance(np.array(states, np.int32), tokens.astype(np.int32))
         return [State(s) if s != DEAD else None for s in after.tolist()]
@@ -192,15 +229,39 @@ class Constraint:
         repeated = self._remembers and self._automaton.is_repeated(held)
         return self._distances.of(state) + int(repeated)
 
-    def _mask(self, state: State, budget: int | None) -> NDArray[np.uint32]:
+    def _keep_moves(self, moves: Iterable[tuple[tuple[State, int], State | None]]) -> None:
+        with self._lock:
+            if len(self._moves) >= _MAX_KEPT:
+                self._moves.clear()
+            self._moves.update(moves)
+
+    def _make_room(self) -> None:
+        """Before new rows are made: forget what there is too much of."""
+        if self._automaton.drop_rows() or len(self._row_numbers) >= _MAX_KEPT:
+            self._row_numbers.clear()
+            self._masks.clear()
+
+    def _row_number(self, state: State) -> int:
+        number = self._row_numbers.get(state)
+        if number is None:
+            number = self._row_numbers[state] = self._new_row_number(state)
+        return number
+
+    def _new_row_number(self, state: State) -> int:
+        if state == FINISHED:
+            return self._automaton.rows.keep(self._automaton.lexicon.eos_row)
         automaton_state, held = state & _STATE_PART, state >> 32
-        row = self._automaton.row(automaton_state)
-        if budget is not None and budget - 1 < self._distances.ceiling(automaton_state) + int(self._remembers):
-            return self._within(automaton_state, held, budget - 1)
+        number = self._automaton.row_number(automaton_state)
         if self._remembers:
             refused = self._automaton.refused(automaton_state, held)
-            return row & ~refused if refused is not None else row
-        return row
+            if refused is not None:
+                return self._automaton.rows.keep(self._automaton.rows.get(number) & ~refused)
+        return number
+
+    def _is_tight(self, state: State, budget: int) -> bool:
+        """Whether some allowed token may lead farther than the budget allows."""
+        ceiling = self._distances.ceiling(state & _STATE_PART) + int(self._remembers)
+        return budget - 1 < ceiling
 
     def _within(self, state: int, held: int, budget: int) -> NDArray[np.uint32]:
         """Tokens after which at most `budget` tokens suffice."""

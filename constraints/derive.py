@@ -108,7 +108,7 @@ def intern_node(m, t, kind, a, b, c):
             return i
         slot = (slot + 1) & mask
     i = wide(m[t.n + NODES])
-    if i >= t.kind_size:
+    if i >= t.kind_size or 2 * i >= t.node_hash_size:
         m[t.n + FAULT] = FULL_NODES
         return wide(FAIL)
     m[t.n + NODES] = i + 1
@@ -134,11 +134,18 @@ def intern_node(m, t, kind, a, b, c):
 
 @inner
 def join(m, t, head, tail):
-    """`head` then `tail`."""
+    """`head` then `tail`.
+
+    A short sequence comes apart, so that one continuation has one spelling and states that mean the same are the same.
+    """
     if tail == EMPTY or head == FAIL:
         return head
     if head == EMPTY or tail == FAIL:
         return tail
+    if m[t.kind + head] == SEQ:
+        first, second = wide(m[t.a + head]), wide(m[t.b + head])
+        if m[t.kind + second] != SEQ:
+            return intern_node(m, t, wide(SEQ), first, intern_node(m, t, wide(SEQ), second, tail, wide(0)), wide(0))
     return intern_node(m, t, wide(SEQ), head, tail, wide(0))
 
 
@@ -412,7 +419,7 @@ def intern_state(m, t, count, body, radius, settled):
             return s
         slot = (slot + 1) & mask
     s, start = wide(m[t.n + STATES]), wide(m[t.n + POOL])
-    if s >= t.state_start_size:
+    if s >= t.state_start_size or 2 * s >= t.state_hash_size:
         m[t.n + FAULT] = FULL_STATES
         return wide(DEAD)
     if start + unique > t.pool_size:
@@ -437,8 +444,7 @@ def describe(m, t, s, body, radius, settled):
     """Fill in what follows from the items of a new state; its transitions are unknown, or DEAD for bytes no item takes."""
     start, length = wide(m[t.state_start + s]), wide(m[t.state_length + s])
     accept, cost, flat = wide(0), wide(INFINITE), wide(1)
-    row = m[t.next + s * 256 : t.next + s * 256 + 256]
-    row[:] = DEAD
+    row = m[t.next + s * 256 : t.next + s * 256 + 256]  # all DEAD so far
     for j in range(start, start + length):
         item = wide(m[t.pool + j])
         if item == EMPTY:

@@ -14,6 +14,8 @@ from .utf8 import Ranges, normalize
 from .vocabulary import Vocabulary
 
 JSON_CHARACTERS: Ranges = normalize([(0x20, 0x21), (0x23, 0x5B), (0x5D, 0x10FFFF)])  # need no escape in a JSON string
+JSON_SPACE: Ranges = normalize([(0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x20)])  # may stand between the tokens of JSON
+_EAGER = (JSON_CHARACTERS, JSON_SPACE)  # nearly every schema needs these, so they are not left to the first mask
 _NODES_BEFORE_TABLES = 1_000_000  # trie nodes walked inside a class before its tables are worth their time and megabyte
 _MAX_BODIES = 64
 
@@ -28,13 +30,14 @@ class Lexicon:
         self._lock = threading.Lock()
         self._walked: dict[Ranges, int] = {}
         self._bodies: dict[Ranges, BodyClass] = {}
-        self.body(JSON_CHARACTERS)  # nearly every schema needs it, so it is not left to the first mask
+        for ranges in _EAGER:
+            self.body(ranges)
 
     def body(self, ranges: Ranges) -> BodyClass | None:
         """The tables of a character class; None while walks inside it have not been long enough to pay for them."""
         with self._lock:
             body = self._bodies.get(ranges)
-            is_due = ranges == JSON_CHARACTERS or self._walked.get(ranges, 0) > _NODES_BEFORE_TABLES
+            is_due = ranges in _EAGER or self._walked.get(ranges, 0) > _NODES_BEFORE_TABLES
             if body is None and is_due and len(self._bodies) < _MAX_BODIES:
                 body = self._bodies[ranges] = BodyClass.build(ranges, self.trie, self.words)
             return body

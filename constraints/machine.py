@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from . import derive
 from .errors import ConstraintLimit
 from .source import Limits
-from .tables import FAULT, NODE_TABLES, NODES, POOL, SEARCH_EXHAUSTED, STATE_TABLES, STATES, Arena
+from .tables import FAULT_WORD, NO_FAULT, NODE_TABLES, NODES, POOL, SEARCH_EXHAUSTED, STATE_TABLES, STATES, Arena
 
 
 class Machine:
@@ -50,13 +50,13 @@ class Machine:
         """compiled(memory, *arguments), growing what is full and repeating. Raises ConstraintLimit."""
         while True:
             result = compiled(self.memory, *arguments)
-            fault = int(self.table("n")[FAULT])
-            if not fault:
+            fault = self.memory[FAULT_WORD]
+            if fault == NO_FAULT:
                 return result
-            self._mend(fault)
+            self._mend(int(fault))
 
     def _mend(self, fault: int) -> None:
-        self.table("n")[FAULT] = 0
+        self.memory[FAULT_WORD] = NO_FAULT
         if fault == SEARCH_EXHAUSTED:
             raise ConstraintLimit(
                 "the search for a string that satisfies an intersection visits too many states",

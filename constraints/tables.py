@@ -10,10 +10,13 @@ safe.
 from __future__ import annotations
 
 from collections import namedtuple
+from itertools import pairwise
 
 import numba as nb
 import numpy as np
 from numpy.typing import NDArray
+
+from .pages import reserved
 
 DEAD = 0  # the automaton state from which nothing is accepted; also the node FAIL
 INFINITE = 1 << 30  # a size or cost that does not exist
@@ -38,7 +41,7 @@ _TABLES = [
         "unit",  # [nodes] body class of a repeated node, -1 when it has none
         "stride",  # [nodes] copies of a repeated node that one token can spell, for any number of copies up to this
         "enter",  # [nodes] the PRODUCT that a BOTH or NEGATE begins with; of a PRODUCT the last search that visited it
-        "node_hash",  # [2^k] open addressing, 0 = free
+        "node_hash",  # open addressing, 0 = free; the first 2^k entries are in use
         "pool",  # closures [length, body class, radius, settled, items...] and the items of states
         # static parts of the grammar
         "edge_low", "edge_high", "edge_next",  # [class edges]
@@ -52,8 +55,9 @@ _TABLES = [
         "state_body", "state_radius",  # [states] body class the state loops on, -1; characters left in it
         "state_alone",  # [states] 1 when leaving the body is the only way to survive outside it
         "state_flat",  # [states] 1 when no item is a product
+        "state_events",  # [states] bit 1 << event of every event that a token can pass; known when the row is
         "state_row",  # [states] 1 + index of the mask row, 0 when not computed
-        "state_hash",  # [2^k] open addressing, 0 = free
+        "state_hash",  # as node_hash
         "next",  # [states * 256] transitions
         "work", "items",  # scratch: nodes to expand, items of the state being made
         "requests",  # [2 * depth] what has to be known first: (state, byte) transitions, (product, SEARCH) searches
@@ -62,17 +66,23 @@ _TABLES = [
 FIELDS = tuple(_TABLES)
 SIZED = ("kind", "node_hash", "pool", "state_start", "state_hash", "work", "items", "requests")  # sizes that compiled code reads
 Layout = namedtuple("Layout", [*FIELDS, *(f"{name}_size" for name in SIZED)])  # type: ignore[misc]
-_HEADER = 64  # words: FIELDS offsets, then the end
+_HEADER = 64  # words: FIELDS offsets, then the end; the last ones are the sizes of the hash tables in use
+_HASH_SIZES = {"node_hash": _HEADER - 2, "state_hash": _HEADER - 1}
+_COUNTERS = {"node_hash": NODES, "state_hash": STATES}
+FAULT_WORD = _HEADER + FAULT  # of the array: `n` is the first table
 NODE_TABLES = ("kind", "a", "b", "c", "size", "cost", "closure", "stamp", "unit", "stride", "enter")
 STATE_TABLES = ("state_start", "state_length", "state_accept", "state_cost", "state_body", "state_radius", "state_alone",
-                 "state_flat", "state_row")  # fmt: skip
+                 "state_flat", "state_events", "state_row")  # fmt: skip
 
 FULL_NODES, FULL_POOL, FULL_STATES, FULL_WORK, FULL_ITEMS, FULL_REQUESTS = 1, 2, 3, 4, 5, 6  # faults that growing mends
 
 
 def _layout_source() -> str:
     starts = ", ".join(f"int64(arena[{i}])" for i in range(len(FIELDS)))
-    sizes = ", ".join(f"int64(arena[{i + 1}]) - int64(arena[{i}])" for i in map(FIELDS.index, SIZED))
+    sizes = ", ".join(
+        f"int64(arena[{_HASH_SIZES[name]}])" if name in _HASH_SIZES else f"int64(arena[{i + 1}]) - int64(arena[{i}])"
+        for name, i in zip(SIZED, map(FIELDS.index, SIZED), strict=True)
+    )
     return f"def layout(arena):\n    return Layout({starts}, {sizes})\n"
 
 
@@ -83,16 +93,19 @@ layout = nb.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(_namespace["lay
 
 
 class Arena:
-    """Owner of the array: names to sizes, and growth by doubling."""
+    """Owner of the array: names to sizes, and growth by doubling.
 
-    def __init__(self, sizes: dict[str, int]) -> None:
+    hash_sizes: entries of the hash tables that are in use at first; the rest of those tables is room to grow.
+    """
+
+    def __init__(self, sizes: dict[str, int], hash_sizes: dict[str, int]) -> None:
         assert tuple(sizes) == FIELDS
-        self.array = _laid_out(sizes)
+        self._lay_out(sizes, hash_sizes)
 
     def table(self, name: str) -> NDArray[np.int32]:
         """A view of one table, valid until the next growth."""
-        index = FIELDS.index(name)
-        view: NDArray[np.int32] = self.array[self.array[index] : self.array[index + 1]]
+        start, end = self._spans[name]
+        view: NDArray[np.int32] = self.array[start:end]
         return view
 
     def grow(self, fault: int) -> None:
@@ -105,23 +118,33 @@ class Arena:
             FULL_ITEMS: ("items",),
             FULL_REQUESTS: ("requests",),
         }[fault]
-        old = {name: self.table(name) for name in FIELDS}
-        sizes = {name: table.size * (2 if name in names else 1) for name, table in old.items()}
         hashed = {FULL_NODES: "node_hash", FULL_STATES: "state_hash"}.get(fault)
-        if hashed:
-            sizes[hashed] *= 2
-        grown = _laid_out(sizes)
-        self.array, previous = grown, self.array
-        for name, table in old.items():
-            if name not in ("node_hash", "state_hash"):
-                self.table(name)[: table.size] = table
-        del previous
+        hash_sizes = {name: int(self.array[word]) for name, word in _HASH_SIZES.items()}
+        sizes = {name: end - start for name, (start, end) in self._spans.items()}
+        is_room_left = hashed is not None and int(self.table("n")[_COUNTERS[hashed]]) < sizes[names[0]]
+        if hashed is not None:
+            hash_sizes[hashed] *= 2
+            sizes[hashed] = max(sizes[hashed], hash_sizes[hashed])
+        if not is_room_left:
+            sizes |= {name: 2 * sizes[name] for name in names}
+            self._move(sizes, hash_sizes)
+        for name in _HASH_SIZES:
+            self.table(name)[: hash_sizes[name]] = 0
+            self.array[_HASH_SIZES[name]] = hash_sizes[name]
         self.table("n")[FAULT] = NO_FAULT
 
+    def _move(self, sizes: dict[str, int], hash_sizes: dict[str, int]) -> None:
+        """Copy everything but the hash tables into a new array."""
+        old = {name: self.table(name) for name in FIELDS if name not in _HASH_SIZES}
+        self._lay_out(sizes, hash_sizes)
+        for name, table in old.items():
+            self.table(name)[: table.size] = table
 
-def _laid_out(sizes: dict[str, int]) -> NDArray[np.int32]:
-    offsets = np.cumsum([_HEADER, *sizes.values()])
-    assert offsets[-1] < 2**31, "an arena is addressed with 32 bits"
-    array = np.zeros(int(offsets[-1]), np.int32)
-    array[: len(offsets)] = offsets
-    return array
+    def _lay_out(self, sizes: dict[str, int], hash_sizes: dict[str, int]) -> None:
+        offsets = np.cumsum([_HEADER, *sizes.values()])
+        assert offsets[-1] < 2**31, "an arena is addressed with 32 bits"
+        self.array = reserved(int(offsets[-1]))
+        self.array[: len(offsets)] = offsets
+        for name, word in _HASH_SIZES.items():
+            self.array[word] = hash_sizes[name]
+        self._spans = dict(zip(FIELDS, pairwise(offsets.tolist()), strict=True))

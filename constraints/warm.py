@@ -22,7 +22,9 @@ class _Everything:
         word = grammar.without(grammar.repeat(grammar.chars([(97, 122)]), 0, 9), grammar.literal("no"))
         key = grammar.seq(grammar.mark(b'"', Event.KEY_OPEN), word, grammar.mark(b'"', Event.KEY_CLOSE))
         text = grammar.seq(grammar.literal('"'), grammar.repeat(grammar.chars([(0x20, 0x21), (0x23, 0x5B)])), grammar.literal('"'))
-        value, rule = grammar.alt(text, key, grammar.chars([(0x3B1, 0x3C9)])), grammar.rule("value")
+        other = grammar.chars([(0x20, 0x21), (0x23, 0x60)])
+        named = grammar.seq(grammar.literal("-"), grammar.alt(grammar.literal("a="), grammar.seq(other, grammar.repeat(other))))
+        value, rule = grammar.alt(text, key, named, grammar.chars([(0x3B1, 0x3C9)])), grammar.rule("value")
         object_ = grammar.seq(grammar.mark(b"{", Event.OBJECT_OPEN), grammar.call(rule), grammar.mark(b"}", Event.OBJECT_CLOSE))
         grammar.define(rule, grammar.alt(value, object_))
         return grammar.call(rule)
@@ -50,14 +52,19 @@ def warm_up(report: Callable[[str], None] | None = None) -> float:
     say("  2/3 masks")
     after = constraint.advance_bytes(state, b'{"a')
     assert after is not None
-    for at in (state, after):
+    named = constraint.advance_bytes(state, b"-")
+    assert named is not None
+    for at in (state, after, named):
         constraint.mask(at)
         constraint.mask(at, constraint.min_tokens(at))
         constraint.forced(at)
     say("  3/3 batches")
     regular = compiler.compile(_Regular())
     start = regular.start()
-    regular.advance_bytes(start, b"ab")
+    for text in (b"ab", b"abc"):  # two states, one row
+        inside = regular.advance_bytes(start, text)
+        assert inside is not None
+        regular.mask(inside)
     regular.min_tokens(start)
     regular.fill_masks([start], np.zeros((1, regular.mask(start).size), np.uint32))
     regular.advance_batch([start], [97])

@@ -10,6 +10,7 @@ from ..source import Limits
 from ..utf8 import ALL, Ranges, intersect, invert, normalize
 from .values import string_text
 
+JSON_SPACE: Ranges = ((0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x20))
 MAX_SPACE = 20  # characters of white space between two tokens under whitespace="flexible"
 QUOTE = b'"'
 _SHORT_ESCAPES = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
@@ -98,7 +99,7 @@ class JsonText:
             return EMPTY
         grammar = self.grammar
         if whitespace == "flexible":
-            return grammar.repeat(grammar.bytes_in([(9, 10), (13, 13), (32, 32)]), 0, MAX_SPACE)
+            return grammar.repeat(grammar.chars(JSON_SPACE), 0, MAX_SPACE)
         return lower_pattern(grammar, whitespace, dialect="ecma", full=True, unit=grammar.chars, limits=limits)
 
 
