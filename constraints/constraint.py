@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NewType
 import numpy as np
 from numpy.typing import NDArray
 
-from . import memory
-from .automaton import TokenAutomaton
+from .automaton import Hard, TokenAutomaton
 from .distance import Distances
 from .explanation import Explanation, byte_set, explain
 from .tables import DEAD, INFINITE
@@ -189,29 +188,32 @@ class Constraint:
         return after, 0, read
 
     def _min_tokens(self, state: int, held: int) -> int:
-        repeated = self._remembers and self._automaton.is_repeated(held)
-        return self._distances.of(state) + int(repeated)
+        return self._distances.of(state, held) if self._remembers else self._distances.of(state)
 
     def _mask(self, state: State, budget: int | None) -> NDArray[np.uint32]:
         automaton_state, held = state & _STATE_PART, state >> 32
         row = self._automaton.row(automaton_state)
-        if budget is not None and budget - 1 < self._distances.ceiling(automaton_state) + int(self._remembers):
+        if budget is not None and budget - 1 < self._distances.ceiling(automaton_state) + self._automaton.most_extra:
             return self._within(automaton_state, held, budget - 1)
         if self._remembers:
-            refused = self._automaton.refused(automaton_state, held)
-            return row & ~refused if refused is not None else row
+            refused, hard = self._automaton.refused(automaton_state, held, with_hard=budget is not None)
+            too_far = [s for s in hard if budget is not None and self._distances.of(s.state, s.held) >= budget]
+            return row & ~(refused | self._automaton.lexicon.row_of(token.token_id for token in too_far))
         return row
 
     def _within(self, state: int, held: int, budget: int) -> NDArray[np.uint32]:
         """Tokens after which at most `budget` tokens suffice."""
+        hard: list[Hard] = []
         if self._remembers:
-            ends, verdicts = self._automaton.judge_keys(state, held)
-            extra = (verdicts == memory.TAKEN).astype(np.int64)
+            ends, extra, hard = self._automaton.judge(state, held)
         else:
-            ends, extra = self._automaton.end_states(state)[0], np.zeros(1, np.int64)
+            ends, extra = self._automaton.end_states(state)[0], np.zeros(1, np.int32)
         distinct, index = np.unique(ends, return_inverse=True)
         distance = np.array([self._distances.of(s) if s != DEAD else INFINITE for s in distinct.tolist()])
-        row = self._automaton.lexicon.mask_of(distance[index] + extra <= budget)
+        distance = distance[index] + extra
+        for token in hard:
+            distance[token.position] = self._distances.of(token.state, token.held)
+        row = self._automaton.lexicon.mask_of(distance <= budget)
         return row | self._automaton.lexicon.eos_row if self._automaton.is_accepting(state) else row
 
 
