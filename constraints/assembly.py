@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from . import derive, measure
 from .errors import ConstraintError, UnsupportedKeyword
-from .expression import Grammar, Kind, Node
+from .expression import Event, Grammar, Kind, Node
 from .lexicon import Lexicon
 from .machine import Machine
 from .recursion import left_recursion
@@ -58,6 +58,10 @@ def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]
     table("state_cost")[DEAD] = INFINITE
 
 
+def _marks_keys_or_items(grammar: Grammar) -> bool:
+    return not grammar.events.isdisjoint((Event.KEY_OPEN, Event.ITEM_CLOSE))
+
+
 def _body_of(grammar: Grammar, rule: int) -> Node:
     body = grammar.rule_bodies[rule]
     if body is None:
@@ -83,9 +87,13 @@ def _count(ranges: Ranges) -> int:
 def _measure(machine: Machine, grammar: Grammar, lexicon: Lexicon) -> None:
     """Sizes and costs of all static nodes; intersections and complements on the way, because their operands come before them."""
     table, trie, count = machine.table, lexicon.trie, len(grammar)
+    needs_ample = _marks_keys_or_items(grammar)
     for name in ("size", "cost"):
         table(name)[:count] = INFINITE
         table(name)[derive.EMPTY] = 0
+    table("worst")[:] = table("ample")[:] = INFINITE
+    if needs_ample:
+        table("worst")[derive.EMPTY] = 0
     ends = _literal_ends(grammar)
     measure.literal_costs(table("text"), ends, trie.byte, trie.depth, trie.skip, trie.first, table("text_cost"))
     _measure_wide_characters(machine, grammar, lexicon)
@@ -97,6 +105,19 @@ def _measure(machine: Machine, grammar: Grammar, lexicon: Lexicon) -> None:
         done = node
     while measure.measure(machine.memory, derive.EMPTY + 1, count, lexicon.single_bytes):
         pass  # until the sizes of rules have settled
+    if needs_ample:
+        _measure_ample(machine, count, lexicon)
+
+
+def _measure_ample(machine: Machine, count: int, lexicon: Lexicon) -> None:
+    """What keys and items that must be new may cost."""
+    changed = True
+    while changed:
+        changed = measure.measure_ample(machine.memory, derive.EMPTY + 1, count)
+        changed |= measure.measure(machine.memory, derive.EMPTY + 1, count, lexicon.single_bytes)
+    measure.measure_item_gap(machine.memory, derive.EMPTY + 1, count)
+    while measure.measure(machine.memory, derive.EMPTY + 1, count, lexicon.single_bytes):
+        pass
 
 
 def _measure_wide_characters(machine: Machine, grammar: Grammar, lexicon: Lexicon) -> None:
@@ -137,6 +158,7 @@ def _sizes(grammar: Grammar, limits: Limits) -> dict[str, int]:
         **dict.fromkeys(("edge_low", "edge_high", "edge_next"), edges),
         "lists": len(grammar.lists),
         **dict.fromkeys(("text", "text_cost"), literal_bytes),
+        **dict.fromkeys(("worst", "ample"), len(grammar) if _marks_keys_or_items(grammar) else 2),
         "rules": len(grammar.rule_bodies),
         **dict.fromkeys(STATE_TABLES, states),
         "state_hash": max(2 * _power_of_two(states), _FIRST_STATE_HASH),

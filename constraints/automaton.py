@@ -1,17 +1,18 @@
 """The token automaton of one constraint: states and mask rows, made when first asked for and then kept.
 
-The typed face of the compiled code in derive.py, walk.py and memory.py. States are integers of its own, 0 is DEAD; `Constraint`
-adds EOS, budgets and the public states.
+The typed face of the compiled code in derive.py, walk.py, memory.py, rivals.py and verdicts.py. States are integers of its own,
+0 is DEAD; `Constraint` adds EOS, budgets and the public states.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import derive, memory, walk
+from . import derive, memory, rivals, verdicts, walk
 from .assembly import assemble
 from .bodies import BodyClass, SubTrie
 from .errors import ConstraintError
@@ -20,14 +21,25 @@ from .lexicon import Lexicon
 from .recursion import reachable
 from .rows import MaskRows
 from .source import Limits
-from .tables import DEAD, INFINITE
+from .tables import DEAD, INFINITE, ITEM_GAP
 from .trie import TokenTrie
 
 State = int
 Trie = TokenTrie | SubTrie
+_REMEMBERED = sum(1 << event for event in Event if event not in (Event.NONE, Event.OBJECT_OPEN, Event.OBJECT_CLOSE))
 _FAR_APART = 4000  # trie nodes; two states whose masks differ in more are walked each for itself
 _NO_HEIGHTS = np.zeros(0, np.uint8)
 _NO_HEIGHTS.setflags(write=False)
+_NO_MASK, _NO_TOKENS, _NO_HARD = np.zeros(0, np.uint32), np.zeros(0, np.int32), np.zeros((3, 0), np.int32)
+
+
+class Hard(NamedTuple):
+    """A token for which the memory takes more to find out what suffices to finish after it."""
+
+    position: int  # in the order of the trie that was walked
+    token_id: int
+    state: State
+    held: int
 
 
 class TokenAutomaton:
@@ -53,6 +65,11 @@ class TokenAutomaton:
     def cost(self, state: State) -> int:
         """A number of tokens that suffices to finish; INFINITE when the vocabulary cannot."""
         return int(self._machine.table("state_cost")[state])
+
+    def costs(self, states: NDArray[np.int32]) -> NDArray[np.int32]:
+        """`cost` of many states."""
+        costs: NDArray[np.int32] = self._machine.table("state_cost")[states]
+        return costs
 
     def run(self, state: State, data: bytes) -> tuple[State, int]:
         """The state after `data` and how many bytes survived; DEAD when not all did."""
@@ -84,8 +101,7 @@ class TokenAutomaton:
         """The costs of the states that tokens lead to, except tokens that stay inside the state's body."""
         body = self._tables(int(self._machine.table("state_body")[state]))
         ends, _ = self.end_states(state, None if body is None else body.residual)
-        costs: NDArray[np.int32] = self._machine.table("state_cost")[ends]
-        return costs
+        return self.costs(ends)
 
     # -- masks ------------------------------------------------------------------------------------------------------
 
@@ -157,50 +173,76 @@ class TokenAutomaton:
     def _nodes(trie: Trie) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
         return trie.byte, trie.depth, trie.skip, trie.first
 
-    # -- memory of object keys ----------------------------------------------------------------------------------------
+    # -- memory of keys and items -----------------------------------------------------------------------------------
 
     @cached_property
     def remembers(self) -> bool:
-        """Whether the constraint has objects with keys that are not known beforehand."""
-        events = zip(self.grammar.columns[0], self.grammar.columns[3], strict=True)
-        return any(kind == Kind.CLASS and event == Event.KEY_OPEN for kind, event in events)
+        """Whether the constraint has keys or items that must not come twice and are not known beforehand."""
+        return not self.grammar.events.isdisjoint((Event.KEY_OPEN, Event.ARRAY_OPEN))
 
     @cached_property
     def empty_memory(self) -> int:
         return int(self._machine.call(memory.empty_memory))
 
-    def is_repeated(self, held: int) -> bool:
-        """Whether a key is being read that its object has already."""
-        return held != memory.REFUSED and bool(memory.is_repeated(self._machine.memory, held))
-
     def run_remembering(self, state: State, held: int, data: bytes) -> tuple[State, int, int]:
         """(state, memory, bytes that survived) after `data`; DEAD when not all did."""
-        after, kept, read = self._machine.call(memory.run_remembering, state, held, np.frombuffer(data, np.uint8))
+        after, kept, read = self._machine.call(rivals.run_remembering, state, held, np.frombuffer(data, np.uint8))
         return int(after), int(kept), int(read)
 
-    def judge_keys(self, state: State, held: int, trie: Trie | None = None) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-        """For every token of `trie.order`: the state it leads to, DEAD when it does not survive, and a verdict of memory.py."""
-        trie = trie or self.lexicon.trie
-        ends, verdicts = np.zeros(trie.order.size, np.int32), np.zeros(trie.order.size, np.uint8)
-        self._machine.call(
-            memory.judge_keys, *self._nodes(trie), self.lexicon.trie.max_depth, state, held, ends, verdicts
-        )
-        return ends, verdicts
+    def extra_cost(self, state: State, held: int) -> int:
+        """Tokens beyond `cost` that suffice with this memory; SEARCH or EXPECTS_KEY of rivals.py when it takes more to find out."""
+        return int(self._machine.call(rivals.prospect, state, held, self.lexicon.spells_every_byte))
 
-    def refused(self, state: State, held: int) -> NDArray[np.uint32] | None:
-        """The mask of tokens that only the memory refuses; None when there are none. The row of the state is known."""
-        if not int(self._machine.table("state_events")[state]) >> Event.KEY_CLOSE & 1:
-            return None
-        candidates = self.lexicon.quoted if memory.has_keys(self._machine.memory, held) else self.lexicon.quoted_twice
-        _, verdicts = self.judge_keys(state, held, candidates)
-        repeats = verdicts == memory.REPEATS
-        return self.lexicon.mask_of(repeats, candidates.order) if repeats.any() else None
+    def judge(self, state: State, held: int) -> tuple[NDArray[np.int32], NDArray[np.int32], list[Hard]]:
+        """For every token of the trie's order the state it leads to, DEAD when it does not survive, and its extra cost; those for
+        which that takes more to find out."""
+        size = self.lexicon.trie.order.size
+        ends, extra = np.zeros(size, np.int32), np.zeros(size, np.int32)
+        hard = self._judge(self.lexicon.trie, state, held, False, _NO_MASK, ends, extra, self._hard_room)
+        return ends, extra, hard
+
+    def refused(self, state: State, held: int, with_hard: bool = False) -> tuple[NDArray[np.uint32], list[Hard]]:
+        """The mask of tokens that only the memory refuses (the row of the state is known), and those whose cost takes more to find out if they are asked for."""
+        mask, outlook = np.zeros(self.lexicon.words, np.uint32), int(self._machine.call(rivals.outlook, held))
+        room, hard = self._hard_room if with_hard else _NO_HARD, []
+        if not outlook & rivals.TRACKED and not int(self._machine.table("state_events")[state]) & _REMEMBERED:
+            return mask, hard
+        if outlook & rivals.TRACKED:
+            hard += self._judge(self.lexicon.trie, state, held, True, mask, _NO_TOKENS, _NO_TOKENS, room)
+        candidates = self._where_words_begin(outlook)
+        hard += self._judge(candidates, state, held, False, mask, _NO_TOKENS, _NO_TOKENS, room)
+        return mask, hard
+
+    def _where_words_begin(self, outlook: int) -> SubTrie:
+        """The tokens in which another key or item can begin that has rivals."""
+        in_text, has_words = outlook & rivals.IN_TEXT, outlook & rivals.HAS_WORDS
+        if Event.ARRAY_OPEN in self.grammar.events:
+            return self.lexicon.quoted(1) if in_text else self.lexicon.separated
+        return self.lexicon.quoted(2 if in_text else 1 if has_words else 3)
+
+    def _judge(
+        self, trie: Trie, state: State, held: int, along: bool, mask: NDArray[np.uint32],
+        ends: NDArray[np.int32], extra: NDArray[np.int32], room: NDArray[np.int32],
+    ) -> list[Hard]:  # fmt: skip
+        walk_of = (*self._nodes(trie), trie.order, self.lexicon.trie.max_depth)
+        asked = (state, held, along, self.lexicon.spells_every_byte)
+        count = self._machine.call(verdicts.judge, *walk_of, *asked, mask, ends, extra, room)
+        return [Hard(at, int(trie.order[at]), after, kept) for at, after, kept in room[:, :count].T.tolist()]
+
+    @cached_property
+    def most_extra(self) -> int:
+        """The most that `judge` and `extra_cost` give as a number."""
+        return max(1, int(self._machine.table("n")[ITEM_GAP])) if self.remembers else 0
+
+    @cached_property
+    def _hard_room(self) -> NDArray[np.int32]:
+        return np.empty((3, self.lexicon.trie.order.size), np.int32)
 
     # -- facts --------------------------------------------------------------------------------------------------------
 
     @cached_property
     def is_regular(self) -> bool:
-        """No recursion and no object keys: distances to completion can be searched for exactly."""
+        """No recursion and no memory: distances to completion can be searched for exactly."""
         return not self.remembers and all(self.grammar.kind(node) is not Kind.CALL for node in reachable(self.grammar, self.root))
 
     def unspellable_byte(self) -> int | None:

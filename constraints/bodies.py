@@ -37,9 +37,10 @@ class SubTrie:
         return cls(*map(_read_only, _residual(left_out, trie.byte, trie.depth, trie.skip, trie.first, trie.order)))
 
     @classmethod
-    def with_quotes(cls, at_least: int, trie: TokenTrie) -> SubTrie:
-        """The tokens with that many quotation marks or more."""
-        return cls.without(_quotes(trie.byte, trie.depth, trie.max_depth) < at_least, trie)
+    def with_bytes(cls, wanted: bytes, at_least: int, trie: TokenTrie) -> SubTrie:
+        """The tokens with that many of some bytes, or more."""
+        is_wanted = np.isin(np.arange(256), list(wanted))
+        return cls.without(_occurrences(is_wanted, trie.byte, trie.depth, trie.max_depth) < at_least, trie)
 
     @cached_property
     def walked(self) -> WalkedTrie:
@@ -127,14 +128,14 @@ def _inside(table, byte, depth, max_depth):
 
 
 @entry
-def _quotes(byte, depth, max_depth):
-    """Per node: the quotation marks on the path to it."""
-    quotes = np.zeros(byte.size, np.int32)
+def _occurrences(wanted, byte, depth, max_depth):
+    """Per node: how many bytes on the path to it are wanted."""
+    occurrences = np.zeros(byte.size, np.int32)
     seen = np.zeros(max_depth + 1, np.int32)
     for i in range(byte.size):
-        seen[depth[i]] = seen[depth[i] - 1] + (1 if byte[i] == 0x22 else 0)
-        quotes[i] = seen[depth[i]]
-    return quotes
+        seen[depth[i]] = seen[depth[i] - 1] + (1 if wanted[byte[i]] else 0)
+        occurrences[i] = seen[depth[i]]
+    return occurrences
 
 
 @entry

@@ -9,7 +9,9 @@ from typing import Any
 
 import numba as nb
 
-_SOURCES = ("bodies", "compiled", "derive", "expression", "measure", "memory", "tables", "trie", "walk")
+_SOURCES = (
+    "bodies", "compiled", "derive", "expression", "measure", "memory", "rivals", "tables", "trie", "verdicts", "walk",
+)  # fmt: skip
 
 
 def _stamp() -> str:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NewType
 import numpy as np
 from numpy.typing import NDArray
 
-from . import memory
-from .automaton import TokenAutomaton
+from .automaton import Hard, TokenAutomaton
 from .distance import Distances
 from .explanation import Explanation, byte_set, explain
 from .rows import MaskRows
@@ -95,6 +94,8 @@ class Constraint:
                 return _read_only(self._within(state & _STATE_PART, state >> 32, budget - 1))
             self._make_room()
             mask = self._masks[state] = self._automaton.rows.get(self._row_number(state))
+            if budget is not None and self._remembers and (far := self._too_far(state, budget)).any():
+                return _read_only(mask & ~far)
             return mask
 
     def fill_masks(self, states: Sequence[State], out: NDArray[np.uint32]) -> None:
@@ -226,8 +227,7 @@ class Constraint:
         return after, 0, read
 
     def _min_tokens(self, state: int, held: int) -> int:
-        repeated = self._remembers and self._automaton.is_repeated(held)
-        return self._distances.of(state) + int(repeated)
+        return self._distances.of(state, held) if self._remembers else self._distances.of(state)
 
     def _keep_moves(self, moves: Iterable[tuple[tuple[State, int], State | None]]) -> None:
         with self._lock:
@@ -253,26 +253,34 @@ class Constraint:
         automaton_state, held = state & _STATE_PART, state >> 32
         number = self._automaton.row_number(automaton_state)
         if self._remembers:
-            refused = self._automaton.refused(automaton_state, held)
-            if refused is not None:
+            refused, _ = self._automaton.refused(automaton_state, held)
+            if refused.any():
                 return self._automaton.rows.keep(self._automaton.rows.get(number) & ~refused)
         return number
 
     def _is_tight(self, state: State, budget: int) -> bool:
-        """Whether some allowed token may lead farther than the budget allows."""
-        ceiling = self._distances.ceiling(state & _STATE_PART) + int(self._remembers)
-        return budget - 1 < ceiling
+        """Whether some allowed token may lead farther than the budget allows, apart from hard ones."""
+        return budget - 1 < self._distances.ceiling(state & _STATE_PART) + self._automaton.most_extra
+
+    def _too_far(self, state: State, budget: int) -> NDArray[np.uint32]:
+        """The mask of hard tokens after which the budget does not suffice."""
+        _, hard = self._automaton.refused(state & _STATE_PART, state >> 32, with_hard=True)
+        far = (token.token_id for token in hard if self._distances.of(token.state, token.held) >= budget)
+        return self._automaton.lexicon.row_of(far)
 
     def _within(self, state: int, held: int, budget: int) -> NDArray[np.uint32]:
         """Tokens after which at most `budget` tokens suffice."""
+        hard: list[Hard] = []
         if self._remembers:
-            ends, verdicts = self._automaton.judge_keys(state, held)
-            extra = (verdicts == memory.TAKEN).astype(np.int64)
+            ends, extra, hard = self._automaton.judge(state, held)
         else:
-            ends, extra = self._automaton.end_states(state)[0], np.zeros(1, np.int64)
+            ends, extra = self._automaton.end_states(state)[0], np.zeros(1, np.int32)
         distinct, index = np.unique(ends, return_inverse=True)
         distance = np.array([self._distances.of(s) if s != DEAD else INFINITE for s in distinct.tolist()])
-        row = self._automaton.lexicon.mask_of(distance[index] + extra <= budget)
+        distance = distance[index] + extra
+        for token in hard:
+            distance[token.position] = self._distances.of(token.state, token.held)
+        row = self._automaton.lexicon.mask_of(distance <= budget)
         return row | self._automaton.lexicon.eos_row if self._automaton.is_accepting(state) else row
 
 

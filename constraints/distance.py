@@ -1,9 +1,12 @@
 """How many tokens suffice to finish from a state.
 
 Every state carries an upper bound, the sum of the costs of its parts (measure.py). For constraints without recursion and
-without object keys the exact number is searched for, breadth first over tokens, within a limit on the trie nodes visited by
+without a memory the exact number is searched for, breadth first over tokens, within a limit on the trie nodes visited by
 all searches; a state whose search runs into the limit keeps its bound. Distances along a path that was found are kept too, so
 the number always falls by one along some token.
+
+With a memory (memory.py) the bound holds for texts without rivals. Elsewhere inside a body one more character is enough, and at
+the beginning of an item its surcharge; otherwise the tokens that go along the rivals are searched for a way out, breadth first.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from .automaton import TokenAutomaton
+from .rivals import EXPECTS_KEY, SEARCH
 from .tables import DEAD, INFINITE
 
 _SLACK = 3  # a character cut short inside a body costs at most its remaining bytes
@@ -22,12 +26,18 @@ class Distances:
     def __init__(self, automaton: TokenAutomaton) -> None:
         self._automaton = automaton
         self._known: dict[int, int] = {}
+        self._among_rivals: dict[tuple[int, int], int] = {}
         self._ceilings: dict[int, int] = {}
         # Trie nodes that all searches together may still visit.
         self._nodes_left = int(automaton.limits.search_nodes * automaton.grammar.search_share)
 
-    def of(self, state: int) -> int:
-        """Tokens that suffice from `state`; exact where the automaton is regular and the search stays within its limit."""
+    def of(self, state: int, held: int = 0) -> int:
+        """Tokens that suffice from `state`, with the memory `held` when it matters.
+
+        Exact where the automaton is regular and the search stays within its limit.
+        """
+        if held:
+            return self._with_memory(state, held)
         bound = self._automaton.cost(state)
         if bound <= 1 or not self._automaton.is_regular:
             return bound
@@ -42,6 +52,33 @@ class Distances:
             finite = costs[costs < INFINITE]
             self._ceilings[state] = max(int(finite.max(initial=0)), self._automaton.cost(state) + _SLACK)
         return self._ceilings[state]
+
+    def _with_memory(self, state: int, held: int) -> int:
+        extra = self._automaton.extra_cost(state, held)
+        if extra == EXPECTS_KEY:
+            opened, kept, _ = self._automaton.run_remembering(state, held, b'"')
+            return max(self._automaton.cost(state), 1 + self.of(opened, kept)) if opened != DEAD else INFINITE
+        if extra != SEARCH:
+            return self._automaton.cost(state) + extra
+        if (state, held) not in self._among_rivals:
+            self._among_rivals[state, held] = self._search_way_out(state, held)
+        return self._among_rivals[state, held]
+
+    def _search_way_out(self, state: int, held: int) -> int:
+        """The fewest tokens along rivals, then those that suffice without. Texts that end before a key are left out: one could
+        have stopped earlier."""
+        seen, frontier, best, depth = {(state, held)}, [(state, held)], INFINITE, 0
+        while frontier and depth + 1 < best:
+            depth += 1
+            reached: dict[tuple[int, int], None] = {}
+            for at in frontier:
+                ends, extra, hard = self._automaton.judge(*at)
+                costs = self._automaton.costs(ends) + extra
+                best = min(best, depth + int(costs[(ends != DEAD) & (extra >= 0)].min(initial=INFINITE)))
+                reached.update(((token.state, token.held), None) for token in hard if extra[token.position] == SEARCH)
+            frontier = [pair for pair in reached if pair not in seen]
+            seen.update(frontier)
+        return best
 
     def _search(self, origin: int, bound: int) -> None:
         """Set the distance of `origin`, and of the states on a shortest path, to the exact number, or to `bound`."""

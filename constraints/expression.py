@@ -21,8 +21,14 @@ Children are made before parents, so node ids are in topological order except th
 automaton derives its states from these nodes one byte at a time, when a byte is first crossed. A front end is a frozen
 dataclass with `lower(grammar, context) -> Node`.
 
-Objects of JSON that admit keys not known beforehand must not repeat one. The bytes that matter are marked with an `Event`,
-and the automaton keeps the keys seen so far of every open object (see `memory.py`).
+Objects of JSON must not repeat a key, arrays with `uniqueItems` no item. Where a grammar cannot say so by itself, the bytes that
+matter are marked with an `Event`, and the automaton keeps what every open object and array has so far (see `memory.py`):
+
+    key(body)                                          a key that its object must not have yet
+    mark("{", OBJECT_OPEN) ... mark("}", OBJECT_CLOSE)  the object around such keys
+    mark("[", ARRAY_OPEN) item mark(",", ITEM_CLOSE, item) ... mark("]", ARRAY_CLOSE)   items that all differ
+
+Behind every comma, and the brace of an object that needs a member, a key must be left that the object does not have.
 """
 
 from __future__ import annotations
@@ -61,19 +67,25 @@ class Kind(IntEnum):
     # Made by the automaton only, in the same arena:
     PRODUCT = 12  # a, b = automaton states of the operands, c = BOTH or NEGATE
     MEMORY = 13  # see memory.py
-    FRAME = 14
-    KEYS = 15
-    KEY = 16
+    OBJECT = 14
+    ARRAY = 15
+    UNIQUE = 16
+    LIST = 17
+    WORD = 18
+    PAIR = 19  # a = automaton state, b = memory; see rivals.py
 
 
 class Event(IntEnum):
-    """What a byte means for the memory of object keys."""
+    """What a byte means for the memory of keys and items."""
 
     NONE = 0
     OBJECT_OPEN = 1  # "{" of an object whose keys are remembered
     OBJECT_CLOSE = 2  # its "}"
     KEY_OPEN = 3  # the quote that opens a key to be remembered
     KEY_CLOSE = 4  # the quote that closes it; refused when the key was seen before
+    ARRAY_OPEN = 5  # "[" of an array whose items must differ
+    ITEM_CLOSE = 6  # the comma behind an item of it; refused when an equal item was seen before
+    ARRAY_CLOSE = 7  # its "]", behind an item or not; refused likewise
 
 
 _KINDS = tuple(Kind)  # by value; calling the enumeration is ten times slower
@@ -88,6 +100,7 @@ class Grammar:
         self.pool = bytearray()  # the bytes of all literals, one after the other
         self.lists: list[int] = []  # alternatives of ALT nodes
         self.edges: list[tuple[int, int, int]] = []  # of CLASS nodes
+        self.events: set[Event] = set()  # that some CLASS node carries
         self.rule_names: list[str] = []
         self.rule_bodies: list[Node | None] = []
         self.labels: dict[Node, str] = {}  # where a node came from, for `explain`
@@ -140,12 +153,19 @@ class Grammar:
         return node
 
     def bytes_in(self, ranges: Iterable[tuple[int, int]], event: Event = Event.NONE) -> Node:
-        """One byte out of inclusive ranges; `event` marks it for the memory of object keys."""
+        """One byte out of inclusive ranges; `event` marks it for the memory of keys and items."""
         return self._class(tuple((low, high, EMPTY) for low, high in sorted(ranges)), event)
 
-    def mark(self, byte: bytes, event: Event) -> Node:
-        """One given byte that carries an event."""
-        return self.bytes_in([(byte[0], byte[0])], event)
+    def mark(self, byte: bytes, event: Event, then: Node = EMPTY) -> Node:
+        """One given byte that carries an event, and what follows it.
+
+        With the key or item in `then`, the promise of `min_tokens` covers the worst that it may cost once others are used up.
+        """
+        return FAIL if then == FAIL else self._class(((byte[0], byte[0], then),), event)
+
+    def key(self, body: Node) -> Node:
+        """A key in quotes that its object must not have yet."""
+        return self.mark(b'"', Event.KEY_OPEN, self.seq(body, self.mark(b'"', Event.KEY_CLOSE)))
 
     # -- combinators ------------------------------------------------------------------------------------------------
 
@@ -321,6 +341,7 @@ class Grammar:
         key = ("class", edges, event)
         node = self._interned.get(key)
         if node is None:
+            self.events.add(event)
             node = self._new((Kind.CLASS, len(self.edges), len(edges), event))
             self.edges.extend(edges)
             self._interned[key] = node

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
@@ -30,6 +31,7 @@ class Lexicon:
         self._lock = threading.Lock()
         self._walked: dict[Ranges, int] = {}
         self._bodies: dict[Ranges, BodyClass] = {}
+        self._quoted: dict[int, SubTrie] = {}
         for ranges in _EAGER:
             self.body(ranges)
 
@@ -52,15 +54,16 @@ class Lexicon:
         with self._lock:
             self._walked[ranges] = self._walked.get(ranges, 0) + visited
 
-    @cached_property
-    def quoted(self) -> SubTrie:
-        """The tokens with a quotation mark: all that can end a key."""
-        return SubTrie.with_quotes(1, self.trie)
+    def quoted(self, at_least: int) -> SubTrie:
+        """The tokens with that many quotation marks: those that can open a key, end another one before, and so on."""
+        if at_least not in self._quoted:
+            self._quoted[at_least] = SubTrie.with_bytes(b'"', at_least, self.trie)
+        return self._quoted[at_least]
 
     @cached_property
-    def quoted_twice(self) -> SubTrie:
-        """The tokens with three quotation marks or more: all that can end a key, then open and end another."""
-        return SubTrie.with_quotes(3, self.trie)
+    def separated(self) -> SubTrie:
+        """The tokens with a quotation mark or a comma: those in which a key or another item can begin."""
+        return SubTrie.with_bytes(b'",', 1, self.trie)
 
     @cached_property
     def single_bytes(self) -> NDArray[np.bool_]:
@@ -79,10 +82,15 @@ class Lexicon:
     @cached_property
     def eos_row(self) -> NDArray[np.uint32]:
         """The mask of the EOS ids. uint32 [words]"""
-        row = np.zeros(self.words, np.uint32)
-        for token_id in self.vocabulary.eos_token_ids:
-            row[token_id >> 5] |= np.uint32(1 << (token_id & 31))
+        row = self.row_of(self.vocabulary.eos_token_ids)
         row.setflags(write=False)
+        return row
+
+    def row_of(self, token_ids: Iterable[int]) -> NDArray[np.uint32]:
+        """The mask of a few tokens. uint32 [words]"""
+        row = np.zeros(self.words, np.uint32)
+        for token_id in token_ids:
+            row[token_id >> 5] |= np.uint32(1 << (token_id & 31))
         return row
 
     @cached_property

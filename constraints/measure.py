@@ -5,20 +5,26 @@ entered). `cost` is a number of tokens that suffices to spell some string of the
 their shortest segmentation into tokens (dynamic programming over the trie), a character class by a token that is one such
 character. Costs add up along a sequence, so some token always lowers the cost of a state by one: the first of the best
 segmentation. Both are least fixpoints; starting from INFINITE, each pass lets known values flow through one more level of calls.
+
+Keys and items that must be new may not have their cheapest string left (memory.py). The byte before them is charged for that:
+with what `ample` says of the key or item, when the mark knows it, else with one token more. `ample` is a cost at which strings
+do not run out, because a long repetition may take one more copy; without one it is `worst`, the most that any string costs.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from .compiled import entry
+from .compiled import entry, inner
 from .derive import (
     ALT,
     BAG,
     BOTH,
     CALL,
     CLASS,
+    EMPTY,
     LITERAL,
+    MIN_BODY,
     NEGATE,
     REPEAT,
     SEQ,
@@ -30,9 +36,9 @@ from .derive import (
     wide,
 )
 from .expression import Event
-from .tables import INFINITE, layout
+from .tables import INFINITE, ITEM_GAP, layout
 
-KEY_OPEN = int(Event.KEY_OPEN)
+NONE, KEY_OPEN, ITEM_CLOSE = int(Event.NONE), int(Event.KEY_OPEN), int(Event.ITEM_CLOSE)
 
 
 @entry
@@ -75,9 +81,12 @@ def measure(arena, start, end, single):
                     if single[value]:
                         cost = min(cost, plus(1, m[t.cost + follow]))
                         break
-            cost = min(cost, wide(m[t.cost + i]))  # a token that is a whole character may have been found before
-            if m[t.c + i] == KEY_OPEN:
-                cost = plus(cost, wide(1))  # the key may have to differ from one seen before: see memory.py
+            if m[t.c + i] == NONE:
+                cost = min(cost, wide(m[t.cost + i]))  # a token that is a whole character may have been found before
+            elif m[t.c + i] == KEY_OPEN:
+                cost = plus(cost, surcharge(m, t, wide(m[t.edge_next + a])))
+            elif m[t.c + i] == ITEM_CLOSE:
+                cost = plus(cost, wide(m[t.n + ITEM_GAP]))
         elif kind == LITERAL:
             size, cost = b, m[t.text_cost + a]
         elif kind == SEQ:
@@ -97,6 +106,73 @@ def measure(arena, start, end, single):
         changed = changed or size != m[t.size + i] or cost != m[t.cost + i]
         m[t.size + i], m[t.cost + i] = size, cost
     return changed
+
+
+@inner
+def surcharge(m, t, node):
+    """What a key or item that must be new may cost beyond its cheapest string."""
+    if node == EMPTY:
+        return wide(1)
+    cost = wide(m[t.cost + node])
+    enough = wide(m[t.ample + node]) if m[t.ample + node] < INFINITE else wide(m[t.worst + node])
+    return max(enough - cost, wide(0)) if enough < INFINITE else wide(1)
+
+
+@entry
+def measure_ample(arena, start, end):
+    """Set `worst` and `ample` of nodes start..end. Returns whether anything changed; meant to be repeated, in turn with `measure`.
+
+    Intersections and complements are taken to be ample at one token more.
+    """
+    m, t = arena, layout(arena)
+    changed = False
+    for i in range(start, end):
+        kind, a, b = m[t.kind + i], m[t.a + i], m[t.b + i]
+        cost, worst, ample = wide(m[t.cost + i]), wide(INFINITE), wide(INFINITE)
+        if cost >= INFINITE:
+            pass
+        elif kind == CLASS:
+            worst = wide(0)
+            for e in range(a, a + b):
+                follow = m[t.edge_next + e]
+                if m[t.size + follow] < INFINITE:
+                    worst, ample = max(worst, plus(1, m[t.worst + follow])), min(ample, plus(1, m[t.ample + follow]))
+        elif kind == LITERAL:
+            worst = cost
+        elif kind == SEQ:
+            worst = plus(m[t.worst + a], m[t.worst + b])
+            ample = min(plus(m[t.ample + a], m[t.cost + b]), plus(m[t.cost + a], m[t.ample + b]))
+        elif kind == ALT:
+            worst = wide(0)
+            for j in range(a, a + b):
+                option = m[t.lists + j]
+                if m[t.size + option] < INFINITE:
+                    worst, ample = max(worst, wide(m[t.worst + option])), min(ample, wide(m[t.ample + option]))
+        elif kind == REPEAT:
+            high = m[t.c + i]
+            if high < 0 or high >= MIN_BODY:
+                ample = plus(cost, m[t.cost + a])
+            else:
+                worst = times(high, m[t.worst + a])
+                ample = plus(times(max(b, 1) - 1, m[t.cost + a]), m[t.ample + a])
+        elif kind == CALL:
+            worst, ample = wide(m[t.worst + m[t.rules + a]]), wide(m[t.ample + m[t.rules + a]])
+        elif kind == BOTH or kind == NEGATE or kind == BAG:
+            ample = plus(cost, wide(1))
+        changed = changed or worst != m[t.worst + i] or ample != m[t.ample + i]
+        m[t.worst + i], m[t.ample + i] = worst, ample
+    return changed
+
+
+@entry
+def measure_item_gap(arena, start, end):
+    """Set the surcharge of an item: the same for all, so that it can be told from any state at the beginning of one."""
+    m, t = arena, layout(arena)
+    gap = wide(0)
+    for i in range(start, end):
+        if m[t.kind + i] == CLASS and m[t.c + i] == ITEM_CLOSE:
+            gap = max(gap, surcharge(m, t, wide(m[t.edge_next + m[t.a + i]])), wide(1))
+    m[t.n + ITEM_GAP] = gap
 
 
 @entry

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from .expression import Grammar, Kind, Node
+from .expression import EMPTY, Grammar, Kind, Node
 
 
 def left_recursion(grammar: Grammar, empty: NDArray[np.bool_]) -> str | None:
@@ -86,4 +86,6 @@ def _children(grammar: Grammar, node: Node) -> list[Node]:
     if kind is Kind.CALL:
         body = grammar.rule_bodies[a]
         return [] if body is None else [body]
+    if kind is Kind.CLASS:
+        return [Node(follow) for _, _, follow in grammar.class_edges(node) if follow != EMPTY]
     return []

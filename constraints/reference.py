@@ -15,9 +15,26 @@ from .expression import UNBOUNDED, Event, Grammar, Kind, Node
 
 Part = tuple[object, ...]
 Continuation = tuple[Part, ...]
-Position = frozenset[tuple[Continuation, tuple[object, ...]]]  # (what may still come, memory of object keys)
 
-_EMPTY_MEMORY: tuple[object, ...] = ((), None)  # (a tuple of keys for every open object, bytes of the key being read)
+
+@dataclass(frozen=True)
+class Frame:
+    """An open object whose keys are remembered, or an open array whose items must differ."""
+
+    seen: frozenset[str]  # its keys; its items, as text in one spelling
+    item: bytes | None  # the bytes of the item being read, None of an object
+
+    def with_value(self, value: str) -> Frame:
+        return Frame(self.seen | {value}, None if self.item is None else b"")
+
+    def with_byte(self, byte: int) -> Frame:
+        return self if self.item is None else Frame(self.seen, self.item + bytes([byte]))
+
+
+Memory = tuple[tuple[Frame, ...], bytes | None]  # the frames, and the bytes of the key being read
+Position = frozenset[tuple[Continuation, Memory]]  # what may still come
+
+_EMPTY_MEMORY: Memory = ((), None)
 
 
 @dataclass
@@ -54,7 +71,7 @@ class Reference:
 
     def step(self, position: Position, byte: int) -> Position:
         """Where one more byte leads; the empty set when nowhere."""
-        out: list[tuple[Continuation, tuple[object, ...]]] = []
+        out: list[tuple[Continuation, Memory]] = []
         for continuation, memory in position:
             if continuation:
                 out.extend(self._cross(continuation[0], continuation[1:], memory, byte))
@@ -89,8 +106,8 @@ class Reference:
         return out - {256}
 
     def _cross(
-        self, part: Part, rest: Continuation, memory: tuple[object, ...], byte: int
-    ) -> Iterable[tuple[Continuation, tuple[object, ...]]]:
+        self, part: Part, rest: Continuation, memory: Memory, byte: int
+    ) -> Iterable[tuple[Continuation, Memory]]:
         if part[0] == "product":
             after = _remember(memory, Event.NONE, byte)
             assert after is not None, "only the end of a key can be refused"
@@ -104,7 +121,7 @@ class Reference:
             if text[index] == byte:
                 tail = ((("node", node, index + 1),) if index + 1 < len(text) else ()) + rest
                 after = _remember(memory, Event.NONE, byte)
-                assert after is not None, "only the end of a key can be refused"
+                assert after is not None, "only marked bytes can be refused"
                 yield tail, after
             return
         event = Event(self.grammar.operands(Node(node))[2])
@@ -119,7 +136,7 @@ class Reference:
         if kind == Kind.NEGATE or all(stepped):
             yield (("product", kind, stepped), *rest)
 
-    def _expand(self, seeds: Sequence[tuple[Continuation, tuple[object, ...]]]) -> Position:
+    def _expand(self, seeds: Sequence[tuple[Continuation, Memory]]) -> Position:
         """All continuations that begin with a byte to be matched, or are finished, reachable from `seeds` for free."""
         work, seen, out = [seed for seed in seeds if seed[1] is not None], set(), set()
         while work:
@@ -192,18 +209,34 @@ def _one_less(low: int, high: int) -> tuple[int, int]:
     return max(low - 1, 0), high if high == UNBOUNDED else high - 1
 
 
-def _remember(memory: tuple[object, ...], event: Event, byte: int) -> tuple[object, ...] | None:
-    """The memory after a byte with an event; None when a key repeats. Keys are compared as JSON strings, decoded."""
+def _remember(memory: Memory, event: Event, byte: int) -> Memory | None:
+    """The memory after a byte with an event; None when a key or an item repeats. Both are compared as JSON values, decoded."""
     frames, key = memory
-    assert isinstance(frames, tuple)
-    if event is Event.OBJECT_OPEN:
-        return ((*frames, ()), None)
-    if event is Event.OBJECT_CLOSE:
-        return (frames[:-1], None)
     if event is Event.KEY_OPEN:
-        return (frames, b"")
-    if event is Event.KEY_CLOSE:
-        assert isinstance(key, bytes)
+        key = b""
+    elif event is Event.KEY_CLOSE:
+        assert key is not None
         name = json.loads(b'"' + key + b'"')
-        return None if name in frames[-1] else ((*frames[:-1], tuple(sorted((*frames[-1], name)))), None)
-    return (frames, key + bytes([byte])) if isinstance(key, bytes) else memory
+        if name in frames[-1].seen:
+            return None
+        frames, key = (*frames[:-1], frames[-1].with_value(name)), None
+    elif key is not None:
+        key += bytes([byte])
+    if event in (Event.ITEM_CLOSE, Event.ARRAY_CLOSE):
+        array = frames[-1]
+        assert array.item is not None
+        if array.item.strip() or event is Event.ITEM_CLOSE:
+            value = json.dumps(json.loads(array.item), sort_keys=True)
+            if value in array.seen:
+                return None
+            array = array.with_value(value)
+        frames = (*frames[:-1], array)
+    if event in (Event.OBJECT_CLOSE, Event.ARRAY_CLOSE):
+        frames = frames[:-1]
+    stays = frames[:-1] if event is Event.ITEM_CLOSE else frames
+    frames = (*(frame.with_byte(byte) for frame in stays), *frames[len(stays) :])
+    if event is Event.OBJECT_OPEN:
+        frames = (*frames, Frame(frozenset(), None))
+    if event is Event.ARRAY_OPEN:
+        frames = (*frames, Frame(frozenset(), b""))
+    return frames, key

@@ -25,7 +25,7 @@ STATE_MASK = (1 << STATE_BITS) - 1
 UNKNOWN = -1
 
 # Indices into the table `n`.
-NODES, POOL, STATES, EPOCH, FAULT, STEPS, VISITED, SEARCH_LIMIT, REQUESTS = range(9)
+NODES, POOL, STATES, EPOCH, FAULT, STEPS, VISITED, SEARCH_LIMIT, REQUESTS, ITEM_GAP = range(10)
 # Values of n[FAULT]; the FULL_ ones below say which table to grow.
 NO_FAULT = 0
 SEARCH_EXHAUSTED = 100
@@ -46,6 +46,7 @@ _TABLES = [
         # static parts of the grammar
         "edge_low", "edge_high", "edge_next",  # [class edges]
         "lists",  # alternatives
+        "worst", "ample",  # [static nodes] tokens for any string; for some string, whichever are used up; filled where needed
         "text", "text_cost",  # [literal bytes] the byte; tokens that suffice for the rest of its literal
         "rules",  # [rules] body node
         # automaton states; 0 is DEAD

@@ -20,7 +20,7 @@ class _Everything:
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
         word = grammar.without(grammar.repeat(grammar.chars([(97, 122)]), 0, 9), grammar.literal("no"))
-        key = grammar.seq(grammar.mark(b'"', Event.KEY_OPEN), word, grammar.mark(b'"', Event.KEY_CLOSE))
+        key = grammar.key(word)
         text = grammar.seq(grammar.literal('"'), grammar.repeat(grammar.chars([(0x20, 0x21), (0x23, 0x5B)])), grammar.literal('"'))
         other = grammar.chars([(0x20, 0x21), (0x23, 0x60)])
         named = grammar.seq(grammar.literal("-"), grammar.alt(grammar.literal("a="), grammar.seq(other, grammar.repeat(other))))

@@ -13,7 +13,7 @@ from .names import Names
 from .policy import Policy
 from .series import TOTAL, Bounds, Series, Sort, Stage
 from .shapes import ArrayShape, Need, ObjectShape, negated
-from .text import QUOTE, JsonText
+from .text import JsonText
 from .values import string_text
 
 MAX_SINGLE = 48  # names in any order that are counted one by one; more are counted together, and remembered as they come
@@ -36,12 +36,20 @@ class Containers:
         """One more item or member, behind another one."""
         return self._grammar.seq(self._comma, member, self._text.gap)
 
+    def _further_unique(self, item: Node) -> Node:
+        """One more item, which differs from all before it."""
+        gap = self._text.gap
+        return self._grammar.mark(b",", Event.ITEM_CLOSE, self._grammar.seq(gap, item, gap))
+
     # -- arrays -----------------------------------------------------------------------------------------------------
 
     def array(self, shape: ArrayShape) -> Node:
         grammar, gap = self._grammar, self._text.gap
         self._refuse_about_items(shape)
-        series = Series(grammar, gap, self._further, grammar.literal("]"), [(shape.low, shape.high), *_bounds(shape.needs)])
+        is_unique = shape.unique is not None and (shape.high is None or shape.high > 1)
+        series = Series(grammar, gap, self._further_unique if is_unique else self._further)
+        series.conditions = [(shape.low, shape.high), *_bounds(shape.needs)]
+        series.end = grammar.mark(b"]", Event.ARRAY_CLOSE) if is_unique else grammar.literal("]")
         length = shape.prefix_length if shape.high is None else min(shape.prefix_length, shape.high)
         for index in range(length):
             sorts = self._item_sorts(shape.item(index), shape.needs, [index in need.where for need in shape.needs])
@@ -49,14 +57,13 @@ class Containers:
         if shape.high is None or shape.high > length:
             behind = [need.where.stop is None for need in shape.needs]  # type: ignore[union-attr]
             series.sorts = list(self._item_sorts(shape.item(length), shape.needs, behind))
-        return grammar.seq(grammar.literal("["), gap, series.node())
+        opening = grammar.mark(b"[", Event.ARRAY_OPEN) if is_unique else grammar.literal("[")
+        return grammar.seq(opening, gap, series.node())
 
     def _item_sorts(self, item: Conj, needs: Sequence[Need], concerned: list[bool]) -> tuple[Sort, ...]:
         return tuple(Sort(self._node_of(conj), counts_in) for conj, counts_in in self._variants(item, needs, concerned))
 
     def _refuse_about_items(self, shape: ArrayShape) -> None:
-        if shape.unique is not None and (shape.high is None or shape.high > 1):
-            self._policy.refuse(shape.unique.unsupported("uniqueItems", "not enforced yet", instead_of("uniqueItems")))
         if shape.repeats is not None:
             raise UnsupportedKeyword(
                 "its negation is not enforced", path=shape.repeats.path, keyword="uniqueItems", instead=instead_of("uniqueItems")
@@ -167,11 +174,12 @@ class Containers:
             series.sorts.append(Sort(self._tree(values), counts_in, len(values), is_marked=True))
 
     def _tree(self, values: dict[str, Node]) -> Node:
-        """Members of given names, marked so that none comes twice: a tree of the names, with the value behind each."""
+        """Members of given names, marked so that none comes twice."""
+        names: dict[Node, list[bytes]] = {}
+        for name, value in values.items():
+            names.setdefault(value, []).append(string_text(name)[1:-1].encode())
         grammar = self._grammar
-        end = grammar.mark(QUOTE, Event.KEY_CLOSE)
-        tails = {string_text(name)[1:-1].encode(): grammar.seq(end, self._colon, value) for name, value in values.items()}
-        return grammar.seq(grammar.mark(QUOTE, Event.KEY_OPEN), grammar.branches(tails))
+        return grammar.alt(*(self._pair(grammar.key(grammar.words(alike)), value) for value, alike in names.items()))
 
     def _pair(self, key: Node, value: Node) -> Node:
         return self._grammar.seq(key, self._colon, value)

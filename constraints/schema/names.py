@@ -7,12 +7,12 @@ from itertools import product
 
 from ..cardinality import count_words
 from ..errors import ConstraintLimit
-from ..expression import FAIL, Event, Grammar, Node
+from ..expression import FAIL, Grammar, Node
 from ..matcher import Matcher
 from .claims import Conj, Named, NameTest, Pattern
 from .shapes import negated
 from .strings import Body, Strings
-from .text import QUOTE, JsonText
+from .text import JsonText
 from .values import string_text
 
 MAX_TESTS = 8  # conditions on names of one object: every combination of them is a class of names
@@ -79,7 +79,7 @@ class Names:
         available = self._available(passed, body)
         if body == FAIL or available == 0:
             return FAIL, 0
-        return grammar.seq(grammar.mark(QUOTE, Event.KEY_OPEN), body, grammar.mark(QUOTE, Event.KEY_CLOSE)), available
+        return grammar.key(body), available
 
     def _available(self, passed: Passed, body: Node) -> int | None:
         """How many names there are, where a test admits short ones only; None for more than can matter."""

@@ -1,0 +1,380 @@
+"""Which remembered words a text may still become, and whether it can become anything else.
+
+*Rivals* of what is being read are the remembered keys or items that it may still repeat. Only a text that goes along them can be
+refused; one that has left them is as free as the automaton says. A text is alive when some way leads away from all rivals to an
+accepting state: usually one byte does, otherwise pairs of state and memory are searched along the rivals, whose number is finite.
+So keys and items out of finite sets never lead into a dead end, provided that one is left whenever a key or an item begins; that
+a further item is possible is looked at when its comma is read, that a further key is possible is up to the grammar's counters.
+
+A search is given up after MAX_PAIRS pairs and its text allowed. Only objects inside unique arrays come near, with many members in
+any order and values that are all but used up: there the same value has many texts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .compiled import entry, inner
+from .derive import intern_node, mix, step, wide
+from .expression import Kind
+from .memory import (
+    CONTAINER,
+    IN_KEY,
+    KEY_CLOSE,
+    KEY_ESCAPE,
+    KEY_OPEN,
+    NOTHING,
+    OBJECT,
+    OUTSIDE,
+    REFUSED,
+    START,
+    UNIQUE,
+    WORD,
+    begins,
+    is_bracket_or_comma,
+    is_recorded,
+    is_space,
+    memory,
+    mode_after,
+    remember,
+)
+from .tables import DEAD, EPOCH, FAULT, FULL_WORK, INFINITE, ITEM_GAP, NO_FAULT, STATE_BITS, STATE_MASK, UNKNOWN, layout
+
+PAIR = int(Kind.PAIR)
+MAX_PAIRS = 1 << 14
+
+
+@inner
+def mark_rivals(m, t, here):
+    """Stamp the words by which what is being read may become a remembered one.
+
+    Returns the stamp, 0 when there is none, and whether an enclosing container may become a remembered one. From the outermost
+    recorded frame inwards, every frame is compared with what stands at its place in remembered items: items that it has itself,
+    and containers that it may become.
+    """
+    frame, word = wide(m[t.a + here]), wide(m[t.c + here])
+    if word == NOTHING:
+        return wide(0), False
+    m[t.n + EPOCH] += 1
+    epoch = wide(m[t.n + EPOCH])
+    if not is_recorded(m, t, frame):
+        return (epoch if mark_elements(m, t, wide(m[t.b + frame]), word, epoch) else wide(0)), False
+    depth, outer = wide(0), frame
+    while outer != NOTHING and is_recorded(m, t, outer):
+        depth, outer = depth + 1, wide(m[t.a + outer])
+    frames = np.empty(depth, np.int64)
+    for i in range(depth):
+        frames[i], frame = frame, wide(m[t.a + frame])
+    count = wide(0)  # work[:count]: containers that the frame may become
+    for i in range(depth - 1, 0, -1):
+        count = inner_rivals(m, t, frames[i], wide(m[t.c + frames[i - 1]]), count)
+        if m[t.n + FAULT] != NO_FAULT:
+            return wide(0), False
+    frame, outer_found = frames[0], False
+    done = wide(m[t.b + frame])
+    for j in range(count):
+        rival = wide(m[t.work + j])
+        if rival == done and word == START:
+            outer_found = True
+        elif m[t.kind + frame] == OBJECT:
+            if includes(m, t, rival, done) and mark_missing(m, t, rival, done, word, epoch):
+                outer_found = True
+        else:
+            following = element_after(m, t, rival, done)
+            if following != NOTHING and mark_element(m, t, following, word, epoch):
+                outer_found = True
+    found = outer_found
+    has_guard = m[t.kind + frame] == UNIQUE or m[t.b + here] == IN_KEY or m[t.b + here] == KEY_ESCAPE
+    if has_guard and mark_elements(m, t, done, word, epoch):
+        found = True
+    return (epoch if found else wide(0)), outer_found
+
+
+@inner
+def mark_element(m, t, element, word, epoch):
+    """Stamp what leads from a word to an element that begins with it."""
+    if not begins(m, t, word, element):
+        return False
+    while element != word and m[t.stamp + element] != epoch:
+        m[t.stamp + element] = epoch
+        element = wide(m[t.a + element])
+    return True
+
+
+@inner
+def mark_elements(m, t, done, word, epoch):
+    found = False
+    while done != NOTHING:
+        if mark_element(m, t, wide(m[t.b + done]), word, epoch):
+            found = True
+        done = wide(m[t.a + done])
+    return found
+
+
+@inner
+def mark_missing(m, t, rival, done, word, epoch):
+    """Stamp as `mark_elements` what a set has beyond a subset of it."""
+    found = False
+    while rival != NOTHING:
+        if done != NOTHING and m[t.b + done] == m[t.b + rival]:
+            done = wide(m[t.a + done])
+        elif mark_element(m, t, wide(m[t.b + rival]), word, epoch):
+            found = True
+        rival = wide(m[t.a + rival])
+    return found
+
+
+@inner
+def inner_rivals(m, t, frame, word, count):
+    """What the container inside `frame` that begins at the end of `word` may become, given what the frame may become.
+
+    Replaces work[:count]; returns the new count.
+    """
+    done, more = wide(m[t.b + frame]), count
+    for j in range(count):
+        rival = wide(m[t.work + j])
+        if m[t.kind + frame] != OBJECT:
+            following = element_after(m, t, rival, done)
+            if following != NOTHING:
+                more = note_container(m, t, following, word, more)
+        elif includes(m, t, rival, done):
+            while rival != NOTHING:
+                more = note_container(m, t, wide(m[t.b + rival]), word, more)
+                rival = wide(m[t.a + rival])
+    if m[t.kind + frame] == UNIQUE:
+        while done != NOTHING:
+            more = note_container(m, t, wide(m[t.b + done]), word, more)
+            done = wide(m[t.a + done])
+    for j in range(count, more):
+        m[t.work + j - count] = m[t.work + j]
+    return more - count
+
+
+@inner
+def note_container(m, t, element, word, count):
+    """Append to `work` the container behind a word in an element that begins with it."""
+    if element == word or not begins(m, t, word, element):
+        return count
+    while m[t.a + element] != word:
+        element = wide(m[t.a + element])
+    if count >= t.work_size:
+        m[t.n + FAULT] = FULL_WORK
+        return count
+    m[t.work + count] = m[t.b + element] - CONTAINER
+    return count + 1
+
+
+@inner
+def includes(m, t, whole, part):
+    """Whether one set includes another."""
+    while part != NOTHING:
+        while whole != NOTHING and m[t.b + whole] > m[t.b + part]:
+            whole = wide(m[t.a + whole])
+        if whole == NOTHING or m[t.b + whole] != m[t.b + part]:
+            return False
+        part = wide(m[t.a + part])
+    return True
+
+
+@inner
+def element_after(m, t, whole, part):
+    """The element that a list has next after a list that it begins with; NOTHING when there is none."""
+    while whole > part:
+        if m[t.a + whole] == part:
+            return wide(m[t.b + whole])
+        whole = wide(m[t.a + whole])
+    return wide(NOTHING)
+
+
+# -- ways out -----------------------------------------------------------------------------------------------------------
+
+
+@inner
+def is_plain(m, t, here, byte, event):
+    """Whether a byte only makes the word longer, and concerns nothing but the rivals there are."""
+    mode = m[t.b + here]
+    if mode == OUTSIDE:
+        return event != KEY_OPEN and not is_space(byte) and not is_bracket_or_comma(byte)
+    return mode_after(mode, byte, event) != OUTSIDE or (event != KEY_CLOSE and is_recorded(m, t, wide(m[t.a + here])))
+
+
+@inner
+def rival_word(m, t, word, byte, epoch):
+    """A word and one more byte if that is stamped, else NOTHING. Interns nothing."""
+    mask = t.node_hash_size - 1
+    slot = mix(wide(WORD), word, byte, wide(0)) & mask
+    while m[t.node_hash + slot] != 0:
+        i = wide(m[t.node_hash + slot])
+        if m[t.kind + i] == WORD and m[t.a + i] == word and m[t.b + i] == byte and m[t.c + i] == 0:
+            return i if m[t.stamp + i] == epoch else wide(NOTHING)
+        slot = (slot + 1) & mask
+    return wide(NOTHING)
+
+
+@inner
+def after_rival(m, t, here, byte, event, rival):
+    """The memory after a plain byte that leads to a word known already."""
+    return memory(m, t, wide(m[t.a + here]), mode_after(m[t.b + here], byte, event), rival)
+
+
+@inner
+def transition(m, t, state, byte):
+    answer = wide(m[t.next + state * 256 + byte])
+    return step(m, t, wide(state), wide(byte)) if answer == UNKNOWN else answer
+
+
+@inner
+def way_out(m, t, state, here, epoch, at_most):
+    """Whether one byte leads away from all rivals, to a state of a cost of at most `at_most`."""
+    word = wide(m[t.c + here])
+    for byte in range(256):
+        answer = transition(m, t, state, byte)
+        after = answer & STATE_MASK
+        if after == DEAD or m[t.state_cost + after] > at_most or not is_plain(m, t, here, byte, answer >> STATE_BITS):
+            continue
+        if rival_word(m, t, word, wide(byte), epoch) == NOTHING:
+            return True
+    return False
+
+
+@inner
+def is_alive(m, t, state, here):
+    """Whether something that is not remembered yet can come of what is being read; True on a fault.
+
+    A search along the rivals, which ends at once where the automaton admits anything else. Verdicts are kept by pair of state and
+    memory, in the column `size`.
+    """
+    epoch, _ = mark_rivals(m, t, here)
+    if epoch == 0 or way_out(m, t, state, here, epoch, INFINITE - 1):
+        return True
+    pair = intern_node(m, t, wide(PAIR), wide(state), wide(here), wide(0))
+    if m[t.n + FAULT] != NO_FAULT or m[t.size + pair] == 1:
+        return True
+    if m[t.size + pair] == 0:
+        return False
+    pairs, count, i = np.empty(MAX_PAIRS, np.int32), wide(1), wide(0)
+    m[t.n + EPOCH] += 1
+    visit = wide(m[t.n + EPOCH])
+    pairs[0] = pair
+    m[t.stamp + pair] = visit
+    while i < count:
+        s, h = wide(m[t.a + pairs[i]]), wide(m[t.b + pairs[i]])
+        if i > 0:
+            epoch, _ = mark_rivals(m, t, h)
+            if epoch == 0 or way_out(m, t, s, h, epoch, INFINITE - 1):
+                m[t.size + pair] = 1 if m[t.n + FAULT] == NO_FAULT else UNKNOWN
+                return True
+        for byte in range(256):
+            answer = transition(m, t, s, byte)
+            if answer & STATE_MASK == DEAD or m[t.state_cost + (answer & STATE_MASK)] >= INFINITE:
+                continue
+            after = remember(m, t, h, wide(byte), answer >> STATE_BITS)
+            if after == REFUSED:
+                continue
+            successor = intern_node(m, t, wide(PAIR), answer & STATE_MASK, after, wide(0))
+            if m[t.n + FAULT] != NO_FAULT or count == MAX_PAIRS:
+                return True
+            if m[t.size + successor] == 1:
+                m[t.size + pair] = 1
+                return True
+            if m[t.size + successor] != 0 and m[t.stamp + successor] != visit:
+                m[t.stamp + successor] = visit
+                pairs[count] = successor
+                count += 1
+        if m[t.n + FAULT] != NO_FAULT:
+            return True
+        i += 1
+    for i in range(count):
+        m[t.size + pairs[i]] = 0
+    return False
+
+
+FREE, TRACKED, IN_TEXT, HAS_WORDS = 0, 1, 2, 4  # bits of `outlook`
+
+
+@entry
+def outlook(arena, here):
+    """TRACKED: there are rivals; IN_TEXT: inside a string; HAS_WORDS: some open object has keys."""
+    m, t = arena, layout(arena)
+    bits = TRACKED if mark_rivals(m, t, wide(here))[0] != 0 else FREE
+    if m[t.b + here] != OUTSIDE:
+        bits |= IN_TEXT
+    frame = m[t.a + here]
+    while frame != NOTHING:
+        if m[t.b + frame] != NOTHING:
+            return bits | HAS_WORDS
+        frame = m[t.a + frame]
+    return bits
+
+
+@entry
+def run_remembering(arena, state, here, data):
+    """(state, memory, bytes read) after some bytes; state DEAD when they do not survive. The caller looks for faults."""
+    m, t = arena, layout(arena)
+    state, here = wide(state), wide(here)
+    states, memories = np.empty(data.size + 1, np.int64), np.empty(data.size + 1, np.int64)
+    read = wide(0)
+    states[0], memories[0] = state, here
+    while read < data.size:
+        answer = transition(m, t, state, wide(data[read]))
+        state = answer & STATE_MASK
+        if state != DEAD:
+            here = remember(m, t, here, wide(data[read]), answer >> STATE_BITS)
+        if state == DEAD or here == REFUSED:
+            break
+        read += 1
+        states[read], memories[read] = state, here
+    if read == data.size and is_alive(m, t, state, here):
+        return state, here, read
+    while read > 0 and not is_alive(m, t, states[read], memories[read]):
+        read -= 1
+    return wide(DEAD), wide(REFUSED), min(read, wide(data.size) - 1)
+
+
+# How many tokens beyond the automaton's own cost suffice after some text, when it is a number of tokens; else:
+SEARCH, EXPECTS_KEY = -1, -2  # to be searched for; to be asked again behind the quote that must come next
+
+
+@inner
+def extra_cost(m, t, state, here, epoch, is_inner, spells):
+    """Tokens that rivals cost: none without any, one where one more character makes the difference; SEARCH otherwise.
+
+    At the beginning of an item the grammar has promised the most that any item may cost, see measure.py.
+    """
+    if epoch == 0:
+        return wide(0)
+    if m[t.c + here] == START and not is_inner:
+        return wide(m[t.n + ITEM_GAP])
+    in_body = m[t.state_body + state] >= 0 and spells
+    return wide(1) if in_body and way_out(m, t, state, here, epoch, m[t.state_cost + state]) else wide(SEARCH)
+
+
+@inner
+def expects_key(m, t, state, here):
+    """Whether a key that is to be remembered must come next, in an object that has some."""
+    frame = m[t.a + here]
+    return m[t.kind + frame] == OBJECT and m[t.b + frame] != NOTHING and must_open_key(m, t, state)
+
+
+@inner
+def must_open_key(m, t, state):
+    found = False
+    for byte in range(256):
+        if is_space(byte):
+            continue
+        answer = transition(m, t, state, byte)
+        if answer & STATE_MASK != DEAD:
+            if answer >> STATE_BITS != KEY_OPEN:
+                return False
+            found = True
+    return found
+
+
+@entry
+def prospect(arena, state, here, spells):
+    """What `extra_cost` says of a state and a memory, or EXPECTS_KEY."""
+    m, t = arena, layout(arena)
+    if m[t.b + here] == OUTSIDE and expects_key(m, t, state, here):
+        return wide(EXPECTS_KEY)
+    epoch, is_inner = mark_rivals(m, t, here)
+    return extra_cost(m, t, wide(state), wide(here), epoch, is_inner, spells)

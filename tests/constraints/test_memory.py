@@ -1,0 +1,213 @@
+"""Keys and unique items out of finite sets: everything is compared with the list of all texts."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import pytest
+
+from maskwright.constraints import Compiler, Constraint, Limits, Vocabulary
+from maskwright.constraints.constraint import State, as_token_ids
+from maskwright.constraints.expression import EMPTY, Event, Grammar, Node
+from maskwright.constraints.reference import Reference
+
+PIECES = [
+    b'{"', b'":', b'"a"', b'a"', b'a":1', b',"', b'","', b'{"a":1,"', b'{"a":1,"a', b'":1,"', b"1}", b'b":1}', b'a":1,"b', b'cc":', b'""',
+    b"[1", b"1,", b"12", b"2,1", b"1,1", b"2,2]", b"true", b"true,", b"[true,", b"false]", b",true", b"],[", b"[[", b"]]", b"],", b"1],[1",
+    b"1]", b'},{"', b'"b":', b"[{", b"}]", b"[]", b"[],[", b"00", b"01,0", b"1,0", b" ,", b" ]", b", ",
+]  # fmt: skip
+TOKENS = [bytes([byte]) for byte in range(256)] + PIECES
+VOCABULARY = Vocabulary([*TOKENS, None], eos_token_ids=[len(TOKENS)])
+COMPILER = Compiler(VOCABULARY)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A grammar given by a function."""
+
+    build: Callable[[Grammar], Node]
+
+    def lower(self, grammar: Grammar, limits: Limits) -> Node:
+        return self.build(grammar)
+
+
+def object_of(grammar: Grammar, key: Node, low: int, high: int, value: Node | None = None, gap: Node = EMPTY) -> Node:
+    """An object of `low` to `high` members with such keys."""
+    member = grammar.seq(grammar.key(key), gap, grammar.literal(":"), gap, value or grammar.literal("1"), gap)
+    more = grammar.repeat(grammar.seq(grammar.literal(","), gap, member), max(low - 1, 0), high - 1)
+    members = grammar.alt(EMPTY if low == 0 else 0, grammar.seq(member, more))  # type: ignore[arg-type]
+    return grammar.seq(grammar.mark(b"{", Event.OBJECT_OPEN), gap, members, grammar.mark(b"}", Event.OBJECT_CLOSE))
+
+
+def unique_array(grammar: Grammar, item: Node, low: int, high: int, gap: Node = EMPTY) -> Node:
+    """An array of `low` to `high` items that all differ."""
+    last = grammar.mark(b"]", Event.ARRAY_CLOSE)
+    more = grammar.repeat(
+        grammar.seq(grammar.mark(b",", Event.ITEM_CLOSE, grammar.seq(gap, item)), gap), max(low - 1, 0), high - 1
+    )
+    items = grammar.alt(EMPTY if low == 0 else 0, grammar.seq(item, gap, more))  # type: ignore[arg-type]
+    return grammar.seq(grammar.mark(b"[", Event.ARRAY_OPEN), gap, items, last)
+
+
+def array(grammar: Grammar, item: Node, low: int, high: int) -> Node:
+    more = grammar.repeat(grammar.seq(grammar.literal(","), item), max(low - 1, 0), high - 1)
+    items = grammar.alt(EMPTY if low == 0 else 0, grammar.seq(item, more))  # type: ignore[arg-type]
+    return grammar.seq(grammar.literal("["), items, grammar.literal("]"))
+
+
+def words(grammar: Grammar, *texts: str) -> Node:
+    return grammar.words(text.encode() for text in texts)
+
+
+def members_in_any_order(grammar: Grammar, **values: str) -> Node:
+    """A closed object with all of these names, each with its own value, in any order: states are subsets."""
+    names = sorted(values)
+
+    def rest(missing: frozenset[str], is_first: bool) -> Node:
+        if not missing:
+            return grammar.mark(b"}", Event.OBJECT_CLOSE)
+        comma = EMPTY if is_first else grammar.literal(",")
+        options = [
+            grammar.seq(comma, grammar.literal(f'"{name}":'), words(grammar, *values[name].split()), rest(missing - {name}, False))
+            for name in names if name in missing
+        ]  # fmt: skip
+        return grammar.alt(*options)
+
+    return grammar.seq(grammar.mark(b"{", Event.OBJECT_OPEN), rest(frozenset(names), True))
+
+
+def digits(grammar: Grammar, chars: str, low: int, high: int) -> Node:
+    return grammar.repeat(grammar.chars([(ord(char), ord(char)) for char in chars]), low, high)
+
+
+def spaces(grammar: Grammar) -> Node:
+    return grammar.repeat(grammar.bytes_in([(32, 32)]), 0, 1)
+
+
+FINITE: dict[str, Callable[[Grammar], Node]] = {
+    "names in any order": lambda g: object_of(g, words(g, "a", "bb", "cc"), 3, 3),
+    "some names": lambda g: object_of(g, words(g, "a", "ab", "b"), 0, 3),
+    "one name": lambda g: object_of(g, words(g, "a"), 0, 1),
+    "a regular set": lambda g: object_of(g, digits(g, "ab", 2, 2), 0, 3),
+    "all of a regular set": lambda g: object_of(g, digits(g, "ab", 2, 2), 4, 4),
+    "an empty key": lambda g: object_of(g, digits(g, "a", 0, 2), 1, 3),
+    "objects in objects": lambda g: object_of(g, words(g, "a", "b"), 1, 2, object_of(g, words(g, "a", "cc"), 0, 2)),
+    "white space": lambda g: object_of(g, words(g, "a", "b"), 2, 2, gap=spaces(g)),
+    "booleans": lambda g: unique_array(g, words(g, "true", "false"), 0, 2),
+    "both booleans": lambda g: unique_array(g, words(g, "true", "false"), 2, 2),
+    "more items than values": lambda g: unique_array(g, words(g, "true", "false"), 1, 5),
+    "numbers": lambda g: unique_array(g, words(g, "0", "1", "2", "10", "11", "12"), 0, 3),
+    "strings": lambda g: unique_array(g, words(g, '""', '"a"', '"a,"', '"]"', '"\\""'), 1, 3),
+    "a gap in arrays": lambda g: unique_array(g, words(g, "1", "12"), 0, 2, spaces(g)),
+    "arrays": lambda g: unique_array(g, array(g, words(g, "1", "2"), 0, 2), 0, 2),
+    "fixed arrays": lambda g: unique_array(g, array(g, words(g, "true", "1"), 2, 2), 3, 4),
+    "unique arrays in one": lambda g: unique_array(g, unique_array(g, words(g, "1", "2"), 0, 3), 0, 2),
+    "objects in an array": lambda g: unique_array(g, object_of(g, words(g, "a", "b"), 1, 2, words(g, "1")), 0, 9),
+    "any order in an array": lambda g: unique_array(g, members_in_any_order(g, a="1 2", b="1"), 0, 9),
+    "an array in an object": lambda g: object_of(
+        g, words(g, "a", "b"), 2, 2, unique_array(g, words(g, "1", "2"), 1, 3)
+    ),
+    "an array in an object in an array": lambda g: unique_array(
+        g, object_of(g, words(g, "a", "b"), 1, 1, unique_array(g, words(g, "1", "2"), 1, 2)), 1, 2
+    ),
+    "mixed": lambda g: unique_array(
+        g, g.alt(words(g, "1", '"1"', "[1]", '{"a":1}'), object_of(g, words(g, "a"), 0, 1)), 2, 4
+    ),
+}
+
+
+class AllTexts:
+    """A finite language by brute force over bytes, on the slow reference."""
+
+    def __init__(self, build: Callable[[Grammar], Node]) -> None:
+        grammar = Grammar()
+        self.reference = Reference(grammar, build(grammar))
+
+    @cached_property
+    def texts(self) -> set[bytes]:
+        found, work = set(), [(b"", self.reference.start())]
+        while work:
+            text, position = work.pop()
+            if self.reference.is_accepting(position):
+                found.add(text)
+            for byte in b'{}[]":, \\abc012trufalse':
+                after = self.reference.step(position, byte)
+                if after:
+                    work.append((text + bytes([byte]), after))
+        return found
+
+    @cached_property
+    def prefixes(self) -> set[bytes]:
+        return {text[:length] for text in self.texts for length in range(len(text) + 1)}
+
+
+LANGUAGES = {name: AllTexts(build) for name, build in FINITE.items()}
+
+
+def allowed(constraint: Constraint, state: State, budget: int | None = None) -> set[int]:
+    return set(as_token_ids(constraint.mask(state, budget)))
+
+
+def after(constraint: Constraint, state: State, token_id: int) -> State:
+    successor = constraint.advance(state, token_id)
+    assert successor is not None
+    return successor
+
+
+def reachable(constraint: Constraint, language: AllTexts, seed: int, at_most: int) -> list[tuple[bytes, State]]:
+    """Texts that tokens lead to, with their states: all of them, or a random choice."""
+    rng, seen, work, out = random.Random(seed), {b""}, [(b"", constraint.start())], []
+    while work and len(out) < at_most:
+        text, state = work.pop(rng.randrange(len(work)))
+        out.append((text, state))
+        for token_id in sorted(allowed(constraint, state) - {len(TOKENS)}):
+            longer = text + TOKENS[token_id]
+            if longer not in seen:
+                seen.add(longer)
+                work.append((longer, after(constraint, state, token_id)))
+    return out
+
+
+@pytest.mark.parametrize("name", FINITE)
+def test_masks_are_the_tokens_that_lead_to_a_text(name: str) -> None:
+    constraint, language = COMPILER.compile(Written(FINITE[name])), LANGUAGES[name]
+    seen = reachable(constraint, language, seed=0, at_most=250)
+    for text, state in seen:
+        expected = {i for i, token in enumerate(TOKENS) if text + token in language.prefixes}
+        if text in language.texts:
+            expected.add(len(TOKENS))
+        assert allowed(constraint, state) == expected, text
+        assert constraint.is_accepting(state) == (text in language.texts), text
+    if len(seen) < 250:
+        assert {text for text, _ in seen} >= language.texts
+
+
+@pytest.mark.parametrize("name", FINITE)
+def test_no_member_and_no_item_comes_twice(name: str) -> None:
+    for text in LANGUAGES[name].texts:
+        json.loads(text, object_pairs_hook=_distinct)
+
+
+def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    assert len(dict(pairs)) == len(pairs)
+    return dict(pairs)
+
+
+@pytest.mark.parametrize("name", FINITE)
+def test_min_tokens_suffices_and_budgets_keep_what_can_finish(name: str) -> None:
+    constraint = COMPILER.compile(Written(FINITE[name]))
+    for text, state in reachable(constraint, LANGUAGES[name], seed=1, at_most=60):
+        distance = constraint.min_tokens(state)
+        assert distance < 200 and (distance == 0) == constraint.is_accepting(state), text
+        successors = {
+            token_id: after(constraint, state, token_id) for token_id in allowed(constraint, state) - {len(TOKENS)}
+        }
+        costs = {token_id: constraint.min_tokens(successor) for token_id, successor in successors.items()}
+        assert distance == 0 or min(costs.values()) <= distance - 1, text
+        for budget in {1, distance - 1, distance, distance + 1, distance + 2, distance + 9} - {-1, 0}:
+            expected = {token_id for token_id, cost in costs.items() if cost <= budget - 1}
+            assert allowed(constraint, state, budget) - {len(TOKENS)} == expected, (text, budget)
