@@ -7,7 +7,7 @@ from itertools import product
 
 from ..errors import UnsupportedKeyword
 from ..expression import FAIL, Event, Grammar, Node
-from .claims import Conj, NameTest
+from .claims import Claim, Conj, NameTest
 from .keywords import instead_of
 from .names import Names
 from .policy import Policy
@@ -21,14 +21,20 @@ Variant = tuple[Conj, frozenset[int]]  # what an item or member satisfies, and t
 
 
 class Containers:
-    """Builds the texts of arrays and objects. `node_of(conj)` gives the texts of a value, FAIL when there is none."""
+    """Builds the texts of arrays and objects.
+
+    `node_of(conj)` gives the texts of a value, FAIL when there is none; `count_of(conj)` how many values there are, where that is
+    few.
+    """
 
     def __init__(
         self, grammar: Grammar, text: JsonText, names: Names, policy: Policy, node_of: Callable[[Conj], Node],
-        conjoin: Callable[[Iterable[object]], Conj], is_ordered: bool, explain: Callable[[str], None],
+        count_of: Callable[[Conj], int | None],
+        conjoin: Callable[[Iterable[Claim]], Conj], is_ordered: bool, explain: Callable[[str], None],
     ) -> None:  # fmt: skip
         self._grammar, self._text, self._names, self._policy = grammar, text, names, policy
-        self._node_of, self._conjoin, self._is_ordered, self._explain = node_of, conjoin, is_ordered, explain
+        self._node_of, self._count_of, self._conjoin = node_of, count_of, conjoin
+        self._is_ordered, self._explain = is_ordered, explain
         self._comma = grammar.seq(grammar.literal(","), text.gap)
         self._colon = grammar.seq(text.gap, grammar.literal(":"), text.gap)
 
@@ -47,6 +53,8 @@ class Containers:
         grammar, gap = self._grammar, self._text.gap
         self._refuse_about_items(shape)
         is_unique = shape.unique is not None and (shape.high is None or shape.high > 1)
+        if is_unique and not self._has_enough(shape):
+            return FAIL
         series = Series(grammar, gap, self._further_unique if is_unique else self._further)
         series.conditions = [(shape.low, shape.high), *_bounds(shape.needs)]
         series.end = grammar.mark(b"]", Event.ARRAY_CLOSE) if is_unique else grammar.literal("]")
@@ -68,6 +76,20 @@ class Containers:
             raise UnsupportedKeyword(
                 "its negation is not enforced", path=shape.repeats.path, keyword="uniqueItems", instead=instead_of("uniqueItems")
             )
+
+    def _has_enough(self, shape: ArrayShape) -> bool:
+        """Whether as many different items exist as there must be. Refuses choices so few that one place may use up another's."""
+        places = [shape.item(index) for index in range(min(shape.low, shape.prefix_length + 1))]
+        counts = [self._count_of(item) for item in dict.fromkeys(places)]
+        if len(counts) > 1 and any(count is not None and count < shape.low for count in counts):
+            assert shape.unique is not None
+            reason = "places with few values each, several of which must be filled"
+            self._policy.refuse(shape.unique.unsupported("uniqueItems", reason, instead_of("uniqueItems")))
+        wanted = [shape.low] * len(counts)
+        for need in shape.needs:
+            counts.append(self._count_of(self._conjoin((*shape.item(shape.prefix_length), *need.conj))))
+            wanted.append(need.low)
+        return all(count is None or count >= low for count, low in zip(counts, wanted, strict=True))
 
     def _variants(self, value: Conj, needs: Sequence[Need], concerned: Iterable[bool]) -> Iterator[Variant]:
         """The cases of an item or member: which of the needs that concern it it satisfies.

@@ -6,6 +6,7 @@ met again inside itself becomes a rule, and so does what is nested deeply, which
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -30,6 +31,7 @@ from .strings import Body, Strings
 from .text import JsonText
 from .values import dump_json, equality_key, scalar_text, string_text
 
+MAX_COUNTED = 100  # integers of an interval that are counted one by one
 MAX_INLINE = 24  # levels of nested values lowered in place
 
 
@@ -50,7 +52,7 @@ class Lowering:
         self._disjointness = Disjointness(self._branches, self._shapes, self._membership, self._strings)
         self._causes: list[str] = []  # why alternatives were found empty, first one first
         self._containers = Containers(
-            grammar, text, names, policy, self.node, self._branches.conj, is_ordered, self._causes.append
+            grammar, text, names, policy, self.node, self._count, self._branches.conj, is_ordered, self._causes.append
         )
         self._nodes: dict[Conj, Node] = {}
         self._typed: dict[tuple[Term, str], Node] = {}
@@ -224,6 +226,25 @@ class Lowering:
         self._check_counts(term, "minProperties", shape.low, shape.high)
         with self._located(term, "properties"):
             return self._containers.object(shape)
+
+    def _count(self, conj: Conj) -> int | None:
+        """How many values satisfy a conjunction, where its terms list them or are of types with few values; else None."""
+        counts = [self._count_term(term) for term in self._branches.terms(conj)]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    def _count_term(self, term: Term) -> int | None:
+        values = self._shapes.values(term)
+        if values is not None:
+            return sum(self._membership.in_shape(term, value) for value in values.values())
+        atoms, excluded = self._shapes.atoms(term), self._shapes.excluded(term).values()
+        if atoms <= {"null", "boolean"}:
+            every = [None] * ("null" in atoms) + [False, True] * ("boolean" in atoms)
+            return sum(not any(value is other for other in excluded) for value in every)
+        interval = self._shapes.number(term).interval
+        if atoms != {"integer"} or interval.low is None or interval.high is None or interval.high - interval.low > MAX_COUNTED:
+            return None
+        numbers = range(math.ceil(interval.low), math.floor(interval.high) + 1)
+        return sum(self._membership.in_term(term, number) for number in numbers)
 
     @contextmanager
     def _located(self, term: Term, keyword: str) -> Iterator[None]:
