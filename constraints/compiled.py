@@ -10,7 +10,7 @@ from typing import Any
 import numba as nb
 
 _SOURCES = (
-    "bodies", "compiled", "derive", "expression", "measure", "memory", "rivals", "tables", "trie", "verdicts", "walk",
+    "bodies", "compiled", "derive", "divisors", "expression", "measure", "memory", "rivals", "tables", "trie", "verdicts", "walk",
 )  # fmt: skip
 
 

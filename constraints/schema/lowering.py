@@ -10,12 +10,13 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
-from fractions import Fraction
+from functools import reduce
 from typing import Any
 
-from ..errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
+from ..errors import ConstraintError, ConstraintLimit
 from ..expression import FAIL, Grammar, Node, Rule
-from ..numbers import number_node, shifted
+from ..multiples import common_step, not_multiple_node
+from ..numbers import number_node
 from ..source import Limits
 from .branches import Branches
 from .claims import Conj, Count, Equals, Index, Keys, Kinds, Literal, Term
@@ -26,7 +27,7 @@ from .keywords import TYPES
 from .membership import Membership
 from .names import Names
 from .policy import Policy, located
-from .shapes import MAX_FRACTION_DIGITS, NumberShape, Shapes
+from .shapes import NumberShape, Shapes
 from .strings import Body, Strings
 from .text import JsonText
 from .values import dump_json, equality_key, scalar_text, string_text
@@ -159,28 +160,14 @@ class Lowering:
         grammar, interval, digits = self._grammar, shape.interval, self._limits.digits
         if interval.is_empty():
             return FAIL
-        within = number_node(
-            grammar, integer=shape.is_integer, low=interval.low, high=interval.high,
+        step = reduce(common_step, shape.steps) if shape.steps else None
+        out = not_multiple_node(
+            grammar, list(shape.not_steps), multiple_of=step, integer=shape.is_integer, low=interval.low, high=interval.high,
             exclusive_low=interval.exclusive_low, exclusive_high=interval.exclusive_high, digits=digits,
         )  # fmt: skip
-        multiples = [self._multiple(step, shape.is_integer) for step in shape.steps]
-        others = [grammar.negate(self._multiple(step, shape.is_integer)) for step in shape.not_steps]
-        if "integer" not in self._shapes.atoms(term):
-            others.append(grammar.negate(number_node(grammar, integer=True, digits=digits)))
-        return grammar.both(within, *multiples, *others)
-
-    def _multiple(self, step: Decimal, is_integer: bool) -> Node:
-        """Numbers among which all canonical multiples of `step` are, and no canonical text of another number."""
-        grammar, digits = self._grammar, self._limits.digits
-        if is_integer:
-            step = Decimal(Fraction(step).numerator)  # what an integer and p/q have in common
-        for places in range(MAX_FRACTION_DIGITS + 1):
-            if step == shifted(Decimal(1), -places):
-                some = grammar.repeat(grammar.bytes_in([(48, 57)]), 1, digits)
-                few = grammar.repeat(grammar.bytes_in([(48, 57)]), 1, places) if places else FAIL
-                fraction = FAIL if is_integer else grammar.seq(grammar.literal("."), few)
-                return grammar.seq(grammar.optional(grammar.literal("-")), some, grammar.optional(fraction))
-        raise UnsupportedKeyword('later', keyword='multipleOf')
+        if "integer" in self._shapes.atoms(term):
+            return out
+        return grammar.without(out, number_node(grammar, integer=True, digits=digits))
 
     # -- strings ------------------------------------------------------------------------------------------------------
 
