@@ -22,7 +22,7 @@ STATE_MASK = (1 << STATE_BITS) - 1
 UNKNOWN = -1
 
 # Indices into the table `n`.
-NODES, POOL, STATES, EPOCH, FAULT, STEPS, VISITED, SEARCH_LIMIT, REQUESTS = range(9)
+NODES, POOL, STATES, EPOCH, FAULT, STEPS, VISITED, SEARCH_LIMIT, REQUESTS, SEARCHED = range(10)
 # Values of n[FAULT]; the FULL_ ones below say which table to grow.
 NO_FAULT = 0
 SEARCH_EXHAUSTED = 100
