@@ -38,6 +38,7 @@ from .tables import (
     REQUESTS,
     SEARCH_EXHAUSTED,
     SEARCH_LIMIT,
+    SEARCHED,
     STATE_BITS,
     STATE_MASK,
     STATES,
@@ -57,6 +58,7 @@ ENDLESS = 1 << 30  # the radius of a body without bound
 HEADER = 4  # words of a closure before its items
 RANKS = 4096  # of products in a search; worse ones share the last
 SEARCH = -1  # in a request, instead of a byte
+SEARCHES = 4  # one step may visit so many times the products of one search: searches may need others, and begin anew
 
 wide = np.int64  # what is read from int32 tables is widened, so that every function is compiled for one signature
 
@@ -618,6 +620,7 @@ def ask(m, t, what, byte):
 @inner
 def answer_all(m, t):
     """Serve the requests, last first, until none is left. A request that cannot be served yet has put others on top of itself."""
+    m[t.n + SEARCHED] = 0
     while m[t.n + REQUESTS] > 0 and m[t.n + FAULT] == NO_FAULT:
         top = wide(m[t.n + REQUESTS]) - 1
         what, byte = wide(m[t.requests + 2 * top]), wide(m[t.requests + 2 * top + 1])
@@ -786,7 +789,7 @@ def search(m, t, origin):
             if m[t.c + node] == BOTH and (x == DEAD or y == DEAD):
                 continue
             successor = intern_node(m, t, wide(PRODUCT), x, y, wide(m[t.c + node]))
-            if end >= limit:
+            if end >= limit or m[t.n + SEARCHED] >= SEARCHES * limit:
                 m[t.n + FAULT] = SEARCH_EXHAUSTED
             if m[t.n + FAULT] != NO_FAULT:
                 return False
@@ -797,6 +800,7 @@ def search(m, t, origin):
                 nodes[end], parent[end], level[end], link[end] = successor, i, level[i] + 1, first[rank]
                 first[rank], lowest = end, min(lowest, wide(rank))
                 end += 1
+                m[t.n + SEARCHED] += 1
             previous = successor
     for j in range(end):
         m[t.size + nodes[j]] = m[t.cost + nodes[j]] = INFINITE

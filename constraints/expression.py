@@ -395,12 +395,18 @@ class Grammar:
 
     def _merge_literals(self, parts: Sequence[Node]) -> list[Node]:
         out: list[Node] = []
+        run: list[Node] = []  # neighbouring literals, joined at once: one by one they would cost the square of their number
         for part in parts:
-            if out and self.kind(part) == self.kind(out[-1]) == Kind.LITERAL:
-                out[-1] = self.literal(self.literal_bytes(out[-1]) + self.literal_bytes(part))
+            if self.kind(part) is Kind.LITERAL:
+                run.append(part)
             elif part != EMPTY:
-                out.append(part)
-        return out
+                out += [*self._joined(run), part]
+                run = []
+        return out + self._joined(run)
+
+    def _joined(self, literals: Sequence[Node]) -> list[Node]:
+        """Literals in a row as one."""
+        return [self.literal(b"".join(map(self.literal_bytes, literals)))] if len(literals) > 1 else list(literals)
 
     def _without_empty(self, node: Node) -> Node:
         """The same strings except the empty one, where that is visible without expanding rules."""

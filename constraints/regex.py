@@ -86,10 +86,9 @@ def tree_length(tree: Tree) -> tuple[int, int | None]:
 
 def parse_pattern(pattern: str, dialect: str, limits: Limits) -> Tree:
     """The meaning of a pattern. Raises `GrammarSyntaxError`, `UnsupportedKeyword`, `ConstraintLimit`."""
-    if len(pattern) > limits.source_bytes:
-        raise ConstraintLimit(
-            f"a pattern of {len(pattern)} characters", limit="source_bytes", value=limits.source_bytes
-        )
+    if len(pattern) > limits.pattern_characters:
+        value = limits.pattern_characters
+        raise ConstraintLimit(f"a pattern of {len(pattern)} characters", limit="pattern_characters", value=value)
     return _DIALECTS[dialect](pattern, limits)
 
 

@@ -14,6 +14,7 @@ class Limits:
 
     seconds: float = 30.0  # compiling one constraint
     source_bytes: int = 20_000_000  # text of a schema, grammar or pattern
+    pattern_characters: int = 50_000  # text of one regular expression
     nodes: int = 4_000_000  # expressions of one grammar, dynamic ones included
     states: int = 1_000_000  # automaton states of one constraint
     row_bytes: int = 256 << 20  # mask rows of one constraint; beyond, they are dropped and computed anew
@@ -21,7 +22,7 @@ class Limits:
     repetition: int = 1_000_000  # a counter's bound
     enum_values: int = 100_000
     digits: int = 300  # of a number
-    search_states: int = 20_000  # products visited by a search for a string in an intersection
+    search_states: int = 20_000  # products visited by a search for a string in an intersection; four times so many for one step
     search_nodes: int = 2_000_000  # trie nodes visited by searches for the fewest tokens; beyond, upper bounds are used
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from ..errors import ConstraintError, ConstraintLimit, GrammarSyntaxError
@@ -20,7 +20,7 @@ ATOMS = ("null", "boolean", "integer", "fraction", "string", "array", "object")
 def parse_json(text: str) -> Any:
     """The value of a JSON text; numbers with fraction or exponent become `Decimal`. Raises `GrammarSyntaxError`."""
     try:
-        return json.loads(text, parse_float=Decimal, parse_int=_parse_integer, parse_constant=_refuse_constant)
+        return json.loads(text, parse_float=_parse_fraction, parse_int=_parse_integer, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         raise GrammarSyntaxError(f"not JSON: {error.msg}", line=error.lineno, column=error.colno) from None
     except RecursionError:
@@ -29,6 +29,13 @@ def parse_json(text: str) -> Any:
 
 def _parse_integer(digits: str) -> int | Decimal:
     return int(digits) if len(digits) < 1000 else Decimal(digits)
+
+
+def _parse_fraction(digits: str) -> Decimal:
+    try:
+        return Decimal(digits)
+    except InvalidOperation:  # an exponent beyond those of decimals
+        raise ConstraintLimit("an exponent of too many digits", limit="digits", value=Limits().digits) from None
 
 
 def _refuse_constant(name: str) -> Any:

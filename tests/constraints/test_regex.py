@@ -342,7 +342,7 @@ def test_limits_are_named():
         ("a{2000001}", Limits(), "repetition"),
         ("a{1,99999999999999999999999}", Limits(), "repetition"),
         ("(" * 300 + ")" * 300, Limits(), "nesting"),
-        ("aaaa", Limits(source_bytes=3), "source_bytes"),
+        ("aaaa", Limits(pattern_characters=3), "pattern_characters"),
     ):
         with pytest.raises(ConstraintLimit) as raised:
             Regex(pattern).lower(Grammar(), limits)
