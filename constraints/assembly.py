@@ -14,13 +14,13 @@ from .errors import ConstraintError, UnsupportedKeyword
 from .expression import Event, Grammar, Kind, Node
 from .lexicon import Lexicon
 from .machine import Machine
-from .recursion import left_recursion
+from .recursion import left_recursion, reachable
 from .source import Limits
 from .tables import DEAD, FIELDS, INFINITE, NODE_TABLES, NODES, POOL, SEARCH_LIMIT, STATE_TABLES, STATES, Arena
 from .utf8 import Ranges
 
 # Room that few grammars ever fill; it is reserved, not taken. Growing copies all tables, which one mask would have to wait for.
-_SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 18, 1 << 16, 1 << 20, 4096
+_SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 20, 1 << 17, 1 << 21, 4096
 _FIRST_STATE_HASH = 4096  # entries in use; doubled when half of them are taken
 
 
@@ -70,13 +70,23 @@ def _body_of(grammar: Grammar, rule: int) -> Node:
 
 
 def _units(grammar: Grammar, classes: list[Ranges]) -> dict[Node, int]:
-    """Nodes that may be repeated as a body, with their class: characters, and unions that contain characters."""
+    """Nodes that are repeated as a body, and the characters in them, with their class."""
     ids = {ranges: i for i, ranges in enumerate(classes)}
-    units = {node: ids[ranges] for node, ranges in grammar.units.items()}
-    for index in np.flatnonzero(np.array(grammar.columns[0]) == Kind.ALT).tolist():
-        options = [option for option in grammar.alternatives(Node(index)) if option in grammar.units]
+    units: dict[Node, int] = {}
+    for node, characters in repeated_units(grammar).items():
+        units[node] = units[characters] = ids[grammar.units[characters]]
+    return units
+
+
+def repeated_units(grammar: Grammar) -> dict[Node, Node]:
+    """Nodes that are repeated as a body: characters, or unions that contain characters, with the most of these."""
+    kinds, bodies = np.array(grammar.columns[0]), np.array(grammar.columns[1])
+    units: dict[Node, Node] = {}
+    for node in map(Node, np.unique(bodies[kinds == Kind.REPEAT]).tolist()):
+        options = [node] if grammar.kind(node) is not Kind.ALT else grammar.alternatives(node)
+        options = [option for option in options if option in grammar.units]
         if options:
-            units[Node(index)] = ids[grammar.units[max(options, key=lambda option: _count(grammar.units[option]))]]
+            units[node] = max(options, key=lambda option: _count(grammar.units[option]))
     return units
 
 
@@ -97,12 +107,11 @@ def _measure(machine: Machine, grammar: Grammar, lexicon: Lexicon) -> None:
     ends = _literal_ends(grammar)
     measure.literal_costs(table("text"), ends, trie.byte, trie.depth, trie.skip, trie.first, table("text_cost"))
     _measure_wide_characters(machine, grammar, lexicon)
-    kinds, done = np.array(grammar.columns[0]), derive.EMPTY + 1
-    for node in np.flatnonzero((kinds == Kind.BOTH) | (kinds == Kind.NEGATE)).tolist():
-        # up to the last node, not to this one: what the search derives may be interned as a static node that comes later
-        measure.measure(machine.memory, done, count, lexicon.single_bytes)
+    measure.measure(machine.memory, derive.EMPTY + 1, count, lexicon.single_bytes)
+    for node, holds_others in _booleans(grammar):
+        if holds_others:  # whose sizes are known only now
+            measure.measure(machine.memory, derive.EMPTY + 1, count, lexicon.single_bytes)
         machine.call(derive.enter_product, node)
-        done = node
     while measure.measure(machine.memory, derive.EMPTY + 1, count, lexicon.single_bytes):
         pass  # until the sizes of rules have settled
     if needs_ample:
@@ -118,6 +127,23 @@ def _measure_ample(machine: Machine, count: int, lexicon: Lexicon) -> None:
     measure.measure_item_gap(machine.memory, derive.EMPTY + 1, count)
     while measure.measure(machine.memory, derive.EMPTY + 1, count, lexicon.single_bytes):
         pass
+
+
+def _booleans(grammar: Grammar) -> list[tuple[Node, bool]]:
+    """Intersections and complements, operands first, and whether they hold others.
+
+    Those that hold none can be entered after one pass over all nodes: whatever a search in them derives holds none either, even if
+    it is interned as a static node that comes later.
+    """
+    kinds = np.array(grammar.columns[0])
+    nodes = [Node(node) for node in np.flatnonzero((kinds == Kind.BOTH) | (kinds == Kind.NEGATE)).tolist()]
+    booleans, plain, found = set(nodes), set[Node](), []
+    for node in nodes:
+        below = {*reachable(grammar, node, plain)} - {node}
+        found.append((node, not booleans.isdisjoint(below)))
+        if not found[-1][1]:
+            plain |= below
+    return found
 
 
 def _measure_wide_characters(machine: Machine, grammar: Grammar, lexicon: Lexicon) -> None:

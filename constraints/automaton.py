@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import derive, memory, rivals, verdicts, walk
-from .assembly import assemble
+from .assembly import assemble, repeated_units
 from .bodies import BodyClass, SubTrie
 from .errors import ConstraintError
 from .expression import Event, Grammar, Kind, Node
@@ -47,7 +47,7 @@ class TokenAutomaton:
 
     def __init__(self, grammar: Grammar, root: Node, lexicon: Lexicon, limits: Limits) -> None:
         self.grammar, self.root, self.lexicon, self.limits = grammar, root, lexicon, limits
-        self._body_classes = sorted(set(grammar.units.values()))
+        self._body_classes = sorted({grammar.units[characters] for characters in repeated_units(grammar).values()})
         sizes = [sum(high - low for low, high in ranges) for ranges in self._body_classes]
         self._widest_class = max(range(len(sizes)), key=sizes.__getitem__, default=derive.NO_BODY)
         self._machine = assemble(grammar, self._body_classes, lexicon, limits)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections import OrderedDict
 from concurrent.futures import Future
@@ -75,7 +74,7 @@ class Compiler:
             )  # fmt: skip
         if automaton.cost(automaton.start) >= INFINITE:
             raise ConstraintError("the vocabulary cannot spell any text that satisfies this", path="#", instead="byte tokens")
-        return Constraint(automaton, _fingerprint(self.vocabulary, source))
+        return Constraint(automaton, source)
 
     def _evict(self, keep: Source) -> None:
         with self._lock:
@@ -90,7 +89,3 @@ class Compiler:
 
 def _succeeded(future: Future[Constraint]) -> bool:
     return future.done() and future.exception() is None
-
-
-def _fingerprint(vocabulary: Vocabulary, source: Source) -> str:
-    return hashlib.sha256(f"{vocabulary.fingerprint}\n{source!r}".encode()).hexdigest()

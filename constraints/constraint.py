@@ -6,8 +6,10 @@ constraint, valid as long as the constraint lives.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, NewType
 
 import numpy as np
@@ -17,6 +19,7 @@ from .automaton import Hard, TokenAutomaton
 from .distance import Distances
 from .explanation import Explanation, byte_set, explain
 from .rows import MaskRows
+from .source import Source
 from .tables import DEAD, INFINITE
 
 if TYPE_CHECKING:
@@ -37,8 +40,8 @@ class Constraint:
     >>> state = constraint.advance(state, 17)   # None when token 17 is not allowed
     """
 
-    def __init__(self, automaton: TokenAutomaton, fingerprint: str) -> None:
-        self._automaton = automaton
+    def __init__(self, automaton: TokenAutomaton, source: Source) -> None:
+        self._automaton, self._source = automaton, source
         self._distances = Distances(automaton)
         self._lock = threading.RLock()
         self._remembers = automaton.remembers
@@ -46,13 +49,17 @@ class Constraint:
         self._masks: dict[State, NDArray[np.uint32]] = {}
         self._moves: dict[tuple[State, int], State | None] = {}
         self._row_numbers: dict[State, int] = {}
-        self.fingerprint = fingerprint
         self.residue: tuple[str, ...] = tuple(automaton.grammar.residue)
         self.notes: tuple[str, ...] = tuple(automaton.grammar.notes)
 
     @property
     def vocabulary(self) -> Vocabulary:
         return self._automaton.lexicon.vocabulary
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of vocabulary and source: the same in every process."""
+        return hashlib.sha256(f"{self.vocabulary.fingerprint}\n{self._source!r}".encode()).hexdigest()
 
     @property
     def nbytes(self) -> int:

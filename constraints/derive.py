@@ -116,10 +116,9 @@ def intern_node(m, t, kind, a, b, c):
         return wide(FAIL)
     m[t.n + NODES] = i + 1
     m[t.node_hash + slot] = i
-    m[t.kind + i], m[t.a + i], m[t.b + i], m[t.c + i] = kind, a, b, c
-    m[t.unit + i] = NO_BODY
-    m[t.stride + i] = 1
-    m[t.closure + i] = m[t.stamp + i] = m[t.enter + i] = 0
+    m[t.kind + i], m[t.a + i], m[t.b + i] = kind, a, b  # each table costs a miss of the cache, and new memory is zero
+    if c != 0:
+        m[t.c + i] = c
     if kind == SEQ:
         m[t.size + i] = plus(wide(m[t.size + a]), wide(m[t.size + b]))
         m[t.cost + i] = plus(wide(m[t.cost + a]), wide(m[t.cost + b]))

@@ -5,7 +5,7 @@ A rule that calls itself before any byte is read would never be expanded to an e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,13 +62,13 @@ def _first_calls(grammar: Grammar, body: Node, empty: NDArray[np.bool_]) -> list
     return list(found)
 
 
-def reachable(grammar: Grammar, root: Node) -> Iterator[Node]:
-    """All nodes that take part in what `root` denotes, each once."""
+def reachable(grammar: Grammar, root: Node, known: Set[Node] = frozenset()) -> Iterator[Node]:
+    """All nodes that take part in what `root` denotes, each once, but none in `known` nor what is reached through those alone."""
     seen, work = {root}, [root]
     while work:
         node = work.pop()
         yield node
-        fresh = [child for child in _children(grammar, node) if child not in seen]
+        fresh = [child for child in _children(grammar, node) if child not in seen and child not in known]
         seen.update(fresh)
         work.extend(dict.fromkeys(fresh))
 

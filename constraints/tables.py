@@ -38,8 +38,8 @@ _TABLES = [
         "cost",  # [nodes] tokens that suffice to spell some string, INFINITE when the vocabulary cannot
         "closure",  # [nodes] offset of the closure in `pool`, 0 when not made yet
         "stamp",  # [nodes] epoch of the last visit
-        "unit",  # [nodes] body class of a repeated node, -1 when it has none
-        "stride",  # [nodes] copies of a repeated node that one token can spell, for any number of copies up to this
+        "unit",  # [nodes] body class of a repeated node, -1 when it has none; of static nodes only
+        "stride",  # [nodes] copies of a repeated node that one token can spell, for any number of copies up to this; static
         "enter",  # [nodes] the PRODUCT that a BOTH or NEGATE begins with; of a PRODUCT the last search that visited it
         "node_hash",  # open addressing, 0 = free; the first 2^k entries are in use
         "pool",  # closures [length, body class, radius, settled, items...] and the items of states

@@ -128,7 +128,9 @@ def walked(
 
 
 @entry
-def _tabulated(byte, depth, skip, first):
+def _tabulated(
+    byte: NDArray[np.uint8], depth: NDArray[np.int32], skip: NDArray[np.int32], first: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     n = byte.size
     fan = np.zeros(n + 1, np.int32)  # children of node i - 1; of the root at 0
     at = np.zeros(n + 2, np.int32)  # [depth] 1 + the node there
