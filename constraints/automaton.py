@@ -202,7 +202,10 @@ class TokenAutomaton:
         return ends, extra, hard
 
     def refused(self, state: State, held: int, with_hard: bool = False) -> tuple[NDArray[np.uint32], list[Hard]]:
-        """The mask of tokens that only the memory refuses (the row of the state is known), and those whose cost takes more to find out if they are asked for."""
+        """The mask of tokens that only the memory refuses, and those whose cost takes more to find out, if they are asked for.
+
+        The row of the state has to be known.
+        """
         mask, outlook = np.zeros(self.lexicon.words, np.uint32), int(self._machine.call(rivals.outlook, held))
         room, hard = self._hard_room if with_hard else _NO_HARD, []
         if not outlook & rivals.TRACKED and not int(self._machine.table("state_events")[state]) & _REMEMBERED:

@@ -439,7 +439,7 @@ class Grammar:
         return kind is Kind.EMPTY or (kind is Kind.REPEAT and (b == 0 or self.shows_empty(Node(a))))
 
     def _word_tree(self, words: list[bytes], tails: Mapping[bytes, Node]) -> Node:
-        """Union of sorted distinct words and their tails. The stack holds prefixes of the last word: (length, what may follow it)."""
+        """Union of sorted distinct words, each with its tail. The stack holds prefixes of the last word: (length, what follows)."""
         stack: list[tuple[int, list[Node]]] = [(0, [tails[b""]] if b"" in words[:1] else [])]
         words = [word for word in words if word]
         for last, word in zip([b"", *words], [*words, b""], strict=True):

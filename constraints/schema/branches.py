@@ -1,7 +1,7 @@
 """References and combinations resolved: a conjunction of claims as a list of alternatives.
 
-`$ref`, `allOf`, `anyOf`, `oneOf`, `not`, `if` and the `dependent...` keywords are followed until only literals are left. A term lists
-its sites in the order of a depth-first reading (own keywords, `allOf`, `$ref`, the chosen branches), which is the order of an
+`$ref`, `allOf`, `anyOf`, `oneOf`, `not`, `if` and the `dependent...` keywords are followed until only literals are left. A term
+lists its sites in the order of a depth-first reading (own keywords, `allOf`, `$ref`, the chosen branches), which is the order of an
 object's declared names. Negation is pushed inwards (De Morgan) down to single violated keywords, see negation.py.
 
 `oneOf` means one branch and none of the others. What excludes the others is kept as one literal, `Exclusive`, until the term is
@@ -16,7 +16,20 @@ from itertools import product
 from typing import Any
 
 from ..errors import ConstraintLimit, UnsupportedKeyword
-from .claims import Among, Claim, Conj, Either, Equals, Exclusive, Literal, Not, Term, Unevaluated, has_key, lacks_key, literal_atoms
+from .claims import (
+    Among,
+    Claim,
+    Conj,
+    Equals,
+    Exclusive,
+    Literal,
+    Not,
+    Term,
+    Unevaluated,
+    has_key,
+    lacks_key,
+    literal_atoms,
+)
 from .document import Site, shown
 from .keywords import APPLICATORS, OWN, REFERENCES, UNEVALUATED, ignored, in_force, is_anything, value_of
 from .negation import differing, violations
@@ -139,7 +152,7 @@ class Branches:
                 + self._joined([self.fails(when), self._optional(otherwise, True)], (site,))
             )
         for name, dependent in self._dependencies(site):
-            needed = [tuple(has_key(each, strict=False) for each in dependent)] if isinstance(dependent, list) else self.holds(dependent)
+            needed = _all_keys(dependent) if isinstance(dependent, list) else self.holds(dependent)
             groups.append([(lacks_key(name, strict=False),), *needed])
         return groups
 
@@ -241,7 +254,7 @@ class Branches:
                           + self._both([_bare(self.fails(when)), self._annotated_optional(otherwise)], site))
         for name, dependent in self._dependencies(site):
             if isinstance(dependent, list):
-                needed = _bare([tuple(has_key(each, strict=False) for each in dependent)])
+                needed = _bare(_all_keys(dependent))
             else:
                 needed = self._both([_bare([(has_key(name),)]), self._annotations(dependent)], site)
             groups.append([((lacks_key(name, strict=False),), ()), *needed])
@@ -421,6 +434,11 @@ def _bare(terms: list[Term]) -> list[Annotated]:
     return [(term, ()) for term in terms]
 
 
+def _all_keys(names: list[str]) -> list[Term]:
+    """The value has members of these names, if it is an object."""
+    return [tuple(has_key(name, strict=False) for name in names)]
+
+
 def _own(site: Site) -> Term:
     return (site,) if any(in_force(site, key) for key in OWN) else ()
 
@@ -456,5 +474,3 @@ def _too_many(count: int, where: Conj) -> ConstraintLimit:
         path=where[0].path if where else None, instead="fewer anyOf, oneOf or not that hold at the same time",
     )  # fmt: skip
 
-
-__all__ = ["Branches", "Literal", "merged"]

@@ -43,7 +43,9 @@ class Membership:
             return is_number(self._shapes.number(term), value)
         if atom == "string":
             return self._is_string(self._shapes.string(term), value)
-        return self._is_array(self._shapes.array(term), value) if atom == "array" else self._is_object(self._shapes.object(term), value)
+        if atom == "array":
+            return self._is_array(self._shapes.array(term), value)
+        return self._is_object(self._shapes.object(term), value)
 
     def _is_string(self, shape: StringShape, value: str) -> bool:
         if not _is_between(len(value), shape.low, shape.high):

@@ -31,7 +31,18 @@ from .claims import (
 )
 from .document import Site
 from .keywords import TYPES, in_force, is_anything
-from .reading import contains_of, count_of, flag_of, items_of, listed_values, members_of, required_of, step_of, text_of, tightened
+from .reading import (
+    contains_of,
+    count_of,
+    flag_of,
+    items_of,
+    listed_values,
+    members_of,
+    required_of,
+    step_of,
+    text_of,
+    tightened,
+)
 from .values import dump_json, equality_key
 
 

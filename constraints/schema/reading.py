@@ -131,7 +131,8 @@ class Members:
 
 
 def members_of(site: Site) -> Members:
-    named, patterned = ({} if value is None else value for value in (value_of(site, "properties"), value_of(site, "patternProperties")))
+    found = (value_of(site, keyword) for keyword in ("properties", "patternProperties"))
+    named, patterned = ({} if value is None else value for value in found)
     for keyword, value in (("properties", named), ("patternProperties", patterned)):
         if not isinstance(value, dict):
             raise site.error(keyword, f"an object of schemas is expected, not {shown(value)}")

@@ -67,14 +67,12 @@ class Series:
             behind, later = later, {}
             for remainder in remainders:
                 steps = [self._member(sort.node, behind[after]) for sort, after in _steps(stage.sorts, remainder)]
-                later[remainder] = grammar.alt(
-                    self.end if stage.may_end and _is_met(remainder) else FAIL, *steps, behind[remainder] if stage.may_skip else FAIL
-                )
+                end = self.end if stage.may_end and _is_met(remainder) else FAIL
+                later[remainder] = grammar.alt(end, *steps, behind[remainder] if stage.may_skip else FAIL)
             if start in later:
                 steps = [grammar.seq(sort.node, gap, behind[after]) for sort, after in _steps(stage.sorts, start)]
-                first = grammar.alt(
-                    self.end if stage.may_end and _is_met(start) else FAIL, *steps, first if stage.may_skip else FAIL
-                )
+                end = self.end if stage.may_end and _is_met(start) else FAIL
+                first = grammar.alt(end, *steps, first if stage.may_skip else FAIL)
         return first
 
     def condition(self, low: int, high: int | None) -> int:
