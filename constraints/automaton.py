@@ -207,7 +207,8 @@ class TokenAutomaton:
         The row of the state has to be known.
         """
         mask, outlook = np.zeros(self.lexicon.words, np.uint32), int(self._machine.call(rivals.outlook, held))
-        room, hard = self._hard_room if with_hard else _NO_HARD, []
+        room = self._hard_room if with_hard else _NO_HARD
+        hard: list[Hard] = []
         if not outlook & rivals.TRACKED and not int(self._machine.table("state_events")[state]) & _REMEMBERED:
             return mask, hard
         if outlook & rivals.TRACKED:

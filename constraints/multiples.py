@@ -66,15 +66,15 @@ def not_multiple_node(
     digits: int = DEFAULT_DIGITS,
 ) -> Node:
     """The numbers in an interval (multiples of `multiple_of`, if it is given) that are multiples of none of some steps."""
-    bounds = {"low": low, "high": high, "digits": digits}
     if multiple_of is None:
         out = number_node(
-            grammar, integer=integer, exclusive_low=exclusive_low, exclusive_high=exclusive_high, **bounds
+            grammar, integer=integer, low=low, high=high, exclusive_low=exclusive_low, exclusive_high=exclusive_high, digits=digits
         )
     else:
         out = multiple_node(
-            grammar, multiple_of, integer=integer, exclusive_low=exclusive_low, exclusive_high=exclusive_high, **bounds
-        )
+            grammar, multiple_of, integer=integer, low=low, high=high, exclusive_low=exclusive_low,
+            exclusive_high=exclusive_high, digits=digits,
+        )  # fmt: skip
     for step in steps:
         if divides(step, multiple_of, integer):
             return FAIL

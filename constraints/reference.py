@@ -99,9 +99,12 @@ class Reference:
                 out.update(edge for operand in part[2] for edge in self.edges(operand))  # type: ignore[attr-defined]
                 continue
             node: Node = part[1]  # type: ignore[assignment]
-            if self.grammar.kind(node) is Kind.LITERAL:
-                byte = self.grammar.literal_bytes(node)[part[2] if len(part) > 2 else 0]  # type: ignore[index]
+            kind = self.grammar.kind(node)
+            if kind is Kind.LITERAL:
+                byte = self.grammar.literal_bytes(node)[part[2] if len(part) > 2 else 0]  # type: ignore[call-overload]
                 out.update((byte, byte + 1))
+            elif kind is Kind.MULTIPLE:
+                out.update(range(ord("."), ord("9") + 2))
             else:
                 out.update(edge for low, high, _ in self.grammar.class_edges(node) for edge in (low, high + 1))
         return out - {256}

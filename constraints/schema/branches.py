@@ -153,7 +153,8 @@ class Branches:
             )
         for name, dependent in self._dependencies(site):
             needed = _all_keys(dependent) if isinstance(dependent, list) else self.holds(dependent)
-            groups.append([(lacks_key(name, strict=False),), *needed])
+            absent: Term = (lacks_key(name, strict=False),)
+            groups.append([absent, *needed])
         return groups
 
     def _optional(self, site: Site | None, holds: bool) -> list[Term]:
@@ -180,8 +181,11 @@ class Branches:
             groups.append(self._joined([self.holds(when), self._optional(then, False)], (site,)))
             groups.append(self._joined([self.fails(when), self._optional(otherwise, False)], (site,)))
         for name, dependent in self._dependencies(site):
-            missing = [(lacks_key(each),) for each in dependent] if isinstance(dependent, list) else self.fails(dependent)
-            groups.append(self._joined([[(has_key(name),)], missing], (site,)))
+            present: Term = (has_key(name),)
+            missing: list[Term] = (
+                [(lacks_key(each),) for each in dependent] if isinstance(dependent, list) else self.fails(dependent)
+            )
+            groups.append(self._joined([[present], missing], (site,)))
         for keyword in _unevaluated_of(site):
             branches = self._annotated_parts(site)
             groups.append([(*term, Unevaluated(site, keyword, seen, holds=False)) for term, seen in branches])

@@ -60,10 +60,10 @@ class Containers:
         series.end = grammar.mark(b"]", Event.ARRAY_CLOSE) if is_unique else grammar.literal("]")
         length = shape.prefix_length if shape.high is None else min(shape.prefix_length, shape.high)
         for index in range(length):
-            sorts = self._item_sorts(shape.item(index), shape.needs, [index in need.where for need in shape.needs])
+            sorts = self._item_sorts(shape.item(index), shape.needs, [index in need.index for need in shape.needs])
             series.stages.append(Stage(sorts, may_end=True))
         if shape.high is None or shape.high > length:
-            behind = [need.where.stop is None for need in shape.needs]  # type: ignore[union-attr]
+            behind = [need.index.stop is None for need in shape.needs]
             series.sorts = list(self._item_sorts(shape.item(length), shape.needs, behind))
         opening = grammar.mark(b"[", Event.ARRAY_OPEN) if is_unique else grammar.literal("[")
         return grammar.seq(opening, gap, series.node())
@@ -136,7 +136,7 @@ class Containers:
 
     def _named_variants(self, shape: ObjectShape, name: str, tests: list[NameTest]) -> Iterator[Variant]:
         passed = self._names.passed(name, tests) if tests else frozenset()
-        concerned = [need.where.admits(name, passed) for need in shape.needs]  # type: ignore[union-attr]
+        concerned = [need.keys.admits(name, passed) for need in shape.needs]
         return self._variants(shape.value(name, passed), shape.needs, concerned)
 
     def _add_others(
@@ -152,7 +152,7 @@ class Containers:
             if self._node_of(value) == FAIL:
                 continue
             key, available = self._names.key(passed, tests, named)
-            concerned = [need.where.admits(None, passed) for need in shape.needs]  # type: ignore[union-attr]
+            concerned = [need.keys.admits(None, passed) for need in shape.needs]
             sorts = [
                 Sort(self._pair(key, self._node_of(conj)), counts_in, available, is_marked=True)
                 for conj, counts_in in self._variants(value, shape.needs, concerned)
@@ -192,8 +192,8 @@ class Containers:
         for name, values in names.items():
             for value, counts_in in values:
                 by_conditions.setdefault(counts_in | also, {})[name] = value
-        for counts_in, values in by_conditions.items():
-            series.sorts.append(Sort(self._tree(values), counts_in, len(values), is_marked=True))
+        for counts_in, alike in by_conditions.items():
+            series.sorts.append(Sort(self._tree(alike), counts_in, len(alike), is_marked=True))
 
     def _tree(self, values: dict[str, Node]) -> Node:
         """Members of given names, marked so that none comes twice."""

@@ -9,7 +9,7 @@ from typing import Any
 from ..expression import Grammar
 from ..matcher import Matcher
 from .branches import Branches
-from .claims import Conj, Index, Term
+from .claims import Conj, Term
 from .names import Names
 from .shapes import ArrayShape, Need, NumberShape, ObjectShape, Shapes, StringShape
 from .strings import Strings
@@ -67,8 +67,7 @@ class Membership:
         )
 
     def _has_items(self, need: Need, value: list[Any]) -> bool:
-        assert isinstance(need.where, Index)
-        found = sum(i in need.where and self.in_conj(need.conj, item) for i, item in enumerate(value))
+        found = sum(i in need.index and self.in_conj(need.conj, item) for i, item in enumerate(value))
         return _is_between(found, need.low, need.high)
 
     def _is_object(self, shape: ObjectShape, value: dict[str, Any]) -> bool:
@@ -82,7 +81,7 @@ class Membership:
             if not self.in_conj(shape.value(listed, passed), item):
                 return False
             for i, need in enumerate(shape.needs):
-                found[i] += need.where.admits(listed, passed) and self.in_conj(need.conj, item)  # type: ignore[union-attr]
+                found[i] += need.keys.admits(listed, passed) and self.in_conj(need.conj, item)
         return all(_is_between(count, need.low, need.high) for count, need in zip(found, shape.needs, strict=True))
 
 

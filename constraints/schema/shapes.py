@@ -86,6 +86,18 @@ class Need:
     low: int
     high: int | None
 
+    @property
+    def index(self) -> Index:
+        """Which items are meant."""
+        assert isinstance(self.where, Index)
+        return self.where
+
+    @property
+    def keys(self) -> Keys:
+        """Which members are meant."""
+        assert isinstance(self.where, Keys)
+        return self.where
+
 
 @dataclass(slots=True)
 class ArrayShape:
@@ -103,7 +115,7 @@ class ArrayShape:
     @property
     def prefix_length(self) -> int:
         """The number of items before the conditions no longer depend on the place."""
-        places = [where for where, _ in self.rules] + [need.where for need in self.needs]  # type: ignore[misc]
+        places = [where for where, _ in self.rules] + [need.index for need in self.needs]
         return max((place.start if place.stop is None else place.stop for place in places), default=0)
 
 
@@ -125,14 +137,14 @@ class ObjectShape:
     @property
     def named(self) -> dict[str, None]:
         """All names that some condition singles out, declared ones first."""
-        places = [where for where, _ in self.rules] + [need.where for need in self.needs]  # type: ignore[misc]
+        places = [where for where, _ in self.rules] + [need.keys for need in self.needs]
         others = sorted(name for where in places for name in where.names)
         return dict.fromkeys([*self.declared, *self.required, *others])
 
     @property
     def tests(self) -> list[NameTest]:
         """All conditions on names."""
-        places = [where for where, _ in self.rules] + [need.where for need in self.needs]  # type: ignore[misc]
+        places = [where for where, _ in self.rules] + [need.keys for need in self.needs]
         of_members = (pattern for each in self.members for pattern, _ in each.patterns)
         in_places = (test for where in places for test in sorted(where.tests, key=repr))
         return list(dict.fromkeys([*of_members, *in_places]))
