@@ -18,6 +18,7 @@ from .schema.values import depth_of, dump_json, parse_json, plain_value
 from .source import Limits
 from .types import schema_of
 
+_LETTERS_OF_NAMES = "abcdefghijklmnopqrstuvwxyz_"
 FORMATS_OPTIONS = {"assert": True, "annotation": False, "annotate": False}
 
 
@@ -65,10 +66,10 @@ class JsonSchema:
         texts = {address.rstrip("#"): _schema_text(document) for address, document in items}
         object.__setattr__(self, "resources", tuple(sorted(texts.items())))
 
-    @staticmethod
-    def beginning(limits: Limits) -> Grammar:
-        """What most schemas need: the characters of strings, and numbers without bounds."""
-        return _common_parts(limits.digits)
+    def beginning(self, limits: Limits) -> Grammar:
+        """What most schemas need: the characters of strings, numbers without bounds, any value."""
+        common = self.whitespace in ("compact", "flexible")
+        return _common_parts(limits, self.whitespace if common else "compact", self.property_order == "declared")
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
         """The texts as a node. Raises `ConstraintError`, `UnsupportedKeyword` or `ConstraintLimit`, with the path in the schema."""
@@ -95,11 +96,12 @@ class JsonSchema:
 
 
 @cache
-def _common_parts(digits: int) -> Grammar:
+def _common_parts(limits: Limits, whitespace: str, is_ordered: bool) -> Grammar:
     grammar = Grammar()
-    JsonText(grammar, "compact", Limits())
-    for integer in (False, True):
-        number_node(grammar, integer=integer, digits=digits)
+    text = JsonText(grammar, whitespace, limits)
+    text.prepare(_LETTERS_OF_NAMES)
+    number_node(grammar, integer=True, digits=limits.digits)
+    Lowering(grammar, limits, Policy(grammar, relax=False), text, assert_formats=True, is_ordered=is_ordered).node(())
     return grammar
 
 

@@ -55,7 +55,9 @@ class Lowering:
         self._containers = Containers(
             grammar, text, names, policy, self.node, self._count, self._branches.conj, is_ordered, self._causes.append
         )
-        self._nodes: dict[Conj, Node] = {}
+        self._any_value = ("any value", text.whitespace, is_ordered)
+        known = grammar.memo.get(self._any_value)  # lowered once for all grammars, see JsonSchema.beginning
+        self._nodes: dict[Conj, Node] = {} if known is None else {(): known}
         self._typed: dict[tuple[Term, str], Node] = {}
         self._rules: dict[Conj, Rule] = {}
         self._open: set[Conj] = set()
@@ -88,6 +90,8 @@ class Lowering:
             self._grammar.define(self._rules[conj], node)
             node = self._grammar.call(self._rules[conj]) if node != FAIL else FAIL
         self._nodes[conj] = node
+        if not conj:
+            self._grammar.memo[self._any_value] = node
         return node
 
     def _rule(self, conj: Conj) -> Rule:

@@ -22,23 +22,22 @@ class JsonText:
 
     def __init__(self, grammar: Grammar, whitespace: str, limits: Limits) -> None:
         self.grammar = grammar
-        self._units: dict[Ranges, Node] = {}
         self.any_character = self.unit(ALL)
         self.any_body = grammar.repeat(self.any_character)
         self._quote = grammar.literal(QUOTE)
         self._key_end = grammar.mark(QUOTE, Event.KEY_CLOSE)
         self._other_body = grammar.seq(self.any_body, self._key_end)
-        self._exits: dict[tuple[int, ...], Node] = {}
         self._other_names: dict[tuple[tuple[int, ...], ...], Node] = {}
+        self.whitespace = whitespace
         self.gap = self._gap(whitespace, limits)  # between two tokens
         self.margin = self.gap if whitespace == "flexible" else EMPTY  # before and after the whole text
 
     def unit(self, ranges: Ranges) -> Node:
         """One character of a string out of a set of code points, escaped where JSON requires it."""
-        known = self._units.get(ranges)
-        if known is None:
-            known = self._units[ranges] = self.grammar.alt(self.grammar.chars(intersect(ranges, _LITERAL)), self._escaped(ranges))
-        return known
+        key, memo = ("unit", ranges), self.grammar.memo
+        if key not in memo:
+            memo[key] = self.grammar.alt(self.grammar.chars(intersect(ranges, _LITERAL)), self._escaped(ranges))
+        return memo[key]
 
     def string(self, body: Node) -> Node:
         return self.grammar.seq(self._quote, body, self._quote)
@@ -73,11 +72,17 @@ class JsonText:
 
     def _exit(self, chars: tuple[int, ...]) -> Node:
         """Any character but some, and the rest of a key."""
-        node = self._exits.get(chars)
-        if node is None:
+        key, memo = ("exit", chars), self.grammar.memo
+        if key not in memo:
             others = invert(normalize((char, char) for char in chars))
-            node = self._exits[chars] = self.grammar.seq(self.unit(others), self._other_body)
-        return node
+            memo[key] = self.grammar.seq(self.unit(others), self._other_body)
+        return memo[key]
+
+    def prepare(self, letters: str) -> None:
+        """Make what names of such letters need, so that grammars which begin with this one have it."""
+        for letter in letters:
+            self.unit(((ord(letter), ord(letter)),))
+            self._exit((ord(letter),))
 
     def _escaped(self, ranges: Ranges) -> Node:
         """The characters of a set that need an escape. Bytes, not characters: nothing of this is a body worth tables."""
