@@ -3,8 +3,8 @@
     python benchmarks/random_walks.py --schemas dev.jsonl.xz --tokenizer folder --sample 200 --seed 0
 
 A walk without a budget draws evenly among the allowed tokens for a while and is then brought home by a budget. Walks with budgets
-of min_tokens(start) plus 0, 1, 5 and 50 have to end within them. What comes out is parsed and checked by jsonschema-rs (or by jsonschema,
-where that refuses the schema). Reported are dead ends (an empty mask), budgets overrun, and outputs that are not valid.
+of min_tokens(start) plus 0, 1, 5 and 50 have to end within them. What comes out is parsed and checked by jsonschema-rs (or by
+jsonschema, where that refuses the schema). Reported are dead ends (an empty mask), budgets overrun, and outputs that are not valid.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def main() -> None:
     compiler = Compiler(vocabulary)
     rng = random.Random(options.seed)
     cases = read_cases(options.schemas)
-    for case in rng.sample(cases, min(options.sample, len(cases))):
+    for number, case in enumerate(rng.sample(cases, min(options.sample, len(cases)))):
+        if number % 20 == 19:
+            print(f"{number} schemas: {dict(TOTALS)}", flush=True)
         started = time.process_time()
         try:
             source = JsonSchema(case["schema"], property_order=options.order)

@@ -8,6 +8,7 @@ import time
 from functools import lru_cache
 from itertools import product
 
+import interegular
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -39,6 +40,15 @@ def check_against_re(pattern: str, texts: list[str]) -> None:
             expected = matches(text) is not None
             assert reference.accepts(text.encode()) == expected, (full, text)
             assert not expected or (low <= len(text) and (high is None or len(text) <= high)), (full, text)
+
+
+@pytest.mark.parametrize("pattern", ["(ab|b)*a", "a{2,3}b?", "[^a]+", "((a|b)(b|))+", "a.*b", "[a-b]*(?=b)b"])
+def test_agrees_with_the_automata_of_interegular(pattern: str) -> None:
+    """A second oracle, made by quite another construction: an automaton over the alphabet, not a search."""
+    automaton = interegular.parse_pattern(pattern).to_fsm()
+    reference = regex_reference(pattern)
+    for text in strings("ab ", 5):
+        assert reference.accepts(text.encode()) == automaton.accepts(text), text
 
 
 # one line = patterns that differ in one feature; texts are strings over "ab", blank and newline
