@@ -8,11 +8,11 @@ from .expression import Grammar, Node
 from .matcher import Matcher
 from .reference import Position
 
-MAX_POSITIONS = 300  # looked at; beyond them an expression counts as endless
+MAX_POSITIONS = 300  # looked at, unless told otherwise; beyond them an expression counts as endless
 MAX_LAYERS = 400  # bytes of a string; an expression whose count grows so slowly counts as endless
 
 
-def count_words(grammar: Grammar, node: Node, limit: int) -> int:
+def count_words(grammar: Grammar, node: Node, limit: int, positions: int = MAX_POSITIONS) -> int:
     """The number of distinct strings of `node`, at most `limit`: a count of paths by length through its automaton."""
     matcher = Matcher(grammar, node)
     layer: Counter[Position] = Counter([matcher.start])
@@ -20,7 +20,7 @@ def count_words(grammar: Grammar, node: Node, limit: int) -> int:
     for _ in range(MAX_LAYERS):
         total += sum(count for position, count in layer.items() if matcher.is_accepting(position))
         looked_at += len(layer)
-        if total >= limit or looked_at > MAX_POSITIONS:
+        if total >= limit or looked_at > positions:
             return limit
         following: Counter[Position] = Counter()
         for position, count in layer.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 
-from ..cardinality import count_words
+from ..cardinality import MAX_POSITIONS, count_words
 from ..errors import ConstraintLimit
 from ..expression import FAIL, Grammar, Node
 from ..matcher import Matcher
@@ -76,18 +76,18 @@ class Names:
         body = grammar.both(*wanted, *(grammar.negate(self._body(test)) for test in failed))
         if excluded:
             body = grammar.without(body, grammar.words(string_text(name)[1:-1].encode() for name in excluded))
-        available = self._available(passed, body)
+        available = self._available(passed, body, MAX_POSITIONS // (len(passed) + len(failed)))
         if body == FAIL or available == 0:
             return FAIL, 0
         return grammar.key(body), available
 
-    def _available(self, passed: Passed, body: Node) -> int | None:
+    def _available(self, passed: Passed, body: Node, effort: int) -> int | None:
         """How many names there are, where a test admits short ones only; None for more than can matter."""
         if body == FAIL:
             return 0
         if all(self._found(test)[1][1] is None for test in passed):
             return None
-        count = count_words(self._grammar, body, MAX_AVAILABLE)
+        count = count_words(self._grammar, body, MAX_AVAILABLE, effort)
         return count if count < MAX_AVAILABLE else None
 
     def _passes(self, name: str, test: NameTest) -> bool:
