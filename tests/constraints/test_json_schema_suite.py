@@ -1,8 +1,7 @@
-"""The official JSON Schema test suite: every case is right or its schema is refused by name."""
+"""The official JSON Schema test suite: every case is right."""
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from .json_texts import accepts_value, matcher
 
 REMOTES = "http://localhost:1234/"
 DRAFTS = {"draft4": "4", "draft6": "6", "draft7": "7", "draft2019-09": "2019-09", "draft2020-12": "2020-12"}
-LEAST_RIGHT = {"draft4": 100, "draft6": 150, "draft7": 160, "draft2019-09": 200, "draft2020-12": 200}  # groups
 
 
 def compiled(schema: Any, draft: str, resources: dict[str, Any]) -> Reference | None:
@@ -24,8 +22,6 @@ def compiled(schema: Any, draft: str, resources: dict[str, Any]) -> Reference | 
     named = isinstance(schema, dict) and "$schema" in schema
     try:
         return matcher(schema, draft=None if named else draft, formats="annotation", resources=resources)
-    except UnsupportedKeyword:
-        raise
     except ConstraintError as error:
         if "no value satisfies" not in error.reason:
             raise
@@ -46,19 +42,18 @@ def test_official_suite(draft: str, shared_data: Path) -> None:
     suite = shared_data / "json_schema_test_suite"
     remotes = sorted((suite / "remotes").rglob("*.json"))
     resources = {REMOTES + path.relative_to(suite / "remotes").as_posix(): parse_json(path.read_text()) for path in remotes}
-    counts: Counter[str] = Counter()
+    known = refused = 0
     for path in sorted((suite / "tests" / draft).glob("*.json")):
         for group in parse_json(path.read_text()):
             needed = resources if REMOTES in str(group["schema"]) else {}
             try:
                 reference = compiled(group["schema"], DRAFTS[draft], needed)
-            except UnsupportedKeyword as error:
-                counts["refused"] += 1
-                counts[f"refused {error.keyword}"] += 1
+            except UnsupportedKeyword:
+                refused += 1
                 continue
+            known += 1
             for case in group["tests"]:
-                accepted = reference is not None and accepts_value(reference, case["data"])
-                assert accepted == case["valid"] or not has_text(case["data"]), (path.name, group["description"], case["description"])
-            counts["right"] += 1
-    print(draft, dict(counts))
-    assert counts["right"] >= LEAST_RIGHT[draft]
+                if has_text(case["data"]):
+                    accepted = reference is not None and accepts_value(reference, case["data"])
+                    assert accepted == case["valid"], (path.name, group["description"], case["description"])
+    assert refused <= 0.01 * known
