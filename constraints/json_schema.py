@@ -86,7 +86,7 @@ class JsonSchema:
     def _lower(self, grammar: Grammar, limits: Limits) -> Node:
         grammar.search_share = 0.05  # the sum of the parts is close, and a search is dear where strings are free
         root = self.root(limits)
-        policy = Policy(grammar, self.on_unsupported == "relax")
+        policy = Policy(grammar, self.on_unsupported == "relax", limits.seconds)
         text = JsonText(grammar, self.whitespace, limits)
         lowering = Lowering(
             grammar, limits, policy, text,

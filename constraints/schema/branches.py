@@ -369,6 +369,7 @@ class Branches:
         for group in groups:
             _check_count(len(out) * len(group), where)
             if len(out) * len(group) > FEW:
+                self._policy.check_time(where[0].path if where else None)
                 out, group = ([self._shared(term) for term in terms] for terms in (out, group))
             out = list(dict.fromkeys(merged(term, more) for term in out for more in group))
             if len(group) > 1 or any(not isinstance(literal, Site) for literal in (group[0] if group else ())):

@@ -102,6 +102,7 @@ class Lowering:
     def _lower(self, conj: Conj) -> Node:
         if len(self._grammar) > self._limits.nodes:
             raise ConstraintLimit("the schema is too large", limit="nodes", value=self._limits.nodes)
+        self._policy.check_time(conj[0].path if conj else None)
         opened, self._open = self._open, self._open | {conj} if conj not in self._rules else {conj}
         terms = self._branches.terms(conj)
         node = self._grammar.alt(*(self._term(term) for term in terms))

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 
-from ..errors import ConstraintError, UnsupportedKeyword
+from ..errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from ..expression import Grammar
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Refuse by name, or drop and record (`on_unsupported="relax"`): the language then only grows."""
+    """Refuse by name, or drop and record (`on_unsupported="relax"`): the language then only grows.
+
+    `seconds` of the thread's processor time may pass until `check_time` raises.
+    """
 
     grammar: Grammar
     relax: bool
+    seconds: float = float("inf")
+    _started: float = field(default_factory=time.thread_time)
+
+    def check_time(self, path: str | None) -> None:
+        """Raise `ConstraintLimit` when lowering has taken too long."""
+        if time.thread_time() - self._started > self.seconds:
+            raise ConstraintLimit("lowering the schema takes too long", limit="seconds", value=self.seconds, path=path)
 
     def refuse(self, error: UnsupportedKeyword) -> None:
         """Raise `error`, or record that its keyword is dropped."""

@@ -7,7 +7,7 @@ from functools import lru_cache
 from ..cardinality import list_words
 from ..errors import ConstraintError, UnsupportedKeyword
 from ..expression import FAIL, Grammar, Node
-from ..formats import FORMATS, format_node
+from ..formats import FORMATS, format_length, format_node
 from ..regex import lower_pattern, pattern_length
 from ..source import Limits
 from .claims import Mismatch
@@ -92,7 +92,7 @@ class Strings:
             node = lower_pattern(
                 self._grammar, pattern, dialect="ecma", full=False, unit=self._text.unit, limits=self._limits
             )
-            return node, _pattern_length(pattern, False, self._limits)
+            return node, _pattern_length(pattern, self._limits)
         except UnsupportedKeyword as error:
             self._policy.refuse(located(error, site.path, keyword))  # type: ignore[arg-type]
             return None
@@ -110,13 +110,13 @@ class Strings:
         if ("format", name) not in self._bodies:
             node = format_node(self._grammar, name, self._text.unit, self._limits)
             assert node is not None
-            self._bodies["format", name] = node, _pattern_length(FORMATS[name].pattern, True, self._limits)
+            self._bodies["format", name] = node, format_length(name)
         return self._bodies["format", name]
 
 
 @lru_cache(maxsize=4096)
-def _pattern_length(pattern: str, full: bool, limits: Limits) -> Lengths:
-    return pattern_length(pattern, dialect="ecma", full=full, limits=limits)
+def _pattern_length(pattern: str, limits: Limits) -> Lengths:
+    return pattern_length(pattern, dialect="ecma", full=False, limits=limits)
 
 
 def _is_within(inner: Lengths, outer: Lengths) -> bool:

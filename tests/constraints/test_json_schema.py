@@ -336,6 +336,12 @@ def test_limits_are_named(schema: Any, limit: str) -> None:
     assert caught.value.limit == limit
 
 
+def test_lowering_has_a_limit_on_time() -> None:
+    with pytest.raises(ConstraintLimit) as caught:
+        JsonSchema({"type": "object"}).lower(Grammar(), Limits(seconds=0))
+    assert (caught.value.limit, caught.value.path) == ("seconds", "#")
+
+
 def test_deep_schemas_are_a_named_limit() -> None:
     for depth in (150, 100_000):
         text = '{"items":' * depth + "{}" + "}" * depth
