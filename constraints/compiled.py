@@ -9,7 +9,7 @@ from typing import Any
 
 import numba as nb
 
-_SOURCES = ("bodies", "compiled", "derive", "expression", "measure", "memory", "tables", "walk")
+_SOURCES = ("bodies", "compiled", "derive", "divisors", "expression", "measure", "memory", "tables", "walk")
 
 
 def _stamp() -> str:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled import entry, inner
+from .divisors import COUNTS, DIGIT, MODULUS, PLACES, POINT, ROW, fraction_size, is_divisible, whole_size
 from .expression import NO_BOUND, NO_TOTAL, UNBOUNDED, Kind
 from .tables import (
     DEAD,
@@ -48,7 +49,7 @@ from .tables import (
 CLASS, LITERAL, SEQ, ALT = int(Kind.CLASS), int(Kind.LITERAL), int(Kind.SEQ), int(Kind.ALT)
 REPEAT, CALL, BOTH, NEGATE, PRODUCT = (
     int(Kind.REPEAT), int(Kind.CALL), int(Kind.BOTH), int(Kind.NEGATE), int(Kind.PRODUCT))  # fmt: skip
-BAG, TALLY = int(Kind.BAG), int(Kind.TALLY)
+BAG, TALLY, MULTIPLE = int(Kind.BAG), int(Kind.TALLY), int(Kind.MULTIPLE)
 FAIL, EMPTY = 0, 1
 NO_BODY = -1
 MIN_BODY = 8  # shorter repetitions are walked as they are
@@ -127,6 +128,8 @@ def intern_node(m, t, kind, a, b, c):
         m[t.size + i], m[t.cost + i] = b, m[t.text_cost + a]
     elif kind == BAG:
         m[t.size + i], m[t.cost + i] = least_sum(m, t, i, t.size), least_sum(m, t, i, t.cost)
+    elif kind == MULTIPLE:
+        m[t.size + i], m[t.cost + i] = digits_needed(m, t, i)
     else:
         m[t.size + i] = m[t.cost + i] = UNKNOWN  # of a PRODUCT, `search` finds them out
     return i
@@ -268,6 +271,56 @@ def less(m, t, bag, taken, depth):
     return intern_node(m, t, wide(BAG), out, low, high)
 
 
+# -- multiples ----------------------------------------------------------------------------------------------------------
+
+
+@inner
+def digits_needed(m, t, node):
+    """Size and cost of a MULTIPLE."""
+    step, remainder, to_come = t.lists + m[t.a + node], wide(m[t.b + node]), wide(m[t.c + node])
+    modulus, places, dearest = wide(m[step + MODULUS]), wide(m[step + PLACES]), wide(0)
+    if to_come < 0:
+        size = wide(fraction_size(modulus, remainder, -to_come))
+    else:
+        size = wide(whole_size(modulus, places, remainder, to_come // COUNTS, to_come % COUNTS))
+    for j in range(step + POINT, step + ROW):
+        dearest = max(dearest, wide(m[t.cost + m[j]]))
+    return size, (size if dearest <= 1 or size == 0 else wide(INFINITE))
+
+
+@inner
+def open_multiple(m, t, node, tail, depth):
+    """Put on the work list what digits, or a point, a MULTIPLE may begin with; its end too, if it may end here."""
+    step, remainder, to_come = t.lists + m[t.a + node], wide(m[t.b + node]), wide(m[t.c + node])
+    modulus, places = wide(m[step + MODULUS]), wide(m[step + PLACES])
+    low, high, left = to_come // COUNTS, to_come % COUNTS, -to_come - 1  # left: behind the digit to be read now
+    if to_come >= 0 and low == 0:
+        if is_divisible(modulus, remainder, places):
+            depth = later(m, t, tail, depth)
+        if places > 0:
+            rest = intern_node(m, t, wide(MULTIPLE), wide(m[t.a + node]), remainder, -places)
+            depth = later(m, t, join_if_finite(m, t, wide(m[step + POINT]), rest, tail), depth)
+    if to_come >= 0 and high == 0:
+        return depth
+    following = max(low - 1, wide(0)) * COUNTS + high - 1 if to_come >= 0 else -left
+    for digit in range(10):
+        after, leaf_node = (10 * remainder + digit) % modulus, wide(m[step + DIGIT + digit])
+        if to_come < 0 and digit > 0 and is_divisible(modulus, after, left):
+            depth = later(m, t, join(m, t, leaf_node, tail), depth)
+        if to_come >= 0 or left > 0:
+            rest = intern_node(m, t, wide(MULTIPLE), wide(m[t.a + node]), after, following)
+            depth = later(m, t, join_if_finite(m, t, leaf_node, rest, tail), depth)
+    return depth
+
+
+@inner
+def join_if_finite(m, t, head, rest, tail):
+    """`head`, `rest`, `tail`; FAIL, and nothing made, when `rest` cannot be completed."""
+    if m[t.size + rest] >= INFINITE:
+        return wide(FAIL)
+    return join(m, t, head, join(m, t, rest, tail))
+
+
 # -- closures -----------------------------------------------------------------------------------------------------------
 
 
@@ -319,6 +372,8 @@ def close(m, t, continuation):
             depth = later(m, t, join(m, t, wide(m[t.a + head]), join(m, t, fewer(m, t, head), tail)), depth)
         elif kind == BAG:
             depth = open_bag(m, t, head, tail, depth)
+        elif kind == MULTIPLE:
+            depth = open_multiple(m, t, head, tail, depth)
         elif kind == BOTH or kind == NEGATE:
             depth = later(m, t, join(m, t, wide(m[t.enter + head]), tail), depth)
         elif head == EMPTY:

@@ -11,6 +11,7 @@ other. An expression denotes a set of byte strings:
     seq(x, y, ...)             concatenation
     alt(x, y, ...)             union
     repeat(x, low, high)       low to high copies (high None = no bound); the bound is a counter, never unrolled
+    multiple(...), fraction(...)   digits that make a number divisible; remainders are carried along, see multiples.py
     bag(parts, low, high)      members in any order: each part so many times, all together low to high; counters too
     both(x, y)                 intersection     | regular operands only: no `call` inside
     without(x, y)              difference       |
@@ -32,6 +33,7 @@ from copy import copy
 from enum import IntEnum
 from typing import NewType
 
+from .divisors import COUNTS, ROW
 from .errors import ConstraintError
 from .utf8 import ByteTree, Ranges, byte_tree, normalize
 
@@ -58,12 +60,13 @@ class Kind(IntEnum):
     NEGATE = 9  # a = operand
     BAG = 10  # a = first TALLY, b = low, c = high or UNBOUNDED
     TALLY = 11  # of a bag: a = REPEAT node of one part, b = next TALLY or FAIL; no expression by itself
+    MULTIPLE = 12  # a = offset of its step in the list pool, b = remainder, c = digits to come: see divisors.py
     # Made by the automaton only, in the same arena:
-    PRODUCT = 12  # a, b = automaton states of the operands, c = BOTH or NEGATE
-    MEMORY = 13  # see memory.py
-    FRAME = 14
-    KEYS = 15
-    KEY = 16
+    PRODUCT = 13  # a, b = automaton states of the operands, c = BOTH or NEGATE
+    MEMORY = 14  # see memory.py
+    FRAME = 15
+    KEYS = 16
+    KEY = 17
 
 
 class Event(IntEnum):
@@ -97,6 +100,7 @@ class Grammar:
         self.units: dict[Node, Ranges] = {}  # the characters that `chars` nodes stand for
         self.memo: dict[tuple[object, ...], Node] = {}  # for builders: what was asked for and what it became
         self._interned: dict[tuple[object, ...], Node] = {}
+        self._steps: dict[tuple[int, ...], int] = {}
         self._characters: dict[tuple[tuple[int, int], ...], Node] = {}
         self._new((Kind.FAIL, 0, 0, 0))
         self._new((Kind.EMPTY, 0, 0, 0))
@@ -227,6 +231,28 @@ class Grammar:
         high = UNBOUNDED if high >= sum(part[2] for part in tight) else high
         return self._intern((Kind.BAG, tally, low, high))
 
+    def multiple(self, modulus: int, remainder: int, places: int, low: int, high: int) -> Node:
+        """`low` to `high` digits, then perhaps a point and 1 to `places` digits, the last of them not 0.
+
+        All that make a number which begins with digits of this remainder divisible by `modulus`, counted in units of the last of
+        the `places`.
+        """
+        if modulus == 1:
+            return self.seq(self._digits(low, high), self.alt(EMPTY, self.seq(self.literal("."), self.fraction(1, 0, places))))
+        lengths = range(low + places, min(high, low + len(str(modulus))) + places + 1)
+        if all(-remainder * 10**length % modulus >= 10**length for length in lengths):
+            return FAIL
+        self.search_share = min(self.search_share, 10 / modulus)  # every remainder is a state
+        return self._intern((Kind.MULTIPLE, self._step(modulus, places), remainder % modulus, low * COUNTS + high))
+
+    def fraction(self, modulus: int, remainder: int, places: int) -> Node:
+        """1 to `places` digits, the last of them not 0, that make a number divisible as in `multiple`."""
+        if places == 0 or (-remainder * 10**places % modulus or modulus) >= 10**places:
+            return FAIL
+        if modulus == 1:
+            return self.seq(self._digits(0, places - 1), self.chars([(0x31, 0x39)]))
+        return self._intern((Kind.MULTIPLE, self._step(modulus, places), remainder % modulus, -places))
+
     def both(self, *parts: Node) -> Node:
         """Intersection of regular expressions."""
         options = list(dict.fromkeys(parts))
@@ -295,6 +321,11 @@ class Grammar:
             tally = Node(following)
         return parts
 
+    def step_of(self, node: Node) -> list[int]:
+        """The row of a MULTIPLE's step, see divisors.py."""
+        start = self.operands(node)[0]
+        return self.lists[start : start + ROW]
+
     def class_edges(self, node: Node) -> list[tuple[int, int, int]]:
         start, count, _ = self.operands(node)
         return self.edges[start : start + count]
@@ -309,6 +340,18 @@ class Grammar:
         if node is None:
             node = self._interned[row] = self._new(row)
         return node
+
+    def _digits(self, low: int, high: int) -> Node:
+        return self.repeat(self.chars([(0x30, 0x39)]), low, high)
+
+    def _step(self, modulus: int, places: int) -> int:
+        """Where the list pool describes steps of `modulus` units of the last of `places` digits."""
+        row = (modulus, places, self.literal("."), *(self.literal(digit) for digit in "0123456789"))
+        start = self._steps.get(row)
+        if start is None:
+            start = self._steps[row] = len(self.lists)
+            self.lists.extend(row)
+        return start
 
     def _class(self, edges: tuple[tuple[int, int, int], ...], event: Event) -> Node:
         if not edges:
@@ -352,13 +395,16 @@ class Grammar:
 
     def shows_empty(self, node: Node) -> bool:
         """Whether `node` contains the empty string as far as can be seen without rules, intersections and complements."""
-        kind, (a, b, _) = self.kind(node), self.operands(node)
+        kind, (a, b, c) = self.kind(node), self.operands(node)
         if kind is Kind.SEQ:
             return self.shows_empty(Node(a)) and self.shows_empty(Node(b))
         if kind is Kind.ALT:
             return any(self.shows_empty(option) for option in self.alternatives(node))
         if kind is Kind.BAG:
             return b == 0 and all(low == 0 for _, low, _ in self.bag_parts(node))
+        if kind is Kind.MULTIPLE:
+            modulus, places = self.step_of(node)[:2]
+            return 0 <= c < COUNTS and b * 10**places % modulus == 0
         return kind is Kind.EMPTY or (kind is Kind.REPEAT and (b == 0 or self.shows_empty(Node(a))))
 
     def _word_tree(self, words: list[bytes]) -> Node:

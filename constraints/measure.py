@@ -19,10 +19,12 @@ from .derive import (
     CALL,
     CLASS,
     LITERAL,
+    MULTIPLE,
     NEGATE,
     REPEAT,
     SEQ,
     TALLY,
+    digits_needed,
     least_sum,
     plus,
     strides,
@@ -92,6 +94,8 @@ def measure(arena, start, end, single):
             size, cost = m[t.size + m[t.rules + a]], m[t.cost + m[t.rules + a]]
         elif kind == BAG:
             size, cost = least_sum(m, t, wide(i), t.size), least_sum(m, t, wide(i), t.cost)
+        elif kind == MULTIPLE:
+            size, cost = digits_needed(m, t, wide(i))
         elif kind == BOTH or kind == NEGATE or kind == TALLY:
             continue
         changed = changed or size != m[t.size + i] or cost != m[t.cost + i]

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from .divisors import COUNTS
 from .expression import UNBOUNDED, Event, Grammar, Kind, Node
 
 Part = tuple[object, ...]
@@ -135,6 +136,9 @@ class Reference:
             _, parts, low, high = part
             yield from self._take(parts, low, high)  # type: ignore[arg-type]
             return
+        if part[0] == "multiple":
+            yield from self._read_digit(*part[1:])  # type: ignore[arg-type]
+            return
         node: Node = part[1]  # type: ignore[assignment]
         kind, (a, b, c) = self.grammar.kind(node), self.grammar.operands(node)
         if kind is Kind.EMPTY:
@@ -147,6 +151,10 @@ class Reference:
             yield from self._unroll(a, b, c)
         elif kind is Kind.BAG:
             yield from self._take(tuple(self.grammar.bag_parts(node)), b, c)
+        elif kind is Kind.MULTIPLE:
+            modulus, places = self.grammar.step_of(node)[:2]
+            whole = divmod(c, COUNTS) if c >= 0 else None
+            yield (("multiple", modulus, b, places if c >= 0 else -c, whole, False, *self.grammar.step_of(node)[2:]),)
         elif kind is Kind.CALL:
             yield (("node", self.grammar.rule_bodies[a]),)
         elif kind in (Kind.BOTH, Kind.NEGATE):
@@ -166,6 +174,21 @@ class Reference:
             if high != 0 and most != 0:
                 rest = (*parts[:i], (body, *_one_less(least, most)), *parts[i + 1 :])
                 yield (("node", body), ("bag", rest, *_one_less(low, high)))
+
+    def _read_digit(
+        self, modulus: int, read: int, places: int, whole: tuple[int, int] | None, may_end: bool, point: int, *digits: int
+    ) -> Iterable[Continuation]:
+        """`read`: remainder of the digits so far. whole: digits to come before a point, None behind it, where `may_end` counts."""
+        if (may_end or (whole is not None and whole[0] == 0)) and read * 10**places % modulus == 0:
+            yield ()
+        if whole is not None and whole[0] == 0 and places > 0:
+            yield (("node", point), ("multiple", modulus, read, places, None, False, point, *digits))
+        if (whole is None and places == 0) or (whole is not None and whole[1] == 0):
+            return
+        for digit, node in enumerate(digits):
+            after, is_fraction = (10 * read + digit) % modulus, whole is None
+            rest = (places - 1, None, digit > 0) if is_fraction else (places, _one_less(*whole), False)  # type: ignore[misc]
+            yield (("node", node), ("multiple", modulus, after, *rest, point, *digits))
 
 
 def _one_less(low: int, high: int) -> tuple[int, int]:
