@@ -282,9 +282,11 @@ class Constraint:
             ends, extra, hard = self._automaton.judge(state, held)
         else:
             ends, extra = self._automaton.end_states(state)[0], np.zeros(1, np.int32)
-        distinct, index = np.unique(ends, return_inverse=True)
-        distance = np.array([self._distances.of(s) if s != DEAD else INFINITE for s in distinct.tolist()])
-        distance = distance[index] + extra
+        by_state = np.full(int(ends.max(initial=DEAD)) + 1, INFINITE, np.int64)
+        by_state[ends] = 0  # a mark; sorting the ends would take longer than all else
+        for after in np.flatnonzero(by_state == 0).tolist():
+            by_state[after] = self._distances.of(after) if after != DEAD else INFINITE
+        distance = by_state[ends] + extra
         for token in hard:
             distance[token.position] = self._distances.of(token.state, token.held)
         row = self._automaton.lexicon.mask_of(distance <= budget)

@@ -93,7 +93,9 @@ class Distances:
                     return
                 ends, visited = self._automaton.end_states(state)
                 self._nodes_left -= visited
-                for after in np.unique(ends).tolist():
+                is_reached = np.zeros(int(ends.max(initial=DEAD)) + 1, np.bool_)
+                is_reached[ends] = True
+                for after in np.flatnonzero(is_reached).tolist():
                     if after != DEAD and after not in parent:
                         parent[after] = state
                         reached.append(after)

@@ -262,6 +262,7 @@ class Grammar:
         lengths = range(low + places, min(high, low + len(str(modulus))) + places + 1)
         if all(-remainder * 10**length % modulus >= 10**length for length in lengths):
             return FAIL
+        self.search_share = min(self.search_share, 10 / modulus)  # every remainder is a state
         return self._intern((Kind.MULTIPLE, self._step(modulus, places), remainder % modulus, low * COUNTS + high))
 
     def fraction(self, modulus: int, remainder: int, places: int) -> Node:
