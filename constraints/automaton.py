@@ -30,16 +30,17 @@ _REMEMBERED = sum(1 << event for event in Event if event not in (Event.NONE, Eve
 _FAR_APART = 4000  # trie nodes; two states whose masks differ in more are walked each for itself
 _NO_HEIGHTS = np.zeros(0, np.uint8)
 _NO_HEIGHTS.setflags(write=False)
-_NO_MASK, _NO_TOKENS, _NO_HARD = np.zeros(0, np.uint32), np.zeros(0, np.int32), np.zeros((3, 0), np.int32)
+_NO_MASK, _NO_TOKENS, _NO_HARD = np.zeros(0, np.uint32), np.zeros(0, np.int32), np.zeros((4, 0), np.int32)
 
 
 class Hard(NamedTuple):
-    """A token for which the memory takes more to find out what suffices to finish after it."""
+    """A token for which it takes more to find out what suffices to finish after it."""
 
     position: int  # in the order of the trie that was walked
     token_id: int
     state: State
     held: int
+    extra: int  # SEARCH or EXPECTS_KEY
 
 
 class TokenAutomaton:
@@ -198,8 +199,12 @@ class TokenAutomaton:
         which that takes more to find out."""
         size = self.lexicon.trie.order.size
         ends, extra = np.zeros(size, np.int32), np.zeros(size, np.int32)
-        hard = self._judge(self.lexicon.trie, state, held, False, _NO_MASK, ends, extra, self._hard_room)
+        hard, _ = self._judge(self.lexicon.trie, state, held, False, _NO_MASK, ends, extra, self._hard_room)
         return ends, extra, hard
+
+    def way_out(self, state: State, held: int) -> tuple[list[Hard], int]:
+        """The hard tokens of `judge`, and the least cost after any other one."""
+        return self._judge(self.lexicon.trie, state, held, False, _NO_MASK, _NO_TOKENS, _NO_TOKENS, self._hard_room)
 
     def refused(self, state: State, held: int, with_hard: bool = False) -> tuple[NDArray[np.uint32], list[Hard]]:
         """The mask of tokens that only the memory refuses, and those whose cost takes more to find out, if they are asked for.
@@ -212,9 +217,9 @@ class TokenAutomaton:
         if not outlook & rivals.TRACKED and not int(self._machine.table("state_events")[state]) & _REMEMBERED:
             return mask, hard
         if outlook & rivals.TRACKED:
-            hard += self._judge(self.lexicon.trie, state, held, True, mask, _NO_TOKENS, _NO_TOKENS, room)
+            hard += self._judge(self.lexicon.trie, state, held, True, mask, _NO_TOKENS, _NO_TOKENS, room)[0]
         candidates = self._where_words_begin(outlook)
-        hard += self._judge(candidates, state, held, False, mask, _NO_TOKENS, _NO_TOKENS, room)
+        hard += self._judge(candidates, state, held, False, mask, _NO_TOKENS, _NO_TOKENS, room)[0]
         return mask, hard
 
     def _where_words_begin(self, outlook: int) -> SubTrie:
@@ -227,11 +232,11 @@ class TokenAutomaton:
     def _judge(
         self, trie: Trie, state: State, held: int, along: bool, mask: NDArray[np.uint32],
         ends: NDArray[np.int32], extra: NDArray[np.int32], room: NDArray[np.int32],
-    ) -> list[Hard]:  # fmt: skip
+    ) -> tuple[list[Hard], int]:  # fmt: skip
         walk_of = (*self._nodes(trie), trie.order, self.lexicon.trie.max_depth)
         asked = (state, held, along, self.lexicon.spells_every_byte)
-        count = self._machine.call(verdicts.judge, *walk_of, *asked, mask, ends, extra, room)
-        return [Hard(at, int(trie.order[at]), after, kept) for at, after, kept in room[:, :count].T.tolist()]
+        count, least = self._machine.call(verdicts.judge, *walk_of, *asked, mask, ends, extra, room)
+        return [Hard(row[0], int(trie.order[row[0]]), *row[1:]) for row in room[:, :count].T.tolist()], int(least)
 
     @cached_property
     def most_extra(self) -> int:
@@ -240,7 +245,7 @@ class TokenAutomaton:
 
     @cached_property
     def _hard_room(self) -> NDArray[np.int32]:
-        return np.empty((3, self.lexicon.trie.order.size), np.int32)
+        return np.empty((4, self.lexicon.trie.order.size), np.int32)
 
     # -- facts --------------------------------------------------------------------------------------------------------
 

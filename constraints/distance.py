@@ -72,10 +72,9 @@ class Distances:
             depth += 1
             reached: dict[tuple[int, int], None] = {}
             for at in frontier:
-                ends, extra, hard = self._automaton.judge(*at)
-                costs = self._automaton.costs(ends) + extra
-                best = min(best, depth + int(costs[(ends != DEAD) & (extra >= 0)].min(initial=INFINITE)))
-                reached.update(((token.state, token.held), None) for token in hard if extra[token.position] == SEARCH)
+                hard, least = self._automaton.way_out(*at)
+                best = min(best, depth + least)
+                reached.update(((token.state, token.held), None) for token in hard if token.extra == SEARCH)
             frontier = [pair for pair in reached if pair not in seen]
             seen.update(frontier)
         return best

@@ -13,7 +13,6 @@ from .derive import wide
 from .memory import COMMA, ITEM_CLOSE, KEY_OPEN, REFUSED, is_space, remember
 from .rivals import (
     EXPECTS_KEY,
-    SEARCH,
     after_rival,
     expects_key,
     extra_cost,
@@ -37,7 +36,9 @@ def judge(arena, byte, depth, skip, first, order, max_depth, state, here, along,
     refused: mask (uint32 [ceil(V / 32)]) in which the bits of tokens are set that only the memory refuses.
     ends, extra: int32 [tokens]: ends[k] = the state that token order[k] leads to, DEAD when it does not survive; what the memory
         adds to the cost there, SEARCH or EXPECTS_KEY when that has to be found out.
-    hard: int32 [3, tokens]: k, state and memory of the tokens for which it has to. Returns their number.
+    hard: int32 [4, tokens]: k, state, memory and extra of the tokens for which it has to.
+
+    Returns the number of hard tokens, and the least cost after one that is not, INFINITE when there is none.
     """
     m, t = arena, layout(arena)
     path = np.empty(max_depth + 1, np.uint8)  # [depth] the byte read there
@@ -51,12 +52,12 @@ def judge(arena, byte, depth, skip, first, order, max_depth, state, here, along,
     origin[0] = here if epoch != 0 else 0
     ends[:] = DEAD
     extra[:] = 0
-    n, i, num_hard = byte.size, 0, 0
+    n, i, num_hard, least = byte.size, 0, 0, wide(INFINITE)
     while i < n:
         d, value = depth[i], wide(byte[i])
         answer = transition(m, t, states[d - 1], value)
         if m[t.n + FAULT] != NO_FAULT:
-            return num_hard
+            return num_hard, least
         s, event = answer & STATE_MASK, answer >> STATE_BITS
         if s == DEAD:
             i = skip[i]
@@ -91,7 +92,7 @@ def judge(arena, byte, depth, skip, first, order, max_depth, state, here, along,
             known[d], since[d] = up_to_date(m, t, known[d], path, events, since[d], d), d
             more = EXPECTS_KEY if expects_key(m, t, s, known[d]) else 0
         if m[t.n + FAULT] != NO_FAULT:
-            return num_hard
+            return num_hard, least
         if dead:
             if refused.size > 0:
                 set_tokens(refused, order, first[i], first[skip[i]])
@@ -102,12 +103,14 @@ def judge(arena, byte, depth, skip, first, order, max_depth, state, here, along,
             if ends.size > 0:
                 ends[first[i] : first[i + 1]] = s
                 extra[first[i] : first[i + 1]] = more
-            if more == SEARCH or more == EXPECTS_KEY:
+            if ends_here and more >= 0:
+                least = min(least, wide(m[t.state_cost + s]) + more)
+            elif ends_here:
                 for k in range(first[i], first[i + 1]):
-                    hard[0, num_hard], hard[1, num_hard], hard[2, num_hard] = k, s, known[d]
+                    hard[0, num_hard], hard[1, num_hard], hard[2, num_hard], hard[3, num_hard] = k, s, known[d], more
                     num_hard += 1
             i += 1
-    return num_hard
+    return num_hard, least
 
 
 @inner
