@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import product
 
 from ..cardinality import MAX_POSITIONS, count_words
 from ..errors import ConstraintLimit
@@ -15,7 +14,8 @@ from .strings import Body, Strings
 from .text import JsonText
 from .values import string_text
 
-MAX_TESTS = 8  # conditions on names of one object: every combination of them is a class of names
+MAX_CLASSES = 256  # combinations of conditions on the names of one object
+FEW_TESTS = 3  # so few make few combinations, whether or not a name can pass two of them
 MAX_AVAILABLE = 1000  # names of a class; more are as good as infinitely many
 Passed = frozenset[NameTest]
 
@@ -34,6 +34,7 @@ class Names:
         self._grammar, self._text, self._strings, self._texts, self._listed = grammar, text, strings, texts, listed
         self._matchers: dict[NameTest, Matcher] = {}
         self._bodies: dict[NameTest, Body] = {}
+        self._apart: dict[frozenset[NameTest], bool] = {}
 
     def passed(self, name: str, tests: Iterable[NameTest]) -> Passed:
         """The tests that a name passes."""
@@ -45,17 +46,28 @@ class Names:
             if isinstance(test, Named):
                 yield from self._listed(test.conj) or self._listed(negated(test.conj)) or ()
 
-    def classes(self, tests: list[NameTest]) -> Iterator[Passed]:
+    def classes(self, tests: list[NameTest]) -> list[Passed]:
         """The combinations of tests that names not listed anywhere may pass."""
-        if len(tests) > MAX_TESTS:
-            raise ConstraintLimit(
-                f"{len(tests)} patterns of names in one object", limit="name_tests", value=MAX_TESTS,
-                instead="fewer patternProperties, or one pattern for several",
-            )  # fmt: skip
         certain = frozenset(test for test in tests if self._passes_unless_listed(test))
         unlisted = [test for test in tests if self._is_open(test)]
-        for signs in product((True, False), repeat=len(unlisted)):
-            yield certain | {test for test, sign in zip(unlisted, signs, strict=True) if sign}
+        found: list[Passed] = [frozenset()]
+        for test in unlisted:
+            many = len(unlisted) > FEW_TESTS
+            found += [passed | {test} for passed in found if not many or not any(self._are_apart(test, other) for other in passed)]
+            if len(found) > MAX_CLASSES:
+                raise ConstraintLimit(
+                    f"{len(unlisted)} patterns of names in one object, many of which a name may match at once",
+                    limit="name_classes", value=MAX_CLASSES, instead="fewer patternProperties, or one pattern for several",
+                )  # fmt: skip
+        return [certain | passed for passed in found]
+
+    def _are_apart(self, test: NameTest, other: NameTest) -> bool:
+        """Whether no name passes both; False when that is not found out quickly."""
+        key = frozenset((test, other))
+        if key not in self._apart:
+            both = self._grammar.both(self._body(test), self._body(other))
+            self._apart[key] = both == FAIL or count_words(self._grammar, both, 1, MAX_POSITIONS // 5) == 0
+        return self._apart[key]
 
     def _is_open(self, test: NameTest) -> bool:
         """Whether names not listed may pass the test or not."""

@@ -138,6 +138,8 @@ CASES: list[tuple[Any, list[str], list[str]]] = [
      ["{}", '{"ab":1,"c":true}'], ['{"ab":true}', '{"c":1}']),
     ({"properties": {"ab": {"minimum": 3}}, "patternProperties": {"a": {"type": "integer"}}}, ['{"ab":3,"ca":1}'], ['{"ab":2}', '{"ab":3.5}']),
     ({"patternProperties": {"a": {"minimum": 1}, "b": {"maximum": 2}}, "minProperties": 1}, ['{"ab":1}', '{"a":5}'], ['{"ab":3}', "{}"]),
+    ({"patternProperties": {f"^{c}[0-9]$": {"type": "integer", "minimum": i} for i, c in enumerate("abcdefghijkl")}} | CLOSED,
+     ['{"a1":1,"l2":11,"b1":1}', "{}"], ['{"l1":10}', '{"m1":1}', '{"a":1}']),
     ({"propertyNames": {"pattern": "^x"}}, ['{"x":1}', "{}", "3"], ['{"a":1}']),
     ({"propertyNames": {"enum": ["p", "q"]}}, ['{"p":1,"q":2}', '{"q":1}'], ['{"a":1}']),
     ({"propertyNames": {"not": {"enum": ["p"]}}, "minProperties": 1}, ['{"q":1}'], ['{"p":1}', "{}"]),
@@ -328,7 +330,7 @@ def test_broken_json_has_a_place() -> None:
 @pytest.mark.parametrize(
     ("schema", "limit"),
     [({"maxLength": 10**7, "type": "string"}, "repetition"), ({"const": 10**400}, "digits"),
-     ({"patternProperties": {f"a{i}": {} for i in range(9)}, "type": "object"}, "name_tests")],
+     ({"patternProperties": {f"a{i}": {} for i in range(9)}, "type": "object"}, "name_classes")],
 )  # fmt: skip
 def test_limits_are_named(schema: Any, limit: str) -> None:
     with pytest.raises(ConstraintLimit) as caught:
