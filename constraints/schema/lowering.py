@@ -23,7 +23,7 @@ from .claims import Conj, Count, Equals, Index, Keys, Kinds, Literal, Term
 from .containers import Containers
 from .disjoint import Disjointness
 from .document import Site
-from .keywords import TYPES
+from .keywords import TYPES, instead_of
 from .membership import Membership
 from .names import Names
 from .policy import Policy, located
@@ -106,10 +106,24 @@ class Lowering:
         opened, self._open = self._open, self._open | {conj} if conj not in self._rules else {conj}
         terms = self._branches.terms(conj)
         node = self._grammar.alt(*(self._term(term) for term in terms))
+        self._refuse_mixed_arrays(terms)
         self._open = opened
         if node == FAIL and conj:
             self._causes.append(f"{conj[0].path} admits nothing")
         return self._grammar.label(node, conj[0].path) if conj and node != FAIL else node
+
+    def _refuse_mixed_arrays(self, terms: list[Term]) -> None:
+        """The memory of items is told by one byte that items must differ; it cannot differ by alternative."""
+        of_unique: dict[bool, Site | None] = {}
+        for term in terms:
+            if self._typed.get((term, "array"), FAIL) != FAIL:
+                unique = self._shapes.array(term).unique
+                of_unique[unique is not None] = unique
+            elif any(isinstance(value, list) for value in (self._shapes.values(term) or {}).values()):
+                of_unique.setdefault(False, None)
+        if len(of_unique) > 1 and (site := of_unique[True]) is not None:
+            reason = "another alternative allows arrays with equal items in the same place"
+            self._policy.refuse(site.unsupported("uniqueItems", reason, instead_of("uniqueItems")))
 
     # -- one alternative ----------------------------------------------------------------------------------------------
 

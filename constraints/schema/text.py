@@ -54,8 +54,7 @@ class JsonText:
         names = tuple(sorted({tuple(map(ord, name)) for name in known if not _has_surrogate(name)}))
         node = self._other_names.get(names)
         if node is None:
-            opening = self.grammar.mark(QUOTE, Event.KEY_OPEN)
-            node = self._other_names[names] = self.grammar.seq(opening, self._outside(names))
+            node = self._other_names[names] = self.grammar.mark(QUOTE, Event.KEY_OPEN, self._outside(names))
         return node
 
     def _outside(self, names: tuple[tuple[int, ...], ...]) -> Node:
