@@ -37,7 +37,8 @@ from .policy import Policy
 from .values import dump_json
 
 FEW = 16  # alternatives not worth a search for superfluous ones
-MAX_TERMS = 20_000  # alternatives of one conjunction: each anyOf beside another multiplies them
+MAX_ABSORBED = 1_000  # alternatives compared with one another
+MAX_TERMS = 5_000  # alternatives of one conjunction: each anyOf beside another multiplies them
 Annotated = tuple[Term, tuple[Site, ...]]  # a term, and the sites in it whose keywords evaluate items and members
 
 
@@ -97,6 +98,7 @@ class Branches:
         key = (claim, holds)
         known = self._of_claim.get(key)
         if known is None:
+            self._policy.check_time(claim.path)
             if isinstance(claim, Site):
                 with _Entered(self._open, claim, "holds" if holds else "fails"):
                     known = self._expanded(claim) if holds else self._refuted(claim)
@@ -205,6 +207,7 @@ class Branches:
         open_terms, done = [term], []
         while open_terms:
             current = open_terms.pop()
+            self._policy.check_time(None)
             exclusive = next((each for each in current if isinstance(each, Exclusive)), None)
             if exclusive is None:
                 done.append(current)
@@ -229,6 +232,7 @@ class Branches:
         return terms
 
     def _without(self, term: Term, part: Site) -> list[Term]:
+        self._policy.check_time(part.path)
         if self._are_apart([[term], self.holds(part)]):
             return [term]
         return self._joined([[term], self.fails(part)], (part,))
@@ -374,7 +378,7 @@ class Branches:
             out = list(dict.fromkeys(merged(term, more) for term in out for more in group))
             if len(group) > 1 or any(not isinstance(literal, Site) for literal in (group[0] if group else ())):
                 out = [term for term in out if not self._is_empty(term)]
-            if len(out) > FEW:
+            if FEW < len(out) <= MAX_ABSORBED:
                 out = _absorbed(out)
         return out
 

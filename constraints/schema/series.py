@@ -98,7 +98,7 @@ class Series:
                 if stage.may_skip:
                     behind[remainder] = None
             reached.append(behind)
-            count += len(behind)
+            count += len(behind) - 1
             self._check(count)
         return reached
 
