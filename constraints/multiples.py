@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from math import gcd
+from typing import Any
 
 from .digits import shared_prefix_length
 from .divisors import COUNTS, MAX_MODULUS
@@ -35,7 +36,7 @@ def multiple_node(
     """The canonical spellings of all multiples of `step` between `low` and `high`; of integers only, if `integer`.
 
     FAIL when there is none. Raises `ConstraintError` for a step that is not positive, `ConstraintLimit` for one with too many
-    digits and for a lower bound of more than `digits` digits.
+    digits: a factor beyond 31 bits, or more places than `digits`.
     """
     key = ("multiple", step, integer, low, high, exclusive_low, exclusive_high, digits)
     if key not in grammar.memo:
@@ -66,15 +67,13 @@ def not_multiple_node(
     digits: int = DEFAULT_DIGITS,
 ) -> Node:
     """The numbers in an interval (multiples of `multiple_of`, if it is given) that are multiples of none of some steps."""
-    bounds = {"low": low, "high": high, "digits": digits}
+    bounds: dict[str, Any] = {
+        "low": low, "high": high, "exclusive_low": exclusive_low, "exclusive_high": exclusive_high, "digits": digits,
+    }  # fmt: skip
     if multiple_of is None:
-        out = number_node(
-            grammar, integer=integer, exclusive_low=exclusive_low, exclusive_high=exclusive_high, **bounds
-        )
+        out = number_node(grammar, integer=integer, **bounds)
     else:
-        out = multiple_node(
-            grammar, multiple_of, integer=integer, exclusive_low=exclusive_low, exclusive_high=exclusive_high, **bounds
-        )
+        out = multiple_node(grammar, multiple_of, integer=integer, **bounds)
     for step in steps:
         if divides(step, multiple_of, integer):
             return FAIL
