@@ -127,12 +127,8 @@ def intern_node(m, t, kind, a, b, c):
         m[t.cost + i] = times(strides(b, wide(m[t.stride + a])), wide(m[t.cost + a]))
     elif kind == LITERAL:
         m[t.size + i], m[t.cost + i] = b, m[t.text_cost + a]
-    elif kind == BAG:
-        m[t.size + i], m[t.cost + i] = least_sum(m, t, i, t.size), least_sum(m, t, i, t.cost)
-    elif kind == MULTIPLE:
-        m[t.size + i], m[t.cost + i] = digits_needed(m, t, i)
     else:
-        m[t.size + i] = m[t.cost + i] = UNKNOWN  # of a PRODUCT, `search` finds them out
+        m[t.size + i] = m[t.cost + i] = UNKNOWN  # whoever made it finds them out; of a PRODUCT, `search`
     return i
 
 
@@ -276,7 +272,10 @@ def less(m, t, bag, taken, depth):
     if count < 2:
         return last if count == 1 else wide(EMPTY)
     low, high = (wide(0) if low <= total_least else low), (wide(UNBOUNDED) if high >= total_most else high)
-    return intern_node(m, t, wide(BAG), out, low, high)
+    made = intern_node(m, t, wide(BAG), out, low, high)
+    if m[t.size + made] == UNKNOWN:
+        m[t.size + made], m[t.cost + made] = least_sum(m, t, made, t.size), least_sum(m, t, made, t.cost)
+    return made
 
 
 # -- multiples ----------------------------------------------------------------------------------------------------------
@@ -306,27 +305,26 @@ def open_multiple(m, t, node, tail, depth):
         if is_divisible(modulus, remainder, places):
             depth = later(m, t, tail, depth)
         if places > 0:
-            rest = intern_node(m, t, wide(MULTIPLE), wide(m[t.a + node]), remainder, -places)
-            depth = later(m, t, join_if_finite(m, t, wide(m[step + POINT]), rest, tail), depth)
+            depth = later(m, t, digit_then(m, t, wide(m[step + POINT]), node, remainder, -places, tail), depth)
     if to_come >= 0 and high == 0:
         return depth
     following = max(low - 1, wide(0)) * COUNTS + high - 1 if to_come >= 0 else -left
     for digit in range(10):
-        after, leaf_node = (10 * remainder + digit) % modulus, wide(m[step + DIGIT + digit])
+        after, text = (10 * remainder + digit) % modulus, wide(m[step + DIGIT + digit])
         if to_come < 0 and digit > 0 and is_divisible(modulus, after, left):
-            depth = later(m, t, join(m, t, leaf_node, tail), depth)
+            depth = later(m, t, join(m, t, text, tail), depth)
         if to_come >= 0 or left > 0:
-            rest = intern_node(m, t, wide(MULTIPLE), wide(m[t.a + node]), after, following)
-            depth = later(m, t, join_if_finite(m, t, leaf_node, rest, tail), depth)
+            depth = later(m, t, digit_then(m, t, text, node, after, following, tail), depth)
     return depth
 
 
 @inner
-def join_if_finite(m, t, head, rest, tail):
-    """`head`, `rest`, `tail`; FAIL, and nothing made, when `rest` cannot be completed."""
-    if m[t.size + rest] >= INFINITE:
-        return wide(FAIL)
-    return join(m, t, head, join(m, t, rest, tail))
+def digit_then(m, t, text, node, remainder, to_come, tail):
+    """`text`, what is left of a MULTIPLE after it, `tail`; FAIL when that cannot be completed."""
+    rest = intern_node(m, t, wide(MULTIPLE), wide(m[t.a + node]), remainder, to_come)
+    if m[t.size + rest] == UNKNOWN:
+        m[t.size + rest], m[t.cost + rest] = digits_needed(m, t, rest)
+    return wide(FAIL) if m[t.size + rest] >= INFINITE else join(m, t, text, join(m, t, rest, tail))
 
 
 # -- closures -----------------------------------------------------------------------------------------------------------

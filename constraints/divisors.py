@@ -23,7 +23,7 @@ ROW = 13
 
 
 @inner
-def power(exponent, modulus):
+def power(exponent: int, modulus: int) -> int:
     """10**exponent % modulus."""
     out, base = 1 % modulus, 10 % modulus
     while exponent > 0:
@@ -35,7 +35,7 @@ def power(exponent, modulus):
 
 
 @inner
-def without_tens(modulus, zeros):
+def without_tens(modulus: int, zeros: int) -> int:
     """The divisor of x that makes x followed by so many zeros divisible by `modulus`."""
     for prime in (2, 5):
         for _ in range(zeros):
@@ -46,13 +46,13 @@ def without_tens(modulus, zeros):
 
 
 @inner
-def is_divisible(modulus, remainder, zeros):
+def is_divisible(modulus: int, remainder: int, zeros: int) -> bool:
     """Whether a number is divisible when so many zeros follow it."""
     return remainder % without_tens(modulus, zeros) == 0
 
 
 @inner
-def has_digits(divisor, remainder, count, is_positive):
+def has_digits(divisor: int, remainder: int, count: int, is_positive: bool) -> bool:
     """Whether some `count` digits (not all zero, if `is_positive`) after a remainder make it divisible."""
     least = (divisor - remainder % divisor * power(count, divisor) % divisor) % divisor
     if is_positive and least == 0:
@@ -61,7 +61,7 @@ def has_digits(divisor, remainder, count, is_positive):
 
 
 @inner
-def fraction_size(modulus, remainder, left):
+def fraction_size(modulus: int, remainder: int, left: int) -> int:
     """Digits of the shortest fraction of at most `left` digits, INFINITE when there is none."""
     for count in range(1, left + 1):
         if has_digits(without_tens(modulus, left - count), remainder, count, True):
@@ -70,7 +70,7 @@ def fraction_size(modulus, remainder, left):
 
 
 @inner
-def whole_size(modulus, places, remainder, low, high):
+def whole_size(modulus: int, places: int, remainder: int, low: int, high: int) -> int:
     """Bytes of the shortest text of `low` to `high` digits and perhaps a fraction, INFINITE when there is none."""
     best, whole_divisor = INFINITE, without_tens(modulus, places)
     for digits in range(low, high + 1):

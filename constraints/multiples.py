@@ -35,7 +35,7 @@ def multiple_node(
     """The canonical spellings of all multiples of `step` between `low` and `high`; of integers only, if `integer`.
 
     FAIL when there is none. Raises `ConstraintError` for a step that is not positive, `ConstraintLimit` for one with too many
-    digits and for a lower bound of more than `digits` digits.
+    digits: a factor beyond 31 bits, or more places than `digits`.
     """
     key = ("multiple", step, integer, low, high, exclusive_low, exclusive_high, digits)
     if key not in grammar.memo:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from hypothesis import strategies as st
@@ -111,13 +112,17 @@ class Twin:
     @cached_property
     def reference(self) -> Reference:
         grammar = Grammar()
-        return Reference(grammar, self.source.lower(grammar, Limits()))
+        reference = Reference(grammar, self.source.lower(grammar, Limits()))
+        reference.step = cache(reference.step)  # type: ignore[method-assign]  # the same steps are asked for again and again
+        return reference
+
+    @cached_property
+    def is_live(self) -> Callable[[Position], bool]:
+        """Whether a position can be completed."""
+        return cache(lambda at: bool(at) and self.reference.reaches_acceptance(at, self.alphabet, self.horizon))
 
     def start(self) -> Position:
         return self.reference.start()
-
-    def is_live(self, position: Position) -> bool:
-        return bool(position) and self.reference.reaches_acceptance(position, self.alphabet, self.horizon)
 
     def mask(self, position: Position) -> set[int]:
         """Token ids that lead to a live position, by trying each one."""

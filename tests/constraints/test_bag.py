@@ -159,13 +159,13 @@ def test_large_bounds_are_counters() -> None:
         a, b, c = map(grammar.literal, "abc")
         return grammar.bag([(a, 1, 1_000_000), (b, 999_999, 1_000_000), (c, 0, None)], 0, 1_000_005)
 
-    begun = time.perf_counter()
+    begun = time.process_time()
     constraint = COMPILER.compile(Built(build))
     state = constraint.advance_bytes(constraint.start(), b"cccca")
     assert state is not None and set(as_token_ids(constraint.mask(state))) >= {ord("a"), ord("b"), ord("c")}
     state = constraint.advance_bytes(state, b"c")
     assert state is not None and set(as_token_ids(constraint.mask(state))) == {ord("b")}
-    assert constraint.statistics["states"] < 100 and constraint.min_tokens(state) == 999_999 and time.perf_counter() - begun < 5
+    assert constraint.statistics["states"] < 100 and constraint.min_tokens(state) == 999_999 and time.process_time() - begun < 5
 
 
 def test_a_part_without_members_cannot_be_counted_on() -> None:

@@ -144,7 +144,7 @@ def test_bounds_without_a_multiple_are_seen_at_once(step: str, low: int, high: i
 
 
 def test_large_steps_within_bounds_are_quick() -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     constraint = COMPILER.compile(Multiple("1000003", True, {"low": Decimal(10**12 + 1), "high": Decimal(2 * 10**12)}))
     state = constraint.start()
     for _ in range(13):
@@ -153,7 +153,7 @@ def test_large_steps_within_bounds_are_quick() -> None:
             break
         state = constraint.advance(state, min(choices))
         assert state is not None
-    assert constraint.is_accepting(state) and time.perf_counter() - begun < 10
+    assert constraint.is_accepting(state) and time.process_time() - begun < 10
 
 
 def test_a_multiple_may_be_an_operand() -> None:
