@@ -56,6 +56,14 @@ def adapter(type_: Any) -> TypeAdapter[Any]:
     return TypeAdapter(_modern(type_))
 
 
+_KEY_TEXTS: dict[str, JsonSchemaValue] = {
+    "int": {"pattern": "^(?:0|-?[1-9][0-9]{0,17})$"},
+    "bool": {"enum": ["true", "false"]},
+    "uuid": {"format": "uuid"},
+    "date": {"format": "date"},
+}  # what Pydantic reads as such a key
+
+
 class ClosedSchema(GenerateJsonSchema):
     """Pydantic's schemas with closed objects and with the texts that its validation takes."""
 
@@ -70,8 +78,11 @@ class ClosedSchema(GenerateJsonSchema):
 
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
         out = super().dict_schema(schema)
-        if schema.get("keys_schema", {}).get("type") in ("int", "float", "decimal", "bool", "uuid", "date", "datetime"):
-            out["propertyNames"] = {"description": f"texts of {schema['keys_schema']['type']}", "pattern": "."}
+        keys = schema.get("keys_schema", {})
+        if keys.get("type") in _KEY_TEXTS and not keys.keys() - {"type", "ref", "metadata"}:
+            out["propertyNames"] = _KEY_TEXTS[keys["type"]]
+        elif keys.get("type") in ("int", "float", "decimal", "bool", "uuid", "date", "datetime"):
+            raise ConstraintError(f"keys of type {keys['type']} with conditions have no schema", instead="keys of type str or int")
         return out
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
