@@ -5,8 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from .schema.shapes import MAX_FRACTION_DIGITS
-
+MAX_FRACTION_DIGITS = 4  # multiples of 10**-k are spelled without exponent up to here
 _BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 
-from ..errors import UnsupportedKeyword
 from ..expression import FAIL, Event, Grammar, Node
 from .claims import Claim, Conj, NameTest
 from .keywords import instead_of
@@ -24,17 +23,17 @@ class Containers:
     """Builds the texts of arrays and objects.
 
     `node_of(conj)` gives the texts of a value, FAIL when there is none; `count_of(conj)` how many values there are, where that is
-    few.
+    few; `stand_together(conjs)` refuses what cannot be told apart where several values may begin.
     """
 
     def __init__(
         self, grammar: Grammar, text: JsonText, names: Names, policy: Policy, node_of: Callable[[Conj], Node],
-        count_of: Callable[[Conj], int | None],
+        count_of: Callable[[Conj], int | None], stand_together: Callable[[list[Conj]], None],
         conjoin: Callable[[Iterable[Claim]], Conj], is_ordered: bool, explain: Callable[[str], None],
     ) -> None:  # fmt: skip
         self._grammar, self._text, self._names, self._policy = grammar, text, names, policy
         self._node_of, self._count_of, self._conjoin = node_of, count_of, conjoin
-        self._is_ordered, self._explain = is_ordered, explain
+        self._stand_together, self._is_ordered, self._explain = stand_together, is_ordered, explain
         self._comma = grammar.seq(grammar.literal(","), text.gap)
         self._colon = grammar.seq(text.gap, grammar.literal(":"), text.gap)
 
@@ -52,12 +51,11 @@ class Containers:
     def array(self, shape: ArrayShape) -> Node:
         grammar, gap = self._grammar, self._text.gap
         self._refuse_about_items(shape)
-        is_unique = shape.unique is not None and (shape.high is None or shape.high > 1)
-        if is_unique and not self._has_enough(shape):
+        if shape.is_unique and not self._has_enough(shape):
             return FAIL
-        series = Series(grammar, gap, self._further_unique if is_unique else self._further)
+        series = Series(grammar, gap, self._further_unique if shape.is_unique else self._further)
         series.conditions = [(shape.low, shape.high), *_bounds(shape.needs)]
-        series.end = grammar.mark(b"]", Event.ARRAY_CLOSE) if is_unique else grammar.literal("]")
+        series.end = grammar.mark(b"]", Event.ARRAY_CLOSE) if shape.is_unique else grammar.literal("]")
         length = shape.prefix_length if shape.high is None else min(shape.prefix_length, shape.high)
         for index in range(length):
             sorts = self._item_sorts(shape.item(index), shape.needs, [index in need.index for need in shape.needs])
@@ -65,7 +63,7 @@ class Containers:
         if shape.high is None or shape.high > length:
             behind = [need.index.stop is None for need in shape.needs]
             series.sorts = list(self._item_sorts(shape.item(length), shape.needs, behind))
-        opening = grammar.mark(b"[", Event.ARRAY_OPEN) if is_unique else grammar.literal("[")
+        opening = grammar.mark(b"[", Event.ARRAY_OPEN) if shape.is_unique else grammar.literal("[")
         return grammar.seq(opening, gap, series.node())
 
     def _item_sorts(self, item: Conj, needs: Sequence[Need], concerned: list[bool]) -> tuple[Sort, ...]:
@@ -73,9 +71,7 @@ class Containers:
 
     def _refuse_about_items(self, shape: ArrayShape) -> None:
         if shape.repeats is not None:
-            raise UnsupportedKeyword(
-                "its negation is not enforced", path=shape.repeats.path, keyword="uniqueItems", instead=instead_of("uniqueItems")
-            )
+            raise shape.repeats.unsupported("uniqueItems", "its negation is not enforced", instead_of("uniqueItems"))
 
     def _has_enough(self, shape: ArrayShape) -> bool:
         """Whether as many different items exist as there must be. Refuses choices so few that one place may use up another's."""
@@ -84,19 +80,20 @@ class Containers:
         if len(counts) > 1 and any(count is not None and count < shape.low for count in counts):
             assert shape.unique is not None
             reason = "places with few values each, several of which must be filled"
-            self._policy.refuse(shape.unique.unsupported("uniqueItems", reason, instead_of("uniqueItems")))
+            raise shape.unique.unsupported("uniqueItems", reason, instead_of("uniqueItems"))
         wanted = [shape.low] * len(counts)
         for need in shape.needs:
             counts.append(self._count_of(self._conjoin((*shape.item(shape.prefix_length), *need.conj))))
             wanted.append(need.low)
         return all(count is None or count >= low for count, low in zip(counts, wanted, strict=True))
 
-    def _variants(self, value: Conj, needs: Sequence[Need], concerned: Iterable[bool]) -> Iterator[Variant]:
+    def _variants(self, value: Conj, needs: Sequence[Need], concerned: Iterable[bool]) -> list[Variant]:
         """The cases of an item or member: which of the needs that concern it it satisfies.
 
         A need without upper bound may leave an item uncounted, so its negation is not wanted.
         """
         indices = [i for i, concerns in enumerate(concerned, TOTAL + 1) if concerns]
+        found: list[Variant] = []
         for signs in product((True, False), repeat=len(indices)):
             claims = list(value)
             for i, sign in zip(indices, signs, strict=True):
@@ -105,7 +102,10 @@ class Containers:
                     claims += need.conj
                 elif need.high is not None:
                     claims += negated(need.conj)
-            yield self._conjoin(claims), frozenset(i for i, sign in zip(indices, signs, strict=True) if sign)
+            found.append((self._conjoin(claims), frozenset(i for i, sign in zip(indices, signs, strict=True) if sign)))
+        if len(found) > 1:
+            self._stand_together([conj for conj, _ in found])
+        return found
 
     # -- objects ----------------------------------------------------------------------------------------------------
 
@@ -134,7 +134,7 @@ class Containers:
         )
         return Stage(sorts, may_skip=name not in shape.required)
 
-    def _named_variants(self, shape: ObjectShape, name: str, tests: list[NameTest]) -> Iterator[Variant]:
+    def _named_variants(self, shape: ObjectShape, name: str, tests: list[NameTest]) -> list[Variant]:
         passed = self._names.passed(name, tests) if tests else frozenset()
         concerned = [need.keys.admits(name, passed) for need in shape.needs]
         return self._variants(shape.value(name, passed), shape.needs, concerned)

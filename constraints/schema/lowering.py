@@ -53,7 +53,8 @@ class Lowering:
         self._disjointness = Disjointness(self._branches, self._shapes, self._membership, self._strings)
         self._causes: list[str] = []  # why alternatives were found empty, first one first
         self._containers = Containers(
-            grammar, text, names, policy, self.node, self._count, self._branches.conj, is_ordered, self._causes.append
+            grammar, text, names, policy, self.node, self._count, self._refuse_mixed_arrays, self._branches.conj, is_ordered,
+            self._causes.append,
         )
         self._any_value = ("any value", text.whitespace, is_ordered)
         known = grammar.memo.get(self._any_value)  # lowered once for all grammars, see JsonSchema.beginning
@@ -104,26 +105,26 @@ class Lowering:
             raise ConstraintLimit("the schema is too large", limit="nodes", value=self._limits.nodes)
         self._policy.check_time(conj[0].path if conj else None)
         opened, self._open = self._open, self._open | {conj} if conj not in self._rules else {conj}
-        terms = self._branches.terms(conj)
-        node = self._grammar.alt(*(self._term(term) for term in terms))
-        self._refuse_mixed_arrays(terms)
+        self._refuse_mixed_arrays([conj])
+        node = self._grammar.alt(*(self._term(term) for term in self._branches.terms(conj)))
         self._open = opened
         if node == FAIL and conj:
             self._causes.append(f"{conj[0].path} admits nothing")
         return self._grammar.label(node, conj[0].path) if conj and node != FAIL else node
 
-    def _refuse_mixed_arrays(self, terms: list[Term]) -> None:
-        """The memory of items is told by one byte that items must differ; it cannot differ by alternative."""
-        of_unique: dict[bool, Site | None] = {}
-        for term in terms:
-            if self._typed.get((term, "array"), FAIL) != FAIL:
-                unique = self._shapes.array(term).unique
-                of_unique[unique is not None] = unique
-            elif any(isinstance(value, list) for value in (self._shapes.values(term) or {}).values()):
-                of_unique.setdefault(False, None)
-        if len(of_unique) > 1 and (site := of_unique[True]) is not None:
+    def _refuse_mixed_arrays(self, conjs: list[Conj]) -> None:
+        """The memory of items is told by one byte that items must differ; that cannot differ by alternative."""
+        terms = (term for conj in conjs for term in self._branches.terms(conj))
+        shapes = [self._shapes.array(term) for term in terms if self._has_arrays(term)]
+        unique = next((shape.unique for shape in shapes if shape.is_unique), None)
+        if unique is not None and not all(shape.is_unique for shape in shapes):
             reason = "another alternative allows arrays with equal items in the same place"
-            self._policy.refuse(site.unsupported("uniqueItems", reason, instead_of("uniqueItems")))
+            raise unique.unsupported("uniqueItems", reason, instead_of("uniqueItems"))
+
+    def _has_arrays(self, term: Term) -> bool:
+        values = self._shapes.values(term)
+        listed = values is None or any(isinstance(value, list) for value in values.values())
+        return listed and "array" in self._shapes.atoms(term)
 
     # -- one alternative ----------------------------------------------------------------------------------------------
 

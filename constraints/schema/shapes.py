@@ -56,7 +56,6 @@ from .reading import (
     tightened,
 )
 
-MAX_FRACTION_DIGITS = 4  # multiples of 10**-k are spelled without exponent up to here
 Conjoin = Callable[[Iterable[Claim]], Conj]
 
 
@@ -108,6 +107,11 @@ class ArrayShape:
     high: int | None = None
     unique: Site | None = None  # whose `uniqueItems` asks for different items
     repeats: Site | None = None  # whose `uniqueItems` is violated
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether items have to be told apart."""
+        return self.unique is not None and (self.high is None or self.high > 1)
 
     def item(self, index: int) -> Conj:
         return self.conjoin(claim for where, conj in self.rules if index in where for claim in conj)

@@ -67,11 +67,6 @@ _leaves = st.one_of(
 _high = st.one_of(st.none(), st.integers(0, 3))
 
 
-def _bags(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    parts = st.lists(st.tuples(children, st.integers(0, 2), _high), min_size=2, max_size=3).map(tuple)
-    return st.tuples(st.just("bag"), parts, st.integers(0, 3), _high)
-
-
 def _regular(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.one_of(
         st.tuples(st.just("seq"), children, children),
@@ -79,7 +74,6 @@ def _regular(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         st.tuples(st.just("repeat"), children, st.integers(0, 2), _high),
         st.tuples(st.just("both"), children, children),
         st.tuples(st.just("without"), children, children),
-        _bags(children),
     )
 
 
@@ -88,7 +82,6 @@ def _recursive(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         st.tuples(st.just("seq"), children, children),
         st.tuples(st.just("alt"), children, children),
         st.tuples(st.just("repeat"), children, st.integers(0, 2), _high),
-        _bags(children),
     )
 
 

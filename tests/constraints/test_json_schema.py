@@ -195,6 +195,7 @@ REFUSED: list[tuple[Any, str, str]] = [
     ({"properties": {"a/b": {"not": {"uniqueItems": True}}}}, "#/properties/a~1b/not", "uniqueItems"),
     ({"type": "string", "not": {"format": "email"}}, "#/not", "format"),
     ({"anyOf": [{"items": {"type": "integer"}, "uniqueItems": True}, {"items": {"type": "string"}}]}, "#/anyOf/0", "uniqueItems"),
+    ({"contains": {"type": "array", "uniqueItems": True}}, "#/contains", "uniqueItems"),
 ]
 
 
