@@ -10,17 +10,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import derive, measure
+from .atlas import SET_WORDS, first_bytes
 from .errors import ConstraintError, UnsupportedKeyword
 from .expression import Event, Grammar, Kind, Node
 from .lexicon import Lexicon
 from .machine import Machine
 from .recursion import left_recursion, reachable
 from .source import Limits
-from .tables import DEAD, FIELDS, INFINITE, NODE_TABLES, NODES, POOL, SEARCH_LIMIT, STATE_TABLES, STATES, Arena
+from .tables import (
+    CLASS_TABLES,
+    CLASS_WIDTH,
+    DEAD,
+    FIELDS,
+    INFINITE,
+    NODE_TABLES,
+    NODES,
+    POOL,
+    SEARCH_LIMIT,
+    STATE_TABLES,
+    STATES,
+    Arena,
+)
 from .utf8 import Ranges
 
 # Room that few grammars ever fill; it is reserved, not taken. Growing copies all tables, which one mask would have to wait for.
-_SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 20, 1 << 17, 1 << 21, 4096
+_SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 18, 1 << 15, 1 << 20, 4096
 _FIRST_STATE_HASH = 4096  # entries in use; doubled when half of them are taken
 
 
@@ -30,7 +44,7 @@ def assemble(grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon, lim
     Raises ConstraintError for a rule without a body and UnsupportedKeyword for left recursion.
     """
     hash_sizes = {"node_hash": 4 * _power_of_two(len(grammar)), "state_hash": _FIRST_STATE_HASH}
-    machine = Machine(Arena(_sizes(grammar, limits), hash_sizes), limits)
+    machine = Machine(Arena(_sizes(grammar, len(body_classes), limits), hash_sizes), limits)
     _copy_grammar(machine, grammar, body_classes, lexicon)
     machine.table("n")[SEARCH_LIMIT] = limits.search_states
     derive.rehash(machine.memory)
@@ -53,6 +67,9 @@ def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]
     for node, body_id in _units(grammar, body_classes).items():
         table("unit")[node] = body_id
         table("stride")[node] = lexicon.stride(body_classes[body_id])
+    for body_id, ranges in enumerate(body_classes):
+        entry = table("classes")[CLASS_WIDTH * body_id : CLASS_WIDTH * (body_id + 1)]
+        entry[:SET_WORDS], entry[CLASS_TABLES] = first_bytes(ranges), lexicon.tables(ranges)
     counters = table("n")
     counters[NODES], counters[POOL], counters[STATES] = len(grammar), 1, 1  # offset 0 and state 0 mean "none"
     table("state_cost")[DEAD] = INFINITE
@@ -171,25 +188,27 @@ def _literal_ends(grammar: Grammar) -> NDArray[np.int32]:
     return np.repeat(starts[literals] + lengths[literals], lengths[literals]).astype(np.int32)
 
 
-def _sizes(grammar: Grammar, limits: Limits) -> dict[str, int]:
+def _sizes(grammar: Grammar, num_classes: int, limits: Limits) -> dict[str, int]:
     """Initial table sizes: the static part exactly, room for what the first states need, within the limits."""
-    nodes, states = len(grammar) + min(_SPARE_NODES, limits.nodes), min(_FIRST_STATES, limits.states + 1)
+    nodes = max(2 * len(grammar), min(_SPARE_NODES, len(grammar) + limits.nodes))
+    states = min(_FIRST_STATES, limits.states + 1)
     edges, literal_bytes = len(grammar.edges), len(grammar.pool)
     widest = 2 * max((b for kind, b in zip(grammar.columns[0], grammar.columns[2], strict=True) if kind == Kind.ALT), default=0)
     sizes = {
         "n": 16,
         **dict.fromkeys(NODE_TABLES, nodes),
         "node_hash": 4 * _power_of_two(nodes),
-        "pool": _FIRST_POOL + widest,
+        "pool": max(_FIRST_POOL, 2 * widest),
         **dict.fromkeys(("edge_low", "edge_high", "edge_next"), edges),
         "lists": len(grammar.lists),
+        "classes": CLASS_WIDTH * num_classes,
         **dict.fromkeys(("text", "text_cost"), literal_bytes),
         **dict.fromkeys(("worst", "ample"), len(grammar) if _marks_keys_or_items(grammar) else 2),
         "rules": len(grammar.rule_bodies),
         **dict.fromkeys(STATE_TABLES, states),
         "state_hash": max(2 * _power_of_two(states), _FIRST_STATE_HASH),
         "next": 256 * states,
-        **dict.fromkeys(("work", "items"), _FIRST_SCRATCH + widest),
+        **dict.fromkeys(("work", "items"), max(_FIRST_SCRATCH, 2 * widest)),
         "requests": 2048,
     }
     return {name: sizes[name] for name in FIELDS}

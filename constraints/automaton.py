@@ -12,31 +12,27 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import derive, memory, rivals, verdicts, walk
+from . import derive, masking, memory, rivals, verdicts, walk
 from .assembly import assemble, repeated_units
-from .bodies import BodyClass, SubTrie
+from .bodies import SubTrie
 from .errors import ConstraintError
 from .expression import Event, Grammar, Kind, Node
 from .lexicon import Lexicon
 from .recursion import reachable
 from .rows import MaskRows
 from .source import Limits
-from .tables import DEAD, INFINITE, ITEM_GAP
+from .tables import CLASS_TABLES, CLASS_WIDTH, DEAD, INFINITE, ITEM_GAP, NO_CLASS
 from .trie import TokenTrie
 
 State = int
 Trie = TokenTrie | SubTrie
-_REMEMBERED = sum(1 << event for event in Event if event not in (Event.NONE, Event.OBJECT_OPEN, Event.OBJECT_CLOSE))
-_FAR_APART = 4000  # trie nodes; two states whose masks differ in more are walked each for itself
-_NO_HEIGHTS = np.zeros(0, np.uint8)
-_NO_HEIGHTS.setflags(write=False)
-_NO_MASK, _NO_TOKENS, _NO_HARD = np.zeros(0, np.uint32), np.zeros(0, np.int32), np.zeros((4, 0), np.int32)
+_NO_MASK, _NO_TOKENS = np.zeros(0, np.uint32), np.zeros(0, np.int32)
 
 
 class Hard(NamedTuple):
     """A token for which it takes more to find out what suffices to finish after it."""
 
-    position: int  # in the order of the trie that was walked
+    position: int  # in the order of the trie that was walked; of `hard_tokens` without meaning
     token_id: int
     state: State
     held: int
@@ -49,11 +45,10 @@ class TokenAutomaton:
     def __init__(self, grammar: Grammar, root: Node, lexicon: Lexicon, limits: Limits) -> None:
         self.grammar, self.root, self.lexicon, self.limits = grammar, root, lexicon, limits
         self._body_classes = sorted({grammar.units[characters] for characters in repeated_units(grammar).values()})
-        sizes = [sum(high - low for low, high in ranges) for ranges in self._body_classes]
-        self._widest_class = max(range(len(sizes)), key=sizes.__getitem__, default=derive.NO_BODY)
         self._machine = assemble(grammar, self._body_classes, lexicon, limits)
         self.rows = MaskRows(lexicon.words)  # another object after `drop_rows`
-        self._scratch = np.zeros(lexicon.words, np.uint32)
+        self._atlas = lexicon.atlas.array
+        self._has_items = Event.ARRAY_OPEN in grammar.events
         self.start: State = int(self._machine.call(derive.start_state, root))
         if self.start == DEAD:
             raise ConstraintError("nothing satisfies this constraint", path="#")
@@ -79,9 +74,13 @@ class TokenAutomaton:
 
     def advance(self, states: NDArray[np.int32], tokens: NDArray[np.int32]) -> NDArray[np.int32]:
         """States after one token each, DEAD where it does not survive."""
-        out, trie = np.zeros(states.size, np.int32), self.lexicon.trie
-        self._machine.call(walk.advance, states, tokens, trie.token_offsets, trie.token_bytes, out)
+        out = np.zeros(states.size, np.int32)
+        self._machine.call(walk.advance, self._atlas, states, tokens, out)
         return out
+
+    def advance_one(self, state: State, token_id: int) -> State:
+        """The state after a token, DEAD when it does not survive."""
+        return int(self._machine.call(walk.advance_one, self._atlas, state, token_id))
 
     def forced(self, state: State) -> bytes:
         """The bytes that every completion begins with."""
@@ -100,7 +99,8 @@ class TokenAutomaton:
 
     def costs_after(self, state: State) -> NDArray[np.int32]:
         """The costs of the states that tokens lead to, except tokens that stay inside the state's body."""
-        body = self._tables(int(self._machine.table("state_body")[state]))
+        body_id = int(self._machine.table("state_body")[state])
+        body = self.lexicon.body(self._body_classes[body_id]) if body_id != derive.NO_BODY else None
         ends, _ = self.end_states(state, None if body is None else body.residual)
         return self.costs(ends)
 
@@ -110,59 +110,30 @@ class TokenAutomaton:
         """The mask of a state, uint32 [words], read-only, EOS bits included when it accepts."""
         return self.rows.get(self.row_number(state))
 
-    def row_number(self, state: State) -> int:
-        """The number of that mask among the rows."""
-        number = int(self._machine.table("state_row")[state])
-        if not number:
-            number = self.rows.keep(self._computed_row(state))
-            self._machine.table("state_row")[state] = number
-        return number
+    def row_number(self, state: State, held: int = 0) -> int:
+        """The number of that mask among the rows; with the memory `held` when the automaton remembers."""
+        completable = _NO_MASK if self.lexicon.spells_every_byte else self._completable(state)
+        while True:
+            rows = (self._atlas, self.rows.pool, self.rows.index)
+            number, wanted = self._machine.call(masking.mask_row, *rows, state, held, self._has_items, completable)
+            if wanted != NO_CLASS:
+                self._build_tables(wanted - 1)
+            if number != masking.NO_ROOM:
+                return int(number)
+            self._make_room()
 
-    def drop_rows(self) -> bool:
-        """Forget all mask rows if there are more than the limit allows. States stay valid, and so do masks handed out before."""
-        if self.rows.nbytes <= self.limits.row_bytes:
-            return False
-        self.rows = MaskRows(self.lexicon.words)
-        self._machine.table("state_row")[: self.num_states + 1] = 0
-        return True
+    def _build_tables(self, body_id: int) -> None:
+        """A mask was made inside a class that has no tables."""
+        tables = self.lexicon.tables_wanted(self._body_classes[body_id])
+        self._machine.table("classes")[CLASS_WIDTH * body_id + CLASS_TABLES] = tables
 
-    def _computed_row(self, state: State) -> NDArray[np.uint32]:
-        """The mask of a state in a scratch array that the next call overwrites."""
-        body_id, radius, alone, accepting, like = self._machine.call(walk.plan, state)
-        mask, is_spelled = self._scratch, self.lexicon.spells_every_byte
-        if like == DEAD or not is_spelled or not self._walk_apart(state, like, mask):
-            self._walk(state, body_id, radius, alone, mask)
-        if not is_spelled:
-            mask &= self._completable(state)
-        if accepting:
-            mask |= self.lexicon.eos_row
-        return mask
-
-    def _walk_apart(self, state: State, like: State, mask: NDArray[np.uint32]) -> bool:
-        """Make the mask of `state` from that of another one; False when they differ too much."""
-        mask[:] = self.row(like)
-        if self.is_accepting(like):
-            mask &= ~self.lexicon.eos_row
-        trie = self.lexicon.trie
-        nodes, _, order = trie.walked
-        visited = self._machine.call(walk.walk_apart, nodes, order, trie.max_depth, state, like, _FAR_APART, mask)
-        return int(visited) >= 0
-
-    def _walk(self, state: State, body_id: int, radius: int, alone: int, mask: NDArray[np.uint32]) -> None:
-        if body_id < 0:
-            body_id = self._widest_class  # the state itself is no body, but tokens may lead into one
-        body, trie, known = self._tables(body_id), self.lexicon.trie, None
-        if body is not None and (alone or radius >= body.longest):
-            known = body.slice_of(radius)
-        mask[:] = 0 if known is None else known
-        walked = (trie if body is None or known is None else body.residual).walked
-        heights = _NO_HEIGHTS if body is None or known is not None else body.heights
-        visited = self._machine.call(walk.walk, *walked, trie.max_depth, heights, body_id, state, mask)
-        if body is None and body_id >= 0:
-            self.lexicon.note_walk(self._body_classes[body_id], int(visited))
-
-    def _tables(self, body_id: int) -> BodyClass | None:
-        return self.lexicon.body(self._body_classes[body_id]) if body_id >= 0 else None
+    def _make_room(self) -> None:
+        """For new rows; when there are more than the limit allows all are forgotten. Masks handed out before stay valid."""
+        if 2 * self.rows.nbytes <= self.limits.row_bytes:
+            self.rows.grow()
+        else:
+            self.rows = MaskRows(self.lexicon.words)
+            self._machine.table("state_row")[: self.num_states + 1] = 0
 
     def _completable(self, state: State) -> NDArray[np.uint32]:
         """The tokens from which the vocabulary can finish, for vocabularies that lack single bytes."""
@@ -190,6 +161,11 @@ class TokenAutomaton:
         after, kept, read = self._machine.call(rivals.run_remembering, state, held, np.frombuffer(data, np.uint8))
         return int(after), int(kept), int(read)
 
+    def advance_remembering(self, state: State, held: int, token_id: int) -> tuple[State, int]:
+        """(state, memory) after a token; DEAD when it does not survive."""
+        after, kept = self._machine.call(rivals.advance_remembering, self._atlas, state, held, token_id)
+        return int(after), int(kept)
+
     def extra_cost(self, state: State, held: int) -> int:
         """Tokens beyond `cost` that suffice with this memory; SEARCH or EXPECTS_KEY of rivals.py when it takes more to find out."""
         return int(self._machine.call(rivals.prospect, state, held, self.lexicon.spells_every_byte))
@@ -199,44 +175,23 @@ class TokenAutomaton:
         which that takes more to find out."""
         size = self.lexicon.trie.order.size
         ends, extra = np.zeros(size, np.int32), np.zeros(size, np.int32)
-        hard, _ = self._judge(self.lexicon.trie, state, held, False, _NO_MASK, ends, extra, self._hard_room)
-        return ends, extra, hard
+        count, _ = self._machine.call(verdicts.judge, self._atlas, state, held, ends, extra, self._hard_room)
+        return ends, extra, self._hard(count)
 
     def way_out(self, state: State, held: int) -> tuple[list[Hard], int]:
         """The hard tokens of `judge`, and the least cost after any other one."""
-        return self._judge(self.lexicon.trie, state, held, False, _NO_MASK, _NO_TOKENS, _NO_TOKENS, self._hard_room)
+        count, least = self._machine.call(
+            verdicts.judge, self._atlas, state, held, _NO_TOKENS, _NO_TOKENS, self._hard_room
+        )
+        return self._hard(count), int(least)
 
-    def refused(self, state: State, held: int, with_hard: bool = False) -> tuple[NDArray[np.uint32], list[Hard]]:
-        """The mask of tokens that only the memory refuses, and those whose cost takes more to find out, if they are asked for.
+    def hard_tokens(self, state: State, held: int) -> list[Hard]:
+        """Those of `judge`, found faster; not their positions. The row of the state has to be known."""
+        asked = (self._atlas, state, held, self._has_items, self._hard_room)
+        return self._hard(self._machine.call(verdicts.hard_tokens, *asked))
 
-        The row of the state has to be known.
-        """
-        mask, outlook = np.zeros(self.lexicon.words, np.uint32), int(self._machine.call(rivals.outlook, held))
-        room = self._hard_room if with_hard else _NO_HARD
-        hard: list[Hard] = []
-        if not outlook & rivals.TRACKED and not int(self._machine.table("state_events")[state]) & _REMEMBERED:
-            return mask, hard
-        if outlook & rivals.TRACKED:
-            hard += self._judge(self.lexicon.trie, state, held, True, mask, _NO_TOKENS, _NO_TOKENS, room)[0]
-        candidates = self._where_words_begin(outlook)
-        hard += self._judge(candidates, state, held, False, mask, _NO_TOKENS, _NO_TOKENS, room)[0]
-        return mask, hard
-
-    def _where_words_begin(self, outlook: int) -> SubTrie:
-        """The tokens in which another key or item can begin that has rivals."""
-        in_text, has_words = outlook & rivals.IN_TEXT, outlook & rivals.HAS_WORDS
-        if Event.ARRAY_OPEN in self.grammar.events:
-            return self.lexicon.quoted(1) if in_text else self.lexicon.separated
-        return self.lexicon.quoted(2 if in_text else 1 if has_words else 3)
-
-    def _judge(
-        self, trie: Trie, state: State, held: int, along: bool, mask: NDArray[np.uint32],
-        ends: NDArray[np.int32], extra: NDArray[np.int32], room: NDArray[np.int32],
-    ) -> tuple[list[Hard], int]:  # fmt: skip
-        walk_of = (*self._nodes(trie), trie.order, self.lexicon.trie.max_depth)
-        asked = (state, held, along, self.lexicon.spells_every_byte)
-        count, least = self._machine.call(verdicts.judge, *walk_of, *asked, mask, ends, extra, room)
-        return [Hard(row[0], int(trie.order[row[0]]), *row[1:]) for row in room[:, :count].T.tolist()], int(least)
+    def _hard(self, count: int) -> list[Hard]:
+        return [Hard(*column) for column in self._hard_room[:, :count].T.tolist()]
 
     @cached_property
     def most_extra(self) -> int:
@@ -245,14 +200,16 @@ class TokenAutomaton:
 
     @cached_property
     def _hard_room(self) -> NDArray[np.int32]:
-        return np.empty((4, self.lexicon.trie.order.size), np.int32)
+        return np.empty((5, self.lexicon.trie.order.size), np.int32)
 
     # -- facts --------------------------------------------------------------------------------------------------------
 
     @cached_property
     def is_regular(self) -> bool:
         """No recursion and no memory: distances to completion can be searched for exactly."""
-        return not self.remembers and all(self.grammar.kind(node) is not Kind.CALL for node in reachable(self.grammar, self.root))
+        return not self.remembers and all(
+            self.grammar.kind(node) is not Kind.CALL for node in reachable(self.grammar, self.root)
+        )
 
     def unspellable_byte(self) -> int | None:
         """A byte that some literal, or every completion, needs and no token of the vocabulary spells; None if there is none."""

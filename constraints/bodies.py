@@ -7,18 +7,17 @@ these tables are used and why that is exact.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .compiled import entry
-from .trie import TokenTrie, WalkedTrie, walked
-from .utf8 import ByteTree, Ranges, byte_tree
+from .trie import TokenTrie
+from .utf8 import Ranges, byte_tree, transitions
+from .vocabulary import Vocabulary
 
 MAX_SLICE = 48  # characters; longer tokens are few, radii between this and the longest take the plain walk
-NO_HEIGHT = 255  # a subtree with a suffix that leaves the class, or of 255 or more characters
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,70 +41,74 @@ class SubTrie:
         is_wanted = np.isin(np.arange(256), list(wanted))
         return cls.without(_occurrences(is_wanted, trie.byte, trie.depth, trie.max_depth) < at_least, trie)
 
-    @cached_property
-    def walked(self) -> WalkedTrie:
-        return walked(self.byte, self.depth, self.skip, self.first, self.order)
-
     @property
     def nbytes(self) -> int:
         return sum(array.nbytes for array in (self.byte, self.depth, self.skip, self.first, self.order))
 
 
 @dataclass(frozen=True, eq=False)
+class Exits:
+    """Tokens that leave a class, by what they spell behind their last character of it.
+
+    A repetition that may end at any character is left alike from wherever it is, so the many prefixes need not be walked.
+    """
+
+    trie: TokenTrie  # of the suffixes; its tokens are the ids of the whole tokens
+    by_prefix: NDArray[np.int32]  # [tokens]  those tokens, the longest prefix first
+    prefix: NDArray[np.int32]  # [tokens]  characters of their prefixes, in that order
+    rest: SubTrie  # other tokens that are not of the class: their suffix begins with a byte that may belong to the body
+
+    @classmethod
+    def build(cls, ranges: Ranges, ambiguous: bytes, trie: TokenTrie) -> Exits:
+        """ambiguous: first bytes of suffixes that may belong to the body, such as the backslash in a string."""
+        table = transitions(byte_tree(ranges))
+        end, chars = _prefixes(table, trie.token_offsets, trie.token_bytes)
+        data, offsets = trie.token_bytes.tobytes(), trie.token_offsets.tolist()
+        spans = zip(offsets, offsets[1:], end.tolist(), strict=False)
+        suffixes = [data[start + length : stop] or None for start, stop, length in spans]
+        suffixes = [None if suffix is None or suffix[0] in ambiguous else suffix for suffix in suffixes]
+        ids = np.flatnonzero([suffix is not None for suffix in suffixes]).astype(np.int32)
+        by_prefix = ids[np.argsort(-chars[ids], kind="stable")]
+        is_exit = np.zeros(trie.token_offsets.size - 1, np.bool_)
+        is_exit[ids] = True
+        inside = _inside(table, trie.byte, trie.depth, trie.max_depth)[0]
+        left_out = inside | _all_of(is_exit, trie.first, trie.order)
+        of_suffixes, rest = TokenTrie.build(Vocabulary(suffixes)), SubTrie.without(left_out, trie)
+        return cls(of_suffixes, _read_only(by_prefix), _read_only(chars[by_prefix]), rest)
+
+
+@dataclass(frozen=True, eq=False)
 class BodyClass:
     """Tables of one character class for one vocabulary."""
 
-    slices: NDArray[np.uint32]  # [1 + lengths, ceil(V / 32)]  row r: tokens of the class of at most r characters; last: all
+    slices: NDArray[
+        np.uint32
+    ]  # [1 + lengths, ceil(V / 32)]  row r: tokens of the class of at most r characters; last: all
     longest: int  # characters in the longest token of the class
     stride: int  # for every number of characters up to this some token of the class has so many, all whole
-    heights: NDArray[np.uint8]  # [n] most characters in a suffix below the node, NO_HEIGHT when one leaves the class
     residual: SubTrie  # the tokens that are not of the class
 
     @classmethod
     def build(cls, ranges: Ranges, trie: TokenTrie, words: int) -> BodyClass:
         """Tables for characters in `ranges`; masks have `words` 32-bit words. Time: a few passes over the trie."""
-        table = _transitions(byte_tree(ranges))
+        table = transitions(byte_tree(ranges))
         inside, whole, chars = _inside(table, trie.byte, trie.depth, trie.max_depth)
-        heights = _heights(table, trie.byte, trie.depth, trie.skip, trie.max_depth)
         longest = int(chars[inside].max(initial=0))
         lengths = set(chars[whole & (np.diff(trie.first) > 0)].tolist())
         stride = next(length for length in range(longest + 1) if length + 1 not in lengths)
         slices = np.zeros((min(longest, MAX_SLICE) + 2, words), np.uint32)
         _fill_slices(slices, inside, chars, trie.first, trie.order)
-        return cls(_read_only(slices), longest, max(stride, 1), _read_only(heights), SubTrie.without(inside, trie))
-
-    def slice_of(self, radius: int) -> NDArray[np.uint32] | None:
-        """The mask of the tokens that stay inside for at most `radius` characters; None when there is no table for it."""
-        if radius >= self.longest:
-            return self.slices[-1]
-        return self.slices[radius] if radius <= MAX_SLICE else None
+        return cls(_read_only(slices), longest, max(stride, 1), SubTrie.without(inside, trie))
 
     @property
     def nbytes(self) -> int:
-        return int(self.slices.nbytes + self.heights.nbytes) + self.residual.nbytes
+        return int(self.slices.nbytes) + self.residual.nbytes
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     """Read-only like the arrays of a trie: compiled code is specialised on it."""
     array.setflags(write=False)
     return array
-
-
-def _transitions(tree: ByteTree) -> NDArray[np.int16]:
-    """The automaton of `characters*`: int16 [states, 256], state 0 at a character boundary, -1 dead."""
-    states: dict[ByteTree, int] = {tree: 0}
-    rows = [np.full(256, -1, np.int16)]
-    work = [tree]
-    while work:
-        here = work.pop()
-        row = rows[states[here]]
-        for low, high, follow in here:
-            if follow is not None and follow not in states:
-                states[follow] = len(rows)
-                rows.append(np.full(256, -1, np.int16))
-                work.append(follow)
-            row[low : high + 1] = 0 if follow is None else states[follow]
-    return np.stack(rows)
 
 
 @entry
@@ -128,6 +131,30 @@ def _inside(table, byte, depth, max_depth):
 
 
 @entry
+def _prefixes(table, offsets, data):
+    """Per token: bytes and characters of its longest prefix of whole characters of the class."""
+    length, chars = np.zeros(offsets.size - 1, np.int32), np.zeros(offsets.size - 1, np.int32)
+    for token in range(length.size):
+        state = 0
+        for i in range(offsets[token], offsets[token + 1]):
+            state = table[state, data[i]]
+            if state < 0:
+                break
+            if state == 0:
+                length[token], chars[token] = i + 1 - offsets[token], chars[token] + 1
+    return length, chars
+
+
+@entry
+def _all_of(is_chosen, first, order):
+    """Per node: whether the tokens that end there are all among the chosen ones. (They are equal, so all or none is.)"""
+    chosen = np.zeros(first.size - 1, np.bool_)
+    for i in range(chosen.size):
+        chosen[i] = first[i] != first[i + 1] and is_chosen[order[first[i]]]
+    return chosen
+
+
+@entry
 def _occurrences(wanted, byte, depth, max_depth):
     """Per node: how many bytes on the path to it are wanted."""
     occurrences = np.zeros(byte.size, np.int32)
@@ -136,30 +163,6 @@ def _occurrences(wanted, byte, depth, max_depth):
         seen[depth[i]] = seen[depth[i] - 1] + (1 if wanted[byte[i]] else 0)
         occurrences[i] = seen[depth[i]]
     return occurrences
-
-
-@entry
-def _heights(table, byte, depth, skip, max_depth):
-    """Per node, as a character boundary: most characters begun in a suffix below it, NO_HEIGHT if one leaves the class."""
-    n = byte.size
-    heights = np.zeros(n, np.uint8)
-    state = np.zeros(max_depth + 1, np.int16)
-    begun = np.zeros(max_depth + 1, np.int32)
-    for i in range(n):
-        base, best = depth[i], 0
-        j = i + 1
-        while j < skip[i]:
-            d = depth[j] - base
-            after = table[state[d - 1], byte[j]]
-            begun[d] = begun[d - 1] + (1 if state[d - 1] == 0 else 0)
-            state[d] = after
-            best = max(best, begun[d])
-            if after < 0 or best >= NO_HEIGHT:
-                best = NO_HEIGHT
-                break
-            j += 1
-        heights[i] = best
-    return heights
 
 
 @entry

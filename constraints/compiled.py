@@ -10,7 +10,8 @@ from typing import Any
 import numba as nb
 
 _SOURCES = (
-    "bodies", "compiled", "derive", "divisors", "expression", "measure", "memory", "rivals", "tables", "trie", "verdicts", "walk",
+    "atlas", "bodies", "compiled", "derive", "divisors", "expression", "loops", "masking", "measure", "memory", "rivals", "rows",
+    "tables", "verdicts", "walk",
 )  # fmt: skip
 
 

@@ -99,8 +99,8 @@ class Constraint:
         with self._lock:
             if budget is not None and self._is_tight(state, budget):
                 return _read_only(self._within(state & _STATE_PART, state >> 32, budget - 1))
-            self._make_room()
-            mask = self._masks[state] = self._automaton.rows.get(self._row_number(state))
+            number = self._row_number(state)
+            mask = self._masks[state] = self._automaton.rows.get(number)
             if budget is not None and self._remembers and (far := self._too_far(state, budget)).any():
                 return _read_only(mask & ~far)
             return mask
@@ -121,8 +121,10 @@ class Constraint:
         with self._lock:
             numbers = list(map(self._row_numbers.get, states))
             if None in numbers:
-                self._make_room()
+                rows = self._automaton.rows
                 numbers = [self._row_number(state) for state in states]
+                if self._automaton.rows is not rows:  # some are numbers of rows that are gone
+                    numbers = [self._row_number(state) for state in states]
             return np.array(numbers, np.int32), self._automaton.rows
 
     def advance(self, state: State, token_id: int) -> State | None:
@@ -131,18 +133,25 @@ class Constraint:
         if after != _UNKNOWN:
             return after
         self._check_token(token_id)
-        after = self._advance(state, token_id)
-        self._keep_moves([((state, token_id), after)])
+        with self._lock:
+            after = self._moves[state, token_id] = self._advance(state, token_id)
+            if len(self._moves) > _MAX_KEPT:
+                self._moves.clear()
         return after
 
     def _advance(self, state: State, token_id: int) -> State | None:
-        if token_id in self._automaton.lexicon.eos_ids:
+        automaton = self._automaton
+        if token_id in automaton.lexicon.eos_ids:
             return FINISHED if self.is_accepting(state) else None
-        data = self._automaton.lexicon.trie.bytes_of(token_id)
-        after = self.advance_bytes(state, data) if data else None
-        if after is not None and not self._automaton.lexicon.spells_every_byte:
-            return after if self._automaton.cost(after & _STATE_PART) < INFINITE else None
-        return after
+        if state == FINISHED:
+            return None
+        if self._remembers:
+            after, held = automaton.advance_remembering(state & _STATE_PART, state >> 32, token_id)
+        else:
+            after, held = automaton.advance_one(state, token_id), 0
+        if after == DEAD or (not automaton.lexicon.spells_every_byte and automaton.cost(after) >= INFINITE):
+            return None
+        return self._pack(after, held)
 
     def advance_batch(self, states: Sequence[State], token_ids: Sequence[int]) -> list[State | None]:
         """advance(states[k], token_ids[k]) for every k."""
@@ -151,8 +160,11 @@ class Constraint:
         moves = self._moves
         after = [moves.get(move, _UNKNOWN) for move in zip(states, token_ids, strict=True)]
         if _UNKNOWN in after:
-            after = self._advance_all(states, token_ids)
-            self._keep_moves(zip(zip(states, token_ids, strict=True), after, strict=True))
+            with self._lock:
+                after = self._advance_all(states, token_ids)
+                if len(self._moves) > _MAX_KEPT:
+                    self._moves.clear()
+                self._moves.update(zip(zip(states, token_ids, strict=True), after, strict=True))
         return after
 
     def _advance_all(self, states: Sequence[State], token_ids: Sequence[int]) -> list[State | None]:
@@ -162,8 +174,7 @@ class Constraint:
         plain = not self._remembers and self._automaton.lexicon.spells_every_byte
         if not plain or FINISHED in states or any(token in self._automaton.lexicon.eos_ids for token in token_ids):
             return [self._advance(state, int(token)) for state, token in zip(states, token_ids, strict=True)]
-        with self._lock:
-            after = self._automaton.advance(np.array(states, np.int32), tokens.astype(np.int32))
+        after = self._automaton.advance(np.array(states, np.int32), tokens.astype(np.int32))
         return [State(s) if s != DEAD else None for s in after.tolist()]
 
     def advance_bytes(self, state: State, data: bytes) -> State | None:
@@ -236,34 +247,28 @@ class Constraint:
     def _min_tokens(self, state: int, held: int) -> int:
         return self._distances.of(state, held) if self._remembers else self._distances.of(state)
 
-    def _keep_moves(self, moves: Iterable[tuple[tuple[State, int], State | None]]) -> None:
-        with self._lock:
-            if len(self._moves) >= _MAX_KEPT:
-                self._moves.clear()
-            self._moves.update(moves)
-
-    def _make_room(self) -> None:
-        """Before new rows are made: forget what there is too much of."""
-        if self._automaton.drop_rows() or len(self._row_numbers) >= _MAX_KEPT:
-            self._row_numbers.clear()
-            self._masks.clear()
-
     def _row_number(self, state: State) -> int:
         number = self._row_numbers.get(state)
         if number is None:
-            number = self._row_numbers[state] = self._new_row_number(state)
+            number = self._new_row_number(state)
+            if len(self._row_numbers) >= _MAX_KEPT:
+                self._forget_rows()
+            self._row_numbers[state] = number
         return number
 
     def _new_row_number(self, state: State) -> int:
+        rows = self._automaton.rows
         if state == FINISHED:
-            return self._automaton.rows.keep(self._automaton.lexicon.eos_row)
-        automaton_state, held = state & _STATE_PART, state >> 32
-        number = self._automaton.row_number(automaton_state)
-        if self._remembers:
-            refused, _ = self._automaton.refused(automaton_state, held)
-            if refused.any():
-                return self._automaton.rows.keep(self._automaton.rows.get(number) & ~refused)
+            number = rows.keep(self._automaton.lexicon.eos_row)
+        else:
+            number = self._automaton.row_number(state & _STATE_PART, state >> 32)
+        if self._automaton.rows is not rows:  # there were too many
+            self._forget_rows()
         return number
+
+    def _forget_rows(self) -> None:
+        self._row_numbers.clear()
+        self._masks.clear()
 
     def _is_tight(self, state: State, budget: int) -> bool:
         """Whether some allowed token may lead farther than the budget allows, apart from hard ones."""
@@ -271,7 +276,7 @@ class Constraint:
 
     def _too_far(self, state: State, budget: int) -> NDArray[np.uint32]:
         """The mask of hard tokens after which the budget does not suffice."""
-        _, hard = self._automaton.refused(state & _STATE_PART, state >> 32, with_hard=True)
+        hard = self._automaton.hard_tokens(state & _STATE_PART, state >> 32)
         far = (token.token_id for token in hard if self._distances.of(token.state, token.held) >= budget)
         return self._automaton.lexicon.row_of(far)
 

@@ -53,7 +53,7 @@ REPEAT, CALL, BOTH, NEGATE, PRODUCT = (
 BAG, TALLY, MULTIPLE = int(Kind.BAG), int(Kind.TALLY), int(Kind.MULTIPLE)
 FAIL, EMPTY = 0, 1
 NO_BODY = -1
-MIN_BODY = 8  # shorter repetitions are walked as they are
+MIN_BODY = 8  # shorter repetitions are measured as they are
 ENDLESS = 1 << 30  # the radius of a body without bound
 HEADER = 4  # words of a closure before its items
 RANKS = 4096  # of products in a search; worse ones share the last
@@ -332,14 +332,14 @@ def digit_then(m, t, text, node, remainder, to_come, tail):
 
 @inner
 def close(m, t, continuation):
-    """Make the closure of a continuation: pool[closure] = length, body class, radius, settled, then the items.
+    """Make the closure of a continuation: pool[closure] = length, body class, radius, follow, then the items.
 
-    `settled` says that the repetition of the body may end here, so what follows it stands among the items.
+    `follow` is what comes behind the repetition of the body.
     """
     m[t.n + EPOCH] += 1
     epoch = wide(m[t.n + EPOCH])
     start = wide(m[t.n + POOL])
-    count, body, radius, settled = wide(0), wide(NO_BODY), wide(0), wide(0)
+    count, body, radius, follow = wide(0), wide(NO_BODY), wide(0), wide(0)
     m[t.work + 0] = continuation
     depth = wide(1)
     while depth > 0:
@@ -371,8 +371,9 @@ def close(m, t, continuation):
             depth = later(m, t, join(m, t, wide(m[t.rules + m[t.a + head]]), tail), depth)
         elif kind == REPEAT:
             high = wide(ENDLESS) if m[t.c + head] < 0 else wide(m[t.c + head])
-            if m[t.unit + m[t.a + head]] != NO_BODY and high > max(radius, MIN_BODY - 1):
-                body, radius, settled = wide(m[t.unit + m[t.a + head]]), high, wide(1 if m[t.b + head] == 0 else 0)
+            if m[t.unit + m[t.a + head]] != NO_BODY and high > radius:
+                body, radius = wide(m[t.unit + m[t.a + head]]), high
+                follow = tail
             if m[t.b + head] == 0:
                 depth = later(m, t, tail, depth)
             depth = later(m, t, join(m, t, wide(m[t.a + head]), join(m, t, fewer(m, t, head), tail)), depth)
@@ -386,7 +387,12 @@ def close(m, t, continuation):
             depth = later(m, t, tail, depth)
         if m[t.n + FAULT] != NO_FAULT:
             return
-    m[t.pool + start], m[t.pool + start + 1], m[t.pool + start + 2], m[t.pool + start + 3] = count, body, radius, settled
+    m[t.pool + start], m[t.pool + start + 1], m[t.pool + start + 2], m[t.pool + start + 3] = (
+        count,
+        body,
+        radius,
+        follow,
+    )
     m[t.n + POOL] = start + HEADER + count
     m[t.closure + continuation] = start
 
@@ -404,6 +410,12 @@ def later(m, t, node, depth):
 @inner
 def gather(m, t, continuation, count):
     """Append the closure of a continuation to the items of the state being made; returns their number."""
+    if m[t.kind + leaf(m, t, continuation)] == LITERAL:  # its own closure
+        if count >= t.items_size:
+            m[t.n + FAULT] = FULL_ITEMS
+            return count
+        m[t.items + count] = continuation
+        return count + 1
     if m[t.closure + continuation] == 0:
         close(m, t, continuation)
         if m[t.n + FAULT] != NO_FAULT:
@@ -459,7 +471,7 @@ def is_equal(m, left, right, count):
 
 
 @inner
-def intern_state(m, t, count, body, radius, settled):
+def intern_state(m, t, count, body, radius, follow):
     """The state whose items stand in items[:count], in any order and with repetitions."""
     if count == 0:
         return wide(DEAD)
@@ -483,7 +495,7 @@ def intern_state(m, t, count, body, radius, settled):
     m[t.state_hash + slot] = s
     m[t.pool + start : t.pool + start + unique] = items
     m[t.state_start + s], m[t.state_length + s] = start, unique
-    describe(m, t, s, body, radius, settled)
+    describe(m, t, s, body, radius, follow)
     return s
 
 
@@ -494,11 +506,13 @@ def leaf(m, t, item):
 
 
 @inner
-def describe(m, t, s, body, radius, settled):
+def describe(m, t, s, body, radius, follow):
     """Fill in what follows from the items of a new state; its transitions are unknown, or DEAD for bytes no item takes."""
     start, length = wide(m[t.state_start + s]), wide(m[t.state_length + s])
     accept, cost, flat = wide(0), wide(INFINITE), wide(1)
-    row = m[t.next + s * 256 : t.next + s * 256 + 256]  # all DEAD so far
+    row = m[t.next + s * 256 : t.next + s * 256 + 256]
+    row[:] = DEAD
+    m[t.state_left + s], m[t.state_after + s], m[t.state_loop + s] = 0, UNKNOWN, 0
     for j in range(start, start + length):
         item = wide(m[t.pool + j])
         if item == EMPTY:
@@ -509,9 +523,12 @@ def describe(m, t, s, body, radius, settled):
         mark_live(m, t, node, row)
         if m[t.kind + node] == PRODUCT:
             flat = wide(0)
+        elif m[t.kind + node] == LITERAL and length == 1:
+            m[t.state_text + s], m[t.state_left + s] = m[t.a + node], m[t.b + node]
     m[t.state_accept + s], m[t.state_cost + s], m[t.state_flat + s], m[t.state_row + s] = accept, cost, flat, 0
+    m[t.state_events + s] = 0
     m[t.state_body + s], m[t.state_radius + s] = body, radius
-    m[t.state_alone + s] = 1 if settled == 1 and is_alone(m, t, s, body) else 0
+    m[t.state_follow + s], m[t.state_alone + s] = follow, UNKNOWN
 
 
 @inner
@@ -530,26 +547,65 @@ def mark_live(m, t, node, row):
 
 
 @inner
-def is_alone(m, t, s, body):
-    """Whether characters of the body class can only be read by the one repetition of it in the state.
+def is_alone(m, t, s):
+    """Whether characters of the body class can only be read by repetitions of it, and not by what follows those.
 
-    Then the tokens made of such characters are exactly those of at most `radius` characters.
+    Then the tokens made of such characters are exactly those of at most `radius` characters, the most that one of the repetitions
+    allows.
     """
-    own = wide(-1)
-    start, length = wide(m[t.state_start + s]), wide(m[t.state_length + s])
+    if m[t.state_alone + s] != UNKNOWN:
+        return m[t.state_alone + s] == 1
+    body, start, length = wide(m[t.state_body + s]), wide(m[t.state_start + s]), wide(m[t.state_length + s])
+    answer, own = True, wide(-1)
     for j in range(start, start + length):
-        node = leaf(m, t, wide(m[t.pool + j]))
-        if m[t.unit + node] == body and m[t.kind + node] == CLASS:
-            if own >= 0:
-                return False
-            own = node
-    if own < 0:
-        return False
+        item = wide(m[t.pool + j])
+        if m[t.unit + leaf(m, t, item)] == body and m[t.kind + leaf(m, t, item)] == CLASS:
+            answer = answer and (own < 0 or own == leaf(m, t, item)) and m[t.kind + item] == SEQ
+            own = leaf(m, t, item)
+    answer = answer and own >= 0
     for j in range(start, start + length):
-        node = leaf(m, t, wide(m[t.pool + j]))
-        if node != own and node != EMPTY and overlaps(m, t, own, node):
-            return False
-    return True
+        item = wide(m[t.pool + j])
+        if answer and item != EMPTY and leaf(m, t, item) != own:
+            answer = not overlaps(m, t, own, leaf(m, t, item))
+        elif answer and item != EMPTY:
+            rest = wide(m[t.b + item])
+            answer = 1 + copies(m, t, rest, body) <= m[t.state_radius + s] and not begins_alike(m, t, own, behind(m, t, rest, body))
+    if m[t.n + FAULT] == NO_FAULT:
+        m[t.state_alone + s] = 1 if answer else 0
+    return answer
+
+
+@inner
+def copies(m, t, continuation, body):
+    """The most characters that a repetition of a body class reads at the beginning of a continuation; 0 if none is there."""
+    head = leaf(m, t, continuation)
+    if m[t.kind + head] != REPEAT or m[t.unit + m[t.a + head]] != body:
+        return wide(0)
+    return wide(ENDLESS - 1) if m[t.c + head] < 0 else wide(m[t.c + head])
+
+
+@inner
+def behind(m, t, continuation, body):
+    """What comes behind that repetition; the continuation itself if it does not begin with one."""
+    if copies(m, t, continuation, body) == 0:
+        return continuation
+    return wide(m[t.b + continuation]) if m[t.kind + continuation] == SEQ else wide(EMPTY)
+
+
+@inner
+def begins_alike(m, t, own, continuation):
+    """Whether a continuation can begin with a byte of a class."""
+    if m[t.kind + leaf(m, t, continuation)] == LITERAL:
+        return overlaps(m, t, own, leaf(m, t, continuation))
+    if m[t.closure + continuation] == 0:
+        close(m, t, continuation)
+        if m[t.n + FAULT] != NO_FAULT:
+            return True
+    start = wide(m[t.closure + continuation])
+    for j in range(start + HEADER, start + HEADER + wide(m[t.pool + start])):
+        if m[t.pool + j] != EMPTY and overlaps(m, t, own, leaf(m, t, wide(m[t.pool + j]))):
+            return True
+    return False
 
 
 @inner
@@ -574,7 +630,9 @@ def rehash_states(m, t):
     """Fill `state_hash`, all zero."""
     mask = t.state_hash_size - 1
     for s in range(1, m[t.n + STATES]):
-        slot = state_hash(m[t.pool + m[t.state_start + s] : t.pool + m[t.state_start + s] + m[t.state_length + s]]) & mask
+        slot = (
+            state_hash(m[t.pool + m[t.state_start + s] : t.pool + m[t.state_start + s] + m[t.state_length + s]]) & mask
+        )
         while m[t.state_hash + slot] != 0:
             slot = (slot + 1) & mask
         m[t.state_hash + slot] = s
@@ -587,7 +645,31 @@ def state_of(m, t, continuation):
     if m[t.n + FAULT] != NO_FAULT:
         return wide(DEAD)
     start = wide(m[t.closure + continuation])
-    return intern_state(m, t, count, wide(m[t.pool + start + 1]), wide(m[t.pool + start + 2]), wide(m[t.pool + start + 3]))
+    if start == 0:
+        return intern_state(m, t, count, wide(NO_BODY), wide(0), wide(0))
+    return intern_state(
+        m, t, count, wide(m[t.pool + start + 1]), wide(m[t.pool + start + 2]), wide(m[t.pool + start + 3])
+    )
+
+
+@inner
+def after_text(m, t, s, count):
+    """The state after so many bytes of the only literal of a state (see `state_text`), without states for those before.
+
+    DEAD on a fault.
+    """
+    item, left = wide(m[t.pool + m[t.state_start + s]]), wide(m[t.state_left + s]) - count
+    if left == 0 and m[t.state_after + s] != UNKNOWN:
+        return wide(m[t.state_after + s])
+    tail = wide(m[t.b + item]) if m[t.kind + item] == SEQ else wide(EMPTY)
+    if left > 0:
+        tail = join(m, t, intern_node(m, t, wide(LITERAL), m[t.state_text + s] + count, left, wide(0)), tail)
+        if m[t.n + FAULT] != NO_FAULT:
+            return wide(DEAD)
+    after = state_of(m, t, tail)
+    if left == 0 and m[t.n + FAULT] == NO_FAULT:
+        m[t.state_after + s] = after
+    return after
 
 
 # -- transitions --------------------------------------------------------------------------------------------------------
@@ -645,7 +727,7 @@ def derive(m, t, s, byte):
             if m[t.kind + node] == PRODUCT and not product_after(m, t, node, byte) >= 0:
                 return False
     low, high = wide(0), wide(255)
-    count, event, body, radius, settled = wide(0), wide(0), wide(NO_BODY), wide(0), wide(0)
+    count, event, body, radius, follow = wide(0), wide(0), wide(NO_BODY), wide(0), wide(0)
     for j in range(start, end):
         item = wide(m[t.pool + j])
         head, tail = item, wide(EMPTY)
@@ -663,7 +745,12 @@ def derive(m, t, s, byte):
             elif kind == LITERAL:
                 a = b = wide(m[t.text + m[t.a + head]])
             else:
-                a = b = low = high = byte
+                a = b = byte
+                x, y = t.next + 256 * wide(m[t.a + head]), t.next + 256 * wide(m[t.b + head]) if m[t.c + head] == BOTH else wide(-1)
+                while a > low and is_same(m, x, y, byte, a - 1):
+                    a -= 1
+                while b < high and is_same(m, x, y, byte, b + 1):
+                    b += 1
             if b < byte:
                 low = max(low, b + 1)
                 continue
@@ -689,9 +776,13 @@ def derive(m, t, s, byte):
             if m[t.n + FAULT] != NO_FAULT:
                 return False
             closure = wide(m[t.closure + target])
-            if m[t.pool + closure + 2] > radius:
-                body, radius, settled = wide(m[t.pool + closure + 1]), wide(m[t.pool + closure + 2]), wide(m[t.pool + closure + 3])
-    target_state = intern_state(m, t, count, body, radius, settled)
+            if closure != 0 and m[t.pool + closure + 2] > radius:
+                body, radius, follow = (
+                    wide(m[t.pool + closure + 1]),
+                    wide(m[t.pool + closure + 2]),
+                    wide(m[t.pool + closure + 3]),
+                )
+    target_state = intern_state(m, t, count, body, radius, follow)
     if m[t.n + FAULT] != NO_FAULT:
         return False
     m[t.next + s * 256 + low : t.next + s * 256 + high + 1] = (event << STATE_BITS) | target_state
@@ -699,6 +790,12 @@ def derive(m, t, s, byte):
 
 
 # -- products -----------------------------------------------------------------------------------------------------------
+
+
+@inner
+def is_same(m, x, y, byte, other):
+    """Whether the operands of a product go the same ways on two bytes, the first of which is known. x, y: their transitions."""
+    return m[x + byte] == m[x + other] and (y < 0 or m[y + byte] == m[y + other])
 
 
 @inner

@@ -9,15 +9,17 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .bodies import BodyClass, SubTrie
+from .atlas import Atlas
+from .bodies import BodyClass, Exits
 from .trie import TokenTrie
 from .utf8 import Ranges, normalize
 from .vocabulary import Vocabulary
 
 JSON_CHARACTERS: Ranges = normalize([(0x20, 0x21), (0x23, 0x5B), (0x5D, 0x10FFFF)])  # need no escape in a JSON string
 JSON_SPACE: Ranges = normalize([(0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x20)])  # may stand between the tokens of JSON
-_EAGER = (JSON_CHARACTERS, JSON_SPACE)  # nearly every schema needs these, so they are not left to the first mask
-_NODES_BEFORE_TABLES = 1_000_000  # trie nodes walked inside a class before its tables are worth their time and megabyte
+# Nearly every schema needs these, so they are not left to the first mask. The bytes may follow a character inside the body.
+_EAGER = {JSON_CHARACTERS: b"\\" + bytes(range(0x80, 0x100)), JSON_SPACE: b""}
+_WALKS_BEFORE_TABLES = 250  # masks made inside a class before its tables are worth their time and megabyte
 _MAX_BODIES = 64
 
 
@@ -28,42 +30,43 @@ class Lexicon:
         self.vocabulary = vocabulary
         self.trie = TokenTrie.build(vocabulary)
         self.words = (vocabulary.size + 31) // 32
+        self.atlas = Atlas(self.trie, self.words, vocabulary.eos_token_ids, self.spells_every_byte)
         self._lock = threading.Lock()
         self._walked: dict[Ranges, int] = {}
         self._bodies: dict[Ranges, BodyClass] = {}
-        self._quoted: dict[int, SubTrie] = {}
-        for ranges in _EAGER:
-            self.body(ranges)
+        self._offsets: dict[Ranges, int] = {}
+        for ranges, ambiguous in _EAGER.items():
+            self._build(ranges, Exits.build(ranges, ambiguous, self.trie))
 
     def body(self, ranges: Ranges) -> BodyClass | None:
-        """The tables of a character class; None while walks inside it have not been long enough to pay for them."""
+        """What has been found out about a character class; None when nothing has."""
+        return self._bodies.get(ranges)
+
+    def tables(self, ranges: Ranges) -> int:
+        """Where the tables of a character class are in the atlas, 0 when it has none."""
+        return self._offsets.get(ranges, 0)
+
+    def tables_wanted(self, ranges: Ranges) -> int:
+        """The same, after a mask was made without them: they are built when that has happened often enough."""
         with self._lock:
-            body = self._bodies.get(ranges)
-            is_due = ranges in _EAGER or self._walked.get(ranges, 0) > _NODES_BEFORE_TABLES
-            if body is None and is_due and len(self._bodies) < _MAX_BODIES:
-                body = self._bodies[ranges] = BodyClass.build(ranges, self.trie, self.words)
-            return body
+            self._walked[ranges] = self._walked.get(ranges, 0) + 1
+            is_due = (
+                self._walked[ranges] > _WALKS_BEFORE_TABLES
+                and len(self._bodies) < _MAX_BODIES
+                and self.atlas.has_room()
+            )
+            if is_due and ranges not in self._bodies:
+                self._build(ranges)
+            return self.tables(ranges)
 
     def stride(self, ranges: Ranges) -> int:
         """One token can spell any number of characters of a class up to this; 1 where it has not been found out."""
         body = self._bodies.get(ranges)
         return 1 if body is None else body.stride
 
-    def note_walk(self, ranges: Ranges, visited: int) -> None:
-        """Count the trie nodes that a walk inside a class without tables has visited."""
-        with self._lock:
-            self._walked[ranges] = self._walked.get(ranges, 0) + visited
-
-    def quoted(self, at_least: int) -> SubTrie:
-        """The tokens with that many quotation marks: those that can open a key, end another one before, and so on."""
-        if at_least not in self._quoted:
-            self._quoted[at_least] = SubTrie.with_bytes(b'"', at_least, self.trie)
-        return self._quoted[at_least]
-
-    @cached_property
-    def separated(self) -> SubTrie:
-        """The tokens with a quotation mark or a comma: those in which a key or another item can begin."""
-        return SubTrie.with_bytes(b'",', 1, self.trie)
+    def _build(self, ranges: Ranges, exits: Exits | None = None) -> None:
+        body = self._bodies[ranges] = BodyClass.build(ranges, self.trie, self.words)
+        self._offsets[ranges] = self.atlas.body_class(body, exits)
 
     @cached_property
     def single_bytes(self) -> NDArray[np.bool_]:

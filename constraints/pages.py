@@ -1,21 +1,52 @@
-"""Zeroed arrays whose memory is taken page by page when it is first touched."""
+"""Zeroed arrays whose memory is taken page by page when it is first touched, and taken again when nobody uses it any more.
+
+A first touch costs 2 us and more a page of 4 KB, clearing a used page a tenth of that. So regions are kept for the next constraint.
+NumPy asks the system for huge pages from 4 MB on, and the first touch of each clears 2 MB, which takes longer than most masks;
+here pages are small, so that room can be reserved which may never be needed.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import mmap
+import weakref
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
+Clean = Callable[
+    [NDArray[np.int32]], int
+]  # makes a used array zero where that matters; returns how many words it has touched
 
-def reserved(num_words: int) -> NDArray[np.int32]:
-    """int32 zeros [num_words].
+_SMALL = 1 << 20  # words; smaller arrays are left to NumPy
+_MAX_TOUCHED = 1 << 22  # words; a region of which more was touched is given back to the system
+_MAX_KEPT = 8  # regions of one size
+_kept: dict[int, list[mmap.mmap]] = {}
 
-    NumPy asks the system for huge pages from 4 MB on, and the first touch of each clears 2 MB, which takes longer than most masks.
-    Here pages are small, so that room can be reserved which may never be needed.
-    """
-    if num_words < 1 << 20 or not hasattr(mmap, "MADV_NOHUGEPAGE"):
+
+def reserved(num_words: int, clean: Clean) -> NDArray[np.int32]:
+    """int32 [num_words], zero where `clean` makes it so when the array and all its views are gone; the first time everywhere."""
+    if num_words < _SMALL or not hasattr(mmap, "MADV_NOHUGEPAGE"):
         return np.zeros(num_words, np.int32)
-    pages = mmap.mmap(-1, 4 * num_words)
-    pages.madvise(mmap.MADV_NOHUGEPAGE)
-    return np.frombuffer(pages, np.int32)
+    size = 1 << (num_words - 1).bit_length()
+    pages = _take(4 * size)
+    owner = (ctypes.c_int32 * size).from_buffer(pages)  # what all views hold on to
+    weakref.finalize(owner, _give_back, pages, num_words, clean).atexit = False
+    return np.frombuffer(owner, np.int32)[:num_words]
+
+
+def _take(num_bytes: int) -> mmap.mmap:
+    try:
+        return _kept[num_bytes].pop()
+    except (KeyError, IndexError):
+        pages = mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        pages.madvise(mmap.MADV_NOHUGEPAGE)
+        return pages
+
+
+def _give_back(pages: mmap.mmap, num_words: int, clean: Clean) -> None:
+    touched = clean(np.frombuffer(pages, np.int32)[:num_words])
+    regions = _kept.setdefault(len(pages), [])
+    if touched <= _MAX_TOUCHED and len(regions) < _MAX_KEPT:
+        regions.append(pages)

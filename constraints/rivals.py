@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled import entry, inner
-from .derive import intern_node, mix, step, wide
+from .derive import after_text, intern_node, mix, step, wide
 from .expression import Kind
 from .memory import (
     CONTAINER,
@@ -39,6 +39,7 @@ from .memory import (
     remember,
 )
 from .tables import DEAD, EPOCH, FAULT, FULL_WORK, INFINITE, ITEM_GAP, NO_FAULT, STATE_BITS, STATE_MASK, UNKNOWN, layout
+from .walk import token_bytes
 
 PAIR = int(Kind.PAIR)
 MAX_PAIRS = 1 << 14
@@ -292,11 +293,10 @@ def is_alive(m, t, state, here):
 FREE, TRACKED, IN_TEXT, HAS_WORDS = 0, 1, 2, 4  # bits of `outlook`
 
 
-@entry
-def outlook(arena, here):
+@inner
+def outlook(m, t, here):
     """TRACKED: there are rivals; IN_TEXT: inside a string; HAS_WORDS: some open object has keys."""
-    m, t = arena, layout(arena)
-    bits = TRACKED if mark_rivals(m, t, wide(here))[0] != 0 else FREE
+    bits = TRACKED if mark_rivals(m, t, here)[0] != 0 else FREE
     if m[t.b + here] != OUTSIDE:
         bits |= IN_TEXT
     frame = m[t.a + here]
@@ -311,24 +311,57 @@ def outlook(arena, here):
 def run_remembering(arena, state, here, data):
     """(state, memory, bytes read) after some bytes; state DEAD when they do not survive. The caller looks for faults."""
     m, t = arena, layout(arena)
-    state, here = wide(state), wide(here)
-    states, memories = np.empty(data.size + 1, np.int64), np.empty(data.size + 1, np.int64)
-    read = wide(0)
-    states[0], memories[0] = state, here
-    while read < data.size:
-        answer = transition(m, t, state, wide(data[read]))
-        state = answer & STATE_MASK
+    return run_bytes_remembering(m, t, wide(state), wide(here), data, 0, data.size)
+
+
+@entry
+def advance_remembering(arena, v, state, here, token):
+    """(state, memory) after a token; state DEAD when it does not survive. The caller looks for faults."""
+    m, t = arena, layout(arena)
+    start, end = token_bytes(v, token)
+    if start == end:
+        return wide(DEAD), wide(REFUSED)
+    after, kept, _ = run_bytes_remembering(m, t, wide(state), wide(here), v, start, end)
+    return after, kept
+
+
+@inner
+def run_bytes_remembering(m, t, state, here, data, start, end):
+    """As `run_remembering` for data[start:end]. Within the only literal of a state no states are made, see `after_text`."""
+    size = end - start
+    states, memories = np.empty(size + 1, np.int64), np.empty(size + 1, np.int64)
+    spelled = np.empty(size + 1, np.int64)  # bytes of the literal of states[i] that have been read
+    read, count = wide(0), wide(0)
+    states[0], memories[0], spelled[0] = state, here, 0
+    while read < size:
+        byte, event = wide(data[start + read]), wide(0)
+        if m[t.state_left + state] > 0:
+            if m[t.text + m[t.state_text + state] + count] != byte:
+                break
+            count += 1
+            if count == m[t.state_left + state]:
+                state, count = after_text(m, t, state, count), wide(0)
+        else:
+            answer = transition(m, t, state, byte)
+            state, event = answer & STATE_MASK, answer >> STATE_BITS
         if state != DEAD:
-            here = remember(m, t, here, wide(data[read]), answer >> STATE_BITS)
+            here = remember(m, t, here, byte, event)
         if state == DEAD or here == REFUSED:
             break
         read += 1
-        states[read], memories[read] = state, here
-    if read == data.size and is_alive(m, t, state, here):
-        return state, here, read
-    while read > 0 and not is_alive(m, t, states[read], memories[read]):
+        states[read], memories[read], spelled[read] = state, here, count
+    if read == size:
+        state = state_at(m, t, states[read], spelled[read])
+        if is_alive(m, t, state, here):
+            return state, here, read
+    while read > 0 and not is_alive(m, t, state_at(m, t, states[read], spelled[read]), memories[read]):
         read -= 1
-    return wide(DEAD), wide(REFUSED), min(read, wide(data.size) - 1)
+    return wide(DEAD), wide(REFUSED), min(read, size - 1)
+
+
+@inner
+def state_at(m, t, state, spelled):
+    return after_text(m, t, state, spelled) if spelled > 0 else state
 
 
 # How many tokens beyond the automaton's own cost suffice after some text, when it is a number of tokens; else:

@@ -25,55 +25,74 @@ STATE_MASK = (1 << STATE_BITS) - 1
 UNKNOWN = -1
 
 # Indices into the table `n`.
-NODES, POOL, STATES, EPOCH, FAULT, STEPS, VISITED, SEARCH_LIMIT, REQUESTS, ITEM_GAP, SEARCHED = range(11)
+NODES, POOL, STATES, EPOCH, FAULT, STEPS, VISITED, SEARCH_LIMIT, REQUESTS, ITEM_GAP, SEARCHED, WANTED = range(12)
 # Values of n[FAULT]; the FULL_ ones below say which table to grow.
 NO_FAULT = 0
 SEARCH_EXHAUSTED = 100
 
 _TABLES = [
         "n",  # [16] counters, see above
+        # Big tables of fixed size first, so that they begin at the same places whatever the grammar: see pages.py.
+        "node_hash",  # open addressing, 0 = free; the first 2^k entries are in use
+        "state_hash",  # as node_hash
         # expression nodes, static ones first; see expression.Kind
         "kind", "a", "b", "c",  # [nodes]
         "size",  # [nodes] bytes of the shortest string, INFINITE when there is none, -1 for a product not searched yet
         "cost",  # [nodes] tokens that suffice to spell some string, INFINITE when the vocabulary cannot
-        "closure",  # [nodes] offset of the closure in `pool`, 0 when not made yet
+        "closure",  # [nodes] offset of the closure in `pool`, 0 when not made yet, or when it is the node itself
         "stamp",  # [nodes] epoch of the last visit
         "unit",  # [nodes] body class of a repeated node, -1 when it has none; of static nodes only
         "stride",  # [nodes] copies of a repeated node that one token can spell, for any number of copies up to this; static
         "enter",  # [nodes] the PRODUCT that a BOTH or NEGATE begins with; of a PRODUCT the last search that visited it
-        "node_hash",  # open addressing, 0 = free; the first 2^k entries are in use
-        "pool",  # closures [length, body class, radius, settled, items...] and the items of states
-        # static parts of the grammar
-        "edge_low", "edge_high", "edge_next",  # [class edges]
-        "lists",  # alternatives
-        "worst", "ample",  # [static nodes] tokens for any string; for some string, whichever are used up; filled where needed
-        "text", "text_cost",  # [literal bytes] the byte; tokens that suffice for the rest of its literal
-        "rules",  # [rules] body node
+        "pool",  # closures [length, body class, radius, follow, items...] and the items of states
         # automaton states; 0 is DEAD
         "state_start", "state_length",  # [states] items in `pool`, sorted
         "state_accept",  # [states] 1 when the text so far is complete
         "state_cost",  # [states] tokens that suffice to finish
         "state_body", "state_radius",  # [states] body class the state loops on, -1; characters left in it
-        "state_alone",  # [states] 1 when leaving the body is the only way to survive outside it
+        "state_follow",  # [states] the continuation behind the body
+        "state_alone",  # [states] 1 when only repetitions of the body class read its characters; UNKNOWN when not found out yet
         "state_flat",  # [states] 1 when no item is a product
+        "state_text", "state_left",  # [states] where in `text` the bytes are that must come next, and how many
+        "state_after",  # [states] the state after those, UNKNOWN when not found yet
+        "state_loop",  # [states] offset in `pool` of the set of first bytes of characters that lead back to the state; 0: not made
         "state_events",  # [states] bit 1 << event of every event that a token can pass; known when the row is
-        "state_row",  # [states] 1 + index of the mask row, 0 when not computed
-        "state_hash",  # as node_hash
+        "state_row",  # [states] number of the mask row, 0 when not computed
         "next",  # [states * 256] transitions
         "work", "items",  # scratch: nodes to expand, items of the state being made
         "requests",  # [2 * depth] what has to be known first: (state, byte) transitions, (product, SEARCH) searches
+        # static parts of the grammar
+        "edge_low", "edge_high", "edge_next",  # [class edges]
+        "lists",  # alternatives
+        "classes",  # [8 * body classes] set of first bytes (see atlas.py), offset of its tables there, 0 when it has none
+        "worst", "ample",  # [static nodes] tokens for any string; for some string, whichever are used up; filled where needed
+        "text", "text_cost",  # [literal bytes] the byte; tokens that suffice for the rest of its literal
+        "rules",  # [rules] body node
 ]  # fmt: skip
 
 FIELDS = tuple(_TABLES)
-SIZED = ("kind", "node_hash", "pool", "state_start", "state_hash", "work", "items", "requests")  # sizes that compiled code reads
+SIZED = (
+    "kind",
+    "node_hash",
+    "pool",
+    "state_start",
+    "state_hash",
+    "work",
+    "items",
+    "requests",
+)  # sizes that compiled code reads
 Layout = namedtuple("Layout", [*FIELDS, *(f"{name}_size" for name in SIZED)])  # type: ignore[misc]
 _HEADER = 64  # words: FIELDS offsets, then the end; the last ones are the sizes of the hash tables in use
 _HASH_SIZES = {"node_hash": _HEADER - 2, "state_hash": _HEADER - 1}
 _COUNTERS = {"node_hash": NODES, "state_hash": STATES}
 FAULT_WORD = _HEADER + FAULT  # of the array: `n` is the first table
+NO_CLASS = 0  # n[WANTED] is 1 + the body class that a mask was made in without tables
 NODE_TABLES = ("kind", "a", "b", "c", "size", "cost", "closure", "stamp", "unit", "stride", "enter")
-STATE_TABLES = ("state_start", "state_length", "state_accept", "state_cost", "state_body", "state_radius", "state_alone",
-                 "state_flat", "state_events", "state_row")  # fmt: skip
+STATE_TABLES = (
+    "state_start", "state_length", "state_accept", "state_cost", "state_body", "state_radius", "state_follow", "state_alone",
+    "state_flat", "state_text", "state_left", "state_after", "state_loop", "state_events", "state_row",
+)  # fmt: skip
+CLASS_WIDTH, CLASS_TABLES = 8, 6  # words of an entry of `classes`; which of them is the offset
 
 FULL_NODES, FULL_POOL, FULL_STATES, FULL_WORK, FULL_ITEMS, FULL_REQUESTS = 1, 2, 3, 4, 5, 6  # faults that growing mends
 
@@ -135,8 +154,9 @@ class Arena:
         self.table("n")[FAULT] = NO_FAULT
 
     def _move(self, sizes: dict[str, int], hash_sizes: dict[str, int]) -> None:
-        """Copy everything but the hash tables into a new array."""
-        old = {name: self.table(name) for name in FIELDS if name not in _HASH_SIZES}
+        """Copy what is in use, except the hash tables, into a new array."""
+        used = _used(self.array)
+        old = {name: self.table(name)[: used[name]] for name in FIELDS if name not in _HASH_SIZES}
         self._lay_out(sizes, hash_sizes)
         for name, table in old.items():
             self.table(name)[: table.size] = table
@@ -144,8 +164,32 @@ class Arena:
     def _lay_out(self, sizes: dict[str, int], hash_sizes: dict[str, int]) -> None:
         offsets = np.cumsum([_HEADER, *sizes.values()])
         assert offsets[-1] < 2**31, "an arena is addressed with 32 bits"
-        self.array = reserved(int(offsets[-1]))
+        self.array = reserved(int(offsets[-1]), _clean)
         self.array[: len(offsets)] = offsets
         for name, word in _HASH_SIZES.items():
             self.array[word] = hash_sizes[name]
         self._spans = dict(zip(FIELDS, pairwise(offsets.tolist()), strict=True))
+
+
+def _used(array: NDArray[np.int32]) -> dict[str, int]:
+    """How many words of each table are in use."""
+    offsets = array[: len(FIELDS) + 1].tolist()
+    sizes = {name: end - start for name, (start, end) in zip(FIELDS, pairwise(offsets), strict=True)}
+    counters = array[offsets[0] : offsets[1]]
+    num_nodes, num_states, pool = int(counters[NODES]), int(counters[STATES]), int(counters[POOL])
+    used = sizes | dict.fromkeys(NODE_TABLES, num_nodes) | dict.fromkeys(STATE_TABLES, num_states)
+    used |= {"next": 256 * num_states, "pool": pool} | {name: int(array[word]) for name, word in _HASH_SIZES.items()}
+    return {name: min(size, sizes[name]) for name, size in used.items()}
+
+
+def _clean(array: NDArray[np.int32]) -> int:
+    """Make an arena's array zero that nobody uses any more; returns how many words it has touched."""
+    offsets = array[: len(FIELDS)].tolist()
+    if offsets[0] == 0:
+        return 0
+    used = _used(array)
+    for name, start in zip(FIELDS, offsets, strict=True):
+        if name not in ("next", "pool"):  # those two are written before they are read
+            array[start : start + used[name]] = 0
+    array[:_HEADER] = 0
+    return sum(used.values())

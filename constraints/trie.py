@@ -9,24 +9,12 @@ adjacent in `order`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .compiled import entry
 from .vocabulary import Vocabulary
-
-WIDE = 12  # children from which a node gets a table of them
-
-
-class WalkedTrie(NamedTuple):
-    """A trie as the mask walk reads it: one node in 16 adjacent bytes, and tables to find the children of nodes that have many."""
-
-    nodes: NDArray[np.int32]  # [n + 1, 4]  byte | table << 8, depth, skip, first; the last one is a sentinel
-    children: NDArray[np.int32]  # [tables, 256]  1 + node by byte, 0 = none; table 0 is no table, table 1 the root's
-    order: NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +68,6 @@ class TokenTrie:
     def num_nodes(self) -> int:
         return int(self.byte.size)
 
-    @cached_property
-    def walked(self) -> WalkedTrie:
-        return walked(self.byte, self.depth, self.skip, self.first, self.order)
-
     def validate(self) -> None:
         """Check the layout described above; AssertionError names what is broken. O(n)."""
         n = self.num_nodes
@@ -113,44 +97,6 @@ class TokenTrie:
     def bytes_of(self, token_id: int) -> bytes:
         """The bytes of a token; b"" when it is never text."""
         return self.token_bytes[self.token_offsets[token_id] : self.token_offsets[token_id + 1]].tobytes()
-
-
-def walked(
-    byte: NDArray[np.uint8],
-    depth: NDArray[np.int32],
-    skip: NDArray[np.int32],
-    first: NDArray[np.int32],
-    order: NDArray[np.int32],
-) -> WalkedTrie:
-    """The same trie for the mask walk."""
-    nodes, children = _tabulated(byte, depth, skip, first)
-    return WalkedTrie(_read_only(nodes), _read_only(children), order)
-
-
-@entry
-def _tabulated(
-    byte: NDArray[np.uint8], depth: NDArray[np.int32], skip: NDArray[np.int32], first: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    n = byte.size
-    fan = np.zeros(n + 1, np.int32)  # children of node i - 1; of the root at 0
-    at = np.zeros(n + 2, np.int32)  # [depth] 1 + the node there
-    for i in range(n):
-        fan[at[depth[i] - 1]] += 1
-        at[depth[i]] = i + 1
-    table = np.zeros(n + 1, np.int32)
-    num_tables = 1
-    for i in range(n + 1):
-        if i == 0 or fan[i] >= WIDE:
-            table[i] = num_tables
-            num_tables += 1
-    children = np.zeros((num_tables, 256), np.int32)
-    nodes = np.zeros((n + 1, 4), np.int32)
-    for i in range(n):
-        children[table[at[depth[i] - 1]], byte[i]] = i + 1
-        at[depth[i]] = i + 1
-        nodes[i, 0], nodes[i, 1], nodes[i, 2], nodes[i, 3] = byte[i] | table[i + 1] << 8, depth[i], skip[i], first[i]
-    nodes[n, 2], nodes[n, 3] = n, first[n]
-    return nodes, children
 
 
 def _concatenated(vocabulary: Vocabulary) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:

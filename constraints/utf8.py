@@ -10,8 +10,13 @@ from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
 Ranges = tuple[tuple[int, int], ...]  # inclusive code point intervals, sorted, disjoint, not adjacent
-ByteTree = tuple[tuple[int, int, "ByteTree | None"], ...]  # (first byte low, high, what follows; None = the character ends)
+ByteTree = tuple[
+    tuple[int, int, "ByteTree | None"], ...
+]  # (first byte low, high, what follows; None = the character ends)
 
 MAX_CODE_POINT = 0x10FFFF
 SURROGATES = (0xD800, 0xDFFF)  # have no UTF-8 form
@@ -59,6 +64,23 @@ def intersect(left: Ranges, right: Ranges) -> Ranges:
         else:
             j += 1
     return normalize(out)
+
+
+def transitions(tree: ByteTree) -> NDArray[np.int16]:
+    """The automaton of any number of the characters of a tree: int16 [states, 256], state 0 at a character boundary, -1 dead."""
+    states: dict[ByteTree, int] = {tree: 0}
+    rows = [np.full(256, -1, np.int16)]
+    work = [tree]
+    while work:
+        here = work.pop()
+        row = rows[states[here]]
+        for low, high, follow in here:
+            if follow is not None and follow not in states:
+                states[follow] = len(rows)
+                rows.append(np.full(256, -1, np.int16))
+                work.append(follow)
+            row[low : high + 1] = 0 if follow is None else states[follow]
+    return np.stack(rows)
 
 
 @lru_cache(maxsize=1024)

@@ -8,11 +8,28 @@ from __future__ import annotations
 
 import numpy as np
 
+from .atlas import (
+    DEPTH,
+    NODE_WIDTH,
+    NODES,
+    NUM_NODES,
+    ORDER,
+    QUOTED_ONCE,
+    QUOTED_THRICE,
+    QUOTED_TWICE,
+    SEPARATED,
+    SPELLS,
+    TRIE,
+)
 from .compiled import entry, inner
 from .derive import wide
+from .expression import Event
 from .memory import COMMA, ITEM_CLOSE, KEY_OPEN, REFUSED, is_space, remember
 from .rivals import (
     EXPECTS_KEY,
+    HAS_WORDS,
+    IN_TEXT,
+    TRACKED,
     after_rival,
     expects_key,
     extra_cost,
@@ -20,27 +37,66 @@ from .rivals import (
     is_plain,
     mark_rivals,
     must_open_key,
+    outlook,
     rival_word,
     transition,
     way_out,
 )
 from .tables import DEAD, FAULT, INFINITE, NO_FAULT, STATE_BITS, STATE_MASK, layout
-from .walk import set_tokens
+from .walk import clear_tokens
+
+REMEMBERED = sum(1 << event for event in Event if event not in (Event.NONE, Event.OBJECT_OPEN, Event.OBJECT_CLOSE))
 
 
 @entry
-def judge(arena, byte, depth, skip, first, order, max_depth, state, here, along, spells, refused, ends, extra, hard):
-    """Walk the trie from a state and a memory. Every output may be empty when it is not wanted.
+def judge(arena, v, state, here, ends, extra, hard):
+    """Walk the trie of all tokens from a state and a memory. Every output may be empty when it is not wanted.
 
-    along: only tokens that go along rivals, the others are not looked at.
-    refused: mask (uint32 [ceil(V / 32)]) in which the bits of tokens are set that only the memory refuses.
-    ends, extra: int32 [tokens]: ends[k] = the state that token order[k] leads to, DEAD when it does not survive; what the memory
-        adds to the cost there, SEARCH or EXPECTS_KEY when that has to be found out.
-    hard: int32 [4, tokens]: k, state, memory and extra of the tokens for which it has to.
+    ends, extra: int32 [tokens]: ends[k] = the state that the k-th token in order leads to, DEAD when it does not survive; what the
+        memory adds to the cost there, SEARCH or EXPECTS_KEY when that has to be found out.
+    hard: int32 [5, tokens]: k, id, state, memory and extra of the tokens for which it has to.
 
     Returns the number of hard tokens, and the least cost after one that is not, INFINITE when there is none.
     """
     m, t = arena, layout(arena)
+    mask, trie = np.empty(0, np.uint32), wide(v[TRIE])
+    count, least, _ = judge_trie(m, t, v, trie, wide(state), wide(here), wide(0), mask, ends, extra, hard, wide(0))
+    return count, least
+
+
+@entry
+def hard_tokens(arena, v, state, here, has_items, hard):
+    """The hard tokens of `judge`, looked for only where they can be; returns their number. The row of the state has to be known."""
+    m, t = arena, layout(arena)
+    prospects = outlook(m, t, wide(here))
+    if not prospects & TRACKED and not m[t.state_events + state] & REMEMBERED:
+        return wide(0)
+    none, mask, count = np.empty(0, np.int32), np.empty(0, np.uint32), wide(0)
+    if prospects & TRACKED:
+        count, _, _ = judge_trie(m, t, v, wide(v[TRIE]), wide(state), wide(here), wide(1), mask, none, none, hard, wide(0))
+    trie = where_words_begin(v, prospects, has_items)
+    return judge_trie(m, t, v, trie, wide(state), wide(here), wide(0), mask, none, none, hard, count)[0]
+
+
+@inner
+def where_words_begin(v, prospects, has_items):
+    """The trie of the tokens in which another key or item can begin that has rivals."""
+    in_text = prospects & IN_TEXT
+    if has_items:
+        return wide(v[QUOTED_ONCE if in_text else SEPARATED])
+    return wide(v[QUOTED_TWICE if in_text else QUOTED_ONCE if prospects & HAS_WORDS else QUOTED_THRICE])
+
+
+@inner
+def judge_trie(m, t, v, trie, state, here, along, mask, ends, extra, hard, num_hard):
+    """`judge` for any trie; hard tokens are put behind the first `num_hard`. k is then not a place in the order of all tokens.
+
+    along: 1 for only tokens that go along rivals, the others are not looked at.
+    mask: (uint32 [words]) the bits of tokens that the memory refuses are cleared.
+
+    Returns num_hard, least, and how many tokens were cleared.
+    """
+    nodes, order, max_depth = wide(v[trie + NODES]), wide(v[trie + ORDER]), wide(v[DEPTH])
     path = np.empty(max_depth + 1, np.uint8)  # [depth] the byte read there
     events = np.empty(max_depth + 1, np.int64)
     states = np.empty(max_depth + 1, np.int64)
@@ -52,15 +108,16 @@ def judge(arena, byte, depth, skip, first, order, max_depth, state, here, along,
     origin[0] = here if epoch != 0 else 0
     ends[:] = DEAD
     extra[:] = 0
-    n, i, num_hard, least = byte.size, 0, 0, wide(INFINITE)
+    n, i, least, cleared, spells = wide(v[trie + NUM_NODES]), wide(0), wide(INFINITE), wide(0), v[SPELLS] == 1
     while i < n:
-        d, value = depth[i], wide(byte[i])
+        node = nodes + NODE_WIDTH * i
+        d, value, skip = wide(v[node + 1]), wide(v[node] & 255), wide(v[node + 2])
         answer = transition(m, t, states[d - 1], value)
         if m[t.n + FAULT] != NO_FAULT:
-            return num_hard, least
+            return num_hard, least, cleared
         s, event = answer & STATE_MASK, answer >> STATE_BITS
         if s == DEAD:
-            i = skip[i]
+            i = skip
             continue
         states[d], path[d], events[d] = s, value, event
         known[d], since[d], origin[d] = known[d - 1], since[d - 1], wide(0)
@@ -81,7 +138,8 @@ def judge(arena, byte, depth, skip, first, order, max_depth, state, here, along,
             marked, (epoch, is_inner) = known[d], mark_rivals(m, t, known[d])
             origin[d] = known[d] if epoch != 0 else 0
         more = 0  # the extra cost of tokens that end here
-        ends_here = first[i] != first[i + 1]
+        start, end = wide(v[node + 3]), wide(v[node + NODE_WIDTH + 3])
+        ends_here = start != end
         if origin[d] != 0 and ends_here and not dead:
             if hard.size > 0:
                 more = extra_cost(m, t, s, known[d], epoch, is_inner, spells)
@@ -92,25 +150,28 @@ def judge(arena, byte, depth, skip, first, order, max_depth, state, here, along,
             known[d], since[d] = up_to_date(m, t, known[d], path, events, since[d], d), d
             more = EXPECTS_KEY if expects_key(m, t, s, known[d]) else 0
         if m[t.n + FAULT] != NO_FAULT:
-            return num_hard, least
+            return num_hard, least, cleared
         if dead:
-            if refused.size > 0:
-                set_tokens(refused, order, first[i], first[skip[i]])
-            i = skip[i]
-        elif along and origin[d] == 0:
-            i = skip[i]
+            if mask.size > 0:
+                below = wide(v[nodes + NODE_WIDTH * skip + 3])
+                clear_tokens(mask, v, order, start, below)
+                cleared += below - start
+            i = skip
+        elif along == 1 and origin[d] == 0:
+            i = skip
         else:
             if ends.size > 0:
-                ends[first[i] : first[i + 1]] = s
-                extra[first[i] : first[i + 1]] = more
+                ends[start:end] = s
+                extra[start:end] = more
             if ends_here and more >= 0:
                 least = min(least, wide(m[t.state_cost + s]) + more)
             elif ends_here:
-                for k in range(first[i], first[i + 1]):
-                    hard[0, num_hard], hard[1, num_hard], hard[2, num_hard], hard[3, num_hard] = k, s, known[d], more
+                for k in range(start, end):
+                    hard[0, num_hard], hard[1, num_hard], hard[2, num_hard] = k, v[order + k], s
+                    hard[3, num_hard], hard[4, num_hard] = known[d], more
                     num_hard += 1
             i += 1
-    return num_hard, least
+    return num_hard, least, cleared
 
 
 @inner

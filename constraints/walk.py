@@ -1,172 +1,229 @@
 """The mask walk: which tokens may come next in a state.
 
-Four versions of one idea, from obvious to fast; tests hold them equal.
+Five versions of one idea, from obvious to fast; tests hold them equal.
 
 1. Try every token byte by byte (`end_states`): also says where each token leads.
 2. Walk the vocabulary's byte trie depth first (`walk`): a dead byte skips a whole subtree, a shared prefix is read once.
-3. Use *bodies*: a state that loops on a class of characters (the inside of a JSON string) accepts every token made of them. The
-   bits of those tokens are found once per vocabulary and class, by length in characters (`BodyClass.slices`); only the *residual*
-   trie of the other tokens is walked. Where that is not exact (a bounded repetition that is not alone in its state), the plain
-   walk takes whole subtrees that stay inside the body (`heights`).
-4. Walk two states in step (`walk_apart`): where both are in one state, the masks agree, so a mask is known from one of a state that
+3. Do not make states for what a literal spells (`walk_text`): all its prefixes live.
+4. Use *bodies*: a state that loops on a class of characters (the inside of a JSON string) accepts every token made of them.
+   Subtrees made of such characters are taken whole (`shapes` of atlas.py). For classes that are met often the bits of those tokens
+   are known, by length in characters (`BodyClass.slices`); only the *residual* trie of the other tokens is walked.
+5. Walk two states in step (`walk_apart`): where both are in one state, the masks agree, so a mask is known from one of a state that
    differs in a few bytes only.
 
 Exactness of the slices: every byte string of class characters, the last one possibly cut short, of at most `radius` characters
 survives, because the repetition itself is in the state. Longer ones are dead if nothing else in the state can read such
-characters (`state_alone`), and do not exist in the vocabulary if `radius` is at least the longest.
+characters (`is_alone`), and do not exist in the vocabulary if `radius` is at least the longest.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from .atlas import (
+    BYTES,
+    CHILDREN,
+    DEPTH,
+    NO_HEIGHT,
+    NODE_WIDTH,
+    NODES,
+    NUM_NODES,
+    OFFSETS,
+    ORDER,
+    SHAPE_WIDTH,
+    SHAPES,
+    TRIE,
+    child_of,
+    is_inside,
+)
 from .compiled import entry, inner
-from .derive import ENDLESS, step
-from .tables import DEAD, FAULT, NO_FAULT, STATE_BITS, STATE_MASK, UNKNOWN, VISITED, layout
+from .derive import after_text, step, wide
+from .loops import loop_of
+from .tables import (
+    CLASS_WIDTH,
+    DEAD,
+    FAULT,
+    NO_FAULT,
+    STATE_BITS,
+    STATE_MASK,
+    UNKNOWN,
+    VISITED,
+    layout,
+)
 
 FIRST_PRINTABLE, LAST_PRINTABLE = 0x20, 0x7E
+WORTH_A_LOOP = 32  # nodes of a subtree for which the loop of a state is found out
+_MANY_VISITED = 1000  # trie nodes, by a walk inside a class, after which tables of the class are asked for
+_FAR_APART = 4000  # trie nodes; two states whose masks differ in more are walked each for itself
 
 
 @inner
-def set_tokens(mask, order, start, end):
-    """Set the bits of order[start:end]."""
-    for i in range(start, end):
-        token = order[i]
+def set_tokens(mask, v, order, start, end):
+    """Set the bits of tokens start..end of a trie's order."""
+    for i in range(order + start, order + end):
+        token = v[i]
         mask[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
 
 
 @inner
-def clear_tokens(mask, order, start, end):
-    for i in range(start, end):
-        token = order[i]
+def clear_tokens(mask, v, order, start, end):
+    for i in range(order + start, order + end):
+        token = v[i]
         mask[token >> 5] &= ~(np.uint32(1) << np.uint32(token & 31))
 
 
 @inner
-def next_child(m, t, nodes, children, i, state, table, end):
+def next_child(m, t, v, trie, i, state, table, end):
     """After dead node i: the next sibling that `state` may read, or `end` when there is none. Without a table, just the next."""
+    node = wide(v[trie + NODES]) + NODE_WIDTH * i
     if table == 0:
-        return np.int64(nodes[i, 2])
-    row = t.next + np.int64(state) * 256
-    for byte in range((nodes[i, 0] & 255) + 1, 256):
-        if m[row + byte] != DEAD and children[table, byte] != 0:
-            return np.int64(children[table, byte] - 1)
-    return np.int64(end)
+        return wide(v[node + 2])
+    row, children = t.next + wide(state) * 256, wide(v[trie + CHILDREN]) + 256 * wide(table)
+    for byte in range((v[node] & 255) + 1, 256):
+        if m[row + byte] != DEAD and v[children + byte] != 0:
+            return wide(v[children + byte]) - 1
+    return wide(end)
 
 
-@entry
-def plan(arena, state):
-    """What is known of a state before its mask is walked: (body class, radius, alone, accepting, a state that it is like).
-
-    A state is like another when most characters lead there and that is an endless body: inside a key that may still become one
-    of several names, any other character leads into the body of all other keys. DEAD when there is none.
-    """
-    m, t = arena, layout(arena)
-    like, votes = DEAD, 0
-    if m[t.state_body + state] < 0:
-        for byte in range(FIRST_PRINTABLE, LAST_PRINTABLE + 1):  # the majority, found by votes (Boyer and Moore 1981)
-            s = m[t.next + state * 256 + byte]
-            if s == UNKNOWN:
-                s = step(m, t, np.int64(state), np.int64(byte))
-                if m[t.n + FAULT] != NO_FAULT:
-                    break
-            s &= STATE_MASK
-            if votes == 0:
-                like = s
-            votes += 1 if s == like else -1
-        if m[t.state_body + like] < 0 or m[t.state_radius + like] < ENDLESS:
-            like = DEAD
-    return m[t.state_body + state], m[t.state_radius + state], m[t.state_alone + state], m[t.state_accept + state], like
-
-
-@entry
-def walk(arena, nodes, children, order, max_depth, heights, body, state, mask):
-    """Set in `mask` (uint32 [ceil(V / 32)]) the bits of the trie's tokens that survive from `state`; returns nodes visited.
-
-    nodes, children, order: a `WalkedTrie`. heights: uint8 [n] or empty: per node the most characters of class `body` in a suffix
-    below it, 255 when some suffix is not made of such characters. On a fault the mask is incomplete.
-    """
-    m, t = arena, layout(arena)
-    path = np.empty(max_depth + 1, np.int32)  # [depth] state after that many bytes
-    table = np.empty(max_depth + 1, np.int32)  # [depth] the table of the children of the node there, 0 when it has none
-    after = np.empty(max_depth + 1, np.int32)  # [depth] the first node behind its subtree
-    n, i, visited, events = nodes.shape[0] - 1, np.int64(0), 0, 0
+@inner
+def walk(m, t, v, trie, state, mask):
+    """Set in `mask` (uint32 [words]) the bits of a trie's tokens that survive from `state`. On a fault the mask is incomplete."""
+    nodes, order, shapes = wide(v[trie + NODES]), wide(v[trie + ORDER]), wide(v[trie + SHAPES])
+    path = np.empty(v[DEPTH] + 1, np.int32)  # [depth] state after that many bytes; DEAD along a literal
+    table = np.empty(v[DEPTH] + 1, np.int32)  # [depth] the table of the children of the node there, 0 when it has none
+    after = np.empty(v[DEPTH] + 1, np.int32)  # [depth] the first node behind its subtree, or behind the literal's
+    n, i, visited, events = wide(v[trie + NUM_NODES]), wide(0), 0, 0
     path[0], table[0], after[0] = state, 1, n
-    use_body = heights.size > 0
-    pending_start = pending_end = 0  # tokens order[pending_start:pending_end] live, not yet set
-    while i < n:
+    if m[t.state_left + state] > 0:
+        i = walk_text(m, t, v, trie, wide(-1), wide(state), path, table, after, mask)
+    pending_start = pending_end = wide(0)  # tokens of the order that live, not yet set
+    while i < n and m[t.n + FAULT] == NO_FAULT:
         visited += 1
-        d, byte = nodes[i, 1], nodes[i, 0] & 255
-        s = m[t.next + path[d - 1] * 256 + byte]
+        node = nodes + NODE_WIDTH * i
+        d, byte = v[node + 1], v[node] & 255
+        before = path[d - 1]
+        if before == DEAD:
+            i = wide(after[d - 1])
+            continue
+        s = m[t.next + before * 256 + byte]
         if s == UNKNOWN:
-            s = step(m, t, np.int64(path[d - 1]), np.int64(byte))
+            s = step(m, t, wide(before), wide(byte))
             if m[t.n + FAULT] != NO_FAULT:
-                return visited
+                break
         if s == DEAD:
-            i = next_child(m, t, nodes, children, i, path[d - 1], table[d - 1], after[d - 1])
+            i = next_child(m, t, v, trie, i, before, table[d - 1], after[d - 1])
             continue
         events |= 1 << (s >> STATE_BITS)
         s &= STATE_MASK
         if s == DEAD:
-            i = np.int64(nodes[i, 2])
+            i = wide(v[node + 2])
             continue
-        start = nodes[i, 3]
-        if use_body and m[t.state_body + s] == body and heights[i] < 255 and heights[i] <= m[t.state_radius + s]:
-            i = np.int64(nodes[i, 2])
-            end = nodes[i, 3]
+        start, end, skip = v[node + 3], v[node + NODE_WIDTH + 3], wide(v[node + 2])
+        if shapes != 0 and is_within(m, t, v, shapes + SHAPE_WIDTH * i, s, skip - i):
+            end, i = v[nodes + NODE_WIDTH * skip + 3], skip
+        elif m[t.state_left + s] > 0 and skip > i + 1:
+            path[d], after[d] = DEAD, skip
+            i = walk_text(m, t, v, trie, i, wide(s), path, table, after, mask)
         else:
-            path[d], table[d], after[d] = s, nodes[i, 0] >> 8, nodes[i, 2]
+            path[d], table[d], after[d] = s, v[node] >> 8, skip
             i += 1
-            end = nodes[i, 3]
         if start != end:
             if start != pending_end:
-                set_tokens(mask, order, pending_start, pending_end)
+                set_tokens(mask, v, order, pending_start, pending_end)
                 pending_start = start
             pending_end = end
-    set_tokens(mask, order, pending_start, pending_end)
-    m[t.state_events + state] = events
+    set_tokens(mask, v, order, pending_start, pending_end)
+    m[t.state_events + state] |= events
     m[t.n + VISITED] += visited
     return visited
 
 
-@entry
-def walk_apart(arena, nodes, order, max_depth, state, like, limit, mask):
+@inner
+def is_within(m, t, v, shape, s, size):
+    """Whether all that lies below a node (`size` nodes with it) survives from state `s`, because it stays inside the state's body,
+    or loops."""
+    body = m[t.state_body + s]
+    if body >= 0:
+        return v[shape] <= min(m[t.state_radius + s], NO_HEIGHT - 1) and is_inside(v, shape, t.classes + CLASS_WIDTH * body, m)
+    if m[t.state_flat + s] == 1 or v[shape] >= NO_HEIGHT or (size < WORTH_A_LOOP and m[t.state_loop + s] == 0):
+        return False
+    loop = loop_of(m, t, s)
+    return loop != 0 and is_inside(v, shape, loop, m)
+
+
+@inner
+def walk_text(m, t, v, trie, node, s, path, table, after, mask):
+    """Below a node (-1: the root) that leads to a state with a literal: its tokens survive as far as they spell the literal.
+
+    Returns where the walk goes on: behind the literal, else behind the subtree. The nodes on the way are marked, so that the walk
+    leaves the subtree when it has done with what is behind the literal.
+    """
+    nodes, order, text = wide(v[trie + NODES]), wide(v[trie + ORDER]), t.text + m[t.state_text + s]
+    out = wide(v[nodes + NODE_WIDTH * node + 2]) if node >= 0 else wide(v[trie + NUM_NODES])
+    left, depth = wide(m[t.state_left + s]), wide(v[nodes + NODE_WIDTH * node + 1]) if node >= 0 else wide(0)
+    if node < 0:
+        path[0], after[0] = DEAD, out
+    for k in range(left):
+        node = child_of(v, trie, node, m[text + k])
+        if node < 0:
+            return out
+        set_tokens(mask, v, order, v[nodes + NODE_WIDTH * node + 3], v[nodes + NODE_WIDTH * node + NODE_WIDTH + 3])
+        depth += 1
+        path[depth], after[depth] = DEAD, out
+    behind = wide(v[nodes + NODE_WIDTH * node + 2])
+    if behind == node + 1:
+        return out
+    s = after_text(m, t, s, left)
+    if m[t.n + FAULT] != NO_FAULT:
+        return out
+    shapes = wide(v[trie + SHAPES])
+    if shapes != 0 and is_within(m, t, v, shapes + SHAPE_WIDTH * node, s, behind - node):
+        set_tokens(mask, v, order, v[nodes + NODE_WIDTH * node + 3], v[nodes + NODE_WIDTH * behind + 3])
+        return out
+    path[depth], table[depth], after[depth] = s, v[nodes + NODE_WIDTH * node] >> 8, behind
+    return node + 1
+
+
+@inner
+def walk_apart(m, t, v, state, like, mask):
     """Make `mask`, that of state `like`, the mask of `state`: only subtrees that lead them to different states are walked.
 
-    Returns nodes visited, -1 when they would be more than `limit`. On a fault or beyond the limit the mask is incomplete.
+    Returns whether that was done; it is given up where they differ in too much. On a fault the mask is incomplete.
     """
-    m, t = arena, layout(arena)
-    path = np.empty(max_depth + 1, np.int32)
-    like_path = np.empty(max_depth + 1, np.int32)
+    trie = wide(v[TRIE])
+    nodes, order = wide(v[trie + NODES]), wide(v[trie + ORDER])
+    path = np.empty(v[DEPTH] + 1, np.int32)
+    like_path = np.empty(v[DEPTH] + 1, np.int32)
     path[0], like_path[0] = state, like
-    n, i, visited, events = nodes.shape[0] - 1, np.int64(0), 0, np.int64(m[t.state_events + like])
+    n, i, visited, events = wide(v[trie + NUM_NODES]), wide(0), 0, wide(m[t.state_events + like])
     while i < n:
         visited += 1
-        if visited > limit:
-            return -1
-        d, byte = nodes[i, 1], nodes[i, 0] & 255
+        if visited > _FAR_APART:
+            return False
+        node = nodes + NODE_WIDTH * i
+        d, byte = v[node + 1], v[node] & 255
         s, other = m[t.next + path[d - 1] * 256 + byte], m[t.next + like_path[d - 1] * 256 + byte]
         if s == UNKNOWN:
-            s = step(m, t, np.int64(path[d - 1]), np.int64(byte))
+            s = step(m, t, wide(path[d - 1]), wide(byte))
         if other == UNKNOWN:
-            other = step(m, t, np.int64(like_path[d - 1]), np.int64(byte))
+            other = step(m, t, wide(like_path[d - 1]), wide(byte))
         if m[t.n + FAULT] != NO_FAULT:
-            return visited
+            return True
         if s == other:
-            i = np.int64(nodes[i, 2])
+            i = wide(v[node + 2])
             continue
         if s & STATE_MASK != DEAD:
             events |= 1 << (s >> STATE_BITS)
         s, other = s & STATE_MASK, other & STATE_MASK
         path[d], like_path[d] = s, other
         if s == DEAD:
-            clear_tokens(mask, order, nodes[i, 3], nodes[i + 1, 3])
+            clear_tokens(mask, v, order, v[node + 3], v[node + NODE_WIDTH + 3])
         else:
-            set_tokens(mask, order, nodes[i, 3], nodes[i + 1, 3])
+            set_tokens(mask, v, order, v[node + 3], v[node + NODE_WIDTH + 3])
         i += 1
     m[t.state_events + state] = events
     m[t.n + VISITED] += visited
-    return visited
+    return True
 
 
 @entry
@@ -182,7 +239,7 @@ def end_states(arena, byte, depth, skip, first, max_depth, state, ends):
         d = depth[i]
         s = m[t.next + path[d - 1] * 256 + byte[i]]
         if s == UNKNOWN:
-            s = step(m, t, np.int64(path[d - 1]), np.int64(byte[i]))
+            s = step(m, t, wide(path[d - 1]), wide(byte[i]))
             if m[t.n + FAULT] != NO_FAULT:
                 return visited
         s &= STATE_MASK
@@ -195,39 +252,59 @@ def end_states(arena, byte, depth, skip, first, max_depth, state, ends):
     return visited
 
 
+@inner
+def run_bytes(m, t, s, data, start, end):
+    """(state, bytes read) after data[start:end] from state `s`; DEAD when they do not survive, or on a fault."""
+    i = wide(start)
+    while i < end:
+        left = min(wide(m[t.state_left + s]), end - i)
+        if left > 0:
+            for k in range(left):
+                if data[i + k] != m[t.text + m[t.state_text + s] + k]:
+                    return wide(DEAD), i + k - start
+            s, i = after_text(m, t, s, left), i + left
+        else:
+            answer = m[t.next + s * 256 + data[i]]
+            if answer == UNKNOWN:
+                answer = step(m, t, wide(s), wide(data[i]))
+            s = wide(answer & STATE_MASK)
+            i += 1
+        if s == DEAD:
+            return s, i - 1 - start
+    return wide(s), i - start
+
+
 @entry
 def run(arena, state, data):
-    """The state after some bytes (uint8); DEAD when they do not survive, or on a fault. Returns (state, bytes read)."""
+    """(state, bytes read) after some bytes (uint8); DEAD when they do not survive, or on a fault."""
     m, t = arena, layout(arena)
-    for i in range(data.size):
-        s = m[t.next + state * 256 + data[i]]
-        if s == UNKNOWN:
-            s = step(m, t, np.int64(state), np.int64(data[i]))
-        state = s & STATE_MASK
-        if state == DEAD:
-            return DEAD, i
-    return state, data.size
+    return run_bytes(m, t, wide(state), data, 0, data.size)
 
 
 @entry
-def advance(arena, states, tokens, offsets, data, out):
+def advance(arena, v, states, tokens, out):
     """out[k] = state after token tokens[k] from states[k], DEAD when it does not survive. Stops at a fault."""
     m, t = arena, layout(arena)
     for k in range(states.size):
-        s = states[k]
-        start, end = offsets[tokens[k]], offsets[tokens[k] + 1]
-        if start == end:
-            s = DEAD  # never text
-        for i in range(start, end):
-            answer = m[t.next + s * 256 + data[i]]
-            if answer == UNKNOWN:
-                answer = step(m, t, np.int64(s), np.int64(data[i]))
-                if m[t.n + FAULT] != NO_FAULT:
-                    return
-            s = answer & STATE_MASK
-            if s == DEAD:
-                break
-        out[k] = s
+        start, end = token_bytes(v, tokens[k])
+        out[k] = run_bytes(m, t, wide(states[k]), v, start, end)[0] if start < end else DEAD
+        if m[t.n + FAULT] != NO_FAULT:
+            return
+
+
+@entry
+def advance_one(arena, v, state, token):
+    """The state after a token, DEAD when it does not survive, or on a fault."""
+    m, t = arena, layout(arena)
+    start, end = token_bytes(v, token)
+    return run_bytes(m, t, wide(state), v, start, end)[0] if start < end else wide(DEAD)
+
+
+@inner
+def token_bytes(v, token):
+    """Where the bytes of a token are in an atlas."""
+    offsets = v[OFFSETS] + wide(token)
+    return wide(v[BYTES]) + v[offsets], wide(v[BYTES]) + v[offsets + 1]
 
 
 @entry
@@ -240,7 +317,7 @@ def only_byte(arena, state):
     for byte in range(256):
         answer = m[t.next + state * 256 + byte]
         if answer == UNKNOWN:
-            answer = step(m, t, np.int64(state), np.int64(byte))
+            answer = step(m, t, wide(state), wide(byte))
             if m[t.n + FAULT] != NO_FAULT:
                 return -1
         if answer & STATE_MASK != DEAD:
@@ -248,38 +325,3 @@ def only_byte(arena, state):
                 return -1
             found = byte
     return found
-
-
-@entry
-def hash_words(words):
-    """A 64-bit hash of 32-bit words, for finding equal mask rows: FNV-1a in eight lanes."""
-    prime = np.uint64(1099511628211)
-    a = b = c = d = np.uint64(14695981039346656037)
-    e = f = g = h = np.uint64(0x9E3779B97F4A7C15)
-    whole = words.size // 8 * 8
-    for i in range(0, whole, 8):
-        a, b = (a ^ np.uint64(words[i])) * prime, (b ^ np.uint64(words[i + 1])) * prime
-        c, d = (c ^ np.uint64(words[i + 2])) * prime, (d ^ np.uint64(words[i + 3])) * prime
-        e, f = (e ^ np.uint64(words[i + 4])) * prime, (f ^ np.uint64(words[i + 5])) * prime
-        g, h = (g ^ np.uint64(words[i + 6])) * prime, (h ^ np.uint64(words[i + 7])) * prime
-    for i in range(whole, words.size):
-        a = (a ^ np.uint64(words[i])) * prime
-    for lane in (b, c, d, e, f, g, h):
-        a = (a ^ (lane >> np.uint64(29)) ^ lane) * prime
-    return a
-
-
-@entry
-def is_row(rows, number, mask):
-    """Whether rows[number - 1] equals the mask."""
-    for i in range(mask.size):
-        if rows[number - 1, i] != mask[i]:
-            return False
-    return True
-
-
-@entry
-def take_rows(rows, numbers, out):
-    """out[k] = rows[numbers[k] - 1]."""
-    for k in range(numbers.size):
-        out[k] = rows[numbers[k] - 1]

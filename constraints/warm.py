@@ -67,5 +67,6 @@ def warm_up(report: Callable[[str], None] | None = None) -> float:
         regular.mask(inside)
     regular.min_tokens(start)
     regular.fill_masks([start], np.zeros((1, regular.mask(start).size), np.uint32))
-    regular.advance_batch([start], [97])
+    regular.advance(start, 97)
+    regular.advance_batch([start], [98])
     return time.perf_counter() - begun

@@ -1,0 +1,212 @@
+"""What compiled code reads of a vocabulary: tries, tokens and body classes in one append-only int32 array `v`.
+
+A compiled call costs about 0.1 us an array argument, and the mask walk does not know beforehand which tables it needs. So they
+all lie in one array, and a table is named by the offset of its record:
+
+    header      [WORDS] uint32 words of a mask  [DEPTH] bytes of the longest token  [TRIE] the trie of all tokens
+                [EOS] offset and [NUM_EOS] number of the EOS ids  [OFFSETS], [BYTES] token t is v[bytes + v[offsets + t] : ...]
+                [SPELLS] 1 when every byte is a token  [QUOTED_ONCE], [QUOTED_TWICE], [QUOTED_THRICE] tries of the tokens with
+                that many quotation marks or more: those that can open a key, end another one before, and so on  [SEPARATED]
+                of those with a quotation mark or a comma, in which a key or another item can begin
+    trie        [NUM_NODES] n  [NODES] 4 words a node  [CHILDREN] 256 words a table  [ORDER] token ids
+                [SHAPES] 8 words a node, or 0
+    node        byte | table of children << 8, depth, skip, first: see TokenTrie; one more node at the end
+    children    1 + node by byte, 0 = none; table 0 is no table, table 1 the root's
+    shape       of what lies below a node: most characters begun, NO_HEIGHT when something is not UTF-8; the set of first bytes
+                of these characters, a bit for each of 0x00-0x7F and 0xC0-0xFF
+    body class  [LONGEST] characters in the longest token  [LAST_SLICE]  [SLICES] see BodyClass  [RESIDUAL] a trie
+                [EXITS] and [REST] tries, or 0; [BY_PREFIX] and [PREFIX] with [NUM_EXITS] words: see Exits
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .bodies import BodyClass, Exits, SubTrie
+from .compiled import entry, inner
+from .pages import reserved
+from .trie import TokenTrie
+from .utf8 import ALL, Ranges, byte_tree, transitions
+
+WORDS, DEPTH, TRIE, EOS, NUM_EOS, OFFSETS, BYTES, SPELLS = range(8)
+QUOTED_ONCE, QUOTED_TWICE, QUOTED_THRICE, SEPARATED, HEADER = range(8, 13)
+NUM_NODES, NODES, CHILDREN, ORDER, SHAPES = range(5)
+LONGEST, LAST_SLICE, SLICES, RESIDUAL, EXITS, REST, BY_PREFIX, PREFIX, NUM_EXITS = range(9)
+NODE_WIDTH, SHAPE_WIDTH, SET_WORDS = 4, 8, 6
+NO_HEIGHT = 1 << 20  # more characters than any token has
+WIDE = 12  # children from which a node gets a table of them
+_SPARE_WORDS = 1 << 24  # for body classes; reserved, not taken
+FIRST_LEAD = 0xC0
+
+
+class Atlas:
+    """The array and where things are in it. Not thread-safe; what is there never changes."""
+
+    def __init__(self, trie: TokenTrie, words: int, eos_token_ids: tuple[int, ...], spells_every_byte: bool) -> None:
+        size = HEADER + 64 * (trie.num_nodes + trie.token_offsets.size) + trie.token_bytes.size
+        self.array = reserved(size + _SPARE_WORDS, _never_again)
+        self._used = HEADER
+        v = self.array
+        v[WORDS], v[DEPTH], v[SPELLS] = words, trie.max_depth, spells_every_byte
+        v[EOS], v[NUM_EOS] = self._add(np.array(eos_token_ids, np.int32)), len(eos_token_ids)
+        v[OFFSETS], v[BYTES] = self._add(trie.token_offsets), self._add(trie.token_bytes)
+        v[TRIE], v[SEPARATED] = self.trie(trie), self.trie(SubTrie.with_bytes(b'",', 1, trie))
+        for at_least, field in enumerate((QUOTED_ONCE, QUOTED_TWICE, QUOTED_THRICE), 1):
+            v[field] = self.trie(SubTrie.with_bytes(b'"', at_least, trie))
+        self._add_shapes(int(v[TRIE]))
+
+    @property
+    def nbytes(self) -> int:
+        return 4 * self._used
+
+    def has_room(self) -> bool:
+        """For another body class."""
+        return self._used + _SPARE_WORDS // 4 < self.array.size
+
+    def trie(self, trie: TokenTrie | SubTrie) -> int:
+        """The offset of a new trie record, without shapes."""
+        nodes, children = _tabulated(trie.byte, trie.depth, trie.skip, trie.first)
+        parts = (trie.byte.size, self._add(nodes), self._add(children), self._add(trie.order), 0)
+        return self._add(np.array(parts, np.int32))
+
+    def body_class(self, body: BodyClass, exits: Exits | None = None) -> int:
+        """The offset of a new record of a body class."""
+        record = np.zeros(NUM_EXITS + 1, np.int32)
+        record[LONGEST], record[LAST_SLICE] = body.longest, len(body.slices) - 1
+        record[SLICES], record[RESIDUAL] = self._add(body.slices.view(np.int32)), self.trie(body.residual)
+        if exits is not None:
+            record[EXITS], record[REST], record[NUM_EXITS] = self.trie(exits.trie), self.trie(exits.rest), exits.prefix.size
+            record[BY_PREFIX], record[PREFIX] = self._add(exits.by_prefix), self._add(exits.prefix)
+            self._add_shapes(int(record[EXITS]))
+        return self._add(record)
+
+    def _add_shapes(self, trie: int) -> None:
+        v, n = self.array, int(self.array[trie + NUM_NODES])
+        v[trie + SHAPES] = self._used
+        self._used += SHAPE_WIDTH * n
+        _fill_shapes(v, trie, transitions(byte_tree(ALL)))
+
+    def _add(self, table: NDArray[np.integer]) -> int:
+        """Append a table; its offset."""
+        start = self._used
+        self._used += table.size
+        assert self._used <= self.array.size
+        self.array[start : self._used] = table.ravel()
+        return start
+
+
+@lru_cache(maxsize=1024)
+def first_bytes(ranges: Ranges) -> NDArray[np.int32]:
+    """The bytes that begin only characters of a class, as the set of a shape. int32 [SET_WORDS]"""
+    words = [0] * SET_WORDS
+    for byte in [*range(0x80), *range(FIRST_LEAD, 0x100)]:
+        if _whole_lead(byte, ranges):
+            position = byte if byte < 0x80 else byte - FIRST_LEAD + 0x80
+            words[position >> 5] |= 1 << (position & 31)
+    found = np.array(words, np.uint32).view(np.int32)
+    found.setflags(write=False)
+    return found
+
+
+def _whole_lead(byte: int, ranges: Ranges) -> bool:
+    """Whether all characters that begin with a byte are in a class, and there are some."""
+    if byte < 0x80:
+        low, high = byte, byte
+    elif byte < 0xE0:
+        low, high = max((byte & 0x1F) << 6, 0x80), (byte & 0x1F) << 6 | 0x3F
+    elif byte < 0xF0:
+        low, high = max((byte & 0x0F) << 12, 0x800), (byte & 0x0F) << 12 | 0xFFF
+    else:
+        low, high = max((byte & 0x07) << 18, 0x10000), (byte & 0x07) << 18 | 0x3FFFF
+    spans = [(max(low, a), min(high, b)) for a, b in ALL if max(low, a) <= min(high, b)]
+    return bool(spans) and all(any(a <= x and y <= b for a, b in ranges) for x, y in spans)
+
+
+def _never_again(array: NDArray[np.int32]) -> int:
+    return int(array.size)  # too much to keep for another vocabulary
+
+
+# -- compiled -----------------------------------------------------------------------------------------------------------
+
+
+@entry
+def _tabulated(byte, depth, skip, first):
+    """Nodes and tables of children of a trie, as an atlas has them."""
+    n = byte.size
+    fan = np.zeros(n + 1, np.int32)  # children of node i - 1; of the root at 0
+    at = np.zeros(n + 2, np.int32)  # [depth] 1 + the node there
+    for i in range(n):
+        fan[at[depth[i] - 1]] += 1
+        at[depth[i]] = i + 1
+    table = np.zeros(n + 1, np.int32)
+    num_tables = 1
+    for i in range(n + 1):
+        if i == 0 or fan[i] >= WIDE:
+            table[i] = num_tables
+            num_tables += 1
+    children = np.zeros((num_tables, 256), np.int32)
+    nodes = np.zeros((n + 1, NODE_WIDTH), np.int32)
+    for i in range(n):
+        children[table[at[depth[i] - 1]], byte[i]] = i + 1
+        at[depth[i]] = i + 1
+        nodes[i, 0], nodes[i, 1], nodes[i, 2], nodes[i, 3] = byte[i] | table[i + 1] << 8, depth[i], skip[i], first[i]
+    nodes[n, 2], nodes[n, 3] = n, first[n]
+    return nodes, children
+
+
+@entry
+def _fill_shapes(v, trie, utf8):
+    """From the last node to the first: what is below a child is known already. utf8: the automaton of all characters."""
+    n, nodes, shapes = v[trie + NUM_NODES], np.int64(v[trie + NODES]), np.int64(v[trie + SHAPES])
+    state = np.zeros(8, np.int64)  # [depth below node i]
+    for i in range(n - 1, -1, -1):
+        shape = shapes + SHAPE_WIDTH * i
+        v[shape : shape + SHAPE_WIDTH] = 0
+        base, j = v[nodes + NODE_WIDTH * i + 1], i + 1
+        while j < v[nodes + NODE_WIDTH * i + 2]:
+            node = nodes + NODE_WIDTH * j
+            d, byte = v[node + 1] - base, v[node] & 255
+            state[d] = utf8[state[d - 1], byte]
+            if d == 1:  # the first byte of a character
+                position = byte if byte < 0x80 else byte - FIRST_LEAD + 0x80
+                if state[d] >= 0:
+                    v[shape + 1 + (position >> 5)] |= np.int32(np.int64(1) << (position & 31))
+                    v[shape] = max(v[shape], 1)
+            if state[d] < 0:
+                v[shape] = NO_HEIGHT
+                break
+            if state[d] > 0:
+                j += 1
+                continue
+            below = shapes + SHAPE_WIDTH * j
+            v[shape] = NO_HEIGHT if v[below] == NO_HEIGHT else max(v[shape], 1 + v[below])
+            for k in range(1, 1 + SET_WORDS):
+                v[shape + k] |= v[below + k]
+            j = v[node + 2]
+
+
+@inner
+def is_inside(v, shape, classes, m):
+    """Whether what lies below a node is made of characters that a class has whole. classes: offset of its set in `m`."""
+    for k in range(SET_WORDS):
+        if v[shape + 1 + k] & ~m[classes + k] != 0:
+            return False
+    return True
+
+
+@inner
+def child_of(v, trie, node, byte):
+    """The child of a node (-1: of the root) by a byte, -1 when there is none."""
+    nodes = np.int64(v[trie + NODES])
+    table = np.int64(1) if node < 0 else np.int64(v[nodes + NODE_WIDTH * node]) >> 8
+    if table != 0:
+        return np.int64(v[v[trie + CHILDREN] + 256 * table + byte]) - 1
+    child, end = node + 1, np.int64(v[nodes + NODE_WIDTH * node + 2])
+    while child < end:
+        if v[nodes + NODE_WIDTH * child] & 255 >= byte:
+            return child if v[nodes + NODE_WIDTH * child] & 255 == byte else np.int64(-1)
+        child = np.int64(v[nodes + NODE_WIDTH * child + 2])
+    return np.int64(-1)

@@ -1,0 +1,185 @@
+"""Mask rows: the mask of a state, and of a state and a memory, made at the end of the pool and kept if it is new."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .atlas import (
+    BY_PREFIX,
+    EOS,
+    EXITS,
+    LAST_SLICE,
+    LONGEST,
+    NODE_WIDTH,
+    NODES,
+    NUM_EOS,
+    NUM_EXITS,
+    NUM_NODES,
+    PREFIX,
+    RESIDUAL,
+    REST,
+    SLICES,
+    TRIE,
+    WORDS,
+)
+from .compiled import entry, inner
+from .derive import ENDLESS, is_alone, state_of, step, wide
+from .rivals import TRACKED, outlook
+from .rows import COUNT, keep
+from .tables import CLASS_TABLES, CLASS_WIDTH, DEAD, FAULT, NO_CLASS, NO_FAULT, STATE_MASK, UNKNOWN, WANTED, layout
+from .verdicts import REMEMBERED, judge_trie, where_words_begin
+from .walk import clear_tokens, walk, walk_apart
+
+FIRST_PRINTABLE, LAST_PRINTABLE = 0x20, 0x7E
+MANY_VISITED = 1000  # trie nodes, by a walk inside a class, after which tables of the class are asked for
+NO_ROOM = -1  # instead of the number of a row
+ROOM = 3  # rows that one call may add
+
+
+@entry
+def mask_row(arena, v, pool, index, state, here, has_items, completable):
+    """(number of the mask row of a state and a memory, body class for which tables are wanted).
+
+    The number is NO_ROOM when ROOM rows do not fit into the pool, and meaningless on a fault. here: 0 for an automaton without
+    memory. completable: tokens after which the vocabulary can finish (uint32 [words]); empty when that is all of them.
+    """
+    m, t = arena, layout(arena)
+    state, wanted = wide(state), wide(NO_CLASS)
+    number = wide(m[t.state_row + state])
+    if number == 0:
+        if index[COUNT] + ROOM > pool.shape[0]:
+            return wide(NO_ROOM), wanted
+        like = similar_state(m, t, state) if completable.size == 0 else wide(DEAD)
+        if like != DEAD:
+            row_of(m, t, v, pool, index, like, wide(DEAD), completable)
+        number = row_of(m, t, v, pool, index, state, like, completable)
+        wanted = wide(m[t.n + WANTED])
+        m[t.n + WANTED] = NO_CLASS
+    if here != 0 and m[t.n + FAULT] == NO_FAULT:
+        number = row_remembering(m, t, v, pool, index, number, state, wide(here), has_items)
+    return number, wanted
+
+
+@inner
+def similar_state(m, t, state):
+    """A state where most characters lead to from `state`, if that is an endless body; DEAD when there is none, or on a fault.
+
+    Inside a key that may still become one of several names, any other character leads into the body of all other keys.
+    """
+    if m[t.state_body + state] >= 0 or m[t.state_left + state] > 0:
+        return wide(DEAD)
+    like, votes = wide(DEAD), 0
+    for byte in range(FIRST_PRINTABLE, LAST_PRINTABLE + 1):  # the majority, found by votes (Boyer and Moore 1981)
+        s = wide(m[t.next + state * 256 + byte])
+        if s == UNKNOWN:
+            s = step(m, t, wide(state), wide(byte))
+            if m[t.n + FAULT] != NO_FAULT:
+                return wide(DEAD)
+        s &= STATE_MASK
+        if votes == 0:
+            like = s
+        votes += 1 if s == like else -1
+    return wide(DEAD) if m[t.state_body + like] < 0 or m[t.state_radius + like] < ENDLESS else like
+
+
+@inner
+def fill(m, t, v, state, mask):
+    """Make `mask` that of a state, by a walk from this state alone, without EOS."""
+    trie, body, radius = wide(v[TRIE]), wide(m[t.state_body + state]), wide(m[t.state_radius + state])
+    tables = wide(m[t.classes + CLASS_WIDTH * body + CLASS_TABLES]) if body >= 0 else wide(0)
+    slice_ = slice_of(m, t, v, tables, state, radius) if tables != 0 else wide(-1)
+    if slice_ < 0:
+        mask[:] = 0
+        if walk(m, t, v, trie, state, mask) > MANY_VISITED and body >= 0 and tables == 0:
+            m[t.n + WANTED] = body + 1
+        return
+    start, words = v[tables + SLICES] + slice_ * v[WORDS], wide(v[WORDS])
+    mask[:] = v[start : start + words].view(np.uint32)
+    trie = wide(v[tables + RESIDUAL])
+    if v[tables + EXITS] != 0 and is_alone(m, t, state) and exits_alike(m, t, v, wide(v[tables + EXITS]), state):
+        walk(m, t, v, wide(v[tables + EXITS]), state, mask)
+        for k in range(v[tables + NUM_EXITS]):
+            if v[v[tables + PREFIX] + k] <= radius:
+                break
+            clear_tokens(mask, v, wide(v[tables + BY_PREFIX]), k, k + 1)  # their prefix is too long
+        trie = wide(v[tables + REST])
+    walk(m, t, v, trie, state, mask)
+
+
+@inner
+def slice_of(m, t, v, tables, state, radius):
+    """The slice of a class that is right for a state with this body; -1 when there is none."""
+    if radius >= v[tables + LONGEST]:
+        return wide(v[tables + LAST_SLICE])
+    return radius if radius < v[tables + LAST_SLICE] and is_alone(m, t, state) else wide(-1)
+
+
+@inner
+def exits_alike(m, t, v, trie, state):
+    """Whether a state's body is left by all suffixes of a trie as from behind the body, wherever in the body that is."""
+    behind = state_of(m, t, wide(m[t.state_follow + state]))
+    nodes, i = wide(v[trie + NODES]), wide(0)
+    while i < v[trie + NUM_NODES] and m[t.n + FAULT] == NO_FAULT:
+        node = nodes + NODE_WIDTH * i
+        byte = v[node] & 255
+        s, other = m[t.next + state * 256 + byte], m[t.next + behind * 256 + byte]
+        if s == UNKNOWN:
+            s = step(m, t, wide(state), wide(byte))
+        if other == UNKNOWN:
+            other = step(m, t, wide(behind), wide(byte))
+        if s != other:
+            return False
+        i = wide(v[node + 2])
+    return True
+
+
+@inner
+def row_of(m, t, v, pool, index, state, like, completable):
+    """The number of the mask row of a state, which is made if needed. like: a state whose row is there and similar, or DEAD."""
+    number = wide(m[t.state_row + state])
+    if number != 0 or m[t.n + FAULT] != NO_FAULT:
+        return number
+    mask, is_done = pool[index[COUNT]], False
+    if like != DEAD:
+        mask[:] = pool[m[t.state_row + like] - 1]
+        if m[t.state_accept + like] == 1:
+            change_eos(v, mask, False)
+        is_done = walk_apart(m, t, v, state, like, mask)
+    if not is_done:
+        fill(m, t, v, state, mask)
+    for k in range(completable.size):
+        mask[k] &= completable[k]
+    if m[t.n + FAULT] != NO_FAULT:
+        return wide(0)
+    if m[t.state_accept + state] == 1:
+        change_eos(v, mask, True)
+    number = keep(pool, index)
+    m[t.state_row + state] = number
+    return number
+
+
+@inner
+def change_eos(v, mask, is_set):
+    for k in range(v[EOS], v[EOS] + v[NUM_EOS]):
+        bit = np.uint32(1) << np.uint32(v[k] & 31)
+        if is_set:
+            mask[v[k] >> 5] |= bit
+        else:
+            mask[v[k] >> 5] &= ~bit
+
+
+@inner
+def row_remembering(m, t, v, pool, index, number, state, here, has_items):
+    """The number of the mask row of a state and a memory; `number` is that of the state alone."""
+    prospects = outlook(m, t, here)
+    if not prospects & TRACKED and not m[t.state_events + state] & REMEMBERED:
+        return wide(number)
+    if index[COUNT] + 1 > pool.shape[0]:
+        return wide(NO_ROOM)
+    mask, none, hard, cleared = pool[index[COUNT]], np.empty(0, np.int32), np.empty((5, 0), np.int32), wide(0)
+    mask[:] = pool[number - 1]
+    if prospects & TRACKED:
+        cleared += judge_trie(m, t, v, wide(v[TRIE]), state, here, wide(1), mask, none, none, hard, wide(0))[2]
+    trie = where_words_begin(v, prospects, has_items)
+    cleared += judge_trie(m, t, v, trie, state, here, wide(0), mask, none, none, hard, wide(0))[2]
+    return wide(number) if cleared == 0 or m[t.n + FAULT] != NO_FAULT else keep(pool, index)
