@@ -10,7 +10,7 @@ from typing import Any
 import numba as nb
 
 _SOURCES = (
-    "atlas", "bodies", "compiled", "derive", "divisors", "expression", "loops", "masking", "measure", "memory", "rivals", "rows",
+    "atlas", "bodies", "compiled", "derive", "divisors", "expression", "masking", "measure", "memory", "rivals", "rows", "runs",
     "tables", "verdicts", "walk",
 )  # fmt: skip
 

@@ -512,7 +512,7 @@ def describe(m, t, s, body, radius, follow):
     accept, cost, flat = wide(0), wide(INFINITE), wide(1)
     row = m[t.next + s * 256 : t.next + s * 256 + 256]
     row[:] = DEAD
-    m[t.state_left + s], m[t.state_after + s], m[t.state_loop + s] = 0, UNKNOWN, 0
+    m[t.state_left + s], m[t.state_after + s], m[t.state_run + s] = 0, UNKNOWN, 0
     for j in range(start, start + length):
         item = wide(m[t.pool + j])
         if item == EMPTY:

@@ -26,11 +26,11 @@ from .compiled import entry, inner
 from .derive import ENDLESS, is_alone, state_of, step, wide
 from .rivals import TRACKED, outlook
 from .rows import COUNT, keep
-from .tables import CLASS_TABLES, CLASS_WIDTH, DEAD, FAULT, NO_CLASS, NO_FAULT, STATE_MASK, UNKNOWN, WANTED, layout
+from .runs import FIRST_PRINTABLE, LAST_PRINTABLE, majority
+from .tables import CLASS_TABLES, CLASS_WIDTH, DEAD, FAULT, NO_CLASS, NO_FAULT, UNKNOWN, WANTED, layout
 from .verdicts import REMEMBERED, judge_trie, where_words_begin
 from .walk import clear_tokens, walk, walk_apart
 
-FIRST_PRINTABLE, LAST_PRINTABLE = 0x20, 0x7E
 MANY_VISITED = 1000  # trie nodes, by a walk inside a class, after which tables of the class are asked for
 NO_ROOM = -1  # instead of the number of a row
 ROOM = 3  # rows that one call may add
@@ -68,18 +68,10 @@ def similar_state(m, t, state):
     """
     if m[t.state_body + state] >= 0 or m[t.state_left + state] > 0:
         return wide(DEAD)
-    like, votes = wide(DEAD), 0
-    for byte in range(FIRST_PRINTABLE, LAST_PRINTABLE + 1):  # the majority, found by votes (Boyer and Moore 1981)
-        s = wide(m[t.next + state * 256 + byte])
-        if s == UNKNOWN:
-            s = step(m, t, wide(state), wide(byte))
-            if m[t.n + FAULT] != NO_FAULT:
-                return wide(DEAD)
-        s &= STATE_MASK
-        if votes == 0:
-            like = s
-        votes += 1 if s == like else -1
-    return wide(DEAD) if m[t.state_body + like] < 0 or m[t.state_radius + like] < ENDLESS else like
+    like, votes = majority(m, t, state), 0
+    for byte in range(FIRST_PRINTABLE, LAST_PRINTABLE + 1):
+        votes += 1 if m[t.next + state * 256 + byte] == like else -1
+    return wide(DEAD) if votes < 0 or m[t.state_body + like] < 0 or m[t.state_radius + like] < ENDLESS else like
 
 
 @inner

@@ -55,7 +55,7 @@ _TABLES = [
         "state_flat",  # [states] 1 when no item is a product
         "state_text", "state_left",  # [states] where in `text` the bytes are that must come next, and how many
         "state_after",  # [states] the state after those, UNKNOWN when not found yet
-        "state_loop",  # [states] offset in `pool` of the set of first bytes of characters that lead back to the state; 0: not made
+        "state_run",  # [states] offset of its run in `pool`, see runs.py; 0 when not made
         "state_events",  # [states] bit 1 << event of every event that a token can pass; known when the row is
         "state_row",  # [states] number of the mask row, 0 when not computed
         "next",  # [states * 256] transitions
@@ -90,7 +90,7 @@ NO_CLASS = 0  # n[WANTED] is 1 + the body class that a mask was made in without 
 NODE_TABLES = ("kind", "a", "b", "c", "size", "cost", "closure", "stamp", "unit", "stride", "enter")
 STATE_TABLES = (
     "state_start", "state_length", "state_accept", "state_cost", "state_body", "state_radius", "state_follow", "state_alone",
-    "state_flat", "state_text", "state_left", "state_after", "state_loop", "state_events", "state_row",
+    "state_flat", "state_text", "state_left", "state_after", "state_run", "state_events", "state_row",
 )  # fmt: skip
 CLASS_WIDTH, CLASS_TABLES = 8, 6  # words of an entry of `classes`; which of them is the offset
 

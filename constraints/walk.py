@@ -38,7 +38,7 @@ from .atlas import (
 )
 from .compiled import entry, inner
 from .derive import after_text, step, wide
-from .loops import loop_of
+from .runs import survives
 from .tables import (
     CLASS_WIDTH,
     DEAD,
@@ -52,7 +52,7 @@ from .tables import (
 )
 
 FIRST_PRINTABLE, LAST_PRINTABLE = 0x20, 0x7E
-WORTH_A_LOOP = 32  # nodes of a subtree for which the loop of a state is found out
+WORTH_A_RUN = 32  # nodes of a subtree for which the run of a state is found out
 _MANY_VISITED = 1000  # trie nodes, by a walk inside a class, after which tables of the class are asked for
 _FAR_APART = 4000  # trie nodes; two states whose masks differ in more are walked each for itself
 
@@ -141,14 +141,13 @@ def walk(m, t, v, trie, state, mask):
 @inner
 def is_within(m, t, v, shape, s, size):
     """Whether all that lies below a node (`size` nodes with it) survives from state `s`, because it stays inside the state's body,
-    or loops."""
+    or what an intersection has for one."""
     body = m[t.state_body + s]
     if body >= 0:
         return v[shape] <= min(m[t.state_radius + s], NO_HEIGHT - 1) and is_inside(v, shape, t.classes + CLASS_WIDTH * body, m)
-    if m[t.state_flat + s] == 1 or v[shape] >= NO_HEIGHT or (size < WORTH_A_LOOP and m[t.state_loop + s] == 0):
+    if m[t.state_flat + s] == 1 or v[shape] >= NO_HEIGHT or (size < WORTH_A_RUN and m[t.state_run + s] == 0):
         return False
-    loop = loop_of(m, t, s)
-    return loop != 0 and is_inside(v, shape, loop, m)
+    return survives(m, t, v, shape, wide(v[shape]), wide(s))
 
 
 @inner

@@ -54,6 +54,7 @@ def warm_up(report: Callable[[str], None] | None = None) -> float:
     assert after is not None
     named = constraint.advance_bytes(state, b"-")
     assert named is not None
+    constraint.advance(after, ord("b"))
     for at in (state, after, named):
         constraint.mask(at)
         constraint.mask(at, constraint.min_tokens(at))

@@ -1,0 +1,108 @@
+"""Runs: characters that all lead from a state to the same next one, found on its transitions.
+
+A repetition of characters is known as a body from the grammar. Where intersections and complements are at work it is not, but what
+remains of them mostly still reads one character like another: behind a key that has become different from all excluded names any
+character leads back to the same state, and in a bounded pattern all characters of a class lead to a state with one fewer to come.
+So whether all strings of some characters survive is a question of a few states, not of all strings.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .atlas import FIRST_LEAD, SET_WORDS, is_inside
+from .compiled import inner
+from .derive import step, wide
+from .tables import DEAD, FAULT, FULL_POOL, NO_FAULT, POOL, STATE_BITS, UNKNOWN
+
+FIRST_PRINTABLE, LAST_PRINTABLE = 0x20, 0x7E
+
+
+@inner
+def survives(m, t, v, shape, height, s):
+    """Whether all strings of at most `height` characters that begin with bytes of a shape's set survive from state `s`.
+
+    False when that is not known: characters may survive that lead to different states. False on a fault.
+    """
+    for _ in range(height):
+        run = run_of(m, t, s)
+        if run == 0 or not is_inside(v, shape, run + 1, m):
+            return False
+        if m[run] == s:
+            return True
+        s = wide(m[run])
+    return True
+
+
+@inner
+def run_of(m, t, s):
+    """The offset in `m` of a state's run: the next state, and the set of first bytes (see atlas.py) of the characters that lead
+    to it; 0 on a fault."""
+    if m[t.state_run + s] == 0:
+        following, words = majority(m, t, s), np.zeros(SET_WORDS, np.int32)
+        if following != DEAD:
+            for byte in range(0x80):
+                if transition(m, t, s, byte) == following:
+                    words[byte >> 5] |= np.int32(np.int64(1) << (byte & 31))
+            for lead in range(0xC2, 0xF5):
+                if leads_to(m, t, s, lead, following):
+                    position = lead - FIRST_LEAD + 0x80
+                    words[position >> 5] |= np.int32(np.int64(1) << (position & 31))
+        start = wide(m[t.n + POOL])
+        if m[t.n + FAULT] == NO_FAULT and start + 1 + SET_WORDS > t.pool_size:
+            m[t.n + FAULT] = FULL_POOL
+        if m[t.n + FAULT] != NO_FAULT:
+            return wide(0)
+        m[t.pool + start] = following
+        m[t.pool + start + 1 : t.pool + start + 1 + SET_WORDS] = words
+        m[t.n + POOL], m[t.state_run + s] = start + 1 + SET_WORDS, start
+    return t.pool + wide(m[t.state_run + s])
+
+
+@inner
+def majority(m, t, s):
+    """The state where most printable characters lead to, if that is more than half; else any. (Boyer and Moore 1981)"""
+    found, votes = wide(DEAD), 0
+    for byte in range(FIRST_PRINTABLE, LAST_PRINTABLE + 1):
+        after = transition(m, t, s, byte)
+        if after == DEAD:
+            continue
+        if votes == 0:
+            found = after
+        votes += 1 if after == found else -1
+    return found
+
+
+@inner
+def leads_to(m, t, s, lead, following):
+    """Whether all characters that begin with a byte lead to a state. (RFC 3629, section 4)"""
+    low, high = wide(0x80), wide(0xBF)
+    if lead == 0xE0:
+        low = wide(0xA0)
+    elif lead == 0xED:
+        high = wide(0x9F)
+    elif lead == 0xF0:
+        low = wide(0x90)
+    elif lead == 0xF4:
+        high = wide(0x8F)
+    at = transition(m, t, s, lead)
+    for _ in range(1 if lead < 0xE0 else 2 if lead < 0xF0 else 3):
+        if at == DEAD:
+            return False
+        after = transition(m, t, at, low)
+        for byte in range(low + 1, high + 1):
+            if transition(m, t, at, byte) != after:
+                return False
+        at, low, high = after, wide(0x80), wide(0xBF)
+    return at == following
+
+
+@inner
+def transition(m, t, s, byte):
+    """The state after a byte; DEAD where an event is passed, and on a fault."""
+    if m[t.n + FAULT] != NO_FAULT:
+        return wide(DEAD)
+    answer = wide(m[t.next + s * 256 + byte])
+    if answer == UNKNOWN:
+        answer = step(m, t, wide(s), wide(byte))
+    return answer if answer >> STATE_BITS == 0 else wide(DEAD)
