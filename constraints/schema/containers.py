@@ -92,6 +92,8 @@ class Containers:
 
         A need without upper bound may leave an item uncounted, so its negation is not wanted.
         """
+        if not needs:
+            return [(value, frozenset())]
         indices = [i for i, concerns in enumerate(concerned, TOTAL + 1) if concerns]
         found: list[Variant] = []
         for signs in product((True, False), repeat=len(indices)):

@@ -114,7 +114,9 @@ class Lowering:
 
     def _refuse_mixed_arrays(self, conjs: list[Conj]) -> None:
         """The memory of items is told by one byte that items must differ; that cannot differ by alternative."""
-        terms = (term for conj in conjs for term in self._branches.terms(conj))
+        terms = [term for conj in conjs for term in self._branches.terms(conj)]
+        if len(terms) < 2:
+            return
         shapes = [self._shapes.array(term) for term in terms if self._has_arrays(term)]
         unique = next((shape.unique for shape in shapes if shape.is_unique), None)
         if unique is not None and not all(shape.is_unique for shape in shapes):

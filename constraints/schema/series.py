@@ -18,6 +18,7 @@ Bounds = tuple[int, int | None]  # how many are still needed, and how many still
 Remainder = tuple[Bounds, ...]  # per condition
 TOTAL = 0  # the condition in which every member counts
 MAX_REMAINDERS = 20_000
+_FREE: Bounds = (0, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +177,8 @@ class Series:
 
 def _steps(sorts: Iterable[Sort], remainder: Remainder) -> list[tuple[Sort, Remainder]]:
     """The members that may come next, each with what remains behind it."""
+    if len(remainder) == 1 and remainder[TOTAL] == _FREE:
+        return [(sort, remainder) for sort in sorts if sort.node != FAIL]
     out = []
     for sort in sorts:
         counted = sort.counts_in | {TOTAL}

@@ -189,7 +189,8 @@ class Shapes:
                 own = dict(zip(literal.keys, literal.values, strict=True))
             if own is not None:
                 out = own if out is None else {key: value for key, value in out.items() if key in own}
-        return out if out is None else {key: value for key, value in out.items() if key not in self.excluded(term)}
+        excluded = self.excluded(term) if out else {}
+        return {key: value for key, value in out.items() if key not in excluded} if out and excluded else out
 
     def excluded(self, term: Term) -> dict[str, Any]:
         """Scalar values that are not admitted, by their equality key."""

@@ -68,29 +68,34 @@ class JsonText:
         if not names:
             return self._other_body
         children: dict[int, list[tuple[str, Node]]] = {}  # by depth, of the places on the way to the last name
-        ends: set[int] = set()  # depths at which a name ends
+        ends: set[int] = set()  # depths at which a name ends that others go on from
         for name, following in zip(names, (*names[1:], ""), strict=True):
-            depth, shared = len(name), _shared_length(name, following)
-            ends.add(depth)
-            while depth > shared:
-                node = self._place(children.pop(depth, ()), depth in ends)
-                ends.discard(depth)
-                depth -= 1
-                children.setdefault(depth, []).append((name[depth], node))
+            shared = _shared_length(name, following)
+            if shared == len(name):
+                ends.add(shared)
+                continue
+            node = self._place((), True)
+            for depth in range(len(name) - 1, shared, -1):
+                if depth in children or depth in ends:
+                    node = self._place([*children.pop(depth, ()), (name[depth], node)], depth in ends)
+                    ends.discard(depth)
+                else:
+                    node = self._way_on(name[depth], node)
+            children.setdefault(shared, []).append((name[shared], node))
         return self._place(children.get(0, ()), 0 in ends)
 
     def _place(self, children: Sequence[tuple[str, Node]], is_end: bool) -> Node:
         """What may follow where names go on with some characters, or end."""
-        is_way_on = len(children) == 1 and not is_end
-        known = self._ways_on.get(children[0]) if is_way_on else None
-        if known is not None:
-            return known
         inside = (self.grammar.seq(self._letter(char), child) for char, child in children)
         leave = self._exit("".join(char for char, _ in children))
-        node = self.grammar.alt(*inside, leave, FAIL if is_end else self._key_end)
-        if is_way_on:
-            self._ways_on[children[0]] = node
-        return node
+        return self.grammar.alt(*inside, leave, FAIL if is_end else self._key_end)
+
+    def _way_on(self, char: str, child: Node) -> Node:
+        """What may follow where names go on with one character: most places, and the same behind many names."""
+        known = self._ways_on.get((char, child))
+        if known is None:
+            known = self._ways_on[char, child] = self._place([(char, child)], False)
+        return known
 
     def _letter(self, char: str) -> Node:
         known = self._letters.get(char)
