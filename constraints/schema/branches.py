@@ -12,6 +12,7 @@ back to the schema in question.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from itertools import product
 from typing import Any
@@ -21,6 +22,7 @@ from .claims import (
     Among,
     Claim,
     Conj,
+    Count,
     Equals,
     Exclusive,
     Literal,
@@ -184,7 +186,7 @@ class Branches:
     def _refuted(self, site: Site) -> list[Term]:
         if isinstance(site.schema, bool):
             return [] if site.schema else [()]
-        groups = [violations(site)]
+        groups = [[tuple(map(self._resolved, term)) for term in violations(site)]]
         groups += [self.fails(part) for part in (*self._subschemas(site, "allOf"), *self._references(site))]
         if in_force(site, "anyOf"):
             groups.append(self._joined([self.fails(part) for part in self._subschemas(site, "anyOf")], (site,)))
@@ -206,6 +208,12 @@ class Branches:
             branches = self._annotated_parts(site)
             groups.append([(*term, Unevaluated(site, keyword, seen, holds=False)) for term, seen in branches])
         return _union(groups)
+
+    def _resolved(self, literal: Literal) -> Literal:
+        """The same literal with references resolved, so that violations of one schema in several places are equal."""
+        if not isinstance(literal, Count):
+            return literal
+        return replace(literal, conj=self.conj(literal.conj))
 
     def _not_one_of(self, site: Site) -> list[Term]:
         """None of the branches, or two of them."""

@@ -219,7 +219,7 @@ class Shapes:
         if _is_over(shape) or (shape.high is not None and shape.high < len(shape.required)):
             return True
         return any(conj == NOTHING and where.single in shape.required for where, conj in shape.rules) or any(
-            (site := each.properties.get(name)) is not None and site.schema is False
+            (site := each.properties.get(name, None if each.patterns else each.additional)) is not None and site.schema is False
             for each in shape.members for name in shape.required
         )  # fmt: skip
 
