@@ -157,9 +157,10 @@ class PatternLowering:
         return self.around.by_left(lambda left: self.grammar.alt(*(column[left] for column in columns)))
 
     def _lookahead(self, tree: Lookahead, then: Continuation) -> Routine:
-        seen = yield tree.body, self.around.same(self.around.anything)
         if tree.negative:
+            seen = yield tree.body, self.around.same(self.around.any_bytes)
             return self.around.by_left(lambda left: self.around.difference(then[left], seen[left]))
+        seen = yield tree.body, self.around.same(self.around.anything)
         return self.around.by_left(lambda left: self.around.intersection(then[left], seen[left]))
 
     def _anchor(self, tree: Anchor, then: Continuation) -> Routine:
@@ -228,7 +229,7 @@ class PatternLowering:
         ahead, last = parts
         if not (isinstance(ahead, Lookahead) and ahead.negative and isinstance(last, CharSet)):
             return None
-        seen = yield ahead.body, self.around.same(self.around.anything)
+        seen = yield ahead.body, self.around.same(self.around.any_bytes)
         if len(set(seen)) > 1:
             return None
         copies = self.languages[id(last)]
@@ -251,7 +252,7 @@ class PatternLowering:
 
     def _star(self, body: Tree, then: Continuation) -> Routine:
         """Any number of copies of a body whose assertions are all about the ends of the text."""
-        if set(then) == {self.around.anything}:
+        if all(map(self.around.is_anything, then)):
             return then
         if len(set(then[1:])) > 1 or not all(_is_text_end(part) for part in assertions(body)):
             raise _refused_loop()
