@@ -59,9 +59,9 @@ class PatternLowering:
         """The texts that the pattern matches from end to end."""
         return self._lower(self.around.same(EMPTY))[START]
 
-    def any_text_with_match(self) -> Node:
-        """The texts in which the pattern matches somewhere."""
-        at = self._lower(self.around.same(self.around.anything))
+    def any_text_with_match(self, behind: Node | None = None) -> Node:
+        """The texts in which the pattern matches somewhere; `behind`: what may follow the match, if not any text."""
+        at = self._lower(self.around.same(self.around.anything if behind is None else behind))
         if len(set(at)) == 1:
             return self.grammar.seq(self.around.anything, at[0])
         after_more = [

@@ -85,7 +85,7 @@ class Names:
         grammar = self._grammar
         excluded = [name for name in named if self.passed(name, [*passed, *failed]) == passed]
         wanted = [self._body(test) for test in sorted(passed, key=repr)] or [self._text.any_body]
-        body = grammar.both(*wanted, *(grammar.negate(self._body(test)) for test in failed))
+        body = grammar.both(*wanted, *map(self._others, failed))
         if excluded:
             body = grammar.without(body, grammar.words(string_text(name)[1:-1].encode() for name in excluded))
         available = self._available(passed, body, MAX_POSITIONS // (len(passed) + len(failed)))
@@ -109,6 +109,11 @@ class Names:
 
     def _body(self, test: NameTest) -> Node:
         return self._found(test)[0]
+
+    def _others(self, test: NameTest) -> Node:
+        """The texts of all names that do not pass a test, to be intersected with those of names."""
+        body = self._body(test)
+        return self._strings.mismatch(test.text) if isinstance(test, Pattern) and body != FAIL else self._grammar.negate(body)
 
     def _found(self, test: NameTest) -> Body:
         """The texts of all names that pass a test, without quotes, and a bound on their length."""
