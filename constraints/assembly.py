@@ -175,7 +175,8 @@ def _sizes(grammar: Grammar, limits: Limits) -> dict[str, int]:
     """Initial table sizes: the static part exactly, room for what the first states need, within the limits."""
     nodes, states = len(grammar) + min(_SPARE_NODES, limits.nodes), min(_FIRST_STATES, limits.states + 1)
     edges, literal_bytes = len(grammar.edges) // 3, len(grammar.pool)
-    widest = 2 * max((b for kind, b in zip(grammar.columns[0], grammar.columns[2], strict=True) if kind == Kind.ALT), default=0)
+    kinds, counts = (np.array(grammar.columns[i]) for i in (0, 2))
+    widest = 2 * int(np.max(counts[kinds == Kind.ALT], initial=0))
     sizes = {
         "n": 16,
         **dict.fromkeys(NODE_TABLES, nodes),

@@ -90,13 +90,15 @@ class Containers:
     def _variants(self, value: Conj, needs: Sequence[Need], concerned: Iterable[bool]) -> list[Variant]:
         """The cases of an item or member: which of the needs that concern it it satisfies.
 
-        A need without upper bound may leave an item uncounted, so its negation is not wanted.
+        A need without upper bound may leave an item uncounted, so its negation is not wanted; and it counts what it can.
         """
         if not needs:
             return [(value, frozenset())]
         indices = [i for i, concerns in enumerate(concerned, TOTAL + 1) if concerns]
         found: list[Variant] = []
-        for signs in product((True, False), repeat=len(indices)):
+        claimed = set(value)
+        signs_of = [(True,) if claimed.issuperset(needs[i - TOTAL - 1].conj) else (True, False) for i in indices]
+        for signs in product(*signs_of):
             claims = list(value)
             for i, sign in zip(indices, signs, strict=True):
                 need = needs[i - TOTAL - 1]

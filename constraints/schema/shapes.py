@@ -173,6 +173,7 @@ class Shapes:
         self._conjoin, self._limits = conjoin, limits
         self._memo: dict[tuple[str, Term], Any] = {}
         self._values_of_site: dict[Site, dict[str, Any] | None] = {}
+        self._members_of_site: dict[Site, Members] = {}
 
     # -- any type ---------------------------------------------------------------------------------------------------
 
@@ -347,7 +348,7 @@ class Shapes:
         high = min(_counts(sites, "maxProperties"), default=None)
         shape = ObjectShape(self._conjoin, low=max(_counts(sites, "minProperties"), default=0), high=high)
         for site in sites:
-            shape.members.append(members_of(site))
+            shape.members.append(self._members(site))
             shape.required |= dict.fromkeys(required_of(site))
             if in_force(site, "propertyNames") and not is_anything(site.keywords["propertyNames"]):
                 shape.rules.append((self._other_names((site.child("propertyNames"),)), NOTHING))
@@ -358,6 +359,12 @@ class Shapes:
                 self._leave_members(shape, literal)
         return shape
 
+    def _members(self, site: Site) -> Members:
+        known = self._members_of_site.get(site)
+        if known is None:
+            known = self._members_of_site[site] = members_of(site)
+        return known
+
     def _other_names(self, conj: Conj) -> Keys:
         """The names that a conjunction does not admit."""
         return Keys(tests=frozenset([Named(self._conjoin(conj))]), others=True)
@@ -367,7 +374,7 @@ class Shapes:
         names: set[str] = set()
         tests: set[NameTest] = set()
         for site in literal.evaluators:
-            members = members_of(site)
+            members = self._members(site)
             others = site is not literal.site and in_force(site, "unevaluatedProperties")
             if members.additional is not None or others:
                 return self._leave_none(shape, literal)

@@ -32,6 +32,7 @@ class JsonText:
         self._other_body = grammar.seq(self.any_body, self._key_end)
         self._other_names: dict[tuple[str, ...], Node] = {}
         self._letters: dict[str, Node] = {}
+        self._exits: dict[str, Node] = {}
         self._ways_on: dict[tuple[str, Node], Node] = {}
         self.whitespace = whitespace
         self.gap = self._gap(whitespace, limits)  # between two tokens
@@ -94,7 +95,8 @@ class JsonText:
         """What may follow where names go on with one character: most places, and the same behind many names."""
         known = self._ways_on.get((char, child))
         if known is None:
-            known = self._ways_on[char, child] = self._place([(char, child)], False)
+            inside = self.grammar.seq(self._letter(char), child)
+            known = self._ways_on[char, child] = self.grammar.alt(inside, self._exit(char), self._key_end)
         return known
 
     def _letter(self, char: str) -> Node:
@@ -105,10 +107,10 @@ class JsonText:
 
     def _exit(self, chars: str) -> Node:
         """Any character but some, and the rest of a key."""
-        key, memo = ("exit", chars), self.grammar.memo
-        if key not in memo:
-            memo[key] = self.grammar.seq(self.unit(_others(chars)), self._other_body)
-        return memo[key]
+        known = self._exits.get(chars)
+        if known is None:
+            known = self._exits[chars] = self.grammar.seq(self.unit(_others(chars)), self._other_body)
+        return known
 
     def prepare(self, letters: str) -> None:
         """Make what names of such letters need, so that grammars which begin with this one have it."""
