@@ -31,7 +31,8 @@ class Names:
         self, grammar: Grammar, text: JsonText, strings: Strings,
         texts: Callable[[Conj], Body], listed: Callable[[Conj], list[str] | None],
     ) -> None:  # fmt: skip
-        self._grammar, self._text, self._strings, self._texts, self._listed = grammar, text, strings, texts, listed
+        self._grammar, self._text, self._strings, self._texts, self._listing = grammar, text, strings, texts, listed
+        self._lists: dict[Conj, dict[str, None] | None] = {}
         self._matchers: dict[NameTest, Matcher] = {}
         self._bodies: dict[NameTest, Body] = {}
         self._apart: dict[frozenset[NameTest], bool] = {}
@@ -102,7 +103,16 @@ class Names:
         count = count_words(self._grammar, body, MAX_AVAILABLE, effort)
         return count if count < MAX_AVAILABLE else None
 
+    def _listed(self, conj: Conj) -> dict[str, None] | None:
+        if conj not in self._lists:
+            listed = self._listing(conj)
+            self._lists[conj] = None if listed is None else dict.fromkeys(listed)
+        return self._lists[conj]
+
     def _passes(self, name: str, test: NameTest) -> bool:
+        listed = self._listed(test.conj) if isinstance(test, Named) else None
+        if listed is not None:
+            return name in listed
         if test not in self._matchers:
             self._matchers[test] = Matcher(self._grammar, self._body(test))
         return self._matchers[test].accepts(string_text(name)[1:-1].encode())
