@@ -35,7 +35,18 @@ from .claims import (
 )
 from .document import Document, Site, shown
 from .drafts import ANNOTATIONS
-from .keywords import APPLICATORS, GENERAL, NUMERIC, OWN, REFERENCES, UNEVALUATED, ignored, in_force, is_anything, value_of
+from .keywords import (
+    APPLICATORS,
+    GENERAL,
+    NUMERIC,
+    OWN,
+    REFERENCES,
+    UNEVALUATED,
+    ignored,
+    in_force,
+    is_anything,
+    value_of,
+)
 from .negation import differing, violations
 from .policy import Policy
 from .values import dump_json

@@ -19,7 +19,16 @@ from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit, uses_relative
 
 from ..errors import ConstraintError, UnsupportedKeyword
-from .drafts import LATEST, Position, known_draft, position, unknown_draft, vocabularies_of, without_meaning, without_scheme
+from .drafts import (
+    LATEST,
+    Position,
+    known_draft,
+    position,
+    unknown_draft,
+    vocabularies_of,
+    without_meaning,
+    without_scheme,
+)
 
 _RECURSIVE = "#"  # the name that `$recursiveAnchor` stands for; no anchor is called so
 _DYNAMIC_NAMES = ('"$dynamicAnchor"', '"$recursiveAnchor"')

@@ -65,7 +65,7 @@ class JsonText:
         return node
 
     def _outside(self, names: tuple[str, ...]) -> Node:
-        """What may follow the opening quote. A place in the tree is done when the sorted names have left it, its children before."""
+        """What may follow the opening quote. A place in the tree is done when the sorted names have left it."""
         if not names:
             return self._other_body
         children: dict[int, list[tuple[str, Node]]] = {}  # by depth, of the places on the way to the last name
