@@ -26,6 +26,7 @@ from .claims import (
     Conj,
     Count,
     Either,
+    Equals,
     Index,
     Keys,
     Length,
@@ -41,6 +42,7 @@ from .claims import (
     literal_atoms,
 )
 from .document import Site
+from .drafts import ANNOTATIONS
 from .keywords import in_force, is_anything
 from .reading import (
     Members,
@@ -56,6 +58,7 @@ from .reading import (
     tightened,
 )
 
+_LISTING = frozenset({"enum", "const"}) | ANNOTATIONS  # a schema of these is a list of values
 Conjoin = Callable[[Iterable[Claim]], Conj]
 
 
@@ -153,6 +156,11 @@ class ObjectShape:
         in_places = (test for where in places for test in sorted(where.tests, key=repr))
         return list(dict.fromkeys([*of_members, *in_places]))
 
+    def said_of(self, name: str) -> list[Claim]:
+        """What is claimed of the member of a name by this name."""
+        sites = (each.properties[name] for each in self.members if name in each.properties)
+        return [*sites, *(claim for where, conj in self.rules if name in where.names and not where.others for claim in conj)]
+
     def value(self, name: str | None, passed: frozenset[NameTest]) -> Conj:
         """What the value of a member has to satisfy whose name passes these tests; None is a name that is listed nowhere."""
         claims: list[Claim] = []
@@ -222,7 +230,22 @@ class Shapes:
         return any(conj == NOTHING and where.single in shape.required for where, conj in shape.rules) or any(
             (site := each.properties.get(name, None if each.patterns else each.additional)) is not None and site.schema is False
             for each in shape.members for name in shape.required
-        )  # fmt: skip
+        ) or any(map(self._lacks_values, map(shape.said_of, shape.required)))  # fmt: skip
+
+    def _lacks_values(self, claims: list[Claim]) -> bool:
+        """Whether the values that `enum` and `const` leave exclude each other; as `if` on one member often makes them."""
+        left: set[str] | None = None
+        unwanted: set[str] = set()
+        for claim in self._conjoin(claims):
+            subject = claim.claim if isinstance(claim, Not) else claim
+            listed = {subject.key} if isinstance(subject, Equals) else None
+            if isinstance(subject, Site) and (claim is subject or _LISTING.issuperset(subject.active)):
+                listed = None if (values := self._values_of(subject)) is None else set(values)
+            if listed is not None and claim is subject:
+                left = listed if left is None else left & listed
+            elif listed is not None:
+                unwanted |= listed
+        return left is not None and left <= unwanted
 
     def _values_of(self, site: Site) -> dict[str, Any] | None:
         if site not in self._values_of_site:
