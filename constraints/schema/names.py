@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 
-from ..cardinality import MAX_POSITIONS, count_words
+from ..cardinality import MAX_POSITIONS, count_words, list_words
 from ..errors import ConstraintLimit
 from ..expression import FAIL, Grammar, Node
 from ..matcher import Matcher
@@ -16,6 +17,7 @@ from .values import string_text
 
 MAX_CLASSES = 256  # combinations of conditions on the names of one object
 FEW_TESTS = 3  # so few make few combinations, whether or not a name can pass two of them
+MAX_LISTED, MAX_LISTED_LENGTH = 4, 40  # names that a pattern is a list of, and their length
 MAX_AVAILABLE = 1000  # names of a class; more are as good as infinitely many
 Passed = frozenset[NameTest]
 
@@ -33,6 +35,7 @@ class Names:
     ) -> None:  # fmt: skip
         self._grammar, self._text, self._strings, self._texts, self._listing = grammar, text, strings, texts, listed
         self._lists: dict[Conj, dict[str, None] | None] = {}
+        self._names_of_pattern: dict[Pattern, dict[str, None] | None] = {}
         self._matchers: dict[NameTest, Matcher] = {}
         self._bodies: dict[NameTest, Body] = {}
         self._apart: dict[frozenset[NameTest], bool] = {}
@@ -44,7 +47,9 @@ class Names:
     def listed(self, tests: Iterable[NameTest]) -> Iterator[str]:
         """The names that tests list, as those that pass or as those that do not."""
         for test in tests:
-            if isinstance(test, Named):
+            if isinstance(test, Pattern):
+                yield from self._few(test) or ()
+            else:
                 yield from self._listed(test.conj) or self._listed(negated(test.conj)) or ()
 
     def classes(self, tests: list[NameTest]) -> list[Passed]:
@@ -72,7 +77,9 @@ class Names:
 
     def _is_open(self, test: NameTest) -> bool:
         """Whether names not listed may pass the test or not."""
-        return isinstance(test, Pattern) or (self._listed(test.conj) is None and self._listed(negated(test.conj)) is None)
+        if isinstance(test, Pattern):
+            return self._few(test) is None
+        return self._listed(test.conj) is None and self._listed(negated(test.conj)) is None
 
     def _passes_unless_listed(self, test: NameTest) -> bool:
         return isinstance(test, Named) and self._listed(test.conj) is None and self._listed(negated(test.conj)) is not None
@@ -109,8 +116,18 @@ class Names:
             self._lists[conj] = None if listed is None else dict.fromkeys(listed)
         return self._lists[conj]
 
+    def _few(self, pattern: Pattern) -> dict[str, None] | None:
+        """The names that a pattern matches, where these are short and few: "^name$" is a name."""
+        if pattern not in self._names_of_pattern:
+            body, (_, longest) = self._found(pattern)
+            is_short = longest is not None and longest <= MAX_LISTED_LENGTH
+            words = list_words(self._grammar, body, MAX_LISTED) if is_short else None
+            names = None if words is None else dict.fromkeys(json.loads(b'"' + word + b'"') for word in words)
+            self._names_of_pattern[pattern] = names
+        return self._names_of_pattern[pattern]
+
     def _passes(self, name: str, test: NameTest) -> bool:
-        listed = self._listed(test.conj) if isinstance(test, Named) else None
+        listed = self._listed(test.conj) if isinstance(test, Named) else self._few(test)
         if listed is not None:
             return name in listed
         if test not in self._matchers:

@@ -233,10 +233,13 @@ class Shapes:
         ) or any(map(self._lacks_values, map(shape.said_of, shape.required)))  # fmt: skip
 
     def _lacks_values(self, claims: list[Claim]) -> bool:
-        """Whether the values that `enum` and `const` leave exclude each other; as `if` on one member often makes them."""
+        """Whether claims obviously contradict each other, or list no common value: as `if` on one member often makes them."""
         left: set[str] | None = None
         unwanted: set[str] = set()
-        for claim in self._conjoin(claims):
+        conj = self._conjoin(claims)
+        if any(isinstance(claim, Not) and claim.claim in conj for claim in conj):
+            return True
+        for claim in conj:
             subject = claim.claim if isinstance(claim, Not) else claim
             listed = {subject.key} if isinstance(subject, Equals) else None
             if isinstance(subject, Site) and (claim is subject or _LISTING.issuperset(subject.active)):
