@@ -58,8 +58,8 @@ def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]
     for name, column in zip(("kind", "a", "b", "c"), grammar.columns, strict=True):
         table(name)[: len(column)] = column
     table("lists")[:] = grammar.lists
-    for name, values in zip(("edge_low", "edge_high", "edge_next"), zip(*grammar.edges, strict=True), strict=False):
-        table(name)[:] = values
+    for i, name in enumerate(("edge_low", "edge_high", "edge_next")):
+        table(name)[:] = grammar.edges[i::3]
     table("text")[:] = np.frombuffer(bytes(grammar.pool), np.uint8)
     table("rules")[:] = [_body_of(grammar, rule) for rule in range(len(grammar.rule_bodies))]
     table("unit")[: len(grammar)] = derive.NO_BODY
@@ -192,8 +192,9 @@ def _sizes(grammar: Grammar, num_classes: int, limits: Limits) -> dict[str, int]
     """Initial table sizes: the static part exactly, room for what the first states need, within the limits."""
     nodes = max(2 * len(grammar), min(_SPARE_NODES, len(grammar) + limits.nodes))
     states = min(_FIRST_STATES, limits.states + 1)
-    edges, literal_bytes = len(grammar.edges), len(grammar.pool)
-    widest = 2 * max((b for kind, b in zip(grammar.columns[0], grammar.columns[2], strict=True) if kind == Kind.ALT), default=0)
+    edges, literal_bytes = len(grammar.edges) // 3, len(grammar.pool)
+    kinds, counts = (np.array(grammar.columns[i]) for i in (0, 2))
+    widest = 2 * int(np.max(counts[kinds == Kind.ALT], initial=0))
     sizes = {
         "n": 16,
         **dict.fromkeys(NODE_TABLES, nodes),

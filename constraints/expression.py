@@ -34,6 +34,7 @@ Behind every comma, and the brace of an object that needs a member, a key must b
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from enum import IntEnum
@@ -41,10 +42,11 @@ from typing import NewType
 
 from .divisors import COUNTS, ROW
 from .errors import ConstraintError
-from .utf8 import ByteTree, Ranges, byte_tree, normalize
+from .utf8 import LAST_ASCII, ByteTree, Ranges, byte_tree, normalize
 
 Node = NewType("Node", int)
 Rule = NewType("Rule", int)
+Edges = tuple[tuple[int, int, Node], ...]  # low and high byte, what follows
 
 UNBOUNDED = -1  # the `high` of a repetition without bound, as stored in the arena
 NO_BOUND = 1 << 40  # instead of UNBOUNDED where bounds are added up: more than any sum of bounds
@@ -92,6 +94,7 @@ class Event(IntEnum):
 
 
 _KINDS = tuple(Kind)  # by value; calling the enumeration is ten times slower
+_LITERAL, _SEQ, _ALT, _REPEAT = int(Kind.LITERAL), int(Kind.SEQ), int(Kind.ALT), int(Kind.REPEAT)  # reading a member is slow too
 FAIL, EMPTY = Node(0), Node(1)
 
 
@@ -99,10 +102,10 @@ class Grammar:
     """An arena of expressions and rules; see the module's documentation for what each builder method denotes."""
 
     def __init__(self) -> None:
-        self.columns: tuple[list[int], list[int], list[int], list[int]] = ([], [], [], [])  # kind, a, b, c
+        self.columns = (array("i"), array("i"), array("i"), array("i"))  # kind, a, b, c
         self.pool = bytearray()  # the bytes of all literals, one after the other
-        self.lists: list[int] = []  # alternatives of ALT nodes
-        self.edges: list[tuple[int, int, int]] = []  # of CLASS nodes
+        self.lists = array("i")  # alternatives of ALT nodes
+        self.edges = array("i")  # of CLASS nodes: low, high, follow, one edge after the other
         self.events: set[Event] = set()  # that some CLASS node carries
         self.rule_names: list[str] = []
         self.rule_bodies: list[Node | None] = []
@@ -115,6 +118,7 @@ class Grammar:
         self._interned: dict[tuple[object, ...], Node] = {}
         self._steps: dict[tuple[int, ...], int] = {}
         self._characters: dict[tuple[tuple[int, int], ...], Node] = {}
+        self._wide: dict[Ranges, Edges] = {}
         self._new((Kind.FAIL, 0, 0, 0))
         self._new((Kind.EMPTY, 0, 0, 0))
 
@@ -126,7 +130,7 @@ class Grammar:
         """A new grammar that begins with all that another one holds; its nodes keep their numbers."""
         grammar = cls()
         for name, value in vars(beginning).items():
-            copied = tuple(map(list, value)) if name == "columns" else copy(value)
+            copied = tuple(map(copy, value)) if name == "columns" else copy(value)
             setattr(grammar, name, copied)
         return grammar
 
@@ -140,7 +144,7 @@ class Grammar:
         key = ("literal", data)
         node = self._interned.get(key)
         if node is None:
-            node = self._new((Kind.LITERAL, len(self.pool), len(data), 0))
+            node = self._new((_LITERAL, len(self.pool), len(data), 0))
             self.pool += data
             self._interned[key] = node
         return node
@@ -151,7 +155,9 @@ class Grammar:
         node = self._characters.get(wanted)
         if node is None:
             normal = normalize(wanted)
-            node = self._characters[wanted] = self._class_of_tree(byte_tree(normal)) if normal else FAIL
+            edges = [(low, min(high, LAST_ASCII), EMPTY) for low, high in normal if low <= LAST_ASCII]
+            wide = tuple((max(low, LAST_ASCII + 1), high) for low, high in normal if high > LAST_ASCII)
+            node = self._characters[wanted] = self._class((*edges, *self._wide_edges(wide)), Event.NONE)
             if normal:
                 self.units.setdefault(node, normal)
         return node
@@ -175,23 +181,28 @@ class Grammar:
 
     def seq(self, *parts: Node) -> Node:
         """Concatenation; neighbouring literals become one."""
+        if FAIL in parts:
+            return FAIL
+        kinds = self.columns[0]
         out = EMPTY
-        for part in reversed(self._merge_literals(parts)):
-            if FAIL in (part, out):
-                return FAIL
-            if part != EMPTY:
-                out = part if out == EMPTY else self._intern((Kind.SEQ, part, out, 0))
-        return out
+        run: list[Node] = []  # literals in a row, last one first; joined at once, or they would cost the square of their number
+        for part in reversed(parts):
+            if kinds[part] == _LITERAL:
+                run.append(part)
+            elif part != EMPTY:
+                out = self._pair(part, self._pair(self._joined(run), out) if run else out)
+                run = []
+        return self._pair(self._joined(run), out) if run else out
 
     def alt(self, *parts: Node) -> Node:
         """Union; duplicates and FAIL drop out."""
-        options = tuple(dict.fromkeys(part for part in parts if part != FAIL))
+        options = tuple(dict.fromkeys(parts if FAIL not in parts else filter(None, parts)))
         if len(options) < 2:
             return options[0] if options else FAIL
         key = ("alt", options)
         node = self._interned.get(key)
         if node is None:
-            node = self._new((Kind.ALT, len(self.lists), len(options), 0))
+            node = self._new((_ALT, len(self.lists), len(options), 0))
             self.lists.extend(options)
             self._interned[key] = node
         return node
@@ -210,7 +221,7 @@ class Grammar:
             return self.repeat(filled, 0, high)
         if (low, high) == (1, 1):
             return body
-        return self._intern((Kind.REPEAT, body, low, UNBOUNDED if high is None else high))
+        return self._intern((_REPEAT, body, low, UNBOUNDED if high is None else high))
 
     def bag(self, parts: Iterable[tuple[Node, int, int | None]], low: int = 0, high: int | None = None) -> Node:
         """Members in any order, `low` to `high` in total; of every part (body, low, high) so many. None = no bound.
@@ -349,16 +360,21 @@ class Grammar:
     def step_of(self, node: Node) -> list[int]:
         """The row of a MULTIPLE's step, see divisors.py."""
         start = self.operands(node)[0]
-        return self.lists[start : start + ROW]
+        return self.lists[start : start + ROW].tolist()
 
     def class_edges(self, node: Node) -> list[tuple[int, int, int]]:
         start, count, _ = self.operands(node)
-        return self.edges[start : start + count]
+        flat = self.edges[3 * start : 3 * (start + count)]
+        return list(zip(flat[::3], flat[1::3], flat[2::3], strict=True))
 
-    def _new(self, row: Sequence[int]) -> Node:
-        for column, value in zip(self.columns, row, strict=True):
-            column.append(int(value))
-        return Node(len(self) - 1)
+    def _new(self, row: tuple[int, int, int, int]) -> Node:
+        kinds, first, second, third = self.columns
+        node = len(kinds)
+        kinds.append(row[0])
+        first.append(row[1])
+        second.append(row[2])
+        third.append(row[3])
+        return Node(node)
 
     def _intern(self, row: tuple[int, int, int, int]) -> Node:
         node = self._interned.get(row)
@@ -378,36 +394,38 @@ class Grammar:
             self.lists.extend(row)
         return start
 
-    def _class(self, edges: tuple[tuple[int, int, int], ...], event: Event) -> Node:
+    def _class(self, edges: Edges, event: Event) -> Node:
         if not edges:
             return FAIL
         key = ("class", edges, event)
         node = self._interned.get(key)
         if node is None:
             self.events.add(event)
-            node = self._new((Kind.CLASS, len(self.edges), len(edges), event))
-            self.edges.extend(edges)
+            node = self._new((Kind.CLASS, len(self.edges) // 3, len(edges), event))
+            for edge in edges:
+                self.edges.extend(edge)
             self._interned[key] = node
         return node
 
-    def _class_of_tree(self, tree: ByteTree) -> Node:
-        edges = tuple((low, high, EMPTY if follow is None else self._class_of_tree(follow)) for low, high, follow in tree)
-        return self._class(edges, Event.NONE)
+    def _wide_edges(self, ranges: Ranges) -> Edges:
+        """The first bytes of characters beyond ASCII; most sets have all of these or none."""
+        known = self._wide.get(ranges)
+        if known is None:
+            known = self._wide[ranges] = self._edges_of_tree(byte_tree(ranges)) if ranges else ()
+        return known
 
-    def _merge_literals(self, parts: Sequence[Node]) -> list[Node]:
-        out: list[Node] = []
-        run: list[Node] = []  # neighbouring literals, joined at once: one by one they would cost the square of their number
-        for part in parts:
-            if self.kind(part) is Kind.LITERAL:
-                run.append(part)
-            elif part != EMPTY:
-                out += [*self._joined(run), part]
-                run = []
-        return out + self._joined(run)
+    def _edges_of_tree(self, tree: ByteTree) -> Edges:
+        return tuple(
+            (low, high, EMPTY if follow is None else self._class(self._edges_of_tree(follow), Event.NONE))
+            for low, high, follow in tree
+        )
 
-    def _joined(self, literals: Sequence[Node]) -> list[Node]:
-        """Literals in a row as one."""
-        return [self.literal(b"".join(map(self.literal_bytes, literals)))] if len(literals) > 1 else list(literals)
+    def _pair(self, head: Node, tail: Node) -> Node:
+        return head if tail == EMPTY else self._intern((_SEQ, head, tail, 0))
+
+    def _joined(self, literals: Sequence[Node]) -> Node:
+        """Literals in a row, last one first, as one."""
+        return self.literal(b"".join(map(self.literal_bytes, reversed(literals)))) if len(literals) > 1 else literals[0]
 
     def _without_empty(self, node: Node) -> Node:
         """The same strings except the empty one, where that is visible without expanding rules."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 
 from .expression import Grammar, Node
@@ -14,6 +15,7 @@ class Matcher:
     def __init__(self, grammar: Grammar, node: Node) -> None:
         self._reference = Reference(grammar, node)
         self.start = self._reference.start()
+        self._edges: dict[Position, list[int]] = {}
         self._steps: dict[Position, dict[int, Position]] = {}
         self._intervals: dict[Position, list[tuple[int, int, Position]]] = {}
 
@@ -36,15 +38,24 @@ class Matcher:
         return known
 
     def _find_intervals(self, position: Position) -> Iterator[tuple[int, int, Position]]:
-        edges = sorted(self._reference.edges(position))
+        edges = self._edges_of(position)
         for low, behind in zip(edges, [*edges[1:], 256], strict=True):
             after = self._step(position, low)
             if after:
                 yield low, behind - 1, after
 
     def _step(self, position: Position, byte: int) -> Position:
+        """Where a byte leads, found for the first byte of those that lead to the same."""
+        edges = self._edges_of(position)
+        first = edges[bisect_right(edges, byte) - 1]
         steps = self._steps.setdefault(position, {})
-        known = steps.get(byte)
+        known = steps.get(first)
         if known is None:
-            known = steps[byte] = self._reference.step(position, byte)
+            known = steps[first] = self._reference.step(position, first)
+        return known
+
+    def _edges_of(self, position: Position) -> list[int]:
+        known = self._edges.get(position)
+        if known is None:
+            known = self._edges[position] = sorted(self._reference.edges(position))
         return known

@@ -61,6 +61,15 @@ def lower_pattern(grammar: Grammar, pattern: str, *, dialect: str, full: bool, u
     return lower_tree(grammar, parse_pattern(pattern, dialect, limits), full=full, unit=unit)
 
 
+def lower_mismatch(grammar: Grammar, pattern: str, *, dialect: str, unit: Unit, limits: Limits) -> Node:
+    """All byte strings but the texts in which a pattern matches somewhere, to be intersected with texts.
+
+    Raises as `lower_pattern`.
+    """
+    lowering = PatternLowering(grammar, unit, parse_pattern(pattern, dialect, limits))
+    return grammar.negate(lowering.any_text_with_match(lowering.around.any_bytes))
+
+
 def lower_tree(grammar: Grammar, tree: Tree, *, full: bool, unit: Unit) -> Node:
     """The same for a pattern that has been parsed."""
     lowering = PatternLowering(grammar, unit, tree)

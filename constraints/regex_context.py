@@ -26,6 +26,9 @@ class Surroundings:
     def __init__(self, grammar: Grammar, unit: Unit, word: Ranges, behind: list[Ranges]) -> None:
         self.grammar, self.unit, self.word = grammar, unit, word
         self.anything = grammar.repeat(unit(ALL))
+        # The same to a complement, of which nothing is left then; of all texts it would still have those that are no texts,
+        # and a search would look for one of them in vain.
+        self.any_bytes = grammar.repeat(grammar.bytes_in([(0x00, 0xFF)]))
         self._cells: list[Ranges] = [()]  # [cases] the characters of a case; none for START
         self._cells += _partition([NEWLINE, word, *behind])
 
@@ -61,17 +64,21 @@ class Surroundings:
         begun = self.grammar.seq(self.unit(chars), self.anything)
         return self.grammar.optional(begun) if or_empty else begun
 
+    def is_anything(self, node: Node) -> bool:
+        """Whether every text is meant."""
+        return node in (self.anything, self.any_bytes)
+
     def intersection(self, first: Node, second: Node) -> Node:
         """Texts in both, where it is cheap without an intersection for the machine."""
-        if self.anything in (first, second):
-            return second if first == self.anything else first
+        if self.is_anything(first) or self.is_anything(second):
+            return second if self.is_anything(first) else first
         if EMPTY in (first, second):
             return EMPTY if is_nullable(self.grammar, first) and is_nullable(self.grammar, second) else FAIL
         return self.grammar.both(first, second)
 
     def difference(self, whole: Node, part: Node) -> Node:
         """Texts in `whole` and not in `part`, likewise."""
-        if part == self.anything:
+        if self.is_anything(part):
             return FAIL
         if whole == EMPTY:
             return FAIL if is_nullable(self.grammar, part) else EMPTY

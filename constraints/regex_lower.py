@@ -59,9 +59,9 @@ class PatternLowering:
         """The texts that the pattern matches from end to end."""
         return self._lower(self.around.same(EMPTY))[START]
 
-    def any_text_with_match(self) -> Node:
-        """The texts in which the pattern matches somewhere."""
-        at = self._lower(self.around.same(self.around.anything))
+    def any_text_with_match(self, behind: Node | None = None) -> Node:
+        """The texts in which the pattern matches somewhere; `behind`: what may follow the match, if not any text."""
+        at = self._lower(self.around.same(self.around.anything if behind is None else behind))
         if len(set(at)) == 1:
             return self.grammar.seq(self.around.anything, at[0])
         after_more = [
@@ -157,9 +157,10 @@ class PatternLowering:
         return self.around.by_left(lambda left: self.grammar.alt(*(column[left] for column in columns)))
 
     def _lookahead(self, tree: Lookahead, then: Continuation) -> Routine:
-        seen = yield tree.body, self.around.same(self.around.anything)
         if tree.negative:
+            seen = yield tree.body, self.around.same(self.around.any_bytes)
             return self.around.by_left(lambda left: self.around.difference(then[left], seen[left]))
+        seen = yield tree.body, self.around.same(self.around.anything)
         return self.around.by_left(lambda left: self.around.intersection(then[left], seen[left]))
 
     def _anchor(self, tree: Anchor, then: Continuation) -> Routine:
@@ -228,7 +229,7 @@ class PatternLowering:
         ahead, last = parts
         if not (isinstance(ahead, Lookahead) and ahead.negative and isinstance(last, CharSet)):
             return None
-        seen = yield ahead.body, self.around.same(self.around.anything)
+        seen = yield ahead.body, self.around.same(self.around.any_bytes)
         if len(set(seen)) > 1:
             return None
         copies = self.languages[id(last)]
@@ -251,7 +252,7 @@ class PatternLowering:
 
     def _star(self, body: Tree, then: Continuation) -> Routine:
         """Any number of copies of a body whose assertions are all about the ends of the text."""
-        if set(then) == {self.around.anything}:
+        if all(map(self.around.is_anything, then)):
             return then
         if len(set(then[1:])) > 1 or not all(_is_text_end(part) for part in assertions(body)):
             raise _refused_loop()

@@ -18,6 +18,7 @@ ByteTree = tuple[
     tuple[int, int, "ByteTree | None"], ...
 ]  # (first byte low, high, what follows; None = the character ends)
 
+LAST_ASCII = 0x7F  # the last code point of one byte
 MAX_CODE_POINT = 0x10FFFF
 SURROGATES = (0xD800, 0xDFFF)  # have no UTF-8 form
 ALL: Ranges = ((0, 0xD7FF), (0xE000, MAX_CODE_POINT))

@@ -12,6 +12,8 @@ back to the schema in question.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from decimal import Decimal
 from itertools import product
 from typing import Any
 
@@ -20,6 +22,7 @@ from .claims import (
     Among,
     Claim,
     Conj,
+    Count,
     Equals,
     Exclusive,
     Literal,
@@ -30,8 +33,20 @@ from .claims import (
     lacks_key,
     literal_atoms,
 )
-from .document import Site, shown
-from .keywords import APPLICATORS, OWN, REFERENCES, UNEVALUATED, ignored, in_force, is_anything, value_of
+from .document import Document, Site, shown
+from .drafts import ANNOTATIONS
+from .keywords import (
+    APPLICATORS,
+    GENERAL,
+    NUMERIC,
+    OWN,
+    REFERENCES,
+    UNEVALUATED,
+    ignored,
+    in_force,
+    is_anything,
+    value_of,
+)
 from .negation import differing, violations
 from .policy import Policy
 from .values import dump_json
@@ -56,6 +71,8 @@ class Branches:
         self._pending: dict[Conj, list[Term]] = {}
         self._of_claim: dict[tuple[Claim, bool], list[Term]] = {}
         self._annotated: dict[Site, list[Annotated]] = {}
+        self._simple: dict[Site, tuple[Claim, ...]] = {}
+        self._plain: dict[tuple[object, Document], Site] = {}
         self._open: set[tuple[Site, str]] = set()  # on the way down: a reference to one of them has no meaning
         self._exclude_each_other: dict[Site, bool] = {}
         self._texts: dict[Site, str] = {}
@@ -84,12 +101,20 @@ class Branches:
 
     def _simplified(self, claim: Claim) -> tuple[Claim, ...]:
         if isinstance(claim, Site):
-            target = self._target(claim)
-            return () if is_anything(target.schema) else (target,)
+            known = self._simple.get(claim)
+            if known is None:
+                target = self._target(claim)
+                known = self._simple[claim] = () if is_anything(target.schema) else (self._first_like(target),)
+            return known
         if isinstance(claim, Not) and isinstance(claim.claim, Site):
             target = self._target(claim.claim)
             return () if target.schema is False else (Not(target),)
         return (claim,)
+
+    def _first_like(self, site: Site) -> Site:
+        """The first site that says the same about plain values, so that these are lowered once."""
+        key = _plain_key(site.schema)
+        return site if key is None else self._plain.setdefault((key, site.document), site)
 
     def _claim(self, claim: Claim, holds: bool) -> list[Term]:
         """The alternatives of a claim, or of its negation."""
@@ -123,6 +148,8 @@ class Branches:
         if isinstance(site.schema, bool):
             return [()] if site.schema else []
         self._note_ignored(site)
+        if _APPLICATORS.isdisjoint(site.active):
+            return [_own(site)]
         if wanted := _unevaluated_of(site):
             branches = self._annotated_parts(site)
             terms = [term + tuple(Unevaluated(site, each, seen) for each in wanted) for term, seen in branches]
@@ -170,7 +197,7 @@ class Branches:
     def _refuted(self, site: Site) -> list[Term]:
         if isinstance(site.schema, bool):
             return [] if site.schema else [()]
-        groups = [violations(site)]
+        groups = [[tuple(map(self._resolved, term)) for term in violations(site)]]
         groups += [self.fails(part) for part in (*self._subschemas(site, "allOf"), *self._references(site))]
         if in_force(site, "anyOf"):
             groups.append(self._joined([self.fails(part) for part in self._subschemas(site, "anyOf")], (site,)))
@@ -192,6 +219,12 @@ class Branches:
             branches = self._annotated_parts(site)
             groups.append([(*term, Unevaluated(site, keyword, seen, holds=False)) for term, seen in branches])
         return _union(groups)
+
+    def _resolved(self, literal: Literal) -> Literal:
+        """The same literal with references resolved, so that violations of one schema in several places are equal."""
+        if not isinstance(literal, Count):
+            return literal
+        return replace(literal, conj=self.conj(literal.conj))
 
     def _not_one_of(self, site: Site) -> list[Term]:
         """None of the branches, or two of them."""
@@ -401,7 +434,10 @@ class Branches:
         return not atoms or (any(not isinstance(literal, Site) for literal in term) and self._is_void(term))
 
 
-_MEANINGFUL = OWN.union(APPLICATORS)
+_PLAIN = frozenset({*GENERAL, *NUMERIC, "minLength", "maxLength", "minItems", "maxItems"})
+_SCALARS = (str, int, Decimal, type(None))
+_APPLICATORS = frozenset(APPLICATORS)
+_MEANINGFUL = OWN | _APPLICATORS
 
 
 class _Entered:
@@ -417,6 +453,28 @@ class _Entered:
 
     def __exit__(self, *unused: Any) -> None:
         self._entered.discard(self._key)
+
+
+def _plain_key(schema: Any) -> object:
+    """Equal for schemas that say the same with a few keywords of which none is ever refused or remarked; else None."""
+    if not isinstance(schema, dict):
+        return None
+    key: list[object] = []
+    for keyword, value in schema.items():
+        if keyword in ANNOTATIONS:
+            continue
+        if keyword == "items":
+            part = _plain_key(value)
+        elif keyword not in _PLAIN or isinstance(value, dict):
+            return None
+        elif isinstance(value, list):
+            part = tuple((type(each), each) for each in value) if all(isinstance(each, _SCALARS) for each in value) else None
+        else:
+            part = type(value), value
+        if part is None:
+            return None
+        key += (keyword, part)
+    return tuple(key)
 
 
 def merged(first: Term, second: Term) -> Term:
@@ -449,15 +507,13 @@ def _all_keys(names: list[str]) -> list[Term]:
 
 
 def _own(site: Site) -> Term:
-    return (site,) if any(in_force(site, key) for key in OWN) else ()
+    return () if OWN.isdisjoint(site.active) else (site,)
 
 
 def _only_reference(site: Site) -> str | None:
     """The keyword of a schema that is nothing but one reference."""
-    found = [key for key in REFERENCES if in_force(site, key)]
-    if len(found) != 1 or any(in_force(site, key) for key in site.keywords if key in _MEANINGFUL and key != found[0]):
-        return None
-    return found[0]
+    found = [key for key in REFERENCES if key in site.active]
+    return found[0] if len(found) == 1 and len(_MEANINGFUL.intersection(site.active)) == 1 else None
 
 
 def _condition(site: Site) -> tuple[Site, Site | None, Site | None] | None:

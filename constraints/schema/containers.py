@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 
-from ..expression import FAIL, Event, Grammar, Node
+from ..expression import EMPTY, FAIL, Event, Grammar, Node
 from .claims import Claim, Conj, NameTest
 from .keywords import instead_of
 from .names import Names
@@ -90,11 +90,15 @@ class Containers:
     def _variants(self, value: Conj, needs: Sequence[Need], concerned: Iterable[bool]) -> list[Variant]:
         """The cases of an item or member: which of the needs that concern it it satisfies.
 
-        A need without upper bound may leave an item uncounted, so its negation is not wanted.
+        A need without upper bound may leave an item uncounted, so its negation is not wanted; and it counts what it can.
         """
+        if not needs:
+            return [(value, frozenset())]
         indices = [i for i, concerns in enumerate(concerned, TOTAL + 1) if concerns]
         found: list[Variant] = []
-        for signs in product((True, False), repeat=len(indices)):
+        claimed = set(value)
+        signs_of = [(True,) if claimed.issuperset(needs[i - TOTAL - 1].conj) else (True, False) for i in indices]
+        for signs in product(*signs_of):
             claims = list(value)
             for i, sign in zip(indices, signs, strict=True):
                 need = needs[i - TOTAL - 1]
@@ -106,6 +110,33 @@ class Containers:
         if len(found) > 1:
             self._stand_together([conj for conj, _ in found])
         return found
+
+    def flat_arrays(self, arrays: Iterable[list[bytes]]) -> Node:
+        """One of some arrays of scalars, given by the texts of these; first items as a tree."""
+        grammar, gap, end = self._grammar, self._text.gap, self._grammar.literal("]")
+        tails: dict[bytes, list[Node]] = {}
+        for items in arrays:
+            further = (self._further(grammar.literal(item)) for item in items[1:])
+            tails.setdefault(items[0] if items else b"", []).append(grammar.seq(gap if items else EMPTY, *further, end))
+        return grammar.seq(grammar.literal("["), gap, self._tree_of(tails))
+
+    def flat_objects(self, objects: Iterable[dict[str, bytes]]) -> Node:
+        """The same for objects, whose members come in any order."""
+        grammar, gap, end = self._grammar, self._text.gap, self._grammar.literal("}")
+        by_name: dict[str, dict[bytes, list[Node]]] = {}
+        is_empty = False
+        for members in objects:
+            is_empty |= not members
+            pairs = [self._pair(grammar.literal(string_text(name)), grammar.literal(text)) for name, text in members.items()]
+            further = [(self._further(pair), 1, 1) for pair in pairs]
+            for i, (name, text) in enumerate(members.items()):
+                rest = grammar.seq(gap, grammar.bag(further[:i] + further[i + 1 :]), end)
+                by_name.setdefault(name, {}).setdefault(text, []).append(rest)
+        firsts = (self._pair(grammar.literal(string_text(name)), self._tree_of(tails)) for name, tails in by_name.items())
+        return grammar.seq(grammar.literal("{"), gap, grammar.alt(*firsts, end if is_empty else FAIL))
+
+    def _tree_of(self, tails: dict[bytes, list[Node]]) -> Node:
+        return self._grammar.branches({text: self._grammar.alt(*options) for text, options in tails.items()})
 
     # -- objects ----------------------------------------------------------------------------------------------------
 

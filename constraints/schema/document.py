@@ -19,7 +19,16 @@ from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit, uses_relative
 
 from ..errors import ConstraintError, UnsupportedKeyword
-from .drafts import LATEST, Position, known_draft, position, unknown_draft, vocabularies_of, without_scheme
+from .drafts import (
+    LATEST,
+    Position,
+    known_draft,
+    position,
+    unknown_draft,
+    vocabularies_of,
+    without_meaning,
+    without_scheme,
+)
 
 _RECURSIVE = "#"  # the name that `$recursiveAnchor` stands for; no anchor is called so
 _DYNAMIC_NAMES = ('"$dynamicAnchor"', '"$recursiveAnchor"')
@@ -43,6 +52,17 @@ class Site:
     path: str  # JSON pointer as a fragment: "#/properties/a"; of another text behind its address
     document: Document = field(repr=False)
     scope: Scope = field(repr=False)
+    active: dict[str, Any] = field(init=False, repr=False)  # the keywords that its draft and vocabularies give a meaning
+
+    def __post_init__(self) -> None:
+        self.active = self._active()
+
+    def _active(self) -> dict[str, Any]:
+        keywords, dialect = self.keywords, self.document.dialect
+        if dialect.draft <= 7 and "$ref" in keywords:
+            return {"$ref": keywords["$ref"]}  # up to draft 7 a reference replaces everything beside it
+        hidden = without_meaning(dialect.draft, dialect.vocabularies)
+        return keywords if hidden.isdisjoint(keywords) else {key: keywords[key] for key in keywords if key not in hidden}
 
     @property
     def keywords(self) -> dict[str, Any]:

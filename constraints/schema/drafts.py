@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import cache
 from typing import Any
 
 from ..errors import UnsupportedKeyword
@@ -47,6 +48,12 @@ _BY_VOCABULARY = {
     "format": ("format",),
 }  # fmt: skip
 VOCABULARY_OF = {keyword: name for name, keywords in _BY_VOCABULARY.items() for keyword in keywords}
+# Keywords that say nothing about a value; "$id" and its like matter to documents, which is settled before.
+ANNOTATIONS = frozenset({
+    "$anchor", "$comment", "$defs", "$dynamicAnchor", "$id", "$recursiveAnchor", "$schema", "$vocabulary", "contentEncoding",
+    "contentMediaType", "contentSchema", "default", "definitions", "deprecated", "description", "examples", "id", "readOnly",
+    "title", "writeOnly",
+})  # fmt: skip
 _WITHOUT_KEYWORDS = ("core", "meta-data", "content")  # core is always in force
 
 
@@ -83,6 +90,15 @@ def position(above: Position, token: str, value: Any, draft: int) -> Position:
 def has_keyword(draft: int, keyword: str) -> bool:
     """Whether a draft gives a keyword a meaning; true for keywords of no draft."""
     return SINCE.get(keyword, 0) <= draft <= UNTIL.get(keyword, LATEST)
+
+
+@cache
+def without_meaning(draft: int, vocabularies: frozenset[str] | None) -> frozenset[str]:
+    """The keywords that mean nothing in a draft, or to a meta-schema of these vocabularies (None: all)."""
+    hidden = {keyword for keyword in SINCE.keys() | UNTIL.keys() if not has_keyword(draft, keyword)}
+    if vocabularies is not None:
+        hidden |= {keyword for keyword, name in VOCABULARY_OF.items() if name not in vocabularies}
+    return frozenset(hidden)
 
 
 def known_draft(name: str) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .document import Site
-from .drafts import SINCE, UNTIL, VOCABULARY_OF, has_keyword
+from .drafts import SINCE, UNTIL, VOCABULARY_OF
 
 TYPES: dict[str, frozenset[str]] = {
     "null": frozenset({"null"}),
@@ -43,23 +43,18 @@ INSTEAD = {
 
 def in_force(site: Site, keyword: str) -> bool:
     """Whether a schema has a keyword, and its draft and vocabularies give it a meaning."""
-    if keyword not in site.keywords:
-        return False
-    draft, vocabularies = site.document.draft, site.document.vocabularies
-    if draft <= 7 and keyword != "$ref" and "$ref" in site.keywords:
-        return False  # up to draft 7 a reference replaces everything beside it
-    if vocabularies is not None and VOCABULARY_OF.get(keyword, "core") not in vocabularies:
-        return False
-    return has_keyword(draft, keyword)
+    return keyword in site.active
 
 
 def value_of(site: Site, keyword: str) -> Any:
     """The value of a keyword in force; None when there is none."""
-    return site.keywords[keyword] if in_force(site, keyword) else None
+    return site.active.get(keyword)
 
 
 def ignored(site: Site) -> list[str]:
     """Keywords of a schema that exist in other drafts only, or in a vocabulary that its meta-schema leaves out."""
+    if len(site.active) == len(site.keywords):
+        return []
     known = VOCABULARY_OF if site.document.vocabularies is not None else _CHANGING
     return [key for key in site.keywords if key in known and not in_force(site, key)]
 

@@ -7,7 +7,7 @@ met again inside itself becomes a rule, and so does what is nested deeply, which
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from functools import reduce
@@ -19,11 +19,11 @@ from ..multiples import common_step, not_multiple_node
 from ..numbers import number_node
 from ..source import Limits
 from .branches import Branches
-from .claims import Conj, Count, Equals, Index, Keys, Kinds, Literal, Term
+from .claims import Among, Conj, Count, Equals, Index, Keys, Kinds, Literal, Term
 from .containers import Containers
 from .disjoint import Disjointness
 from .document import Site
-from .keywords import TYPES, instead_of
+from .keywords import ARRAY, OBJECT, TYPES, instead_of
 from .membership import Membership
 from .names import Names
 from .policy import Policy, located
@@ -33,6 +33,7 @@ from .text import JsonText
 from .values import dump_json, equality_key, scalar_text, string_text
 
 MAX_COUNTED = 100  # integers of an interval that are counted one by one
+MAX_FLAT = 16  # items or members of a value whose texts are written without ado
 MAX_INLINE = 24  # levels of nested values lowered in place
 
 
@@ -114,7 +115,9 @@ class Lowering:
 
     def _refuse_mixed_arrays(self, conjs: list[Conj]) -> None:
         """The memory of items is told by one byte that items must differ; that cannot differ by alternative."""
-        terms = (term for conj in conjs for term in self._branches.terms(conj))
+        terms = [term for conj in conjs for term in self._branches.terms(conj)]
+        if len(terms) < 2:
+            return
         shapes = [self._shapes.array(term) for term in terms if self._has_arrays(term)]
         unique = next((shape.unique for shape in shapes if shape.is_unique), None)
         if unique is not None and not all(shape.is_unique for shape in shapes):
@@ -276,14 +279,28 @@ class Lowering:
         atoms = self._shapes.atoms(term)
         scalars = [value for value in values.values() if not isinstance(value, (dict, list))]
         kept = [value for value in scalars if self._membership.in_shape(term, value)]
-        others = [
-            self._containers.array(self._shapes.array(term + _parts_of(value)))
-            if isinstance(value, list)
-            else self._containers.object(self._shapes.object(term + _parts_of(value)))
-            for value in values.values()
-            if isinstance(value, (dict, list)) and ("array" if isinstance(value, list) else "object") in atoms
-        ]
+        containers = [value for value in values.values() if isinstance(value, (dict, list))]
+        arrays = [value for value in containers if isinstance(value, list) and "array" in atoms]
+        objects = [value for value in containers if isinstance(value, dict) and "object" in atoms]
+        others = [self._arrays_of(term, arrays), self._objects_of(term, objects)]
         return self._grammar.alt(self._grammar.words(self._scalar_text(term, value).encode() for value in kept), *others)
+
+    def _arrays_of(self, term: Term, arrays: list[list[Any]]) -> Node:
+        """The texts of those of some arrays that satisfy the term; item by item, which may have other texts too."""
+        flat = [[self._scalar_text(term, item).encode() for item in value] for value in arrays if _is_flat(term, value)]
+        others = (value for value in arrays if not _is_flat(term, value))
+        nodes = [self._containers.array(self._shapes.array(term + _parts_of(value))) for value in others]
+        return self._grammar.alt(self._containers.flat_arrays(flat) if flat else FAIL, *nodes)
+
+    def _objects_of(self, term: Term, objects: list[dict[str, Any]]) -> Node:
+        """The same for objects, member by member."""
+        flat = [
+            {name: self._scalar_text(term, item).encode() for name, item in value.items()}
+            for value in objects if _is_flat(term, value.values())
+        ]  # fmt: skip
+        others = (value for value in objects if not _is_flat(term, value.values()))
+        nodes = [self._containers.object(self._shapes.object(term + _parts_of(value))) for value in others]
+        return self._grammar.alt(self._containers.flat_objects(flat) if flat else FAIL, *nodes)
 
     def _scalar_text(self, term: Term, value: Any) -> str:
         try:
@@ -292,6 +309,7 @@ class Lowering:
             raise located(error, _path(term), "enum or const") from None
 
 
+_OF_CONTAINERS = frozenset(ARRAY + OBJECT)
 _ORDER = ("null", "boolean", "fraction", "integer", "string", "array", "object")
 
 
@@ -303,6 +321,19 @@ def _parts_of(value: list[Any] | dict[str, Any]) -> tuple[Literal, ...]:
     names = Keys(frozenset(value), others=True)
     members = (Count(Keys(frozenset([name])), (_equal(item),), 1, None) for name, item in value.items())
     return (Kinds(TYPES["object"]), Count(names, (), 0, 0), *members)
+
+
+def _is_flat(term: Term, parts: Collection[Any]) -> bool:
+    """Whether an array or object holds a few scalars and satisfies a term if its type does."""
+    few = len(parts) <= MAX_FLAT and not any(isinstance(part, (list, dict)) for part in parts)
+    return few and all(map(_is_about_values, term))
+
+
+def _is_about_values(literal: Literal) -> bool:
+    """Whether a literal says nothing of arrays and objects but which values there may be."""
+    if isinstance(literal, Site):
+        return _OF_CONTAINERS.isdisjoint(literal.active)
+    return isinstance(literal, (Kinds, Among))
 
 
 def _equal(value: Any) -> Equals:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 
-from ..cardinality import MAX_POSITIONS, count_words
+from ..cardinality import MAX_POSITIONS, count_words, list_words
 from ..errors import ConstraintLimit
 from ..expression import FAIL, Grammar, Node
 from ..matcher import Matcher
@@ -16,6 +17,7 @@ from .values import string_text
 
 MAX_CLASSES = 256  # combinations of conditions on the names of one object
 FEW_TESTS = 3  # so few make few combinations, whether or not a name can pass two of them
+MAX_LISTED, MAX_LISTED_LENGTH = 4, 40  # names that a pattern is a list of, and their length
 MAX_AVAILABLE = 1000  # names of a class; more are as good as infinitely many
 Passed = frozenset[NameTest]
 
@@ -31,7 +33,9 @@ class Names:
         self, grammar: Grammar, text: JsonText, strings: Strings,
         texts: Callable[[Conj], Body], listed: Callable[[Conj], list[str] | None],
     ) -> None:  # fmt: skip
-        self._grammar, self._text, self._strings, self._texts, self._listed = grammar, text, strings, texts, listed
+        self._grammar, self._text, self._strings, self._texts, self._listing = grammar, text, strings, texts, listed
+        self._lists: dict[Conj, dict[str, None] | None] = {}
+        self._names_of_pattern: dict[Pattern, dict[str, None] | None] = {}
         self._matchers: dict[NameTest, Matcher] = {}
         self._bodies: dict[NameTest, Body] = {}
         self._apart: dict[frozenset[NameTest], bool] = {}
@@ -43,7 +47,9 @@ class Names:
     def listed(self, tests: Iterable[NameTest]) -> Iterator[str]:
         """The names that tests list, as those that pass or as those that do not."""
         for test in tests:
-            if isinstance(test, Named):
+            if isinstance(test, Pattern):
+                yield from self._few(test) or ()
+            else:
                 yield from self._listed(test.conj) or self._listed(negated(test.conj)) or ()
 
     def classes(self, tests: list[NameTest]) -> list[Passed]:
@@ -71,7 +77,9 @@ class Names:
 
     def _is_open(self, test: NameTest) -> bool:
         """Whether names not listed may pass the test or not."""
-        return isinstance(test, Pattern) or (self._listed(test.conj) is None and self._listed(negated(test.conj)) is None)
+        if isinstance(test, Pattern):
+            return self._few(test) is None
+        return self._listed(test.conj) is None and self._listed(negated(test.conj)) is None
 
     def _passes_unless_listed(self, test: NameTest) -> bool:
         return isinstance(test, Named) and self._listed(test.conj) is None and self._listed(negated(test.conj)) is not None
@@ -85,7 +93,7 @@ class Names:
         grammar = self._grammar
         excluded = [name for name in named if self.passed(name, [*passed, *failed]) == passed]
         wanted = [self._body(test) for test in sorted(passed, key=repr)] or [self._text.any_body]
-        body = grammar.both(*wanted, *(grammar.negate(self._body(test)) for test in failed))
+        body = grammar.both(*wanted, *map(self._others, failed))
         if excluded:
             body = grammar.without(body, grammar.words(string_text(name)[1:-1].encode() for name in excluded))
         available = self._available(passed, body, MAX_POSITIONS // (len(passed) + len(failed)))
@@ -102,13 +110,37 @@ class Names:
         count = count_words(self._grammar, body, MAX_AVAILABLE, effort)
         return count if count < MAX_AVAILABLE else None
 
+    def _listed(self, conj: Conj) -> dict[str, None] | None:
+        if conj not in self._lists:
+            listed = self._listing(conj)
+            self._lists[conj] = None if listed is None else dict.fromkeys(listed)
+        return self._lists[conj]
+
+    def _few(self, pattern: Pattern) -> dict[str, None] | None:
+        """The names that a pattern matches, where these are short and few: "^name$" is a name."""
+        if pattern not in self._names_of_pattern:
+            body, (_, longest) = self._found(pattern)
+            is_short = longest is not None and longest <= MAX_LISTED_LENGTH
+            words = list_words(self._grammar, body, MAX_LISTED) if is_short else None
+            names = None if words is None else dict.fromkeys(json.loads(b'"' + word + b'"') for word in words)
+            self._names_of_pattern[pattern] = names
+        return self._names_of_pattern[pattern]
+
     def _passes(self, name: str, test: NameTest) -> bool:
+        listed = self._listed(test.conj) if isinstance(test, Named) else self._few(test)
+        if listed is not None:
+            return name in listed
         if test not in self._matchers:
             self._matchers[test] = Matcher(self._grammar, self._body(test))
         return self._matchers[test].accepts(string_text(name)[1:-1].encode())
 
     def _body(self, test: NameTest) -> Node:
         return self._found(test)[0]
+
+    def _others(self, test: NameTest) -> Node:
+        """The texts of all names that do not pass a test, to be intersected with those of names."""
+        body = self._body(test)
+        return self._strings.mismatch(test.text) if isinstance(test, Pattern) and body != FAIL else self._grammar.negate(body)
 
     def _found(self, test: NameTest) -> Body:
         """The texts of all names that pass a test, without quotes, and a bound on their length."""

@@ -125,11 +125,14 @@ def _of_arrays(site: Site) -> list[Term]:
 
 
 def _of_objects(site: Site) -> list[Term]:
-    out: list[Term] = [(lacks_key(name),) for name in required_of(site)]
-    out += _outside(EVERY_KEY, (), count_of(site, "minProperties") or 0, count_of(site, "maxProperties"))
     members = members_of(site)
+    required = dict.fromkeys(required_of(site))
+    out: list[Term] = [(lacks_key(name),) for name in required if name not in members.properties]
+    out += _outside(EVERY_KEY, (), count_of(site, "minProperties") or 0, count_of(site, "maxProperties"))
     for name, schema in members.properties.items():
-        if schema.schema is False:
+        if name in required:  # missing or wrong, as one alternative: they multiply where several schemas are violated
+            out.append((Count(Keys(frozenset([name])), (schema,), 0, 0),))
+        elif schema.schema is False:
             out.append((has_key(name),))
         else:
             out += _some(Keys(frozenset([name])), schema)

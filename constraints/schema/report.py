@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ConstraintError, ConstraintLimit
 from .document import Site
-from .drafts import DRAFTS, NAMES, VOCABULARY_OF, Position, position
+from .drafts import ANNOTATIONS, DRAFTS, NAMES, VOCABULARY_OF, Position, position
 from .keywords import REFERENCES, in_force
 from .policy import read_entry
 
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
 
 EXACT, REFUSED, NOTE = "exact", "refused", "note"
 ENFORCED = frozenset(VOCABULARY_OF) | frozenset(REFERENCES)
-ANNOTATIONS = frozenset({
-    "$anchor", "$comment", "$defs", "$dynamicAnchor", "$id", "$recursiveAnchor", "$schema", "$vocabulary", "contentEncoding",
-    "contentMediaType", "contentSchema", "default", "definitions", "deprecated", "description", "examples", "id", "readOnly",
-    "title", "writeOnly",
-})  # fmt: skip
 _NOT_FOLLOWED = frozenset(
     {"$defs", "definitions", "contentSchema"}
 )  # what they hold counts where a reference leads to it

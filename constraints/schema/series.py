@@ -9,7 +9,8 @@ without conditions that is two per stage, however many subsets of the stages may
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..errors import ConstraintLimit
 from ..expression import EMPTY, FAIL, Grammar, Node
@@ -18,10 +19,10 @@ Bounds = tuple[int, int | None]  # how many are still needed, and how many still
 Remainder = tuple[Bounds, ...]  # per condition
 TOTAL = 0  # the condition in which every member counts
 MAX_REMAINDERS = 20_000
+_FREE: Bounds = (0, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Sort:
+class Sort(NamedTuple):
     """Members that may be written alike: their texts, the conditions they count in (besides the total), how many exist.
 
     `is_marked` says that the texts have marks for the memory of keys.
@@ -33,8 +34,7 @@ class Sort:
     is_marked: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(NamedTuple):
     """A place before the others: what may stand there, and whether it may be passed over or the series may end before it."""
 
     sorts: tuple[Sort, ...]
@@ -54,6 +54,7 @@ class Series:
     stages: list[Stage] = field(default_factory=list)
     sorts: list[Sort] = field(default_factory=list)
     _loops: dict[Remainder, Node] = field(default_factory=dict)
+    _rests: dict[Remainder, Node] = field(default_factory=dict)
 
     def node(self) -> Node:
         """What follows the opening bracket, closing one included; FAIL when no series meets the conditions."""
@@ -83,7 +84,7 @@ class Series:
     def bound_all(self, most: int) -> None:
         """At most so many members of the sorts, whichever."""
         index = self.condition(0, most)
-        self.sorts = [replace(sort, counts_in=sort.counts_in | {index}) for sort in self.sorts]
+        self.sorts = [sort._replace(counts_in=sort.counts_in | {index}) for sort in self.sorts]
 
     # -- stages -----------------------------------------------------------------------------------------------------
 
@@ -109,7 +110,10 @@ class Series:
 
     def _rest(self, remainder: Remainder) -> Node:
         """Members of the sorts behind some other member, and the end."""
-        return self.grammar.seq(self._any_order(remainder), self.end)
+        known = self._rests.get(remainder)
+        if known is None:
+            known = self._rests[remainder] = self.grammar.seq(self._any_order(remainder), self.end)
+        return known
 
     def _first_of_rest(self, start: Remainder) -> Node:
         """The same where no member came before."""
@@ -176,6 +180,8 @@ class Series:
 
 def _steps(sorts: Iterable[Sort], remainder: Remainder) -> list[tuple[Sort, Remainder]]:
     """The members that may come next, each with what remains behind it."""
+    if len(remainder) == 1 and remainder[TOTAL] == _FREE:
+        return [(sort, remainder) for sort in sorts if sort.node != FAIL]
     out = []
     for sort in sorts:
         counted = sort.counts_in | {TOTAL}

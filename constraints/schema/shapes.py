@@ -26,6 +26,7 @@ from .claims import (
     Conj,
     Count,
     Either,
+    Equals,
     Index,
     Keys,
     Length,
@@ -41,6 +42,7 @@ from .claims import (
     literal_atoms,
 )
 from .document import Site
+from .drafts import ANNOTATIONS
 from .keywords import in_force, is_anything
 from .reading import (
     Members,
@@ -56,6 +58,7 @@ from .reading import (
     tightened,
 )
 
+_LISTING = frozenset({"enum", "const"}) | ANNOTATIONS  # a schema of these is a list of values
 Conjoin = Callable[[Iterable[Claim]], Conj]
 
 
@@ -153,6 +156,11 @@ class ObjectShape:
         in_places = (test for where in places for test in sorted(where.tests, key=repr))
         return list(dict.fromkeys([*of_members, *in_places]))
 
+    def said_of(self, name: str) -> list[Claim]:
+        """What is claimed of the member of a name by this name."""
+        sites = (each.properties[name] for each in self.members if name in each.properties)
+        return [*sites, *(claim for where, conj in self.rules if name in where.names and not where.others for claim in conj)]
+
     def value(self, name: str | None, passed: frozenset[NameTest]) -> Conj:
         """What the value of a member has to satisfy whose name passes these tests; None is a name that is listed nowhere."""
         claims: list[Claim] = []
@@ -173,6 +181,7 @@ class Shapes:
         self._conjoin, self._limits = conjoin, limits
         self._memo: dict[tuple[str, Term], Any] = {}
         self._values_of_site: dict[Site, dict[str, Any] | None] = {}
+        self._members_of_site: dict[Site, Members] = {}
 
     # -- any type ---------------------------------------------------------------------------------------------------
 
@@ -189,7 +198,8 @@ class Shapes:
                 own = dict(zip(literal.keys, literal.values, strict=True))
             if own is not None:
                 out = own if out is None else {key: value for key, value in out.items() if key in own}
-        return out if out is None else {key: value for key, value in out.items() if key not in self.excluded(term)}
+        excluded = self.excluded(term) if out else {}
+        return {key: value for key, value in out.items() if key not in excluded} if out and excluded else out
 
     def excluded(self, term: Term) -> dict[str, Any]:
         """Scalar values that are not admitted, by their equality key."""
@@ -218,9 +228,27 @@ class Shapes:
         if _is_over(shape) or (shape.high is not None and shape.high < len(shape.required)):
             return True
         return any(conj == NOTHING and where.single in shape.required for where, conj in shape.rules) or any(
-            (site := each.properties.get(name)) is not None and site.schema is False
+            (site := each.properties.get(name, None if each.patterns else each.additional)) is not None and site.schema is False
             for each in shape.members for name in shape.required
-        )  # fmt: skip
+        ) or any(map(self._lacks_values, map(shape.said_of, shape.required)))  # fmt: skip
+
+    def _lacks_values(self, claims: list[Claim]) -> bool:
+        """Whether claims obviously contradict each other, or list no common value: as `if` on one member often makes them."""
+        left: set[str] | None = None
+        unwanted: set[str] = set()
+        conj = self._conjoin(claims)
+        if any(isinstance(claim, Not) and claim.claim in conj for claim in conj):
+            return True
+        for claim in conj:
+            subject = claim.claim if isinstance(claim, Not) else claim
+            listed = {subject.key} if isinstance(subject, Equals) else None
+            if isinstance(subject, Site) and (claim is subject or _LISTING.issuperset(subject.active)):
+                listed = None if (values := self._values_of(subject)) is None else set(values)
+            if listed is not None and claim is subject:
+                left = listed if left is None else left & listed
+            elif listed is not None:
+                unwanted |= listed
+        return left is not None and left <= unwanted
 
     def _values_of(self, site: Site) -> dict[str, Any] | None:
         if site not in self._values_of_site:
@@ -346,7 +374,7 @@ class Shapes:
         high = min(_counts(sites, "maxProperties"), default=None)
         shape = ObjectShape(self._conjoin, low=max(_counts(sites, "minProperties"), default=0), high=high)
         for site in sites:
-            shape.members.append(members_of(site))
+            shape.members.append(self._members(site))
             shape.required |= dict.fromkeys(required_of(site))
             if in_force(site, "propertyNames") and not is_anything(site.keywords["propertyNames"]):
                 shape.rules.append((self._other_names((site.child("propertyNames"),)), NOTHING))
@@ -357,6 +385,12 @@ class Shapes:
                 self._leave_members(shape, literal)
         return shape
 
+    def _members(self, site: Site) -> Members:
+        known = self._members_of_site.get(site)
+        if known is None:
+            known = self._members_of_site[site] = members_of(site)
+        return known
+
     def _other_names(self, conj: Conj) -> Keys:
         """The names that a conjunction does not admit."""
         return Keys(tests=frozenset([Named(self._conjoin(conj))]), others=True)
@@ -366,7 +400,7 @@ class Shapes:
         names: set[str] = set()
         tests: set[NameTest] = set()
         for site in literal.evaluators:
-            members = members_of(site)
+            members = self._members(site)
             others = site is not literal.site and in_force(site, "unevaluatedProperties")
             if members.additional is not None or others:
                 return self._leave_none(shape, literal)

@@ -8,7 +8,7 @@ from ..cardinality import list_words
 from ..errors import ConstraintError, UnsupportedKeyword
 from ..expression import FAIL, Grammar, Node
 from ..formats import FORMATS, format_length, format_node
-from ..regex import lower_pattern, pattern_length
+from ..regex import lower_mismatch, lower_pattern, pattern_length
 from ..source import Limits
 from .claims import Mismatch
 from .document import Site
@@ -29,6 +29,7 @@ class Strings:
         self._grammar, self._text, self._limits, self._policy = grammar, text, limits, policy
         self._assert_formats = assert_formats
         self._bodies: dict[tuple[str, str], Body | None] = {}  # by keyword ("pattern" or "format") and its value
+        self._mismatches: dict[str, Node] = {}  # by pattern
         self._of_shape: dict[StringShape, Node] = {}
         self._listed: dict[StringShape, frozenset[bytes] | None] = {}
 
@@ -45,6 +46,14 @@ class Strings:
         if key not in self._bodies:
             self._bodies[key] = self._lower_pattern(pattern, site, keyword)
         return self._bodies[key]
+
+    def mismatch(self, pattern: str) -> Node:
+        """All strings in which a pattern, which `search` has lowered, matches nowhere; and byte strings that are no text."""
+        known = self._mismatches.get(pattern)
+        if known is None:
+            known = lower_mismatch(self._grammar, pattern, dialect="ecma", unit=self._text.unit, limits=self._limits)
+            self._mismatches[pattern] = known
+        return known
 
     def listed(self, shape: StringShape) -> frozenset[bytes] | None:
         """The texts of a shape's strings, where patterns leave a few only."""
@@ -79,12 +88,11 @@ class Strings:
         site, keyword = literal.site, literal.keyword
         text = site.keywords[keyword]
         if keyword == "pattern":
-            body = self.search(text, site, keyword)
-        else:
-            body = self._format(site)
-            if body is not None and FORMATS[text].narrower:
-                reason = f"the negation of format {text!r}, which is enforced more narrowly than it is defined"
-                self._policy.refuse(site.unsupported("format", reason, instead_of("format")))
+            return FAIL if self.search(text, site, keyword) is None else self.mismatch(text)
+        body = self._format(site)
+        if body is not None and FORMATS[text].narrower:
+            reason = f"the negation of format {text!r}, which is enforced more narrowly than it is defined"
+            self._policy.refuse(site.unsupported("format", reason, instead_of("format")))
         return FAIL if body is None else self._grammar.negate(body[0])
 
     def _lower_pattern(self, pattern: str, site: Site, keyword: str) -> Body | None:

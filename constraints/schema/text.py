@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import takewhile
 
 from ..expression import EMPTY, FAIL, Event, Grammar, Node
 from ..regex import lower_pattern
@@ -14,7 +16,8 @@ JSON_SPACE: Ranges = ((0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x20))
 MAX_SPACE = 20  # characters of white space between two tokens under whitespace="flexible"
 QUOTE = b'"'
 _SHORT_ESCAPES = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
-_LITERAL = invert(normalize([(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C)]))  # characters that stand for themselves
+_ESCAPED = normalize([(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C)])
+_LITERAL = invert(_ESCAPED)  # characters that stand for themselves
 
 
 class JsonText:
@@ -27,7 +30,10 @@ class JsonText:
         self._quote = grammar.literal(QUOTE)
         self._key_end = grammar.mark(QUOTE, Event.KEY_CLOSE)
         self._other_body = grammar.seq(self.any_body, self._key_end)
-        self._other_names: dict[tuple[tuple[int, ...], ...], Node] = {}
+        self._other_names: dict[tuple[str, ...], Node] = {}
+        self._letters: dict[str, Node] = {}
+        self._exits: dict[str, Node] = {}
+        self._ways_on: dict[tuple[str, Node], Node] = {}
         self.whitespace = whitespace
         self.gap = self._gap(whitespace, limits)  # between two tokens
         self.margin = self.gap if whitespace == "flexible" else EMPTY  # before and after the whole text
@@ -36,7 +42,8 @@ class JsonText:
         """One character of a string out of a set of code points, escaped where JSON requires it."""
         key, memo = ("unit", ranges), self.grammar.memo
         if key not in memo:
-            memo[key] = self.grammar.alt(self.grammar.chars(intersect(ranges, _LITERAL)), self._escaped(ranges))
+            literal, escaped = _split(ranges)
+            memo[key] = self.grammar.alt(self.grammar.chars(literal), self._escaped(escaped))
         return memo[key]
 
     def string(self, body: Node) -> Node:
@@ -51,41 +58,74 @@ class JsonText:
 
         A tree of the known names with an exit at every character: what has left it is an ordinary string body.
         """
-        names = tuple(sorted({tuple(map(ord, name)) for name in known if not _has_surrogate(name)}))
+        names = tuple(sorted({name for name in known if not _has_surrogate(name)}))
         node = self._other_names.get(names)
         if node is None:
             node = self._other_names[names] = self.grammar.mark(QUOTE, Event.KEY_OPEN, self._outside(names))
         return node
 
-    def _outside(self, names: tuple[tuple[int, ...], ...]) -> Node:
-        """What may follow the opening quote. Works from the ends of the tree to its root, so that no recursion is needed."""
+    def _outside(self, names: tuple[str, ...]) -> Node:
+        """What may follow the opening quote. A place in the tree is done when the sorted names have left it."""
         if not names:
             return self._other_body
-        children, is_name = _tree(names)
-        nodes: list[Node] = [FAIL] * len(children)
-        for index in range(len(children) - 1, -1, -1):
-            inside = (self.grammar.seq(self.unit(((char, char),)), nodes[child]) for char, child in children[index].items())
-            end = FAIL if is_name[index] else self._key_end
-            nodes[index] = self.grammar.alt(*inside, self._exit(tuple(children[index])), end)
-        return nodes[0]
+        children: dict[int, list[tuple[str, Node]]] = {}  # by depth, of the places on the way to the last name
+        ends: set[int] = set()  # depths at which a name ends that others go on from
+        for name, following in zip(names, (*names[1:], ""), strict=True):
+            shared = _shared_length(name, following)
+            if shared == len(name):
+                ends.add(shared)
+                continue
+            node = self._place((), True)
+            for depth in range(len(name) - 1, shared, -1):
+                if depth in children or depth in ends:
+                    node = self._place([*children.pop(depth, ()), (name[depth], node)], depth in ends)
+                    ends.discard(depth)
+                else:
+                    node = self._way_on(name[depth], node)
+            children.setdefault(shared, []).append((name[shared], node))
+        return self._place(children.get(0, ()), 0 in ends)
 
-    def _exit(self, chars: tuple[int, ...]) -> Node:
+    def _place(self, children: Sequence[tuple[str, Node]], is_end: bool) -> Node:
+        """What may follow where names go on with some characters, or end."""
+        inside = (self.grammar.seq(self._letter(char), child) for char, child in children)
+        leave = self._exit("".join(char for char, _ in children))
+        return self.grammar.alt(*inside, leave, FAIL if is_end else self._key_end)
+
+    def _way_on(self, char: str, child: Node) -> Node:
+        """What may follow where names go on with one character: most places, and the same behind many names."""
+        known = self._ways_on.get((char, child))
+        if known is None:
+            inside = self.grammar.seq(self._letter(char), child)
+            known = self._ways_on[char, child] = self.grammar.alt(inside, self._exit(char), self._key_end)
+        return known
+
+    def _letter(self, char: str) -> Node:
+        known = self._letters.get(char)
+        if known is None:
+            known = self._letters[char] = self.unit(((ord(char), ord(char)),))
+        return known
+
+    def _exit(self, chars: str) -> Node:
         """Any character but some, and the rest of a key."""
-        key, memo = ("exit", chars), self.grammar.memo
-        if key not in memo:
-            others = invert(normalize((char, char) for char in chars))
-            memo[key] = self.grammar.seq(self.unit(others), self._other_body)
-        return memo[key]
+        known = self._exits.get(chars)
+        if known is None:
+            known = self._exits[chars] = self.grammar.seq(self.unit(_others(chars)), self._other_body)
+        return known
 
     def prepare(self, letters: str) -> None:
         """Make what names of such letters need, so that grammars which begin with this one have it."""
         for letter in letters:
-            self.unit(((ord(letter), ord(letter)),))
-            self._exit((ord(letter),))
+            self._letter(letter)
+            self._exit(letter)
 
     def _escaped(self, ranges: Ranges) -> Node:
-        """The characters of a set that need an escape. Bytes, not characters: nothing of this is a body worth tables."""
-        codes = {code for low, high in intersect(ranges, ((0, 0x5C),)) for code in range(low, high + 1)}
+        """Characters that need an escape. Bytes, not characters: nothing of this is a body worth tables."""
+        key, memo = ("escaped", ranges), self.grammar.memo
+        if key not in memo:
+            memo[key] = self._escapes({code for low, high in ranges for code in range(low, high + 1)})
+        return memo[key]
+
+    def _escapes(self, codes: set[int]) -> Node:
         short = [(ord(char), ord(char)) for code, char in _SHORT_ESCAPES.items() if code in codes]
         long = {code for code in codes if code < 0x20 and code not in _SHORT_ESCAPES}
         grammar = self.grammar
@@ -107,21 +147,21 @@ class JsonText:
         return lower_pattern(grammar, whitespace, dialect="ecma", full=True, unit=grammar.chars, limits=limits)
 
 
-def _tree(names: Iterable[tuple[int, ...]]) -> tuple[list[dict[int, int]], list[bool]]:
-    """Prefix tree of sorted names: per node its children by character, and whether a name ends there. Children come later."""
-    children: list[dict[int, int]] = [{}]
-    is_name = [False]
-    for name in names:
-        at = 0
-        for char in name:
-            if char not in children[at]:
-                children[at][char] = len(children)
-                children.append({})
-                is_name.append(False)
-            at = children[at][char]
-        is_name[at] = True
-    return children, is_name
+def _shared_length(left: str, right: str) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))
+
+
+@lru_cache(maxsize=4096)
+def _others(chars: str) -> Ranges:
+    """All characters but some."""
+    return invert(normalize((ord(char), ord(char)) for char in chars))
+
+
+@lru_cache(maxsize=4096)
+def _split(ranges: Ranges) -> tuple[Ranges, Ranges]:
+    """The characters of a set that stand for themselves, and those that need an escape."""
+    return intersect(ranges, _LITERAL), intersect(ranges, _ESCAPED)
 
 
 def _has_surrogate(text: str) -> bool:
-    return any("\ud800" <= char <= "\udfff" for char in text)
+    return not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text)
