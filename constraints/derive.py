@@ -55,6 +55,7 @@ FAIL, EMPTY = 0, 1
 NO_BODY = -1
 MIN_BODY = 8  # shorter repetitions are measured as they are
 ENDLESS = 1 << 30  # the radius of a body without bound
+MANY_EXPANDED = 256
 HEADER = 4  # words of a closure before its items
 RANKS = 4096  # of products in a search; worse ones share the last
 SEARCH = -1  # in a request, instead of a byte
@@ -341,58 +342,55 @@ def close(m, t, continuation):
     start = wide(m[t.n + POOL])
     count, body, radius, follow = wide(0), wide(NO_BODY), wide(0), wide(0)
     m[t.work + 0] = continuation
-    depth = wide(1)
+    depth, expanded = wide(1), wide(0)
     while depth > 0:
-        depth -= 1
+        depth, expanded = depth - 1, expanded + 1
         w = wide(m[t.work + depth])
-        if m[t.stamp + w] == epoch or m[t.size + w] >= INFINITE:
-            continue
-        m[t.stamp + w] = epoch
-        head, tail = w, wide(EMPTY)
-        if m[t.kind + w] == SEQ:
-            head, tail = wide(m[t.a + w]), wide(m[t.b + w])
+        if w < 0:  # a head, above its tail
+            depth -= 1
+            head, tail = -w, wide(m[t.work + depth])
+            if m[t.size + head] >= INFINITE or m[t.size + tail] >= INFINITE:
+                continue
+        else:
+            if m[t.stamp + w] == epoch or m[t.size + w] >= INFINITE:
+                continue
+            m[t.stamp + w] = epoch
+            head, tail = w, wide(EMPTY)
+            if m[t.kind + w] == SEQ:
+                head, tail = wide(m[t.a + w]), wide(m[t.b + w])
         kind = wide(m[t.kind + head])
         if start + HEADER + count >= t.pool_size:
             m[t.n + FAULT] = FULL_POOL
-        elif kind == CLASS or kind == LITERAL or w == EMPTY:
-            m[t.pool + start + HEADER + count] = w
+        elif kind == CLASS or kind == LITERAL or kind == PRODUCT or (head == EMPTY and tail == EMPTY):
+            m[t.pool + start + HEADER + count] = join(m, t, head, tail)
             count += 1
-        elif kind == PRODUCT:
-            m[t.pool + start + HEADER + count] = w
-            count += 1
-            if m[t.size + head] == 0:
+            if kind == PRODUCT and m[t.size + head] == 0:
                 depth = later(m, t, tail, depth)
         elif kind == SEQ:
-            depth = later(m, t, join(m, t, wide(m[t.a + head]), join(m, t, wide(m[t.b + head]), tail)), depth)
+            depth = expand(m, t, wide(m[t.a + head]), join(m, t, wide(m[t.b + head]), tail), depth, expanded)
         elif kind == ALT:
             for j in range(wide(m[t.a + head]), wide(m[t.a + head]) + wide(m[t.b + head])):
-                depth = later(m, t, join(m, t, wide(m[t.lists + j]), tail), depth)
+                depth = expand(m, t, wide(m[t.lists + j]), tail, depth, expanded)
         elif kind == CALL:
-            depth = later(m, t, join(m, t, wide(m[t.rules + m[t.a + head]]), tail), depth)
+            depth = expand(m, t, wide(m[t.rules + m[t.a + head]]), tail, depth, expanded)
         elif kind == REPEAT:
             high = wide(ENDLESS) if m[t.c + head] < 0 else wide(m[t.c + head])
             if m[t.unit + m[t.a + head]] != NO_BODY and high > radius:
-                body, radius = wide(m[t.unit + m[t.a + head]]), high
-                follow = tail
+                body, radius, follow = wide(m[t.unit + m[t.a + head]]), high, tail
             if m[t.b + head] == 0:
                 depth = later(m, t, tail, depth)
-            depth = later(m, t, join(m, t, wide(m[t.a + head]), join(m, t, fewer(m, t, head), tail)), depth)
+            depth = expand(m, t, wide(m[t.a + head]), join(m, t, fewer(m, t, head), tail), depth, expanded)
         elif kind == BAG:
             depth = open_bag(m, t, head, tail, depth)
         elif kind == MULTIPLE:
             depth = open_multiple(m, t, head, tail, depth)
         elif kind == BOTH or kind == NEGATE:
-            depth = later(m, t, join(m, t, wide(m[t.enter + head]), tail), depth)
+            depth = expand(m, t, wide(m[t.enter + head]), tail, depth, expanded)
         elif head == EMPTY:
             depth = later(m, t, tail, depth)
         if m[t.n + FAULT] != NO_FAULT:
             return
-    m[t.pool + start], m[t.pool + start + 1], m[t.pool + start + 2], m[t.pool + start + 3] = (
-        count,
-        body,
-        radius,
-        follow,
-    )
+    m[t.pool + start], m[t.pool + start + 1], m[t.pool + start + 2], m[t.pool + start + 3] = count, body, radius, follow
     m[t.n + POOL] = start + HEADER + count
     m[t.closure + continuation] = start
 
@@ -405,6 +403,19 @@ def later(m, t, node, depth):
         return depth
     m[t.work + depth] = node
     return depth + 1
+
+
+@inner
+def expand(m, t, head, tail, depth, expanded):
+    """Put `head` followed by `tail` on the work list.
+
+    As a pair, because most heads are never needed as nodes with this tail. After MANY_EXPANDED steps of a closure nodes are made:
+    they are stamped, so that parts shared by many alternatives are looked at once. (What reads nothing always passes through a
+    tail, which is a node, so no pair comes back for ever.)
+    """
+    if expanded > MANY_EXPANDED or head == FAIL:
+        return later(m, t, join(m, t, head, tail), depth)
+    return later(m, t, -head, later(m, t, tail, depth))
 
 
 @inner

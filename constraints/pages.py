@@ -22,6 +22,7 @@ Clean = Callable[
 _SMALL = 1 << 20  # words; smaller arrays are left to NumPy
 _MAX_TOUCHED = 1 << 22  # words; a region of which more was touched is given back to the system
 _MAX_KEPT = 8  # regions of one size
+_NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0)  # what is reserved may never be needed
 _kept: dict[int, list[mmap.mmap]] = {}
 
 
@@ -40,7 +41,7 @@ def _take(num_bytes: int) -> mmap.mmap:
     try:
         return _kept[num_bytes].pop()
     except (KeyError, IndexError):
-        pages = mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        pages = mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
         pages.madvise(mmap.MADV_NOHUGEPAGE)
         return pages
 
