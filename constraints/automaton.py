@@ -6,6 +6,7 @@ The typed face of the compiled code in derive.py, walk.py, memory.py, rivals.py 
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import cached_property
 from typing import NamedTuple
 
@@ -16,13 +17,14 @@ from . import derive, memory, rivals, verdicts, walk
 from .assembly import assemble, repeated_units
 from .bodies import BodyClass, SubTrie
 from .errors import ConstraintError
-from .expression import Event, Grammar, Kind, Node
+from .expression import Event, Grammar, Kind, Node, Rule
 from .lexicon import Lexicon
 from .recursion import reachable
 from .rows import MaskRows
 from .source import Limits
 from .tables import DEAD, INFINITE, ITEM_GAP
 from .trie import TokenTrie
+from .vocabulary import TOKEN_OPEN
 
 State = int
 Trie = TokenTrie | SubTrie
@@ -84,9 +86,9 @@ class TokenAutomaton:
         return out
 
     def forced(self, state: State) -> bytes:
-        """The bytes that every completion begins with."""
+        """The bytes of text that every completion begins with; a special token ends them."""
         out = bytearray()
-        while (byte := int(self._machine.call(walk.only_byte, state))) >= 0:
+        while 0 <= (byte := int(self._machine.call(walk.only_byte, state))) < TOKEN_OPEN[0]:
             out.append(byte)
             state, _ = self.run(state, bytes([byte]))
         return bytes(out)
@@ -287,6 +289,39 @@ class TokenAutomaton:
                 if candidate in self.grammar.labels:
                     return self.grammar.labels[Node(candidate)]
             node = int(b[node]) if kind[node] == Kind.SEQ else derive.EMPTY
+        return None
+
+    def segments(self, state: State, byte: int) -> frozenset[Hashable]:
+        """The segments of the grammar in which `byte` may be read in a state; see `Grammar.segment`."""
+        start, length = (int(self._machine.table(name)[state]) for name in ("state_start", "state_length"))
+        items = self._machine.table("pool")[start : start + length].tolist()
+        return frozenset(self._segment(item) for item in items if self._reads(item, byte))
+
+    def _reads(self, item: int, byte: int) -> bool:
+        """Whether the leaf that a continuation begins with may read a byte."""
+        kind, a, b, c = (self._machine.table(name) for name in ("kind", "a", "b", "c"))
+        leaf = int(a[item]) if kind[item] == Kind.SEQ else item
+        first, second = int(a[leaf]), int(b[leaf])
+        if kind[leaf] == Kind.LITERAL:
+            return int(self._machine.table("text")[first]) == byte
+        if kind[leaf] == Kind.CLASS:
+            low, high = (self._machine.table(name)[first : first + second] for name in ("edge_low", "edge_high"))
+            return bool(((low <= byte) & (byte <= high)).any())
+        if kind[leaf] != Kind.PRODUCT:
+            return False
+        is_alive = [self.run(operand, bytes([byte]))[0] != DEAD for operand in (first, second)]
+        return c[leaf] == Kind.NEGATE or all(is_alive)
+
+    def _segment(self, node: int) -> Hashable:
+        """The segment whose end is the first to come in a continuation; None when there is none."""
+        kind, a, b = (self._machine.table(name) for name in ("kind", "a", "b"))
+        work = [node]
+        while work:
+            node = work.pop()
+            if kind[node] == Kind.SEQ:
+                work += [int(b[node]), int(a[node])]
+            elif kind[node] == Kind.CALL and int(a[node]) in self.grammar.segments:
+                return self.grammar.segments[Rule(int(a[node]))]
         return None
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NewType
 
@@ -215,6 +215,14 @@ class Constraint:
         read = self._run(state, data)[2]
         at = self.advance_bytes(state, data[:read])
         return read, "" if at is None else byte_set(self._automaton.live_bytes(at & _STATE_PART))
+
+    def _step(self, state: State, byte: int) -> tuple[State | None, frozenset[Hashable]]:
+        """The state after a byte, and the segments of the grammar in which it may have been read."""
+        if state == FINISHED:
+            return None, frozenset()
+        with self._lock:
+            after = self.advance_bytes(state, bytes([byte]))
+            return after, self._automaton.segments(state & _STATE_PART, byte) if after is not None else frozenset()
 
     # -- inside -----------------------------------------------------------------------------------------------------
 

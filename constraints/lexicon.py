@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .bodies import BodyClass, SubTrie
 from .trie import TokenTrie
 from .utf8 import Ranges, normalize
-from .vocabulary import Vocabulary
+from .vocabulary import TOKEN_OPEN, Vocabulary
 
 JSON_CHARACTERS: Ranges = normalize([(0x20, 0x21), (0x23, 0x5B), (0x5D, 0x10FFFF)])  # need no escape in a JSON string
 JSON_SPACE: Ranges = normalize([(0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x20)])  # may stand between the tokens of JSON
@@ -76,8 +76,8 @@ class Lexicon:
 
     @cached_property
     def spells_every_byte(self) -> bool:
-        """Whether every byte is a token, so that whatever has a completion in bytes has one in tokens."""
-        return bool(self.single_bytes.all())
+        """Whether every byte of text is a token, so that whatever has a completion in bytes has one in tokens."""
+        return bool(self.single_bytes[: TOKEN_OPEN[0]].all())
 
     @cached_property
     def eos_row(self) -> NDArray[np.uint32]:
