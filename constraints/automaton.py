@@ -6,7 +6,7 @@ The typed face of the compiled code in derive.py, walk.py, memory.py, rivals.py 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
@@ -295,33 +295,33 @@ class TokenAutomaton:
         """The segments of the grammar in which `byte` may be read in a state; see `Grammar.segment`."""
         start, length = (int(self._machine.table(name)[state]) for name in ("state_start", "state_length"))
         items = self._machine.table("pool")[start : start + length].tolist()
-        return frozenset(self._segment(item) for item in items if self._reads(item, byte))
+        nodes = {name: self._machine.table(name) for name in ("kind", "a", "b", "c")}
+        return frozenset(self._segment(nodes, item) for item in items if self._reads(nodes, item, byte))
 
-    def _reads(self, item: int, byte: int) -> bool:
+    def _reads(self, nodes: Mapping[str, NDArray[np.int32]], item: int, byte: int) -> bool:
         """Whether the leaf that a continuation begins with may read a byte."""
-        kind, a, b, c = (self._machine.table(name) for name in ("kind", "a", "b", "c"))
-        leaf = int(a[item]) if kind[item] == Kind.SEQ else item
-        first, second = int(a[leaf]), int(b[leaf])
-        if kind[leaf] == Kind.LITERAL:
-            return int(self._machine.table("text")[first]) == byte
-        if kind[leaf] == Kind.CLASS:
-            low, high = (self._machine.table(name)[first : first + second] for name in ("edge_low", "edge_high"))
-            return bool(((low <= byte) & (byte <= high)).any())
-        if kind[leaf] != Kind.PRODUCT:
+        leaf = int(nodes["a"][item]) if nodes["kind"][item] == derive.SEQ else item
+        kind, a, b = (int(nodes[name][leaf]) for name in ("kind", "a", "b"))
+        if kind == derive.LITERAL:
+            return int(self._machine.table("text")[a]) == byte
+        if kind == derive.CLASS:
+            low, high = (self._machine.table(name)[a : a + b].tolist() for name in ("edge_low", "edge_high"))
+            return any(first <= byte <= last for first, last in zip(low, high, strict=True))
+        if kind != derive.PRODUCT:
             return False
-        is_alive = [self.run(operand, bytes([byte]))[0] != DEAD for operand in (first, second)]
-        return c[leaf] == Kind.NEGATE or all(is_alive)
+        is_alive = [self.run(operand, bytes([byte]))[0] != DEAD for operand in (a, b)]
+        return nodes["c"][leaf] == derive.NEGATE or all(is_alive)
 
-    def _segment(self, node: int) -> Hashable:
+    def _segment(self, nodes: Mapping[str, NDArray[np.int32]], node: int) -> Hashable:
         """The segment whose end is the first to come in a continuation; None when there is none."""
-        kind, a, b = (self._machine.table(name) for name in ("kind", "a", "b"))
-        work = [node]
+        kinds, work = nodes["kind"], [node]
         while work:
             node = work.pop()
-            if kind[node] == Kind.SEQ:
-                work += [int(b[node]), int(a[node])]
-            elif kind[node] == Kind.CALL and int(a[node]) in self.grammar.segments:
-                return self.grammar.segments[Rule(int(a[node]))]
+            kind = kinds[node]
+            if kind == derive.SEQ:
+                work += [int(nodes["b"][node]), int(nodes["a"][node])]
+            elif kind == derive.CALL and int(nodes["a"][node]) in self.grammar.segments:
+                return self.grammar.segments[Rule(int(nodes["a"][node]))]
         return None
 
     @property

@@ -49,6 +49,7 @@ class Constraint:
         self._masks: dict[State, NDArray[np.uint32]] = {}
         self._moves: dict[tuple[State, int], State | None] = {}
         self._row_numbers: dict[State, int] = {}
+        self._steps: dict[tuple[State, int], tuple[State | None, frozenset[Hashable]]] = {}  # for parsers
         self.residue: tuple[str, ...] = tuple(automaton.grammar.residue)
         self.notes: tuple[str, ...] = tuple(automaton.grammar.notes)
 
@@ -218,11 +219,15 @@ class Constraint:
 
     def _step(self, state: State, byte: int) -> tuple[State | None, frozenset[Hashable]]:
         """The state after a byte, and the segments of the grammar in which it may have been read."""
-        if state == FINISHED:
-            return None, frozenset()
-        with self._lock:
-            after = self.advance_bytes(state, bytes([byte]))
-            return after, self._automaton.segments(state & _STATE_PART, byte) if after is not None else frozenset()
+        known = self._steps.get((state, byte))
+        if known is None:
+            with self._lock:
+                after = self.advance_bytes(state, bytes([byte]))
+                segments = frozenset() if after is None else self._automaton.segments(state & _STATE_PART, byte)
+                if len(self._steps) >= _MAX_KEPT:
+                    self._steps.clear()
+                known = self._steps[state, byte] = after, segments
+        return known
 
     # -- inside -----------------------------------------------------------------------------------------------------
 

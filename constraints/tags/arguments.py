@@ -26,9 +26,20 @@ from ..schema.policy import Policy
 from ..schema.text import BareText, JsonText, PythonText
 from ..schema.values import atom_of, parse_json, scalar_text
 from ..source import Limits
-from ..utf8 import ALL, invert, normalize
+from ..utf8 import ALL
 
-_ANNOTATIONS = {"title", "description", "$comment", "examples", "default", "$schema", "$id", "$defs", "definitions", "strict"}
+_ANNOTATIONS = {
+    "title",
+    "description",
+    "$comment",
+    "examples",
+    "default",
+    "$schema",
+    "$id",
+    "$defs",
+    "definitions",
+    "strict",
+}
 _UNDERSTOOD = {"type", "properties", "required", "additionalProperties"} | _ANNOTATIONS
 _PYTHON_CONSTANTS = {"None": "null", "True": "true", "False": "false"}
 _PYTHON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|None|True|False')
@@ -49,7 +60,9 @@ class Argument:
         if self.notation in ("json", "python"):
             return values.all(JsonText if self.notation == "json" else PythonText)
         text = self._bounded(values.strings(), grammar)
-        return text if self.notation == "bare" else grammar.alt(grammar.without(text, values.misread()), values.others())
+        return (
+            text if self.notation == "bare" else grammar.alt(grammar.without(text, values.misread()), values.others())
+        )
 
     def _bounded(self, text: Node, grammar: Grammar) -> Node:
         if not self.without:
@@ -77,7 +90,9 @@ def parameters_of(schema: JsonSchema, limits: Limits) -> list[Parameter]:
     for keyword in root.keywords:
         if keyword not in _UNDERSTOOD:
             instead = "a style that writes arguments as a JSON object"
-            raise root.unsupported(keyword, "says something of several parameters, which this style writes one by one", instead)
+            raise root.unsupported(
+                keyword, "says something of several parameters, which this style writes one by one", instead
+            )
     properties = root.keywords.get("properties", {})
     required = root.keywords.get("required", [])
     missing = [name for name in required if name not in properties]
@@ -104,7 +119,9 @@ class _Values:
     def all(self, text: type[JsonText]) -> Node:
         node = self._lowered(text, ALL_ATOMS)
         if node == FAIL:
-            raise ConstraintError("no value satisfies the schema", path=self._site.path, instead="a schema with a value")
+            raise ConstraintError(
+                "no value satisfies the schema", path=self._site.path, instead="a schema with a value"
+            )
         return node
 
     def strings(self) -> Node:
@@ -140,9 +157,15 @@ class _Values:
 
     def _typed(self, atoms: frozenset[str]) -> Site:
         """A schema of some types, beside the parameter's."""
-        names = sorted(atoms - {"fraction"}) if "fraction" not in atoms else sorted(atoms - {"fraction", "integer"} | {"number"})
+        names = (
+            sorted(atoms - {"fraction"})
+            if "fraction" not in atoms
+            else sorted(atoms - {"fraction", "integer"} | {"number"})
+        )
         root = self._root
-        return root.document.library.site(root.document, {"type": names}, f"{self._site.path} as {' or '.join(names)}", root.scope)
+        return root.document.library.site(
+            root.document, {"type": names}, f"{self._site.path} as {' or '.join(names)}", root.scope
+        )
 
 
 # -- back to JSON -------------------------------------------------------------------------------------------------------
@@ -177,4 +200,3 @@ def _of_python(text: str) -> str:
 
 
 _READERS: dict[str, Callable[[str], str]] = {"json": str, "python": _of_python, "bare": _quoted, "either": _of_either}
-

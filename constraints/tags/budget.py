@@ -1,7 +1,8 @@
 """A constraint whose first part ends within a number of tokens.
 
-The whole and the first part alone are followed side by side. A token that the whole allows and the part does not is one that ends the
-part (and may go beyond it). All others have to leave enough tokens to end it: that is the mask of the part with a budget.
+The whole and the first part alone are followed side by side. A token that the whole allows and the part does not is one
+that ends the part (and may go beyond it). All others have to leave enough tokens to end it: that is the mask of the part
+with a budget.
 """
 
 from __future__ import annotations
@@ -135,5 +136,3 @@ def _whole(state: Any) -> State:
 def _read_only(mask: NDArray[np.uint32]) -> NDArray[np.uint32]:
     mask.setflags(write=False)
     return mask
-
-

@@ -89,7 +89,16 @@ class TagEnd:
 
 
 Event: TypeAlias = (
-    TextDelta | ReasoningStart | ReasoningDelta | ReasoningEnd | ToolCallStart | ArgumentsDelta | ToolCallEnd | TagStart | TagDelta | TagEnd
+    TextDelta
+    | ReasoningStart
+    | ReasoningDelta
+    | ReasoningEnd
+    | ToolCallStart
+    | ArgumentsDelta
+    | ToolCallEnd
+    | TagStart
+    | TagDelta
+    | TagEnd
 )
 
 

@@ -1,7 +1,7 @@
 """A tree of parts as a grammar.
 
-Parts are visited from the root to the leaves, each told what it stands in (`Context`), and lowered in the opposite order. A part that is
-the content of a tag reads the end of the tag too: text has to look for it.
+Parts are visited from the root to the leaves, each told what it stands in (`Context`), and lowered in the opposite order.
+A part that is the content of a tag reads the end of the tag too: text has to look for it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,21 @@ from ..source import Limits, Source
 from ..utf8 import ALL, invert, normalize
 from .scan import Outcome, text_until
 from .segments import MARKUP, TEXT, Segment
-from .tree import AnyOf, Const, Joined, Labelled, Located, Part, Repeat, Separated, Sequence, Tag, Text, Token, Triggered
+from .tree import (
+    AnyOf,
+    Const,
+    Joined,
+    Labelled,
+    Located,
+    Part,
+    Repeat,
+    Separated,
+    Sequence,
+    Tag,
+    Text,
+    Token,
+    Triggered,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +72,9 @@ class _TreeLowering:
             visits += [(child, its, range(0)) for child, its in inner]
             depth.update(dict.fromkeys(visits[i][2], depth[i] + 1))
             if depth[i] > self._limits.nesting:
-                raise ConstraintLimit("parts inside each other", limit="nesting", value=self._limits.nesting, path=context.path)
+                raise ConstraintLimit(
+                    "parts inside each other", limit="nesting", value=self._limits.nesting, path=context.path
+                )
         nodes: list[Node] = [FAIL] * len(visits)
         for i in range(len(visits) - 1, -1, -1):
             part, context, inner_visits = visits[i]
@@ -87,7 +103,9 @@ class _TreeLowering:
             case Joined():
                 return self._then_end(self._joined(part, context, inner), context)
             case Tag():
-                return self._then_end(self._grammar.seq(self._marked(self._spell(part.begin), context.marker), *inner), context)
+                return self._then_end(
+                    self._grammar.seq(self._marked(self._spell(part.begin), context.marker), *inner), context
+                )
             case Triggered():
                 return self._triggered(part, context, inner)
             case Separated():
@@ -96,12 +114,14 @@ class _TreeLowering:
                 return self._then_end(self._grammar.segment(self._source(part, context), context.segment), context)
 
     def _source(self, source: Source, context: Context) -> Node:
-        if not isinstance(source, Source):
+        if isinstance(source, str) or not isinstance(source, Source):  # a string can be lowered too
             reason = f"a part is a source or of the tree, not {type(source).__name__}"
             raise ConstraintError(reason, path=context.path)
         if hasattr(source, "finish"):
             keyword, instead = type(source).__name__, "it around the whole"
-            raise UnsupportedKeyword("cannot stand inside a structural tag", path=context.path, keyword=keyword, instead=instead)
+            raise UnsupportedKeyword(
+                "cannot stand inside a structural tag", path=context.path, keyword=keyword, instead=instead
+            )
         try:
             return source.lower(self._grammar, self._limits)
         except ConstraintError as error:
@@ -126,7 +146,9 @@ class _TreeLowering:
             return text
         others = grammar.chars(invert(normalize((ord(char), ord(char)) for char in part.not_leading)))
         if outcomes:
-            raise UnsupportedKeyword("together with strings to look for", path=context.path, keyword="not_leading", instead="either")
+            raise UnsupportedKeyword(
+                "together with strings to look for", path=context.path, keyword="not_leading", instead="either"
+            )
         return grammar.optional(grammar.seq(grammar.segment(others, context.segment), text))
 
     def _const(self, part: Const, context: Context) -> Node:
@@ -134,7 +156,9 @@ class _TreeLowering:
         if context.segment == context.marker:
             return self._marked(self._spell(part.text), context.segment)
         pieces = enumerate(spelled(self._grammar, part.text))
-        return self._grammar.seq(*(self._marked(piece, context.marker if i % 2 else context.segment) for i, piece in pieces))
+        return self._grammar.seq(
+            *(self._marked(piece, context.marker if i % 2 else context.segment) for i, piece in pieces)
+        )
 
     def _repeat(self, part: Repeat, context: Context, content: Node) -> Node:
         if max(part.low, part.high or 0) > self._limits.repetition:
@@ -168,7 +192,9 @@ class _TreeLowering:
         for trigger in (self._sought(text, context) for text in part.triggers):
             matching = {begin: content for begin, content in begins.items() if begin.startswith(trigger)}
             if not matching:
-                raise ConstraintError(f"no tag begins with the trigger {trigger!r}", path=context.path, keyword="triggers")
+                raise ConstraintError(
+                    f"no tag begins with the trigger {trigger!r}", path=context.path, keyword="triggers"
+                )
             rests = (self._begun(begin[len(trigger) :], content, context) for begin, content in matching.items())
             outcomes[trigger] = Outcome(grammar.seq(grammar.alt(*rests), after), context.marker)
         self._check_begins(part, begins, context)
@@ -176,7 +202,9 @@ class _TreeLowering:
         at_end = FAIL if context.ends else EMPTY
         text = text_until(grammar, rule, outcomes, at_end, context.segment, self._limits)
         if part.at_least_one:
-            return grammar.seq(grammar.alt(*(self._begun(begin, content, context) for begin, content in begins.items())), after)
+            return grammar.seq(
+                grammar.alt(*(self._begun(begin, content, context) for begin, content in begins.items())), after
+            )
         return text
 
     def _after_tag(self, part: Triggered, context: Context, begins: dict[bytes, Node], after: Node) -> Node:
@@ -220,10 +248,14 @@ class _TreeLowering:
 
     def _token(self, part: Token, context: Context) -> bytes:
         names = self._grammar.special_tokens
-        name = part.token if isinstance(part.token, str) else next((n for n, i in names.items() if i == part.token), None)
+        name = (
+            part.token if isinstance(part.token, str) else next((n for n, i in names.items() if i == part.token), None)
+        )
         token = None if name is None else self._grammar.token(name)
         if token is None:
-            raise ConstraintError(f"the vocabulary has no special token {part.token!r}", path=context.path, keyword="token")
+            raise ConstraintError(
+                f"the vocabulary has no special token {part.token!r}", path=context.path, keyword="token"
+            )
         return token
 
     def _spell(self, text: str) -> bytes:
@@ -260,7 +292,9 @@ def _inner(part: Part, context: Context) -> list[tuple[Part, Context]]:
             return [(part.content, replace(context, path=part.path))]
         case Sequence():
             parts = list(part.parts)
-            return [(each, replace(context if i == len(parts) - 1 else free, path=path)) for i, each in enumerate(parts)]
+            return [
+                (each, replace(context if i == len(parts) - 1 else free, path=path)) for i, each in enumerate(parts)
+            ]
         case AnyOf():
             return [(each, context) for each in part.options]
         case Repeat():

@@ -1,14 +1,14 @@
 """The parser of constrained replies: the automaton that made the masks also says what each byte is.
 
-Grammars name their segments (`Grammar.segment`), so a state and a byte tell in which segments the byte may lie. One: the byte belongs there,
-and so do those held back before it. Several, or text that may still turn out to be the beginning of a mark: it is held back until
-the next byte decides. There is no parser for any model here, and a chunk may end anywhere.
+Grammars name their segments (`Grammar.segment`), so a state and a byte tell in which segments the byte may lie. One: the
+byte belongs there, and so do those held back before it. Several, or text that may still turn out to be the beginning of a
+mark: it is held back until the next byte decides. There is no parser for any model here, and a chunk may end anywhere.
 """
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 
 from ..constraint import Constraint, State
 from ..errors import ConstraintError
@@ -30,8 +30,6 @@ from .events import (
 )
 from .segments import TEXT, Segment
 
-_MAX_KEPT = 1 << 15  # transitions remembered
-
 
 class UnexpectedOutput(ConstraintError):
     """A reply that does not satisfy its constraint. `at` is the index of the first byte that cannot follow."""
@@ -51,8 +49,7 @@ class OutputParser:
 
     def __init__(self, constraint: Constraint) -> None:
         self._constraint: Constraint = getattr(constraint, "unbudgeted", constraint)
-        self._state: State | None = self._constraint.start()
-        self._moves: dict[tuple[State, int], tuple[State | None, Segment | None]] = {}
+        self._state: State = self._constraint.start()
         self._num_read = 0
         self._held = bytearray()  # read, but not certain what it is
         self._roles = _Roles()
@@ -60,7 +57,7 @@ class OutputParser:
     @property
     def is_complete(self) -> bool:
         """Whether the reply satisfies its constraint as it is."""
-        return self._state is not None and self._constraint.is_accepting(self._state)
+        return self._constraint.is_accepting(self._state)
 
     def feed(self, chunk: bytes | str) -> list[Event]:
         """What some text of the reply tells. Raises `UnexpectedOutput`."""
@@ -94,17 +91,11 @@ class OutputParser:
 
     def _move(self, byte: int) -> tuple[State | None, Segment | None]:
         """The state after a byte, and the segment it lies in if that is certain."""
-        assert self._state is not None
-        key = self._state, byte
-        move = self._moves.get(key)
-        if move is None:
-            after, found = self._constraint._step(*key)
-            segments = {_known(segment) for segment in found}
-            move = after, segments.pop() if len(segments) == 1 else None
-            if len(self._moves) >= _MAX_KEPT:
-                self._moves.clear()
-            self._moves[key] = move
-        return move
+        after, found = self._constraint._step(self._state, byte)
+        if len(found) != 1:
+            return after, None
+        (segment,) = found
+        return after, segment if isinstance(segment, Segment) else TEXT
 
 
 def parse_output(constraint: Constraint, reply: bytes | str | Iterable[int]) -> ParsedReply:
@@ -119,10 +110,6 @@ def parse_output(constraint: Constraint, reply: bytes | str | Iterable[int]) -> 
         tags=tuple((event.begin, event.content) for event in events if isinstance(event, TagEnd)),
         is_complete=parser.is_complete,
     )
-
-
-def _known(segment: Hashable) -> Segment:
-    return segment if isinstance(segment, Segment) else TEXT
 
 
 class _Roles:
@@ -271,4 +258,11 @@ def _joined(last: Event | None, kind: type, text: str) -> str:
     return last.text + text if isinstance(last, kind) else text  # type: ignore[union-attr]
 
 
-_OPENED_BY = {"text": "text", "reasoning": "reasoning", "tag": "tag", "arguments": "call", "value": "call", "markup": "call"}
+_OPENED_BY = {
+    "text": "text",
+    "reasoning": "reasoning",
+    "tag": "tag",
+    "arguments": "call",
+    "value": "call",
+    "markup": "call",
+}

@@ -62,14 +62,18 @@ class _Object:
         is_bool = isinstance(value, bool) and bool not in types
         if value is not default and (is_bool or not isinstance(value, types)):
             wanted = " or ".join(_NAMES[each] for each in types)
-            raise ConstraintError(f"{wanted} is expected, not {_shown(value)}", path=f"{self.path}/{name}", keyword=name)
+            raise ConstraintError(
+                f"{wanted} is expected, not {_shown(value)}", path=f"{self.path}/{name}", keyword=name
+            )
         return value
 
     def strings(self, name: str, default: Any = ...) -> tuple[str, ...]:
         values = self.take(name, list, tuple, default=default)
         for i, value in enumerate(values):
             if not isinstance(value, str):
-                raise ConstraintError(f"a string is expected, not {_shown(value)}", path=f"{self.path}/{name}/{i}", keyword=name)
+                raise ConstraintError(
+                    f"a string is expected, not {_shown(value)}", path=f"{self.path}/{name}/{i}", keyword=name
+                )
         return tuple(values)
 
     def refuse(self, name: str, default: Any, instead: str) -> None:
@@ -84,7 +88,15 @@ class _Object:
                 raise ConstraintError("not a member of this", path=self.path, keyword=name)
 
 
-_NAMES = {str: "a string", int: "an integer", bool: "true or false", list: "a list", tuple: "a list", dict: "an object", Mapping: "an object"}
+_NAMES = {
+    str: "a string",
+    int: "an integer",
+    bool: "true or false",
+    list: "a list",
+    tuple: "a list",
+    dict: "an object",
+    Mapping: "an object",
+}
 
 
 def _shown(value: Any) -> str:
@@ -105,7 +117,9 @@ def _read_tree(root: _Object) -> Part:
         reader = _FORMATS.get(one.kind)
         if reader is None:
             known = ", ".join(sorted(_FORMATS))
-            raise UnsupportedKeyword(f"{one.kind!r} is not a format that is enforced", path=one.path, keyword="type", instead=known)
+            raise UnsupportedKeyword(
+                f"{one.kind!r} is not a format that is enforced", path=one.path, keyword="type", instead=known
+            )
         inner, build = reader(one)
         one.check_all_known()
         visits.append((one, build, range(len(waiting), len(waiting) + len(inner))))
@@ -132,7 +146,9 @@ def _children(one: _Object, name: str) -> list[_Object]:
     values = one.take(name, list, tuple)
     for i, value in enumerate(values):
         if not isinstance(value, Mapping):
-            raise ConstraintError(f"an object is expected, not {_shown(value)}", path=f"{one.path}/{name}/{i}", keyword=name)
+            raise ConstraintError(
+                f"an object is expected, not {_shown(value)}", path=f"{one.path}/{name}/{i}", keyword=name
+            )
     return [_Object(value, f"{one.path}/{name}/{i}") for i, value in enumerate(values)]
 
 
@@ -250,7 +266,12 @@ def _read_dispatch(one: _Object) -> _Read:
     """Rules of a pattern and what follows it: tags without an end."""
     rules = one.take("rules", list, tuple)
     for i, rule in enumerate(rules):
-        is_pair = isinstance(rule, list | tuple) and len(rule) == 2 and isinstance(rule[0], str) and isinstance(rule[1], Mapping)
+        is_pair = (
+            isinstance(rule, list | tuple)
+            and len(rule) == 2
+            and isinstance(rule[0], str)
+            and isinstance(rule[1], Mapping)
+        )
         if not is_pair:
             raise ConstraintError("a pattern and a format are expected", path=f"{one.path}/rules/{i}", keyword="rules")
     excludes, stop = one.strings("excludes", ()), not one.take("loop", bool, default=True)

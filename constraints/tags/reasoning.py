@@ -39,7 +39,7 @@ class Reasoning:
     optional: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.inner, Source):
+        if isinstance(self.inner, str) or not isinstance(self.inner, Source):  # a string can be lowered too
             raise ConstraintError(f"reasoning stands before a source, not {type(self.inner).__name__}")
         if not self.end:
             raise ConstraintError("reasoning has an end", keyword="end", instead='end="</think>"')

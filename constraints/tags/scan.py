@@ -1,9 +1,9 @@
 """Text up to the first of some strings, by the automaton of Aho and Corasick ("Efficient string matching", 1975).
 
-Its states are the beginnings of those strings; each becomes one rule, which reads one character and calls the next. The state
-of the empty beginning repeats all characters with which no string begins, so plain text is a body: masks of its states are found once for
-a vocabulary and shared. A search for the complement of "contains one of these" would find the same automaton one product at a time,
-without bodies.
+Its states are the beginnings of those strings; each becomes one rule, which reads one character and calls the next. The
+state of the empty beginning repeats all characters with which no string begins, so plain text is a body: masks of its
+states are found once for a vocabulary and shared. A search for the complement of "contains one of these" would find the same
+automaton one product at a time, without bodies.
 
 Special tokens are no text. A string with one is followed as text up to there; the token itself leaves no doubt.
 """
@@ -41,8 +41,8 @@ def text_until(
 ) -> Node:
     """Text up to the first of some strings, that string, and its outcome; or text without any of them, and `at_end`.
 
-    outcomes: by string, spelled as `Grammar.token` spells special tokens. `rule` is defined as the result, so that outcomes may call
-    it. The text belongs to `segment`.
+    outcomes: by string, spelled as `Grammar.token` spells special tokens. `rule` is defined as the result, so that outcomes
+    may call it. The text belongs to `segment`.
     """
     words = [_word(spelled, outcome) for spelled, outcome in outcomes.items()]
     if not words:
@@ -61,14 +61,19 @@ def _word(spelled: bytes, outcome: Outcome) -> Word:
 class _Scan:
     """Defines one rule for each beginning of a word."""
 
-    def __init__(self, grammar: Grammar, rule: Rule, words: list[Word], at_end: Node, segment: Segment, limits: Limits) -> None:
+    def __init__(
+        self, grammar: Grammar, rule: Rule, words: list[Word], at_end: Node, segment: Segment, limits: Limits
+    ) -> None:
         self._grammar, self._words, self._at_end, self._segment = grammar, words, at_end, segment
         self._alphabet = sorted({char for word in words for char in word.text})
         self._whole = {word.text: word for word in words if not word.rest}
         beginnings = sorted({word.text[:i] for word in words for i in range(len(word.text) + bool(word.rest))} - {""})
         if len(beginnings) * len(self._alphabet) > limits.nodes:
             raise ConstraintLimit("strings to look for in text", limit="nodes", value=limits.nodes)
-        self._rules = {"": rule, **{beginning: grammar.rule(f"text, perhaps {beginning!r}") for beginning in beginnings}}
+        self._rules = {
+            "": rule,
+            **{beginning: grammar.rule(f"text, perhaps {beginning!r}") for beginning in beginnings},
+        }
         self._others = invert(normalize((ord(char), ord(char)) for char in self._alphabet))
         self._longest = max((len(word.text) for word in words), default=0)
 
@@ -93,7 +98,7 @@ class _Scan:
         for word in self._words:
             if word.rest and beginning.endswith(word.text):
                 options.append(self._leave(word.rest, word.outcome))
-            elif not beginning and word.text:  # says nothing new, but tells how few tokens it takes
+            elif not beginning and self._is_reached(word):  # says nothing new, but tells how few tokens it takes
                 options.append(self._leave(word.text.encode() + word.rest, word.outcome))
         options.append(self._at_end)
         if beginning:
@@ -102,7 +107,9 @@ class _Scan:
 
     def _step(self, chars: Ranges, target: str) -> Node:
         """One character, after which the text ends with `target`."""
-        return self._grammar.seq(self._text(self._chars(chars), len(target.encode())), self._grammar.call(self._rules[target]))
+        return self._grammar.seq(
+            self._text(self._chars(chars), len(target.encode())), self._grammar.call(self._rules[target])
+        )
 
     def _text(self, node: Node, held: int) -> Node:
         return self._grammar.segment(node, self._segment.holding(held)) if node != EMPTY else EMPTY
@@ -113,6 +120,11 @@ class _Scan:
     def _chars(self, ranges: Ranges) -> Node:
         is_one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
         return self._grammar.literal(chr(ranges[0][0])) if is_one else self._grammar.chars(ranges)
+
+    def _is_reached(self, word: Word) -> bool:
+        """Whether a word can be read to its end: no other one ends before."""
+        before = word.text if word.rest else word.text[:-1]
+        return bool(word.text) and not any(whole in before for whole in self._whole)
 
     def _longest_suffix(self, text: str) -> str:
         return next(suffix for suffix in _suffixes(text[-self._longest :]) if suffix in self._rules)

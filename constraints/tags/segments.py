@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 class Segment:
     """A part of the output. Compared by value: parts with equal segments are told apart by what stands between them.
 
-    role: "text", "reasoning", "tag" (inside a tag), "arguments" (JSON text of a call), "value" (of one parameter, in the notation of
-        the style), "markup" (not shown to anyone; inside a call when it has an owner), and the markup that closes what was open:
-        "close reasoning", "close tag", "close call", "close value".
+    role: "text", "reasoning", "tag" (inside a tag), "arguments" (JSON text of a call), "value" (of one parameter, in the
+        notation of the style), "markup" (not shown to anyone; inside a call when it has an owner), and the markup that closes
+        what was open: "close reasoning", "close tag", "close call", "close value".
     """
 
     role: str

@@ -17,8 +17,9 @@ from .tree import Part
 class StructuralTag:
     """Texts with constrained parts in them.
 
-    format: a tree of `maskwright.constraints.tags.tree`, or the JSON form that XGrammar reads (`{"type": "structural_tag", "format": ...}`
-        or the older one with "structures" and "triggers"), as a mapping or as text; a `response_format` of OpenAI or vLLM too.
+    format: a tree of `maskwright.constraints.tags.tree`, or the JSON form that XGrammar reads (`{"type": "structural_tag",
+        "format": ...}`, or the older one with "structures" and "triggers"), as a mapping or as text; a `response_format` of
+        OpenAI or vLLM too.
 
     Raises `ConstraintError` with the path of what cannot be read, `UnsupportedKeyword` for what cannot be enforced.
     """

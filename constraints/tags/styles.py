@@ -1,7 +1,8 @@
 """How models write tool calls: a table, one entry a style, and no code.
 
-Templates hold `{name}`, `{arguments}`, `{key}`, `{value}` and `{text}`; everything else stands for itself. Names of special tokens of the
-vocabulary in them are the tokens. Sources: the chat templates of the models, and `xgrammar/builtin_structural_tag.py`.
+Templates hold `{name}`, `{arguments}`, `{key}`, `{value}` and `{text}`; everything else stands for itself. Names of special
+tokens of the vocabulary in them are the tokens. Sources: the chat templates of the models, and
+`xgrammar/builtin_structural_tag.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ class ToolStyle:
     parameter: str = ""  # one argument, where arguments are no JSON object
     parameter_separator: str = ""
     notation: str = "bare"  # of {value}: "bare" strings and all else as JSON, or "python" literals
-    preface: tuple[tuple[str, str], ...] = ()  # messages that may come first, any number: ("text" or "reasoning", template)
+    preface: tuple[
+        tuple[str, str], ...
+    ] = ()  # messages that may come first, any number: ("text" or "reasoning", template)
     answer: str = ""  # the message that is the text of a reply
 
     def __post_init__(self) -> None:
@@ -37,14 +40,20 @@ class ToolStyle:
         for call in self.call:
             for name in ("{name}", "{arguments}"):
                 if call.count(name) != 1:
-                    raise ConstraintError(f"a call has one {name}", path=call, keyword="call", instead="<call>{name} {arguments}</call>")
+                    raise ConstraintError(
+                        f"a call has one {name}", path=call, keyword="call", instead="<call>{name} {arguments}</call>"
+                    )
         if self.notation not in ("bare", "python"):
-            raise ConstraintError(f"{self.notation!r} is not a notation", keyword="notation", instead="'bare' or 'python'")
+            raise ConstraintError(
+                f"{self.notation!r} is not a notation", keyword="notation", instead="'bare' or 'python'"
+            )
         if self.parameter and (self.parameter.count("{key}") != 1 or self.parameter.count("{value}") != 1):
             raise ConstraintError("a parameter has one {key} and one {value}", path=self.parameter, keyword="parameter")
         for role, template in (*self.preface, *((("text", self.answer),) if self.answer else ())):
             if role not in ("text", "reasoning") or template.count("{text}") != 1:
-                raise ConstraintError("a message is text or reasoning and has one {text}", path=template, keyword="preface")
+                raise ConstraintError(
+                    "a message is text or reasoning and has one {text}", path=template, keyword="preface"
+                )
 
 
 _NAME_AND_ARGUMENTS = '{"name": "{name}", "arguments": {arguments}}'
@@ -99,7 +108,13 @@ STYLES: dict[str, ToolStyle] = {
         answer="<|channel|>final<|message|>{text}",
     ),
 }
-ALIASES = {"qwen": "hermes", "qwen3": "hermes", "deepseek-r1": "deepseek-v3", "gpt-oss": "harmony", "pythonic": "llama-pythonic"}
+ALIASES = {
+    "qwen": "hermes",
+    "qwen3": "hermes",
+    "deepseek-r1": "deepseek-v3",
+    "gpt-oss": "harmony",
+    "pythonic": "llama-pythonic",
+}
 
 
 def style_of(style: str | ToolStyle) -> ToolStyle:

@@ -37,10 +37,11 @@ class ToolDefinition:
 class Tools:
     """Replies in which tools are called, as a model writes that.
 
-    tools: definitions, in OpenAI's form (`{"type": "function", "function": {"name", "parameters"}}`, flat as in its Responses interface,
-        or just `{"name", "parameters"}`), as a list or as JSON text.
+    tools: definitions, in OpenAI's form (`{"type": "function", "function": {"name", "parameters"}}`, flat as in its Responses
+        interface, or just `{"name", "parameters"}`), as a list or as JSON text.
     style: a name (see `styles.STYLES`) or a `ToolStyle`.
-    choice: "auto" (text, with calls in it), "none" (text), "required" (one call or more), the name of a tool, or OpenAI's objects for that.
+    choice: "auto" (text, with calls in it), "none" (text), "required" (one call or more), {"name": ...} (one call of that tool),
+        or OpenAI's objects for these.
     parallel: whether there may be several calls.
     whitespace: of JSON arguments, as in `JsonSchema`; "flexible" unless given, because models write spaces there.
     on_unsupported: as in `JsonSchema`.
@@ -83,7 +84,9 @@ def _definitions(tools: Any) -> tuple[ToolDefinition, ...]:
         tools = parse_json(tools)
     if isinstance(tools, Mapping | bytes) or not isinstance(tools, Iterable):
         raise ConstraintError("tools are a list of definitions", path="#/tools")
-    found = tuple(tool if isinstance(tool, ToolDefinition) else _definition(tool, f"#/tools/{i}") for i, tool in enumerate(tools))
+    found = tuple(
+        tool if isinstance(tool, ToolDefinition) else _definition(tool, f"#/tools/{i}") for i, tool in enumerate(tools)
+    )
     for i, tool in enumerate(found):
         if any(tool.name == other.name for other in found[:i]):
             raise ConstraintError(f"two tools are called {tool.name!r}", path=tool.path, keyword="name")
@@ -98,7 +101,9 @@ def _definition(tool: Any, path: str) -> ToolDefinition:
     function = tool.get("function", tool)
     name = function.get("name") if isinstance(function, Mapping) else None
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ConstraintError(f"a name is made of letters, digits and _ . : / -, not {name!r}", path=path, keyword="name")
+        raise ConstraintError(
+            f"a name is made of letters, digits and _ . : / -, not {name!r}", path=path, keyword="name"
+        )
     path = f"{path}/function/parameters" if function is not tool else f"{path}/parameters"
     return ToolDefinition(name, _object_schema(function.get("parameters"), path), path)
 
@@ -118,7 +123,7 @@ def _object_schema(parameters: Any, path: str) -> str:
 
 
 def _chosen(tools: tuple[ToolDefinition, ...], choice: Any) -> tuple[str, tuple[ToolDefinition, ...]]:
-    """"auto", "none", "required" or "one", and the tools that may be called."""
+    """ "auto", "none", "required" or "one", and the tools that may be called."""
     if isinstance(choice, Mapping) and choice.get("type") == "allowed_tools":
         allowed = choice.get("allowed_tools", choice)
         names = [_name_in(each) for each in allowed.get("tools", ())]
@@ -192,7 +197,9 @@ class _Reply:
     def _messages(self, calls: list[Tag], mode: str) -> Part:
         """Messages of which each is of one kind, a call or the answer last."""
         preface = [self._message(role, template, with_end=True) for role, template in self._style.preface]
-        last: list[Part] = [] if mode in ("required", "one") else [self._message("text", self._style.answer, with_end=False)]
+        last: list[Part] = (
+            [] if mode in ("required", "one") else [self._message("text", self._style.answer, with_end=False)]
+        )
         return Sequence((Repeat(AnyOf(preface)), AnyOf((*last, *([] if mode == "none" else calls)))))
 
     def _message(self, role: str, template: str, with_end: bool) -> Part:
@@ -217,7 +224,9 @@ class _Reply:
         notation = "parameters" if self._style.parameter else "json"
         inside, close = Segment("markup", tool.name), Segment("close call", tool.name, notation=notation)
         opening = self._pieces(before[len(first) :], MARKUP)
-        arguments = Labelled(self._arguments(tool), inside if self._style.parameter else Segment("arguments", tool.name))
+        arguments = Labelled(
+            self._arguments(tool), inside if self._style.parameter else Segment("arguments", tool.name)
+        )
         return Tag(first, Sequence((*opening, arguments, *self._pieces(after, close))), "", segment=MARKUP)
 
     def _pieces(self, template: str, segment: Segment) -> list[Part]:
@@ -229,7 +238,9 @@ class _Reply:
         return [Labelled(gap if i % 2 else Const(piece), segment) for i, piece in enumerate(pieces) if piece]
 
     def _arguments(self, tool: ToolDefinition) -> Part:
-        schema = JsonSchema(parse_json(tool.parameters), whitespace=self._space, on_unsupported=self._request.on_unsupported)
+        schema = JsonSchema(
+            parse_json(tool.parameters), whitespace=self._space, on_unsupported=self._request.on_unsupported
+        )
         if not self._style.parameter:
             return Located(schema, tool.path)
         return self._parameters(tool, schema)

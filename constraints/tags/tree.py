@@ -3,8 +3,8 @@
 >>> weather = Tag("<weather>", JsonSchema(Weather), "</weather>")
 >>> StructuralTag(Triggered(["<weather>"], [weather]))       # free text with any number of such tags
 
-Strings that mark something (the beginning and end of a tag, triggers, separators) may hold names of special tokens of the vocabulary:
-those are read as the tokens, all else as text.
+Strings that mark something (the beginning and end of a tag, triggers, separators) may hold names of special tokens of the
+vocabulary: those are read as the tokens, all else as text.
 """
 
 from __future__ import annotations
@@ -158,4 +158,18 @@ class Located:
     path: str
 
 
-Part = Text | Const | Token | Sequence | AnyOf | Repeat | Joined | Tag | Triggered | Separated | Labelled | Located | Source
+Part = (
+    Text
+    | Const
+    | Token
+    | Sequence
+    | AnyOf
+    | Repeat
+    | Joined
+    | Tag
+    | Triggered
+    | Separated
+    | Labelled
+    | Located
+    | Source
+)
