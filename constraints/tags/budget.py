@@ -117,7 +117,8 @@ class BudgetedConstraint(Constraint):
         found = self.unbudgeted.explain(_whole(state), token_id)
         if not found.allowed or not isinstance(state, Inside) or self.advance(state, token_id) is not None:
             return found
-        return explain(self, state, token_id)
+        inside: Any = state
+        return explain(self, inside, token_id)
 
     def _paths(self, state: Any) -> tuple[str, ...]:
         return self.unbudgeted._paths(_whole(state))
@@ -130,7 +131,7 @@ class BudgetedConstraint(Constraint):
 
 
 def _whole(state: Any) -> State:
-    return state.whole if isinstance(state, Inside) else state  # type: ignore[no-any-return]
+    return state.whole if isinstance(state, Inside) else state
 
 
 def _read_only(mask: NDArray[np.uint32]) -> NDArray[np.uint32]:
