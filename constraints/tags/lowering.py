@@ -62,6 +62,7 @@ class _TreeLowering:
     def __init__(self, grammar: Grammar, limits: Limits) -> None:
         self._grammar, self._limits = grammar, limits
         self._spelled: dict[str, bytes] = {}
+        self._sources: dict[Source, Node] = {}
 
     def lower(self, root: Part) -> Node:
         visits: list[tuple[Any, Context, range]] = [(root, Context(TEXT, MARKUP, "#"), range(0))]
@@ -123,7 +124,9 @@ class _TreeLowering:
                 "cannot stand inside a structural tag", path=context.path, keyword=keyword, instead=instead
             )
         try:
-            return source.lower(self._grammar, self._limits)
+            if source not in self._sources:
+                self._sources[source] = source.lower(self._grammar, self._limits)
+            return self._sources[source]
         except ConstraintError as error:
             error.path = context.path + (error.path or "#").removeprefix("#")
             error.args = (error._message(),)

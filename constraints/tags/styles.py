@@ -34,6 +34,7 @@ class ToolStyle:
         tuple[str, str], ...
     ] = ()  # messages that may come first, any number: ("text" or "reasoning", template)
     answer: str = ""  # the message that is the text of a reply
+    marks: tuple[str, ...] = ()  # strings by which the chat templates of models with this style are known
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "call", (self.call,) if isinstance(self.call, str) else tuple(self.call))
@@ -60,11 +61,14 @@ _NAME_AND_ARGUMENTS = '{"name": "{name}", "arguments": {arguments}}'
 _NEXT_MESSAGE = "<|end|><|start|>assistant"
 
 STYLES: dict[str, ToolStyle] = {
-    "hermes": ToolStyle(call=f"<tool_call>\n{_NAME_AND_ARGUMENTS}\n</tool_call>", separator="\n", spaced=True),
+    "hermes": ToolStyle(
+        call=f"<tool_call>\n{_NAME_AND_ARGUMENTS}\n</tool_call>", separator="\n", spaced=True, marks=("<tool_call>",)
+    ),
     "qwen3-coder": ToolStyle(
         call="<tool_call>\n<function={name}>\n{arguments}</function>\n</tool_call>",
         parameter="<parameter={key}>\n{value}\n</parameter>\n",
         separator="\n",
+        marks=("<tool_call>", "<function=", "<parameter="),
     ),
     "llama3-json": ToolStyle(
         call='{"name": "{name}", "parameters": {arguments}}',
@@ -72,6 +76,7 @@ STYLES: dict[str, ToolStyle] = {
         leading="{",
         opener="<|python_tag|>",
         spaced=True,
+        marks=("<|start_header_id|>", '"parameters"'),
     ),
     "llama-pythonic": ToolStyle(
         begin="[",
@@ -83,29 +88,36 @@ STYLES: dict[str, ToolStyle] = {
         parameter_separator=", ",
         notation="python",
     ),
-    "mistral": ToolStyle(begin="[TOOL_CALLS][", call=_NAME_AND_ARGUMENTS, separator=", ", end="]", spaced=True),
-    "mistral-v11": ToolStyle(call="[TOOL_CALLS]{name}[ARGS]{arguments}"),
+    "mistral": ToolStyle(
+        begin="[TOOL_CALLS][", call=_NAME_AND_ARGUMENTS, separator=", ", end="]", spaced=True, marks=("[TOOL_CALLS]",)
+    ),
+    "mistral-v11": ToolStyle(call="[TOOL_CALLS]{name}[ARGS]{arguments}", marks=("[TOOL_CALLS]", "[ARGS]")),
     "deepseek-v3": ToolStyle(
         begin="<｜tool▁calls▁begin｜>",
         call="<｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n{arguments}\n```<｜tool▁call▁end｜>",
         separator="\n",
         end="<｜tool▁calls▁end｜>",
+        marks=("<｜tool▁calls▁begin｜>", "```json"),
     ),
     "deepseek-v3.1": ToolStyle(
         begin="<｜tool▁calls▁begin｜>",
         call="<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{arguments}<｜tool▁call▁end｜>",
         end="<｜tool▁calls▁end｜>",
+        marks=("<｜tool▁calls▁begin｜>",),
     ),
     "harmony": ToolStyle(
         call=(
             "<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{arguments}<|call|>",
+            "<|channel|>commentary to=functions.{name}<|constrain|>json<|message|>{arguments}<|call|>",
             " to=functions.{name}<|channel|>commentary json<|message|>{arguments}<|call|>",
+            " to=functions.{name}<|channel|>commentary <|constrain|>json<|message|>{arguments}<|call|>",
         ),
         preface=(
             ("reasoning", f"<|channel|>analysis<|message|>{{text}}{_NEXT_MESSAGE}"),
             ("text", f"<|channel|>commentary<|message|>{{text}}{_NEXT_MESSAGE}"),
         ),
         answer="<|channel|>final<|message|>{text}",
+        marks=("<|channel|>analysis<|message|>", "<|call|>"),
     ),
 }
 ALIASES = {
@@ -115,6 +127,14 @@ ALIASES = {
     "gpt-oss": "harmony",
     "pythonic": "llama-pythonic",
 }
+
+
+def style_of_template(chat_template: str) -> str | None:
+    """The style that a model's chat template writes calls in: the one most of whose marks are in it; None if there is none."""
+    known = [
+        name for name, style in STYLES.items() if style.marks and all(mark in chat_template for mark in style.marks)
+    ]
+    return max(known, key=lambda name: len(STYLES[name].marks), default=None)
 
 
 def style_of(style: str | ToolStyle) -> ToolStyle:

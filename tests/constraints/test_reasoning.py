@@ -34,9 +34,21 @@ BYTES = [bytes([byte]) for byte in range(256)]
 TOKENS = [*BYTES, b"<think>", b"</th", b"ink>", b"ab", b"</", b">yes", b"a</think>y", b"hm", b"\n\n"]
 THINK, ENDTHINK, EOS = len(TOKENS), len(TOKENS) + 1, len(TOKENS) + 2
 PLAIN = Compiler(Vocabulary([*TOKENS, None, None, None], eos_token_ids=[EOS]))
-MARKED = Compiler(Vocabulary([*TOKENS, None, None, None], eos_token_ids=[EOS], special_tokens={"<think>": THINK, "</think>": ENDTHINK}))
+MARKED = Compiler(
+    Vocabulary(
+        [*TOKENS, None, None, None], eos_token_ids=[EOS], special_tokens={"<think>": THINK, "</think>": ENDTHINK}
+    )
+)
 YES = Choice(["yes", "no"])
-WEATHER = {"name": "get", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"], "additionalProperties": False}}
+WEATHER = {
+    "name": "get",
+    "parameters": {
+        "type": "object",
+        "properties": {"x": {"type": "integer"}},
+        "required": ["x"],
+        "additionalProperties": False,
+    },
+}
 
 
 def allowed(constraint: Constraint, state: Any, budget: int | None = None) -> set[int]:
@@ -47,7 +59,14 @@ def test_reasoning_then_the_constraint() -> None:
     constraint = PLAIN.compile(Reasoning(YES))
     for good in ("<think></think>yes", "<think>a < b </think\n> </</think>\n\nno", "<think>é</think> yes"):
         assert constraint.accepts(good), good
-    for bad in ("yes", "<think>yes", "<think></think>maybe", "<think></think>yes</think>", "x<think></think>yes", "<think></think>\n\n\n\n\nyes"):
+    for bad in (
+        "yes",
+        "<think>yes",
+        "<think></think>maybe",
+        "<think></think>yes</think>",
+        "x<think></think>yes",
+        "<think></think>\n\n\n\n\nyes",
+    ):
         assert not constraint.accepts(bad), bad
     assert PLAIN.compile(Reasoning(YES, start="")).accepts("hm</think>yes")
     optional = PLAIN.compile(Reasoning(YES, optional=True))
@@ -60,8 +79,14 @@ def test_events() -> None:
     assert events == [ReasoningStart(), ReasoningDelta("hm "), ReasoningEnd(), TextDelta("\n\nSo "), TextDelta("<b>")]
     reply = '<think></think><tool_call>\n{"name": "get", "arguments": {"x": 1}}\n</tool_call>'
     parsed = parse_output(PLAIN.compile(Reasoning(Tools([WEATHER]), max_tokens=30)), reply)
-    assert (parsed.reasoning, parsed.text, [(call.name, call.arguments) for call in parsed.calls]) == ("", "", [("get", '{"x": 1}')])
-    parsed = parse_output(MARKED.compile(Reasoning(JsonSchema({"const": 1}), max_tokens=9)), [THINK, *b"hm", ENDTHINK, *b"1"])
+    assert (parsed.reasoning, parsed.text, [(call.name, call.arguments) for call in parsed.calls]) == (
+        "",
+        "",
+        [("get", '{"x": 1}')],
+    )
+    parsed = parse_output(
+        MARKED.compile(Reasoning(JsonSchema({"const": 1}), max_tokens=9)), [THINK, *b"hm", ENDTHINK, *b"1"]
+    )
     assert (parsed.reasoning, parsed.text, parsed.is_complete) == ("hm", "1", True)
 
 
@@ -148,7 +173,9 @@ def test_the_contract_of_a_constraint_holds(budget: int, seed: int) -> None:
         costs = {token: constraint.min_tokens(s) for token, s in after.items()}
         assert distance == 0 or min(costs.values()) <= distance - 1
         for total in (distance, distance + 1):
-            expected = {token for token, cost in costs.items() if cost <= total - 1} | ({EOS} if distance == 0 else set())
+            expected = {token for token, cost in costs.items() if cost <= total - 1} | (
+                {EOS} if distance == 0 else set()
+            )
             assert allowed(constraint, state, total) == expected
         if not after:
             break
@@ -157,7 +184,9 @@ def test_the_contract_of_a_constraint_holds(budget: int, seed: int) -> None:
     constraint.fill_masks(states, out)
     numbers, rows = constraint.mask_rows(states)
     for k, each in enumerate(states):
-        assert np.array_equal(out[k], constraint.mask(each)) and np.array_equal(rows.get(int(numbers[k])), constraint.mask(each))
+        assert np.array_equal(out[k], constraint.mask(each)) and np.array_equal(
+            rows.get(int(numbers[k])), constraint.mask(each)
+        )
     assert len(set(states)) <= len(states)  # states can be hashed
 
 

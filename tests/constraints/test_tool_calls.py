@@ -36,14 +36,28 @@ from maskwright.constraints.tags.events import (
     ToolCallEnd,
     ToolCallStart,
 )
-from maskwright.constraints.tags.styles import ALIASES, STYLES
+from maskwright.constraints.tags.styles import ALIASES, STYLES, style_of_template
 
-from .tool_texts import BY_PARAMETER, ONE_CALL, TEXT_OR_CALLS, WRITERS, Call
+from .tool_texts import ONE_CALL, TEXT_OR_CALLS, WRITERS, Call
 
-SPECIAL = ["[TOOL_CALLS]", "[ARGS]", "<|channel|>", "<|message|>", "<|end|>", "<|start|>", "<|call|>", "<|constrain|>", "<|python_tag|>"]
+SPECIAL = [
+    "[TOOL_CALLS]",
+    "[ARGS]",
+    "<|channel|>",
+    "<|message|>",
+    "<|end|>",
+    "<|start|>",
+    "<|call|>",
+    "<|constrain|>",
+    "<|python_tag|>",
+]
 BYTES = [bytes([byte]) for byte in range(256)]
 PLAIN = Compiler(Vocabulary([*BYTES, None], eos_token_ids=[256]))
-MARKED = Vocabulary([*BYTES, None, *[None] * len(SPECIAL)], eos_token_ids=[256], special_tokens={name: 257 + i for i, name in enumerate(SPECIAL)})
+MARKED = Vocabulary(
+    [*BYTES, None, *[None] * len(SPECIAL)],
+    eos_token_ids=[256],
+    special_tokens={name: 257 + i for i, name in enumerate(SPECIAL)},
+)
 
 WEATHER = {
     "type": "function",
@@ -57,7 +71,11 @@ WEATHER = {
                 "days": {"type": "integer", "minimum": 1, "maximum": 14},
                 "unit": {"enum": ["C", "F"]},
                 "at": {"type": ["string", "null"]},
-                "options": {"type": "object", "properties": {"snow": {"type": "boolean"}}, "additionalProperties": False},
+                "options": {
+                    "type": "object",
+                    "properties": {"snow": {"type": "boolean"}},
+                    "additionalProperties": False,
+                },
                 "tags": {"type": "array", "items": {"type": "string"}},
                 "code": {"type": "string", "pattern": "^[A-Z]{2,3}$"},
             },
@@ -71,7 +89,18 @@ TOOLS = [WEATHER, PING]
 CALLS: list[Call] = [
     ("get_weather", {"city": "Oslo"}),
     ("get", {}),
-    ("get_weather", {"city": 'a "quoted"\nÅ <tag>', "days": 14, "unit": "F", "at": None, "options": {"snow": True}, "tags": ["x", "]"], "code": "ABC"}),
+    (
+        "get_weather",
+        {
+            "city": 'a "quoted"\nÅ <tag>',
+            "days": 14,
+            "unit": "F",
+            "at": None,
+            "options": {"snow": True},
+            "tags": ["x", "]"],
+            "code": "ABC",
+        },
+    ),
     ("get_weather", {"city": "", "at": "noon", "options": {}, "tags": []}),
 ]
 WRONG: list[Call] = [
@@ -128,20 +157,32 @@ def test_choices(style: str) -> None:
     auto, none = compiled(style), compiled(style, choice="none")
     assert auto.accepts(free) and auto.accepts(text) and none.accepts(free)
     assert style not in (*TEXT_OR_CALLS, "harmony") or not none.accepts(text)
-    for choice in ("required", {"name": "get_weather"}, "get_weather", {"type": "function", "function": {"name": "get_weather"}}):
+    for choice in (
+        "required",
+        {"name": "get_weather"},
+        "get_weather",
+        {"type": "function", "function": {"name": "get_weather"}},
+    ):
         constraint = compiled(style, choice=choice)
         assert constraint.accepts(text) and not constraint.accepts(free) and not constraint.accepts("")
         assert constraint.accepts(WRITERS[style]("", [CALLS[1]])) == (choice == "required")
     if style not in ONE_CALL:
         two = WRITERS[style]("", CALLS[:2])
         assert auto.accepts(two) and compiled(style, choice="required").accepts(two)
-        assert not compiled(style, parallel=False).accepts(two) and not compiled(style, choice="get_weather").accepts(two)
+        assert not compiled(style, parallel=False).accepts(two) and not compiled(style, choice="get_weather").accepts(
+            two
+        )
 
 
 def test_allowed_tools() -> None:
-    choice = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [{"type": "function", "function": {"name": "get"}}]}}
+    choice = {
+        "type": "allowed_tools",
+        "allowed_tools": {"mode": "required", "tools": [{"type": "function", "function": {"name": "get"}}]},
+    }
     constraint = compiled("hermes", choice=choice)
-    assert constraint.accepts(WRITERS["hermes"]("", [CALLS[1]])) and not constraint.accepts(WRITERS["hermes"]("", [CALLS[0]]))
+    assert constraint.accepts(WRITERS["hermes"]("", [CALLS[1]])) and not constraint.accepts(
+        WRITERS["hermes"]("", [CALLS[0]])
+    )
 
 
 # -- streaming ------------------------------------------------------------------------------------------------------------
@@ -175,7 +216,11 @@ def test_every_cut_of_a_reply_gives_the_same_events(style: str) -> None:
     text = "" if style in TEXT_OR_CALLS else "é <"
     reply = WRITERS[style](text, CALLS[2:3] if style in ONE_CALL else CALLS[2:4]).encode()
     whole = joined(events_of(constraint, [reply]))
-    assert [type(event) for event in whole if not isinstance(event, TextDelta)][:3] == [ToolCallStart, ArgumentsDelta, ToolCallEnd]
+    assert [type(event) for event in whole if not isinstance(event, TextDelta)][:3] == [
+        ToolCallStart,
+        ArgumentsDelta,
+        ToolCallEnd,
+    ]
     assert joined(events_of(constraint, [reply[i : i + 1] for i in range(len(reply))])) == whole
     for i, j in combinations(range(0, len(reply), 7), 2):
         assert joined(events_of(constraint, [reply[:i], reply[i:j], reply[j:]])) == whole
@@ -202,7 +247,10 @@ def test_text_is_told_as_soon_as_it_is_certain() -> None:
     assert parser.feed("tool_cal") == []
     assert parser.feed("m") == [TextDelta("<tool_calm")]
     assert parser.feed("<tool_call>\n{") == []
-    assert parser.feed('"name": "get_weather", "arguments": {"city": "O') == [ToolCallStart(0, "get_weather"), ArgumentsDelta(0, '{"city": "O')]
+    assert parser.feed('"name": "get_weather", "arguments": {"city": "O') == [
+        ToolCallStart(0, "get_weather"),
+        ArgumentsDelta(0, '{"city": "O'),
+    ]
     with pytest.raises(UnexpectedOutput) as error:
         parser.feed('slo", "days": 15')
     assert error.value.at > 0
@@ -212,6 +260,15 @@ def test_a_cut_reply_says_that_it_is_not_complete() -> None:
     parsed = parse_output(compiled("hermes"), 'Hi <tool_call>\n{"name": "get_weather", "argu')
     assert (parsed.text, parsed.calls, parsed.is_complete) == ("Hi ", (), False)
     assert parse_output(compiled("hermes"), "Hi <tool").text == "Hi <tool"
+
+
+def test_a_call_of_harmony_has_several_spellings() -> None:
+    for begin in (
+        "<|channel|>commentary to=functions.get<|constrain|>json<|message|>",
+        " to=functions.get<|channel|>commentary json<|message|>",
+        " to=functions.get<|channel|>commentary <|constrain|>json<|message|>",
+    ):
+        assert parsed_calls(compiled("harmony"), begin + "{}<|call|>") == [("get", {})]
 
 
 def test_harmony_tells_reasoning_and_preambles() -> None:
@@ -251,7 +308,9 @@ def test_marks_are_special_tokens_where_the_vocabulary_has_them(style: str) -> N
 
 def test_a_call_may_end_with_an_end_of_text_token() -> None:
     special = {name: 257 + i for i, name in enumerate(SPECIAL)}
-    vocabulary = Vocabulary([*BYTES, None, *[None] * len(SPECIAL)], eos_token_ids=[256, special["<|call|>"]], special_tokens=special)
+    vocabulary = Vocabulary(
+        [*BYTES, None, *[None] * len(SPECIAL)], eos_token_ids=[256, special["<|call|>"]], special_tokens=special
+    )
     constraint = Compiler(vocabulary).compile(Tools(TOOLS, style="gpt-oss", choice="required"))
     ids = tokens_of(WRITERS["harmony"]("", CALLS[:1]), vocabulary)
     state = constraint.start()
@@ -273,9 +332,14 @@ def test_python_tag_may_stand_before_llama_calls() -> None:
 def test_a_style_can_be_declared() -> None:
     style = ToolStyle(call="@{name} {arguments};", separator=" ")
     constraint = PLAIN.compile(Tools(TOOLS, style=style))
-    assert parsed_calls(constraint, 'x @get {}; @get_weather {"city":"Oslo"}; y') == [("get", {}), ("get_weather", {"city": "Oslo"})]
+    assert parsed_calls(constraint, 'x @get {}; @get_weather {"city":"Oslo"}; y') == [
+        ("get", {}),
+        ("get_weather", {"city": "Oslo"}),
+    ]
     own = ToolStyle(call="<call {name}>{arguments}</call>", parameter="<{key}>{value}</{key}>".replace("</{key}>", "|"))
-    assert parsed_calls(PLAIN.compile(Tools(TOOLS, style=own)), "<call get_weather><city>Oslo|<days>3|</call>") == [("get_weather", {"city": "Oslo", "days": 3})]
+    assert parsed_calls(PLAIN.compile(Tools(TOOLS, style=own)), "<call get_weather><city>Oslo|<days>3|</call>") == [
+        ("get_weather", {"city": "Oslo", "days": 3})
+    ]
 
 
 @pytest.mark.parametrize(
@@ -316,7 +380,16 @@ def test_errors_tell_the_path(options: dict[str, Any], message: str, path: str |
 
 
 def test_keywords_that_are_not_enforced_are_refused_or_relaxed() -> None:
-    tools = [{"name": "a", "parameters": {"type": "object", "properties": {"x": {"type": "string", "pattern": r"(a)\1"}}, "required": ["x"]}}]
+    tools = [
+        {
+            "name": "a",
+            "parameters": {
+                "type": "object",
+                "properties": {"x": {"type": "string", "pattern": r"(a)\1"}},
+                "required": ["x"],
+            },
+        }
+    ]
     with pytest.raises(UnsupportedKeyword) as error:
         PLAIN.compile(Tools(tools))
     assert error.value.path == "#/tools/0/parameters/properties/x"
@@ -336,8 +409,22 @@ def test_python_literals_become_json(value: Any) -> None:
 
 
 def test_a_string_that_reads_as_something_else_is_left_out() -> None:
-    constraint = compiled("qwen3-coder", tools=[{"name": "f", "parameters": {"properties": {"x": {"type": ["string", "integer", "null"], "minimum": 3}}}}])
-    for text, expected in (("a", "a"), ("7", 7), ("null", None), ("nul", "nul"), ("07", "07"), ("2", ...), ("true", ...), ("[", ...)):
+    constraint = compiled(
+        "qwen3-coder",
+        tools=[
+            {"name": "f", "parameters": {"properties": {"x": {"type": ["string", "integer", "null"], "minimum": 3}}}}
+        ],
+    )
+    for text, expected in (
+        ("a", "a"),
+        ("7", 7),
+        ("null", None),
+        ("nul", "nul"),
+        ("07", "07"),
+        ("2", ...),
+        ("true", ...),
+        ("[", ...),
+    ):
         reply = f"<tool_call>\n<function=f>\n<parameter=x>\n{text}\n</parameter>\n</function>\n</tool_call>"
         assert constraint.accepts(reply) == (expected is not ...), text
         assert expected is ... or parsed_calls(constraint, reply) == [("f", {"x": expected})]
@@ -366,12 +453,36 @@ def test_published_calls(style: str, published: list[dict[str, Any]]) -> None:
             assert parsed_calls(constraint, reply) == [(name, plain(arguments)) for name, arguments in some], case["id"]
 
 
+@pytest.mark.parametrize(
+    ("folder", "style"),
+    [("qwen3", "hermes"), ("llama-3.2", "llama3-json"), ("tekken-nemo", "mistral"), ("gpt-oss", "harmony"), ("deepseek-v3", "deepseek-v3")],
+)  # fmt: skip
+def test_styles_are_known_by_chat_templates(folder: str, style: str, shared_data: Path) -> None:
+    place = shared_data / "tokenizers" / folder
+    if not place.is_dir():
+        pytest.skip("needs the tokenizers")
+    path = place / "chat_template.jinja"
+    template = (
+        path.read_text("utf-8")
+        if path.exists()
+        else json.loads((place / "tokenizer_config.json").read_text("utf-8"))["chat_template"]
+    )
+    assert style_of_template(template) == style
+
+
+def test_other_templates_have_no_style() -> None:
+    assert style_of_template("{% for message in messages %}{{ message.content }}{% endfor %}") is None
+    assert style_of_template("<tool_call><function={name}><parameter=x>") == "qwen3-coder"
+
+
 def in_declared_order(case: dict[str, Any], call: dict[str, Any]) -> dict[str, Any]:
     tool = next(tool["function"] for tool in case["tools"] if tool["function"]["name"] == call["name"])
     return ordered(call["arguments"], tool["parameters"])
 
 
 def ordered(value: Any, schema: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)  # the canonical text of 5.0 is 5
     if isinstance(value, list):
         return [ordered(item, schema.get("items", {})) for item in value]
     if not isinstance(value, dict):

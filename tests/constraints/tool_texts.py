@@ -15,7 +15,9 @@ def _json(value: Any) -> str:
 
 
 def _hermes(text: str, calls: Sequence[Call]) -> str:
-    written = [f'<tool_call>\n{{"name": "{name}", "arguments": {_json(arguments)}}}\n</tool_call>' for name, arguments in calls]
+    written = [
+        f'<tool_call>\n{{"name": "{name}", "arguments": {_json(arguments)}}}\n</tool_call>' for name, arguments in calls
+    ]
     return text + "\n".join(written)
 
 
@@ -33,7 +35,14 @@ def _llama3_json(text: str, calls: Sequence[Call]) -> str:
 
 
 def _llama_pythonic(text: str, calls: Sequence[Call]) -> str:
-    return text or "[" + ", ".join(f"{name}({', '.join(f'{k}={_python(v)}' for k, v in arguments.items())})" for name, arguments in calls) + "]"
+    return (
+        text
+        or "["
+        + ", ".join(
+            f"{name}({', '.join(f'{k}={_python(v)}' for k, v in arguments.items())})" for name, arguments in calls
+        )
+        + "]"
+    )
 
 
 def _python(value: Any) -> str:
@@ -48,7 +57,12 @@ def _python(value: Any) -> str:
 
 
 def _mistral(text: str, calls: Sequence[Call]) -> str:
-    return text + "[TOOL_CALLS][" + ", ".join(_json({"name": name, "arguments": arguments}) for name, arguments in calls) + "]"
+    return (
+        text
+        + "[TOOL_CALLS]["
+        + ", ".join(_json({"name": name, "arguments": arguments}) for name, arguments in calls)
+        + "]"
+    )
 
 
 def _mistral_v11(text: str, calls: Sequence[Call]) -> str:
