@@ -3,6 +3,8 @@
     {"type": "structural_tag", "format": {"type": "triggered_tags", ...}}
     {"type": "structural_tag", "structures": [{"begin", "schema", "end"}], "triggers": [...]}
     {"type": "json_schema", "json_schema": {"name", "schema", "strict"}}, "json_object", "text", "regex", "grammar", "choice"
+    {"type": "json_schema", "name", "schema", "strict"}                      OpenAI's Responses interface
+    {"json": ..., "regex": ..., "choice": ..., "grammar": ..., "structural_tag": ...}      one of these: vLLM's `structured_outputs`
 
 Members that are not known are refused by name, so that nothing is silently ignored. Source: `xgrammar/structural_tag.py`.
 """
@@ -31,6 +33,8 @@ def read_structural_tag(form: Mapping[str, Any] | str) -> Part:
     if depth_of(value) > (limit := Limits().nesting):
         raise ConstraintLimit("a structural tag nested too deeply", limit="nesting", value=limit, path="#")
     top = _Object(value, "#")
+    if "type" not in value and not _STRUCTURED_OUTPUTS.keys().isdisjoint(value):
+        return _read_structured_outputs(top)
     reader = _RESPONSE_FORMATS.get(top.kind)
     return reader(top) if reader else _read_tree(top)
 
@@ -325,13 +329,15 @@ def _read_request(one: _Object) -> Part:
 
 def _read_schema_format(one: _Object) -> Part:
     """OpenAI: {"json_schema": {"name", "schema", "strict", "description"}}; also the schema itself, as XGrammar spells it."""
-    wrapped = one.take("json_schema", Mapping, bool)
+    is_flat = "schema" in one.members and "json_schema" not in one.members
+    wrapped = one.members if is_flat else one.take("json_schema", Mapping, bool)
     if not isinstance(wrapped, Mapping) or "schema" not in wrapped:
         return _read_tree(one)
-    one.check_all_known()
-    inner = _Object(wrapped, "#/json_schema")
+    if not is_flat:
+        one.check_all_known()
+    inner = one if is_flat else _Object(wrapped, "#/json_schema")
     inner.known |= {"name", "description", "strict"}
-    part = Located(JsonSchema(inner.take("schema", Mapping, bool)), "#/json_schema/schema")
+    part = Located(JsonSchema(inner.take("schema", Mapping, bool)), f"{inner.path}/schema")
     inner.check_all_known()
     return part
 
@@ -351,6 +357,41 @@ def _read_choice(one: _Object) -> Part:
     one.check_all_known()
     return choice
 
+
+def _read_structured_outputs(one: _Object) -> Part:
+    """vLLM: one member says what is constrained."""
+    given = [name for name in one.members if name in _STRUCTURED_OUTPUTS and one.members[name] is not None]
+    if len(given) != 1:
+        raise ConstraintError(
+            f"one constraint is expected, not {' and '.join(given) or 'none'}",
+            path=one.path,
+            keyword="structured_outputs",
+        )
+    one.known |= {name for name in _STRUCTURED_OUTPUTS if one.members.get(name) is None}
+    one.known.discard("type")
+    part = Located(_STRUCTURED_OUTPUTS[given[0]](one), f"{one.path}/{given[0]}")
+    one.check_all_known()
+    return part
+
+
+def _read_json(one: _Object) -> Part:
+    return JsonSchema(one.take("json", Mapping, str, bool))
+
+
+def _read_any_object(one: _Object) -> Part:
+    if not one.take("json_object", bool):
+        raise ConstraintError("true is expected", path=one.path, keyword="json_object")
+    return JsonSchema({"type": "object"})
+
+
+_STRUCTURED_OUTPUTS: dict[str, Callable[[_Object], Part]] = {
+    "json": _read_json,
+    "json_object": _read_any_object,
+    "regex": lambda one: Regex(one.take("regex", str)),
+    "choice": lambda one: Choice(one.strings("choice")),
+    "grammar": lambda one: Gbnf(one.take("grammar", str)),
+    "structural_tag": lambda one: read_structural_tag(one.take("structural_tag", Mapping, str)),
+}
 
 _RESPONSE_FORMATS: dict[str, Callable[[_Object], Part]] = {
     "structural_tag": _read_request,

@@ -268,7 +268,9 @@ FORMS: list[tuple[Any, list[str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("form", "samples"), FORMS, ids=lambda value: value["type"] if isinstance(value, dict) else "")
+@pytest.mark.parametrize(
+    ("form", "samples"), FORMS, ids=lambda value: value.get("type", "") if isinstance(value, dict) else ""
+)
 def test_structural_tags_mean_what_xgrammar_takes_them_for(form: dict[str, Any], samples: list[str]) -> None:
     xgrammar = pytest.importorskip("xgrammar")
     request = {"type": "structural_tag", "format": form}
@@ -288,8 +290,13 @@ def test_structural_tags_mean_what_xgrammar_takes_them_for(form: dict[str, Any],
 ACCEPTED: list[tuple[Any, str, str]] = [
     ({"type": "structural_tag", "structures": [{"begin": "<f>", "schema": SCHEMA, "end": "</f>"}], "triggers": ["<f"]}, 'a<f>{"n":1}</f>', "<f>"),
     ({"type": "json_schema", "json_schema": {"name": "x", "strict": True, "schema": SCHEMA}}, '{"n":1}', "{}"),
+    ({"type": "json_schema", "name": "x", "strict": True, "schema": SCHEMA}, '{"n":1}', "{}"),
+    ({"json": SCHEMA}, '{"n":1}', "{}"),
+    ({"json": None, "regex": "[0-9]+"}, "12", "a"),
+    ({"json_object": True}, "{}", "[]"),
+    ({"structural_tag": json.dumps({"type": "structural_tag", "format": CALL})}, '<f>{"n":1}</f>', "<f>"),
     ({"type": "json_object"}, '{"a":[1]}', "[]"),
-    ({"type": "text"}, "anything", "\ud800"[:0] + "\x00" * 0 + ""),
+    ({"type": "text"}, "anything", ""),
     ({"type": "regex", "pattern": "[0-9]+"}, "12", "a"),
     ({"type": "grammar", "grammar": 'root ::= "a" | "b"'}, "b", "c"),
     ({"type": "choice", "choice": ["yes", "no"]}, "no", "maybe"),
@@ -298,13 +305,13 @@ ACCEPTED: list[tuple[Any, str, str]] = [
 
 
 @pytest.mark.parametrize(
-    ("form", "good", "bad"), ACCEPTED, ids=lambda value: value["type"] if isinstance(value, dict) else ""
+    ("form", "good", "bad"), ACCEPTED, ids=lambda value: value.get("type", "") if isinstance(value, dict) else ""
 )
 def test_request_forms_are_read(form: dict[str, Any], good: str, bad: str) -> None:
     for spelled in (form, json.dumps(form)):
         constraint = COMPILER.compile(StructuralTag(spelled))
         assert constraint.accepts(good)
-        assert form["type"] in ("text", "token_triggered_tags") or not constraint.accepts(bad)
+        assert form.get("type") in ("text", "token_triggered_tags") or not constraint.accepts(bad)
 
 
 def test_tags_between_special_tokens() -> None:
@@ -330,6 +337,7 @@ REFUSED: list[tuple[Any, type, str, str]] = [
     ({"type": "structural_tag", "format": {"type": "repeat", "min": 3, "max": 2, "content": {"type": "any_text"}}}, ConstraintError, "#/format", "impossible"),
     ({"format": {}}, ConstraintError, "#", "type"),
     ([1], ConstraintError, "#", "object"),
+    ({"json": SCHEMA, "regex": "a"}, ConstraintError, "#", "json and regex"),
 ]  # fmt: skip
 
 

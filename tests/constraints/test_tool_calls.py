@@ -185,6 +185,29 @@ def test_allowed_tools() -> None:
     )
 
 
+BUILT_IN = {
+    "hermes": "qwen_3",
+    "llama3-json": "llama",
+    "deepseek-v3": "deepseek_r1",
+    "deepseek-v3.1": "deepseek_v3_1",
+    "qwen3-coder": "qwen_3_coder",
+}
+
+
+@pytest.mark.parametrize("style", BUILT_IN)
+def test_replies_are_those_that_xgrammar_has_built_in(style: str) -> None:
+    xgrammar = pytest.importorskip("xgrammar")
+    built_in = pytest.importorskip("xgrammar.builtin_structural_tag")
+    info = xgrammar.TokenizerInfo([*BYTES, b"</s>"], vocab_type=xgrammar.VocabType.RAW, stop_token_ids=[256])
+    tools = [WEATHER, {"type": "function", "function": PING}]
+    for choice in ("auto", "required"):
+        tag = built_in.get_model_structural_tag(BUILT_IN[style], tools=tools, tool_choice=choice, reasoning="disabled")
+        grammar = xgrammar.GrammarCompiler(info).compile_structural_tag(tag)
+        for calls in ([CALLS[0]], [CALLS[0], ("get_weather", {"city": "Oslo", "days": 3})]):
+            matcher = xgrammar.GrammarMatcher(grammar)
+            assert matcher.accept_string(WRITERS[style]("", calls)) and matcher.accept_token(256)
+
+
 # -- streaming ------------------------------------------------------------------------------------------------------------
 
 
