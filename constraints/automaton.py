@@ -295,7 +295,7 @@ class TokenAutomaton:
         """The segments of the grammar in which `byte` may be read in a state; see `Grammar.segment`."""
         start, length = (int(self._machine.table(name)[state]) for name in ("state_start", "state_length"))
         items = self._machine.table("pool")[start : start + length].tolist()
-        nodes = {name: self._machine.table(name) for name in ("kind", "a", "b", "c")}
+        nodes = {name: self._machine.table(name) for name in ("kind", "a", "b")}
         return frozenset(self._segment(nodes, item) for item in items if self._reads(nodes, item, byte))
 
     def _reads(self, nodes: Mapping[str, NDArray[np.int32]], item: int, byte: int) -> bool:
@@ -309,8 +309,8 @@ class TokenAutomaton:
             return any(first <= byte <= last for first, last in zip(low, high, strict=True))
         if kind != derive.PRODUCT:
             return False
-        is_alive = [self.run(operand, bytes([byte]))[0] != DEAD for operand in (a, b)]
-        return nodes["c"][leaf] == derive.NEGATE or all(is_alive)
+        alone = int(self._machine.call(derive.start_state, leaf))
+        return self.run(alone, bytes([byte]))[0] != DEAD
 
     def _segment(self, nodes: Mapping[str, NDArray[np.int32]], node: int) -> Hashable:
         """The segment whose end is the first to come in a continuation; None when there is none."""

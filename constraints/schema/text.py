@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
+from ..errors import ConstraintError
 from ..expression import EMPTY, FAIL, Event, Grammar, Node
 from ..regex import lower_pattern
 from ..source import Limits
@@ -141,11 +142,15 @@ class BareText(JsonText):
         return body
 
     def body(self, text: str) -> bytes:
-        """A given string. What has no UTF-8 form cannot be written bare."""
-        return text.encode()
+        return self.scalar(text, 0).encode()
 
     def scalar(self, value: Any, digits: int) -> str:
-        return str(value)
+        """A given string. Raises ConstraintError for one that has no UTF-8 form."""
+        assert isinstance(value, str)
+        if _has_surrogate(value):
+            reason = f"{value!r} contains half of a surrogate pair, which cannot be written without an escape"
+            raise ConstraintError(reason)
+        return value
 
 
 def _tree(names: Iterable[tuple[int, ...]]) -> tuple[list[dict[int, int]], list[bool]]:

@@ -52,23 +52,28 @@ class Argument:
     schema: JsonSchema  # of all arguments
     name: str
     notation: str
-    without: str = ""  # a string that a bare value does not contain
+    end: str = ""  # what follows a bare value, which goes to the first place where that stands
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
         """The texts of the values."""
         values = _Values(self.schema, self.name, grammar, limits)
         if self.notation in ("json", "python"):
             return values.all(JsonText if self.notation == "json" else PythonText)
-        text = self._bounded(values.strings(), grammar)
+        text = self._bounded(values, grammar)
         return (
             text if self.notation == "bare" else grammar.alt(grammar.without(text, values.misread()), values.others())
         )
 
-    def _bounded(self, text: Node, grammar: Grammar) -> Node:
-        if not self.without:
-            return text
-        anything = grammar.repeat(grammar.chars(ALL))
-        return grammar.without(text, grammar.seq(anything, grammar.literal(self.without), anything))
+    def _bounded(self, values: _Values, grammar: Grammar) -> Node:
+        """The strings without those behind which `end` stands for the second time, perhaps overlapping with the first."""
+        end, anything = self.end, values.any_string()
+        if not end:
+            return values.strings()
+        overlaps = (end[:-size] for size in range(1, len(end)) if end.endswith(end[:size]))
+        early = (grammar.seq(anything, grammar.literal(beginning)) for beginning in overlaps)
+        return grammar.without(
+            values.strings(), grammar.alt(grammar.seq(anything, grammar.literal(end), anything), *early)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,24 +100,32 @@ def parameters_of(schema: JsonSchema, limits: Limits) -> list[Parameter]:
             )
     properties = root.keywords.get("properties", {})
     required = root.keywords.get("required", [])
+    if not isinstance(properties, dict):
+        raise root.error("properties", "an object is expected")
+    if not isinstance(required, list):
+        raise root.error("required", "a list is expected")
     missing = [name for name in required if name not in properties]
     if missing:
         raise root.error("required", f"{missing[0]!r} is not declared", "it under properties")
-    return [_parameter(schema, name, name in required, limits) for name in properties]
+    scratch = Grammar.after(schema.beginning(limits))
+    found = (_parameter(_Values(schema, name, scratch, limits), name in required) for name in properties)
+    return [parameter for parameter in found if parameter is not None]
 
 
-def _parameter(schema: JsonSchema, name: str, is_required: bool, limits: Limits) -> Parameter:
-    values = _Values(schema, name, Grammar(), limits)
-    has_strings, has_others = values.strings() != FAIL, values.others() != FAIL
-    notation = "either" if has_strings and has_others else "bare" if has_strings else "json"
-    return Parameter(name, is_required, notation, values.are_free)
+def _parameter(values: _Values, is_required: bool) -> Parameter | None:
+    """None for one that has no values and need not be there."""
+    strings, others = values.strings(), values.others()
+    if strings == others == FAIL and not is_required:
+        return None
+    notation = "json" if strings == FAIL else "bare" if others == FAIL else "either"
+    return Parameter(values.name, is_required, notation, notation == "bare" and strings == values.any_string())
 
 
 class _Values:
     """The values of one parameter, lowered into a grammar in several notations."""
 
     def __init__(self, schema: JsonSchema, name: str, grammar: Grammar, limits: Limits) -> None:
-        self._schema, self._grammar, self._limits = schema, grammar, limits
+        self._schema, self.name, self._grammar, self._limits = schema, name, grammar, limits
         self._root = schema.root(limits)
         self._site = self._root.child("properties", name)
 
@@ -132,18 +145,15 @@ class _Values:
         """The JSON texts of all values but strings."""
         return self._lowered(JsonText, ALL_ATOMS - {"string"})
 
-    @property
-    def are_free(self) -> bool:
-        """Whether any string will do, and nothing else."""
-        return self.strings() == self._grammar.repeat(self._grammar.chars(ALL)) and self.others() == FAIL
+    def any_string(self) -> Node:
+        return self._grammar.repeat(self._grammar.chars(ALL))
 
     def misread(self) -> Node:
         """Bare strings that `as_json` would take for values of other types."""
         grammar = self._grammar
-        anything = grammar.repeat(grammar.chars(ALL))
         constants = grammar.words([b"null", b"true", b"false"])
         numbers = number_node(grammar, integer=False, digits=self._limits.digits)
-        brackets = grammar.seq(grammar.chars([(ord("["), ord("[")), (ord("{"), ord("{"))]), anything)
+        brackets = grammar.seq(grammar.chars([(ord("["), ord("[")), (ord("{"), ord("{"))]), self.any_string())
         return grammar.alt(constants, numbers, brackets)
 
     def _lowered(self, text: type[JsonText], atoms: frozenset[str]) -> Node:

@@ -244,7 +244,8 @@ class _TreeLowering:
         """One of the ends that a part has to read; nothing when there are none."""
         if not context.ends:
             return EMPTY
-        return reduce(self._grammar.alt, (self._marked(self._spell(end), context.closing) for end in context.ends))
+        marks = map(self._spell, context.ends)
+        return reduce(self._grammar.alt, (self._marked(mark, context.closing.marked(mark)) for mark in marks))
 
     def _marked(self, text: bytes, segment: Segment) -> Node:
         return self._grammar.segment(self._grammar.literal(text), segment) if text else EMPTY
@@ -281,7 +282,8 @@ class _TreeLowering:
         return {self._sought(text, context): Outcome(FAIL, context.marker) for text in excludes}
 
     def _endings(self, context: Context) -> dict[bytes, Outcome]:
-        return {self._sought(text, context): Outcome(EMPTY, context.closing) for text in context.ends}
+        marks = (self._sought(text, context) for text in context.ends)
+        return {mark: Outcome(EMPTY, context.closing.marked(mark)) for mark in marks}
 
 
 def _inner(part: Part, context: Context) -> list[tuple[Part, Context]]:

@@ -118,7 +118,7 @@ class _Roles:
     def __init__(self) -> None:
         self._events: list[Event] = []
         self._open: tuple[str, str] | None = None  # "call", "tag" or "reasoning", and its owner
-        self._closed: tuple[str, str] | None = None  # what the present mark has closed
+        self._closed: tuple[str, str, str] | None = None  # the mark that is being read: role, owner, name
         self._value: Segment | None = None  # the argument that is being read, in a style that writes each by itself
         self._value_text = bytearray()
         self._content: list[str] = []  # of the open call or tag
@@ -134,7 +134,11 @@ class _Roles:
         """Bytes that certainly lie in a segment."""
         role, owner = segment.role, segment.owner
         if role.startswith("close "):
-            self._close(role.removeprefix("close "), segment)
+            closing = segment.role, segment.owner, segment.name
+            if self._closed != closing:  # else it is another byte of the same mark
+                self._take_content(segment, data)
+                self._close(role.removeprefix("close "), segment)
+                self._closed = closing
             return
         self._closed = None
         self._end_value_before(segment)
@@ -194,20 +198,24 @@ class _Roles:
     def _close(self, kind: str, segment: Segment) -> None:
         """A mark that closes something, perhaps something empty, which is opened by that."""
         if kind == "value":
-            if self._value is None and self._closed != ("value", segment.name):
-                self._begin("call", segment.owner)
-                self._value = segment
+            self._begin("call", segment.owner)
+            self._value = segment
             self._end_value()
-            self._closed = "value", segment.name
             return
         self._end_value()
-        if self._closed == (kind, segment.owner):
-            return  # another byte of the same mark
         self._begin(kind, segment.owner)
         if kind == "call":
             self._end_arguments(segment)
         self._end()
-        self._closed = kind, segment.owner
+
+    def _take_content(self, closing: Segment, data: bytes) -> None:
+        """What was held back before a mark, of which more than the beginning may have been read."""
+        if not closing.mark:
+            return
+        read = next(size for size in range(len(closing.mark), -1, -1) if data.endswith(closing.mark[:size]))
+        content = data[: len(data) - read]
+        if content:
+            self.take(closing.content, content)
 
     # -- arguments ------------------------------------------------------------------------------------------------------
 

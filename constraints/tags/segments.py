@@ -19,11 +19,22 @@ class Segment:
     name: str = ""  # of the parameter
     notation: str = ""  # of its value, see arguments.py
     held: int = 0  # of text: so many bytes, the last one included, may still turn out to be markup
+    mark: bytes = b""  # what closes a value, tag or reasoning, to tell it from content that was held back
 
     def holding(self, held: int) -> Segment:
         """The same, with some bytes that are not certain yet."""
         return replace(self, held=held)
 
+    def marked(self, mark: bytes) -> Segment:
+        """The same, of a given mark."""
+        return replace(self, mark=mark) if self.role in _CONTENT_BEFORE else self
 
+    @property
+    def content(self) -> Segment:
+        """What stands before a closing mark."""
+        return replace(self, role=_CONTENT_BEFORE[self.role], mark=b"")
+
+
+_CONTENT_BEFORE = {"close value": "value", "close tag": "tag", "close reasoning": "reasoning"}
 TEXT, MARKUP, REASONING = Segment("text"), Segment("markup"), Segment("reasoning")
 END_OF_REASONING = Segment("close reasoning")

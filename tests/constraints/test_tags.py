@@ -359,3 +359,17 @@ def test_deep_nesting_is_a_limit() -> None:
         form = {"type": "star", "content": form}
     with pytest.raises(ConstraintLimit, match="nesting"):
         StructuralTag({"type": "structural_tag", "format": form})
+
+
+@pytest.mark.parametrize("content", [Regex("[ab<]*"), Text(), Regex("a*<*b?<*")])
+def test_content_that_looks_like_its_end_is_told_apart(content: Any) -> None:
+    constraint = COMPILER.compile(StructuralTag(Triggered(["<a>"], [Tag("<a>", content, ["</a>", "<<>"])])))
+    for inside in ("", "<", "a<", "a<b<", "aa"):
+        for cut in (1, 2, 3, 50):
+            reply = f"<a>{inside}</a>x<a>{inside}</a>".encode()
+            parser = OutputParser(constraint)
+            events = [
+                event for i in range(0, len(reply), cut) for event in parser.feed(reply[i : i + cut])
+            ] + parser.finish()
+            assert [event.content for event in events if isinstance(event, TagEnd)] == [inside, inside], inside
+            assert "".join(event.text for event in events if isinstance(event, TagDelta)) == 2 * inside

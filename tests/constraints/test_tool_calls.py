@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -391,6 +391,9 @@ REFUSED: list[tuple[dict[str, Any], str, str | None]] = [
     (dict(tools=[{"name": "a", "parameters": {"properties": {"x": {"type": "nothing"}}}}]), "type", "#/tools/0/parameters/properties/x"),
     (dict(tools=[{"name": "a", "parameters": {"minProperties": 1}}], style="qwen3-coder"), "minProperties", "#/tools/0/parameters"),
     (dict(tools=[{"name": "a", "parameters": {"required": ["x"]}}], style="pythonic"), "not declared", "#/tools/0/parameters"),
+    (dict(tools=[{"name": "a", "parameters": {"properties": 3}}], style="pythonic"), "object is expected", "#/tools/0/parameters"),
+    (dict(tools=[{"name": "a", "parameters": {"properties": {"x": False}, "required": ["x"]}}], style="pythonic"), "no value", "#/tools/0/parameters/properties/x"),
+    (dict(tools=[{"name": "a", "parameters": {"properties": {"x": {"const": "\ud800"}}}}], style="qwen3-coder"), "surrogate", "#/tools/0/parameters"),
     (dict(tools=TOOLS, style=ToolStyle(call="{name}{arguments}")), "told from text", "{name}{arguments}"),
 ]  # fmt: skip
 
@@ -451,6 +454,52 @@ def test_a_string_that_reads_as_something_else_is_left_out() -> None:
         reply = f"<tool_call>\n<function=f>\n<parameter=x>\n{text}\n</parameter>\n</function>\n</tool_call>"
         assert constraint.accepts(reply) == (expected is not ...), text
         assert expected is ... or parsed_calls(constraint, reply) == [("f", {"x": expected})]
+
+
+def test_a_parameter_without_values_is_not_written() -> None:
+    tools = [
+        {
+            "name": "f",
+            "parameters": {"properties": {"x": False, "y": {"$ref": "#/$defs/y"}}, "$defs": {"y": {"enum": ["a", 1]}}},
+        }
+    ]
+    constraint = compiled("llama-pythonic", tools=tools)
+    assert parsed_calls(constraint, '[f(), f(y="a"), f(y=1)]') == [("f", {}), ("f", {"y": "a"}), ("f", {"y": 1})]
+    assert not constraint.accepts("[f(x=1)]") and not constraint.accepts("[f(y=2)]")
+
+
+def test_values_that_end_in_what_ends_them() -> None:
+    constraint = compiled(
+        "qwen3-coder",
+        tools=[
+            {
+                "name": "f",
+                "parameters": {"properties": {"x": {"type": "string"}, "y": {"type": "string", "maxLength": 20}}},
+            }
+        ],
+    )
+    for text in ("\n", "a\n\n", "</parameter>\n", "\n</parameter", "é\n</", "\n</parameter>"):
+        for key in ("x", "y"):
+            reply = f"<tool_call>\n<function=f>\n<parameter={key}>\n{text}\n</parameter>\n</function>\n</tool_call>"
+            if text.endswith("\n</parameter>"):  # the end stands there already
+                assert not constraint.accepts(reply)
+            else:
+                assert parsed_calls(constraint, reply) == [("f", {key: text})], text
+
+
+@pytest.mark.parametrize("end", ["ab", "aba", "aa", "abab"])
+def test_bounded_strings_end_where_free_ones_do(end: str) -> None:
+    style = ToolStyle(call="@{name}({arguments})", parameter="{key}={value}" + end)
+    properties = {"x": {"type": "string"}, "y": {"type": "string", "maxLength": 99}, "z": {"type": ["string", "null"]}}
+    constraint = PLAIN.compile(Tools([{"name": "f", "parameters": {"properties": properties}}], style=style))
+    for size in range(5):
+        for chars in product("ab", repeat=size):
+            value = "".join(chars)
+            is_first = (value + end).index(end) == size
+            for key in "xyz":
+                reply = f"@f({key}={value}{end})"
+                assert constraint.accepts(reply) == is_first, reply
+                assert not is_first or parsed_calls(constraint, reply) == [("f", {key: value})], reply
 
 
 # -- published cases --------------------------------------------------------------------------------------------------------
