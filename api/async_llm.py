@@ -12,6 +12,7 @@ from typing import Any, Unpack
 
 from .chat import Message, Reply, plan_turn, reply_of
 from .constraint_choice import ConstraintOptions
+from .constraints import ToolStyle
 from .events import Event
 from .llm import LLM
 from .model_folder import EMBEDDED
@@ -60,14 +61,15 @@ class AsyncLLM:
         *,
         tools: Sequence[ToolLike] = (),
         tool_choice: str = "auto",
+        tool_style: str | ToolStyle | None = "auto",
         sampling: SamplingParams | None = None,
         **constraint: Unpack[ConstraintOptions],
     ) -> Reply:
         """See `LLM.chat`."""
-        turn = plan_turn(messages, tools, tool_choice, constraint)
+        turn = plan_turn(messages, tools, tool_choice, constraint, self.llm.planner.style_for(tool_style))
         plan = await asyncio.to_thread(self.llm.planner.plan_turn, turn, sampling)
         (output,) = await self._outputs([plan])
-        return reply_of(output, turn)
+        return reply_of(output, turn, plan.constraint)
 
     async def _outputs(self, plans: Sequence[Plan]) -> list[GenerationOutput]:
         request_ids = await self._submit(plans)

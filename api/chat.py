@@ -6,18 +6,22 @@
     "auto"        free text, or one call: a text that begins with "{" is a call and nothing else
     "required"    one call of any tool
     a tool's name one call of that tool
+
+With a tool style (`constraints/tags/styles.py`) a reply is written as the model learned it: text with calls in it, several perhaps.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from .constraint_choice import ConstraintChoice, ConstraintOptions, choose
-from .constraints import JsonSchema
+from .constraints import Constraint, JsonSchema, Tools, ToolStyle, parse_output
 from .constraints.expression import Grammar, Node
 from .constraints.source import Limits
+from .constraints.tags.events import ParsedReply
 from .errors import UsageError
 from .outputs import GenerationOutput
 from .tools import Tool, ToolCall, ToolLike, calls_schema, read_call, unique_tools
@@ -46,11 +50,24 @@ class Reply:
 
     output: GenerationOutput = field(repr=False)
     tool_calls: tuple[ToolCall, ...] = ()
+    parts: ParsedReply | None = field(default=None, repr=False)  # of a reply in a tool style
 
     @property
     def text(self) -> str:
         """What the model wrote, also when it is a call."""
         return self.output.text
+
+    @property
+    def content(self) -> str:
+        """The text for the reader, without calls and reasoning."""
+        if self.parts is not None:
+            return self.parts.text
+        return "" if self.tool_calls else self.text
+
+    @property
+    def reasoning(self) -> str:
+        """What the model thought first, in a style that tells."""
+        return self.parts.reasoning if self.parts is not None else ""
 
     @property
     def parsed(self) -> Any:
@@ -59,7 +76,11 @@ class Reply:
 
     def message(self) -> dict[str, Any]:
         """The reply as a message, to be appended to the conversation."""
-        return {"role": "assistant", "content": self.text}
+        if self.parts is None or not self.tool_calls:
+            return {"role": "assistant", "content": self.text if self.parts is None else self.content}
+        calls = [{"name": call.name, "arguments": dict(call.arguments)} for call in self.tool_calls]
+        wrapped = [{"type": "function", "function": call} for call in calls]
+        return {"role": "assistant", "content": self.content, "tool_calls": wrapped}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +93,30 @@ class Turn:
 
 
 def plan_turn(
-    messages: str | Sequence[Message], tools: Sequence[ToolLike], tool_choice: str, options: ConstraintOptions
+    messages: str | Sequence[Message],
+    tools: Sequence[ToolLike],
+    tool_choice: str,
+    options: ConstraintOptions,
+    tool_style: str | ToolStyle | None = None,
 ) -> Turn:
-    """The constraint of a reply. Raises UsageError for messages, tools or choices that make no sense together."""
+    """The constraint of a reply. Raises UsageError for messages, tools or choices that make no sense together.
+
+    tool_style: how the model writes calls; None for one JSON object.
+    """
     checked = unique_tools(tools)
     callable_tools = _callable_tools(checked, tool_choice)
     asked = choose(options)
     if callable_tools and asked.source is not None:
         raise UsageError(f"{_given(options)}= and tools= contradict each other: a reply has one constraint")
     if callable_tools:
-        asked = _choice_of_call(callable_tools, tool_choice)
+        asked = _choice_of_call(callable_tools, tool_choice, tool_style)
     return Turn(checked_messages(messages), callable_tools, asked)
 
 
-def reply_of(output: GenerationOutput, turn: Turn) -> Reply:
-    """The reply; an incomplete call raises GenerationIncomplete."""
+def reply_of(output: GenerationOutput, turn: Turn, constraint: Constraint | None = None) -> Reply:
+    """The reply; an incomplete call raises GenerationIncomplete. `constraint` is the compiled one, which also parses."""
+    if isinstance(output.choice.source, Tools) and constraint is not None:
+        return _parsed_reply(output, turn, constraint)
     is_call = bool(turn.tools) and (output.choice.is_json or output.text.startswith("{"))
     if not is_call:
         return Reply(output=output)
@@ -116,13 +146,26 @@ def _callable_tools(tools: tuple[Tool, ...], tool_choice: str) -> tuple[Tool, ..
     named = tuple(tool for tool in tools if tool.name == tool_choice)
     if not named:
         known = ", ".join(f'"{tool.name}"' for tool in tools) or "there are none"
-        raise UsageError(f'tool_choice="{tool_choice}" is not "auto", "none", "required" or the name of a tool ({known})')
+        raise UsageError(
+            f'tool_choice="{tool_choice}" is not "auto", "none", "required" or the name of a tool ({known})'
+        )
     return named
 
 
-def _choice_of_call(tools: tuple[Tool, ...], tool_choice: str) -> ConstraintChoice:
-    calls = JsonSchema(calls_schema(tools))
+def _parsed_reply(output: GenerationOutput, turn: Turn, constraint: Constraint) -> Reply:
+    _complete(output)
+    parts = parse_output(constraint, output.token_ids)
+    by_name = {tool.name: tool for tool in turn.tools}
+    calls = tuple(ToolCall(by_name[call.name], json.loads(call.arguments)) for call in parts.calls)
+    return Reply(output=output, tool_calls=calls, parts=parts)
+
+
+def _choice_of_call(tools: tuple[Tool, ...], tool_choice: str, style: str | ToolStyle | None) -> ConstraintChoice:
     told = {"tools": [tool.definition() for tool in tools]}
+    if style is not None:
+        choice: Any = tool_choice if tool_choice in ("auto", "required") else {"name": tool_choice}
+        return ConstraintChoice(Tools(told["tools"], style=style, choice=choice), told=told)
+    calls = JsonSchema(calls_schema(tools))
     if tool_choice == "auto":
         return ConstraintChoice(CallOrText(calls), told=told)
     return ConstraintChoice(calls, lambda text: read_call(text, tools), True, told)

@@ -12,13 +12,16 @@
 
 However the text is cut into tokens, the fields open and close in the same order and the deltas of a path join to the same
 text (see `json_events.py`). The delta of a string is decoded text; of a number or a literal it is JSON text; objects and
-arrays have none. Output that is not JSON is one stream of deltas with path ().
+arrays have none. Tool calls, reasoning and structural tags have events of their own (`constraints/tags/events.py`). Other
+output that is not JSON is one stream of deltas with path ().
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from .constraints.tags.events import Event as ReplyEvent
 
 if TYPE_CHECKING:
     from .outputs import GenerationOutput
@@ -58,4 +61,4 @@ class Done:
     output: GenerationOutput
 
 
-Event: TypeAlias = FieldOpened | Delta | FieldClosed | Done
+Event: TypeAlias = FieldOpened | Delta | FieldClosed | ReplyEvent | Done

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from .chat import Message, Reply, Turn, plan_turn, reply_of
 from .constraint_choice import ConstraintOptions
-from .constraints import Compiler, Vocabulary
+from .constraints import Compiler, ToolStyle, Vocabulary
 from .driver import Driver
 from .engine import EngineConfig, load
 from .engine import Event as EngineEvent
@@ -126,6 +126,7 @@ class LLM:
         *,
         tools: Sequence[ToolLike] = (),
         tool_choice: str = "auto",
+        tool_style: str | ToolStyle | None = "auto",
         sampling: SamplingParams | None = None,
         **constraint: Unpack[ConstraintOptions],
     ) -> Reply:
@@ -135,16 +136,26 @@ class LLM:
             messages: {"role", "content"} mappings, or what the user says.
             tools: Python functions with annotated parameters, or definitions in OpenAI's form.
             tool_choice: "auto" (text or a call), "none", "required", or the name of the tool to call.
+            tool_style: how the model writes calls, such as "hermes" or "llama3-json"; "auto" knows it by the chat template; None
+                is one JSON object and nothing else, as the embedded model learned it.
         """
-        turn = plan_turn(messages, tools, tool_choice, constraint)
-        (output,) = self._run([self.planner.plan_turn(turn, sampling)], None)
-        return reply_of(output, turn)
+        turn = plan_turn(messages, tools, tool_choice, constraint, self.planner.style_for(tool_style))
+        plan = self.planner.plan_turn(turn, sampling)
+        (output,) = self._run([plan], None)
+        return reply_of(output, turn, plan.constraint)
 
     def stream_chat(
-        self, messages: str | Sequence[Message], *, sampling: SamplingParams | None = None, **constraint: Unpack[ConstraintOptions]
+        self,
+        messages: str | Sequence[Message],
+        *,
+        tools: Sequence[ToolLike] = (),
+        tool_choice: str = "auto",
+        tool_style: str | ToolStyle | None = "auto",
+        sampling: SamplingParams | None = None,
+        **constraint: Unpack[ConstraintOptions],
     ) -> Iterator[Event]:
-        """`chat` without tools, as the typed events of `stream`."""
-        turn: Turn = plan_turn(messages, (), "none", constraint)
+        """`chat` as typed events while the model writes: those of `stream`, and in a tool style text, reasoning and calls."""
+        turn: Turn = plan_turn(messages, tools, tool_choice, constraint, self.planner.style_for(tool_style))
         return self._stream(self.planner.plan_turn(turn, sampling))
 
     def _run(self, plans: list[Plan], progress: Progress | None) -> list[GenerationOutput]:

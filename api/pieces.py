@@ -37,7 +37,7 @@ class PieceReader:
         if self._constraint is None:
             return TokenPiece(token_id, text, len(self._tokens), is_forced=False)
         num_allowed = int(np.bitwise_count(self._constraint.mask(self._state)).sum())
-        is_forced = self._constraint.forced(self._state).startswith(data)
+        is_forced = bool(data) and self._constraint.forced(self._state).startswith(data)
         self._state = self._constraint.advance(self._state, token_id)
         return TokenPiece(token_id, text, num_allowed, is_forced)
 

@@ -11,7 +11,8 @@ from typing import Any, Literal, get_args
 from . import prompts as task_prompts
 from .chat import Message, Turn
 from .constraint_choice import ConstraintChoice, ConstraintOptions, choose_for_each
-from .constraints import Compiler, Constraint, Source
+from .constraints import Compiler, Constraint, Source, ToolStyle
+from .constraints.tags.styles import style_of_template
 from .engine import Request, RequestOutput
 from .engine.tokenizer import Tokenizer
 from .errors import UsageError
@@ -57,6 +58,7 @@ class Planner:
             raise UsageError(f'prompt_style="{style}" is not one of {", ".join(get_args(PromptStyle))}')
         self._tokenizer, self._compiler = tokenizer, compiler
         self.style = style if style != "auto" else _style_of(folder)
+        self.tool_style = None if self.style == "task" else style_of_template(tokenizer.chat_template)
         self.default_sampling = recommended_sampling(_read_json(folder / "generation_config.json"))
 
     def plan_all(
@@ -82,6 +84,10 @@ class Planner:
         token_ids = self._tokenizer.encode_chat(messages, tools=definitions)
         request = Request(prompt_token_ids=token_ids, sampling=sampling or self.default_sampling, constraint=constraint)
         return Plan(turn.messages[-1]["content"], turn.choice, request)
+
+    def style_for(self, asked: str | ToolStyle | None) -> str | ToolStyle | None:
+        """How calls are written: as asked, or as the model's chat template does."""
+        return self.tool_style if asked == "auto" else asked
 
     def _plan(self, prompt: str, choice: ConstraintChoice, sampling: SamplingParams) -> Plan:
         constraint = self._compile(choice)  # first: a constraint that does not compile is reported before anything else

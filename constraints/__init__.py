@@ -11,9 +11,14 @@ from .constraint import Constraint, State
 from .errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
 from .gbnf import Gbnf
 from .json_schema import JsonSchema
-from .later import Ebnf, Lark, Reasoning, StructuralTag, Tools
+from .later import Ebnf, Lark
 from .regex import Regex
 from .source import Limits, Source
+from .tags.parsing import OutputParser, UnexpectedOutput, parse_output
+from .tags.reasoning import Reasoning
+from .tags.structural import StructuralTag
+from .tags.styles import ToolStyle
+from .tags.tools import Tools
 from .vocabulary import Vocabulary
 from .warm import warm_up
 
@@ -29,13 +34,17 @@ __all__ = [
     "JsonSchema",
     "Lark",
     "Limits",
+    "OutputParser",
     "Reasoning",
     "Regex",
     "Source",
     "State",
     "StructuralTag",
+    "ToolStyle",
     "Tools",
+    "UnexpectedOutput",
     "UnsupportedKeyword",
     "Vocabulary",
+    "parse_output",
     "warm_up",
 ]

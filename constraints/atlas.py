@@ -7,7 +7,8 @@ all lie in one array, and a table is named by the offset of its record:
                 [EOS] offset and [NUM_EOS] number of the EOS ids  [OFFSETS], [BYTES] token t is v[bytes + v[offsets + t] : ...]
                 [SPELLS] 1 when every byte is a token  [QUOTED_ONCE], [QUOTED_TWICE], [QUOTED_THRICE] tries of the tokens with
                 that many quotation marks or more: those that can open a key, end another one before, and so on  [SEPARATED]
-                of those with a quotation mark or a comma, in which a key or another item can begin
+                of those with a quotation mark or a comma, in which a key or another item can begin  [STRING], [LINE] the body
+                classes of the characters of JSON strings, and of those without line separators, which `.` does not match
     trie        [NUM_NODES] n  [NODES] 4 words a node  [CHILDREN] 256 words a table  [ORDER] token ids
                 [SHAPES] 8 words a node, or 0
     node        byte | table of children << 8, depth, skip, first: see TokenTrie; one more node at the end
@@ -15,7 +16,7 @@ all lie in one array, and a table is named by the offset of its record:
     shape       of what lies below a node: most characters begun, NO_HEIGHT when something is not UTF-8; the set of first bytes
                 of these characters, a bit for each of 0x00-0x7F and 0xC0-0xFF
     body class  [LONGEST] characters in the longest token  [LAST_SLICE]  [SLICES] see BodyClass  [RESIDUAL] a trie
-                [EXITS] and [REST] tries, or 0; [BY_PREFIX] and [PREFIX] with [NUM_EXITS] words: see Exits
+                [EXITS] and [REST] tries, or 0; [BY_PREFIX] and [PREFIX] with [NUM_EXITS] words: see Exits; [FIRST_BYTES] a set
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ from .trie import TokenTrie
 from .utf8 import ALL, Ranges, byte_tree, transitions
 
 WORDS, DEPTH, TRIE, EOS, NUM_EOS, OFFSETS, BYTES, SPELLS = range(8)
-QUOTED_ONCE, QUOTED_TWICE, QUOTED_THRICE, SEPARATED, HEADER = range(8, 13)
+QUOTED_ONCE, QUOTED_TWICE, QUOTED_THRICE, SEPARATED, STRING, LINE, HEADER = range(8, 15)
 NUM_NODES, NODES, CHILDREN, ORDER, SHAPES = range(5)
-LONGEST, LAST_SLICE, SLICES, RESIDUAL, EXITS, REST, BY_PREFIX, PREFIX, NUM_EXITS = range(9)
+LONGEST, LAST_SLICE, SLICES, RESIDUAL, EXITS, REST, BY_PREFIX, PREFIX, NUM_EXITS, FIRST_BYTES = range(10)
 NODE_WIDTH, SHAPE_WIDTH, SET_WORDS = 4, 8, 6
 NO_HEIGHT = 1 << 20  # more characters than any token has
 WIDE = 12  # children from which a node gets a table of them
@@ -72,9 +73,10 @@ class Atlas:
         parts = (trie.byte.size, self._add(nodes), self._add(children), self._add(trie.order), 0)
         return self._add(np.array(parts, np.int32))
 
-    def body_class(self, body: BodyClass, exits: Exits | None = None) -> int:
+    def body_class(self, ranges: Ranges, body: BodyClass, exits: Exits | None = None) -> int:
         """The offset of a new record of a body class."""
-        record = np.zeros(NUM_EXITS + 1, np.int32)
+        record = np.zeros(FIRST_BYTES + SET_WORDS, np.int32)
+        record[FIRST_BYTES:] = first_bytes(ranges)
         record[LONGEST], record[LAST_SLICE] = body.longest, len(body.slices) - 1
         record[SLICES], record[RESIDUAL] = self._add(body.slices.view(np.int32)), self.trie(body.residual)
         if exits is not None:
@@ -102,7 +104,7 @@ class Atlas:
 def first_bytes(ranges: Ranges) -> NDArray[np.int32]:
     """The bytes that begin only characters of a class, as the set of a shape. int32 [SET_WORDS]"""
     words = [0] * SET_WORDS
-    for byte in [*range(0x80), *range(FIRST_LEAD, 0x100)]:
+    for byte in [*range(0x80), *range(0xC2, 0xF5)]:
         if _whole_lead(byte, ranges):
             position = byte if byte < 0x80 else byte - FIRST_LEAD + 0x80
             words[position >> 5] |= 1 << (position & 31)

@@ -6,6 +6,7 @@ The typed face of the compiled code in derive.py, walk.py, memory.py, rivals.py 
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
@@ -16,13 +17,14 @@ from . import derive, masking, memory, rivals, verdicts, walk
 from .assembly import assemble, repeated_units
 from .bodies import SubTrie
 from .errors import ConstraintError
-from .expression import Event, Grammar, Kind, Node
+from .expression import Event, Grammar, Kind, Node, Rule
 from .lexicon import Lexicon
 from .recursion import reachable
 from .rows import MaskRows
 from .source import Limits
 from .tables import CLASS_TABLES, CLASS_WIDTH, DEAD, INFINITE, ITEM_GAP, NO_CLASS
 from .trie import TokenTrie
+from .vocabulary import TOKEN_OPEN
 
 State = int
 Trie = TokenTrie | SubTrie
@@ -83,9 +85,9 @@ class TokenAutomaton:
         return int(self._machine.call(walk.advance_one, self._atlas, state, token_id))
 
     def forced(self, state: State) -> bytes:
-        """The bytes that every completion begins with."""
+        """The bytes of text that every completion begins with; a special token ends them."""
         out = bytearray()
-        while (byte := int(self._machine.call(walk.only_byte, state))) >= 0:
+        while 0 <= (byte := int(self._machine.call(walk.only_byte, state))) < TOKEN_OPEN[0]:
             out.append(byte)
             state, _ = self.run(state, bytes([byte]))
         return bytes(out)
@@ -244,6 +246,39 @@ class TokenAutomaton:
                 if candidate in self.grammar.labels:
                     return self.grammar.labels[Node(candidate)]
             node = int(b[node]) if kind[node] == Kind.SEQ else derive.EMPTY
+        return None
+
+    def segments(self, state: State, byte: int) -> frozenset[Hashable]:
+        """The segments of the grammar in which `byte` may be read in a state; see `Grammar.segment`."""
+        start, length = (int(self._machine.table(name)[state]) for name in ("state_start", "state_length"))
+        items = self._machine.table("pool")[start : start + length].tolist()
+        nodes = {name: self._machine.table(name) for name in ("kind", "a", "b")}
+        return frozenset(self._segment(nodes, item) for item in items if self._reads(nodes, item, byte))
+
+    def _reads(self, nodes: Mapping[str, NDArray[np.int32]], item: int, byte: int) -> bool:
+        """Whether the leaf that a continuation begins with may read a byte."""
+        leaf = int(nodes["a"][item]) if nodes["kind"][item] == derive.SEQ else item
+        kind, a, b = (int(nodes[name][leaf]) for name in ("kind", "a", "b"))
+        if kind == derive.LITERAL:
+            return int(self._machine.table("text")[a]) == byte
+        if kind == derive.CLASS:
+            low, high = (self._machine.table(name)[a : a + b].tolist() for name in ("edge_low", "edge_high"))
+            return any(first <= byte <= last for first, last in zip(low, high, strict=True))
+        if kind != derive.PRODUCT:
+            return False
+        alone = int(self._machine.call(derive.start_state, leaf))
+        return self.run(alone, bytes([byte]))[0] != DEAD
+
+    def _segment(self, nodes: Mapping[str, NDArray[np.int32]], node: int) -> Hashable:
+        """The segment whose end is the first to come in a continuation; None when there is none."""
+        kinds, work = nodes["kind"], [node]
+        while work:
+            node = work.pop()
+            kind = kinds[node]
+            if kind == derive.SEQ:
+                work += [int(nodes["b"][node]), int(nodes["a"][node])]
+            elif kind == derive.CALL and int(nodes["a"][node]) in self.grammar.segments:
+                return self.grammar.segments[Rule(int(nodes["a"][node]))]
         return None
 
     @property

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from .compiled import entry
 from .trie import TokenTrie
 from .utf8 import Ranges, byte_tree, transitions
-from .vocabulary import Vocabulary
+from .vocabulary import TOKEN_OPEN, Vocabulary
 
 MAX_SLICE = 48  # characters; longer tokens are few, radii between this and the longest take the plain walk
 
@@ -66,7 +66,7 @@ class Exits:
         data, offsets = trie.token_bytes.tobytes(), trie.token_offsets.tolist()
         spans = zip(offsets, offsets[1:], end.tolist(), strict=False)
         suffixes = [data[start + length : stop] or None for start, stop, length in spans]
-        suffixes = [None if suffix is None or suffix[0] in ambiguous else suffix for suffix in suffixes]
+        suffixes = [None if suffix is None or suffix[0] in ambiguous + TOKEN_OPEN else suffix for suffix in suffixes]
         ids = np.flatnonzero([suffix is not None for suffix in suffixes]).astype(np.int32)
         by_prefix = ids[np.argsort(-chars[ids], kind="stable")]
         is_exit = np.zeros(trie.token_offsets.size - 1, np.bool_)

@@ -62,6 +62,8 @@ class Compiler:
     def _compiled(self, source: Source) -> Constraint:
         beginning = getattr(source, "beginning", None)
         grammar = Grammar() if beginning is None else Grammar.after(beginning(self.limits))
+        grammar.special_tokens = self.vocabulary.special_tokens
+        grammar.end_tokens = frozenset(self.vocabulary.eos_token_ids)
         root = source.lower(grammar, self.limits)
         if len(grammar) > self.limits.nodes:
             raise ConstraintLimit(f"the grammar has {len(grammar)} expressions", limit="nodes", value=self.limits.nodes)
@@ -74,7 +76,8 @@ class Compiler:
             )  # fmt: skip
         if automaton.cost(automaton.start) >= INFINITE:
             raise ConstraintError("the vocabulary cannot spell any text that satisfies this", path="#", instead="byte tokens")
-        return Constraint(automaton, source)
+        constraint, finish = Constraint(automaton, source), getattr(source, "finish", None)
+        return constraint if finish is None else finish(constraint, self._compiled)
 
     def _evict(self, keep: Source) -> None:
         with self._lock:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NewType
 
@@ -49,6 +49,7 @@ class Constraint:
         self._masks: dict[State, NDArray[np.uint32]] = {}
         self._moves: dict[tuple[State, int], State | None] = {}
         self._row_numbers: dict[State, int] = {}
+        self._steps: dict[tuple[State, int], tuple[State | None, frozenset[Hashable]]] = {}  # for parsers
         self.residue: tuple[str, ...] = tuple(automaton.grammar.residue)
         self.notes: tuple[str, ...] = tuple(automaton.grammar.notes)
 
@@ -226,6 +227,18 @@ class Constraint:
         read = self._run(state, data)[2]
         at = self.advance_bytes(state, data[:read])
         return read, "" if at is None else byte_set(self._automaton.live_bytes(at & _STATE_PART))
+
+    def _step(self, state: State, byte: int) -> tuple[State | None, frozenset[Hashable]]:
+        """The state after a byte, and the segments of the grammar in which it may have been read."""
+        known = self._steps.get((state, byte))
+        if known is None:
+            with self._lock:
+                after = self.advance_bytes(state, bytes([byte]))
+                segments = frozenset() if after is None else self._automaton.segments(state & _STATE_PART, byte)
+                if len(self._steps) >= _MAX_KEPT:
+                    self._steps.clear()
+                known = self._steps[state, byte] = after, segments
+        return known
 
     # -- inside -----------------------------------------------------------------------------------------------------
 

@@ -33,14 +33,14 @@ class Explanation:
 
 def explain(constraint: Constraint, state: State, token_id: int) -> Explanation:
     """The explanation of `token_id` in `state`; see `Constraint.explain`."""
-    token = constraint.vocabulary.text_tokens[token_id]
+    token = constraint.vocabulary.spellings[token_id]
     allowed = constraint.advance(state, token_id) is not None
     dies_at, expected = None, ""
     nearest: tuple[int, ...] = (token_id,) if allowed else ()
     if token_id in constraint.vocabulary.eos_token_ids:
         reason = "the text so far is complete" if allowed else "EOS ends the text, which is not complete yet"
     elif not token:
-        reason = "this token is never text"
+        reason = "this token is neither text nor named by a constraint"
     elif allowed:
         reason = "a completion begins with it"
     else:
@@ -55,7 +55,7 @@ def explain(constraint: Constraint, state: State, token_id: int) -> Explanation:
 
 def _nearest(constraint: Constraint, state: State, prefix: bytes) -> tuple[int, ...]:
     """Legal tokens with the longest common prefix with `prefix`, longest first."""
-    tokens = constraint.vocabulary.text_tokens
+    tokens = constraint.vocabulary.spellings
     bits = np.unpackbits(constraint.mask(state).view(np.uint8), bitorder="little")
     legal = [int(i) for i in np.flatnonzero(bits) if i < len(tokens) and tokens[i]]
     return tuple(sorted(legal, key=lambda i: (-_shared(tokens[i] or b"", prefix), len(tokens[i] or b""), i))[:_NEAREST])

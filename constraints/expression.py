@@ -35,7 +35,7 @@ Behind every comma, and the brace of an object that needs a member, a key must b
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from enum import IntEnum
 from typing import NewType
@@ -43,6 +43,7 @@ from typing import NewType
 from .divisors import COUNTS, ROW
 from .errors import ConstraintError
 from .utf8 import LAST_ASCII, ByteTree, Ranges, byte_tree, normalize
+from .vocabulary import token_spelling
 
 Node = NewType("Node", int)
 Rule = NewType("Rule", int)
@@ -114,6 +115,9 @@ class Grammar:
         self.residue: list[str] = []  # relaxations the user opted in to
         self.search_share = 1.0  # of limits.search_nodes, for finding the fewest tokens exactly
         self.units: dict[Node, Ranges] = {}  # the characters that `chars` nodes stand for
+        self.segments: dict[Rule, Hashable] = {}  # by the empty rule that stands behind each, see `segment`
+        self.special_tokens: Mapping[str, int] = {}  # of the vocabulary: names that markup may spell by a token
+        self.end_tokens: frozenset[int] = frozenset()  # of the vocabulary: EOS ids
         self.memo: dict[tuple[object, ...], Node] = {}  # for builders: what was asked for and what it became
         self._interned: dict[tuple[object, ...], Node] = {}
         self._steps: dict[tuple[int, ...], int] = {}
@@ -324,6 +328,27 @@ class Grammar:
 
     def call(self, rule: Rule) -> Node:
         return self._intern((Kind.CALL, rule, 0, 0))
+
+    def segment(self, body: Node, segment: Hashable) -> Node:
+        """`body`, whose bytes belong to a segment: what parsers ask for.
+
+        A call of an empty rule stands behind it, and so in every continuation from inside it, as a return address would.
+        """
+        key = ("segment", segment)
+        end = self.memo.get(key)
+        if end is None:
+            rule = self.rule(f"end of {segment}")
+            self.define(rule, EMPTY)
+            self.segments[rule] = segment
+            end = self.memo[key] = self.call(rule)
+        return self.seq(body, end)
+
+    def token(self, name: str) -> bytes | None:
+        """The bytes that spell a special token of the vocabulary; b"" when it ends the output, None when there is none."""
+        token_id = self.special_tokens.get(name)
+        if token_id is None:
+            return None
+        return b"" if token_id in self.end_tokens else token_spelling(token_id)
 
     def label(self, node: Node, path: str) -> Node:
         """Remember where `node` came from (a schema path, a rule name); the first label stays."""

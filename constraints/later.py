@@ -32,21 +32,3 @@ class Lark(_Refused):
     """A grammar in lark's notation."""
 
     instead = "the same grammar as Gbnf(text)"
-
-
-class StructuralTag(_Refused):
-    """Free text with triggers that switch to a constrained part and back."""
-
-    instead = "JsonSchema(schema) for the constrained part alone"
-
-
-class Tools(_Refused):
-    """Tool calls in a model's own style."""
-
-    instead = "JsonSchema of an object with name and arguments, or LLM.chat(messages, tools=...)"
-
-
-class Reasoning(_Refused):
-    """A reasoning prefix, then a constraint."""
-
-    instead = "the constraint without the prefix"

@@ -9,16 +9,17 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .atlas import Atlas
+from .atlas import LINE, STRING, Atlas
 from .bodies import BodyClass, Exits
 from .trie import TokenTrie
-from .utf8 import Ranges, normalize
-from .vocabulary import Vocabulary
+from .utf8 import Ranges, intersect, invert, normalize
+from .vocabulary import TOKEN_OPEN, Vocabulary
 
 JSON_CHARACTERS: Ranges = normalize([(0x20, 0x21), (0x23, 0x5B), (0x5D, 0x10FFFF)])  # need no escape in a JSON string
 JSON_SPACE: Ranges = normalize([(0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x20)])  # may stand between the tokens of JSON
+LINE_CHARACTERS: Ranges = intersect(JSON_CHARACTERS, invert(((0x2028, 0x2029),)))  # those that `.` of ECMA-262 matches
 # Nearly every schema needs these, so they are not left to the first mask. The bytes may follow a character inside the body.
-_EAGER = {JSON_CHARACTERS: b"\\" + bytes(range(0x80, 0x100)), JSON_SPACE: b""}
+_EAGER = {JSON_CHARACTERS: b"\\" + bytes(range(0x80, 0x100)), JSON_SPACE: b"", LINE_CHARACTERS: b"\\" + bytes(range(0x80, 0x100))}
 _WALKS_BEFORE_TABLES = 250  # masks made inside a class before its tables are worth their time and megabyte
 _MAX_BODIES = 64
 
@@ -37,6 +38,7 @@ class Lexicon:
         self._offsets: dict[Ranges, int] = {}
         for ranges, ambiguous in _EAGER.items():
             self._build(ranges, Exits.build(ranges, ambiguous, self.trie))
+        self.atlas.array[STRING], self.atlas.array[LINE] = self.tables(JSON_CHARACTERS), self.tables(LINE_CHARACTERS)
 
     def body(self, ranges: Ranges) -> BodyClass | None:
         """What has been found out about a character class; None when nothing has."""
@@ -66,7 +68,7 @@ class Lexicon:
 
     def _build(self, ranges: Ranges, exits: Exits | None = None) -> None:
         body = self._bodies[ranges] = BodyClass.build(ranges, self.trie, self.words)
-        self._offsets[ranges] = self.atlas.body_class(body, exits)
+        self._offsets[ranges] = self.atlas.body_class(ranges, body, exits)
 
     @cached_property
     def single_bytes(self) -> NDArray[np.bool_]:
@@ -79,8 +81,8 @@ class Lexicon:
 
     @cached_property
     def spells_every_byte(self) -> bool:
-        """Whether every byte is a token, so that whatever has a completion in bytes has one in tokens."""
-        return bool(self.single_bytes.all())
+        """Whether every byte of text is a token, so that whatever has a completion in bytes has one in tokens."""
+        return bool(self.single_bytes[: TOKEN_OPEN[0]].all())
 
     @cached_property
     def eos_row(self) -> NDArray[np.uint32]:

@@ -8,7 +8,9 @@ from .atlas import (
     BY_PREFIX,
     EOS,
     EXITS,
+    FIRST_BYTES,
     LAST_SLICE,
+    LINE,
     LONGEST,
     NODE_WIDTH,
     NODES,
@@ -19,14 +21,16 @@ from .atlas import (
     RESIDUAL,
     REST,
     SLICES,
+    STRING,
     TRIE,
     WORDS,
+    is_inside,
 )
 from .compiled import entry, inner
 from .derive import ENDLESS, is_alone, state_of, step, wide
 from .rivals import TRACKED, outlook
 from .rows import COUNT, keep
-from .runs import FIRST_PRINTABLE, LAST_PRINTABLE, majority
+from .runs import FIRST_PRINTABLE, LAST_PRINTABLE, majority, run_of
 from .tables import CLASS_TABLES, CLASS_WIDTH, DEAD, FAULT, NO_CLASS, NO_FAULT, UNKNOWN, WANTED, layout
 from .verdicts import REMEMBERED, judge_trie, where_words_begin
 from .walk import clear_tokens, walk, walk_apart
@@ -49,7 +53,7 @@ def mask_row(arena, v, pool, index, state, here, has_items, completable):
     if number == 0:
         if index[COUNT] + ROOM > pool.shape[0]:
             return wide(NO_ROOM), wanted
-        like = similar_state(m, t, state) if completable.size == 0 else wide(DEAD)
+        like = similar_state(m, t, v, state) if completable.size == 0 else wide(DEAD)
         if like != DEAD:
             row_of(m, t, v, pool, index, like, wide(DEAD), completable)
         number = row_of(m, t, v, pool, index, state, like, completable)
@@ -61,7 +65,7 @@ def mask_row(arena, v, pool, index, state, here, has_items, completable):
 
 
 @inner
-def similar_state(m, t, state):
+def similar_state(m, t, v, state):
     """A state where most characters lead to from `state`, if that is an endless body; DEAD when there is none, or on a fault.
 
     Inside a key that may still become one of several names, any other character leads into the body of all other keys.
@@ -71,7 +75,10 @@ def similar_state(m, t, state):
     like, votes = majority(m, t, state), 0
     for byte in range(FIRST_PRINTABLE, LAST_PRINTABLE + 1):
         votes += 1 if m[t.next + state * 256 + byte] == like else -1
-    return wide(DEAD) if votes < 0 or m[t.state_body + like] < 0 or m[t.state_radius + like] < ENDLESS else like
+    if votes < 0 or m[t.n + FAULT] != NO_FAULT:
+        return wide(DEAD)
+    is_endless = m[t.state_body + like] >= 0 and m[t.state_radius + like] >= ENDLESS
+    return like if like != state and (is_endless or string_class(m, t, v, like) != 0) else wide(DEAD)
 
 
 @inner
@@ -80,6 +87,9 @@ def fill(m, t, v, state, mask):
     trie, body, radius = wide(v[TRIE]), wide(m[t.state_body + state]), wide(m[t.state_radius + state])
     tables = wide(m[t.classes + CLASS_WIDTH * body + CLASS_TABLES]) if body >= 0 else wide(0)
     slice_ = slice_of(m, t, v, tables, state, radius) if tables != 0 else wide(-1)
+    if body < 0:
+        tables = string_class(m, t, v, state)
+        slice_ = wide(v[tables + LAST_SLICE]) if tables != 0 else wide(-1)
     if slice_ < 0:
         mask[:] = 0
         if walk(m, t, v, trie, state, mask) > MANY_VISITED and body >= 0 and tables == 0:
@@ -88,7 +98,7 @@ def fill(m, t, v, state, mask):
     start, words = v[tables + SLICES] + slice_ * v[WORDS], wide(v[WORDS])
     mask[:] = v[start : start + words].view(np.uint32)
     trie = wide(v[tables + RESIDUAL])
-    if v[tables + EXITS] != 0 and is_alone(m, t, state) and exits_alike(m, t, v, wide(v[tables + EXITS]), state):
+    if body >= 0 and v[tables + EXITS] != 0 and is_alone(m, t, state) and exits_alike(m, t, v, wide(v[tables + EXITS]), state):
         walk(m, t, v, wide(v[tables + EXITS]), state, mask)
         for k in range(v[tables + NUM_EXITS]):
             if v[v[tables + PREFIX] + k] <= radius:
@@ -96,6 +106,18 @@ def fill(m, t, v, state, mask):
             clear_tokens(mask, v, wide(v[tables + BY_PREFIX]), k, k + 1)  # their prefix is too long
         trie = wide(v[tables + REST])
     walk(m, t, v, trie, state, mask)
+
+
+@inner
+def string_class(m, t, v, state):
+    """The tables of the class of JSON strings of which all characters lead from a state back to itself, as they do in a key that
+    is none of the excluded ones; 0 when there is none."""
+    run = run_of(m, t, state) if m[t.state_flat + state] == 0 else wide(0)
+    if run != 0 and m[run] == state:
+        for tables in (wide(v[STRING]), wide(v[LINE])):
+            if is_inside(v, tables + FIRST_BYTES - 1, run + 1, m):
+                return tables
+    return wide(0)
 
 
 @inner

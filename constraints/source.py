@@ -31,7 +31,7 @@ class Source(Protocol):
     """A constraint as written: hashable, and able to lower itself.
 
     A source may also have `beginning(limits) -> Grammar`: parts that most of its kind need, built once and copied, which the
-    grammar then given to `lower` begins with.
+    grammar then given to `lower` begins with. And `finish(constraint, compile) -> Constraint`, for what a grammar cannot say.
     """
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:

@@ -19,7 +19,7 @@ from .vocabulary import Vocabulary
 
 @dataclass(frozen=True, eq=False)
 class TokenTrie:
-    """All text tokens of a vocabulary as a byte trie of n nodes, root excluded. Arrays are read-only.
+    """All tokens of a vocabulary that automata read, as a byte trie of n nodes, root excluded. Arrays are read-only.
 
     Memory: 13 bytes a node, 4 + length bytes a token. For 262k tokens about 0.6 M nodes.
     """
@@ -28,15 +28,15 @@ class TokenTrie:
     depth: NDArray[np.int32]  # [n]  1 = first byte of a token
     skip: NDArray[np.int32]  # [n]  the first node after the node's subtree; n at the end
     first: NDArray[np.int32]  # [n + 1]  tokens ending at node i: order[first[i]:first[i + 1]]; below: to first[skip[i]]
-    order: NDArray[np.int32]  # [text tokens]  ids by their bytes, duplicates adjacent
+    order: NDArray[np.int32]  # [tokens]  ids by their bytes, duplicates adjacent
     max_depth: int  # the length of the longest token in bytes, 0 without tokens
     token_offsets: NDArray[np.int32]  # [V + 1]  bytes of id t: token_bytes[token_offsets[t]:token_offsets[t + 1]]
-    token_bytes: NDArray[np.uint8]  # empty for ids that are never text
+    token_bytes: NDArray[np.uint8]  # empty for ids that are not read
 
     @classmethod
     def build(cls, vocabulary: Vocabulary) -> TokenTrie:
-        """The trie of the text tokens of `vocabulary`. O(total bytes) array operations, no Python loop over tokens."""
-        order = vocabulary.lexicographic_ids
+        """The trie of the spellings of `vocabulary`. O(total bytes) array operations, no Python loop over tokens."""
+        order = vocabulary.spelled_ids
         offsets, data = _concatenated(vocabulary)
         lengths = np.diff(offsets)[order]  # [tokens]
         shared = _shared_prefix_lengths(data, offsets[order], lengths)
@@ -100,7 +100,7 @@ class TokenTrie:
 
 
 def _concatenated(vocabulary: Vocabulary) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    text = [token or b"" for token in vocabulary.text_tokens]
+    text = [token or b"" for token in vocabulary.spellings]
     offsets = np.zeros(len(text) + 1, np.int32)
     np.cumsum(np.fromiter(map(len, text), np.int64, len(text)), out=offsets[1:])
     return offsets, np.frombuffer(b"".join(text), np.uint8)

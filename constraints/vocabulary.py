@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from .tokenizer_text import read_tokenizer
 
+TOKEN_OPEN, TOKEN_CLOSE = b"\xff", b"\xfe"  # no UTF-8 text has them: they spell special tokens in automata
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Vocabulary:
@@ -84,6 +86,25 @@ class Vocabulary:
         ids = sorted((i for i, token in enumerate(text) if token is not None), key=text.__getitem__)  # type: ignore[arg-type]
         return _read_only(np.array(ids, np.int32))
 
+    @cached_property
+    def spellings(self) -> tuple[bytes | None, ...]:
+        """What automata read for every id: the bytes of text, and of a special token its id between two bytes that no text has.
+
+        None for EOS, b"", padding, and for text with the byte 0xFF, which is never part of UTF-8.
+        """
+        spelled = [None if token is not None and TOKEN_OPEN in token else token for token in self.text_tokens]
+        for token_id in set(self.special_tokens.values()) - set(self.eos_token_ids):
+            spelled[token_id] = token_spelling(token_id)
+        return tuple(spelled)
+
+    @cached_property
+    def spelled_ids(self) -> NDArray[np.int32]:
+        """The ids that automata read, by their spellings, duplicates by id. int32, read-only."""
+        spelled = self.spellings
+        text = [i for i in self.lexicographic_ids.tolist() if spelled[i] is not None]
+        special = set(self.special_tokens.values()) - set(self.eos_token_ids)
+        return _read_only(np.array([*text, *sorted(special, key=token_spelling)], np.int32))
+
     def sorted(self) -> tuple[Vocabulary, NDArray[np.int32]]:
         """The same vocabulary numbered in byte order, and `old_id_of_new` (int32 [V], a permutation, read-only).
 
@@ -126,6 +147,11 @@ class Vocabulary:
     def __repr__(self) -> str:
         num_text = sum(token is not None for token in self.text_tokens)
         return f"Vocabulary(size={self.size}, text={num_text}, eos_token_ids={list(self.eos_token_ids)})"
+
+
+def token_spelling(token_id: int) -> bytes:
+    """The bytes that stand for a special token in automata. None is a prefix of another."""
+    return TOKEN_OPEN + str(token_id).encode() + TOKEN_CLOSE
 
 
 def _checked_tokens(tokens: Sequence[bytes | None]) -> tuple[bytes | None, ...]:

@@ -23,6 +23,14 @@ class Tokenizer:
     def has_chat_template(self) -> bool:
         return self._backend.chat_template is not None
 
+    @property
+    def chat_template(self) -> str:
+        """The model's chat template, "" if there is none. Of several the one for tools."""
+        template = self._backend.chat_template
+        if isinstance(template, dict):
+            template = template.get("tool_use", template.get("default"))
+        return template or ""
+
     def encode(self, text: str, *, add_special_tokens: bool = True) -> tuple[int, ...]:
         """Token ids of a prompt, with the special tokens (BOS, ...) that the tokenizer puts around a text."""
         quiet = {"verbose": False}  # about length: admission judges that by the engine's own limit

@@ -30,7 +30,7 @@ from .policy import Policy, located
 from .shapes import NumberShape, Shapes
 from .strings import Body, Strings
 from .text import JsonText
-from .values import dump_json, equality_key, scalar_text, string_text
+from .values import dump_json, equality_key
 
 MAX_COUNTED = 100  # integers of an interval that are counted one by one
 MAX_FLAT = 16  # items or members of a value whose texts are written without ado
@@ -57,7 +57,7 @@ class Lowering:
             grammar, text, names, policy, self.node, self._count, self._refuse_mixed_arrays, self._branches.conj, is_ordered,
             self._causes.append,
         )
-        self._any_value = ("any value", text.whitespace, is_ordered)
+        self._any_value = ("any value", text.notation, text.whitespace, is_ordered)
         known = grammar.memo.get(self._any_value)  # lowered once for all grammars, see JsonSchema.beginning
         self._nodes: dict[Conj, Node] = {} if known is None else {(): known}
         self._typed: dict[tuple[Term, str], Node] = {}
@@ -67,15 +67,19 @@ class Lowering:
 
     def whole(self, root: Site) -> Node:
         """The texts of a schema's values. Raises `ConstraintError` when there is none."""
-        conj = self._branches.conj([root])
-        node = self.node(conj)
-        while self._deferred:
-            later = self._deferred.pop()
-            self._grammar.define(self._rules[later], self._lower(later))
+        node = self.all_of(root)
         if node == FAIL:
             why = f": {self._causes[0]}" if self._causes else ""
             raise ConstraintError(f"no value satisfies the schema{why}", path=root.path, instead="a schema with a value")
         return self._grammar.seq(self._text.margin, node, self._text.margin)
+
+    def all_of(self, *sites: Site) -> Node:
+        """The texts of the values that satisfy all of these schemas; FAIL when there is none."""
+        node = self.node(self._branches.conj(sites))
+        while self._deferred:
+            later = self._deferred.pop()
+            self._grammar.define(self._rules[later], self._lower(later))
+        return node
 
     def node(self, conj: Conj) -> Node:
         """The texts of a conjunction's values; FAIL when there is none."""
@@ -152,10 +156,11 @@ class Lowering:
         return known
 
     def _null(self, term: Term) -> Node:
-        return self._without_values(self._grammar.literal("null"), term, "null")
+        return self._without_values(self._grammar.literal(self._text.constants[None]), term, "null")
 
     def _boolean(self, term: Term) -> Node:
-        return self._without_values(self._grammar.words([b"false", b"true"]), term, "boolean")
+        both = (self._text.constants[value].encode() for value in (False, True))
+        return self._without_values(self._grammar.words(both), term, "boolean")
 
     def _without_values(self, node: Node, term: Term, kind: str) -> Node:
         """The texts of scalars without those that are excluded one by one."""
@@ -164,7 +169,8 @@ class Lowering:
             return node
         texts = {self._scalar_text(term, value).encode() for value in excluded}
         if kind in ("null", "boolean"):
-            every = {b"null"} if kind == "null" else {b"false", b"true"}
+            values = (None,) if kind == "null" else (False, True)
+            every = {self._text.constants[value].encode() for value in values}
             return self._grammar.words(every - texts)
         return self._grammar.without(node, self._grammar.words(texts))
 
@@ -202,11 +208,11 @@ class Lowering:
         values = self._shapes.values(term)
         if values is not None:
             kept = [value for value in values.values() if isinstance(value, str) and self._membership.in_shape(term, value)]
-            return self._grammar.words(_body_text(value) for value in kept)
+            return self._grammar.words(self._text.body(value) for value in kept)
         shape = self._shapes.string(term)
         self._check_counts(term, "minLength", shape.low, shape.high)
         excluded = [value for value in self._shapes.excluded(term).values() if isinstance(value, str)]
-        return self._grammar.without(self._strings.body(shape), self._grammar.words(map(_body_text, excluded)))
+        return self._grammar.without(self._strings.body(shape), self._grammar.words(map(self._text.body, excluded)))
 
     def _string_bodies(self, conj: Conj) -> Body:
         """The texts between the quotes of the strings that satisfy a conjunction, and a bound on their length."""
@@ -304,7 +310,7 @@ class Lowering:
 
     def _scalar_text(self, term: Term, value: Any) -> str:
         try:
-            return scalar_text(value, self._limits.digits)
+            return self._text.scalar(value, self._limits.digits)
         except ConstraintLimit as error:
             raise located(error, _path(term), "enum or const") from None
 
@@ -338,10 +344,6 @@ def _is_about_values(literal: Literal) -> bool:
 
 def _equal(value: Any) -> Equals:
     return Equals(equality_key(value), value, dump_json(value))
-
-
-def _body_text(text: str) -> bytes:
-    return string_text(text)[1:-1].encode()
 
 
 def _is_of(value: Any, kind: str) -> bool:

@@ -13,7 +13,7 @@ from .claims import Conj, Term
 from .names import Names
 from .shapes import ArrayShape, Need, NumberShape, ObjectShape, Shapes, StringShape
 from .strings import Strings
-from .values import atom_of, equality_key, is_integral, string_text
+from .values import atom_of, equality_key, is_integral
 
 
 class Membership:
@@ -54,7 +54,7 @@ class Membership:
             return True
         if shape not in self._matchers:
             self._matchers[shape] = Matcher(self._grammar, self._strings.body(shape))
-        return self._matchers[shape].accepts(string_text(value)[1:-1].encode())
+        return self._matchers[shape].accepts(self._strings.spelled(value))
 
     def _is_array(self, shape: ArrayShape, value: list[Any]) -> bool:
         keys = [equality_key(item) for item in value] if shape.unique or shape.repeats else []

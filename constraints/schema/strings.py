@@ -40,6 +40,10 @@ class Strings:
             known = self._of_shape[shape] = self._body(shape)
         return known
 
+    def spelled(self, text: str) -> bytes:
+        """What stands between the quotes of a given string."""
+        return self._text.body(text)
+
     def search(self, pattern: str, site: Site, keyword: str) -> Body | None:
         """The strings in which a pattern matches somewhere; None when the pattern is not supported and was relaxed."""
         key = ("pattern", pattern)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import takewhile
+from typing import Any, ClassVar
 
+from ..errors import ConstraintError
 from ..expression import EMPTY, FAIL, Event, Grammar, Node
 from ..regex import lower_pattern
 from ..source import Limits
 from ..utf8 import ALL, Ranges, intersect, invert, normalize
-from .values import string_text
+from .values import scalar_text, string_text
 
 JSON_SPACE: Ranges = ((0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x20))
 MAX_SPACE = 20  # characters of white space between two tokens under whitespace="flexible"
@@ -22,6 +24,9 @@ _LITERAL = invert(_ESCAPED)  # characters that stand for themselves
 
 class JsonText:
     """Builds the texts of strings, keys and gaps between tokens."""
+
+    notation = "json"
+    constants: ClassVar[Mapping[bool | None, str]] = {None: "null", False: "false", True: "true"}
 
     def __init__(self, grammar: Grammar, whitespace: str, limits: Limits) -> None:
         self.grammar = grammar
@@ -48,6 +53,16 @@ class JsonText:
 
     def string(self, body: Node) -> Node:
         return self.grammar.seq(self._quote, body, self._quote)
+
+    def body(self, text: str) -> bytes:
+        """A given string, without its quotes."""
+        return string_text(text)[1:-1].encode()
+
+    def scalar(self, value: Any, digits: int) -> str:
+        """A given value that is neither array nor object."""
+        if value is None or isinstance(value, bool):
+            return self.constants[value]
+        return scalar_text(value, digits)
 
     def name(self, name: str) -> Node:
         """A key known beforehand."""
@@ -145,6 +160,37 @@ class JsonText:
         if whitespace == "flexible":
             return grammar.repeat(grammar.chars(JSON_SPACE), 0, MAX_SPACE)
         return lower_pattern(grammar, whitespace, dialect="ecma", full=True, unit=grammar.chars, limits=limits)
+
+
+class PythonText(JsonText):
+    """The same values as Python literals: strings in double quotes and numbers are spelled alike."""
+
+    notation = "python"
+    constants: ClassVar[Mapping[bool | None, str]] = {None: "None", False: "False", True: "True"}
+
+
+class BareText(JsonText):
+    """Strings as they are, without quotes and escapes. For schemas of strings only."""
+
+    notation = "bare"
+
+    def unit(self, ranges: Ranges) -> Node:
+        """One character of a string out of a set of code points."""
+        return self.grammar.chars(ranges)
+
+    def string(self, body: Node) -> Node:
+        return body
+
+    def body(self, text: str) -> bytes:
+        return self.scalar(text, 0).encode()
+
+    def scalar(self, value: Any, digits: int) -> str:
+        """A given string. Raises ConstraintError for one that has no UTF-8 form."""
+        assert isinstance(value, str)
+        if _has_surrogate(value):
+            reason = f"{value!r} contains half of a surrogate pair, which cannot be written without an escape"
+            raise ConstraintError(reason)
+        return value
 
 
 def _shared_length(left: str, right: str) -> int:

@@ -10,7 +10,9 @@ from pydantic import BaseModel
 
 from maskwright import LLM, SamplingParams, UsageError
 from maskwright.chat import CallOrText, plan_turn
-from maskwright.constraints import Compiler, JsonSchema
+from maskwright.constraints import Compiler, JsonSchema, Reasoning
+from maskwright.constraints.tags.events import ReasoningStart, TextDelta, ToolCallEnd, ToolCallStart
+from maskwright.events import Done
 from maskwright.tools import calls_schema, unique_tools
 
 
@@ -105,3 +107,36 @@ def test_turns_that_make_no_sense_are_named(arguments: Any, message: str) -> Non
     complete = {"tools": (), "tool_choice": "auto", "options": {}, **arguments}
     with pytest.raises(UsageError, match=message):
         plan_turn(**complete)
+
+
+@pytest.mark.parametrize("style", ["hermes", "qwen3-coder", "llama-pythonic", "mistral", "deepseek-v3.1"])
+@pytest.mark.parametrize("choice", ["required", "switch"])
+def test_calls_in_the_style_of_a_model(llm: LLM, style: str, choice: str) -> None:
+    sampling = SamplingParams(temperature=2.0, seed=3, max_tokens=220)
+    reply = llm.chat(ASK, tools=[get_weather, switch], tool_choice=choice, tool_style=style, sampling=sampling)
+    assert reply.tool_calls and reply.content.strip() == "" and reply.parsed is reply.tool_calls[0]
+    for call in reply.tool_calls:
+        assert choice == "required" or call.name == choice
+        assert call.run() in (True, False) or str(call.run()).startswith("rain in")
+    (first, *_) = reply.message()["tool_calls"]
+    assert first["function"] == {"name": reply.tool_calls[0].name, "arguments": reply.tool_calls[0].arguments}
+
+
+def test_text_in_a_tool_style(llm: LLM) -> None:
+    reply = llm.chat(ASK, tools=[switch], tool_style="hermes", sampling=SamplingParams(temperature=1.0, seed=5, max_tokens=12))
+    assert reply.content == reply.text and not reply.tool_calls and reply.message()["content"] == reply.text
+
+
+def test_a_streamed_reply_tells_calls_as_they_come(llm: LLM) -> None:
+    sampling = SamplingParams(temperature=2.0, seed=3, max_tokens=220)
+    options: dict[str, Any] = dict(tools=[switch], tool_choice="required", tool_style="hermes", sampling=sampling)
+    *events, done = list(llm.stream_chat(ASK, **options))
+    assert isinstance(done, Done) and isinstance(events[0], ToolCallStart) and any(isinstance(e, ToolCallEnd) for e in events)
+    thought = Reasoning(JsonSchema({"const": 1}), max_tokens=30)
+    *events, done = list(llm.stream("x", constraint=thought, sampling=sampling))
+    assert isinstance(events[0], ReasoningStart) and events[-1] == TextDelta("1")
+    assert isinstance(done, Done) and done.output.finish_reason == "stop"
+
+
+def test_the_style_is_known_by_the_chat_template(llm: LLM) -> None:
+    assert llm.planner.style_for("auto") is None and llm.planner.style_for("hermes") == "hermes"

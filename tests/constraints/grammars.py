@@ -105,6 +105,8 @@ class Twin:
     @cached_property
     def reference(self) -> Reference:
         grammar = Grammar()
+        grammar.special_tokens = self.vocabulary.special_tokens
+        grammar.end_tokens = frozenset(self.vocabulary.eos_token_ids)
         reference = Reference(grammar, self.source.lower(grammar, Limits()))
         reference.step = cache(reference.step)  # type: ignore[method-assign]  # the same steps are asked for again and again
         return reference
@@ -120,7 +122,7 @@ class Twin:
     def mask(self, position: Position) -> set[int]:
         """Token ids that lead to a live position, by trying each one."""
         allowed = set(self.vocabulary.eos_token_ids) if self.reference.is_accepting(position) else set()
-        for token_id, token in enumerate(self.vocabulary.text_tokens):
+        for token_id, token in enumerate(self.vocabulary.spellings):
             if token and self.is_live(self.reference.run(token, position)):
                 allowed.add(token_id)
         return allowed
@@ -131,7 +133,7 @@ class Twin:
         for distance in range(limit):
             if any(map(self.reference.is_accepting, frontier)):
                 return distance
-            reached = {self.reference.run(token, at) for at in frontier for token in set(self.vocabulary.text_tokens) if token}
+            reached = {self.reference.run(token, at) for at in frontier for token in set(self.vocabulary.spellings) if token}
             frontier = [at for at in reached - seen if at]
             seen.update(frontier)
         return limit

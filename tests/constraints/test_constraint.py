@@ -20,9 +20,6 @@ from maskwright.constraints import (
     Ebnf,
     Lark,
     Limits,
-    Reasoning,
-    StructuralTag,
-    Tools,
     UnsupportedKeyword,
     Vocabulary,
 )
@@ -293,7 +290,7 @@ def test_a_limit_reached_while_generating_is_named() -> None:
     assert constraint.accepts(b"ab")  # the constraint lives on
 
 
-LATER = [Ebnf("root = 'a'"), Lark("start: x", start="start"), StructuralTag({}), Tools([]), Reasoning(None)]
+LATER = [Ebnf("root = 'a'"), Lark("start: x", start="start")]
 
 
 @pytest.mark.parametrize("source", LATER)

@@ -134,3 +134,12 @@ def test_numpy_ids_are_ids():
 
 def test_an_empty_vocabulary_is_one():
     assert Vocabulary([]).sorted()[1].tolist() == []
+
+
+def test_special_tokens_are_spelled_by_their_ids_and_no_text_can_be():
+    vocabulary = Vocabulary([b"a", b"\xff", b"x\xff", b"<x>", None, b"b", None], eos_token_ids=[4], special_tokens={"<x>": 3, "<e>": 4, "<y>": 3})
+    assert vocabulary.text_tokens == (b"a", b"\xff", b"x\xff", None, None, b"b", None)
+    assert vocabulary.spellings == (b"a", None, None, b"\xff3\xfe", None, b"b", None)
+    assert vocabulary.spelled_ids.tolist() == [0, 5, 3]
+    with pytest.raises(UnicodeDecodeError):
+        b"".join(s for s in vocabulary.spellings if s).decode()

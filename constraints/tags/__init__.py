@@ -1,0 +1,15 @@
+"""Structural tags, tool calls and reasoning: free text that turns into constrained parts and back, and the parser of it.
+
+tree         what a structural tag is made of
+segments     what the bytes of a part are: text, markup, arguments, reasoning
+scan         text up to the first of some strings
+lowering     a tree as a grammar
+reading      trees from JSON: XGrammar's form, the response formats of OpenAI and vLLM
+structural   the source `StructuralTag`
+styles       how models write tool calls, as a table
+tools        the source `Tools`
+arguments    single arguments by their schema, in other notations than JSON
+reasoning    the source `Reasoning`; `budget` ends it in time
+events       what a parser tells
+parsing      the parser, which is the automaton itself
+"""

@@ -1,0 +1,326 @@
+"""A tree of parts as a grammar.
+
+Parts are visited from the root to the leaves, each told what it stands in (`Context`), and lowered in the opposite order.
+A part that is the content of a tag reads the end of the tag too: text has to look for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+from ..errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
+from ..expression import EMPTY, FAIL, Grammar, Node
+from ..source import Limits, Source
+from ..utf8 import ALL, invert, normalize
+from .scan import Outcome, text_until
+from .segments import MARKUP, TEXT, Segment
+from .tree import (
+    AnyOf,
+    Const,
+    Joined,
+    Labelled,
+    Located,
+    Part,
+    Repeat,
+    Separated,
+    Sequence,
+    Tag,
+    Text,
+    Token,
+    Triggered,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a part stands in."""
+
+    segment: Segment  # what its text is
+    marker: Segment  # what the strings are that begin and separate its parts
+    path: str
+    ends: tuple[str, ...] = ()  # of the tag that it is the content of, which it has to read
+    closing: Segment = MARKUP  # what those are
+
+
+def lower_tree(root: Part, grammar: Grammar, limits: Limits) -> Node:
+    """The texts that a tree describes. Raises `ConstraintError` with the path of the part."""
+    return _TreeLowering(grammar, limits).lower(root)
+
+
+def spelled(grammar: Grammar, text: str) -> list[bytes]:
+    """Markup as bytes: text, a special token, text, and so on. Of names of special tokens the longest counts."""
+    names = sorted(filter(None, grammar.special_tokens), key=len, reverse=True)
+    pieces = re.split(f"({'|'.join(map(re.escape, names))})", text) if names else [text]
+    return [(grammar.token(piece) or b"") if i % 2 else piece.encode() for i, piece in enumerate(pieces)]
+
+
+class _TreeLowering:
+    def __init__(self, grammar: Grammar, limits: Limits) -> None:
+        self._grammar, self._limits = grammar, limits
+        self._spelled: dict[str, bytes] = {}
+        self._sources: dict[Source, Node] = {}
+
+    def lower(self, root: Part) -> Node:
+        visits: list[tuple[Any, Context, range]] = [(root, Context(TEXT, MARKUP, "#"), range(0))]
+        depth = {0: 0}
+        for i, (part, context, _) in enumerate(visits):  # grows while it is gone through
+            inner = _inner(part, context)
+            visits[i] = part, context, range(len(visits), len(visits) + len(inner))
+            visits += [(child, its, range(0)) for child, its in inner]
+            depth.update(dict.fromkeys(visits[i][2], depth[i] + 1))
+            if depth[i] > self._limits.nesting:
+                raise ConstraintLimit(
+                    "parts inside each other", limit="nesting", value=self._limits.nesting, path=context.path
+                )
+        nodes: list[Node] = [FAIL] * len(visits)
+        for i in range(len(visits) - 1, -1, -1):
+            part, context, inner_visits = visits[i]
+            nodes[i] = self._node(part, context, [nodes[j] for j in inner_visits])
+        return nodes[0]
+
+    # -- parts --------------------------------------------------------------------------------------------------------
+
+    def _node(self, part: Part, context: Context, inner: list[Node]) -> Node:
+        """A part from what is inside it; `inner` is in the order of `_inner`."""
+        match part:
+            case Labelled() | Located():
+                return inner[0]
+            case Text():
+                return self._text(part, context)
+            case Const():
+                return self._then_end(self._const(part, context), context)
+            case Token():
+                return self._then_end(self._marked(self._token(part, context), context.marker), context)
+            case Sequence():
+                return self._grammar.seq(*inner) if inner else self._ends(context)
+            case AnyOf():
+                return self._grammar.alt(*inner)
+            case Repeat():
+                return self._then_end(self._repeat(part, context, inner[0]), context)
+            case Joined():
+                return self._then_end(self._joined(part, context, inner), context)
+            case Tag():
+                return self._then_end(
+                    self._grammar.seq(self._marked(self._spell(part.begin), context.marker), *inner), context
+                )
+            case Triggered():
+                return self._triggered(part, context, inner)
+            case Separated():
+                return self._then_end(self._separated(part, context, inner), context)
+            case _:
+                return self._then_end(self._grammar.segment(self._source(part, context), context.segment), context)
+
+    def _source(self, source: Source, context: Context) -> Node:
+        if isinstance(source, str) or not isinstance(source, Source):  # a string can be lowered too
+            reason = f"a part is a source or of the tree, not {type(source).__name__}"
+            raise ConstraintError(reason, path=context.path)
+        if hasattr(source, "finish"):
+            keyword, instead = type(source).__name__, "it around the whole"
+            raise UnsupportedKeyword(
+                "cannot stand inside a structural tag", path=context.path, keyword=keyword, instead=instead
+            )
+        try:
+            if source not in self._sources:
+                self._sources[source] = source.lower(self._grammar, self._limits)
+            return self._sources[source]
+        except ConstraintError as error:
+            error.path = context.path + (error.path or "#").removeprefix("#")
+            error.args = (error._message(),)
+            raise
+
+    def _text(self, part: Text, context: Context) -> Node:
+        grammar = self._grammar
+        excludes, ends = tuple(part.excludes), context.ends
+        if part.max_chars is not None:
+            if excludes or ends:
+                raise UnsupportedKeyword(
+                    "a bound on text that ends at a string", path=context.path, keyword="max_chars",
+                    instead="Regex for text of bounded length",
+                )  # fmt: skip
+            return grammar.segment(grammar.repeat(grammar.chars(ALL), 0, part.max_chars), context.segment)
+        outcomes = self._exclusions(excludes, context) | self._endings(context)
+        at_end = FAIL if ends else EMPTY
+        text = text_until(grammar, grammar.rule("text"), outcomes, at_end, context.segment, self._limits)
+        if not part.not_leading:
+            return text
+        others = grammar.chars(invert(normalize((ord(char), ord(char)) for char in part.not_leading)))
+        if outcomes:
+            raise UnsupportedKeyword(
+                "together with strings to look for", path=context.path, keyword="not_leading", instead="either"
+            )
+        return grammar.optional(grammar.seq(grammar.segment(others, context.segment), text))
+
+    def _const(self, part: Const, context: Context) -> Node:
+        """Special tokens in it are markup, whatever the rest is."""
+        if context.segment == context.marker:
+            return self._marked(self._spell(part.text), context.segment)
+        pieces = enumerate(spelled(self._grammar, part.text))
+        return self._grammar.seq(
+            *(self._marked(piece, context.marker if i % 2 else context.segment) for i, piece in pieces)
+        )
+
+    def _repeat(self, part: Repeat, context: Context, content: Node) -> Node:
+        if max(part.low, part.high or 0) > self._limits.repetition:
+            value = self._limits.repetition
+            raise ConstraintLimit("repetitions", limit="repetition", value=value, path=context.path)
+        if part.low < 0 or (part.high is not None and part.high < part.low):
+            raise ConstraintError(f"{part.low} to {part.high} times is impossible", path=context.path)
+        return self._grammar.repeat(content, part.low, part.high)
+
+    def _joined(self, part: Joined, context: Context, inner: list[Node]) -> Node:
+        """From the last part to the first: what may follow when something stands before, and when nothing does."""
+        grammar, separator = self._grammar, self._marked(self._spell(part.separator), context.marker)
+        behind = first = EMPTY
+        for node, (_, is_required) in zip(reversed(inner), reversed(tuple(part.parts)), strict=True):
+            with_it = grammar.seq(node, behind)
+            first = with_it if is_required else grammar.alt(with_it, first)
+            behind = grammar.alt(grammar.seq(separator, with_it), *([] if is_required else [behind]))
+        return first
+
+    def _triggered(self, part: Triggered, context: Context, inner: list[Node]) -> Node:
+        """`inner` are the contents of the tags, with their ends."""
+        grammar, rule = self._grammar, self._grammar.rule("text with tags")
+        begins = {self._spell(tag.begin): FAIL for tag in part.tags}
+        for tag, content in zip(part.tags, inner, strict=True):
+            begin = self._spell(tag.begin)
+            begins[begin] = grammar.alt(begins[begin], content)
+        after = self._ends(context) if part.stop_after_first else grammar.call(rule)
+        if part.separator and not part.stop_after_first:
+            after = self._after_tag(part, context, begins, after)
+        outcomes = self._exclusions(part.excludes, context)
+        for trigger in (self._sought(text, context) for text in part.triggers):
+            matching = {begin: content for begin, content in begins.items() if begin.startswith(trigger)}
+            if not matching:
+                raise ConstraintError(
+                    f"no tag begins with the trigger {trigger!r}", path=context.path, keyword="triggers"
+                )
+            rests = (self._begun(begin[len(trigger) :], content, context) for begin, content in matching.items())
+            outcomes[trigger] = Outcome(grammar.seq(grammar.alt(*rests), after), context.marker)
+        self._check_begins(part, begins, context)
+        outcomes |= self._endings(context)
+        at_end = FAIL if context.ends else EMPTY
+        text = text_until(grammar, rule, outcomes, at_end, context.segment, self._limits)
+        if part.at_least_one:
+            return grammar.seq(
+                grammar.alt(*(self._begun(begin, content, context) for begin, content in begins.items())), after
+            )
+        return text
+
+    def _after_tag(self, part: Triggered, context: Context, begins: dict[bytes, Node], after: Node) -> Node:
+        """Text again, or a separator and another tag at once."""
+        grammar, rule = self._grammar, self._grammar.rule("after a tag")
+        separator = self._spell(part.separator)
+        again = (self._begun(separator + begin, content, context) for begin, content in begins.items())
+        grammar.define(rule, grammar.alt(after, grammar.seq(grammar.alt(*again), grammar.call(rule))))
+        return grammar.call(rule)
+
+    def _check_begins(self, part: Triggered, begins: dict[bytes, Node], context: Context) -> None:
+        triggers = [self._spell(trigger) for trigger in part.triggers]
+        for tag in part.tags:
+            if not any(self._spell(tag.begin).startswith(trigger) for trigger in triggers):
+                raise ConstraintError(f"no trigger begins the tag {tag.begin!r}", path=context.path, keyword="tags")
+
+    def _separated(self, part: Separated, context: Context, inner: list[Node]) -> Node:
+        grammar = self._grammar
+        one = grammar.alt(*inner)
+        if not part.stop_after_first:
+            separator = self._marked(self._spell(part.separator), context.marker)
+            one = grammar.seq(one, grammar.repeat(grammar.seq(separator, one)))
+        return one if part.at_least_one else grammar.optional(one)
+
+    # -- markup -------------------------------------------------------------------------------------------------------
+
+    def _begun(self, rest: bytes, content: Node, context: Context) -> Node:
+        return self._grammar.seq(self._marked(rest, context.marker), content)
+
+    def _then_end(self, node: Node, context: Context) -> Node:
+        return self._grammar.seq(node, self._ends(context))
+
+    def _ends(self, context: Context) -> Node:
+        """One of the ends that a part has to read; nothing when there are none."""
+        if not context.ends:
+            return EMPTY
+        marks = map(self._spell, context.ends)
+        return reduce(self._grammar.alt, (self._marked(mark, context.closing.marked(mark)) for mark in marks))
+
+    def _marked(self, text: bytes, segment: Segment) -> Node:
+        return self._grammar.segment(self._grammar.literal(text), segment) if text else EMPTY
+
+    def _token(self, part: Token, context: Context) -> bytes:
+        names = self._grammar.special_tokens
+        name = (
+            part.token if isinstance(part.token, str) else next((n for n, i in names.items() if i == part.token), None)
+        )
+        token = None if name is None else self._grammar.token(name)
+        if token is None:
+            raise ConstraintError(
+                f"the vocabulary has no special token {part.token!r}", path=context.path, keyword="token"
+            )
+        return token
+
+    def _spell(self, text: str) -> bytes:
+        if text not in self._spelled:
+            try:
+                self._spelled[text] = b"".join(spelled(self._grammar, text))
+            except UnicodeEncodeError:
+                raise ConstraintError(f"{text!r} contains half of a surrogate pair") from None
+        return self._spelled[text]
+
+    def _sought(self, text: str, context: Context) -> bytes:
+        """A string to be looked for in text."""
+        found = self._spell(text)
+        if not found:
+            reason = f"{text!r} cannot be looked for in text: it is empty, or a token that ends the output"
+            raise ConstraintError(reason, path=context.path)
+        return found
+
+    def _exclusions(self, excludes: Iterable[str], context: Context) -> dict[bytes, Outcome]:
+        return {self._sought(text, context): Outcome(FAIL, context.marker) for text in excludes}
+
+    def _endings(self, context: Context) -> dict[bytes, Outcome]:
+        marks = (self._sought(text, context) for text in context.ends)
+        return {mark: Outcome(EMPTY, context.closing.marked(mark)) for mark in marks}
+
+
+def _inner(part: Part, context: Context) -> list[tuple[Part, Context]]:
+    """What is inside a part, and what that stands in."""
+    free = replace(context, ends=(), closing=MARKUP)
+    path = context.path
+    match part:
+        case Labelled():
+            return [(part.content, replace(context, segment=part.segment, marker=part.segment))]
+        case Located():
+            return [(part.content, replace(context, path=part.path))]
+        case Sequence():
+            parts = list(part.parts)
+            return [
+                (each, replace(context if i == len(parts) - 1 else free, path=path)) for i, each in enumerate(parts)
+            ]
+        case AnyOf():
+            return [(each, context) for each in part.options]
+        case Repeat():
+            return [(part.content, free)]
+        case Joined():
+            return [(each, free) for each, _ in part.parts]
+        case Tag():
+            return [_content(part, context)]
+        case Triggered():
+            return [_content(tag, context) for tag in part.tags]
+        case Separated():
+            return [(each, free) for each in part.tags]
+    return []
+
+
+def _content(tag: Tag, context: Context) -> tuple[Part, Context]:
+    """The content of a tag. A tag inside another one belongs to that."""
+    segment, closing = tag.segment, tag.closing
+    if segment is None:
+        is_outermost = context.segment == TEXT
+        segment = Segment("tag", tag.begin) if is_outermost else context.segment
+        closing = Segment("close tag", tag.begin) if is_outermost else context.marker
+    marker = segment if tag.segment is None else MARKUP
+    return tag.content, Context(segment, marker, context.path, tuple(tag.end), closing or MARKUP)

@@ -1,0 +1,35 @@
+"""Structural tags as a source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..expression import Grammar, Node
+from ..source import Limits
+from .lowering import lower_tree
+from .reading import read_structural_tag
+from .tree import Part
+
+
+@dataclass(frozen=True, slots=True)
+class StructuralTag:
+    """Texts with constrained parts in them.
+
+    format: a tree of `maskwright.constraints.tags.tree`, or the JSON form that XGrammar reads (`{"type": "structural_tag",
+        "format": ...}`, or the older one with "structures" and "triggers"), as a mapping or as text; a `response_format` of
+        OpenAI or vLLM too.
+
+    Raises `ConstraintError` with the path of what cannot be read, `UnsupportedKeyword` for what cannot be enforced.
+    """
+
+    format: Part | Mapping[str, Any] | str
+
+    def __post_init__(self) -> None:
+        if isinstance(self.format, Mapping | str):
+            object.__setattr__(self, "format", read_structural_tag(self.format))
+
+    def lower(self, grammar: Grammar, limits: Limits) -> Node:
+        """The texts as a node."""
+        return lower_tree(self.format, grammar, limits)  # type: ignore[arg-type]  # read by __post_init__
