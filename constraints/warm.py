@@ -10,6 +10,7 @@ import numpy as np
 
 from .compiler import Compiler
 from .expression import Event, Grammar, Node
+from .rows import MaskRows
 from .source import Limits
 from .vocabulary import Vocabulary
 
@@ -58,6 +59,7 @@ def warm_up(report: Callable[[str], None] | None = None) -> float:
     for at in (state, after, named):
         constraint.mask(at)
         constraint.mask(at, constraint.min_tokens(at))
+        constraint.mask(at, 1 << 20)
         constraint.forced(at)
     say("  3/3 batches")
     regular = compiler.compile(_Regular())
@@ -68,6 +70,9 @@ def warm_up(report: Callable[[str], None] | None = None) -> float:
         regular.mask(inside)
     regular.min_tokens(start)
     regular.fill_masks([start], np.zeros((1, regular.mask(start).size), np.uint32))
+    rows = MaskRows(1)
+    rows.keep(np.zeros(1, np.uint32))
+    rows.grow()
     regular.advance(start, 97)
     regular.advance_batch([start], [98])
     return time.perf_counter() - begun
