@@ -11,7 +11,8 @@ from .constraint import Constraint, State
 from .errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
 from .gbnf import Gbnf
 from .json_schema import JsonSchema
-from .later import Ebnf, Lark, Reasoning, StructuralTag, Tools
+from .lark_grammar import Lark
+from .later import Ebnf, Reasoning, StructuralTag, Tools
 from .regex import Regex
 from .source import Limits, Source
 from .vocabulary import Vocabulary

@@ -16,6 +16,7 @@ from .components import components, is_recursive
 from .errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from .expression import Grammar, Node
 from .gbnf_syntax import RuleText, class_ranges, fail_at, parse, string_text
+from .left_recursion import without_left_recursion
 from .regex_parser import line_and_column
 from .source import Limits
 from .utf8 import ALL
@@ -29,7 +30,8 @@ class Gbnf:
 
     The syntax is llama.cpp's: `"text"`, `[a-z]`, `[^a-z]`, `.` (any character), rule names, `( )`, `|`, `* + ? {2} {2,} {2,4}`,
     `# comments`; escapes `\\n \\r \\t \\\\ \\" \\[ \\] \\- \\xNN \\uNNNN \\UNNNNNNNN`. All of it counts characters, not bytes.
-    Left recursion and token terminals (`<name>`, `<[id]>`) are refused by name. Of two definitions of a rule the last counts.
+    Token terminals (`<name>`, `<[id]>`) are refused by name. Rules may begin
+    with themselves. Of two definitions of a rule the last counts.
     """
 
     text: str
@@ -52,7 +54,9 @@ class Gbnf:
             raise _undefined(self.root, f"the grammar has no rule {self.root!r} to begin with", rules)
         calls = {name: _calls(rule.tree) for name, rule in rules.items()}
         _check_defined(self.text, rules, calls)
-        return _lower_rules(self.text, rules, calls, grammar, limits)[self.root]
+        root = _lower_rules(self.text, rules, calls, grammar, limits)[self.root]
+        without_left_recursion(grammar, root, limits)
+        return root
 
 
 def _last_definitions(rules: list[RuleText], grammar: Grammar, text: str) -> dict[str, RuleText]:

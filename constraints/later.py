@@ -28,12 +28,6 @@ class Ebnf(_Refused):
     instead = "the same grammar as Gbnf(text)"
 
 
-class Lark(_Refused):
-    """A grammar in lark's notation."""
-
-    instead = "the same grammar as Gbnf(text)"
-
-
 class StructuralTag(_Refused):
     """Free text with triggers that switch to a constrained part and back."""
 

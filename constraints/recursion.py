@@ -5,7 +5,7 @@ A rule that calls itself before any byte is read would never be expanded to an e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from .expression import EMPTY, Grammar, Kind, Node
 
 def left_recursion(grammar: Grammar, empty: NDArray[np.bool_]) -> str | None:
     """The name of a rule that can call itself without reading a byte, or None. empty: [nodes] contains the empty string."""
-    calls = {rule: _first_calls(grammar, body, empty) for rule, body in enumerate(grammar.rule_bodies) if body is not None}
+    calls = {rule: first_calls(grammar, body, empty) for rule, body in enumerate(grammar.rule_bodies) if body is not None}
     done: set[int] = set()
     for origin in calls:
         on_path: set[int] = set()
@@ -36,7 +36,7 @@ def left_recursion(grammar: Grammar, empty: NDArray[np.bool_]) -> str | None:
     return None
 
 
-def _first_calls(grammar: Grammar, body: Node, empty: NDArray[np.bool_]) -> list[int]:
+def first_calls(grammar: Grammar, body: Node, empty: Sequence[bool] | NDArray[np.bool_]) -> list[int]:
     """Rules that may be called before the first byte of `body`."""
     found: dict[int, None] = {}
     seen: set[int] = set()

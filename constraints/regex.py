@@ -15,7 +15,7 @@ from .regex_context import Unit
 from .regex_ecma import parse_ecma
 from .regex_lower import PatternLowering
 from .regex_python import parse_python
-from .regex_tree import Alternate, Anchor, CharSet, Concat, Lookahead, Place, Repeat, Tree, fold
+from .regex_tree import Alternate, Anchor, Both, CharSet, Complement, Concat, Lookahead, Place, Repeat, Tree, fold
 from .source import Limits
 from .utf8 import Ranges
 
@@ -103,7 +103,9 @@ def _length(tree: Tree, parts: list[tuple[int, int | None]]) -> tuple[int, int |
         return min(lows), None if None in highs else max(high for high in highs if high is not None)
     if isinstance(tree, Repeat):
         return lows[0] * tree.low, _product(highs[0], tree.high)
-    return 0, 0
+    if isinstance(tree, Both):
+        return max(lows), min((high for high in highs if high is not None), default=None)
+    return (0, None) if isinstance(tree, Complement) else (0, 0)
 
 
 def _product(length: int | None, count: int | None) -> int | None:
@@ -126,7 +128,7 @@ def _begins_at_start(tree: Tree, parts: list[bool]) -> bool:
 def _after_end(tree: Tree, parts: list[int | None]) -> int | None:
     """How many characters at most follow any match; None = no bound."""
     known = [part for part in parts if part is not None]
-    if isinstance(tree, Lookahead) or not known:
+    if isinstance(tree, Lookahead | Both | Complement) or not known:
         place = tree.place if isinstance(tree, Anchor) else None
         return 0 if place is Place.END else 1 if place is Place.END_OR_LAST_NEWLINE else None
     if isinstance(tree, Concat):

@@ -244,23 +244,6 @@ def test_rules_that_are_missing_are_named(text, root, name, message):
     assert caught.value.path == name
 
 
-@pytest.mark.parametrize(
-    ("text", "rules"),
-    [
-        ('root ::= root "a" | "a"', {"root"}),
-        ('root ::= list\nlist ::= item | list "," item\nitem ::= "x"', {"list"}),
-        ('root ::= a\na ::= b "x" | "y"\nb ::= c a\nc ::= "z"?', {"a", "b"}),
-        ('root ::= ("a"* root)? "b"', {"root"}),
-        ('root ::= "a"\nunused ::= unused "x" | "x"', {"unused"}),
-        ("root ::= root", {"root"}),
-    ],
-)
-def test_left_recursion_is_refused_by_name(text, rules):
-    with pytest.raises(UnsupportedKeyword, match="left recursion") as caught:
-        Compiler(BYTES).compile(Gbnf(text))
-    assert caught.value.path in rules
-
-
 @pytest.mark.parametrize("token", ["<think>", "<[1000]>", "!<[1000]>", "!</think>"])
 def test_token_terminals_are_refused_by_name(token):
     with pytest.raises(UnsupportedKeyword, match="single tokens as terminals") as caught:
