@@ -8,11 +8,12 @@ from ..kernels import compile_cache as _compile_cache  # noqa: F401  before numb
 from .choice import Choice
 from .compiler import Compiler
 from .constraint import Constraint, State
+from .ebnf import Ebnf
 from .errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
 from .gbnf import Gbnf
 from .json_schema import JsonSchema
 from .lark_grammar import Lark
-from .later import Ebnf, Reasoning, StructuralTag, Tools
+from .later import Reasoning, StructuralTag, Tools
 from .regex import Regex
 from .source import Limits, Source
 from .vocabulary import Vocabulary

@@ -22,12 +22,6 @@ class _Refused:
         raise UnsupportedKeyword("not supported yet", path="#", keyword=type(self).__name__, instead=self.instead)
 
 
-class Ebnf(_Refused):
-    """A grammar in ISO or W3C notation."""
-
-    instead = "the same grammar as Gbnf(text)"
-
-
 class StructuralTag(_Refused):
     """Free text with triggers that switch to a constrained part and back."""
 
