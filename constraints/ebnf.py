@@ -35,8 +35,8 @@ class Ebnf:
     >>> Ebnf("root = 'on' | 'off' ;"), Ebnf("root ::= 'on' | [0-9]+ '%'")
 
     notation: "xgrammar" (GBNF, where `{2,-1}` has no bound, a rule ends where the next one begins, and `Regex("...")` and
-    `Substring("...", ...)` are expressions), "w3c" (`#x20`, `[#x0-#x1F]`, strings without escapes, `A - B`, `/* */`) or "iso" (ISO 14977:
-    `,` `;` `[ ]` `{ }` `3 * x` `x - y` `(* *)`); None: "iso" without `::=`, else "w3c" if it has what only that has.
+    `Substring("...", ...)` are expressions), "w3c" (`#x20`, `[#x0-#x1F]`, strings without escapes, `A - B`, `/* */`) or "iso"
+    (ISO 14977: `,` `;` `[ ]` `{ }` `3 * x` `x - y` `(* *)`); None: "iso" without `::=`, else "w3c" if it has what only that has.
     """
 
     text: str

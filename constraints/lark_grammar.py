@@ -45,9 +45,9 @@ class Lark:
 
     >>> Lark('start: "on" | NUMBER "%"\\n%import common.NUMBER')
 
-    The notation is lark's, with the additions of llguidance: rules and terminals, templates, `%import common`, `%ignore`, `%override`,
-    `%extend`, inline `%json {...}` and `%regex {...}`, `&` and `~` between terminals, `[lazy]`, `stop=`, `suffix=`, parameters. What is
-    not enforced is refused by name: priorities, `max_tokens`, `temperature`, token terminals.
+    The notation is lark's, with the additions of llguidance: rules and terminals, templates, `%import common`, `%ignore`,
+    `%override`, `%extend`, inline `%json {...}` and `%regex {...}`, `&` and `~` between terminals, `[lazy]`, `stop=`, `suffix=`,
+    parameters. What is not enforced is refused by name: priorities, `max_tokens`, `temperature`, token terminals.
     """
 
     text: str

@@ -1,7 +1,7 @@
 """Lazy terminals beside others: a text that could go on as another terminal stops where a lazy one is complete.
 
-`start: (head call)* tail` with `head[lazy]: TEXT "<tool>"` and `tail: TEXT` means that no `<tool>` stands in the tail, although TEXT
-alone would take it: where head and tail may both begin, reading stops at the first `<tool>`, and it was the head. So a grammar
+`start: (head call)* tail` with `head[lazy]: TEXT "<tool>"` and `tail: TEXT` means that no `<tool>` stands in the tail, although
+TEXT alone would take it: where head and tail may both begin, reading stops at the first `<tool>`, and it was the head. So a grammar
 with lazy terminals is read as an automaton whose letters are lexemes. Its states, sets of what may follow, say which terminals
 may begin together; in each, the texts of a terminal are those that hold no complete text of a lazy one at their beginning. The
 states become rules of their own. Where no lazy terminal stands beside another one that it could end, the rules stay as written.
@@ -56,7 +56,7 @@ class Lexemes:
     def separated(self, root: Node) -> Node:
         """The same language, except that lazy lexemes end what they stand beside. Raises `UnsupportedKeyword`."""
         without_left_recursion(self.grammar, root, self.limits)
-        if not any(lexeme.lazy for lexeme in self.of_rule.values()):
+        if not self._can_conflict():
             return root
         states: dict[frozenset[Node], Rule] = {}
         work: list[frozenset[Node]] = []
@@ -81,6 +81,15 @@ class Lexemes:
                 options.append(self.grammar.seq(cut, self.skip, self.grammar.call(rule_of(frozenset(tails)))))
             self.grammar.define(states[state], self.grammar.alt(*options))
         return self.grammar.call(start) if conflict else root
+
+    def _can_conflict(self) -> bool:
+        """Whether a lazy lexeme and another one may begin with the same byte, wherever they stand."""
+        firsts = [(lexeme, self._first_bytes(lexeme.node)) for lexeme in self.of_rule.values()]
+        return any(
+            lexeme.lazy and lexeme != other and begin & begin_of_other
+            for lexeme, begin in firsts
+            for other, begin_of_other in firsts
+        )
 
     def _following(self, state: frozenset[Node]) -> tuple[dict[Lexeme, set[Node]], bool]:
         """The lexemes that may come next, each with what may follow it, and whether the text may end."""

@@ -1,4 +1,4 @@
-"""What the statements of a grammar in lark's notation define: rules, terminals, what is ignored, options. Names are checked here."""
+"""What the statements of a grammar in lark's notation define: rules, terminals, what is ignored, options; names checked."""
 
 from __future__ import annotations
 
@@ -151,9 +151,8 @@ class Names:
     def _take_import(self, module: list[Token], name: Token, alias: Token) -> None:
         where = "".join(module).strip(".")
         if where != "common":
-            self._refuse(
-                module[0] if module else name, "%import", f"there is no library {where!r}", "the definitions, or %import common.NAME"
-            )  # fmt: skip
+            reason, instead = f"there is no library {where!r}", "the definitions, or %import common.NAME"
+            self._refuse(module[0] if module else name, "%import", reason, instead)
         if name not in common_terminals():
             similar = difflib.get_close_matches(name, common_terminals(), n=1)
             fail_at(

@@ -58,7 +58,7 @@ _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
 _SIGNATURES: dict[str, tuple[type, ...]] = {
     "true": (), "bit_clear": (int,), "bit_set": (int,), "is_ones": (Range,), "is_zeros": (Range,), "not": (tuple,),
     "and": (tuple, tuple), "or": (tuple, tuple),
-    **{name: (Range, int) for name in _COMPARISONS}, **{f"bit_count_{name}": (Range, int) for name in _COMPARISONS},
+    **dict.fromkeys(_COMPARISONS, (Range, int)), **{f"bit_count_{name}": (Range, int) for name in _COMPARISONS},
 }  # fmt: skip
 
 

@@ -41,8 +41,13 @@ _ESCAPES = {
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 _REPEATS: dict[str, tuple[int, int | None]] = {"star": (0, None), "plus": (1, None), "optional": (0, 1)}
 _NOT_IN_TERMINALS = {
-    "json": "%json", "block": "%lark", "token": "a token", "subgrammar": "another grammar", "parametric": "a parameter", "use": "a template",
-}  # fmt: skip
+    "json": "%json",
+    "block": "%lark",
+    "token": "a token",
+    "subgrammar": "another grammar",
+    "parametric": "a parameter",
+    "use": "a template",
+}
 
 
 class Terminals:
@@ -120,7 +125,8 @@ class Terminals:
         if kind == "range":
             low, high = (one_character(self.text, end) for end in tree.children if isinstance(end, Token))
             if low > high:
-                fail_at(self.text, token, f"the range {low!r}..{high!r} is empty: its end comes before its beginning")
+                first = next(end for end in tree.children if isinstance(end, Token))
+                fail_at(self.text, first, f"the range {low!r}..{high!r} is empty: its end comes before its beginning")
             return CharSet(normalize([(ord(low), ord(high))]))
         if kind == "structured":
             return self._structured(token)

@@ -7,7 +7,8 @@ form left-linear equations: with B⁺ the strings of B that are not empty,
 
 which has the solution (Arden 1961)
 
-    A⁺ = n_B path(B, A)      path(B, A) = r path(C, A) for every way in which C begins with B and goes on with r, or nothing if B = A
+    A⁺ = n_B path(B, A)
+    path(B, A) = r path(C, A) for every way in which C begins with B and goes on with r; or nothing, if B = A
 
 with recursion on the right. Empty strings are kept apart (A = A⁺ or empty), so rules that may be empty in front of a call are
 no special case. For one rule alone, path(A, A) is `r*`; where r ends with A itself, as in E = E "+" E | n, the repetition needs
@@ -79,7 +80,8 @@ class _Rewriting:
         }
         for names in components(calls):
             if is_recursive(names, calls):
-                self.groups.update(dict.fromkeys(map(int, names), list(map(int, names))))
+                group = list(map(int, names))
+                self.groups.update((rule, group) for rule in group)
         self._filled: dict[int, Rule] = {}  # by rule: a rule for its strings that are not empty
         self._paths: dict[tuple[int, int], Rule] = {}
         self._ways: dict[int, tuple[dict[int, list[Node]], Node]] = {}

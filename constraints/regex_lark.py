@@ -1,7 +1,7 @@
 """Regular expressions between slashes in lark's notation: Python's, and what llguidance's engine (Rust's regex) adds to them.
 
-Added: `(?<name>...)`, `\\u{...}`, `\\x{...}`, `\\p{...}`, `\\pL`, `\\z`, `\\cA`. A pattern is about the text of its terminal alone, so
-`^` and `$` are its ends. What the two engines read differently (operations on sets, POSIX classes) is refused by name.
+Added: `(?<name>...)`, `\\u{...}`, `\\x{...}`, `\\p{...}`, `\\pL`, `\\z`, `\\cA`. A pattern is about the text of its terminal
+alone, so `^` and `$` are its ends. What the two engines read differently (operations on sets, POSIX classes) is refused by name.
 """
 
 from __future__ import annotations

@@ -17,8 +17,6 @@ from maskwright.constraints import (
     Constraint,
     ConstraintError,
     ConstraintLimit,
-    Ebnf,
-    Lark,
     Limits,
     Reasoning,
     StructuralTag,
@@ -293,7 +291,7 @@ def test_a_limit_reached_while_generating_is_named() -> None:
     assert constraint.accepts(b"ab")  # the constraint lives on
 
 
-LATER = [Ebnf("root = 'a'"), Lark("start: x", start="start"), StructuralTag({}), Tools([]), Reasoning(None)]
+LATER = [StructuralTag({}), Tools([]), Reasoning(None)]
 
 
 @pytest.mark.parametrize("source", LATER)
