@@ -193,6 +193,8 @@ def _unexpected(text: str, error: UnexpectedToken) -> GrammarSyntaxError:
     token, expected = error.token, set(error.accepts or error.expected)
     if token.type == "$END":
         return syntax_error(text, f"the grammar ends early, expected {_listed(expected)}", len(text.rstrip()))
+    if token.type == "LSQB" and "LSQB" not in expected:
+        return syntax_error(text, _unreadable(text, token.start_pos or 0), token.start_pos or 0)
     found = repr(str(token)[:40])
     if token.type in _REPETITIONS and not _REPETITIONS & expected:
         reason = (

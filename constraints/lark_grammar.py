@@ -25,6 +25,7 @@ from .regex_parser import line_and_column
 from .regex_tree import Alternate, Concat
 from .regex_tree import Tree as Pattern
 from .source import Limits
+from .stopwatch import Stopwatch
 from .tokens import token_terminal
 from .utf8 import Ranges
 
@@ -98,7 +99,9 @@ class LarkLowering:
             raise ConstraintError(
                 f"the grammar has no rule {start!r} to begin with", path=start, instead=f"define it: {start}: ..."
             )
+        stopwatch = Stopwatch(self.limits, "lowering the grammar")
         while self._todo:
+            stopwatch.check()
             instance = self._todo.pop()
             self.grammar.define(self.rules[instance], self._body(instance))
         if self.lexemes is not None:

@@ -16,6 +16,7 @@ from .expression import EMPTY, FAIL, UNBOUNDED, Grammar, Kind, Node, Rule
 from .left_recursion import without_left_recursion
 from .recursion import reachable
 from .source import Limits
+from .stopwatch import Stopwatch
 from .utf8 import ALL
 
 _STATES = 2000  # sets of continuations; a recursive rule around a lazy terminal has more than any number
@@ -71,7 +72,9 @@ class Lexemes:
             return states[state]
 
         start = rule_of(frozenset([root]))
+        stopwatch = Stopwatch(self.limits, "lazy terminals beside others")
         while work:
+            stopwatch.check()
             state = work.pop()
             following, may_end = self._following(state)
             options = [EMPTY] if may_end else []

@@ -24,6 +24,7 @@ from .errors import ConstraintLimit
 from .expression import EMPTY, FAIL, UNBOUNDED, Grammar, Kind, Node, Rule
 from .recursion import first_calls, reachable
 from .source import Limits
+from .stopwatch import Stopwatch
 
 
 def without_left_recursion(grammar: Grammar, root: Node, limits: Limits) -> None:
@@ -72,6 +73,7 @@ class _Rewriting:
 
     def __init__(self, grammar: Grammar, limits: Limits) -> None:
         self.grammar, self.limits, self._empty = grammar, limits, nullable_nodes(grammar)
+        self._stopwatch = Stopwatch(limits, "rewriting left recursion")
         self.bodies = list(grammar.rule_bodies)  # as written
         self.groups: dict[int, list[int]] = {}
         calls = {
@@ -111,6 +113,7 @@ class _Rewriting:
         """Gives all rules made so far their bodies, and returns these."""
         bodies = []
         while self._unfinished:
+            self._stopwatch.check()
             rule, first, last = self._unfinished.pop()
             bodies.append(self._filled_body(first) if last is None else self._path_body(first, last))
             self.grammar.define(rule, bodies[-1])
