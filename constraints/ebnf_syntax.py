@@ -1,7 +1,8 @@
 """The text of a grammar in EBNF as a tree: XGrammar's notation, the W3C's, and ISO 14977, each with tokens of its own.
 
-Sources: XGrammar, cpp/grammar_parser.cc (GBNF with `{2,-1}`, attributes and macros); W3C, XML 1.0, section 6; ISO/IEC 14977:1996. With `::=` a rule ends where the next one begins, with `=` at its semicolon, so line ends mean nothing. The
-trees are those of `gbnf_syntax.py`, and what is more here.
+Sources: XGrammar, cpp/grammar_parser.cc (GBNF with `{2,-1}`, attributes and macros); W3C, XML 1.0, section 6; ISO/IEC 14977:1996.
+With `::=` a rule ends where the next one begins, with `=` at its semicolon, so line ends mean nothing. The trees are those of
+`gbnf_syntax.py`, and what is more here.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from .lark_terminals import Terminals, count_of, literal_pattern, regexp_pattern
 from .left_recursion import without_left_recursion
 from .regex import lower_tree
 from .regex_parser import line_and_column
-from .regex_tree import Alternate, Concat
+from .regex_tree import Alternate, CharSet, Concat
 from .regex_tree import Tree as Pattern
 from .source import Limits
 from .stopwatch import Stopwatch
@@ -114,6 +114,9 @@ class LarkLowering:
         if instance not in self.rules:
             if len(self.rules) >= self.limits.nodes // 8:
                 raise ConstraintLimit("rules, with their parameters", limit="nodes", value=self.limits.nodes)
+            if len(self.grammar.pool) > self.limits.source_bytes:
+                value = self.limits.source_bytes
+                raise ConstraintLimit("strings, put together by templates", limit="source_bytes", value=value)
             self.rules[instance] = self.grammar.rule(instance[0])
             self._todo.append(instance)
         return self.grammar.label(self.grammar.call(self.rules[instance]), instance[0])
@@ -275,8 +278,23 @@ class LarkLowering:
         return self.grammar.alt(self.grammar.seq(filled, self.skip), EMPTY)
 
     def _language(self, pattern: Pattern) -> Node:
+        text = _plain_text(pattern)
+        if text is not None:
+            return self.grammar.literal(text)
         return lower_tree(self.grammar, pattern, full=True, unit=self._character)
 
     def _character(self, ranges: Ranges) -> Node:
         is_one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
         return self.grammar.literal(chr(ranges[0][0])) if is_one else self.grammar.chars(ranges)
+
+
+def _plain_text(pattern: Pattern) -> str | None:
+    """The one text of a string without flags, which needs no more thought."""
+    if not isinstance(pattern, Concat):
+        return None
+    characters = []
+    for part in pattern.parts:
+        if not isinstance(part, CharSet) or len(part.ranges) != 1 or part.ranges[0][0] != part.ranges[0][1]:
+            return None
+        characters.append(chr(part.ranges[0][0]))
+    return "".join(characters)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .combination import Combinable
 from .errors import ConstraintError, ConstraintLimit
 from .expression import Grammar, Node
 from .regex_context import Unit
@@ -23,10 +24,11 @@ _DIALECTS = {"python": parse_python, "ecma": parse_ecma}
 
 
 @dataclass(frozen=True, slots=True)
-class Regex:
+class Regex(Combinable):
     """Texts that a regular expression matches: as a whole, or somewhere in them if not `full`.
 
     `dialect` is "python" (as `re` reads `str` patterns: `re.fullmatch`, `re.search`) or "ecma" (ECMA-262 by code points).
+    Beyond both, patterns can be combined: `Regex("[a-z]+") & ~Regex(".*foo.*")`, and `|`.
     """
 
     pattern: str

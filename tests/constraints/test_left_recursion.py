@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maskwright.constraints import Compiler, ConstraintError, ConstraintLimit, Gbnf, Limits, Vocabulary
+from maskwright.constraints import Compiler, ConstraintError, ConstraintLimit, Ebnf, Gbnf, Lark, Limits, Vocabulary
 from maskwright.constraints.expression import Grammar, Node
 from maskwright.constraints.left_recursion import without_left_recursion
 
@@ -141,3 +141,56 @@ def test_more_rules_than_the_limit_allows():
     with pytest.raises(ConstraintLimit) as caught:
         Compiler(BYTES, limits=Limits(nodes=8_000)).compile(Gbnf("\n".join(["root ::= r0", *rules])))
     assert caught.value.limit == "nodes"
+
+
+def _written(parts: Any, spell: dict[str, str]) -> str:
+    """A body as text of a notation."""
+    name, *arguments = parts
+    if name == "literal":
+        return f'"{arguments[0]}"' if arguments[0] else spell["empty"]
+    if name == "call":
+        return f"r{arguments[0]}"
+    if name == "repeat":
+        body, low, extra = arguments
+        return f"({_written(body, spell)})" + spell["count"].format(low, "" if extra is None else low + extra)
+    between = {"seq": spell["then"], "alt": "|"}[name]
+    return "(" + between.join(_written(argument, spell) for argument in arguments) + ")"
+
+
+def _iso(parts: Any) -> str:
+    name, *arguments = parts
+    if name == "repeat":
+        body, low, extra = arguments
+        inner = f"({_iso(body)})"
+        optional = "{" + inner + "}" if extra is None else ", ".join(["()", *(f"[{inner}]" for _ in range(extra))])
+        return f"({low} * {inner}, {optional})"
+    if name in ("seq", "alt"):
+        return "(" + {"seq": ", ", "alt": "|"}[name].join(map(_iso, arguments)) + ")"
+    return (
+        f'"{arguments[0]}"' if name == "literal" and arguments[0] else "()" if name == "literal" else f"r{arguments[0]}"
+    )
+
+
+LARK = {"empty": '""', "count": "{{{},{}}}", "then": " "}
+
+
+@settings(max_examples=60, deadline=None)
+@given(calls)
+def test_the_same_rules_in_every_notation(source):
+    grammar = Grammar()
+    expected = strings_of(grammar, source.written(grammar), LONGEST, ALPHABET)
+    named = [f"r{index}" for index in range(RULES)]
+    bodies = [_written(body, LARK) for body in source.bodies]
+    texts = [
+        Gbnf("\n".join(f"{name} ::= {body}" for name, body in zip(named, bodies, strict=True)), root="r0"),
+        Ebnf("\n".join(f"{name} ::= {body}" for name, body in zip(named, bodies, strict=True))),
+        Lark("\n".join(f"{name}: {body}" for name, body in zip(named, bodies, strict=True)), start="r0"),
+        Ebnf(" ".join(f"{name} = {_iso(body)} ;" for name, body in zip(named, source.bodies, strict=True))),
+    ]
+    for text in texts:
+        try:
+            constraint = COMPILER.compile(text)
+        except ConstraintError as error:
+            assert "nothing satisfies" in error.reason and not expected
+        else:
+            assert {one for one in all_strings(ALPHABET, LONGEST) if constraint.accepts(one)} == expected
