@@ -42,9 +42,9 @@ def read_attributes(text: str, tree: Tree[Token] | None) -> Attributes:
             fail_at(text, name, f"there is no attribute {str(name)!r}, expected one of {' '.join(_KNOWN)}")
         found[str(name)] = name, value
         _check_value(text, name, value)
-    for name in ("max_tokens", "temperature"):
-        if name in found:
-            _refuse(text, found[name][0])
+    for refused in ("max_tokens", "temperature"):
+        if refused in found:
+            _refuse(text, found[refused][0])
     if "stop_capture" in found and "stop" not in found and "suffix" not in found:
         fail_at(text, found["stop_capture"][0], "stop_capture belongs to stop or suffix")
     if "stop" in found and "suffix" in found:

@@ -66,7 +66,7 @@ class Lexemes:
         def rule_of(state: frozenset[Node]) -> Rule:
             if state not in states:
                 if len(states) >= _STATES:
-                    raise _refused("lazy terminals inside of rules that call themselves")
+                    raise _refused("lazy terminals beside others in rules that call themselves, or in high counts")
                 states[state] = self.grammar.rule("lexemes")
                 work.append(state)
             return states[state]
@@ -107,7 +107,7 @@ class Lexemes:
                 continue
             seen.add(at)
             if len(seen) > 50 * _STATES:
-                raise _refused("lazy terminals inside of rules that call themselves")
+                raise _refused("lazy terminals beside others in rules that call themselves, or in high counts")
             head, tail = at
             kind, (a, b, c) = grammar.kind(head), grammar.operands(head)
             if head == EMPTY:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from lark import Token, Tree
 
@@ -17,6 +17,8 @@ from .lark_terminals import Terminals, common_terminals, json_value
 from .regex_parser import line_and_column, syntax_error
 from .regex_tree import Tree as Pattern
 from .source import Limits
+
+Found = TypeVar("Found")
 
 
 class Definition(NamedTuple):
@@ -200,7 +202,7 @@ class Names:
                 if found.needs_value and not rule.has_parameter:
                     fail_at(self.text, parameter, f"the rule {name!r} has no parameter to hand on")
 
-    def _read(self, kind: type, token: Token, mark: str) -> object:
+    def _read(self, kind: Callable[[str], Found], token: Token, mark: str) -> Found:
         try:
             return kind(token.removeprefix(mark).strip())
         except ConstraintError as error:
@@ -257,4 +259,4 @@ def _either(first: Tree[Token], second: Tree[Token]) -> Tree[Token]:
 
 def _alternatives_of(name: Token) -> Tree[Token]:
     sequence: Tree[Token] = Tree("sequence", [Tree("reference", [name])])
-    return Tree("alternatives", [Tree("alternative", [Tree("conjunction", [sequence]), None, None])])  # type: ignore[list-item]
+    return Tree("alternatives", [Tree("alternative", [Tree("conjunction", [sequence]), None, None])])

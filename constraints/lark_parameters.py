@@ -68,7 +68,8 @@ class Parameter:
     def __init__(self, text: str) -> None:
         self.term = _parsed(text)
         if isinstance(self.term, tuple) and not isinstance(self.term, Range):
-            name, *arguments = self.term
+            name: str = self.term[0]
+            arguments: list[Any] = list(self.term[1:])
             if name not in _VALUES or len(arguments) != 1 or not isinstance(arguments[0], _VALUES[name][0]):
                 known = ", ".join(_VALUES)
                 raise ConstraintError(f"{text!r} is no value of a parameter", instead=f"a number, _ or one of {known}")

@@ -22,7 +22,8 @@ def structured_regex(options: Any, limits: Limits) -> Tree:
     """What a `%regex {...}` of llguidance means. Raises `ConstraintError`, `ConstraintLimit`."""
     if not isinstance(options, dict) or len(options) != 1 or next(iter(options)) not in _KEYS:
         raise ConstraintError("it takes exactly one of its keys", keyword="%regex", instead=" or ".join(_KEYS))
-    ((key, value),) = options.items()
+    key: str = next(iter(options))
+    value: Any = options[key]
     wanted: type = list if key == "substring_chunks" else str
     if not isinstance(value, wanted) or not all(isinstance(piece, str) for piece in value):
         what = "a list of strings" if wanted is list else "a string"
