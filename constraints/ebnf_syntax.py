@@ -114,7 +114,7 @@ class Tokens(Lexer):
     def __init__(self, notation: str, _: Any = None) -> None:
         self.notation = notation
 
-    def lex(self, data: Any, _: Any = None) -> Iterator[Token]:  # type: ignore[override]  # lark: "lex" of a lexer class
+    def lex(self, data: Any, _: Any = None) -> Iterator[Token]:
         text, pattern = str(data), _TOKENS[self.notation]
         index, before = 0, ""
         in_attributes = False

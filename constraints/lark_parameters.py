@@ -68,9 +68,9 @@ class Parameter:
     def __init__(self, text: str) -> None:
         self.term = _parsed(text)
         if isinstance(self.term, tuple) and not isinstance(self.term, Range):
-            name: str = self.term[0]
-            arguments: list[Any] = list(self.term[1:])
-            if name not in _VALUES or len(arguments) != 1 or not isinstance(arguments[0], _VALUES[name][0]):
+            name, arguments = self.term[0], self.term[1:]
+            takes: type = _VALUES[name][0] if name in _VALUES else type(None)
+            if len(arguments) != 1 or type(arguments[0]) is not takes:
                 known = ", ".join(_VALUES)
                 raise ConstraintError(f"{text!r} is no value of a parameter", instead=f"a number, _ or one of {known}")
             if name.endswith("_bit"):

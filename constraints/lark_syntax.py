@@ -110,7 +110,7 @@ class Tokens(Lexer):
     def __init__(self, _: Any = None) -> None:
         pass
 
-    def lex(self, data: Any, _: Any = None) -> Iterator[Token]:  # type: ignore[override]  # lark: "lex" of a lexer class
+    def lex(self, data: Any, _: Any = None) -> Iterator[Token]:
         text = str(data)
         depth, newline, last = 0, None, ""
         for token in _tokens(text):

@@ -24,9 +24,10 @@ def structured_regex(options: Any, limits: Limits) -> Tree:
         raise ConstraintError("it takes exactly one of its keys", keyword="%regex", instead=" or ".join(_KEYS))
     key: str = next(iter(options))
     value: Any = options[key]
-    wanted: type = list if key == "substring_chunks" else str
-    if not isinstance(value, wanted) or not all(isinstance(piece, str) for piece in value):
-        what = "a list of strings" if wanted is list else "a string"
+    takes_list = key == "substring_chunks"
+    pieces = value if isinstance(value, list) == takes_list and isinstance(value, list | str) else [None]
+    if not all(isinstance(piece, str) for piece in pieces):
+        what = "a list of strings" if takes_list else "a string"
         raise ConstraintError(f"{key} is {what}", keyword=key)
     return runs_of(_WORDS.findall(value) if key == "substring_words" else list(value), limits)
 

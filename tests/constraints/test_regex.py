@@ -182,7 +182,7 @@ def test_agrees_with_re_on_every_short_string(pattern):
 
 
 ATOMS = st.sampled_from(["a", "b", "[ab]", "[^a]", ".", r"\w", r"\s", "", "^", "$", r"\b", r"\B", "(?i:A)", "(?s:.)", "(?m:^)", "(?m:$)", r"[^\W]",
-                         "(?<=a)", "(?<![ab])", r"(?<=\s|^)", r"\d*"])  # fmt: skip
+                         "(?<=a)", "(?<![ab])", r"(?<=\s)", r"\d*"])  # fmt: skip
 
 
 def _grown(inner):
