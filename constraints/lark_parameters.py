@@ -74,7 +74,7 @@ class Parameter:
                 known = ", ".join(_VALUES)
                 raise ConstraintError(f"{text!r} is no value of a parameter", instead=f"a number, _ or one of {known}")
             if name.endswith("_bit"):
-                _check_bit(arguments[0])
+                _check_bit(self.term[1])
 
     @property
     def needs_value(self) -> bool:
