@@ -64,9 +64,12 @@ class Ebnf:
             raise undefined(start, f"the grammar has no rule {start!r} to begin with", rules)
         calls = {name: _calls(rule.tree) for name, rule in rules.items()}
         check_defined(self.text, rules, calls)
+        wants = any(rule.attributes or any(rule.tree.find_data("exception")) for rule in written)
         attributes = {str(rule.name): rule.attributes for rule in written if rule.attributes}
         root = lower_rules(
-            rules, calls, EbnfLowering(self.text, grammar, limits, notation=notation, attributes=attributes)
+            rules,
+            calls,
+            EbnfLowering(self.text, grammar, limits, notation=notation, attributes=attributes, wants_repetitions=wants),
         )[start]
         without_left_recursion(grammar, root, limits)
         return root

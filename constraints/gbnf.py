@@ -19,6 +19,7 @@ from .gbnf_syntax import RuleText, class_ranges, fail_at, parse, string_text
 from .left_recursion import without_left_recursion
 from .regex_parser import line_and_column
 from .source import Limits
+from .tail_recursion import as_repetition
 from .tokens import token_terminal
 from .utf8 import ALL, Ranges
 
@@ -105,10 +106,12 @@ def lower_rules(
         nodes.update({name: grammar.call(rule) for name, rule in recursive.items()})
         for name in component:
             body = lowering.finished(name, lowering.expression(rules[name].tree))
+            may_loop = lowering.wants_repetitions and len(component) == 1 and recursive
+            repetition = as_repetition(grammar, recursive[name], body) if may_loop else None
             if name in recursive:
-                grammar.define(recursive[name], body)
-            else:
-                nodes[name] = grammar.label(body, name)
+                grammar.define(recursive[name], body if repetition is None else repetition)
+            if repetition is not None or name not in recursive:
+                nodes[name] = grammar.label(body if repetition is None else repetition, name)
     return nodes
 
 
@@ -120,6 +123,7 @@ class RuleLowering:
     grammar: Grammar
     limits: Limits
     rules: dict[str, Node] = field(default_factory=dict)
+    wants_repetitions: bool = False  # instead of rules that end with themselves, for operations on regular parts
     _nesting: dict[int, int] = field(default_factory=dict)
 
     def expression(self, tree: Tree[Token]) -> Node:

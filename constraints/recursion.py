@@ -68,12 +68,13 @@ def reachable(grammar: Grammar, root: Node, known: Set[Node] = frozenset()) -> I
     while work:
         node = work.pop()
         yield node
-        fresh = [child for child in _children(grammar, node) if child not in seen and child not in known]
+        fresh = [child for child in children(grammar, node) if child not in seen and child not in known]
         seen.update(fresh)
         work.extend(dict.fromkeys(fresh))
 
 
-def _children(grammar: Grammar, node: Node) -> list[Node]:
+def children(grammar: Grammar, node: Node) -> list[Node]:
+    """The nodes that a node is made of; of a call, the body of the rule."""
     kind, (a, b, _) = grammar.kind(node), grammar.operands(node)
     if kind in (Kind.SEQ, Kind.BOTH):
         return [Node(a), Node(b)]

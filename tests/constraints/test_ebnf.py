@@ -21,6 +21,7 @@ LANGUAGES = {
     "xgrammar: patterns": (Ebnf(r'root ::= Regex("a+(\?<n>b)\\d", flags="i") | Regex("x.z")'), ["aaB7", "xyz"], ["b7", "x\nz"]),
     "xgrammar: runs": (Ebnf('root ::= "<" Substring("ab", "c", "ab") ">"'), ["<>", "<abcab>", "<cab>"], ["<b>", "<abab>"]),
     "xgrammar: nothing to run": (Ebnf("root ::= Substring()"), [""], ["a"]),
+    "xgrammar: lazy recursion": (Ebnf('root ::= r ">"\nr[lazy] ::= s\ns ::= [a-z] s | [a-z]'), ["a>"], ["ab>", ">"]),
     "xgrammar: lazy": (Ebnf('root ::= r ">"\nr[lazy, capture="x"] ::= [a-z]+ | "ab"'), ["a>"], ["ab>"]),
     "w3c": (
         Ebnf("""S ::= (#x20 | #x9 | #xD | #xA)+ Name? /* a comment * with stars **/
