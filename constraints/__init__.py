@@ -8,10 +8,11 @@ from ..kernels import compile_cache as _compile_cache  # noqa: F401  before numb
 from .choice import Choice
 from .compiler import Compiler
 from .constraint import Constraint, State
+from .ebnf import Ebnf
 from .errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
 from .gbnf import Gbnf
 from .json_schema import JsonSchema
-from .later import Ebnf, Lark
+from .lark_grammar import Lark
 from .regex import Regex
 from .source import Limits, Source
 from .tags.parsing import OutputParser, UnexpectedOutput, parse_output

@@ -51,6 +51,7 @@ Edges = tuple[tuple[int, int, Node], ...]  # low and high byte, what follows
 
 UNBOUNDED = -1  # the `high` of a repetition without bound, as stored in the arena
 NO_BOUND = 1 << 40  # instead of UNBOUNDED where bounds are added up: more than any sum of bounds
+LONGEST_LITERAL = 1 << 16  # bytes; neighbouring literals are joined up to this
 NO_TOTAL = 1 << 60  # the same for totals: more than any sum of NO_BOUNDs
 
 
@@ -120,6 +121,7 @@ class Grammar:
         self.end_tokens: frozenset[int] = frozenset()  # of the vocabulary: EOS ids
         self.memo: dict[tuple[object, ...], Node] = {}  # for builders: what was asked for and what it became
         self._interned: dict[tuple[object, ...], Node] = {}
+        self._empties: dict[Node, bool] = {}  # what `shows_empty` has found
         self._steps: dict[tuple[int, ...], int] = {}
         self._characters: dict[tuple[tuple[int, int], ...], Node] = {}
         self._wide: dict[Ranges, Edges] = {}
@@ -194,9 +196,9 @@ class Grammar:
             if kinds[part] == _LITERAL:
                 run.append(part)
             elif part != EMPTY:
-                out = self._pair(part, self._pair(self._joined(run), out) if run else out)
+                out = self._pair(part, self._spelled(run, out))
                 run = []
-        return self._pair(self._joined(run), out) if run else out
+        return self._spelled(run, out)
 
     def alt(self, *parts: Node) -> Node:
         """Union; duplicates and FAIL drop out."""
@@ -448,39 +450,99 @@ class Grammar:
     def _pair(self, head: Node, tail: Node) -> Node:
         return head if tail == EMPTY else self._intern((_SEQ, head, tail, 0))
 
+    def _spelled(self, literals: Sequence[Node], tail: Node) -> Node:
+        """Literals in a row, last one first, before a tail: joined up to LONGEST_LITERAL, or doubling would cost memory."""
+        run: list[Node] = []
+        length = 0
+        for literal in literals:
+            own = self.columns[2][literal]
+            if run and length + own > LONGEST_LITERAL:
+                tail, run, length = self._pair(self._joined(run), tail), [], 0
+            run.append(literal)
+            length += own
+        return self._pair(self._joined(run), tail) if run else tail
+
     def _joined(self, literals: Sequence[Node]) -> Node:
         """Literals in a row, last one first, as one."""
         return self.literal(b"".join(map(self.literal_bytes, reversed(literals)))) if len(literals) > 1 else literals[0]
 
     def _without_empty(self, node: Node) -> Node:
         """The same strings except the empty one, where that is visible without expanding rules."""
+        made: dict[Node, Node] = {}
+        work = [node]
+        while work:
+            part = work[-1]
+            missing = [below for below in self._parts_without_empty(part) if below not in made]
+            if missing:
+                work.extend(missing)
+                continue
+            work.pop()
+            made[part] = self._filled(part, made)
+        return made[node]
+
+    def _parts_without_empty(self, node: Node) -> list[Node]:
+        """The parts of a node whose strings that are not empty make up its own."""
+        if not self.shows_empty(node):
+            return []
+        kind, (a, b, _) = self.kind(node), self.operands(node)
+        return self.alternatives(node) if kind is Kind.ALT else [Node(a), Node(b)] if kind is Kind.SEQ else []
+
+    def _filled(self, node: Node, made: Mapping[Node, Node]) -> Node:
+        """A node without the empty string, from its parts without it."""
         kind, (a, b, c) = self.kind(node), self.operands(node)
+        if not self.shows_empty(node):
+            return node
         if kind is Kind.EMPTY:
             return FAIL
         if kind is Kind.ALT:
-            return self.alt(*(self._without_empty(option) for option in self.alternatives(node)))
+            return self.alt(*(made[option] for option in self.alternatives(node)))
+        if kind is Kind.SEQ:
+            return self.alt(self.seq(made[Node(a)], Node(b)), made[Node(b)])
         if kind is Kind.REPEAT and b == 0:
             return self.repeat(Node(a), 1, None if c == UNBOUNDED else c)
-        if kind is Kind.BAG and self.shows_empty(node):
+        if kind is Kind.BAG:
             parts = [(body, low, None if high == UNBOUNDED else high) for body, low, high in self.bag_parts(node)]
             return self.bag(parts, 1, None if c == UNBOUNDED else c)
-        if kind is Kind.SEQ and self.shows_empty(Node(a)) and self.shows_empty(Node(b)):
-            return self.alt(self.seq(self._without_empty(Node(a)), Node(b)), self._without_empty(Node(b)))
         return node
 
     def shows_empty(self, node: Node) -> bool:
         """Whether `node` contains the empty string as far as can be seen without rules, intersections and complements."""
-        kind, (a, b, c) = self.kind(node), self.operands(node)
-        if kind is Kind.SEQ:
-            return self.shows_empty(Node(a)) and self.shows_empty(Node(b))
-        if kind is Kind.ALT:
-            return any(self.shows_empty(option) for option in self.alternatives(node))
+        kind = self.kind(node)
+        if kind is not Kind.SEQ and kind is not Kind.ALT and kind is not Kind.REPEAT:
+            return self._leaf_shows_empty(node, kind)
+        known, work = self._empties, [node]
+        while work:
+            part = work[-1]
+            if part in known:
+                work.pop()
+                continue
+            kind, (a, b, _) = self.kind(part), self.operands(part)
+            if kind is Kind.SEQ or (kind is Kind.REPEAT and b > 0):
+                needed = next((Node(x) for x in ((a, b) if kind is Kind.SEQ else (a,)) if not known.get(Node(x), False)), None)
+                if needed is None or needed in known:
+                    known[part] = needed is None
+                else:
+                    work.append(needed)
+            elif kind is Kind.ALT:
+                options = self.alternatives(part)
+                found = any(known.get(option, False) for option in options)
+                unknown = [] if found else [option for option in options if option not in known]
+                if unknown:
+                    work.extend(unknown)
+                else:
+                    known[part] = found
+            else:
+                known[part] = kind is Kind.REPEAT or self._leaf_shows_empty(part, kind)
+        return known[node]
+
+    def _leaf_shows_empty(self, node: Node, kind: Kind) -> bool:
+        _, b, c = self.operands(node)
         if kind is Kind.BAG:
             return b == 0 and all(low == 0 for _, low, _ in self.bag_parts(node))
         if kind is Kind.MULTIPLE:
             modulus, places = self.step_of(node)[:2]
             return 0 <= c < COUNTS and b * 10**places % modulus == 0
-        return kind is Kind.EMPTY or (kind is Kind.REPEAT and (b == 0 or self.shows_empty(Node(a))))
+        return kind is Kind.EMPTY
 
     def _word_tree(self, words: list[bytes], tails: Mapping[bytes, Node]) -> Node:
         """Union of sorted distinct words, each with its tail. The stack holds prefixes of the last word: (length, what follows)."""

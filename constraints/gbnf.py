@@ -13,12 +13,15 @@ from dataclasses import dataclass, field
 from lark import Token, Tree
 
 from .components import components, is_recursive
-from .errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
+from .errors import ConstraintError, ConstraintLimit
 from .expression import Grammar, Node
 from .gbnf_syntax import RuleText, class_ranges, fail_at, parse, string_text
+from .left_recursion import without_left_recursion
 from .regex_parser import line_and_column
 from .source import Limits
-from .utf8 import ALL
+from .tail_recursion import as_repetition
+from .tokens import token_terminal
+from .utf8 import ALL, Ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,8 @@ class Gbnf:
 
     The syntax is llama.cpp's: `"text"`, `[a-z]`, `[^a-z]`, `.` (any character), rule names, `( )`, `|`, `* + ? {2} {2,} {2,4}`,
     `# comments`; escapes `\\n \\r \\t \\\\ \\" \\[ \\] \\- \\xNN \\uNNNN \\UNNNNNNNN`. All of it counts characters, not bytes.
-    Left recursion and token terminals (`<name>`, `<[id]>`) are refused by name. Of two definitions of a rule the last counts.
+    Token terminals (`<name>`, `<[id]>`) are refused by name. Rules may begin
+    with themselves. Of two definitions of a rule the last counts.
     """
 
     text: str
@@ -49,10 +53,12 @@ class Gbnf:
             )
         rules = _last_definitions(parse(self.text), grammar, self.text)
         if self.root not in rules:
-            raise _undefined(self.root, f"the grammar has no rule {self.root!r} to begin with", rules)
-        calls = {name: _calls(rule.tree) for name, rule in rules.items()}
-        _check_defined(self.text, rules, calls)
-        return _lower_rules(self.text, rules, calls, grammar, limits)[self.root]
+            raise undefined(self.root, f"the grammar has no rule {self.root!r} to begin with", rules)
+        calls = {name: calls_of(rule.tree) for name, rule in rules.items()}
+        check_defined(self.text, rules, calls)
+        root = lower_rules(rules, calls, RuleLowering(self.text, grammar, limits))[self.root]
+        without_left_recursion(grammar, root, limits)
+        return root
 
 
 def _last_definitions(rules: list[RuleText], grammar: Grammar, text: str) -> dict[str, RuleText]:
@@ -66,21 +72,21 @@ def _last_definitions(rules: list[RuleText], grammar: Grammar, text: str) -> dic
     return by_name
 
 
-def _calls(tree: Tree[Token]) -> dict[str, Token]:
+def calls_of(tree: Tree[Token]) -> dict[str, Token]:
     """The rules that an expression calls, each with one place where it does."""
     references = (subtree.children[0] for subtree in tree.iter_subtrees() if subtree.data == "reference")
     return {str(token): token for token in references if isinstance(token, Token)}
 
 
-def _check_defined(text: str, rules: Mapping[str, RuleText], calls: Mapping[str, Mapping[str, Token]]) -> None:
+def check_defined(text: str, rules: Mapping[str, RuleText], calls: Mapping[str, Mapping[str, Token]]) -> None:
     for name, callees in calls.items():
         for callee, token in callees.items():
             if callee not in rules:
                 at = line_and_column(text, token.start_pos or 0)
-                raise _undefined(callee, f"rule {name!r} calls {callee!r}, which is not defined", rules, at)
+                raise undefined(callee, f"rule {name!r} calls {callee!r}, which is not defined", rules, at)
 
 
-def _undefined(
+def undefined(
     name: str, reason: str, rules: Mapping[str, RuleText], at: tuple[int | None, int | None] = (None, None)
 ) -> ConstraintError:
     similar = difflib.get_close_matches(name, rules, n=1)
@@ -88,32 +94,36 @@ def _undefined(
     return ConstraintError(reason, path=name, instead=instead, line=at[0], column=at[1])
 
 
-def _lower_rules(
-    text: str, rules: Mapping[str, RuleText], calls: Mapping[str, Mapping[str, Token]], grammar: Grammar, limits: Limits
+def lower_rules(
+    rules: Mapping[str, RuleText], calls: Mapping[str, Mapping[str, Token]], lowering: RuleLowering
 ) -> dict[str, Node]:
     """The node of every rule: what it is defined as, or a call where it is recursive."""
-    nodes: dict[str, Node] = {}
+    grammar = lowering.grammar
+    nodes = lowering.rules
     names = {name: list(callees) for name, callees in calls.items()}
     for component in components(names):
         recursive = {name: grammar.rule(name) for name in component if is_recursive(component, names)}
         nodes.update({name: grammar.call(rule) for name, rule in recursive.items()})
         for name in component:
-            body = _Lowering(text, grammar, limits, nodes).expression(rules[name].tree)
+            body = lowering.finished(name, lowering.expression(rules[name].tree))
+            may_loop = lowering.wants_repetitions and len(component) == 1 and recursive
+            repetition = as_repetition(grammar, recursive[name], body) if may_loop else None
             if name in recursive:
-                grammar.define(recursive[name], body)
-            else:
-                nodes[name] = grammar.label(body, name)
+                grammar.define(recursive[name], body if repetition is None else repetition)
+            if repetition is not None or name not in recursive:
+                nodes[name] = grammar.label(body if repetition is None else repetition, name)
     return nodes
 
 
 @dataclass
-class _Lowering:
+class RuleLowering:
     """Lowers the expressions of one grammar, children first, without recursion."""
 
     text: str
     grammar: Grammar
     limits: Limits
-    rules: Mapping[str, Node]
+    rules: dict[str, Node] = field(default_factory=dict)
+    wants_repetitions: bool = False  # instead of rules that end with themselves, for operations on regular parts
     _nesting: dict[int, int] = field(default_factory=dict)
 
     def expression(self, tree: Tree[Token]) -> Node:
@@ -123,6 +133,10 @@ class _Lowering:
             parts = [nodes[id(child)] for child in subtree.children if isinstance(child, Tree)]
             nodes[id(subtree)] = self._node(subtree, parts)
         return nodes[id(tree)]
+
+    def finished(self, name: str, body: Node) -> Node:
+        """The body of a rule as it counts."""
+        return body
 
     def _node(self, tree: Tree[Token], parts: list[Node]) -> Node:
         match tree.data:
@@ -138,15 +152,24 @@ class _Lowering:
         assert isinstance(token, Token)
         match tree.data:
             case "literal":
-                return self.grammar.literal(string_text(self.text, token))
+                return self.grammar.literal(self.string_text(token))
             case "char_class":
                 return self._char_class(token)
             case "reference":
                 return self.rules[str(token)]
-        raise self._token_terminal(token)
+        line, column = line_and_column(self.text, token.start_pos or 0)
+        return token_terminal(self.grammar, str(token), line=line, column=column)
+
+    def string_text(self, token: Token) -> str:
+        """What a string means."""
+        return string_text(self.text, token)
+
+    def class_ranges(self, token: Token) -> Ranges:
+        """What a character class means."""
+        return class_ranges(self.text, token)
 
     def _char_class(self, token: Token) -> Node:
-        ranges = class_ranges(self.text, token)
+        ranges = self.class_ranges(token)
         if not ranges:
             fail_at(self.text, token, f"the character class {token} contains no character that has a UTF-8 form")
         is_one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
@@ -179,10 +202,3 @@ class _Lowering:
         self._nesting[id(tree)] = depth = below + adds
         if depth > self.limits.nesting:
             raise ConstraintLimit("parentheses and repetitions too deep", limit="nesting", value=self.limits.nesting)
-
-    def _token_terminal(self, token: Token) -> UnsupportedKeyword:
-        line, column = line_and_column(self.text, token.start_pos or 0)
-        return UnsupportedKeyword(
-            "single tokens as terminals are not supported yet", keyword=str(token), line=line, column=column,
-            instead=f'the text of the token as a string, "{token.strip("!")}", where it is text',
-        )  # fmt: skip

@@ -5,7 +5,7 @@ A rule that calls itself before any byte is read would never be expanded to an e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from .expression import EMPTY, Grammar, Kind, Node
 
 def left_recursion(grammar: Grammar, empty: NDArray[np.bool_]) -> str | None:
     """The name of a rule that can call itself without reading a byte, or None. empty: [nodes] contains the empty string."""
-    calls = {rule: _first_calls(grammar, body, empty) for rule, body in enumerate(grammar.rule_bodies) if body is not None}
+    calls = {rule: first_calls(grammar, body, empty) for rule, body in enumerate(grammar.rule_bodies) if body is not None}
     done: set[int] = set()
     for origin in calls:
         on_path: set[int] = set()
@@ -36,7 +36,7 @@ def left_recursion(grammar: Grammar, empty: NDArray[np.bool_]) -> str | None:
     return None
 
 
-def _first_calls(grammar: Grammar, body: Node, empty: NDArray[np.bool_]) -> list[int]:
+def first_calls(grammar: Grammar, body: Node, empty: Sequence[bool] | NDArray[np.bool_]) -> list[int]:
     """Rules that may be called before the first byte of `body`."""
     found: dict[int, None] = {}
     seen: set[int] = set()
@@ -68,12 +68,13 @@ def reachable(grammar: Grammar, root: Node, known: Set[Node] = frozenset()) -> I
     while work:
         node = work.pop()
         yield node
-        fresh = [child for child in _children(grammar, node) if child not in seen and child not in known]
+        fresh = [child for child in children(grammar, node) if child not in seen and child not in known]
         seen.update(fresh)
         work.extend(dict.fromkeys(fresh))
 
 
-def _children(grammar: Grammar, node: Node) -> list[Node]:
+def children(grammar: Grammar, node: Node) -> list[Node]:
+    """The nodes that a node is made of; of a call, the body of the rule."""
     kind, (a, b, _) = grammar.kind(node), grammar.operands(node)
     if kind in (Kind.SEQ, Kind.BOTH):
         return [Node(a), Node(b)]

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .combination import Combinable
 from .errors import ConstraintError, ConstraintLimit
 from .expression import Grammar, Node
 from .regex_context import Unit
 from .regex_ecma import parse_ecma
 from .regex_lower import PatternLowering
 from .regex_python import parse_python
-from .regex_tree import Alternate, Anchor, CharSet, Concat, Lookahead, Place, Repeat, Tree, fold
+from .regex_tree import Alternate, Anchor, Both, CharSet, Complement, Concat, Lookahead, Place, Repeat, Tree, fold
 from .source import Limits
 from .utf8 import Ranges
 
@@ -23,10 +24,11 @@ _DIALECTS = {"python": parse_python, "ecma": parse_ecma}
 
 
 @dataclass(frozen=True, slots=True)
-class Regex:
+class Regex(Combinable):
     """Texts that a regular expression matches: as a whole, or somewhere in them if not `full`.
 
     `dialect` is "python" (as `re` reads `str` patterns: `re.fullmatch`, `re.search`) or "ecma" (ECMA-262 by code points).
+    Beyond both, patterns can be combined: `Regex("[a-z]+") & ~Regex(".*foo.*")`, and `|`.
     """
 
     pattern: str
@@ -112,7 +114,9 @@ def _length(tree: Tree, parts: list[tuple[int, int | None]]) -> tuple[int, int |
         return min(lows), None if None in highs else max(high for high in highs if high is not None)
     if isinstance(tree, Repeat):
         return lows[0] * tree.low, _product(highs[0], tree.high)
-    return 0, 0
+    if isinstance(tree, Both):
+        return max(lows), min((high for high in highs if high is not None), default=None)
+    return (0, None) if isinstance(tree, Complement) else (0, 0)
 
 
 def _product(length: int | None, count: int | None) -> int | None:
@@ -135,7 +139,7 @@ def _begins_at_start(tree: Tree, parts: list[bool]) -> bool:
 def _after_end(tree: Tree, parts: list[int | None]) -> int | None:
     """How many characters at most follow any match; None = no bound."""
     known = [part for part in parts if part is not None]
-    if isinstance(tree, Lookahead) or not known:
+    if isinstance(tree, Lookahead | Both | Complement) or not known:
         place = tree.place if isinstance(tree, Anchor) else None
         return 0 if place is Place.END else 1 if place is Place.END_OR_LAST_NEWLINE else None
     if isinstance(tree, Concat):

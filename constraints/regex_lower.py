@@ -16,17 +16,20 @@ from dataclasses import dataclass
 from .charsets import NEWLINE
 from .errors import UnsupportedKeyword
 from .expression import EMPTY, FAIL, Grammar, Node
-from .regex_context import START, Continuation, Surroundings, Unit
+from .regex_context import START, Continuation, Surroundings, Unit, is_nullable
 from .regex_tree import (
     Alternate,
     Anchor,
+    Both,
     CharSet,
+    Complement,
     Concat,
     Lookahead,
     Place,
     Repeat,
     Tree,
     assertions,
+    children,
     fold,
     never_at_an_end,
 )
@@ -72,6 +75,8 @@ class PatternLowering:
     # -- trees without assertions -----------------------------------------------------------------------------------
 
     def _language(self, tree: Tree, parts: list[Language | None]) -> Language | None:
+        if isinstance(tree, Both | Complement):
+            return self._combined(tree, parts)
         known = [part for part in parts if part is not None]
         if isinstance(tree, Anchor | Lookahead) or len(known) < len(parts):
             return None
@@ -84,6 +89,22 @@ class PatternLowering:
             return self._joined(known)
         fulls, filled = (part.full for part in known), (part.filled for part in known)
         return Language(self.grammar.alt(*fulls), self.grammar.alt(*filled), any(part.nullable for part in known))
+
+    def _combined(self, tree: Both | Complement, parts: list[Language | None]) -> Language:
+        """An intersection or a complement; a part with assertions is lowered as a text of its own."""
+        nodes = [
+            PatternLowering(self.grammar, self.unit, child).whole_text() if part is None else part.full
+            for child, part in zip(children(tree), parts, strict=True)
+        ]
+        some = self.grammar.repeat(self.unit(ALL), 1)
+        if isinstance(tree, Complement):
+            node = self.grammar.without(self.grammar.repeat(self.unit(ALL)), nodes[0])
+        else:
+            node = nodes[0]
+            for other in nodes[1:]:
+                node = self.grammar.both(node, other)
+        nullable = is_nullable(self.grammar, node)
+        return Language(node, self.grammar.both(node, some) if nullable else node, nullable)
 
     def _joined(self, parts: list[Language]) -> Language:
         """Concatenation. Texts that are not empty: one of the leading parts that can be empty begins them, or the rest."""

@@ -47,7 +47,7 @@ class PatternParser:
 
     def tree(self) -> Tree:
         """The meaning of the pattern. Raises `GrammarSyntaxError`, `UnsupportedKeyword`, `ConstraintLimit`."""
-        self._groups = [Group(0)]
+        self._groups = [Group(0, self._initial_flags)]
         while self._skip_ignored() or self.index < len(self.data):
             self._element()
         if len(self._groups) > 1:
@@ -265,6 +265,7 @@ class PatternParser:
 
     # -- what dialects define ---------------------------------------------------------------------------------------
 
+    _initial_flags: frozenset[str] = frozenset()
     _low_may_be_absent = False  # whether "{,n}" is a quantifier
     _has_possessive = False  # whether "+" may follow a quantifier
     _leading_bracket_is_member = False  # whether "]" is a member where a set begins

@@ -77,16 +77,30 @@ class Lookahead:
     negative: bool
 
 
-Tree = CharSet | Concat | Alternate | Repeat | Anchor | Lookahead
+@dataclass(frozen=True, slots=True, eq=False)
+class Both:
+    """What all of the parts match; assertions in a part see the text of that part alone."""
+
+    parts: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Complement:
+    """Every text that `body` does not match as a whole."""
+
+    body: Tree
+
+
+Tree = CharSet | Concat | Alternate | Repeat | Anchor | Lookahead | Both | Complement
 
 
 def children(tree: Tree) -> tuple[Tree, ...]:
     """The direct parts of a tree."""
-    if isinstance(tree, Concat):
+    if isinstance(tree, Concat | Both):
         return tree.parts
     if isinstance(tree, Alternate):
         return tree.options
-    return (tree.body,) if isinstance(tree, Repeat | Lookahead) else ()
+    return (tree.body,) if isinstance(tree, Repeat | Lookahead | Complement) else ()
 
 
 def fold(tree: Tree, combine: Callable[[Tree, list[Result]], Result]) -> dict[int, Result]:
@@ -125,7 +139,7 @@ def shared(tree: Tree) -> Tree:
         rebuilt = with_children(part, parts)
         own = (
             ()
-            if isinstance(part, Concat | Alternate)
+            if isinstance(part, Concat | Alternate | Both)
             else tuple(getattr(part, name) for name in part.__slots__ if name != "body")
         )
         return known.setdefault((type(part), own, *map(id, parts)), rebuilt)
@@ -135,8 +149,10 @@ def shared(tree: Tree) -> Tree:
 
 def with_children(tree: Tree, parts: Sequence[Tree]) -> Tree:
     """A tree like the given one with other children."""
-    if isinstance(tree, Concat):
-        return Concat(tuple(parts))
+    if isinstance(tree, Concat | Both):
+        return type(tree)(tuple(parts))
+    if isinstance(tree, Complement):
+        return Complement(parts[0])
     if isinstance(tree, Alternate):
         return Alternate(tuple(parts))
     if isinstance(tree, Repeat):

@@ -224,7 +224,7 @@ def test_an_output_that_ended_early_is_incomplete(llm: LLM) -> None:
         ({"prompts": "x", "regex": "[a-c]{50}", "sampling": SamplingParams(max_tokens=5)}, RequestError, "max_tokens"),
         ({"prompts": "x", "regex": "a", "sampling": SamplingParams(stop=("b",))}, RequestError, "contradicts a constraint"),
         ({"prompts": "x", "regex": "("}, ConstraintError, "column|position"),
-        ({"prompts": "x", "grammar": 'start: "x"'}, ConstraintError, "'Lark': not supported yet"),
+        ({"prompts": "x", "grammar": "start: x"}, ConstraintError, "'x' is not defined"),
     ],
 )
 def test_wrong_arguments_are_named(llm: LLM, options: Any, error: type[Exception], message: str) -> None:

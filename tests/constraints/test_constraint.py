@@ -17,10 +17,7 @@ from maskwright.constraints import (
     Constraint,
     ConstraintError,
     ConstraintLimit,
-    Ebnf,
-    Lark,
     Limits,
-    UnsupportedKeyword,
     Vocabulary,
 )
 from maskwright.constraints.constraint import FINISHED, State, as_token_ids
@@ -288,16 +285,6 @@ def test_a_limit_reached_while_generating_is_named() -> None:
         constraint.advance_bytes(constraint.start(), b"ab" * 2000)
     assert error.value.limit == "states" and error.value.value == 100
     assert constraint.accepts(b"ab")  # the constraint lives on
-
-
-LATER = [Ebnf("root = 'a'"), Lark("start: x", start="start")]
-
-
-@pytest.mark.parametrize("source", LATER)
-def test_what_is_not_supported_yet_is_refused_by_name(source: Any) -> None:
-    with pytest.raises(UnsupportedKeyword, match=type(source).__name__) as error:
-        COMPILER.compile(source)
-    assert error.value.instead
 
 
 def test_threads_share_one_constraint() -> None:

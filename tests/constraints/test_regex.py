@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from maskwright.constraints.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
 from maskwright.constraints.expression import FAIL, Grammar
+from maskwright.constraints.gbnf import Gbnf
 from maskwright.constraints.reference import Reference
 from maskwright.constraints.regex import Regex, lower_pattern, pattern_length
 from maskwright.constraints.source import Limits, Source
@@ -180,7 +181,8 @@ def test_agrees_with_re_on_every_short_string(pattern):
     check_against_re(pattern, strings("ab \n", 3 if pattern in PLAIN else 4))
 
 
-ATOMS = st.sampled_from(["a", "b", "[ab]", "[^a]", ".", r"\w", r"\s", "", "^", "$", r"\b", r"\B"])
+ATOMS = st.sampled_from(["a", "b", "[ab]", "[^a]", ".", r"\w", r"\s", "", "^", "$", r"\b", r"\B", "(?i:A)", "(?s:.)", "(?m:^)", "(?m:$)", r"[^\W]",
+                         "(?<=a)", "(?<![ab])", r"(?<=\s)", r"\d*"])  # fmt: skip
 
 
 def _grown(inner):
@@ -191,7 +193,7 @@ def _grown(inner):
     return st.one_of(joined, either, quantified, ahead)
 
 
-@settings(max_examples=60)
+@settings(max_examples=100, deadline=None)
 @given(st.recursive(ATOMS, _grown, max_leaves=7))
 def test_generated_patterns_agree_with_re_or_are_refused_by_name(pattern):
     try:
@@ -411,3 +413,16 @@ def test_lengths(pattern, full, expected):
 
 def test_the_end_of_an_ecma_pattern_is_the_end_of_the_text():
     assert pattern_length("^ab?$", dialect="ecma", full=False) == (1, 2)
+
+
+def test_patterns_can_be_combined():
+    source = Regex("[a-c]+") & ~Regex(".*(ab|c).*") | Regex("x")
+    grammar = Grammar()
+    reference = Reference(grammar, source.lower(grammar, Limits()))
+    for text in strings("abcx", 4):
+        expected = text == "x" or (set(text) <= set("abc") and bool(text) and "ab" not in text and "c" not in text)
+        assert reference.accepts(text.encode()) == expected, text
+    with pytest.raises(UnsupportedKeyword, match="call themselves"):
+        (Regex("a") & Gbnf('root ::= "(" root ")" | ""')).lower(Grammar(), Limits())
+    with pytest.raises(TypeError):
+        Regex("a") & "b"

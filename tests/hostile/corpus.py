@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from maskwright.constraints import Choice, Gbnf, JsonSchema, Regex
+from maskwright.constraints import Choice, Ebnf, Gbnf, JsonSchema, Lark, Regex
 
 Case = Callable[[], Any]
 
@@ -252,6 +252,42 @@ _GBNF = {
     "balanced brackets": 'root ::= "(" root ")" | root2\nroot2 ::= "[" root "]" | ""',
 }
 
+_LARK = {
+    "left recursion through 1,000 rules": "start: r0\n" + "".join(f'r{i}: r{i + 1} "x" | "z"\n' for i in range(1_000)) + "r1000: r0",
+    "each of 40 rules begins with each": "start: r0\n"
+    + "".join(f"r{i}: " + " | ".join(f'r{j} "{j}"' for j in range(40)) + ' | "z"\n' for i in range(40)),
+    "rules without end": "start: a\na: b\nb: a",
+    "empty loops": 'start: (a*)* b*\na: b?\nb: a | "x"? |',
+    "terminals of each other": "start: A\nA: B\nB: A",
+    "terminals doubled 60 times": "start: T0\n" + "".join(f"T{i}: T{i + 1} T{i + 1}\n" for i in range(60)) + 'T60: "y"',
+    "rules doubled 60 times": "start: r0\n" + "".join(f"r{i}: r{i + 1} r{i + 1}\n" for i in range(60)) + 'r60: "y"',
+    "groups 10,000 deep": "start: " + _nested("(", '"a"', ")", 10_000),
+    "complements 100 deep": "start: T\nT: " + _nested("~(", "/a/", ")", 100),
+    "inline grammars 1,000 deep": _nested("start: %lark { ", 'start: "a"', " }", 1_000),
+    "inline schema 10,000 deep": "start: %json " + _nested('{"not":', "{}", "}", 10_000),
+    "an option 100,000 deep": '%llguidance {"a":' + _nested("[", "", "]", 100_000) + '}\nstart: "a"',
+    "a condition 10,000 deep": 'start: a::0\na::_: "x" %if ' + _nested("not(", "true", ")", 10_000),
+    "parameters without end": 'start: a::0\na::_: "x" a::incr(_) | "y"',
+    "templates without end": 'start: t{"a"}\nt{x}: t{(x "b")} | x',
+    "a counter of 10^12": 'start: "a"~1000000000000',
+    "optional parts repeated": "start: (" + '"a"? ' * 500 + ")*",
+    "40 lazy heads": "start: (" + " | ".join(f'z{i} "{i}"' for i in range(40)) + ")* T\nT: /(.|\\n)*/\n"
+    + "\n".join(f'z{i}[lazy]: T "<{i}>"' for i in range(40)),
+    "a lazy head counted": 'start: (h "x"){0,100000} T\nh[lazy]: T "<t>"\nT: /(.|\\n)*/',
+    "an open group": 'start: "a" ' + "(" * 20_000,
+    "an open string": 'start: "' + "a" * 100_000,
+    "NUL": "\0" * 1_000,
+    "empty": "",
+}  # fmt: skip
+
+_EBNF = {
+    "optional parts 10,000 deep": "root = " + _nested("[", "'a'", "]", 10_000) + " ;",
+    "repetitions 100 deep": "root = " + _nested("{", "'a'", "}", 100) + " ;",
+    "a counter of 10^12": "root = 1000000000000 * 'a' ;",
+    "an open comment": "(*" * 20_000,
+    "differences of differences": "root ::= ((A - B) - A) - (B - A)\nA ::= [a-z]* 'x'\nB ::= [a-z]* 'yx'",
+}
+
 _CHOICES: dict[str, Case] = {
     "200,000 choices": lambda: Choice(_words(200_000)),
     "one long choice": lambda: Choice(["x" * 1_000_000]),
@@ -266,12 +302,15 @@ CASES: dict[str, Case] = {
     **{f"ecma: {name}": partial(Regex, pattern, "ecma", False) for name, pattern in _PATTERNS.items()},
     **{f"gbnf: {name}": partial(Gbnf, text) for name, text in _GBNF.items()},
     "gbnf: 5,000 rules": partial(_long_grammar, 5_000),
+    **{f"lark: {name}": partial(Lark, text) for name, text in _LARK.items()},
+    **{f"ebnf: {name}": partial(Ebnf, text) for name, text in _EBNF.items()},
     **{f"choice: {name}": case for name, case in _CHOICES.items()},
 }
 
 
 # Cases that may take more than the 2 seconds of all others: they are large, and their time is linear.
-SECONDS = {"schema: 20,000 properties": 15.0, "schema: a megabyte of properties": 15.0, "schema: enum of 5,000 objects": 10.0}
+SECONDS = {"schema: 20,000 properties": 15.0, "schema: a megabyte of properties": 15.0, "schema: enum of 5,000 objects": 10.0,
+           "lark: parameters without end": 15.0}  # fmt: skip
 
 
 def _deep_value(depth: int) -> Any:

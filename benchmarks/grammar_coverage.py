@@ -1,0 +1,260 @@
+"""How much of each grammar language is enforced exactly: grammars and patterns with accepted and rejected strings.
+
+    python benchmarks/grammar_coverage.py --cases FILE.jsonl [--kinds lark ebnf] [--jobs 2] [--list wrong refused]
+
+A case is *right* when every string is judged as the case says (or, where it expects a refusal, when there is one), *refused* when
+a typed error names what is not enforced, *wrong* otherwise. What only one other tool means by a text, against the language's
+own definition, is left out: `EXCLUDED` names each group with its reason, and their number is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from acceptors import BYTES, EOS
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from workers import Failure, run_all
+
+from maskwright.constraints import (
+    Compiler,
+    ConstraintError,
+    ConstraintLimit,
+    Ebnf,
+    Gbnf,
+    GrammarSyntaxError,
+    Lark,
+    Regex,
+    Source,
+    UnsupportedKeyword,
+    Vocabulary,
+)
+
+Case = dict[str, Any]
+VERDICTS = ("right", "wrong", "refused", "timed out", "hung", "crashed")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a case."""
+
+    verdict: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """Cases that are another tool's own extension, or its own limit, and why."""
+
+    name: str
+    reason: str
+    holds: Callable[[Case], bool]
+
+
+def _expects(case: Case, verdict: str) -> bool:
+    return bool(case["expect"] == verdict)
+
+
+def _is_of_xgrammar_alone(case: Case) -> bool:
+    return case["kind"] != "gbnf" and set(case["verified_by"]) <= {"xgrammar"}
+
+
+def _folds_beyond_ascii(case: Case) -> bool:
+    return bool(re.search(r"/[a-z]*i|\(\\?\?i\)", case["grammar"])) and not case["grammar"].isascii()
+
+
+EXCLUDED = (
+    Exclusion(
+        "x-guidance", "options of llguidance inside JSON Schema, not a keyword of it",
+        lambda case: '"x-guidance"' in case["grammar"],
+    ),
+    Exclusion(
+        "TagDispatch, json_string, capture_hidden_*", "macros and attributes of XGrammar's own serialised grammars",
+        lambda case: case["kind"] == "ebnf" and bool(re.search(r"TagDispatch\(|json_string|capture_hidden", case["grammar"])),
+    ),
+    Exclusion(
+        "refused by XGrammar alone", "a limit of XGrammar: lark, llguidance or Python take it",
+        lambda case: _expects(case, "compile_error") and _is_of_xgrammar_alone(case),
+    ),
+    Exclusion(
+        "not verified by any program", "the suite compiles it or refuses it, and no tool was found to agree",
+        lambda case: not _expects(case, "match") and not case["verified_by"],
+    ),
+    Exclusion(
+        "case folding of ASCII only", "XGrammar compares other letters as they are; Python, Rust and ECMA-262 fold them",
+        lambda case: _is_of_xgrammar_alone(case) and _folds_beyond_ascii(case),
+    ),
+    Exclusion(
+        "lookaheads skipped", "XGrammar's converter drops (?=...) from a pattern, so that it means something else",
+        lambda case: _is_of_xgrammar_alone(case) and "(?=" in case["grammar"],
+    ),
+    Exclusion(
+        "a dot that is a newline", "in XGrammar's Regex macro without flags, and only there, . is any character",
+        lambda case: case["kind"] == "ebnf" and case["grammar"].strip() == 'root ::= Regex("a.b")' and "a\nb" in case["accept"],
+    ),
+    Exclusion(
+        "a lazy head that may end anywhere", "XGrammar reads it as a dispatch on tags, llguidance as the rule that is written",
+        lambda case: _is_of_xgrammar_alone(case) and "[lazy]" in case["grammar"] and "" in case["accept"],
+    ),
+    Exclusion(
+        "other spellings of a JSON string", "%json has one canonical spelling of a string; llguidance takes \\u0009 beside \\t",
+        lambda case: "%json" in case["grammar"] and any(re.search(r"\\u00[01]", text) for text in case["accept"])
+        and "pattern" in case["grammar"],
+    ),
+    Exclusion(
+        "\\s without the vertical tab", "strings checked by RE2 alone, whose \\s is not that of ECMA-262 or Python",
+        lambda case: case["verified_by"] == ["re2"] and "\\s" in case["grammar"] and any("\v" in text for text in case["reject"]),
+    ),
+    Exclusion(
+        "'if' without 'then'", "llguidance does not have the keyword; it has no effect then",
+        lambda case: _expects(case, "compile_error") and '"if"' in case["grammar"],
+    ),
+    Exclusion(
+        "left recursion refused", "llama.cpp cannot parse such grammars",
+        lambda case: case["kind"] == "gbnf" and _expects(case, "compile_error")
+        and bool(re.search(r"(?m)^\s*(\w+) ::=(?:.*\|)?\s*\1\b|empty asdf", case["grammar"])),
+    ),
+    Exclusion(
+        "more than 2,000 repetitions", "llama.cpp's limit; ours is a million, because copies are counted",
+        lambda case: case["kind"] == "gbnf" and _expects(case, "compile_error")
+        and bool(re.search(r"\{[2-9]\d{3,},|(?:\{0,99\}\)?){4}", case["grammar"])),
+    ),
+)  # fmt: skip
+
+
+# -- judging ------------------------------------------------------------------------------------------------------------
+
+
+def source_of(case: Case) -> Source:
+    """The front end that a case is about."""
+    text = case["grammar"]
+    if case["kind"] == "regex":
+        full = case["match"] == "full"
+        return Regex(text, dialect="python" if full else "ecma", full=full)
+    if case["kind"] == "lark":
+        return Lark(text, start=case.get("root", "start"))
+    return (Gbnf if case["kind"] == "gbnf" else Ebnf)(text, root=case.get("root", "root"))
+
+
+def judge(compiler: Compiler, case: Case) -> Outcome:
+    """Compile a case and ask for its strings."""
+    try:
+        constraint = compiler.compile(source_of(case))
+    except ConstraintError as error:
+        if case["expect"] == "compile_error":
+            return Outcome("right", type(error).__name__)
+        if _describes_nothing(error) and not case["accept"] and case["expect"] == "match":
+            return Outcome("right", "no text")
+        return Outcome("refused" if _is_named(error) else "wrong", _cause(error))
+    except Exception as error:
+        return Outcome("crashed", f"{type(error).__name__}: {error}"[:200])
+    if case["expect"] == "compile_error":
+        return Outcome("wrong", "a refusal was expected")
+    for text in case["accept"]:
+        if not constraint.accepts(text.encode()):
+            return Outcome("wrong", f"rejected {text[:80]!r}")
+    for text in case["reject"]:
+        if constraint.accepts(text.encode()):
+            return Outcome("wrong", f"accepted {text[:80]!r}")
+    return Outcome("right")
+
+
+def _describes_nothing(error: ConstraintError) -> bool:
+    return "nothing satisfies" in error.reason
+
+
+def _is_named(error: ConstraintError) -> bool:
+    """Whether an error says what is not enforced, rather than that the text is malformed."""
+    return isinstance(error, UnsupportedKeyword | ConstraintLimit) or not isinstance(error, GrammarSyntaxError)
+
+
+def _cause(error: ConstraintError) -> str:
+    name = error.keyword or getattr(error, "limit", "") or type(error).__name__
+    return f"{name}: {error.reason}".split("\n")[0][:160]
+
+
+# -- printing -----------------------------------------------------------------------------------------------------------
+
+
+def print_table(console: Console, cases: Sequence[Case], outcomes: Sequence[Outcome], seconds: float) -> None:
+    table = Table(title="grammar languages", caption=f"{seconds:.0f} s")
+    for heading in ("", "cases", *VERDICTS, "%"):
+        table.add_column(heading, justify="right" if heading else "left")
+    kinds = list(dict.fromkeys(case["kind"] for case in cases))
+    for kind in [*kinds, "all"]:
+        counts = Counter(
+            got.verdict for case, got in zip(cases, outcomes, strict=True) if kind in ("all", case["kind"])
+        )
+        total = sum(counts.values())
+        table.add_row(
+            kind, str(total), *(str(counts[name]) for name in VERDICTS), f"{100 * counts['right'] / max(total, 1):.1f}"
+        )
+    console.print(table)
+    reasons = Counter(f"{case['kind']} {got.reason}" for case, got in zip(cases, outcomes, strict=True)
+                      if got.verdict == "refused")  # fmt: skip
+    for reason, count in reasons.most_common():
+        console.print(escape(f"refused {count}: {reason}"), highlight=False, soft_wrap=True)
+
+
+def print_excluded(console: Console, cases: Sequence[Case]) -> list[Case]:
+    """The cases that are judged; says what is left out."""
+    kept = []
+    counts: Counter[str] = Counter()
+    for case in cases:
+        found = next((one for one in EXCLUDED if one.holds(case)), None)
+        if found is None:
+            kept.append(case)
+        else:
+            counts[found.name] += 1
+    for one in EXCLUDED:
+        if counts[one.name]:
+            line = f"left out {counts[one.name]}: {one.name}: {one.reason}"
+            console.print(escape(line), highlight=False, soft_wrap=True)
+    return kept
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument(
+        "--cases", type=Path, required=True, help="JSON lines: kind, grammar, expect, accept, reject, ..."
+    )
+    parser.add_argument("--kinds", nargs="+", default=["gbnf", "ebnf", "lark", "regex"])
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--seconds", type=float, default=20.0, help="processor time for one case")
+    parser.add_argument("--list", nargs="+", default=["wrong", "crashed"], choices=VERDICTS)
+    parser.add_argument("--all", action="store_true", help="judge what is left out, too")
+    parser.add_argument("--output", type=Path, help="write the outcomes here as JSON")
+    arguments = parser.parse_args()
+    console = Console(width=130)
+    numbered = [{**json.loads(line), "line": at} for at, line in enumerate(arguments.cases.read_text().splitlines())]
+    cases = [case for case in numbered if case["kind"] in arguments.kinds]
+    cases = cases if arguments.all else print_excluded(console, cases)
+    compiler = Compiler(Vocabulary([*BYTES, None], eos_token_ids=[EOS]), cache_bytes=1 << 24)
+    compiler.compile(Regex("a")).accepts(b"a")  # compiled loops are loaded before the processes are forked
+    begun = time.perf_counter()
+    outcomes = [Outcome("crashed")] * len(cases)
+    for at, got in run_all(lambda case: judge(compiler, case), cases, arguments.jobs, arguments.seconds):
+        outcomes[at] = Outcome(got.kind, got.reason) if isinstance(got, Failure) else got
+    for case, got in zip(cases, outcomes, strict=True):
+        if got.verdict in arguments.list:
+            line = (
+                f"{case['line']} {case['kind']} {case['expect']} {got.verdict}: {got.reason}: {case['grammar'][:160]!r}"
+            )
+            console.print(escape(line), highlight=False, soft_wrap=True)
+    print_table(console, cases, outcomes, time.perf_counter() - begun)
+    if arguments.output:
+        found = [{"line": case["line"], **vars(got)} for case, got in zip(cases, outcomes, strict=True)]
+        arguments.output.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()
