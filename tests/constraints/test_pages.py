@@ -57,12 +57,12 @@ def fresh(source: Any, limits: Limits | None = None) -> Constraint:
 
 
 def test_an_array_is_used_again_only_when_its_last_view_is_gone() -> None:
-    array = reserved(LARGE, lambda used: int(np.count_nonzero(used)))
+    array = reserved(LARGE, lambda used: int(np.count_nonzero(used)), "a")
     part = array[5:9].view(np.uint32).reshape(2, 2)[1:]
     array[5:9] = 7
     del array
     assert kept() == 0 and part.tolist() == [[7, 7]]
-    other = reserved(LARGE, lambda used: 0)
+    other = reserved(LARGE, lambda used: 0, "a")
     other[:] = 1
     assert part.tolist() == [[7, 7]]
     del part
@@ -76,14 +76,26 @@ def test_a_region_is_cleaned_before_it_is_used_again_or_given_back_when_too_much
         used[:] = 0
         return 1
 
-    array = reserved(LARGE, clean)
+    array = reserved(LARGE, clean, "a")
     array[:] = 3
     del array
     assert kept() == 1
-    array = reserved(LARGE, lambda used: pages._MAX_TOUCHED + 1)
+    array = reserved(LARGE, lambda used: pages._MAX_TOUCHED + 1, "a")
     assert kept() == 0 and np.count_nonzero(array) == 0
     del array
     assert kept() == 0
+
+
+def test_memory_is_used_again_only_for_what_lies_in_the_same_places() -> None:
+    for layout in ("a", "b"):
+        array = reserved(LARGE, lambda used: 0, layout)
+        assert not array.any()
+        array[:] = 3
+        del array
+    assert kept() == 2
+    for number in range(pages._MAX_LAYOUTS):
+        reserved(LARGE, lambda used: 0, number)
+    assert kept() <= pages._MAX_LAYOUTS
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=("schema", "states", "complement"))
