@@ -73,6 +73,7 @@ def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]
     counters = table("n")
     counters[NODES], counters[POOL], counters[STATES] = len(grammar), 1, 1  # offset 0 and state 0 mean "none"
     table("state_cost")[DEAD] = INFINITE
+    table("next")[:256] = DEAD  # the one row that no state's description writes; the memory may have been used before
 
 
 def _marks_keys_or_items(grammar: Grammar) -> bool:

@@ -31,7 +31,7 @@ class Lexicon:
         self.vocabulary = vocabulary
         self.trie = TokenTrie.build(vocabulary)
         self.words = (vocabulary.size + 31) // 32
-        self.atlas = Atlas(self.trie, self.words, vocabulary.eos_token_ids, self.spells_every_byte)
+        self.atlas = Atlas(self.trie, self.words, tuple(vocabulary.eos_token_ids), self.spells_every_byte)
         self._lock = threading.Lock()
         self._walked: dict[Ranges, int] = {}
         self._bodies: dict[Ranges, BodyClass] = {}

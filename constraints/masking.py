@@ -27,7 +27,7 @@ from .atlas import (
     is_inside,
 )
 from .compiled import entry, inner
-from .derive import ENDLESS, is_alone, state_of, step, wide
+from .derive import CLASS, ENDLESS, behind, copies, is_alone, leaf, state_of, step, wide
 from .rivals import TRACKED, outlook
 from .rows import COUNT, keep
 from .runs import FIRST_PRINTABLE, LAST_PRINTABLE, majority, run_of
@@ -130,21 +130,44 @@ def slice_of(m, t, v, tables, state, radius):
 
 @inner
 def exits_alike(m, t, v, trie, state):
-    """Whether a state's body is left by all suffixes of a trie as from behind the body, wherever in the body that is."""
-    behind = state_of(m, t, wide(m[t.state_follow + state]))
+    """Whether the suffixes of a trie leave a state's body alike from wherever in the body that is: at once, and after any number
+    of characters up to the radius. For states where `is_alone`.
+
+    So what is behind each repetition has to read them as the state itself does (any of them may be left later, when the others
+    have come to their ends), and the longest repetition must have no lower bound that is still to be reached.
+    """
+    body, radius, is_left_anywhere = wide(m[t.state_body + state]), wide(m[t.state_radius + state]), False
+    start = wide(m[t.state_start + state])
+    for j in range(start, start + wide(m[t.state_length + state])):
+        item = wide(m[t.pool + j])
+        own = leaf(m, t, item)
+        if m[t.kind + own] != CLASS or m[t.unit + own] != body:
+            continue
+        rest = wide(m[t.b + item])
+        more = copies(m, t, rest, body)
+        if not begin_alike(m, t, v, trie, state, state_of(m, t, behind(m, t, rest, body))):
+            return False
+        if more + 1 == radius and (more == 0 or m[t.b + leaf(m, t, rest)] == 0):
+            is_left_anywhere = True
+    return is_left_anywhere
+
+
+@inner
+def begin_alike(m, t, v, trie, state, other):
+    """Whether two states go to the same ones on the first bytes of a trie. False on a fault."""
     nodes, i = wide(v[trie + NODES]), wide(0)
     while i < v[trie + NUM_NODES] and m[t.n + FAULT] == NO_FAULT:
         node = nodes + NODE_WIDTH * i
         byte = v[node] & 255
-        s, other = m[t.next + state * 256 + byte], m[t.next + behind * 256 + byte]
+        s, after = m[t.next + state * 256 + byte], m[t.next + other * 256 + byte]
         if s == UNKNOWN:
             s = step(m, t, wide(state), wide(byte))
-        if other == UNKNOWN:
-            other = step(m, t, wide(behind), wide(byte))
-        if s != other:
+        if after == UNKNOWN:
+            after = step(m, t, wide(other), wide(byte))
+        if s != after:
             return False
         i = wide(v[node + 2])
-    return True
+    return m[t.n + FAULT] == NO_FAULT
 
 
 @inner

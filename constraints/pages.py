@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,33 +21,48 @@ Clean = Callable[
 
 _SMALL = 1 << 20  # words; smaller arrays are left to NumPy
 _MAX_TOUCHED = 1 << 22  # words; a region of which more was touched is given back to the system
+<<<<<<< HEAD
 _MAX_KEPT = 8  # regions of one size
 _NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0)  # what is reserved may never be needed
 _kept: dict[int, list[mmap.mmap]] = {}
+=======
+_MAX_KEPT = 8  # regions of one size and layout
+_MAX_LAYOUTS = 4  # when there are more, all are given back: constraints with other limits, or of unusual size
+_kept: dict[tuple[int, Hashable], list[mmap.mmap]] = {}
+>>>>>>> helper-verify
 
 
-def reserved(num_words: int, clean: Clean) -> NDArray[np.int32]:
-    """int32 [num_words], zero where `clean` makes it so when the array and all its views are gone; the first time everywhere."""
+def reserved(num_words: int, clean: Clean, layout: Hashable) -> NDArray[np.int32]:
+    """int32 [num_words], zero where `clean` makes it so when the array and all its views are gone; the first time everywhere.
+
+    layout: what lies where in it. Memory is used again only for the same one, so that what `clean` leaves alone is found again where
+    it does no harm.
+    """
     if num_words < _SMALL or not hasattr(mmap, "MADV_NOHUGEPAGE"):
         return np.zeros(num_words, np.int32)
     size = 1 << (num_words - 1).bit_length()
-    pages = _take(4 * size)
+    pages = _take(4 * size, layout)
     owner = (ctypes.c_int32 * size).from_buffer(pages)  # what all views hold on to
-    weakref.finalize(owner, _give_back, pages, num_words, clean).atexit = False
-    return np.frombuffer(owner, np.int32)[:num_words]
+    weakref.finalize(owner, _give_back, pages, num_words, clean, layout).atexit = False
+    return np.frombuffer(memoryview(owner), np.int32)[:num_words]
 
 
-def _take(num_bytes: int) -> mmap.mmap:
+def _take(num_bytes: int, layout: Hashable) -> mmap.mmap:
     try:
-        return _kept[num_bytes].pop()
+        return _kept[num_bytes, layout].pop()
     except (KeyError, IndexError):
         pages = mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
         pages.madvise(mmap.MADV_NOHUGEPAGE)
         return pages
 
 
-def _give_back(pages: mmap.mmap, num_words: int, clean: Clean) -> None:
+def _give_back(pages: mmap.mmap, num_words: int, clean: Clean, layout: Hashable) -> None:
     touched = clean(np.frombuffer(pages, np.int32)[:num_words])
-    regions = _kept.setdefault(len(pages), [])
-    if touched <= _MAX_TOUCHED and len(regions) < _MAX_KEPT:
+    if touched > _MAX_TOUCHED:
+        return
+    kind = (len(pages), layout)
+    if kind not in _kept and len(_kept) >= _MAX_LAYOUTS:
+        _kept.clear()
+    regions = _kept.setdefault(kind, [])
+    if len(regions) < _MAX_KEPT:
         regions.append(pages)

@@ -55,7 +55,7 @@ class MaskRows:
 
     def _make_pool(self, rows: int, words: int) -> None:
         self.pool = (
-            reserved(rows * words, _all_touched).view(np.uint32).reshape(rows, words)
+            reserved(rows * words, _all_touched, "rows").view(np.uint32).reshape(rows, words)
         )  # [rows with room to grow, words]
         self.index = np.zeros(INDEX + 2 * rows, np.int32)  # 2 * rows is a power of two
 

@@ -83,6 +83,7 @@ SIZED = (
 )  # sizes that compiled code reads
 Layout = namedtuple("Layout", [*FIELDS, *(f"{name}_size" for name in SIZED)])  # type: ignore[misc]
 _HEADER = 64  # words: FIELDS offsets, then the end; the last ones are the sizes of the hash tables in use
+_CLEARED = FIELDS.index("next") + 1  # from this table on all are cleared whole: they may begin anywhere
 _HASH_SIZES = {"node_hash": _HEADER - 2, "state_hash": _HEADER - 1}
 _COUNTERS = {"node_hash": NODES, "state_hash": STATES}
 FAULT_WORD = _HEADER + FAULT  # of the array: `n` is the first table
@@ -164,7 +165,7 @@ class Arena:
     def _lay_out(self, sizes: dict[str, int], hash_sizes: dict[str, int]) -> None:
         offsets = np.cumsum([_HEADER, *sizes.values()])
         assert offsets[-1] < 2**31, "an arena is addressed with 32 bits"
-        self.array = reserved(int(offsets[-1]), _clean)
+        self.array = reserved(int(offsets[-1]), _clean, tuple(offsets[: _CLEARED + 1].tolist()))
         self.array[: len(offsets)] = offsets
         for name, word in _HASH_SIZES.items():
             self.array[word] = hash_sizes[name]
@@ -189,7 +190,7 @@ def _clean(array: NDArray[np.int32]) -> int:
         return 0
     used = _used(array)
     for name, start in zip(FIELDS, offsets, strict=True):
-        if name not in ("next", "pool"):  # those two are written before they are read
+        if name not in ("next", "pool"):  # those two are written before they are read, and always lie in the same place
             array[start : start + used[name]] = 0
     array[:_HEADER] = 0
     return sum(used.values())

@@ -42,6 +42,8 @@ def _build(grammar: Grammar, parts: Any, rule: Any) -> Node:
         return grammar.literal(arguments[0])
     if name == "chars":
         return grammar.chars([(ord(c), ord(c)) for c in arguments[0]])
+    if name == "ranges":
+        return grammar.chars(list(arguments[0]))
     if name == "any":
         return grammar.chars([(0x20, 0x10FFFF)])
     if name == "nested":
@@ -91,6 +93,49 @@ recipes = st.tuples(
     st.recursive(st.one_of(_leaves, st.just(("nested",))), _recursive, max_leaves=4),
     st.recursive(_leaves, _regular, max_leaves=3),
 ).map(Recipe)  # fmt: skip
+
+JSON_CHARS = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x10FFFF))
+_CLASSES = (
+    JSON_CHARS,
+    JSON_CHARS,
+    ((0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x20)),
+    ((0x61, 0x63),),
+    ((0x61, 0x62), (0xE8, 0x20AC)),  # begins and ends in the middle of a lead byte
+    ((0x20, 0x7E), (0xC0, 0xFF)),
+)
+_TAILS = ("", '"', '"a', '"b', "b", "d", ": ", ', "', '": "', "\\", "é", "\n")
+_bounds = (st.sampled_from([0, 0, 0, 1, 2, 3, 5]), st.one_of(st.none(), st.integers(0, 3), st.integers(4, 10)))
+
+
+def _runs(classes: tuple[tuple[tuple[int, int], ...], ...]) -> st.SearchStrategy[Any]:
+    """Characters of a class or of a string with escapes, counted, in unions and sequences side by side."""
+    characters = st.tuples(st.just("ranges"), st.sampled_from(classes))
+    escaped = st.tuples(st.just("alt"), characters, st.sampled_from([("literal", "\\n"), ("literal", '\\"'), ("literal", '"b')]))
+    counted = st.tuples(st.just("repeat"), st.one_of(characters, characters, escaped), *_bounds)
+    tail = st.tuples(st.just("literal"), st.sampled_from(_TAILS))
+    part = st.one_of(
+        st.tuples(st.just("seq"), counted, tail),
+        st.tuples(st.just("seq"), tail, counted),
+        st.tuples(st.just("seq"), characters, tail),
+        counted,
+        tail,
+    )
+    return st.one_of(
+        st.tuples(st.just("alt"), part, part),
+        st.tuples(st.just("alt"), st.tuples(st.just("alt"), part, part), part),
+        st.tuples(st.just("seq"), part, st.tuples(st.just("alt"), part, part)),
+        st.tuples(st.just("repeat"), st.tuples(st.just("alt"), part, part), st.integers(0, 1), _high),
+    )
+
+
+_run_parts = st.one_of(_runs(_CLASSES), st.sampled_from(_CLASSES).flatmap(lambda one: _runs((one,))))
+runs = st.one_of(
+    _run_parts,
+    _run_parts,
+    st.tuples(st.just("seq"), _run_parts, _run_parts),
+    st.tuples(st.sampled_from(["both", "without"]), _run_parts, _run_parts),
+    st.tuples(st.sampled_from(["both", "without"]), st.just(("repeat", ("ranges", JSON_CHARS), 0, 12)), _run_parts),
+).map(Recipe)
 
 
 @dataclass

@@ -1,0 +1,143 @@
+"""Every way of making a mask (slices, exits, shapes, runs, states in step) against walks that use none of them."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from maskwright.constraints import Compiler, Constraint, ConstraintError, JsonSchema, Regex, Vocabulary
+from maskwright.constraints.constraint import State, as_token_ids
+from maskwright.constraints.tables import DEAD, INFINITE
+from maskwright.constraints.utf8 import normalize
+
+from .grammars import Recipe, Twin, regular_recipes, runs
+
+SINGLE_BYTES = [bytes([byte]) for byte in range(256)]
+# Subtrees large enough for runs; tokens across several parts, with spaces before, with characters cut short or begun by the last.
+PIECES = [
+    *("".join(text).encode() for n in (2, 3, 4) for text in itertools.product('ab"', repeat=n)),
+    *(b"a" * n + end for n in range(5, 13) for end in (b"", b'"', b'"a', b'": "', b"b", b"d", b"\\")),
+    *(b" " * n + end for n in range(1, 12) for end in (b"", b'"', b'"a', b"\n", b"b", "é".encode(), b"\xc3")),
+    b'": "', b'a": "', b'","', b'", "a', b': "', b'\\"', b'\\n', b'a\\"a"', b"\r\n", b"\n \t", b"\\",
+    *(text.encode() for text in ("é", "aé", "éa", "éé", "è", "ç", "ÿ€", "€", "₭", "a€d", "😀", 'é"', "éb", "ÿ", "Ā")),
+    *(text.encode()[:cut] for text in ("é", "aé", "€", "a€", "😀", "aa😀") for cut in range(1, len(text.encode()))),
+    b"\xa9", b"\xa9a", b"\x82\xac", b'\xac"', b"\xc3a", b"\xed\xa0", b"\xc0\x80", b"a\xff",
+]  # fmt: skip
+
+
+def vocabulary(tokens: list[bytes]) -> Vocabulary:
+    return Vocabulary([*tokens, None], eos_token_ids=[len(tokens)])
+
+
+def compiler(tokens: list[bytes]) -> Compiler:
+    """With tables for more classes, as after many masks."""
+    made = Compiler(vocabulary(tokens))
+    for ranges in ([(0x61, 0x63)], [(0x61, 0x62), (0xE8, 0x20AC)], [(0x20, 0x7E), (0xC0, 0xFF)]):
+        made._lexicon._build(normalize(ranges))
+    return made
+
+
+FULL = SINGLE_BYTES + PIECES
+LACKING = [b'"', b"a", b"b", b" ", b"d", "é".encode(), "é".encode()[:1], *PIECES]  # nothing spells a lone 0xA9 otherwise
+COMPILER = compiler(FULL)
+COMPILERS = [COMPILER, compiler(LACKING), compiler([*SINGLE_BYTES, *PIECES[:117:3], b"a" * 60, b" " * 60 + b'"'])]
+
+SLOW = [Compiler(made.vocabulary) for made in COMPILERS]  # for constraints that never make a mask
+
+
+def allowed(constraint: Constraint, state: State) -> set[int]:
+    return set(as_token_ids(constraint.mask(state)))
+
+
+def compiled(source: Any, compiler: Compiler) -> Constraint:
+    try:
+        return compiler.compile(source)
+    except ConstraintError as error:
+        assume("nothing satisfies" not in str(error) and "cannot spell" not in str(error))
+        raise
+
+
+def plain_walk(constraint: Constraint, text: bytes) -> set[int]:
+    """The mask after a text by transitions alone, from a constraint that makes no masks."""
+    automaton = constraint._automaton
+    state = automaton.start
+    for byte in text:
+        state, _ = automaton.run(state, bytes([byte]))
+    ends, _ = automaton.end_states(state)
+    lives = (ends != DEAD) & (automaton.costs(ends) < INFINITE)
+    eos = constraint.vocabulary.eos_token_ids if automaton.is_accepting(state) else ()
+    return {*automaton.lexicon.trie.order[lives].tolist(), *eos}
+
+
+def check_walk(source: Any, which: int, seed: int, length: int = 8) -> None:
+    constraint, slow = compiled(source, COMPILERS[which]), SLOW[which].compile(source)
+    tokens, rng = constraint.vocabulary.text_tokens, random.Random(seed)
+    state, text = constraint.start(), b""
+    for _ in range(length):
+        found, expected = allowed(constraint, state), plain_walk(slow, text)
+        assert found == expected, (text, [tokens[t] for t in found ^ expected])
+        choices = sorted(t for t in found if tokens[t])
+        if not choices:
+            return
+        token_id = min(rng.sample(choices, min(len(choices), 2)), key=lambda t: len(tokens[t] or b"") * rng.random())
+        after = constraint.advance(state, token_id)
+        assert after is not None
+        state, text = after, text + (tokens[token_id] or b"")
+
+
+@given(st.one_of(runs, runs, regular_recipes), st.sampled_from(range(len(COMPILERS))), st.integers(0, 99))
+def test_masks_of_runs_equal_plain_walks(source: Recipe, which: int, seed: int) -> None:
+    check_walk(source, which, seed)
+
+
+@given(runs, st.integers(0, 99))
+@settings(max_examples=20)
+def test_masks_of_runs_equal_brute_force(source: Recipe, seed: int) -> None:
+    constraint = compiled(source, COMPILER)
+    twin, is_boolean = Twin(source, COMPILER.vocabulary), source.parts[0] in ("both", "without")
+    state, position, rng = constraint.start(), twin.start(), random.Random(seed)
+    for _ in range(3):
+        survive = {t for t, token in enumerate(FULL) if twin.reference.run(token, position)}
+        found = allowed(constraint, state) - {len(FULL)}
+        assert found <= survive if is_boolean else found == survive  # others have no dead ends
+        choices = sorted(found)
+        if not choices:
+            return
+        token_id = rng.choice(choices)
+        after = constraint.advance(state, token_id)
+        assert after is not None
+        state, position = after, twin.reference.run(FULL[token_id], position)
+
+
+C, S = r'[^"\\\x00-\x1f]', r"[ \t\n\r]"
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        f'{C}{{3,5}}"a|{C}{{0,9}}"b',  # the first may be left only after three characters
+        f'{C}"a|{C}{{0,9}}"b',
+        f'{C}{{5,9}}"b|{C}{{0,2}}"b',  # no way out after three or four
+        f'{C}{{1,9}}"b|"b',
+        f'{C}{{0,9}}"b|"b',
+        f'{C}{{0,3}}"b|{C}{{0,9}}"b',
+        f"{S}{{3,5}}a|{S}{{0,9}}b",
+        f'{S}{{2,}}"|"',
+        f'{C}{{0,3}}("a)?"b|{C}*"b',
+        f'({C}|\\\\n){{2,6}}"b|({C}|\\\\n){{0,1}}"b',
+    ],
+)
+def test_repetitions_of_one_class_with_other_bounds_and_ends(pattern: str) -> None:
+    for which, seed in itertools.product(range(len(COMPILERS)), range(3)):
+        check_walk(Regex(pattern), which, seed)
+
+
+def test_lengths_with_a_gap_between_them() -> None:
+    lengths = [{"type": "string", "maxLength": 2}, {"type": "string", "minLength": 5, "maxLength": 9}]
+    for seed in range(5):
+        check_walk(JsonSchema({"anyOf": lengths}), 0, seed)
