@@ -76,7 +76,9 @@ class Twin:
             array.setflags(write=False)
         ends = np.zeros(1, np.int32)
         nodes = self._automaton._nodes(SubTrie(*path))
-        from maskwright.constraints import walk  # the compiled loop: `end_states` knows only the depth of the vocabulary
+        from maskwright.constraints import (
+            walk,  # the compiled loop: `end_states` knows only the depth of the vocabulary
+        )
 
         self._automaton._machine.call(walk.end_states, *nodes, n, start, ends)
         return int(ends[0])

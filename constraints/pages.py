@@ -15,21 +15,14 @@ from collections.abc import Callable, Hashable
 import numpy as np
 from numpy.typing import NDArray
 
-Clean = Callable[
-    [NDArray[np.int32]], int
-]  # makes a used array zero where that matters; returns how many words it has touched
+Clean = Callable[[NDArray[np.int32]], int]  # makes a used array zero where that matters; returns how many words it has touched
 
 _SMALL = 1 << 20  # words; smaller arrays are left to NumPy
 _MAX_TOUCHED = 1 << 22  # words; a region of which more was touched is given back to the system
-<<<<<<< HEAD
-_MAX_KEPT = 8  # regions of one size
-_NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0)  # what is reserved may never be needed
-_kept: dict[int, list[mmap.mmap]] = {}
-=======
 _MAX_KEPT = 8  # regions of one size and layout
 _MAX_LAYOUTS = 4  # when there are more, all are given back: constraints with other limits, or of unusual size
 _kept: dict[tuple[int, Hashable], list[mmap.mmap]] = {}
->>>>>>> helper-verify
+_NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0)  # what is reserved may never be needed
 
 
 def reserved(num_words: int, clean: Clean, layout: Hashable) -> NDArray[np.int32]:
