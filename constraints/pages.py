@@ -29,8 +29,8 @@ _kept: dict[tuple[int, Hashable], list[mmap.mmap]] = {}
 def reserved(num_words: int, clean: Clean, layout: Hashable) -> NDArray[np.int32]:
     """int32 [num_words], zero where `clean` makes it so when the array and all its views are gone; the first time everywhere.
 
-    layout: what lies where in it. Memory is used again only for the same one, so that what `clean` leaves alone is found again where
-    it does no harm.
+    layout: what lies where in it. Memory is used again only for the same one, so that what `clean` leaves alone is found where it
+    does no harm.
     """
     if num_words < _SMALL or not hasattr(mmap, "MADV_NOHUGEPAGE"):
         return np.zeros(num_words, np.int32)
