@@ -121,7 +121,7 @@ def intern_node(m, t, kind, a, b, c):
         m[t.c + i] = c
     if kind == SEQ:
         m[t.size + i] = plus(wide(m[t.size + a]), wide(m[t.size + b]))
-        m[t.cost + i] = plus(wide(m[t.cost + a]), wide(m[t.cost + b]))
+        m[t.cost + i] = min(plus(wide(m[t.cost + a]), wide(m[t.cost + b])), cost_of_one_more(m, t, a, b))
     elif kind == REPEAT:
         m[t.size + i] = times(b, wide(m[t.size + a]))
         m[t.cost + i] = times(strides(b, wide(m[t.stride + a])), wide(m[t.cost + a]))
@@ -130,6 +130,21 @@ def intern_node(m, t, kind, a, b, c):
     else:
         m[t.size + i] = m[t.cost + i] = UNKNOWN  # whoever made it finds them out; of a PRODUCT, `search`
     return i
+
+
+@inner
+def cost_of_one_more(m, t, head, rest):
+    """The cost of characters and then `rest`, if that repeats the same ones: one token spells them together; else INFINITE.
+
+    Otherwise a repetition would cost more once it is begun than before, and no token would bring its end nearer.
+    """
+    if m[t.kind + head] != CLASS or m[t.unit + head] == NO_BODY:
+        return wide(INFINITE)
+    again = wide(m[t.a + rest]) if m[t.kind + rest] == SEQ else wide(rest)
+    if m[t.kind + again] != REPEAT or m[t.unit + m[t.a + again]] != m[t.unit + head]:
+        return wide(INFINITE)
+    behind_it = wide(m[t.cost + m[t.b + rest]]) if m[t.kind + rest] == SEQ else wide(0)
+    return plus(times(strides(1 + wide(m[t.b + again]), wide(m[t.stride + head])), wide(m[t.cost + head])), behind_it)
 
 
 @inner

@@ -43,6 +43,7 @@ def compiler(tokens: list[bytes]) -> Compiler:
 
 
 FULL = SINGLE_BYTES + PIECES
+EOS = len(FULL)
 LACKING = [b'"', b"a", b"b", b" ", b"d", "é".encode(), "é".encode()[:1], *PIECES]  # nothing spells a lone 0xA9 otherwise
 COMPILER = compiler(FULL)
 COMPILERS = [COMPILER, compiler(LACKING), compiler([*SINGLE_BYTES, *PIECES[:117:3], b"a" * 60, b" " * 60 + b'"'])]
@@ -50,8 +51,8 @@ COMPILERS = [COMPILER, compiler(LACKING), compiler([*SINGLE_BYTES, *PIECES[:117:
 SLOW = [Compiler(made.vocabulary) for made in COMPILERS]  # for constraints that never make a mask
 
 
-def allowed(constraint: Constraint, state: State) -> set[int]:
-    return set(as_token_ids(constraint.mask(state)))
+def allowed(constraint: Constraint, state: State, budget: int | None = None) -> set[int]:
+    return set(as_token_ids(constraint.mask(state, budget)))
 
 
 def compiled(source: Any, compiler: Compiler) -> Constraint:
@@ -107,7 +108,7 @@ def test_masks_of_runs_equal_brute_force(source: Recipe, seed: int) -> None:
     state, position, rng = constraint.start(), twin.start(), random.Random(seed)
     for _ in range(3):
         survive = {t for t, token in enumerate(FULL) if twin.reference.run(token, position)}
-        found = allowed(constraint, state) - {len(FULL)}
+        found = allowed(constraint, state) - {EOS}
         assert found <= survive if is_boolean else found == survive  # others have no dead ends
         choices = sorted(found)
         if not choices:
@@ -156,4 +157,17 @@ def test_a_budget_is_kept_where_a_longer_text_has_to_become_much_longer(pattern:
         moves = ((t, constraint.advance(state, t)) for t, token in enumerate(tokens) if token)
         needed = {t: constraint.min_tokens(after) for t, after in moves if after is not None}
         for budget in range(1, 14):
-            assert set(as_token_ids(constraint.mask(state, budget))) == {t for t, rest in needed.items() if rest < budget}
+            assert allowed(constraint, state, budget) == {t for t, rest in needed.items() if rest < budget}
+
+
+@pytest.mark.parametrize("low", [2, 8, 9, 10, 13, 30])
+def test_some_token_lowers_the_tokens_left_where_a_string_has_a_least_length(low: int) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string", "minLength": low}}, "required": ["a"]}
+    constraint = COMPILER.compile(JsonSchema(schema))
+    state = constraint.advance_bytes(constraint.start(), b'{"a":')
+    assert state is not None
+    while left := constraint.min_tokens(state):
+        moves = map(constraint.advance, [state] * EOS, range(EOS))
+        after = min((after for after in moves if after is not None), key=constraint.min_tokens)
+        assert constraint.min_tokens(after) < left and allowed(constraint, state, left)
+        state = after
