@@ -28,6 +28,7 @@ from maskwright.constraints import Compiler, Constraint, ConstraintError, JsonSc
 from maskwright.constraints.bodies import SubTrie
 from maskwright.constraints.constraint import State
 from maskwright.constraints.tables import DEAD, INFINITE
+from maskwright.constraints.walk import end_states
 
 WHITESPACE = ("compact", "flexible", "[ \\n]{0,2}", "[ ]?", "[ \\t\\n\\r]{1,3}")
 SEPARATORS = ((",", ":"), (", ", ": "), (" , ", " : "))
@@ -76,11 +77,8 @@ class Twin:
             array.setflags(write=False)
         ends = np.zeros(1, np.int32)
         nodes = self._automaton._nodes(SubTrie(*path))
-        from maskwright.constraints import (
-            walk,  # the compiled loop: `end_states` knows only the depth of the vocabulary
-        )
-
-        self._automaton._machine.call(walk.end_states, *nodes, n, start, ends)
+        # The compiled loop itself: the method of the automaton goes no deeper than the longest token.
+        self._automaton._machine.call(end_states, *nodes, n, start, ends)
         return int(ends[0])
 
 

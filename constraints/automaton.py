@@ -100,11 +100,34 @@ class TokenAutomaton:
         return ends, int(visited)
 
     def costs_after(self, state: State) -> NDArray[np.int32]:
-        """The costs of the states that tokens lead to, except tokens that stay inside the state's body."""
+        """The costs of the states that tokens lead to; for the tokens that stay inside the state's body, one that none exceeds."""
         body_id = int(self._machine.table("state_body")[state])
         body = self.lexicon.body(self._body_classes[body_id]) if body_id != derive.NO_BODY else None
-        ends, _ = self.end_states(state, None if body is None else body.residual)
-        return self.costs(ends)
+        inside = None if body is None else self._cost_inside(state, body_id, body.longest)
+        ends, _ = self.end_states(state, None if body is None or inside is None else body.residual)
+        costs = self.costs(ends)
+        return costs if inside is None else np.append(costs, np.int32(inside))
+
+    def _cost_inside(self, state: State, body_id: int, longest: int) -> int | None:
+        """What suffices after any token inside a state's body, because a repetition that is longer than all of them goes on;
+        None when there is none. A token may end in a character, of which three bytes are missing."""
+        self.row_number(state)  # finds out `state_alone`, where that matters
+        names = ("kind", "a", "b", "c", "unit", "cost")
+        kind, a, b, c, unit, cost = (self._machine.table(name) for name in names)
+        start, length, radius, alone = (
+            int(self._machine.table(name)[state]) for name in ("state_start", "state_length", "state_radius", "state_alone")
+        )
+        needed = min(longest, radius) if alone == 1 else longest  # longer tokens do not survive
+        found: list[int] = []
+        for item in self._machine.table("pool")[start : start + length].tolist():
+            if kind[item] != Kind.SEQ or kind[a[item]] != Kind.CLASS or unit[a[item]] != body_id:
+                continue
+            rest = int(a[b[item]] if kind[b[item]] == Kind.SEQ else b[item])
+            is_more = kind[rest] == Kind.REPEAT and unit[a[rest]] == body_id
+            copies = 1 + (longest if c[rest] < 0 else int(c[rest])) if is_more else 1
+            if copies >= needed:
+                found.append(int(cost[item]) + 3)
+        return min(found, default=None)
 
     # -- masks ------------------------------------------------------------------------------------------------------
 

@@ -56,7 +56,7 @@ NO_BODY = -1
 MIN_BODY = 8  # shorter repetitions are measured as they are
 ENDLESS = 1 << 30  # the radius of a body without bound
 MANY_EXPANDED = 256
-HEADER = 4  # words of a closure before its items
+HEADER = 3  # words of a closure before its items
 RANKS = 4096  # of products in a search; worse ones share the last
 SEARCH = -1  # in a request, instead of a byte
 SEARCHES = 4  # one step may visit so many times the products of one search: searches may need others, and begin anew
@@ -122,7 +122,7 @@ def intern_node(m, t, kind, a, b, c):
         m[t.c + i] = c
     if kind == SEQ:
         m[t.size + i] = plus(wide(m[t.size + a]), wide(m[t.size + b]))
-        m[t.cost + i] = plus(wide(m[t.cost + a]), wide(m[t.cost + b]))
+        m[t.cost + i] = min(plus(wide(m[t.cost + a]), wide(m[t.cost + b])), cost_of_one_more(m, t, a, b))
     elif kind == REPEAT:
         m[t.size + i] = times(b, wide(m[t.size + a]))
         m[t.cost + i] = times(strides(b, wide(m[t.stride + a])), wide(m[t.cost + a]))
@@ -131,6 +131,21 @@ def intern_node(m, t, kind, a, b, c):
     else:
         m[t.size + i] = m[t.cost + i] = UNKNOWN  # whoever made it finds them out; of a PRODUCT, `search`
     return i
+
+
+@inner
+def cost_of_one_more(m, t, head, rest):
+    """The cost of characters and then `rest`, if that repeats the same ones: one token spells them together; else INFINITE.
+
+    Otherwise a repetition would cost more once it is begun than before, and no token would bring its end nearer.
+    """
+    if m[t.kind + head] != CLASS or m[t.unit + head] == NO_BODY:
+        return wide(INFINITE)
+    again = wide(m[t.a + rest]) if m[t.kind + rest] == SEQ else wide(rest)
+    if m[t.kind + again] != REPEAT or m[t.unit + m[t.a + again]] != m[t.unit + head]:
+        return wide(INFINITE)
+    behind_it = wide(m[t.cost + m[t.b + rest]]) if m[t.kind + rest] == SEQ else wide(0)
+    return plus(times(strides(1 + wide(m[t.b + again]), wide(m[t.stride + head])), wide(m[t.cost + head])), behind_it)
 
 
 @inner
@@ -333,14 +348,11 @@ def digit_then(m, t, text, node, remainder, to_come, tail):
 
 @inner
 def close(m, t, continuation):
-    """Make the closure of a continuation: pool[closure] = length, body class, radius, follow, then the items.
-
-    `follow` is what comes behind the repetition of the body.
-    """
+    """Make the closure of a continuation: pool[closure] = length, body class, radius, then the items."""
     m[t.n + EPOCH] += 1
     epoch = wide(m[t.n + EPOCH])
     start = wide(m[t.n + POOL])
-    count, body, radius, follow = wide(0), wide(NO_BODY), wide(0), wide(0)
+    count, body, radius = wide(0), wide(NO_BODY), wide(0)
     m[t.work + 0] = continuation
     depth, expanded = wide(1), wide(0)
     while depth > 0:
@@ -376,7 +388,7 @@ def close(m, t, continuation):
         elif kind == REPEAT:
             high = wide(ENDLESS) if m[t.c + head] < 0 else wide(m[t.c + head])
             if m[t.unit + m[t.a + head]] != NO_BODY and high > radius:
-                body, radius, follow = wide(m[t.unit + m[t.a + head]]), high, tail
+                body, radius = wide(m[t.unit + m[t.a + head]]), high
             if m[t.b + head] == 0:
                 depth = later(m, t, tail, depth)
             depth = expand(m, t, wide(m[t.a + head]), join(m, t, fewer(m, t, head), tail), depth, expanded)
@@ -390,7 +402,7 @@ def close(m, t, continuation):
             depth = later(m, t, tail, depth)
         if m[t.n + FAULT] != NO_FAULT:
             return
-    m[t.pool + start], m[t.pool + start + 1], m[t.pool + start + 2], m[t.pool + start + 3] = count, body, radius, follow
+    m[t.pool + start], m[t.pool + start + 1], m[t.pool + start + 2] = count, body, radius
     m[t.n + POOL] = start + HEADER + count
     m[t.closure + continuation] = start
 
@@ -482,7 +494,7 @@ def is_equal(m, left, right, count):
 
 
 @inner
-def intern_state(m, t, count, body, radius, follow):
+def intern_state(m, t, count, body, radius):
     """The state whose items stand in items[:count], in any order and with repetitions."""
     if count == 0:
         return wide(DEAD)
@@ -506,7 +518,7 @@ def intern_state(m, t, count, body, radius, follow):
     m[t.state_hash + slot] = s
     m[t.pool + start : t.pool + start + unique] = items
     m[t.state_start + s], m[t.state_length + s] = start, unique
-    describe(m, t, s, body, radius, follow)
+    describe(m, t, s, body, radius)
     return s
 
 
@@ -517,7 +529,7 @@ def leaf(m, t, item):
 
 
 @inner
-def describe(m, t, s, body, radius, follow):
+def describe(m, t, s, body, radius):
     """Fill in what follows from the items of a new state; its transitions are unknown, or DEAD for bytes no item takes."""
     start, length = wide(m[t.state_start + s]), wide(m[t.state_length + s])
     accept, cost, flat = wide(0), wide(INFINITE), wide(1)
@@ -539,7 +551,7 @@ def describe(m, t, s, body, radius, follow):
     m[t.state_accept + s], m[t.state_cost + s], m[t.state_flat + s], m[t.state_row + s] = accept, cost, flat, 0
     m[t.state_events + s] = 0
     m[t.state_body + s], m[t.state_radius + s] = body, radius
-    m[t.state_follow + s], m[t.state_alone + s] = follow, UNKNOWN
+    m[t.state_alone + s] = UNKNOWN
 
 
 @inner
@@ -657,10 +669,8 @@ def state_of(m, t, continuation):
         return wide(DEAD)
     start = wide(m[t.closure + continuation])
     if start == 0:
-        return intern_state(m, t, count, wide(NO_BODY), wide(0), wide(0))
-    return intern_state(
-        m, t, count, wide(m[t.pool + start + 1]), wide(m[t.pool + start + 2]), wide(m[t.pool + start + 3])
-    )
+        return intern_state(m, t, count, wide(NO_BODY), wide(0))
+    return intern_state(m, t, count, wide(m[t.pool + start + 1]), wide(m[t.pool + start + 2]))
 
 
 @inner
@@ -738,7 +748,7 @@ def derive(m, t, s, byte):
             if m[t.kind + node] == PRODUCT and not product_after(m, t, node, byte) >= 0:
                 return False
     low, high = wide(0), wide(255)
-    count, event, body, radius, follow = wide(0), wide(0), wide(NO_BODY), wide(0), wide(0)
+    count, event, body, radius = wide(0), wide(0), wide(NO_BODY), wide(0)
     for j in range(start, end):
         item = wide(m[t.pool + j])
         head, tail = item, wide(EMPTY)
@@ -788,12 +798,8 @@ def derive(m, t, s, byte):
                 return False
             closure = wide(m[t.closure + target])
             if closure != 0 and m[t.pool + closure + 2] > radius:
-                body, radius, follow = (
-                    wide(m[t.pool + closure + 1]),
-                    wide(m[t.pool + closure + 2]),
-                    wide(m[t.pool + closure + 3]),
-                )
-    target_state = intern_state(m, t, count, body, radius, follow)
+                body, radius = wide(m[t.pool + closure + 1]), wide(m[t.pool + closure + 2])
+    target_state = intern_state(m, t, count, body, radius)
     if m[t.n + FAULT] != NO_FAULT:
         return False
     m[t.next + s * 256 + low : t.next + s * 256 + high + 1] = (event << STATE_BITS) | target_state

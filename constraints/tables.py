@@ -44,13 +44,12 @@ _TABLES = [
         "unit",  # [nodes] body class of a repeated node, -1 when it has none; of static nodes only
         "stride",  # [nodes] copies of a repeated node that one token can spell, for any number of copies up to this; static
         "enter",  # [nodes] the PRODUCT that a BOTH or NEGATE begins with; of a PRODUCT the last search that visited it
-        "pool",  # closures [length, body class, radius, follow, items...] and the items of states
+        "pool",  # closures [length, body class, radius, items...] and the items of states
         # automaton states; 0 is DEAD
         "state_start", "state_length",  # [states] items in `pool`, sorted
         "state_accept",  # [states] 1 when the text so far is complete
         "state_cost",  # [states] tokens that suffice to finish
         "state_body", "state_radius",  # [states] body class the state loops on, -1; characters left in it
-        "state_follow",  # [states] the continuation behind the body
         "state_alone",  # [states] 1 when only repetitions of the body class read its characters; UNKNOWN when not found out yet
         "state_flat",  # [states] 1 when no item is a product
         "state_text", "state_left",  # [states] where in `text` the bytes are that must come next, and how many
@@ -90,7 +89,7 @@ FAULT_WORD = _HEADER + FAULT  # of the array: `n` is the first table
 NO_CLASS = 0  # n[WANTED] is 1 + the body class that a mask was made in without tables
 NODE_TABLES = ("kind", "a", "b", "c", "size", "cost", "closure", "stamp", "unit", "stride", "enter")
 STATE_TABLES = (
-    "state_start", "state_length", "state_accept", "state_cost", "state_body", "state_radius", "state_follow", "state_alone",
+    "state_start", "state_length", "state_accept", "state_cost", "state_body", "state_radius", "state_alone",
     "state_flat", "state_text", "state_left", "state_after", "state_run", "state_events", "state_row",
 )  # fmt: skip
 CLASS_WIDTH, CLASS_TABLES = 8, 6  # words of an entry of `classes`; which of them is the offset
