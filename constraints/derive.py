@@ -120,17 +120,37 @@ def intern_node(m, t, kind, a, b, c):
     m[t.kind + i], m[t.a + i], m[t.b + i] = kind, a, b  # each table costs a miss of the cache, and new memory is zero
     if c != 0:
         m[t.c + i] = c
-    if kind == SEQ:
-        m[t.size + i] = plus(wide(m[t.size + a]), wide(m[t.size + b]))
-        m[t.cost + i] = min(plus(wide(m[t.cost + a]), wide(m[t.cost + b])), cost_of_one_more(m, t, a, b))
-    elif kind == REPEAT:
-        m[t.size + i] = times(b, wide(m[t.size + a]))
-        m[t.cost + i] = times(strides(b, wide(m[t.stride + a])), wide(m[t.cost + a]))
-    elif kind == LITERAL:
-        m[t.size + i], m[t.cost + i] = b, m[t.text_cost + a]
-    else:
-        m[t.size + i] = m[t.cost + i] = UNKNOWN  # whoever made it finds them out; of a PRODUCT, `search`
+    m[t.size + i] = m[t.cost + i] = UNKNOWN  # whoever made it finds them out; of a PRODUCT, `search`
     return i
+
+
+@inner
+def pair(m, t, head, tail):
+    """A SEQ node."""
+    node = intern_node(m, t, wide(SEQ), head, tail, wide(0))
+    if m[t.size + node] == UNKNOWN:
+        m[t.size + node] = plus(wide(m[t.size + head]), wide(m[t.size + tail]))
+        m[t.cost + node] = min(plus(wide(m[t.cost + head]), wide(m[t.cost + tail])), cost_of_one_more(m, t, head, tail))
+    return node
+
+
+@inner
+def repetition(m, t, body, low, high):
+    """A REPEAT node."""
+    node = intern_node(m, t, wide(REPEAT), body, low, high)
+    if m[t.size + node] == UNKNOWN:
+        m[t.size + node] = times(low, wide(m[t.size + body]))
+        m[t.cost + node] = times(strides(low, wide(m[t.stride + body])), wide(m[t.cost + body]))
+    return node
+
+
+@inner
+def literal(m, t, start, length):
+    """A LITERAL node."""
+    node = intern_node(m, t, wide(LITERAL), start, length, wide(0))
+    if m[t.size + node] == UNKNOWN:
+        m[t.size + node], m[t.cost + node] = length, m[t.text_cost + start]
+    return node
 
 
 @inner
@@ -161,8 +181,8 @@ def join(m, t, head, tail):
     if m[t.kind + head] == SEQ:
         first, second = wide(m[t.a + head]), wide(m[t.b + head])
         if m[t.kind + second] != SEQ:
-            return intern_node(m, t, wide(SEQ), first, intern_node(m, t, wide(SEQ), second, tail, wide(0)), wide(0))
-    return intern_node(m, t, wide(SEQ), head, tail, wide(0))
+            return pair(m, t, first, pair(m, t, second, tail))
+    return pair(m, t, head, tail)
 
 
 @inner
@@ -171,7 +191,7 @@ def fewer(m, t, node):
     low, high = wide(m[t.b + node]), wide(m[t.c + node])
     if high == 1:
         return wide(EMPTY)
-    return intern_node(m, t, wide(REPEAT), wide(m[t.a + node]), max(low - 1, wide(0)), high if high < 0 else high - 1)
+    return repetition(m, t, wide(m[t.a + node]), max(low - 1, wide(0)), high if high < 0 else high - 1)
 
 
 @inner
@@ -282,7 +302,7 @@ def less(m, t, bag, taken, depth):
             a, b = max(a - 1, wide(0)), b - (0 if b >= NO_BOUND else 1)
         a, b = max(a, low - (most - b)), min(b, a + slack)
         if b > 0:
-            last = intern_node(m, t, wide(REPEAT), wide(m[t.a + part]), a, b if b < NO_BOUND else wide(UNBOUNDED))
+            last = repetition(m, t, wide(m[t.a + part]), a, b if b < NO_BOUND else wide(UNBOUNDED))
             out = intern_node(m, t, wide(TALLY), last, out, wide(0))
             count, total_least, total_most = count + 1, total_least + a, total_most + b
     if count < 2:
@@ -684,7 +704,7 @@ def after_text(m, t, s, count):
         return wide(m[t.state_after + s])
     tail = wide(m[t.b + item]) if m[t.kind + item] == SEQ else wide(EMPTY)
     if left > 0:
-        tail = join(m, t, intern_node(m, t, wide(LITERAL), m[t.state_text + s] + count, left, wide(0)), tail)
+        tail = join(m, t, literal(m, t, m[t.state_text + s] + count, left), tail)
         if m[t.n + FAULT] != NO_FAULT:
             return wide(DEAD)
     after = state_of(m, t, tail)
@@ -785,7 +805,7 @@ def derive(m, t, s, byte):
                 event = max(event, wide(m[t.c + head]))
             elif kind == LITERAL:
                 if m[t.b + head] > 1:
-                    follow = intern_node(m, t, wide(LITERAL), wide(m[t.a + head]) + 1, wide(m[t.b + head]) - 1, wide(0))
+                    follow = literal(m, t, wide(m[t.a + head]) + 1, wide(m[t.b + head]) - 1)
             else:
                 follow = product_after(m, t, head, byte)
             target = join(m, t, follow, tail)

@@ -1,4 +1,4 @@
-"""Compile the compiled code: once per machine, about a minute, then kept on disk."""
+"""Compile the compiled code: once per machine, one to two minutes, then kept on disk."""
 
 from __future__ import annotations
 
