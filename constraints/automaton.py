@@ -137,7 +137,8 @@ class TokenAutomaton:
 
     def row_number(self, state: State, held: int = 0) -> int:
         """The number of that mask among the rows; with the memory `held` when the automaton remembers."""
-        completable = _NO_MASK if self.lexicon.spells_every_byte else self._completable(state)
+        is_known = bool(self._machine.table("state_row")[state])
+        completable = _NO_MASK if is_known or self.lexicon.spells_every_byte else self._completable(state)
         while True:
             rows = (self._atlas, self.rows.pool, self.rows.index)
             number, wanted = self._machine.call(masking.mask_row, *rows, state, held, self._has_items, completable)
@@ -145,20 +146,20 @@ class TokenAutomaton:
                 self._build_tables(wanted - 1)
             if number != masking.NO_ROOM:
                 return int(number)
-            self._make_room()
+            self.rows.grow()
 
     def _build_tables(self, body_id: int) -> None:
         """A mask was made inside a class that has no tables."""
         tables = self.lexicon.tables_wanted(self._body_classes[body_id])
         self._machine.table("classes")[CLASS_WIDTH * body_id + CLASS_TABLES] = tables
 
-    def _make_room(self) -> None:
-        """For new rows; when there are more than the limit allows all are forgotten. Masks handed out before stay valid."""
-        if 2 * self.rows.nbytes <= self.limits.row_bytes:
-            self.rows.grow()
-        else:
-            self.rows = MaskRows(self.lexicon.words)
-            self._machine.table("state_row")[: self.num_states + 1] = 0
+    def drop_rows(self) -> bool:
+        """Forget all mask rows if there are more than the limit allows. States stay valid, and so do masks handed out before."""
+        if self.rows.nbytes <= self.limits.row_bytes:
+            return False
+        self.rows = MaskRows(self.lexicon.words)
+        self._machine.table("state_row")[: self.num_states + 1] = 0
+        return True
 
     def _completable(self, state: State) -> NDArray[np.uint32]:
         """The tokens from which the vocabulary can finish, for vocabularies that lack single bytes."""

@@ -100,8 +100,8 @@ class Constraint:
         with self._lock:
             if budget is not None and self._is_tight(state, budget):
                 return _read_only(self._within(state & _STATE_PART, state >> 32, budget - 1))
-            number = self._row_number(state)
-            mask = self._masks[state] = self._automaton.rows.get(number)
+            self._make_room()
+            mask = self._masks[state] = self._automaton.rows.get(self._row_number(state))
             if budget is not None and self._remembers and (far := self._too_far(state, budget)).any():
                 return _read_only(mask & ~far)
             return mask
@@ -122,10 +122,8 @@ class Constraint:
         with self._lock:
             numbers = list(map(self._row_numbers.get, states))
             if None in numbers:
-                rows = self._automaton.rows
+                self._make_room()
                 numbers = [self._row_number(state) for state in states]
-                if self._automaton.rows is not rows:  # some are numbers of rows that are gone
-                    numbers = [self._row_number(state) for state in states]
             return np.array(numbers, np.int32), self._automaton.rows
 
     def advance(self, state: State, token_id: int) -> State | None:
@@ -260,28 +258,22 @@ class Constraint:
     def _min_tokens(self, state: int, held: int) -> int:
         return self._distances.of(state, held) if self._remembers else self._distances.of(state)
 
+    def _make_room(self) -> None:
+        """Before new rows are made: forget what there is too much of."""
+        if self._automaton.drop_rows() or len(self._row_numbers) >= _MAX_KEPT:
+            self._row_numbers.clear()
+            self._masks.clear()
+
     def _row_number(self, state: State) -> int:
         number = self._row_numbers.get(state)
         if number is None:
-            number = self._new_row_number(state)
-            if len(self._row_numbers) >= _MAX_KEPT:
-                self._forget_rows()
-            self._row_numbers[state] = number
+            number = self._row_numbers[state] = self._new_row_number(state)
         return number
 
     def _new_row_number(self, state: State) -> int:
-        rows = self._automaton.rows
         if state == FINISHED:
-            number = rows.keep(self._automaton.lexicon.eos_row)
-        else:
-            number = self._automaton.row_number(state & _STATE_PART, state >> 32)
-        if self._automaton.rows is not rows:  # there were too many
-            self._forget_rows()
-        return number
-
-    def _forget_rows(self) -> None:
-        self._row_numbers.clear()
-        self._masks.clear()
+            return self._automaton.rows.keep(self._automaton.lexicon.eos_row)
+        return self._automaton.row_number(state & _STATE_PART, state >> 32)
 
     def _is_tight(self, state: State, budget: int) -> bool:
         """Whether some allowed token may lead farther than the budget allows, apart from hard ones."""

@@ -9,7 +9,7 @@ from .compiled import entry, inner
 from .pages import reserved
 
 _FIRST_WORDS = 1 << 22  # reserved, not taken
-STRIDE = 256
+STRIDE = 256  # words compared at a time
 COUNT, INDEX = 0, 1  # of `index`: the number of rows; behind it a hash table of row numbers, 0 = free
 
 
@@ -54,9 +54,7 @@ class MaskRows:
         take_rows(self.pool, numbers, out)
 
     def _make_pool(self, rows: int, words: int) -> None:
-        self.pool = (
-            reserved(rows * words, _all_touched, "rows").view(np.uint32).reshape(rows, words)
-        )  # [rows with room to grow, words]
+        self.pool = reserved(rows * words, _all_touched, "rows").view(np.uint32).reshape(rows, words)  # with room for more
         self.index = np.zeros(INDEX + 2 * rows, np.int32)  # 2 * rows is a power of two
 
 
@@ -94,12 +92,7 @@ def find_or_add(pool, index, number):
     slot = hash_words(row) & mask
     while index[INDEX + slot] != 0:
         other = pool[index[INDEX + slot] - 1]
-        is_equal = True
-        for i in range(row.size):
-            if row[i] != other[i]:
-                is_equal = False
-                break
-        if is_equal:
+        if is_equal(row, other):
             return np.int64(index[INDEX + slot])
         slot = (slot + 1) & mask
     index[INDEX + slot] = number
