@@ -22,12 +22,12 @@ from .tables import (
     CLASS_WIDTH,
     DEAD,
     FIELDS,
+    FRAME,
     INFINITE,
-    NODE_TABLES,
     NODES,
     POOL,
+    REC,
     SEARCH_LIMIT,
-    STATE_TABLES,
     STATES,
     Arena,
 )
@@ -44,7 +44,7 @@ def assemble(grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon, lim
     Raises ConstraintError for a rule without a body and UnsupportedKeyword for left recursion.
     """
     hash_sizes = {"node_hash": 4 * _power_of_two(len(grammar)), "state_hash": _FIRST_STATE_HASH}
-    machine = Machine(Arena(_sizes(grammar, len(body_classes), limits), hash_sizes), limits)
+    machine = Machine(Arena(_sizes(grammar, len(body_classes), lexicon.trie.max_depth, limits), hash_sizes), limits)
     _copy_grammar(machine, grammar, body_classes, lexicon)
     machine.table("n")[SEARCH_LIMIT] = limits.search_states
     derive.rehash(machine.memory)
@@ -55,6 +55,8 @@ def assemble(grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon, lim
 
 def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon) -> None:
     table = machine.table
+    table("nodes")[: REC * len(grammar)] = 0  # the memory may have been used before
+    table("states")[:REC] = 0
     for name, column in zip(("kind", "a", "b", "c"), grammar.columns, strict=True):
         table(name)[: len(column)] = column
     table("lists")[:] = grammar.lists
@@ -73,7 +75,7 @@ def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]
     counters = table("n")
     counters[NODES], counters[POOL], counters[STATES] = len(grammar), 1, 1  # offset 0 and state 0 mean "none"
     table("state_cost")[DEAD] = INFINITE
-    table("next")[:256] = DEAD  # the one row that no state's description writes; the memory may have been used before
+    table("next")[:256] = DEAD  # the one row that no state's description writes
 
 
 def _marks_keys_or_items(grammar: Grammar) -> bool:
@@ -189,7 +191,7 @@ def _literal_ends(grammar: Grammar) -> NDArray[np.int32]:
     return np.repeat(starts[literals] + lengths[literals], lengths[literals]).astype(np.int32)
 
 
-def _sizes(grammar: Grammar, num_classes: int, limits: Limits) -> dict[str, int]:
+def _sizes(grammar: Grammar, num_classes: int, max_depth: int, limits: Limits) -> dict[str, int]:
     """Initial table sizes: the static part exactly, room for what the first states need, within the limits."""
     nodes = max(2 * len(grammar), min(_SPARE_NODES, len(grammar) + limits.nodes))
     states = min(_FIRST_STATES, limits.states + 1)
@@ -198,19 +200,20 @@ def _sizes(grammar: Grammar, num_classes: int, limits: Limits) -> dict[str, int]
     widest = 2 * int(np.max(counts[kinds == Kind.ALT], initial=0))
     sizes = {
         "n": 16,
-        **dict.fromkeys(NODE_TABLES, nodes),
+        "nodes": REC * nodes,
         "node_hash": 4 * _power_of_two(nodes),
-        "pool": max(_FIRST_POOL, 2 * widest),
+        "pool": REC * -(-max(_FIRST_POOL, 2 * widest) // REC),  # so that records are lines of the cache
         **dict.fromkeys(("edge_low", "edge_high", "edge_next"), edges),
         "lists": len(grammar.lists),
         "classes": CLASS_WIDTH * num_classes,
         **dict.fromkeys(("text", "text_cost"), literal_bytes),
         **dict.fromkeys(("worst", "ample"), len(grammar) if _marks_keys_or_items(grammar) else 2),
         "rules": len(grammar.rule_bodies),
-        **dict.fromkeys(STATE_TABLES, states),
+        "states": REC * states,
         "state_hash": max(2 * _power_of_two(states), _FIRST_STATE_HASH),
         "next": 256 * states,
         **dict.fromkeys(("work", "items"), max(_FIRST_SCRATCH, 2 * widest)),
+        "path": FRAME * (max_depth + 1),
         "requests": 2048,
     }
     return {name: sizes[name] for name in FIELDS}

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numba as nb
+from numba.core import types
+from numba.extending import intrinsic
 
 _SOURCES = (
     "atlas", "bodies", "compiled", "derive", "divisors", "expression", "masking", "measure", "memory", "rivals", "rows", "runs",
@@ -25,6 +27,21 @@ def _stamp() -> str:
 _STAMP = _stamp()
 
 inner: Callable[[Callable[..., Any]], Any] = nb.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+@intrinsic
+def pointer(typing_context, array, offset):  # type: ignore[no-untyped-def]
+    """The address of an element of a C-contiguous array, counted from its first one.
+
+    Indexing a pointer is one instruction; indexing an array looks whether the index is negative, and passing one on counts
+    references. The array has to be an argument of the entry point, which keeps it alive.
+    """
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        return builder.gep(data, [arguments[1]])
+
+    return types.CPointer(array.dtype)(array, types.int64), generate
 
 
 def entry(function: Callable[..., Any]) -> Any:

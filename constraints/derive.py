@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiled import entry, inner
+from .compiled import entry, inner, pointer
 from .divisors import COUNTS, DIGIT, MODULUS, PLACES, POINT, ROW, fraction_size, is_divisible, whole_size
 from .expression import NO_BOUND, NO_TOTAL, UNBOUNDED, Kind
 from .tables import (
@@ -35,6 +35,7 @@ from .tables import (
     NO_FAULT,
     NODES,
     POOL,
+    REC,
     REQUESTS,
     SEARCH_EXHAUSTED,
     SEARCH_LIMIT,
@@ -108,19 +109,21 @@ def intern_node(m, t, kind, a, b, c):
     slot = mix(kind, a, b, c) & mask
     while m[t.node_hash + slot] != 0:
         i = wide(m[t.node_hash + slot])
-        if m[t.kind + i] == kind and m[t.a + i] == a and m[t.b + i] == b and m[t.c + i] == c:
+        if m[t.kind + REC * i] == kind and m[t.a + REC * i] == a and m[t.b + REC * i] == b and m[t.c + REC * i] == c:
             return i
         slot = (slot + 1) & mask
     i = wide(m[t.n + NODES])
-    if i >= t.kind_size or 2 * i >= t.node_hash_size:
+    if i >= t.nodes_size or 2 * i >= t.node_hash_size:
         m[t.n + FAULT] = FULL_NODES
         return wide(FAIL)
     m[t.n + NODES] = i + 1
     m[t.node_hash + slot] = i
-    m[t.kind + i], m[t.a + i], m[t.b + i] = kind, a, b  # each table costs a miss of the cache, and new memory is zero
-    if c != 0:
-        m[t.c + i] = c
-    m[t.size + i] = m[t.cost + i] = UNKNOWN  # whoever made it finds them out; of a PRODUCT, `search`
+    record = t.nodes + REC * i
+    for k in range(record, record + REC):
+        m[k] = 0
+    m[t.kind + REC * i], m[t.a + REC * i], m[t.b + REC * i], m[t.c + REC * i] = kind, a, b, c
+    m[t.size + REC * i] = m[t.cost + REC * i] = UNKNOWN  # whoever made it finds them out; of a PRODUCT, `search`
+    m[t.unit + REC * i], m[t.stride + REC * i] = NO_BODY, 1
     return i
 
 
@@ -128,9 +131,10 @@ def intern_node(m, t, kind, a, b, c):
 def pair(m, t, head, tail):
     """A SEQ node."""
     node = intern_node(m, t, wide(SEQ), head, tail, wide(0))
-    if m[t.size + node] == UNKNOWN:
-        m[t.size + node] = plus(wide(m[t.size + head]), wide(m[t.size + tail]))
-        m[t.cost + node] = min(plus(wide(m[t.cost + head]), wide(m[t.cost + tail])), cost_of_one_more(m, t, head, tail))
+    if m[t.size + REC * node] == UNKNOWN:
+        m[t.size + REC * node] = plus(wide(m[t.size + REC * head]), wide(m[t.size + REC * tail]))
+        apart = plus(wide(m[t.cost + REC * head]), wide(m[t.cost + REC * tail]))
+        m[t.cost + REC * node] = min(apart, cost_of_one_more(m, t, head, tail))
     return node
 
 
@@ -138,9 +142,9 @@ def pair(m, t, head, tail):
 def repetition(m, t, body, low, high):
     """A REPEAT node."""
     node = intern_node(m, t, wide(REPEAT), body, low, high)
-    if m[t.size + node] == UNKNOWN:
-        m[t.size + node] = times(low, wide(m[t.size + body]))
-        m[t.cost + node] = times(strides(low, wide(m[t.stride + body])), wide(m[t.cost + body]))
+    if m[t.size + REC * node] == UNKNOWN:
+        m[t.size + REC * node] = times(low, wide(m[t.size + REC * body]))
+        m[t.cost + REC * node] = times(strides(low, wide(m[t.stride + REC * body])), wide(m[t.cost + REC * body]))
     return node
 
 
@@ -148,8 +152,8 @@ def repetition(m, t, body, low, high):
 def literal(m, t, start, length):
     """A LITERAL node."""
     node = intern_node(m, t, wide(LITERAL), start, length, wide(0))
-    if m[t.size + node] == UNKNOWN:
-        m[t.size + node], m[t.cost + node] = length, m[t.text_cost + start]
+    if m[t.size + REC * node] == UNKNOWN:
+        m[t.size + REC * node], m[t.cost + REC * node] = length, m[t.text_cost + start]
     return node
 
 
@@ -159,13 +163,14 @@ def cost_of_one_more(m, t, head, rest):
 
     Otherwise a repetition would cost more once it is begun than before, and no token would bring its end nearer.
     """
-    if m[t.kind + head] != CLASS or m[t.unit + head] == NO_BODY:
+    if m[t.kind + REC * head] != CLASS or m[t.unit + REC * head] == NO_BODY:
         return wide(INFINITE)
-    again = wide(m[t.a + rest]) if m[t.kind + rest] == SEQ else wide(rest)
-    if m[t.kind + again] != REPEAT or m[t.unit + m[t.a + again]] != m[t.unit + head]:
+    again = wide(m[t.a + REC * rest]) if m[t.kind + REC * rest] == SEQ else wide(rest)
+    if m[t.kind + REC * again] != REPEAT or m[t.unit + REC * m[t.a + REC * again]] != m[t.unit + REC * head]:
         return wide(INFINITE)
-    behind_it = wide(m[t.cost + m[t.b + rest]]) if m[t.kind + rest] == SEQ else wide(0)
-    return plus(times(strides(1 + wide(m[t.b + again]), wide(m[t.stride + head])), wide(m[t.cost + head])), behind_it)
+    behind_it = wide(m[t.cost + REC * m[t.b + REC * rest]]) if m[t.kind + REC * rest] == SEQ else wide(0)
+    tokens = strides(1 + wide(m[t.b + REC * again]), wide(m[t.stride + REC * head]))
+    return plus(times(tokens, wide(m[t.cost + REC * head])), behind_it)
 
 
 @inner
@@ -178,9 +183,9 @@ def join(m, t, head, tail):
         return head
     if head == EMPTY or tail == FAIL:
         return tail
-    if m[t.kind + head] == SEQ:
-        first, second = wide(m[t.a + head]), wide(m[t.b + head])
-        if m[t.kind + second] != SEQ:
+    if m[t.kind + REC * head] == SEQ:
+        first, second = wide(m[t.a + REC * head]), wide(m[t.b + REC * head])
+        if m[t.kind + REC * second] != SEQ:
             return pair(m, t, first, pair(m, t, second, tail))
     return pair(m, t, head, tail)
 
@@ -188,10 +193,10 @@ def join(m, t, head, tail):
 @inner
 def fewer(m, t, node):
     """A repetition after one more copy of its body."""
-    low, high = wide(m[t.b + node]), wide(m[t.c + node])
+    low, high = wide(m[t.b + REC * node]), wide(m[t.c + REC * node])
     if high == 1:
         return wide(EMPTY)
-    return repetition(m, t, wide(m[t.a + node]), max(low - 1, wide(0)), high if high < 0 else high - 1)
+    return repetition(m, t, wide(m[t.a + REC * node]), max(low - 1, wide(0)), high if high < 0 else high - 1)
 
 
 @inner
@@ -199,9 +204,9 @@ def rehash_nodes(m, t):
     """Fill `node_hash`, all zero, with the nodes that can be looked up."""
     mask = t.node_hash_size - 1
     for i in range(2, m[t.n + NODES]):
-        k = m[t.kind + i]
+        k = m[t.kind + REC * i]
         if k == SEQ or k == REPEAT or k == LITERAL or k >= BAG:
-            slot = mix(wide(k), wide(m[t.a + i]), wide(m[t.b + i]), wide(m[t.c + i])) & mask
+            slot = mix(wide(k), wide(m[t.a + REC * i]), wide(m[t.b + REC * i]), wide(m[t.c + REC * i])) & mask
             while m[t.node_hash + slot] != 0:
                 slot = (slot + 1) & mask
             m[t.node_hash + slot] = i
@@ -213,43 +218,43 @@ def rehash_nodes(m, t):
 @inner
 def upper(m, t, part):
     """How many members of a part a bag may still have; none when there is no finite member."""
-    if m[t.size + m[t.a + part]] >= INFINITE:
+    if m[t.size + REC * m[t.a + REC * part]] >= INFINITE:
         return wide(0)
-    return wide(NO_BOUND) if m[t.c + part] < 0 else wide(m[t.c + part])
+    return wide(NO_BOUND) if m[t.c + REC * part] < 0 else wide(m[t.c + REC * part])
 
 
 @inner
 def bag_bounds(m, t, bag):
     """Sums of the parts' bounds."""
     least = most = wide(0)
-    tally = wide(m[t.a + bag])
+    tally = wide(m[t.a + REC * bag])
     while tally != FAIL:
-        part = wide(m[t.a + tally])
-        least, most = least + m[t.b + part], most + upper(m, t, part)
-        tally = wide(m[t.b + tally])
+        part = wide(m[t.a + REC * tally])
+        least, most = least + m[t.b + REC * part], most + upper(m, t, part)
+        tally = wide(m[t.b + REC * tally])
     return least, most
 
 
 @inner
 def least_sum(m, t, bag, measures):
     """The least a bag takes by a measure of its members (t.size or t.cost): what every part needs, the rest of the cheapest."""
-    total, missing = wide(0), wide(m[t.b + bag])
-    tally = wide(m[t.a + bag])
+    total, missing = wide(0), wide(m[t.b + REC * bag])
+    tally = wide(m[t.a + REC * bag])
     while tally != FAIL:
-        part = wide(m[t.a + tally])
-        total, missing = plus(total, wide(m[measures + part])), missing - m[t.b + part]
-        tally = wide(m[t.b + tally])
+        part = wide(m[t.a + REC * tally])
+        total, missing = plus(total, wide(m[measures + REC * part])), missing - m[t.b + REC * part]
+        tally = wide(m[t.b + REC * tally])
     price = wide(-1)
     while missing > 0:
         dearer, room = wide(INFINITE), wide(0)  # the next price, and how many members are to be had for it
-        tally = wide(m[t.a + bag])
+        tally = wide(m[t.a + REC * bag])
         while tally != FAIL:
-            part = wide(m[t.a + tally])
-            each = wide(m[measures + m[t.a + part]])
+            part = wide(m[t.a + REC * tally])
+            each = wide(m[measures + REC * m[t.a + REC * part]])
             if price < each <= dearer:
-                room = upper(m, t, part) - m[t.b + part] + (room if each == dearer else 0)
+                room = upper(m, t, part) - m[t.b + REC * part] + (room if each == dearer else 0)
                 dearer = each
-            tally = wide(m[t.b + tally])
+            tally = wide(m[t.b + REC * tally])
         if dearer >= INFINITE:
             return wide(INFINITE)
         total = plus(total, times(min(room, missing), dearer))
@@ -261,16 +266,16 @@ def least_sum(m, t, bag, measures):
 def open_bag(m, t, bag, tail, depth):
     """Put on the work list what a bag may begin with, each with the bag that is left; its end too, if it may end here."""
     least, most = bag_bounds(m, t, bag)
-    high = wide(NO_TOTAL) if m[t.c + bag] < 0 else wide(m[t.c + bag])
-    if least == 0 and m[t.b + bag] == 0:
+    high = wide(NO_TOTAL) if m[t.c + REC * bag] < 0 else wide(m[t.c + REC * bag])
+    if least == 0 and m[t.b + REC * bag] == 0:
         depth = later(m, t, tail, depth)
-    tally = wide(m[t.a + bag])
+    tally = wide(m[t.a + REC * bag])
     while tally != FAIL and m[t.n + FAULT] == NO_FAULT:
-        part = wide(m[t.a + tally])
-        if upper(m, t, part) > 0 and (m[t.b + part] > 0 or high > least):
+        part = wide(m[t.a + REC * tally])
+        if upper(m, t, part) > 0 and (m[t.b + REC * part] > 0 or high > least):
             rest = less(m, t, bag, tally, depth)
-            depth = later(m, t, join(m, t, wide(m[t.a + part]), join(m, t, rest, tail)), depth)
-        tally = wide(m[t.b + tally])
+            depth = later(m, t, join(m, t, wide(m[t.a + REC * part]), join(m, t, rest, tail)), depth)
+        tally = wide(m[t.b + REC * tally])
     return depth
 
 
@@ -281,36 +286,36 @@ def less(m, t, bag, taken, depth):
     The work list from `depth` on holds the tallies meanwhile, because a list is made from its end.
     """
     least, most = bag_bounds(m, t, bag)
-    part = wide(m[t.a + taken])
-    least, most = least - min(wide(m[t.b + part]), wide(1)), most - (0 if m[t.c + part] < 0 else 1)
-    low = max(wide(m[t.b + bag]) - 1, least)
-    high = most if m[t.c + bag] < 0 else min(wide(m[t.c + bag]) - 1, most)
+    part = wide(m[t.a + REC * taken])
+    least, most = least - min(wide(m[t.b + REC * part]), wide(1)), most - (0 if m[t.c + REC * part] < 0 else 1)
+    low = max(wide(m[t.b + REC * bag]) - 1, least)
+    high = most if m[t.c + REC * bag] < 0 else min(wide(m[t.c + REC * bag]) - 1, most)
     slack = (high if high < NO_BOUND else wide(NO_TOTAL)) - least
-    top, tally = depth, wide(m[t.a + bag])
+    top, tally = depth, wide(m[t.a + REC * bag])
     while tally != FAIL:
         top = later(m, t, tally, top)
         if m[t.n + FAULT] != NO_FAULT:
             return wide(FAIL)
-        tally = wide(m[t.b + tally])
+        tally = wide(m[t.b + REC * tally])
     out, count, total_least, total_most, last = wide(FAIL), wide(0), wide(0), wide(0), wide(FAIL)
     while top > depth:
         top -= 1
         tally = wide(m[t.work + top])
-        part = wide(m[t.a + tally])
-        a, b = wide(m[t.b + part]), upper(m, t, part)
+        part = wide(m[t.a + REC * tally])
+        a, b = wide(m[t.b + REC * part]), upper(m, t, part)
         if tally == taken:
             a, b = max(a - 1, wide(0)), b - (0 if b >= NO_BOUND else 1)
         a, b = max(a, low - (most - b)), min(b, a + slack)
         if b > 0:
-            last = repetition(m, t, wide(m[t.a + part]), a, b if b < NO_BOUND else wide(UNBOUNDED))
+            last = repetition(m, t, wide(m[t.a + REC * part]), a, b if b < NO_BOUND else wide(UNBOUNDED))
             out = intern_node(m, t, wide(TALLY), last, out, wide(0))
             count, total_least, total_most = count + 1, total_least + a, total_most + b
     if count < 2:
         return last if count == 1 else wide(EMPTY)
     low, high = (wide(0) if low <= total_least else low), (wide(UNBOUNDED) if high >= total_most else high)
     made = intern_node(m, t, wide(BAG), out, low, high)
-    if m[t.size + made] == UNKNOWN:
-        m[t.size + made], m[t.cost + made] = least_sum(m, t, made, t.size), least_sum(m, t, made, t.cost)
+    if m[t.size + REC * made] == UNKNOWN:
+        m[t.size + REC * made], m[t.cost + REC * made] = least_sum(m, t, made, t.size), least_sum(m, t, made, t.cost)
     return made
 
 
@@ -320,21 +325,21 @@ def less(m, t, bag, taken, depth):
 @inner
 def digits_needed(m, t, node):
     """Size and cost of a MULTIPLE."""
-    step, remainder, to_come = t.lists + m[t.a + node], wide(m[t.b + node]), wide(m[t.c + node])
+    step, remainder, to_come = t.lists + m[t.a + REC * node], wide(m[t.b + REC * node]), wide(m[t.c + REC * node])
     modulus, places, dearest = wide(m[step + MODULUS]), wide(m[step + PLACES]), wide(0)
     if to_come < 0:
         size = wide(fraction_size(modulus, remainder, -to_come))
     else:
         size = wide(whole_size(modulus, places, remainder, to_come // COUNTS, to_come % COUNTS))
     for j in range(step + POINT, step + ROW):
-        dearest = max(dearest, wide(m[t.cost + m[j]]))
+        dearest = max(dearest, wide(m[t.cost + REC * m[j]]))
     return size, (size if dearest <= 1 or size == 0 else wide(INFINITE))
 
 
 @inner
 def open_multiple(m, t, node, tail, depth):
     """Put on the work list what digits, or a point, a MULTIPLE may begin with; its end too, if it may end here."""
-    step, remainder, to_come = t.lists + m[t.a + node], wide(m[t.b + node]), wide(m[t.c + node])
+    step, remainder, to_come = t.lists + m[t.a + REC * node], wide(m[t.b + REC * node]), wide(m[t.c + REC * node])
     modulus, places = wide(m[step + MODULUS]), wide(m[step + PLACES])
     low, high, left = to_come // COUNTS, to_come % COUNTS, -to_come - 1  # left: behind the digit to be read now
     if to_come >= 0 and low == 0:
@@ -357,10 +362,10 @@ def open_multiple(m, t, node, tail, depth):
 @inner
 def digit_then(m, t, text, node, remainder, to_come, tail):
     """`text`, what is left of a MULTIPLE after it, `tail`; FAIL when that cannot be completed."""
-    rest = intern_node(m, t, wide(MULTIPLE), wide(m[t.a + node]), remainder, to_come)
-    if m[t.size + rest] == UNKNOWN:
-        m[t.size + rest], m[t.cost + rest] = digits_needed(m, t, rest)
-    return wide(FAIL) if m[t.size + rest] >= INFINITE else join(m, t, text, join(m, t, rest, tail))
+    rest = intern_node(m, t, wide(MULTIPLE), wide(m[t.a + REC * node]), remainder, to_come)
+    if m[t.size + REC * rest] == UNKNOWN:
+        m[t.size + REC * rest], m[t.cost + REC * rest] = digits_needed(m, t, rest)
+    return wide(FAIL) if m[t.size + REC * rest] >= INFINITE else join(m, t, text, join(m, t, rest, tail))
 
 
 # -- closures -----------------------------------------------------------------------------------------------------------
@@ -381,50 +386,50 @@ def close(m, t, continuation):
         if w < 0:  # a head, above its tail
             depth -= 1
             head, tail = -w, wide(m[t.work + depth])
-            if m[t.size + head] >= INFINITE or m[t.size + tail] >= INFINITE:
+            if m[t.size + REC * head] >= INFINITE or m[t.size + REC * tail] >= INFINITE:
                 continue
         else:
-            if m[t.stamp + w] == epoch or m[t.size + w] >= INFINITE:
+            if m[t.stamp + REC * w] == epoch or m[t.size + REC * w] >= INFINITE:
                 continue
-            m[t.stamp + w] = epoch
+            m[t.stamp + REC * w] = epoch
             head, tail = w, wide(EMPTY)
-            if m[t.kind + w] == SEQ:
-                head, tail = wide(m[t.a + w]), wide(m[t.b + w])
-        kind = wide(m[t.kind + head])
+            if m[t.kind + REC * w] == SEQ:
+                head, tail = wide(m[t.a + REC * w]), wide(m[t.b + REC * w])
+        kind = wide(m[t.kind + REC * head])
         if start + HEADER + count >= t.pool_size:
             m[t.n + FAULT] = FULL_POOL
         elif kind == CLASS or kind == LITERAL or kind == PRODUCT or (head == EMPTY and tail == EMPTY):
             m[t.pool + start + HEADER + count] = join(m, t, head, tail)
             count += 1
-            if kind == PRODUCT and m[t.size + head] == 0:
+            if kind == PRODUCT and m[t.size + REC * head] == 0:
                 depth = later(m, t, tail, depth)
         elif kind == SEQ:
-            depth = expand(m, t, wide(m[t.a + head]), join(m, t, wide(m[t.b + head]), tail), depth, expanded)
+            depth = expand(m, t, wide(m[t.a + REC * head]), join(m, t, wide(m[t.b + REC * head]), tail), depth, expanded)
         elif kind == ALT:
-            for j in range(wide(m[t.a + head]), wide(m[t.a + head]) + wide(m[t.b + head])):
+            for j in range(wide(m[t.a + REC * head]), wide(m[t.a + REC * head]) + wide(m[t.b + REC * head])):
                 depth = expand(m, t, wide(m[t.lists + j]), tail, depth, expanded)
         elif kind == CALL:
-            depth = expand(m, t, wide(m[t.rules + m[t.a + head]]), tail, depth, expanded)
+            depth = expand(m, t, wide(m[t.rules + m[t.a + REC * head]]), tail, depth, expanded)
         elif kind == REPEAT:
-            high = wide(ENDLESS) if m[t.c + head] < 0 else wide(m[t.c + head])
-            if m[t.unit + m[t.a + head]] != NO_BODY and high > radius:
-                body, radius = wide(m[t.unit + m[t.a + head]]), high
-            if m[t.b + head] == 0:
+            high = wide(ENDLESS) if m[t.c + REC * head] < 0 else wide(m[t.c + REC * head])
+            if m[t.unit + REC * m[t.a + REC * head]] != NO_BODY and high > radius:
+                body, radius = wide(m[t.unit + REC * m[t.a + REC * head]]), high
+            if m[t.b + REC * head] == 0:
                 depth = later(m, t, tail, depth)
-            depth = expand(m, t, wide(m[t.a + head]), join(m, t, fewer(m, t, head), tail), depth, expanded)
+            depth = expand(m, t, wide(m[t.a + REC * head]), join(m, t, fewer(m, t, head), tail), depth, expanded)
         elif kind == BAG:
             depth = open_bag(m, t, head, tail, depth)
         elif kind == MULTIPLE:
             depth = open_multiple(m, t, head, tail, depth)
         elif kind == BOTH or kind == NEGATE:
-            depth = expand(m, t, wide(m[t.enter + head]), tail, depth, expanded)
+            depth = expand(m, t, wide(m[t.enter + REC * head]), tail, depth, expanded)
         elif head == EMPTY:
             depth = later(m, t, tail, depth)
         if m[t.n + FAULT] != NO_FAULT:
             return
     m[t.pool + start], m[t.pool + start + 1], m[t.pool + start + 2] = count, body, radius
     m[t.n + POOL] = start + HEADER + count
-    m[t.closure + continuation] = start
+    m[t.closure + REC * continuation] = start
 
 
 @inner
@@ -453,22 +458,23 @@ def expand(m, t, head, tail, depth, expanded):
 @inner
 def gather(m, t, continuation, count):
     """Append the closure of a continuation to the items of the state being made; returns their number."""
-    if m[t.kind + leaf(m, t, continuation)] == LITERAL:  # its own closure
+    if m[t.kind + REC * leaf(m, t, continuation)] == LITERAL:  # its own closure
         if count >= t.items_size:
             m[t.n + FAULT] = FULL_ITEMS
             return count
         m[t.items + count] = continuation
         return count + 1
-    if m[t.closure + continuation] == 0:
+    if m[t.closure + REC * continuation] == 0:
         close(m, t, continuation)
         if m[t.n + FAULT] != NO_FAULT:
             return count
-    start = wide(m[t.closure + continuation])
+    start = wide(m[t.closure + REC * continuation])
     length = wide(m[t.pool + start])
     if count + length > t.items_size:
         m[t.n + FAULT] = FULL_ITEMS
         return count
-    m[t.items + count : t.items + count + length] = m[t.pool + start + HEADER : t.pool + start + HEADER + length]
+    for j in range(length):
+        m[t.items + count + j] = m[t.pool + start + HEADER + j]
     return count + length
 
 
@@ -476,10 +482,11 @@ def gather(m, t, continuation, count):
 
 
 @inner
-def state_hash(items):
-    h = wide(items.size)
-    for item in items:
-        h = mix(h, wide(item), wide(0), wide(0))
+def state_key(m, start, count):
+    """A hash of the items of a state."""
+    h = wide(count)
+    for j in range(start, start + count):
+        h = mix(h, wide(m[j]), wide(0), wide(0))
     return h
 
 
@@ -519,16 +526,17 @@ def intern_state(m, t, count, body, radius):
     if count == 0:
         return wide(DEAD)
     unique = sort_unique(m, t.items, count)
-    items = m[t.items : t.items + unique]
     mask = t.state_hash_size - 1
-    slot = state_hash(items) & mask
+    key = state_key(m, t.items, unique)
+    slot = key & mask
     while m[t.state_hash + slot] != 0:
         s = wide(m[t.state_hash + slot])
-        if m[t.state_length + s] == unique and is_equal(m, t.pool + m[t.state_start + s], t.items, unique):
-            return s
+        if m[t.state_key + REC * s] == key and m[t.state_length + REC * s] == unique:
+            if is_equal(m, t.pool + m[t.state_start + REC * s], t.items, unique):
+                return s
         slot = (slot + 1) & mask
     s, start = wide(m[t.n + STATES]), wide(m[t.n + POOL])
-    if s >= t.state_start_size or 2 * s >= t.state_hash_size:
+    if s >= t.states_size or 2 * s >= t.state_hash_size:
         m[t.n + FAULT] = FULL_STATES
         return wide(DEAD)
     if start + unique > t.pool_size:
@@ -536,8 +544,9 @@ def intern_state(m, t, count, body, radius):
         return wide(DEAD)
     m[t.n + STATES], m[t.n + POOL] = s + 1, start + unique
     m[t.state_hash + slot] = s
-    m[t.pool + start : t.pool + start + unique] = items
-    m[t.state_start + s], m[t.state_length + s] = start, unique
+    for j in range(unique):
+        m[t.pool + start + j] = m[t.items + j]
+    m[t.state_start + REC * s], m[t.state_length + REC * s], m[t.state_key + REC * s] = start, unique, key
     describe(m, t, s, body, radius)
     return s
 
@@ -545,48 +554,50 @@ def intern_state(m, t, count, body, radius):
 @inner
 def leaf(m, t, item):
     """The node an item begins with."""
-    return wide(m[t.a + item]) if m[t.kind + item] == SEQ else item
+    return wide(m[t.a + REC * item]) if m[t.kind + REC * item] == SEQ else item
 
 
 @inner
 def describe(m, t, s, body, radius):
     """Fill in what follows from the items of a new state; its transitions are unknown, or DEAD for bytes no item takes."""
-    start, length = wide(m[t.state_start + s]), wide(m[t.state_length + s])
+    start, length = wide(m[t.state_start + REC * s]), wide(m[t.state_length + REC * s])
     accept, cost, flat = wide(0), wide(INFINITE), wide(1)
-    row = m[t.next + s * 256 : t.next + s * 256 + 256]
-    row[:] = DEAD
-    m[t.state_left + s], m[t.state_after + s], m[t.state_run + s] = 0, UNKNOWN, 0
+    row = t.next + s * 256
+    for byte in range(256):
+        m[row + byte] = DEAD
+    m[t.state_left + REC * s], m[t.state_after + REC * s], m[t.state_run + REC * s] = 0, UNKNOWN, 0
     for j in range(start, start + length):
         item = wide(m[t.pool + j])
         if item == EMPTY:
             accept, cost = wide(1), wide(0)
             continue
-        cost = min(cost, wide(m[t.cost + item]))
+        cost = min(cost, wide(m[t.cost + REC * item]))
         node = leaf(m, t, item)
         mark_live(m, t, node, row)
-        if m[t.kind + node] == PRODUCT:
+        if m[t.kind + REC * node] == PRODUCT:
             flat = wide(0)
-        elif m[t.kind + node] == LITERAL and length == 1:
-            m[t.state_text + s], m[t.state_left + s] = m[t.a + node], m[t.b + node]
-    m[t.state_accept + s], m[t.state_cost + s], m[t.state_flat + s], m[t.state_row + s] = accept, cost, flat, 0
-    m[t.state_events + s] = 0
-    m[t.state_body + s], m[t.state_radius + s] = body, radius
-    m[t.state_alone + s] = UNKNOWN
+        elif m[t.kind + REC * node] == LITERAL and length == 1:
+            m[t.state_text + REC * s], m[t.state_left + REC * s] = m[t.a + REC * node], m[t.b + REC * node]
+    m[t.state_accept + REC * s], m[t.state_cost + REC * s], m[t.state_flat + REC * s] = accept, cost, flat
+    m[t.state_row + REC * s] = m[t.state_events + REC * s] = 0
+    m[t.state_body + REC * s], m[t.state_radius + REC * s] = body, radius
+    m[t.state_alone + REC * s] = UNKNOWN
 
 
 @inner
 def mark_live(m, t, node, row):
-    """Mark the bytes that a leaf may take as UNKNOWN."""
-    if m[t.kind + node] == LITERAL:
-        row[m[t.text + m[t.a + node]]] = UNKNOWN
-    elif m[t.kind + node] == CLASS:
-        for e in range(m[t.a + node], m[t.a + node] + m[t.b + node]):
-            row[m[t.edge_low + e] : m[t.edge_high + e] + 1] = UNKNOWN
+    """Mark the bytes that a leaf may take as UNKNOWN. row: where the transitions are."""
+    if m[t.kind + REC * node] == LITERAL:
+        m[row + m[t.text + m[t.a + REC * node]]] = UNKNOWN
+    elif m[t.kind + REC * node] == CLASS:
+        for e in range(m[t.a + REC * node], m[t.a + REC * node] + m[t.b + REC * node]):
+            for byte in range(m[t.edge_low + e], m[t.edge_high + e] + 1):
+                m[row + byte] = UNKNOWN
     else:
-        x, y = wide(m[t.a + node]) * 256, wide(m[t.b + node]) * 256
+        x, y = wide(m[t.a + REC * node]) * 256, wide(m[t.b + REC * node]) * 256
         for byte in range(256):
-            if m[t.c + node] == NEGATE or (m[t.next + x + byte] != DEAD and m[t.next + y + byte] != DEAD):
-                row[byte] = UNKNOWN
+            if m[t.c + REC * node] == NEGATE or (m[t.next + x + byte] != DEAD and m[t.next + y + byte] != DEAD):
+                m[row + byte] = UNKNOWN
 
 
 @inner
@@ -596,14 +607,14 @@ def is_alone(m, t, s):
     Then the tokens made of such characters are exactly those of at most `radius` characters, the most that one of the repetitions
     allows.
     """
-    if m[t.state_alone + s] != UNKNOWN:
-        return m[t.state_alone + s] == 1
-    body, start, length = wide(m[t.state_body + s]), wide(m[t.state_start + s]), wide(m[t.state_length + s])
+    if m[t.state_alone + REC * s] != UNKNOWN:
+        return m[t.state_alone + REC * s] == 1
+    body, start, length = wide(m[t.state_body + REC * s]), wide(m[t.state_start + REC * s]), wide(m[t.state_length + REC * s])
     answer, own = True, wide(-1)
     for j in range(start, start + length):
         item = wide(m[t.pool + j])
-        if m[t.unit + leaf(m, t, item)] == body and m[t.kind + leaf(m, t, item)] == CLASS:
-            answer = answer and (own < 0 or own == leaf(m, t, item)) and m[t.kind + item] == SEQ
+        if m[t.unit + REC * leaf(m, t, item)] == body and m[t.kind + REC * leaf(m, t, item)] == CLASS:
+            answer = answer and (own < 0 or own == leaf(m, t, item)) and m[t.kind + REC * item] == SEQ
             own = leaf(m, t, item)
     answer = answer and own >= 0
     for j in range(start, start + length):
@@ -611,10 +622,11 @@ def is_alone(m, t, s):
         if answer and item != EMPTY and leaf(m, t, item) != own:
             answer = not overlaps(m, t, own, leaf(m, t, item))
         elif answer and item != EMPTY:
-            rest = wide(m[t.b + item])
-            answer = 1 + copies(m, t, rest, body) <= m[t.state_radius + s] and not begins_alike(m, t, own, behind(m, t, rest, body))
+            rest = wide(m[t.b + REC * item])
+            answer = 1 + copies(m, t, rest, body) <= m[t.state_radius + REC * s]
+            answer = answer and not begins_alike(m, t, own, behind(m, t, rest, body))
     if m[t.n + FAULT] == NO_FAULT:
-        m[t.state_alone + s] = 1 if answer else 0
+        m[t.state_alone + REC * s] = 1 if answer else 0
     return answer
 
 
@@ -622,9 +634,9 @@ def is_alone(m, t, s):
 def copies(m, t, continuation, body):
     """The most characters that a repetition of a body class reads at the beginning of a continuation; 0 if none is there."""
     head = leaf(m, t, continuation)
-    if m[t.kind + head] != REPEAT or m[t.unit + m[t.a + head]] != body:
+    if m[t.kind + REC * head] != REPEAT or m[t.unit + REC * m[t.a + REC * head]] != body:
         return wide(0)
-    return wide(ENDLESS - 1) if m[t.c + head] < 0 else wide(m[t.c + head])
+    return wide(ENDLESS - 1) if m[t.c + REC * head] < 0 else wide(m[t.c + REC * head])
 
 
 @inner
@@ -632,19 +644,19 @@ def behind(m, t, continuation, body):
     """What comes behind that repetition; the continuation itself if it does not begin with one."""
     if copies(m, t, continuation, body) == 0:
         return continuation
-    return wide(m[t.b + continuation]) if m[t.kind + continuation] == SEQ else wide(EMPTY)
+    return wide(m[t.b + REC * continuation]) if m[t.kind + REC * continuation] == SEQ else wide(EMPTY)
 
 
 @inner
 def begins_alike(m, t, own, continuation):
     """Whether a continuation can begin with a byte of a class."""
-    if m[t.kind + leaf(m, t, continuation)] == LITERAL:
+    if m[t.kind + REC * leaf(m, t, continuation)] == LITERAL:
         return overlaps(m, t, own, leaf(m, t, continuation))
-    if m[t.closure + continuation] == 0:
+    if m[t.closure + REC * continuation] == 0:
         close(m, t, continuation)
         if m[t.n + FAULT] != NO_FAULT:
             return True
-    start = wide(m[t.closure + continuation])
+    start = wide(m[t.closure + REC * continuation])
     for j in range(start + HEADER, start + HEADER + wide(m[t.pool + start])):
         if m[t.pool + j] != EMPTY and overlaps(m, t, own, leaf(m, t, wide(m[t.pool + j]))):
             return True
@@ -654,13 +666,13 @@ def begins_alike(m, t, own, continuation):
 @inner
 def overlaps(m, t, own, node):
     """Whether a class and another leaf can begin with the same byte."""
-    for e in range(m[t.a + own], m[t.a + own] + m[t.b + own]):
+    for e in range(m[t.a + REC * own], m[t.a + REC * own] + m[t.b + REC * own]):
         low, high = m[t.edge_low + e], m[t.edge_high + e]
-        if m[t.kind + node] == LITERAL:
-            if low <= m[t.text + m[t.a + node]] <= high:
+        if m[t.kind + REC * node] == LITERAL:
+            if low <= m[t.text + m[t.a + REC * node]] <= high:
                 return True
-        elif m[t.kind + node] == CLASS:
-            for f in range(m[t.a + node], m[t.a + node] + m[t.b + node]):
+        elif m[t.kind + REC * node] == CLASS:
+            for f in range(m[t.a + REC * node], m[t.a + REC * node] + m[t.b + REC * node]):
                 if m[t.edge_low + f] <= high and low <= m[t.edge_high + f]:
                     return True
         else:
@@ -673,9 +685,7 @@ def rehash_states(m, t):
     """Fill `state_hash`, all zero."""
     mask = t.state_hash_size - 1
     for s in range(1, m[t.n + STATES]):
-        slot = (
-            state_hash(m[t.pool + m[t.state_start + s] : t.pool + m[t.state_start + s] + m[t.state_length + s]]) & mask
-        )
+        slot = m[t.state_key + REC * s] & mask
         while m[t.state_hash + slot] != 0:
             slot = (slot + 1) & mask
         m[t.state_hash + slot] = s
@@ -687,7 +697,7 @@ def state_of(m, t, continuation):
     count = gather(m, t, continuation, wide(0))
     if m[t.n + FAULT] != NO_FAULT:
         return wide(DEAD)
-    start = wide(m[t.closure + continuation])
+    start = wide(m[t.closure + REC * continuation])
     if start == 0:
         return intern_state(m, t, count, wide(NO_BODY), wide(0))
     return intern_state(m, t, count, wide(m[t.pool + start + 1]), wide(m[t.pool + start + 2]))
@@ -699,17 +709,17 @@ def after_text(m, t, s, count):
 
     DEAD on a fault.
     """
-    item, left = wide(m[t.pool + m[t.state_start + s]]), wide(m[t.state_left + s]) - count
-    if left == 0 and m[t.state_after + s] != UNKNOWN:
-        return wide(m[t.state_after + s])
-    tail = wide(m[t.b + item]) if m[t.kind + item] == SEQ else wide(EMPTY)
+    item, left = wide(m[t.pool + m[t.state_start + REC * s]]), wide(m[t.state_left + REC * s]) - count
+    if left == 0 and m[t.state_after + REC * s] != UNKNOWN:
+        return wide(m[t.state_after + REC * s])
+    tail = wide(m[t.b + REC * item]) if m[t.kind + REC * item] == SEQ else wide(EMPTY)
     if left > 0:
-        tail = join(m, t, literal(m, t, m[t.state_text + s] + count, left), tail)
+        tail = join(m, t, literal(m, t, m[t.state_text + REC * s] + count, left), tail)
         if m[t.n + FAULT] != NO_FAULT:
             return wide(DEAD)
     after = state_of(m, t, tail)
     if left == 0 and m[t.n + FAULT] == NO_FAULT:
-        m[t.state_after + s] = after
+        m[t.state_after + REC * s] = after
     return after
 
 
@@ -760,34 +770,35 @@ def derive(m, t, s, byte):
     if m[t.next + s * 256 + byte] != UNKNOWN:
         return True
     m[t.n + STEPS] += 1
-    start = wide(m[t.state_start + s])
-    end = start + wide(m[t.state_length + s])
-    if m[t.state_flat + s] == 0:
+    start = wide(m[t.state_start + REC * s])
+    end = start + wide(m[t.state_length + REC * s])
+    if m[t.state_flat + REC * s] == 0:
         for j in range(start, end):
             node = leaf(m, t, wide(m[t.pool + j]))
-            if m[t.kind + node] == PRODUCT and not product_after(m, t, node, byte) >= 0:
+            if m[t.kind + REC * node] == PRODUCT and not product_after(m, t, node, byte) >= 0:
                 return False
     low, high = wide(0), wide(255)
     count, event, body, radius = wide(0), wide(0), wide(NO_BODY), wide(0)
     for j in range(start, end):
         item = wide(m[t.pool + j])
         head, tail = item, wide(EMPTY)
-        if m[t.kind + item] == SEQ:
-            head, tail = wide(m[t.a + item]), wide(m[t.b + item])
-        kind = wide(m[t.kind + head])
+        if m[t.kind + REC * item] == SEQ:
+            head, tail = wide(m[t.a + REC * item]), wide(m[t.b + REC * item])
+        kind = wide(m[t.kind + REC * head])
         first, last = wide(0), wide(0)
         if kind == CLASS:
-            first, last = wide(m[t.a + head]), wide(m[t.a + head]) + wide(m[t.b + head])
+            first, last = wide(m[t.a + REC * head]), wide(m[t.a + REC * head]) + wide(m[t.b + REC * head])
         elif kind == LITERAL or kind == PRODUCT:
             last = wide(1)
         for e in range(first, last):
             if kind == CLASS:
                 a, b = wide(m[t.edge_low + e]), wide(m[t.edge_high + e])
             elif kind == LITERAL:
-                a = b = wide(m[t.text + m[t.a + head]])
+                a = b = wide(m[t.text + m[t.a + REC * head]])
             else:
                 a = b = byte
-                x, y = t.next + 256 * wide(m[t.a + head]), t.next + 256 * wide(m[t.b + head]) if m[t.c + head] == BOTH else wide(-1)
+                x = t.next + 256 * wide(m[t.a + REC * head])
+                y = t.next + 256 * wide(m[t.b + REC * head]) if m[t.c + REC * head] == BOTH else wide(-1)
                 while a > low and is_same(m, x, y, byte, a - 1):
                     a -= 1
                 while b < high and is_same(m, x, y, byte, b + 1):
@@ -802,27 +813,28 @@ def derive(m, t, s, byte):
             follow = wide(EMPTY)
             if kind == CLASS:
                 follow = wide(m[t.edge_next + e])
-                event = max(event, wide(m[t.c + head]))
+                event = max(event, wide(m[t.c + REC * head]))
             elif kind == LITERAL:
-                if m[t.b + head] > 1:
-                    follow = literal(m, t, wide(m[t.a + head]) + 1, wide(m[t.b + head]) - 1)
+                if m[t.b + REC * head] > 1:
+                    follow = literal(m, t, wide(m[t.a + REC * head]) + 1, wide(m[t.b + REC * head]) - 1)
             else:
                 follow = product_after(m, t, head, byte)
             target = join(m, t, follow, tail)
             if m[t.n + FAULT] != NO_FAULT:
                 return False
-            if m[t.size + target] >= INFINITE:
+            if m[t.size + REC * target] >= INFINITE:
                 continue
             count = gather(m, t, target, count)
             if m[t.n + FAULT] != NO_FAULT:
                 return False
-            closure = wide(m[t.closure + target])
+            closure = wide(m[t.closure + REC * target])
             if closure != 0 and m[t.pool + closure + 2] > radius:
                 body, radius = wide(m[t.pool + closure + 1]), wide(m[t.pool + closure + 2])
     target_state = intern_state(m, t, count, body, radius)
     if m[t.n + FAULT] != NO_FAULT:
         return False
-    m[t.next + s * 256 + low : t.next + s * 256 + high + 1] = (event << STATE_BITS) | target_state
+    for value in range(low, high + 1):
+        m[t.next + s * 256 + value] = (event << STATE_BITS) | target_state
     return True
 
 
@@ -841,20 +853,20 @@ def product_after(m, t, node, byte):
     x, y = operands_after(m, t, node, byte)
     if x < 0 or y < 0:
         if x < 0:
-            ask(m, t, wide(m[t.a + node]), byte)
+            ask(m, t, wide(m[t.a + REC * node]), byte)
         if y < 0:
-            ask(m, t, wide(m[t.b + node]), byte)
+            ask(m, t, wide(m[t.b + REC * node]), byte)
         return wide(-1)
-    return product_of(m, t, x, y, wide(m[t.c + node]))
+    return product_of(m, t, x, y, wide(m[t.c + REC * node]))
 
 
 @inner
 def operands_after(m, t, node, byte):
     """The states of a product's operands after a byte; -1 where that is not known yet."""
-    x, y = wide(m[t.a + node]), wide(m[t.b + node])
+    x, y = wide(m[t.a + REC * node]), wide(m[t.b + REC * node])
     if x != DEAD:
         x = wide(m[t.next + x * 256 + byte])
-    if m[t.c + node] == BOTH:
+    if m[t.c + REC * node] == BOTH:
         y = wide(m[t.next + y * 256 + byte])
     return (x & STATE_MASK if x >= 0 else x), (y & STATE_MASK if y >= 0 else y)
 
@@ -867,17 +879,17 @@ def product_of(m, t, x, y, op):
     node = intern_node(m, t, wide(PRODUCT), x, y, op)
     if m[t.n + FAULT] != NO_FAULT:
         return wide(-1)
-    if m[t.size + node] == UNKNOWN:
+    if m[t.size + REC * node] == UNKNOWN:
         ask(m, t, node, wide(SEARCH))
         return wide(-1)
-    return wide(FAIL) if m[t.size + node] >= INFINITE else node
+    return wide(FAIL) if m[t.size + REC * node] >= INFINITE else node
 
 
 @inner
 def product_accepts(m, t, node):
-    if m[t.c + node] == NEGATE:
-        return m[t.a + node] == DEAD or m[t.state_accept + m[t.a + node]] == 0
-    return m[t.state_accept + m[t.a + node]] == 1 and m[t.state_accept + m[t.b + node]] == 1
+    if m[t.c + REC * node] == NEGATE:
+        return m[t.a + REC * node] == DEAD or m[t.state_accept + REC * m[t.a + REC * node]] == 0
+    return m[t.state_accept + REC * m[t.a + REC * node]] == 1 and m[t.state_accept + REC * m[t.b + REC * node]] == 1
 
 
 @inner
@@ -898,7 +910,7 @@ def search(m, t, origin):
     epoch = wide(m[t.n + EPOCH])
     nodes[0], parent[0], level[0], link[0] = origin, -1, 0, -1
     first[0], lowest, end = 0, wide(0), wide(1)
-    m[t.enter + origin] = epoch  # of a product, `enter` is the last search that visited it
+    m[t.enter + REC * origin] = epoch  # of a product, `enter` is the last search that visited it
     while lowest < RANKS:
         i = wide(first[lowest])
         if i < 0:
@@ -906,7 +918,7 @@ def search(m, t, origin):
             continue
         first[lowest] = link[i]
         node = wide(nodes[i])
-        rest = wide(0) if product_accepts(m, t, node) else wide(m[t.size + node])
+        rest = wide(0) if product_accepts(m, t, node) else wide(m[t.size + REC * node])
         if rest >= INFINITE:
             continue
         if rest >= 0:
@@ -917,16 +929,16 @@ def search(m, t, origin):
         previous = wide(UNKNOWN)
         for byte in range(256):
             x, y = operands_after(m, t, node, wide(byte))
-            if m[t.c + node] == BOTH and (x == DEAD or y == DEAD):
+            if m[t.c + REC * node] == BOTH and (x == DEAD or y == DEAD):
                 continue
-            successor = intern_node(m, t, wide(PRODUCT), x, y, wide(m[t.c + node]))
+            successor = intern_node(m, t, wide(PRODUCT), x, y, wide(m[t.c + REC * node]))
             if end >= limit or m[t.n + SEARCHED] >= SEARCHES * limit:
                 m[t.n + FAULT] = SEARCH_EXHAUSTED
             if m[t.n + FAULT] != NO_FAULT:
                 return False
-            if successor != previous and m[t.enter + successor] != epoch:
-                m[t.enter + successor] = epoch
-                alone = max(m[t.state_cost + x], m[t.state_cost + y]) if m[t.c + node] == BOTH else 0
+            if successor != previous and m[t.enter + REC * successor] != epoch:
+                m[t.enter + REC * successor] = epoch
+                alone = max(m[t.state_cost + REC * x], m[t.state_cost + REC * y]) if m[t.c + REC * node] == BOTH else 0
                 rank = min(level[i] + 1 + alone, RANKS - 1)
                 nodes[end], parent[end], level[end], link[end] = successor, i, level[i] + 1, first[rank]
                 first[rank], lowest = end, min(lowest, wide(rank))
@@ -934,7 +946,7 @@ def search(m, t, origin):
                 m[t.n + SEARCHED] += 1
             previous = successor
     for j in range(end):
-        m[t.size + nodes[j]] = m[t.cost + nodes[j]] = INFINITE
+        m[t.size + REC * nodes[j]] = m[t.cost + REC * nodes[j]] = INFINITE
     return True
 
 
@@ -942,7 +954,7 @@ def search(m, t, origin):
 def keep_path(m, t, nodes, parent, i, rest):
     """Note the distances along the path that a search has found; `rest` is that of its last product."""
     while i >= 0:
-        m[t.size + nodes[i]] = m[t.cost + nodes[i]] = rest
+        m[t.size + REC * nodes[i]] = m[t.cost + REC * nodes[i]] = rest
         i, rest = wide(parent[i]), rest + 1
 
 
@@ -950,13 +962,13 @@ def keep_path(m, t, nodes, parent, i, rest):
 def know_operands(m, t, node):
     """Make all transitions of a product's operands known; False when they were asked for, or on a fault."""
     known = True
-    for side in range(2 if m[t.c + node] == BOTH else 1):
-        s = wide(m[t.b + node]) if side == 1 else wide(m[t.a + node])
+    for side in range(2 if m[t.c + REC * node] == BOTH else 1):
+        s = wide(m[t.b + REC * node]) if side == 1 else wide(m[t.a + REC * node])
         if s == DEAD:
             continue
         for byte in range(256):
             if m[t.next + s * 256 + byte] == UNKNOWN:
-                if m[t.state_flat + s] == 1:
+                if m[t.state_flat + REC * s] == 1:
                     derive(m, t, s, wide(byte))
                 else:
                     ask(m, t, s, wide(byte))
@@ -971,7 +983,7 @@ def know_operands(m, t, node):
 
 @entry
 def rehash(arena):
-    m, t = arena, layout(arena)
+    m, t = pointer(arena, 0), layout(arena)
     rehash_nodes(m, t)
     rehash_states(m, t)
 
@@ -979,21 +991,21 @@ def rehash(arena):
 @entry
 def enter_product(arena, node):
     """Prepare BOTH or NEGATE: the product of its operands' start states, or FAIL; sets its size and cost."""
-    m, t = arena, layout(arena)
-    op = wide(m[t.kind + node])
-    x = state_of(m, t, wide(m[t.a + node]))
-    y = state_of(m, t, wide(m[t.b + node])) if op == BOTH else wide(0)
+    m, t = pointer(arena, 0), layout(arena)
+    op = wide(m[t.kind + REC * node])
+    x = state_of(m, t, wide(m[t.a + REC * node]))
+    y = state_of(m, t, wide(m[t.b + REC * node])) if op == BOTH else wide(0)
     if m[t.n + FAULT] != NO_FAULT:
         return
     product = product_of(m, t, x, y, op)
     answer_all(m, t)
     if m[t.n + FAULT] == NO_FAULT:
         product = product_of(m, t, x, y, op)
-        m[t.enter + node] = product
-        m[t.size + node], m[t.cost + node] = m[t.size + product], m[t.cost + product]
+        m[t.enter + REC * node] = product
+        m[t.size + REC * node], m[t.cost + REC * node] = m[t.size + REC * product], m[t.cost + REC * product]
 
 
 @entry
 def start_state(arena, root):
-    m, t = arena, layout(arena)
+    m, t = pointer(arena, 0), layout(arena)
     return state_of(m, t, wide(root))

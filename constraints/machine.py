@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from . import derive
 from .errors import ConstraintLimit
 from .source import Limits
-from .tables import FAULT_WORD, NO_FAULT, NODE_TABLES, NODES, POOL, SEARCH_EXHAUSTED, STATE_TABLES, STATES, Arena
+from .tables import FAULT_WORD, NO_FAULT, NODES, POOL, REC, SEARCH_EXHAUSTED, STATES, Arena
 
 
 class Machine:
@@ -43,7 +43,7 @@ class Machine:
     def nbytes(self) -> int:
         """Memory in use; the array has room for more, in pages not touched yet."""
         counters = self.table("n")
-        words = counters[NODES] * len(NODE_TABLES) + counters[STATES] * (256 + len(STATE_TABLES)) + counters[POOL]
+        words = counters[NODES] * REC + counters[STATES] * (256 + REC) + counters[POOL]
         return 4 * int(words)
 
     def call(self, compiled: Callable[..., Any], *arguments: Any) -> Any:

@@ -26,12 +26,12 @@ from .atlas import (
     WORDS,
     is_inside,
 )
-from .compiled import entry, inner
+from .compiled import entry, inner, pointer
 from .derive import CLASS, ENDLESS, behind, copies, is_alone, leaf, state_of, step, wide
 from .rivals import TRACKED, outlook
 from .rows import COUNT, keep
 from .runs import FIRST_PRINTABLE, LAST_PRINTABLE, majority, run_of
-from .tables import CLASS_TABLES, CLASS_WIDTH, DEAD, FAULT, NO_CLASS, NO_FAULT, UNKNOWN, WANTED, layout
+from .tables import CLASS_TABLES, CLASS_WIDTH, DEAD, FAULT, NO_CLASS, NO_FAULT, REC, UNKNOWN, WANTED, layout
 from .verdicts import REMEMBERED, judge_trie, where_words_begin
 from .walk import clear_tokens, walk, walk_apart
 
@@ -41,15 +41,15 @@ ROOM = 3  # rows that one call may add
 
 
 @entry
-def mask_row(arena, v, pool, index, state, here, has_items, completable):
+def mask_row(arena, atlas, pool, index, state, here, has_items, completable):
     """(number of the mask row of a state and a memory, body class for which tables are wanted).
 
     The number is NO_ROOM when ROOM rows do not fit into the pool, and meaningless on a fault. here: 0 for an automaton without
     memory. completable: tokens after which the vocabulary can finish (uint32 [words]); empty when that is all of them.
     """
-    m, t = arena, layout(arena)
+    m, t, v = pointer(arena, 0), layout(arena), pointer(atlas, 0)
     state, wanted = wide(state), wide(NO_CLASS)
-    number = wide(m[t.state_row + state])
+    number = wide(m[t.state_row + REC * state])
     if number == 0:
         if index[COUNT] + ROOM > pool.shape[0]:
             return wide(NO_ROOM), wanted
@@ -70,33 +70,35 @@ def similar_state(m, t, v, state):
 
     Inside a key that may still become one of several names, any other character leads into the body of all other keys.
     """
-    if m[t.state_body + state] >= 0 or m[t.state_left + state] > 0:
+    if m[t.state_body + REC * state] >= 0 or m[t.state_left + REC * state] > 0:
         return wide(DEAD)
     like, votes = majority(m, t, state), 0
     for byte in range(FIRST_PRINTABLE, LAST_PRINTABLE + 1):
         votes += 1 if m[t.next + state * 256 + byte] == like else -1
     if votes < 0 or m[t.n + FAULT] != NO_FAULT:
         return wide(DEAD)
-    is_endless = m[t.state_body + like] >= 0 and m[t.state_radius + like] >= ENDLESS
+    is_endless = m[t.state_body + REC * like] >= 0 and m[t.state_radius + REC * like] >= ENDLESS
     return like if like != state and (is_endless or string_class(m, t, v, like) != 0) else wide(DEAD)
 
 
 @inner
 def fill(m, t, v, state, mask):
     """Make `mask` that of a state, by a walk from this state alone, without EOS."""
-    trie, body, radius = wide(v[TRIE]), wide(m[t.state_body + state]), wide(m[t.state_radius + state])
+    trie, body, radius = wide(v[TRIE]), wide(m[t.state_body + REC * state]), wide(m[t.state_radius + REC * state])
     tables = wide(m[t.classes + CLASS_WIDTH * body + CLASS_TABLES]) if body >= 0 else wide(0)
     slice_ = slice_of(m, t, v, tables, state, radius) if tables != 0 else wide(-1)
     if body < 0:
         tables = string_class(m, t, v, state)
         slice_ = wide(v[tables + LAST_SLICE]) if tables != 0 else wide(-1)
     if slice_ < 0:
-        mask[:] = 0
+        for k in range(v[WORDS]):
+            mask[k] = 0
         if walk(m, t, v, trie, state, mask) > MANY_VISITED and body >= 0 and tables == 0:
             m[t.n + WANTED] = body + 1
         return
-    start, words = v[tables + SLICES] + slice_ * v[WORDS], wide(v[WORDS])
-    mask[:] = v[start : start + words].view(np.uint32)
+    start = v[tables + SLICES] + slice_ * wide(v[WORDS])
+    for k in range(v[WORDS]):
+        mask[k] = np.uint32(v[start + k])
     trie = wide(v[tables + RESIDUAL])
     if body >= 0 and v[tables + EXITS] != 0 and is_alone(m, t, state) and exits_alike(m, t, v, wide(v[tables + EXITS]), state):
         walk(m, t, v, wide(v[tables + EXITS]), state, mask)
@@ -112,7 +114,7 @@ def fill(m, t, v, state, mask):
 def string_class(m, t, v, state):
     """The tables of the class of JSON strings of which all characters lead from a state back to itself, as they do in a key that
     is none of the excluded ones; 0 when there is none."""
-    run = run_of(m, t, state) if m[t.state_flat + state] == 0 else wide(0)
+    run = run_of(m, t, state) if m[t.state_flat + REC * state] == 0 else wide(0)
     if run != 0 and m[run] == state:
         for tables in (wide(v[STRING]), wide(v[LINE])):
             if is_inside(v, tables + FIRST_BYTES - 1, run + 1, m):
@@ -136,18 +138,18 @@ def exits_alike(m, t, v, trie, state):
     So what is behind each repetition has to read them as the state itself does (any of them may be left later, when the others
     have come to their ends), and the longest repetition must have no lower bound that is still to be reached.
     """
-    body, radius, is_left_anywhere = wide(m[t.state_body + state]), wide(m[t.state_radius + state]), False
-    start = wide(m[t.state_start + state])
-    for j in range(start, start + wide(m[t.state_length + state])):
+    body, radius, is_left_anywhere = wide(m[t.state_body + REC * state]), wide(m[t.state_radius + REC * state]), False
+    start = wide(m[t.state_start + REC * state])
+    for j in range(start, start + wide(m[t.state_length + REC * state])):
         item = wide(m[t.pool + j])
         own = leaf(m, t, item)
-        if m[t.kind + own] != CLASS or m[t.unit + own] != body:
+        if m[t.kind + REC * own] != CLASS or m[t.unit + REC * own] != body:
             continue
-        rest = wide(m[t.b + item])
+        rest = wide(m[t.b + REC * item])
         more = copies(m, t, rest, body)
         if not begin_alike(m, t, v, trie, state, state_of(m, t, behind(m, t, rest, body))):
             return False
-        if more + 1 == radius and (more == 0 or m[t.b + leaf(m, t, rest)] == 0):
+        if more + 1 == radius and (more == 0 or m[t.b + REC * leaf(m, t, rest)] == 0):
             is_left_anywhere = True
     return is_left_anywhere
 
@@ -173,13 +175,13 @@ def begin_alike(m, t, v, trie, state, other):
 @inner
 def row_of(m, t, v, pool, index, state, like, completable):
     """The number of the mask row of a state, which is made if needed. like: a state whose row is there and similar, or DEAD."""
-    number = wide(m[t.state_row + state])
+    number = wide(m[t.state_row + REC * state])
     if number != 0 or m[t.n + FAULT] != NO_FAULT:
         return number
-    mask, is_done = pool[index[COUNT]], False
+    mask, is_done = row_pointer(pool, index[COUNT] + 1), False
     if like != DEAD:
-        mask[:] = pool[m[t.state_row + like] - 1]
-        if m[t.state_accept + like] == 1:
+        copy_row(v, row_pointer(pool, wide(m[t.state_row + REC * like])), mask)
+        if m[t.state_accept + REC * like] == 1:
             change_eos(v, mask, False)
         is_done = walk_apart(m, t, v, state, like, mask)
     if not is_done:
@@ -188,11 +190,22 @@ def row_of(m, t, v, pool, index, state, like, completable):
         mask[k] &= completable[k]
     if m[t.n + FAULT] != NO_FAULT:
         return wide(0)
-    if m[t.state_accept + state] == 1:
+    if m[t.state_accept + REC * state] == 1:
         change_eos(v, mask, True)
     number = keep(pool, index)
-    m[t.state_row + state] = number
+    m[t.state_row + REC * state] = number
     return number
+
+
+@inner
+def row_pointer(pool, number):
+    return pointer(pool, (number - 1) * pool.shape[1])
+
+
+@inner
+def copy_row(v, source, mask):
+    for k in range(v[WORDS]):
+        mask[k] = source[k]
 
 
 @inner
@@ -209,12 +222,12 @@ def change_eos(v, mask, is_set):
 def row_remembering(m, t, v, pool, index, number, state, here, has_items):
     """The number of the mask row of a state and a memory; `number` is that of the state alone."""
     prospects = outlook(m, t, here)
-    if not prospects & TRACKED and not m[t.state_events + state] & REMEMBERED:
+    if not prospects & TRACKED and not m[t.state_events + REC * state] & REMEMBERED:
         return wide(number)
     if index[COUNT] + 1 > pool.shape[0]:
         return wide(NO_ROOM)
     mask, none, hard, cleared = pool[index[COUNT]], np.empty(0, np.int32), np.empty((5, 0), np.int32), wide(0)
-    mask[:] = pool[number - 1]
+    copy_row(v, row_pointer(pool, number), row_pointer(pool, index[COUNT] + 1))
     if prospects & TRACKED:
         cleared += judge_trie(m, t, v, wide(v[TRIE]), state, here, wide(1), mask, none, none, hard, wide(0))[2]
     trie = where_words_begin(v, prospects, has_items)

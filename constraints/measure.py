@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiled import entry, inner
+from .compiled import entry, inner, pointer
 from .derive import (
     ALT,
     BAG,
@@ -38,7 +38,7 @@ from .derive import (
     wide,
 )
 from .expression import Event
-from .tables import INFINITE, ITEM_GAP, layout
+from .tables import INFINITE, ITEM_GAP, REC, layout
 
 NONE, KEY_OPEN, ITEM_CLOSE = int(Event.NONE), int(Event.KEY_OPEN), int(Event.ITEM_CLOSE)
 
@@ -69,46 +69,46 @@ def measure(arena, start, end, single):
 
     Returns whether anything changed.
     """
-    m, t = arena, layout(arena)
+    m, t = pointer(arena, 0), layout(arena)
     changed = False
     for i in range(start, end):
-        kind, a, b = m[t.kind + i], m[t.a + i], m[t.b + i]
-        size, cost = m[t.size + i], m[t.cost + i]
+        kind, a, b = m[t.kind + REC * i], m[t.a + REC * i], m[t.b + REC * i]
+        size, cost = m[t.size + REC * i], m[t.cost + REC * i]
         if kind == CLASS:
             size = cost = INFINITE
             for e in range(a, a + b):
                 follow = m[t.edge_next + e]
-                size = min(size, plus(1, m[t.size + follow]))
+                size = min(size, plus(1, m[t.size + REC * follow]))
                 for value in range(m[t.edge_low + e], m[t.edge_high + e] + 1):
                     if single[value]:
-                        cost = min(cost, plus(1, m[t.cost + follow]))
+                        cost = min(cost, plus(1, m[t.cost + REC * follow]))
                         break
-            if m[t.c + i] == NONE:
-                cost = min(cost, wide(m[t.cost + i]))  # a token that is a whole character may have been found before
-            elif m[t.c + i] == KEY_OPEN:
+            if m[t.c + REC * i] == NONE:
+                cost = min(cost, wide(m[t.cost + REC * i]))  # a token that is a whole character may have been found before
+            elif m[t.c + REC * i] == KEY_OPEN:
                 cost = plus(cost, surcharge(m, t, wide(m[t.edge_next + a])))
-            elif m[t.c + i] == ITEM_CLOSE:
+            elif m[t.c + REC * i] == ITEM_CLOSE:
                 cost = plus(cost, wide(m[t.n + ITEM_GAP]))
         elif kind == LITERAL:
             size, cost = b, m[t.text_cost + a]
         elif kind == SEQ:
-            size, cost = plus(m[t.size + a], m[t.size + b]), plus(m[t.cost + a], m[t.cost + b])
+            size, cost = plus(m[t.size + REC * a], m[t.size + REC * b]), plus(m[t.cost + REC * a], m[t.cost + REC * b])
         elif kind == ALT:
             size = cost = INFINITE
             for j in range(a, a + b):
-                size, cost = min(size, m[t.size + m[t.lists + j]]), min(cost, m[t.cost + m[t.lists + j]])
+                size, cost = min(size, m[t.size + REC * m[t.lists + j]]), min(cost, m[t.cost + REC * m[t.lists + j]])
         elif kind == REPEAT:
-            size, cost = times(b, m[t.size + a]), times(strides(b, m[t.stride + a]), m[t.cost + a])
+            size, cost = times(b, m[t.size + REC * a]), times(strides(b, m[t.stride + REC * a]), m[t.cost + REC * a])
         elif kind == CALL:
-            size, cost = m[t.size + m[t.rules + a]], m[t.cost + m[t.rules + a]]
+            size, cost = m[t.size + REC * m[t.rules + a]], m[t.cost + REC * m[t.rules + a]]
         elif kind == BAG:
             size, cost = least_sum(m, t, wide(i), t.size), least_sum(m, t, wide(i), t.cost)
         elif kind == MULTIPLE:
             size, cost = digits_needed(m, t, wide(i))
         elif kind == BOTH or kind == NEGATE or kind == TALLY:
             continue
-        changed = changed or size != m[t.size + i] or cost != m[t.cost + i]
-        m[t.size + i], m[t.cost + i] = size, cost
+        changed = changed or size != m[t.size + REC * i] or cost != m[t.cost + REC * i]
+        m[t.size + REC * i], m[t.cost + REC * i] = size, cost
     return changed
 
 
@@ -117,7 +117,7 @@ def surcharge(m, t, node):
     """What a key or item that must be new may cost beyond its cheapest string."""
     if node == EMPTY:
         return wide(1)
-    cost = wide(m[t.cost + node])
+    cost = wide(m[t.cost + REC * node])
     enough = wide(m[t.ample + node]) if m[t.ample + node] < INFINITE else wide(m[t.worst + node])
     return max(enough - cost, wide(0)) if enough < INFINITE else wide(1)
 
@@ -128,37 +128,37 @@ def measure_ample(arena, start, end):
 
     Intersections and complements are taken to be ample at one token more.
     """
-    m, t = arena, layout(arena)
+    m, t = pointer(arena, 0), layout(arena)
     changed = False
     for i in range(start, end):
-        kind, a, b = m[t.kind + i], m[t.a + i], m[t.b + i]
-        cost, worst, ample = wide(m[t.cost + i]), wide(INFINITE), wide(INFINITE)
+        kind, a, b = m[t.kind + REC * i], m[t.a + REC * i], m[t.b + REC * i]
+        cost, worst, ample = wide(m[t.cost + REC * i]), wide(INFINITE), wide(INFINITE)
         if cost >= INFINITE:
             pass
         elif kind == CLASS:
             worst = wide(0)
             for e in range(a, a + b):
                 follow = m[t.edge_next + e]
-                if m[t.size + follow] < INFINITE:
+                if m[t.size + REC * follow] < INFINITE:
                     worst, ample = max(worst, plus(1, m[t.worst + follow])), min(ample, plus(1, m[t.ample + follow]))
         elif kind == LITERAL:
             worst = cost
         elif kind == SEQ:
             worst = plus(m[t.worst + a], m[t.worst + b])
-            ample = min(plus(m[t.ample + a], m[t.cost + b]), plus(m[t.cost + a], m[t.ample + b]))
+            ample = min(plus(m[t.ample + a], m[t.cost + REC * b]), plus(m[t.cost + REC * a], m[t.ample + b]))
         elif kind == ALT:
             worst = wide(0)
             for j in range(a, a + b):
                 option = m[t.lists + j]
-                if m[t.size + option] < INFINITE:
+                if m[t.size + REC * option] < INFINITE:
                     worst, ample = max(worst, wide(m[t.worst + option])), min(ample, wide(m[t.ample + option]))
         elif kind == REPEAT:
-            high = m[t.c + i]
+            high = m[t.c + REC * i]
             if high < 0 or high >= MIN_BODY:
-                ample = plus(cost, m[t.cost + a])
+                ample = plus(cost, m[t.cost + REC * a])
             else:
                 worst = times(high, m[t.worst + a])
-                ample = plus(times(max(b, 1) - 1, m[t.cost + a]), m[t.ample + a])
+                ample = plus(times(max(b, 1) - 1, m[t.cost + REC * a]), m[t.ample + a])
         elif kind == CALL:
             worst, ample = wide(m[t.worst + m[t.rules + a]]), wide(m[t.ample + m[t.rules + a]])
         elif kind == BOTH or kind == NEGATE or kind == BAG:
@@ -171,25 +171,25 @@ def measure_ample(arena, start, end):
 @entry
 def measure_item_gap(arena, start, end):
     """Set the surcharge of an item: the same for all, so that it can be told from any state at the beginning of one."""
-    m, t = arena, layout(arena)
+    m, t = pointer(arena, 0), layout(arena)
     gap = wide(0)
     for i in range(start, end):
-        if m[t.kind + i] == CLASS and m[t.c + i] == ITEM_CLOSE:
-            gap = max(gap, surcharge(m, t, wide(m[t.edge_next + m[t.a + i]])), wide(1))
+        if m[t.kind + REC * i] == CLASS and m[t.c + REC * i] == ITEM_CLOSE:
+            gap = max(gap, surcharge(m, t, wide(m[t.edge_next + m[t.a + REC * i]])), wide(1))
     m[t.n + ITEM_GAP] = gap
 
 
 @entry
 def whole_character(arena, node, byte, depth, skip, first):
     """Whether some token is exactly one string of a CLASS node (a character)."""
-    m, t = arena, layout(arena)
+    m, t = pointer(arena, 0), layout(arena)
     automaton = np.zeros(8, np.int32)
     automaton[0] = node
     i = 0
     while i < byte.size:
         at = automaton[depth[i] - 1]
         follow = -1
-        for e in range(m[t.a + at], m[t.a + at] + m[t.b + at]):
+        for e in range(m[t.a + REC * at], m[t.a + REC * at] + m[t.b + REC * at]):
             if m[t.edge_low + e] <= byte[i] <= m[t.edge_high + e]:
                 follow = m[t.edge_next + e]
         if follow == 1 and first[i] != first[i + 1]:

@@ -22,10 +22,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiled import entry, inner
+from .compiled import entry, inner, pointer
 from .derive import intern_node, wide
 from .expression import Event, Kind
-from .tables import layout
+from .tables import REC, layout
 
 MEMORY, LIST, WORD = int(Kind.MEMORY), int(Kind.LIST), int(Kind.WORD)
 OBJECT, ARRAY, UNIQUE = int(Kind.OBJECT), int(Kind.ARRAY), int(Kind.UNIQUE)
@@ -64,7 +64,7 @@ def is_bracket_or_comma(byte):
 @inner
 def is_recorded(m, t, frame):
     """Whether everything in a frame is kept, not just keys."""
-    return m[t.kind + frame] == UNIQUE or m[t.c + frame] != NOTHING
+    return m[t.kind + REC * frame] == UNIQUE or m[t.c + REC * frame] != NOTHING
 
 
 @inner
@@ -81,13 +81,13 @@ def mode_after(mode, byte, event):
 @inner
 def remember(m, t, here, byte, event):
     """The memory after a byte; REFUSED when it ends a key or an item that is there already, or on a fault."""
-    frame, mode, word = wide(m[t.a + here]), wide(m[t.b + here]), wide(m[t.c + here])
+    frame, mode, word = wide(m[t.a + REC * here]), wide(m[t.b + REC * here]), wide(m[t.c + REC * here])
     inside = mode_after(mode, byte, event)
     if mode != OUTSIDE and inside != OUTSIDE:
         return here if inside == mode and word == NOTHING else memory(m, t, frame, inside, longer(m, t, word, byte))
     if mode != OUTSIDE:
         word = longer(m, t, word, byte)
-        if event == KEY_CLOSE and has_key(m, t, wide(m[t.b + frame]), word):
+        if event == KEY_CLOSE and has_key(m, t, wide(m[t.b + REC * frame]), word):
             return wide(REFUSED)
         if not is_recorded(m, t, frame):
             if event == KEY_CLOSE:
@@ -107,20 +107,20 @@ def remember(m, t, here, byte, event):
         opened = intern_node(m, t, kind, frame, wide(NOTHING), longer(m, t, word, byte))
         return memory(m, t, opened, OUTSIDE, START if word != NOTHING or kind == UNIQUE else NOTHING)
     if is_recorded(m, t, frame) and word != START:
-        if (event == ITEM_CLOSE or event == ARRAY_CLOSE) and has_item(m, t, wide(m[t.b + frame]), word):
+        if (event == ITEM_CLOSE or event == ARRAY_CLOSE) and has_item(m, t, wide(m[t.b + REC * frame]), word):
             return wide(REFUSED)
         frame, word = with_element(m, t, frame, word), wide(START)
     if byte == COMMA:
         return memory(m, t, frame, OUTSIDE, word)
-    value = CONTAINER + wide(m[t.b + frame])
-    return memory(m, t, wide(m[t.a + frame]), OUTSIDE, longer(m, t, wide(m[t.c + frame]), value))
+    value = CONTAINER + wide(m[t.b + REC * frame])
+    return memory(m, t, wide(m[t.a + REC * frame]), OUTSIDE, longer(m, t, wide(m[t.c + REC * frame]), value))
 
 
 @inner
 def begins(m, t, prefix, word):
     """Whether a word begins with another one. Prefixes are made first, so they have the smaller numbers."""
     while word > prefix:
-        word = wide(m[t.a + word])
+        word = wide(m[t.a + REC * word])
     return word == prefix
 
 
@@ -128,39 +128,39 @@ def begins(m, t, prefix, word):
 def has_key(m, t, done, key):
     """Whether some element of a list begins with a key (its quotes included)."""
     while done != NOTHING:
-        if begins(m, t, key, wide(m[t.b + done])):
+        if begins(m, t, key, wide(m[t.b + REC * done])):
             return True
-        done = wide(m[t.a + done])
+        done = wide(m[t.a + REC * done])
     return False
 
 
 @inner
 def has_item(m, t, done, item):
     while done != NOTHING:
-        if m[t.b + done] == item:
+        if m[t.b + REC * done] == item:
             return True
-        done = wide(m[t.a + done])
+        done = wide(m[t.a + REC * done])
     return False
 
 
 @inner
 def with_element(m, t, frame, word):
     """A frame in which one more element is done: sorted into the set of an object, at the end of the list of an array."""
-    kind, done = wide(m[t.kind + frame]), wide(m[t.b + frame])
+    kind, done = wide(m[t.kind + REC * frame]), wide(m[t.b + REC * frame])
     larger, rest = wide(0), done
-    while kind == OBJECT and rest != NOTHING and m[t.b + rest] > word:
-        larger, rest = larger + 1, wide(m[t.a + rest])
+    while kind == OBJECT and rest != NOTHING and m[t.b + REC * rest] > word:
+        larger, rest = larger + 1, wide(m[t.a + REC * rest])
     moved = np.empty(larger, np.int64)
     for i in range(larger):
-        moved[i], done = m[t.b + done], wide(m[t.a + done])
+        moved[i], done = m[t.b + REC * done], wide(m[t.a + REC * done])
     rest = intern_node(m, t, wide(LIST), rest, word, wide(0))
     for i in range(larger - 1, -1, -1):
         rest = intern_node(m, t, wide(LIST), rest, moved[i], wide(0))
-    return intern_node(m, t, kind, wide(m[t.a + frame]), rest, wide(m[t.c + frame]))
+    return intern_node(m, t, kind, wide(m[t.a + REC * frame]), rest, wide(m[t.c + REC * frame]))
 
 
 @entry
 def empty_memory(arena):
     """Before any text."""
-    m, t = arena, layout(arena)
+    m, t = pointer(arena, 0), layout(arena)
     return memory(m, t, NOTHING, OUTSIDE, NOTHING)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiled import entry, inner
+from .compiled import entry, inner, pointer
 from .derive import after_text, intern_node, mix, step, wide
 from .expression import Kind
 from .memory import (
@@ -38,7 +38,20 @@ from .memory import (
     mode_after,
     remember,
 )
-from .tables import DEAD, EPOCH, FAULT, FULL_WORK, INFINITE, ITEM_GAP, NO_FAULT, STATE_BITS, STATE_MASK, UNKNOWN, layout
+from .tables import (
+    DEAD,
+    EPOCH,
+    FAULT,
+    FULL_WORK,
+    INFINITE,
+    ITEM_GAP,
+    NO_FAULT,
+    REC,
+    STATE_BITS,
+    STATE_MASK,
+    UNKNOWN,
+    layout,
+)
 from .walk import token_bytes
 
 PAIR = int(Kind.PAIR)
@@ -53,31 +66,31 @@ def mark_rivals(m, t, here):
     recorded frame inwards, every frame is compared with what stands at its place in remembered items: items that it has itself,
     and containers that it may become.
     """
-    frame, word = wide(m[t.a + here]), wide(m[t.c + here])
+    frame, word = wide(m[t.a + REC * here]), wide(m[t.c + REC * here])
     if word == NOTHING:
         return wide(0), False
     m[t.n + EPOCH] += 1
     epoch = wide(m[t.n + EPOCH])
     if not is_recorded(m, t, frame):
-        return (epoch if mark_elements(m, t, wide(m[t.b + frame]), word, epoch) else wide(0)), False
+        return (epoch if mark_elements(m, t, wide(m[t.b + REC * frame]), word, epoch) else wide(0)), False
     depth, outer = wide(0), frame
     while outer != NOTHING and is_recorded(m, t, outer):
-        depth, outer = depth + 1, wide(m[t.a + outer])
+        depth, outer = depth + 1, wide(m[t.a + REC * outer])
     frames = np.empty(depth, np.int64)
     for i in range(depth):
-        frames[i], frame = frame, wide(m[t.a + frame])
+        frames[i], frame = frame, wide(m[t.a + REC * frame])
     count = wide(0)  # work[:count]: containers that the frame may become
     for i in range(depth - 1, 0, -1):
-        count = inner_rivals(m, t, frames[i], wide(m[t.c + frames[i - 1]]), count)
+        count = inner_rivals(m, t, frames[i], wide(m[t.c + REC * frames[i - 1]]), count)
         if m[t.n + FAULT] != NO_FAULT:
             return wide(0), False
     frame, outer_found = frames[0], False
-    done = wide(m[t.b + frame])
+    done = wide(m[t.b + REC * frame])
     for j in range(count):
         rival = wide(m[t.work + j])
         if rival == done and word == START:
             outer_found = True
-        elif m[t.kind + frame] == OBJECT:
+        elif m[t.kind + REC * frame] == OBJECT:
             if includes(m, t, rival, done) and mark_missing(m, t, rival, done, word, epoch):
                 outer_found = True
         else:
@@ -85,7 +98,7 @@ def mark_rivals(m, t, here):
             if following != NOTHING and mark_element(m, t, following, word, epoch):
                 outer_found = True
     found = outer_found
-    has_guard = m[t.kind + frame] == UNIQUE or m[t.b + here] == IN_KEY or m[t.b + here] == KEY_ESCAPE
+    has_guard = m[t.kind + REC * frame] == UNIQUE or m[t.b + REC * here] == IN_KEY or m[t.b + REC * here] == KEY_ESCAPE
     if has_guard and mark_elements(m, t, done, word, epoch):
         found = True
     return (epoch if found else wide(0)), outer_found
@@ -96,9 +109,9 @@ def mark_element(m, t, element, word, epoch):
     """Stamp what leads from a word to an element that begins with it."""
     if not begins(m, t, word, element):
         return False
-    while element != word and m[t.stamp + element] != epoch:
-        m[t.stamp + element] = epoch
-        element = wide(m[t.a + element])
+    while element != word and m[t.stamp + REC * element] != epoch:
+        m[t.stamp + REC * element] = epoch
+        element = wide(m[t.a + REC * element])
     return True
 
 
@@ -106,9 +119,9 @@ def mark_element(m, t, element, word, epoch):
 def mark_elements(m, t, done, word, epoch):
     found = False
     while done != NOTHING:
-        if mark_element(m, t, wide(m[t.b + done]), word, epoch):
+        if mark_element(m, t, wide(m[t.b + REC * done]), word, epoch):
             found = True
-        done = wide(m[t.a + done])
+        done = wide(m[t.a + REC * done])
     return found
 
 
@@ -117,11 +130,11 @@ def mark_missing(m, t, rival, done, word, epoch):
     """Stamp as `mark_elements` what a set has beyond a subset of it."""
     found = False
     while rival != NOTHING:
-        if done != NOTHING and m[t.b + done] == m[t.b + rival]:
-            done = wide(m[t.a + done])
-        elif mark_element(m, t, wide(m[t.b + rival]), word, epoch):
+        if done != NOTHING and m[t.b + REC * done] == m[t.b + REC * rival]:
+            done = wide(m[t.a + REC * done])
+        elif mark_element(m, t, wide(m[t.b + REC * rival]), word, epoch):
             found = True
-        rival = wide(m[t.a + rival])
+        rival = wide(m[t.a + REC * rival])
     return found
 
 
@@ -131,21 +144,21 @@ def inner_rivals(m, t, frame, word, count):
 
     Replaces work[:count]; returns the new count.
     """
-    done, more = wide(m[t.b + frame]), count
+    done, more = wide(m[t.b + REC * frame]), count
     for j in range(count):
         rival = wide(m[t.work + j])
-        if m[t.kind + frame] != OBJECT:
+        if m[t.kind + REC * frame] != OBJECT:
             following = element_after(m, t, rival, done)
             if following != NOTHING:
                 more = note_container(m, t, following, word, more)
         elif includes(m, t, rival, done):
             while rival != NOTHING:
-                more = note_container(m, t, wide(m[t.b + rival]), word, more)
-                rival = wide(m[t.a + rival])
-    if m[t.kind + frame] == UNIQUE:
+                more = note_container(m, t, wide(m[t.b + REC * rival]), word, more)
+                rival = wide(m[t.a + REC * rival])
+    if m[t.kind + REC * frame] == UNIQUE:
         while done != NOTHING:
-            more = note_container(m, t, wide(m[t.b + done]), word, more)
-            done = wide(m[t.a + done])
+            more = note_container(m, t, wide(m[t.b + REC * done]), word, more)
+            done = wide(m[t.a + REC * done])
     for j in range(count, more):
         m[t.work + j - count] = m[t.work + j]
     return more - count
@@ -156,12 +169,12 @@ def note_container(m, t, element, word, count):
     """Append to `work` the container behind a word in an element that begins with it."""
     if element == word or not begins(m, t, word, element):
         return count
-    while m[t.a + element] != word:
-        element = wide(m[t.a + element])
+    while m[t.a + REC * element] != word:
+        element = wide(m[t.a + REC * element])
     if count >= t.work_size:
         m[t.n + FAULT] = FULL_WORK
         return count
-    m[t.work + count] = m[t.b + element] - CONTAINER
+    m[t.work + count] = m[t.b + REC * element] - CONTAINER
     return count + 1
 
 
@@ -169,11 +182,11 @@ def note_container(m, t, element, word, count):
 def includes(m, t, whole, part):
     """Whether one set includes another."""
     while part != NOTHING:
-        while whole != NOTHING and m[t.b + whole] > m[t.b + part]:
-            whole = wide(m[t.a + whole])
-        if whole == NOTHING or m[t.b + whole] != m[t.b + part]:
+        while whole != NOTHING and m[t.b + REC * whole] > m[t.b + REC * part]:
+            whole = wide(m[t.a + REC * whole])
+        if whole == NOTHING or m[t.b + REC * whole] != m[t.b + REC * part]:
             return False
-        part = wide(m[t.a + part])
+        part = wide(m[t.a + REC * part])
     return True
 
 
@@ -181,9 +194,9 @@ def includes(m, t, whole, part):
 def element_after(m, t, whole, part):
     """The element that a list has next after a list that it begins with; NOTHING when there is none."""
     while whole > part:
-        if m[t.a + whole] == part:
-            return wide(m[t.b + whole])
-        whole = wide(m[t.a + whole])
+        if m[t.a + REC * whole] == part:
+            return wide(m[t.b + REC * whole])
+        whole = wide(m[t.a + REC * whole])
     return wide(NOTHING)
 
 
@@ -193,10 +206,10 @@ def element_after(m, t, whole, part):
 @inner
 def is_plain(m, t, here, byte, event):
     """Whether a byte only makes the word longer, and concerns nothing but the rivals there are."""
-    mode = m[t.b + here]
+    mode = m[t.b + REC * here]
     if mode == OUTSIDE:
         return event != KEY_OPEN and not is_space(byte) and not is_bracket_or_comma(byte)
-    return mode_after(mode, byte, event) != OUTSIDE or (event != KEY_CLOSE and is_recorded(m, t, wide(m[t.a + here])))
+    return mode_after(mode, byte, event) != OUTSIDE or (event != KEY_CLOSE and is_recorded(m, t, wide(m[t.a + REC * here])))
 
 
 @inner
@@ -206,8 +219,8 @@ def rival_word(m, t, word, byte, epoch):
     slot = mix(wide(WORD), word, byte, wide(0)) & mask
     while m[t.node_hash + slot] != 0:
         i = wide(m[t.node_hash + slot])
-        if m[t.kind + i] == WORD and m[t.a + i] == word and m[t.b + i] == byte and m[t.c + i] == 0:
-            return i if m[t.stamp + i] == epoch else wide(NOTHING)
+        if m[t.kind + REC * i] == WORD and m[t.a + REC * i] == word and m[t.b + REC * i] == byte and m[t.c + REC * i] == 0:
+            return i if m[t.stamp + REC * i] == epoch else wide(NOTHING)
         slot = (slot + 1) & mask
     return wide(NOTHING)
 
@@ -215,7 +228,7 @@ def rival_word(m, t, word, byte, epoch):
 @inner
 def after_rival(m, t, here, byte, event, rival):
     """The memory after a plain byte that leads to a word known already."""
-    return memory(m, t, wide(m[t.a + here]), mode_after(m[t.b + here], byte, event), rival)
+    return memory(m, t, wide(m[t.a + REC * here]), mode_after(m[t.b + REC * here], byte, event), rival)
 
 
 @inner
@@ -227,11 +240,11 @@ def transition(m, t, state, byte):
 @inner
 def way_out(m, t, state, here, epoch, at_most):
     """Whether one byte leads away from all rivals, to a state of a cost of at most `at_most`."""
-    word = wide(m[t.c + here])
+    word = wide(m[t.c + REC * here])
     for byte in range(256):
         answer = transition(m, t, state, byte)
         after = answer & STATE_MASK
-        if after == DEAD or m[t.state_cost + after] > at_most or not is_plain(m, t, here, byte, answer >> STATE_BITS):
+        if after == DEAD or m[t.state_cost + REC * after] > at_most or not is_plain(m, t, here, byte, answer >> STATE_BITS):
             continue
         if rival_word(m, t, word, wide(byte), epoch) == NOTHING:
             return True
@@ -249,25 +262,25 @@ def is_alive(m, t, state, here):
     if epoch == 0 or way_out(m, t, state, here, epoch, INFINITE - 1):
         return True
     pair = intern_node(m, t, wide(PAIR), wide(state), wide(here), wide(0))
-    if m[t.n + FAULT] != NO_FAULT or m[t.size + pair] == 1:
+    if m[t.n + FAULT] != NO_FAULT or m[t.size + REC * pair] == 1:
         return True
-    if m[t.size + pair] == 0:
+    if m[t.size + REC * pair] == 0:
         return False
     pairs, count, i = np.empty(MAX_PAIRS, np.int32), wide(1), wide(0)
     m[t.n + EPOCH] += 1
     visit = wide(m[t.n + EPOCH])
     pairs[0] = pair
-    m[t.stamp + pair] = visit
+    m[t.stamp + REC * pair] = visit
     while i < count:
-        s, h = wide(m[t.a + pairs[i]]), wide(m[t.b + pairs[i]])
+        s, h = wide(m[t.a + REC * pairs[i]]), wide(m[t.b + REC * pairs[i]])
         if i > 0:
             epoch, _ = mark_rivals(m, t, h)
             if epoch == 0 or way_out(m, t, s, h, epoch, INFINITE - 1):
-                m[t.size + pair] = 1 if m[t.n + FAULT] == NO_FAULT else UNKNOWN
+                m[t.size + REC * pair] = 1 if m[t.n + FAULT] == NO_FAULT else UNKNOWN
                 return True
         for byte in range(256):
             answer = transition(m, t, s, byte)
-            if answer & STATE_MASK == DEAD or m[t.state_cost + (answer & STATE_MASK)] >= INFINITE:
+            if answer & STATE_MASK == DEAD or m[t.state_cost + REC * (answer & STATE_MASK)] >= INFINITE:
                 continue
             after = remember(m, t, h, wide(byte), answer >> STATE_BITS)
             if after == REFUSED:
@@ -275,18 +288,18 @@ def is_alive(m, t, state, here):
             successor = intern_node(m, t, wide(PAIR), answer & STATE_MASK, after, wide(0))
             if m[t.n + FAULT] != NO_FAULT or count == MAX_PAIRS:
                 return True
-            if m[t.size + successor] == 1:
-                m[t.size + pair] = 1
+            if m[t.size + REC * successor] == 1:
+                m[t.size + REC * pair] = 1
                 return True
-            if m[t.size + successor] != 0 and m[t.stamp + successor] != visit:
-                m[t.stamp + successor] = visit
+            if m[t.size + REC * successor] != 0 and m[t.stamp + REC * successor] != visit:
+                m[t.stamp + REC * successor] = visit
                 pairs[count] = successor
                 count += 1
         if m[t.n + FAULT] != NO_FAULT:
             return True
         i += 1
     for i in range(count):
-        m[t.size + pairs[i]] = 0
+        m[t.size + REC * pairs[i]] = 0
     return False
 
 
@@ -297,27 +310,27 @@ FREE, TRACKED, IN_TEXT, HAS_WORDS = 0, 1, 2, 4  # bits of `outlook`
 def outlook(m, t, here):
     """TRACKED: there are rivals; IN_TEXT: inside a string; HAS_WORDS: some open object has keys."""
     bits = TRACKED if mark_rivals(m, t, here)[0] != 0 else FREE
-    if m[t.b + here] != OUTSIDE:
+    if m[t.b + REC * here] != OUTSIDE:
         bits |= IN_TEXT
-    frame = m[t.a + here]
+    frame = m[t.a + REC * here]
     while frame != NOTHING:
-        if m[t.b + frame] != NOTHING:
+        if m[t.b + REC * frame] != NOTHING:
             return bits | HAS_WORDS
-        frame = m[t.a + frame]
+        frame = m[t.a + REC * frame]
     return bits
 
 
 @entry
 def run_remembering(arena, state, here, data):
     """(state, memory, bytes read) after some bytes; state DEAD when they do not survive. The caller looks for faults."""
-    m, t = arena, layout(arena)
-    return run_bytes_remembering(m, t, wide(state), wide(here), data, 0, data.size)
+    m, t = pointer(arena, 0), layout(arena)
+    return run_bytes_remembering(m, t, wide(state), wide(here), pointer(data, 0), wide(0), wide(data.size))
 
 
 @entry
-def advance_remembering(arena, v, state, here, token):
+def advance_remembering(arena, atlas, state, here, token):
     """(state, memory) after a token; state DEAD when it does not survive. The caller looks for faults."""
-    m, t = arena, layout(arena)
+    m, t, v = pointer(arena, 0), layout(arena), pointer(atlas, 0)
     start, end = token_bytes(v, token)
     if start == end:
         return wide(DEAD), wide(REFUSED)
@@ -335,11 +348,11 @@ def run_bytes_remembering(m, t, state, here, data, start, end):
     states[0], memories[0], spelled[0] = state, here, 0
     while read < size:
         byte, event = wide(data[start + read]), wide(0)
-        if m[t.state_left + state] > 0:
-            if m[t.text + m[t.state_text + state] + count] != byte:
+        if m[t.state_left + REC * state] > 0:
+            if m[t.text + m[t.state_text + REC * state] + count] != byte:
                 break
             count += 1
-            if count == m[t.state_left + state]:
+            if count == m[t.state_left + REC * state]:
                 state, count = after_text(m, t, state, count), wide(0)
         else:
             answer = transition(m, t, state, byte)
@@ -376,17 +389,17 @@ def extra_cost(m, t, state, here, epoch, is_inner, spells):
     """
     if epoch == 0:
         return wide(0)
-    if m[t.c + here] == START and not is_inner:
+    if m[t.c + REC * here] == START and not is_inner:
         return wide(m[t.n + ITEM_GAP])
-    in_body = m[t.state_body + state] >= 0 and spells
-    return wide(1) if in_body and way_out(m, t, state, here, epoch, m[t.state_cost + state]) else wide(SEARCH)
+    in_body = m[t.state_body + REC * state] >= 0 and spells
+    return wide(1) if in_body and way_out(m, t, state, here, epoch, m[t.state_cost + REC * state]) else wide(SEARCH)
 
 
 @inner
 def expects_key(m, t, state, here):
     """Whether a key that is to be remembered must come next, in an object that has some."""
-    frame = m[t.a + here]
-    return m[t.kind + frame] == OBJECT and m[t.b + frame] != NOTHING and must_open_key(m, t, state)
+    frame = m[t.a + REC * here]
+    return m[t.kind + REC * frame] == OBJECT and m[t.b + REC * frame] != NOTHING and must_open_key(m, t, state)
 
 
 @inner
@@ -406,8 +419,8 @@ def must_open_key(m, t, state):
 @entry
 def prospect(arena, state, here, spells):
     """What `extra_cost` says of a state and a memory, or EXPECTS_KEY."""
-    m, t = arena, layout(arena)
-    if m[t.b + here] == OUTSIDE and expects_key(m, t, state, here):
+    m, t = pointer(arena, 0), layout(arena)
+    if m[t.b + REC * here] == OUTSIDE and expects_key(m, t, state, here):
         return wide(EXPECTS_KEY)
     epoch, is_inner = mark_rivals(m, t, here)
     return extra_cost(m, t, wide(state), wide(here), epoch, is_inner, spells)

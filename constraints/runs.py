@@ -13,7 +13,7 @@ import numpy as np
 from .atlas import FIRST_LEAD, SET_WORDS, is_inside
 from .compiled import inner
 from .derive import step, wide
-from .tables import DEAD, FAULT, FULL_POOL, NO_FAULT, POOL, STATE_BITS, UNKNOWN
+from .tables import DEAD, FAULT, FULL_POOL, NO_FAULT, POOL, REC, STATE_BITS, UNKNOWN
 
 FIRST_PRINTABLE, LAST_PRINTABLE = 0x20, 0x7E
 
@@ -38,7 +38,7 @@ def survives(m, t, v, shape, height, s):
 def run_of(m, t, s):
     """The offset in `m` of a state's run: the next state, and the set of first bytes (see atlas.py) of the characters that lead
     to it; 0 on a fault."""
-    if m[t.state_run + s] == 0:
+    if m[t.state_run + REC * s] == 0:
         following, words = majority(m, t, s), np.zeros(SET_WORDS, np.int32)
         if following != DEAD:
             for byte in range(0x80):
@@ -54,9 +54,10 @@ def run_of(m, t, s):
         if m[t.n + FAULT] != NO_FAULT:
             return wide(0)
         m[t.pool + start] = following
-        m[t.pool + start + 1 : t.pool + start + 1 + SET_WORDS] = words
-        m[t.n + POOL], m[t.state_run + s] = start + 1 + SET_WORDS, start
-    return t.pool + wide(m[t.state_run + s])
+        for k in range(SET_WORDS):
+            m[t.pool + start + 1 + k] = words[k]
+        m[t.n + POOL], m[t.state_run + REC * s] = start + 1 + SET_WORDS, start
+    return t.pool + wide(m[t.state_run + REC * s])
 
 
 @inner

@@ -1,10 +1,10 @@
 """The automaton's memory: tables in one growable int32 array.
 
 A compiled call costs about 0.2 us an array argument, so everything lives in one array `m` whose first words say where each
-table starts. Compiled functions take `m` and `t = layout(m)`, and entry i of the table `kind` is `m[t.kind + i]`: views would cost
-reference counts, and passing dozens of them costs more than what most functions do. Compiled code never grows a table: it sets a
-fault and returns, the caller grows that table and repeats the call. All writes are hash-consing or memoisation, so repeating is
-safe.
+table starts. Compiled functions take `m` and `t = layout(m)`; entry i of the table `lists` is `m[t.lists + i]`, and the field
+`kind` of node i is `m[t.kind + REC * i]`: views would cost reference counts, and passing dozens of them costs more than what
+most functions do. Compiled code never grows a table: it sets a fault and returns, the caller grows that table and repeats the
+call. All writes are hash-consing or memoisation, so repeating is safe.
 """
 
 from __future__ import annotations
@@ -35,30 +35,12 @@ _TABLES = [
         # Big tables of fixed size first, so that they begin at the same places whatever the grammar: see pages.py.
         "node_hash",  # open addressing, 0 = free; the first 2^k entries are in use
         "state_hash",  # as node_hash
-        # expression nodes, static ones first; see expression.Kind
-        "kind", "a", "b", "c",  # [nodes]
-        "size",  # [nodes] bytes of the shortest string, INFINITE when there is none, -1 for a product not searched yet
-        "cost",  # [nodes] tokens that suffice to spell some string, INFINITE when the vocabulary cannot
-        "closure",  # [nodes] offset of the closure in `pool`, 0 when not made yet, or when it is the node itself
-        "stamp",  # [nodes] epoch of the last visit
-        "unit",  # [nodes] body class of a repeated node, -1 when it has none; of static nodes only
-        "stride",  # [nodes] copies of a repeated node that one token can spell, for any number of copies up to this; static
-        "enter",  # [nodes] the PRODUCT that a BOTH or NEGATE begins with; of a PRODUCT the last search that visited it
+        "nodes",  # [nodes] records of expression nodes, static ones first; see NODE_FIELDS
         "pool",  # closures [length, body class, radius, items...] and the items of states
-        # automaton states; 0 is DEAD
-        "state_start", "state_length",  # [states] items in `pool`, sorted
-        "state_accept",  # [states] 1 when the text so far is complete
-        "state_cost",  # [states] tokens that suffice to finish
-        "state_body", "state_radius",  # [states] body class the state loops on, -1; characters left in it
-        "state_alone",  # [states] 1 when only repetitions of the body class read its characters; UNKNOWN when not found out yet
-        "state_flat",  # [states] 1 when no item is a product
-        "state_text", "state_left",  # [states] where in `text` the bytes are that must come next, and how many
-        "state_after",  # [states] the state after those, UNKNOWN when not found yet
-        "state_run",  # [states] offset of its run in `pool`, see runs.py; 0 when not made
-        "state_events",  # [states] bit 1 << event of every event that a token can pass; known when the row is
-        "state_row",  # [states] number of the mask row, 0 when not computed
+        "states",  # [states] records of automaton states, see STATE_FIELDS; 0 is DEAD
         "next",  # [states * 256] transitions
         "work", "items",  # scratch: nodes to expand, items of the state being made
+        "path",  # [FRAME * (depth of the vocabulary's trie + 1)] scratch: a frame for every byte of a token, see walk.py
         "requests",  # [2 * depth] what has to be known first: (state, byte) transitions, (product, SEARCH) searches
         # static parts of the grammar
         "edge_low", "edge_high", "edge_next",  # [class edges]
@@ -69,41 +51,72 @@ _TABLES = [
         "rules",  # [rules] body node
 ]  # fmt: skip
 
+# A record is REC words, a line of the cache: nodes and states are made far apart from each other, and all of one is read at once.
+REC = 16
+FRAME = 8
+NODE_FIELDS = (
+    "kind", "a", "b", "c",  # see expression.Kind
+    "size",  # bytes of the shortest string, INFINITE when there is none, -1 for a product not searched yet
+    "cost",  # tokens that suffice to spell some string, INFINITE when the vocabulary cannot
+    "closure",  # offset of the closure in `pool`, 0 when not made yet, or when it is the node itself
+    "stamp",  # epoch of the last visit
+    "unit",  # body class of a repeated node, -1 when it has none; of static nodes only
+    "stride",  # copies of a repeated node that one token can spell, for any number of copies up to this; static
+    "enter",  # the PRODUCT that a BOTH or NEGATE begins with; of a PRODUCT the last search that visited it
+)  # fmt: skip
+STATE_FIELDS = (
+    "state_start", "state_length",  # items in `pool`, sorted
+    "state_accept",  # 1 when the text so far is complete
+    "state_cost",  # tokens that suffice to finish
+    "state_body", "state_radius",  # body class the state loops on, -1; characters left in it
+    "state_alone",  # 1 when only repetitions of the body class read its characters; UNKNOWN when not found out yet
+    "state_flat",  # 1 when no item is a product
+    "state_text", "state_left",  # where in `text` the bytes are that must come next, and how many
+    "state_after",  # the state after those, UNKNOWN when not found yet
+    "state_run",  # offset of its run in `pool`, see runs.py; 0 when not made
+    "state_events",  # bit 1 << event of every event that a token can pass; known when the row is
+    "state_row",  # number of the mask row, 0 when not computed
+    "state_key",  # hash of the items
+)  # fmt: skip
+
 FIELDS = tuple(_TABLES)
-SIZED = (
-    "kind",
-    "node_hash",
-    "pool",
-    "state_start",
-    "state_hash",
-    "work",
-    "items",
-    "requests",
-)  # sizes that compiled code reads
-Layout = namedtuple("Layout", [*FIELDS, *(f"{name}_size" for name in SIZED)])  # type: ignore[misc]
+RECORDS = {"nodes": NODE_FIELDS, "states": STATE_FIELDS}
+_FIELDS_OF = {name: (records, k) for records, fields in RECORDS.items() for k, name in enumerate(fields)}
+SIZED = ("nodes", "node_hash", "pool", "states", "state_hash", "work", "items", "requests")  # sizes that compiled code reads
+Layout = namedtuple(  # type: ignore[misc]
+    "Layout", [*FIELDS, *NODE_FIELDS, *STATE_FIELDS, *(f"{name}_size" for name in SIZED)]
+)
 _HEADER = 64  # words: FIELDS offsets, then the end; the last ones are the sizes of the hash tables in use
 _CLEARED = FIELDS.index("next") + 1  # from this table on all are cleared whole: they may begin anywhere
 _HASH_SIZES = {"node_hash": _HEADER - 2, "state_hash": _HEADER - 1}
 _COUNTERS = {"node_hash": NODES, "state_hash": STATES}
 FAULT_WORD = _HEADER + FAULT  # of the array: `n` is the first table
 NO_CLASS = 0  # n[WANTED] is 1 + the body class that a mask was made in without tables
-NODE_TABLES = ("kind", "a", "b", "c", "size", "cost", "closure", "stamp", "unit", "stride", "enter")
-STATE_TABLES = (
-    "state_start", "state_length", "state_accept", "state_cost", "state_body", "state_radius", "state_alone",
-    "state_flat", "state_text", "state_left", "state_after", "state_run", "state_events", "state_row",
-)  # fmt: skip
 CLASS_WIDTH, CLASS_TABLES = 8, 6  # words of an entry of `classes`; which of them is the offset
 
 FULL_NODES, FULL_POOL, FULL_STATES, FULL_WORK, FULL_ITEMS, FULL_REQUESTS = 1, 2, 3, 4, 5, 6  # faults that growing mends
+_FULL = {
+    FULL_NODES: ("nodes",),
+    FULL_POOL: ("pool",),
+    FULL_STATES: ("states", "next"),
+    FULL_WORK: ("work",),
+    FULL_ITEMS: ("items",),
+    FULL_REQUESTS: ("requests",),
+}
+_GROWS_HASH = {FULL_NODES: "node_hash", FULL_STATES: "state_hash"}
 
 
 def _layout_source() -> str:
-    starts = ", ".join(f"int64(arena[{i}])" for i in range(len(FIELDS)))
-    sizes = ", ".join(
-        f"int64(arena[{_HASH_SIZES[name]}])" if name in _HASH_SIZES else f"int64(arena[{i + 1}]) - int64(arena[{i}])"
-        for name, i in zip(SIZED, map(FIELDS.index, SIZED), strict=True)
-    )
-    return f"def layout(arena):\n    return Layout({starts}, {sizes})\n"
+    starts = [f"int64(arena[{i}])" for i in range(len(FIELDS))]
+    starts += [f"int64(arena[{FIELDS.index(records)}]) + {k}" for records, k in _FIELDS_OF.values()]
+    return f"def layout(arena):\n    return Layout({', '.join(starts + [_size_source(name) for name in SIZED])})\n"
+
+
+def _size_source(name: str) -> str:
+    if name in _HASH_SIZES:
+        return f"int64(arena[{_HASH_SIZES[name]}])"
+    i = FIELDS.index(name)
+    return f"(int64(arena[{i + 1}]) - int64(arena[{i}])) // {REC if name in RECORDS else 1}"
 
 
 # The function is written out from FIELDS because compiled code cannot loop over the fields of a named tuple.
@@ -123,25 +136,23 @@ class Arena:
         self._lay_out(sizes, hash_sizes)
 
     def table(self, name: str) -> NDArray[np.int32]:
-        """A view of one table, valid until the next growth."""
+        """A view of one table, or of one field of all records, valid until the next growth."""
+        if name in _FIELDS_OF:
+            records, k = _FIELDS_OF[name]
+            return self._table(records)[k::REC]
+        return self._table(name)
+
+    def _table(self, name: str) -> NDArray[np.int32]:
         start, end = self._spans[name]
         view: NDArray[np.int32] = self.array[start:end]
         return view
 
     def grow(self, fault: int) -> None:
         """Double what a fault says is full, and clear the fault. The hash tables are left empty: `derive.rehash` fills them."""
-        names = {
-            FULL_NODES: NODE_TABLES,
-            FULL_POOL: ("pool",),
-            FULL_STATES: (*STATE_TABLES, "next"),
-            FULL_WORK: ("work",),
-            FULL_ITEMS: ("items",),
-            FULL_REQUESTS: ("requests",),
-        }[fault]
-        hashed = {FULL_NODES: "node_hash", FULL_STATES: "state_hash"}.get(fault)
+        names, hashed = _FULL[fault], _GROWS_HASH.get(fault)
         hash_sizes = {name: int(self.array[word]) for name, word in _HASH_SIZES.items()}
         sizes = {name: end - start for name, (start, end) in self._spans.items()}
-        is_room_left = hashed is not None and int(self.table("n")[_COUNTERS[hashed]]) < sizes[names[0]]
+        is_room_left = hashed is not None and REC * int(self.table("n")[_COUNTERS[hashed]]) < sizes[names[0]]
         if hashed is not None:
             hash_sizes[hashed] *= 2
             sizes[hashed] = max(sizes[hashed], hash_sizes[hashed])
@@ -156,10 +167,10 @@ class Arena:
     def _move(self, sizes: dict[str, int], hash_sizes: dict[str, int]) -> None:
         """Copy what is in use, except the hash tables, into a new array."""
         used = _used(self.array)
-        old = {name: self.table(name)[: used[name]] for name in FIELDS if name not in _HASH_SIZES}
+        old = {name: self._table(name)[: used[name]] for name in FIELDS if name not in _HASH_SIZES}
         self._lay_out(sizes, hash_sizes)
         for name, table in old.items():
-            self.table(name)[: table.size] = table
+            self._table(name)[: table.size] = table
 
     def _lay_out(self, sizes: dict[str, int], hash_sizes: dict[str, int]) -> None:
         offsets = np.cumsum([_HEADER, *sizes.values()])
@@ -177,8 +188,8 @@ def _used(array: NDArray[np.int32]) -> dict[str, int]:
     sizes = {name: end - start for name, (start, end) in zip(FIELDS, pairwise(offsets), strict=True)}
     counters = array[offsets[0] : offsets[1]]
     num_nodes, num_states, pool = int(counters[NODES]), int(counters[STATES]), int(counters[POOL])
-    used = sizes | dict.fromkeys(NODE_TABLES, num_nodes) | dict.fromkeys(STATE_TABLES, num_states)
-    used |= {"next": 256 * num_states, "pool": pool} | {name: int(array[word]) for name, word in _HASH_SIZES.items()}
+    used = sizes | {"nodes": REC * num_nodes, "states": REC * num_states, "next": 256 * num_states, "pool": pool}
+    used |= {name: int(array[word]) for name, word in _HASH_SIZES.items()}
     return {name: min(size, sizes[name]) for name, size in used.items()}
 
 
@@ -189,7 +200,7 @@ def _clean(array: NDArray[np.int32]) -> int:
         return 0
     used = _used(array)
     for name, start in zip(FIELDS, offsets, strict=True):
-        if name not in ("next", "pool"):  # those two are written before they are read, and always lie in the same place
+        if name not in ("nodes", "states", "next", "pool"):  # written before they are read, and always in the same place
             array[start : start + used[name]] = 0
     array[:_HEADER] = 0
     return sum(used.values())

@@ -21,7 +21,7 @@ from .atlas import (
     SPELLS,
     TRIE,
 )
-from .compiled import entry, inner
+from .compiled import entry, inner, pointer
 from .derive import wide
 from .expression import Event
 from .memory import COMMA, ITEM_CLOSE, KEY_OPEN, REFUSED, is_space, remember
@@ -42,14 +42,14 @@ from .rivals import (
     transition,
     way_out,
 )
-from .tables import DEAD, FAULT, INFINITE, NO_FAULT, STATE_BITS, STATE_MASK, layout
+from .tables import DEAD, FAULT, INFINITE, NO_FAULT, REC, STATE_BITS, STATE_MASK, layout
 from .walk import clear_tokens
 
 REMEMBERED = sum(1 << event for event in Event if event not in (Event.NONE, Event.OBJECT_OPEN, Event.OBJECT_CLOSE))
 
 
 @entry
-def judge(arena, v, state, here, ends, extra, hard):
+def judge(arena, atlas, state, here, ends, extra, hard):
     """Walk the trie of all tokens from a state and a memory. Every output may be empty when it is not wanted.
 
     ends, extra: int32 [tokens]: ends[k] = the state that the k-th token in order leads to, DEAD when it does not survive; what the
@@ -58,18 +58,18 @@ def judge(arena, v, state, here, ends, extra, hard):
 
     Returns the number of hard tokens, and the least cost after one that is not, INFINITE when there is none.
     """
-    m, t = arena, layout(arena)
+    m, t, v = pointer(arena, 0), layout(arena), pointer(atlas, 0)
     mask, trie = np.empty(0, np.uint32), wide(v[TRIE])
     count, least, _ = judge_trie(m, t, v, trie, wide(state), wide(here), wide(0), mask, ends, extra, hard, wide(0))
     return count, least
 
 
 @entry
-def hard_tokens(arena, v, state, here, has_items, hard):
+def hard_tokens(arena, atlas, state, here, has_items, hard):
     """The hard tokens of `judge`, looked for only where they can be; returns their number. The row of the state has to be known."""
-    m, t = arena, layout(arena)
+    m, t, v = pointer(arena, 0), layout(arena), pointer(atlas, 0)
     prospects = outlook(m, t, wide(here))
-    if not prospects & TRACKED and not m[t.state_events + state] & REMEMBERED:
+    if not prospects & TRACKED and not m[t.state_events + REC * state] & REMEMBERED:
         return wide(0)
     none, mask, count = np.empty(0, np.int32), np.empty(0, np.uint32), wide(0)
     if prospects & TRACKED:
@@ -126,7 +126,7 @@ def judge_trie(m, t, v, trie, state, here, along, mask, ends, extra, hard, num_h
             if marked != origin[d - 1]:
                 marked, (epoch, is_inner) = origin[d - 1], mark_rivals(m, t, origin[d - 1])
             if is_plain(m, t, known[d], value, event):
-                rival = rival_word(m, t, wide(m[t.c + known[d]]), value, epoch)
+                rival = rival_word(m, t, wide(m[t.c + REC * known[d]]), value, epoch)
                 if rival != 0:
                     known[d], since[d], origin[d] = after_rival(m, t, known[d], value, event, rival), d, origin[d - 1]
             else:
@@ -164,7 +164,7 @@ def judge_trie(m, t, v, trie, state, here, along, mask, ends, extra, hard, num_h
                 ends[start:end] = s
                 extra[start:end] = more
             if ends_here and more >= 0:
-                least = min(least, wide(m[t.state_cost + s]) + more)
+                least = min(least, wide(m[t.state_cost + REC * s]) + more)
             elif ends_here:
                 for k in range(start, end):
                     hard[0, num_hard], hard[1, num_hard], hard[2, num_hard] = k, v[order + k], s

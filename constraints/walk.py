@@ -23,7 +23,6 @@ import numpy as np
 from .atlas import (
     BYTES,
     CHILDREN,
-    DEPTH,
     NO_HEIGHT,
     NODE_WIDTH,
     NODES,
@@ -36,14 +35,16 @@ from .atlas import (
     child_of,
     is_inside,
 )
-from .compiled import entry, inner
+from .compiled import entry, inner, pointer
 from .derive import after_text, step, wide
 from .runs import survives
 from .tables import (
     CLASS_WIDTH,
     DEAD,
     FAULT,
+    FRAME,
     NO_FAULT,
+    REC,
     STATE_BITS,
     STATE_MASK,
     UNKNOWN,
@@ -52,8 +53,10 @@ from .tables import (
 )
 
 FIRST_PRINTABLE, LAST_PRINTABLE = 0x20, 0x7E
+# The frame of a walk's path at each depth, FRAME words: the state after that many bytes, DEAD along a literal; the table of the
+# children of the node there, 0 when it has none; the first node behind its subtree, or behind the literal's; the other state.
+STATE, TABLE, AFTER, LIKE = range(4)
 WORTH_A_RUN = 32  # nodes of a subtree for which the run of a state is found out
-_MANY_VISITED = 1000  # trie nodes, by a walk inside a class, after which tables of the class are asked for
 _FAR_APART = 4000  # trie nodes; two states whose masks differ in more are walked each for itself
 
 
@@ -89,21 +92,19 @@ def next_child(m, t, v, trie, i, state, table, end):
 def walk(m, t, v, trie, state, mask):
     """Set in `mask` (uint32 [words]) the bits of a trie's tokens that survive from `state`. On a fault the mask is incomplete."""
     nodes, order, shapes = wide(v[trie + NODES]), wide(v[trie + ORDER]), wide(v[trie + SHAPES])
-    path = np.empty(v[DEPTH] + 1, np.int32)  # [depth] state after that many bytes; DEAD along a literal
-    table = np.empty(v[DEPTH] + 1, np.int32)  # [depth] the table of the children of the node there, 0 when it has none
-    after = np.empty(v[DEPTH] + 1, np.int32)  # [depth] the first node behind its subtree, or behind the literal's
     n, i, visited, events = wide(v[trie + NUM_NODES]), wide(0), 0, 0
-    path[0], table[0], after[0] = state, 1, n
-    if m[t.state_left + state] > 0:
-        i = walk_text(m, t, v, trie, wide(-1), wide(state), path, table, after, mask)
+    m[t.path + STATE], m[t.path + TABLE], m[t.path + AFTER] = state, 1, n
+    if m[t.state_left + REC * state] > 0:
+        i = walk_text(m, t, v, trie, wide(-1), wide(state), mask)
     pending_start = pending_end = wide(0)  # tokens of the order that live, not yet set
     while i < n and m[t.n + FAULT] == NO_FAULT:
         visited += 1
         node = nodes + NODE_WIDTH * i
         d, byte = v[node + 1], v[node] & 255
-        before = path[d - 1]
+        above = t.path + FRAME * (d - 1)
+        before = m[above + STATE]
         if before == DEAD:
-            i = wide(after[d - 1])
+            i = wide(m[above + AFTER])
             continue
         s = m[t.next + before * 256 + byte]
         if s == UNKNOWN:
@@ -111,7 +112,7 @@ def walk(m, t, v, trie, state, mask):
             if m[t.n + FAULT] != NO_FAULT:
                 break
         if s == DEAD:
-            i = next_child(m, t, v, trie, i, before, table[d - 1], after[d - 1])
+            i = next_child(m, t, v, trie, i, before, m[above + TABLE], m[above + AFTER])
             continue
         events |= 1 << (s >> STATE_BITS)
         s &= STATE_MASK
@@ -121,11 +122,11 @@ def walk(m, t, v, trie, state, mask):
         start, end, skip = v[node + 3], v[node + NODE_WIDTH + 3], wide(v[node + 2])
         if shapes != 0 and is_within(m, t, v, shapes + SHAPE_WIDTH * i, s, skip - i):
             end, i = v[nodes + NODE_WIDTH * skip + 3], skip
-        elif m[t.state_left + s] > 0 and skip > i + 1:
-            path[d], after[d] = DEAD, skip
-            i = walk_text(m, t, v, trie, i, wide(s), path, table, after, mask)
+        elif m[t.state_left + REC * s] > 0 and skip > i + 1:
+            m[above + FRAME + STATE], m[above + FRAME + AFTER] = DEAD, skip
+            i = walk_text(m, t, v, trie, i, wide(s), mask)
         else:
-            path[d], table[d], after[d] = s, v[node] >> 8, skip
+            m[above + FRAME + STATE], m[above + FRAME + TABLE], m[above + FRAME + AFTER] = s, v[node] >> 8, skip
             i += 1
         if start != end:
             if start != pending_end:
@@ -133,7 +134,7 @@ def walk(m, t, v, trie, state, mask):
                 pending_start = start
             pending_end = end
     set_tokens(mask, v, order, pending_start, pending_end)
-    m[t.state_events + state] |= events
+    m[t.state_events + REC * state] |= events
     m[t.n + VISITED] += visited
     return visited
 
@@ -142,33 +143,34 @@ def walk(m, t, v, trie, state, mask):
 def is_within(m, t, v, shape, s, size):
     """Whether all that lies below a node (`size` nodes with it) survives from state `s`, because it stays inside the state's body,
     or what an intersection has for one."""
-    body = m[t.state_body + s]
+    body = m[t.state_body + REC * s]
     if body >= 0:
-        return v[shape] <= min(m[t.state_radius + s], NO_HEIGHT - 1) and is_inside(v, shape, t.classes + CLASS_WIDTH * body, m)
-    if m[t.state_flat + s] == 1 or v[shape] >= NO_HEIGHT or (size < WORTH_A_RUN and m[t.state_run + s] == 0):
+        is_low = v[shape] <= min(m[t.state_radius + REC * s], NO_HEIGHT - 1)
+        return is_low and is_inside(v, shape, t.classes + CLASS_WIDTH * body, m)
+    if m[t.state_flat + REC * s] == 1 or v[shape] >= NO_HEIGHT or (size < WORTH_A_RUN and m[t.state_run + REC * s] == 0):
         return False
     return survives(m, t, v, shape, wide(v[shape]), wide(s))
 
 
 @inner
-def walk_text(m, t, v, trie, node, s, path, table, after, mask):
+def walk_text(m, t, v, trie, node, s, mask):
     """Below a node (-1: the root) that leads to a state with a literal: its tokens survive as far as they spell the literal.
 
     Returns where the walk goes on: behind the literal, else behind the subtree. The nodes on the way are marked, so that the walk
     leaves the subtree when it has done with what is behind the literal.
     """
-    nodes, order, text = wide(v[trie + NODES]), wide(v[trie + ORDER]), t.text + m[t.state_text + s]
+    nodes, order, text = wide(v[trie + NODES]), wide(v[trie + ORDER]), t.text + m[t.state_text + REC * s]
     out = wide(v[nodes + NODE_WIDTH * node + 2]) if node >= 0 else wide(v[trie + NUM_NODES])
-    left, depth = wide(m[t.state_left + s]), wide(v[nodes + NODE_WIDTH * node + 1]) if node >= 0 else wide(0)
+    left, depth = wide(m[t.state_left + REC * s]), wide(v[nodes + NODE_WIDTH * node + 1]) if node >= 0 else wide(0)
     if node < 0:
-        path[0], after[0] = DEAD, out
+        m[t.path + STATE], m[t.path + AFTER] = DEAD, out
     for k in range(left):
         node = child_of(v, trie, node, m[text + k])
         if node < 0:
             return out
         set_tokens(mask, v, order, v[nodes + NODE_WIDTH * node + 3], v[nodes + NODE_WIDTH * node + NODE_WIDTH + 3])
         depth += 1
-        path[depth], after[depth] = DEAD, out
+        m[t.path + FRAME * depth + STATE], m[t.path + FRAME * depth + AFTER] = DEAD, out
     behind = wide(v[nodes + NODE_WIDTH * node + 2])
     if behind == node + 1:
         return out
@@ -179,7 +181,8 @@ def walk_text(m, t, v, trie, node, s, path, table, after, mask):
     if shapes != 0 and is_within(m, t, v, shapes + SHAPE_WIDTH * node, s, behind - node):
         set_tokens(mask, v, order, v[nodes + NODE_WIDTH * node + 3], v[nodes + NODE_WIDTH * behind + 3])
         return out
-    path[depth], table[depth], after[depth] = s, v[nodes + NODE_WIDTH * node] >> 8, behind
+    frame = t.path + FRAME * depth
+    m[frame + STATE], m[frame + TABLE], m[frame + AFTER] = s, v[nodes + NODE_WIDTH * node] >> 8, behind
     return node + 1
 
 
@@ -191,21 +194,20 @@ def walk_apart(m, t, v, state, like, mask):
     """
     trie = wide(v[TRIE])
     nodes, order = wide(v[trie + NODES]), wide(v[trie + ORDER])
-    path = np.empty(v[DEPTH] + 1, np.int32)
-    like_path = np.empty(v[DEPTH] + 1, np.int32)
-    path[0], like_path[0] = state, like
-    n, i, visited, events = wide(v[trie + NUM_NODES]), wide(0), 0, wide(m[t.state_events + like])
+    m[t.path + STATE], m[t.path + LIKE] = state, like
+    n, i, visited, events = wide(v[trie + NUM_NODES]), wide(0), 0, wide(m[t.state_events + REC * like])
     while i < n:
         visited += 1
         if visited > _FAR_APART:
             return False
         node = nodes + NODE_WIDTH * i
         d, byte = v[node + 1], v[node] & 255
-        s, other = m[t.next + path[d - 1] * 256 + byte], m[t.next + like_path[d - 1] * 256 + byte]
+        above = t.path + FRAME * (d - 1)
+        s, other = m[t.next + m[above + STATE] * 256 + byte], m[t.next + m[above + LIKE] * 256 + byte]
         if s == UNKNOWN:
-            s = step(m, t, wide(path[d - 1]), wide(byte))
+            s = step(m, t, wide(m[above + STATE]), wide(byte))
         if other == UNKNOWN:
-            other = step(m, t, wide(like_path[d - 1]), wide(byte))
+            other = step(m, t, wide(m[above + LIKE]), wide(byte))
         if m[t.n + FAULT] != NO_FAULT:
             return True
         if s == other:
@@ -214,13 +216,13 @@ def walk_apart(m, t, v, state, like, mask):
         if s & STATE_MASK != DEAD:
             events |= 1 << (s >> STATE_BITS)
         s, other = s & STATE_MASK, other & STATE_MASK
-        path[d], like_path[d] = s, other
+        m[above + FRAME + STATE], m[above + FRAME + LIKE] = s, other
         if s == DEAD:
             clear_tokens(mask, v, order, v[node + 3], v[node + NODE_WIDTH + 3])
         else:
             set_tokens(mask, v, order, v[node + 3], v[node + NODE_WIDTH + 3])
         i += 1
-    m[t.state_events + state] = events
+    m[t.state_events + REC * state] = events
     m[t.n + VISITED] += visited
     return True
 
@@ -228,7 +230,7 @@ def walk_apart(m, t, v, state, like, mask):
 @entry
 def end_states(arena, byte, depth, skip, first, max_depth, state, ends):
     """The state each token leads to: ends[k] for token order[k], DEAD when it does not survive. Returns nodes visited."""
-    m, t = arena, layout(arena)
+    m, t = pointer(arena, 0), layout(arena)
     path = np.empty(max_depth + 1, np.int32)
     path[0] = state
     ends[:] = DEAD
@@ -256,10 +258,10 @@ def run_bytes(m, t, s, data, start, end):
     """(state, bytes read) after data[start:end] from state `s`; DEAD when they do not survive, or on a fault."""
     i = wide(start)
     while i < end:
-        left = min(wide(m[t.state_left + s]), end - i)
+        left = min(wide(m[t.state_left + REC * s]), end - i)
         if left > 0:
             for k in range(left):
-                if data[i + k] != m[t.text + m[t.state_text + s] + k]:
+                if data[i + k] != m[t.text + m[t.state_text + REC * s] + k]:
                     return wide(DEAD), i + k - start
             s, i = after_text(m, t, s, left), i + left
         else:
@@ -276,14 +278,14 @@ def run_bytes(m, t, s, data, start, end):
 @entry
 def run(arena, state, data):
     """(state, bytes read) after some bytes (uint8); DEAD when they do not survive, or on a fault."""
-    m, t = arena, layout(arena)
-    return run_bytes(m, t, wide(state), data, 0, data.size)
+    m, t = pointer(arena, 0), layout(arena)
+    return run_bytes(m, t, wide(state), pointer(data, 0), wide(0), wide(data.size))
 
 
 @entry
-def advance(arena, v, states, tokens, out):
+def advance(arena, atlas, states, tokens, out):
     """out[k] = state after token tokens[k] from states[k], DEAD when it does not survive. Stops at a fault."""
-    m, t = arena, layout(arena)
+    m, t, v = pointer(arena, 0), layout(arena), pointer(atlas, 0)
     for k in range(states.size):
         start, end = token_bytes(v, tokens[k])
         out[k] = run_bytes(m, t, wide(states[k]), v, start, end)[0] if start < end else DEAD
@@ -292,9 +294,9 @@ def advance(arena, v, states, tokens, out):
 
 
 @entry
-def advance_one(arena, v, state, token):
+def advance_one(arena, atlas, state, token):
     """The state after a token, DEAD when it does not survive, or on a fault."""
-    m, t = arena, layout(arena)
+    m, t, v = pointer(arena, 0), layout(arena), pointer(atlas, 0)
     start, end = token_bytes(v, token)
     return run_bytes(m, t, wide(state), v, start, end)[0] if start < end else wide(DEAD)
 
@@ -309,8 +311,8 @@ def token_bytes(v, token):
 @entry
 def only_byte(arena, state):
     """The one byte that may follow a state that is not accepting, else -1. The caller looks for faults."""
-    m, t = arena, layout(arena)
-    if m[t.state_accept + state] == 1:
+    m, t = pointer(arena, 0), layout(arena)
+    if m[t.state_accept + REC * state] == 1:
         return -1
     found = -1
     for byte in range(256):
