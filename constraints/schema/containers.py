@@ -37,14 +37,17 @@ class Containers:
         self._comma = grammar.seq(grammar.literal(","), text.gap)
         self._colon = grammar.seq(text.gap, grammar.literal(":"), text.gap)
 
+    def _separated(self, node: Node) -> Node:
+        """A comma, and then a node."""
+        return self._grammar.seq(self._comma, node)
+
+    def _separated_unique(self, node: Node) -> Node:
+        """The same behind an item that differs from all before it."""
+        return self._grammar.mark(b",", Event.ITEM_CLOSE, self._grammar.seq(self._text.gap, node))
+
     def _further(self, member: Node) -> Node:
         """One more item or member, behind another one."""
         return self._grammar.seq(self._comma, member, self._text.gap)
-
-    def _further_unique(self, item: Node) -> Node:
-        """One more item, which differs from all before it."""
-        gap = self._text.gap
-        return self._grammar.mark(b",", Event.ITEM_CLOSE, self._grammar.seq(gap, item, gap))
 
     # -- arrays -----------------------------------------------------------------------------------------------------
 
@@ -53,7 +56,7 @@ class Containers:
         self._refuse_about_items(shape)
         if shape.is_unique and not self._has_enough(shape):
             return FAIL
-        series = Series(grammar, gap, self._further_unique if shape.is_unique else self._further)
+        series = Series(grammar, gap, self._separated_unique if shape.is_unique else self._separated)
         series.conditions = [(shape.low, shape.high), *_bounds(shape.needs)]
         series.end = grammar.mark(b"]", Event.ARRAY_CLOSE) if shape.is_unique else grammar.literal("]")
         length = shape.prefix_length if shape.high is None else min(shape.prefix_length, shape.high)
@@ -145,7 +148,7 @@ class Containers:
         tests = shape.tests
         named = dict.fromkeys([*shape.named, *self._names.listed(tests)])
         in_order = dict.fromkeys(shape.declared) if self._is_ordered else {}
-        series = Series(grammar, self._text.gap, self._further, conditions=[(0, None), *_bounds(shape.needs)])
+        series = Series(grammar, self._text.gap, self._separated, conditions=[(0, None), *_bounds(shape.needs)])
         series.stages = [self._stage(shape, name, tests) for name in in_order]
         others = [name for name in named if name not in in_order]
         count = self._add_others(shape, others, tests, list(named), series)

@@ -42,13 +42,23 @@ class Stage(NamedTuple):
     may_end: bool = False
 
 
+class Place(NamedTuple):
+    """Before a stage, or behind the last: what may follow a member, closing bracket included; what may follow a separator, or the
+    opening bracket; whether the series may end here."""
+
+    later: Node
+    following: Node
+    may_end: bool
+
+
 @dataclass(slots=True)
 class Series:
-    """Builds the node of one series. `gap` stands behind the first member, `end` at the end; `further(member)` is any other one."""
+    """Builds the node of one series. `gap` stands behind a member, `end` at the end; `separated(node)` is what stands between two
+    members and then `node`."""
 
     grammar: Grammar
     gap: Node
-    further: Callable[[Node], Node]
+    separated: Callable[[Node], Node]
     end: Node = FAIL
     conditions: list[Bounds] = field(default_factory=lambda: [(0, None)])  # the first is the total
     stages: list[Stage] = field(default_factory=list)
@@ -61,20 +71,17 @@ class Series:
         self._merge_sorts()
         start = tuple(self.conditions)
         reached = self._reached(start)
-        grammar, gap = self.grammar, self.gap
-        later = {remainder: self._rest(remainder) for remainder in reached[-1]}
-        first = self._first_of_rest(start) if start in later else FAIL
+        places = {remainder: self._behind_stages(remainder) for remainder in reached[-1]}
         for stage, remainders in zip(reversed(self.stages), reversed(reached[:-1]), strict=True):
-            behind, later = later, {}
+            behind, places = places, {}
             for remainder in remainders:
-                steps = [self._member(sort.node, behind[after]) for sort, after in _steps(stage.sorts, remainder)]
-                end = self.end if stage.may_end and _is_met(remainder) else FAIL
-                later[remainder] = grammar.alt(end, *steps, behind[remainder] if stage.may_skip else FAIL)
-            if start in later:
-                steps = [grammar.seq(sort.node, gap, behind[after]) for sort, after in _steps(stage.sorts, start)]
-                end = self.end if stage.may_end and _is_met(start) else FAIL
-                first = grammar.alt(end, *steps, first if stage.may_skip else FAIL)
-        return first
+                options = [self._then(sort.node, behind[after].later) for sort, after in _steps(stage.sorts, remainder)]
+                may_end = stage.may_end and _is_met(remainder)
+                if stage.may_skip:
+                    options.append(behind[remainder].following)
+                    may_end |= behind[remainder].may_end
+                places[remainder] = self._place(self.grammar.alt(*options), may_end)
+        return self.grammar.alt(self.end if places[start].may_end else FAIL, places[start].following)
 
     def condition(self, low: int, high: int | None) -> int:
         """A new condition; its number."""
@@ -103,8 +110,21 @@ class Series:
             self._check(count)
         return reached
 
-    def _member(self, node: Node, behind: Node) -> Node:
-        return self.grammar.seq(self.further(node), behind)
+    def _place(self, following: Node, may_end: bool) -> Place:
+        """Separators come before the choice of the member, so that one state stands for all of them."""
+        later = self.grammar.alt(self.end if may_end else FAIL, self.separated(following))
+        return Place(later, following, may_end)
+
+    def _behind_stages(self, remainder: Remainder) -> Place:
+        steps = [self._then(sort.node, self._rest(after)) for sort, after in _steps(self.sorts, remainder)]
+        return Place(self._rest(remainder), self.grammar.alt(*steps), _is_met(remainder))
+
+    def _then(self, member: Node, behind: Node) -> Node:
+        return self.grammar.seq(member, self.gap, behind)
+
+    def _further(self, member: Node) -> Node:
+        """One more member, behind another one."""
+        return self.separated(self.grammar.seq(member, self.gap))
 
     # -- in any order -----------------------------------------------------------------------------------------------
 
@@ -114,11 +134,6 @@ class Series:
         if known is None:
             known = self._rests[remainder] = self.grammar.seq(self._any_order(remainder), self.end)
         return known
-
-    def _first_of_rest(self, start: Remainder) -> Node:
-        """The same where no member came before."""
-        steps = [self.grammar.seq(sort.node, self.gap, self._rest(after)) for sort, after in _steps(self.sorts, start)]
-        return self.grammar.alt(self.end if _is_met(start) else FAIL, *steps)
 
     def _any_order(self, remainder: Remainder) -> Node:
         """Any number of members of the sorts, each behind a comma, that meets the conditions."""
@@ -136,7 +151,7 @@ class Series:
             high = _least(high, sort.available)
             if high is not None and high < low:
                 return FAIL
-            parts.append((self.further(sort.node), low, high))
+            parts.append((self._further(sort.node), low, high))
         return self.grammar.bag(parts, *remainder[TOTAL])
 
     def _loop(self, start: Remainder) -> Node:
@@ -154,7 +169,7 @@ class Series:
                     rules[after] = grammar.rule("members")
                     open_remainders.append(after)
                     self._check(len(rules))
-                options.append(self._member(sort.node, grammar.call(rules[after])))
+                options.append(grammar.seq(self._further(sort.node), grammar.call(rules[after])))
             grammar.define(rules[remainder], grammar.alt(*options))
         self._loops |= {remainder: grammar.call(rule) for remainder, rule in rules.items()}
         return self._loops[start]
