@@ -47,7 +47,7 @@ def assemble(grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon, lim
     machine = Machine(Arena(_sizes(grammar, len(body_classes), lexicon.trie.max_depth, limits), hash_sizes), limits)
     _copy_grammar(machine, grammar, body_classes, lexicon)
     machine.table("n")[SEARCH_LIMIT] = limits.search_states
-    derive.rehash(machine.memory)
+    derive.rehash(machine.address)
     _measure(machine, grammar, lexicon)
     _refuse_left_recursion(machine, grammar)
     return machine
@@ -127,12 +127,12 @@ def _measure(machine: Machine, grammar: Grammar, lexicon: Lexicon) -> None:
     ends = _literal_ends(grammar)
     measure.literal_costs(table("text"), ends, trie.byte, trie.depth, trie.skip, trie.first, table("text_cost"))
     _measure_wide_characters(machine, grammar, lexicon)
-    measure.measure(machine.memory, derive.EMPTY + 1, count, lexicon.single_bytes)
+    measure.measure(machine.address, derive.EMPTY + 1, count, lexicon.single_bytes)
     for node, holds_others in _booleans(grammar):
         if holds_others:  # whose sizes are known only now
-            measure.measure(machine.memory, derive.EMPTY + 1, count, lexicon.single_bytes)
+            measure.measure(machine.address, derive.EMPTY + 1, count, lexicon.single_bytes)
         machine.call(derive.enter_product, node)
-    while measure.measure(machine.memory, derive.EMPTY + 1, count, lexicon.single_bytes):
+    while measure.measure(machine.address, derive.EMPTY + 1, count, lexicon.single_bytes):
         pass  # until the sizes of rules have settled
     if needs_ample:
         _measure_ample(machine, count, lexicon)
@@ -142,10 +142,10 @@ def _measure_ample(machine: Machine, count: int, lexicon: Lexicon) -> None:
     """What keys and items that must be new may cost."""
     changed = True
     while changed:
-        changed = measure.measure_ample(machine.memory, derive.EMPTY + 1, count)
-        changed |= measure.measure(machine.memory, derive.EMPTY + 1, count, lexicon.single_bytes)
-    measure.measure_item_gap(machine.memory, derive.EMPTY + 1, count)
-    while measure.measure(machine.memory, derive.EMPTY + 1, count, lexicon.single_bytes):
+        changed = measure.measure_ample(machine.address, derive.EMPTY + 1, count)
+        changed |= measure.measure(machine.address, derive.EMPTY + 1, count, lexicon.single_bytes)
+    measure.measure_item_gap(machine.address, derive.EMPTY + 1, count)
+    while measure.measure(machine.address, derive.EMPTY + 1, count, lexicon.single_bytes):
         pass
 
 
@@ -171,7 +171,7 @@ def _measure_wide_characters(machine: Machine, grammar: Grammar, lexicon: Lexico
     trie = lexicon.trie
     for node, ranges in grammar.units.items():
         is_wide = ranges[0][0] > 0x7F or not lexicon.spells_every_byte
-        if is_wide and measure.whole_character(machine.memory, node, trie.byte, trie.depth, trie.skip, trie.first):
+        if is_wide and measure.whole_character(machine.address, node, trie.byte, trie.depth, trie.skip, trie.first):
             machine.table("cost")[node] = 1
 
 

@@ -49,6 +49,7 @@ class Atlas:
     def __init__(self, trie: TokenTrie, words: int, eos_token_ids: tuple[int, ...], spells_every_byte: bool) -> None:
         size = HEADER + 64 * (trie.num_nodes + trie.token_offsets.size) + trie.token_bytes.size
         self.array = reserved(size + _SPARE_WORDS, _never_again, "atlas")
+        self.address = int(self.array.ctypes.data)
         self._used = HEADER
         v = self.array
         v[WORDS], v[DEPTH], v[SPELLS] = words, trie.max_depth, spells_every_byte

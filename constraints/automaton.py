@@ -28,7 +28,7 @@ from .vocabulary import TOKEN_OPEN
 
 State = int
 Trie = TokenTrie | SubTrie
-_NO_MASK, _NO_TOKENS = np.zeros(0, np.uint32), np.zeros(0, np.int32)
+_NO_TOKENS = np.zeros(0, np.int32)
 
 
 class Hard(NamedTuple):
@@ -48,9 +48,10 @@ class TokenAutomaton:
         self.grammar, self.root, self.lexicon, self.limits = grammar, root, lexicon, limits
         self._body_classes = sorted({grammar.units[characters] for characters in repeated_units(grammar).values()})
         self._machine = assemble(grammar, self._body_classes, lexicon, limits)
-        self.rows = MaskRows(lexicon.words)  # another object after `drop_rows`
-        self._atlas = lexicon.atlas.array
-        self._has_items = Event.ARRAY_OPEN in grammar.events
+        self.rows = MaskRows(lexicon.words, lexicon.trie.order.size)  # another object after `drop_rows`
+        self._atlas = lexicon.atlas.address
+        self._has_items = int(Event.ARRAY_OPEN in grammar.events)
+        self._spells_every_byte = lexicon.spells_every_byte
         self.start: State = int(self._machine.call(derive.start_state, root))
         if self.start == DEAD:
             raise ConstraintError("nothing satisfies this constraint", path="#")
@@ -137,15 +138,16 @@ class TokenAutomaton:
 
     def row_number(self, state: State, held: int = 0) -> int:
         """The number of that mask among the rows; with the memory `held` when the automaton remembers."""
-        is_known = bool(self._machine.table("state_row")[state])
-        completable = _NO_MASK if is_known or self.lexicon.spells_every_byte else self._completable(state)
+        confined = None if self._spells_every_byte or self._machine.table("state_row")[state] else self._completable(state)
+        completable = 0 if confined is None else int(confined.ctypes.data)
         while True:
-            rows = (self._atlas, self.rows.pool, self.rows.index)
-            number, wanted = self._machine.call(masking.mask_row, *rows, state, held, self._has_items, completable)
+            number, wanted = self._machine.call(
+                masking.mask_row, self._atlas, self.rows.address, state, held, self._has_items, completable
+            )
             if wanted != NO_CLASS:
                 self._build_tables(wanted - 1)
             if number != masking.NO_ROOM:
-                return int(number)
+                return number  # type: ignore[no-any-return]
             self.rows.grow()
 
     def _build_tables(self, body_id: int) -> None:
@@ -157,7 +159,7 @@ class TokenAutomaton:
         """Forget all mask rows if there are more than the limit allows. States stay valid, and so do masks handed out before."""
         if self.rows.nbytes <= self.limits.row_bytes:
             return False
-        self.rows = MaskRows(self.lexicon.words)
+        self.rows = MaskRows(self.lexicon.words, self.lexicon.trie.order.size)
         self._machine.table("state_row")[: self.num_states + 1] = 0
         return True
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiled import entry, inner, pointer
+from .compiled import entry, inner, words_at
 from .divisors import COUNTS, DIGIT, MODULUS, PLACES, POINT, ROW, fraction_size, is_divisible, whole_size
 from .expression import NO_BOUND, NO_TOTAL, UNBOUNDED, Kind
 from .tables import (
@@ -983,7 +983,8 @@ def know_operands(m, t, node):
 
 @entry
 def rehash(arena):
-    m, t = pointer(arena, 0), layout(arena)
+    m = words_at(arena)
+    t = layout(m)
     rehash_nodes(m, t)
     rehash_states(m, t)
 
@@ -991,7 +992,8 @@ def rehash(arena):
 @entry
 def enter_product(arena, node):
     """Prepare BOTH or NEGATE: the product of its operands' start states, or FAIL; sets its size and cost."""
-    m, t = pointer(arena, 0), layout(arena)
+    m = words_at(arena)
+    t = layout(m)
     op = wide(m[t.kind + REC * node])
     x = state_of(m, t, wide(m[t.a + REC * node]))
     y = state_of(m, t, wide(m[t.b + REC * node])) if op == BOTH else wide(0)
@@ -1007,5 +1009,6 @@ def enter_product(arena, node):
 
 @entry
 def start_state(arena, root):
-    m, t = pointer(arena, 0), layout(arena)
+    m = words_at(arena)
+    t = layout(m)
     return state_of(m, t, wide(root))

@@ -21,9 +21,9 @@ class Machine:
         self._arena, self._limits = arena, limits
 
     @property
-    def memory(self) -> NDArray[np.int32]:
-        """The array that compiled code works on; replaced when a table grows."""
-        return self._arena.array
+    def address(self) -> int:
+        """Of the array that compiled code works on; another one when a table has grown."""
+        return self._arena.address
 
     def table(self, name: str) -> NDArray[np.int32]:
         """A view of one table, valid until the next call."""
@@ -47,16 +47,17 @@ class Machine:
         return 4 * int(words)
 
     def call(self, compiled: Callable[..., Any], *arguments: Any) -> Any:
-        """compiled(memory, *arguments), growing what is full and repeating. Raises ConstraintLimit."""
+        """compiled(address, *arguments), growing what is full and repeating. Raises ConstraintLimit."""
+        arena = self._arena
         while True:
-            result = compiled(self.memory, *arguments)
-            fault = self.memory[FAULT_WORD]
+            result = compiled(arena.address, *arguments)
+            fault = arena.array.item(FAULT_WORD)
             if fault == NO_FAULT:
                 return result
-            self._mend(int(fault))
+            self._mend(fault)
 
     def _mend(self, fault: int) -> None:
-        self.memory[FAULT_WORD] = NO_FAULT
+        self._arena.array[FAULT_WORD] = NO_FAULT
         if fault == SEARCH_EXHAUSTED:
             raise ConstraintLimit(
                 "the search for a string that satisfies an intersection visits too many states",
@@ -65,7 +66,7 @@ class Machine:
         self._check_limit("states", self.num_states, self._limits.states)
         self._check_limit("nodes", int(self.table("n")[NODES]), self._limits.nodes)
         self._arena.grow(fault)
-        derive.rehash(self.memory)
+        derive.rehash(self.address)
 
     @staticmethod
     def _check_limit(name: str, value: int, limit: int) -> None:

@@ -6,7 +6,6 @@ import numpy as np
 
 from .atlas import (
     BY_PREFIX,
-    EOS,
     EXITS,
     FIRST_BYTES,
     LAST_SLICE,
@@ -14,7 +13,6 @@ from .atlas import (
     LONGEST,
     NODE_WIDTH,
     NODES,
-    NUM_EOS,
     NUM_EXITS,
     NUM_NODES,
     PREFIX,
@@ -26,14 +24,14 @@ from .atlas import (
     WORDS,
     is_inside,
 )
-from .compiled import entry, inner, pointer
+from .compiled import entry, inner, words_at
 from .derive import CLASS, ENDLESS, behind, copies, is_alone, leaf, state_of, step, wide
 from .rivals import TRACKED, outlook
-from .rows import COUNT, keep
+from .rows import CAPACITY, COUNT, NUM_EDITS, clear_tokens, find_or_make
 from .runs import FIRST_PRINTABLE, LAST_PRINTABLE, majority, run_of
 from .tables import CLASS_TABLES, CLASS_WIDTH, DEAD, FAULT, NO_CLASS, NO_FAULT, REC, UNKNOWN, WANTED, layout
 from .verdicts import REMEMBERED, judge_trie, where_words_begin
-from .walk import clear_tokens, walk, walk_apart
+from .walk import walk, walk_apart
 
 MANY_VISITED = 1000  # trie nodes, by a walk inside a class, after which tables of the class are asked for
 NO_ROOM = -1  # instead of the number of a row
@@ -41,26 +39,26 @@ ROOM = 3  # rows that one call may add
 
 
 @entry
-def mask_row(arena, atlas, pool, index, state, here, has_items, completable):
+def mask_row(arena, atlas, rows, state, here, has_items, completable):
     """(number of the mask row of a state and a memory, body class for which tables are wanted).
 
     The number is NO_ROOM when ROOM rows do not fit into the pool, and meaningless on a fault. here: 0 for an automaton without
-    memory. completable: tokens after which the vocabulary can finish (uint32 [words]); empty when that is all of them.
+    memory. completable: address of the tokens after which the vocabulary can finish (int32 [words]), 0 when that is all of them.
     """
-    m, t, v = pointer(arena, 0), layout(arena), pointer(atlas, 0)
-    state, wanted = wide(state), wide(NO_CLASS)
-    number = wide(m[t.state_row + REC * state])
+    m, v, r = words_at(arena), words_at(atlas), words_at(rows)
+    t = layout(m)
+    wanted, number = wide(NO_CLASS), wide(m[t.state_row + REC * state])
     if number == 0:
-        if index[COUNT] + ROOM > pool.shape[0]:
+        if r[COUNT] + ROOM > r[CAPACITY]:
             return wide(NO_ROOM), wanted
-        like = similar_state(m, t, v, state) if completable.size == 0 else wide(DEAD)
+        like = similar_state(m, t, v, state) if completable == 0 else wide(DEAD)
         if like != DEAD:
-            row_of(m, t, v, pool, index, like, wide(DEAD), completable)
-        number = row_of(m, t, v, pool, index, state, like, completable)
+            row_of(m, t, v, r, like, wide(DEAD), completable)
+        number = row_of(m, t, v, r, state, like, completable)
         wanted = wide(m[t.n + WANTED])
         m[t.n + WANTED] = NO_CLASS
     if here != 0 and m[t.n + FAULT] == NO_FAULT:
-        number = row_remembering(m, t, v, pool, index, number, state, wide(here), has_items)
+        number = row_remembering(m, t, v, rows, number, state, here, has_items)
     return number, wanted
 
 
@@ -82,32 +80,27 @@ def similar_state(m, t, v, state):
 
 
 @inner
-def fill(m, t, v, state, mask):
-    """Make `mask` that of a state, by a walk from this state alone, without EOS."""
+def fill(m, t, v, r, state):
+    """Describe the mask of a state by a walk from this state alone, without EOS; returns the base, see rows.py."""
     trie, body, radius = wide(v[TRIE]), wide(m[t.state_body + REC * state]), wide(m[t.state_radius + REC * state])
-    tables = wide(m[t.classes + CLASS_WIDTH * body + CLASS_TABLES]) if body >= 0 else wide(0)
-    slice_ = slice_of(m, t, v, tables, state, radius) if tables != 0 else wide(-1)
-    if body < 0:
-        tables = string_class(m, t, v, state)
-        slice_ = wide(v[tables + LAST_SLICE]) if tables != 0 else wide(-1)
+    tables = wide(m[t.classes + CLASS_WIDTH * body + CLASS_TABLES]) if body >= 0 else string_class(m, t, v, state)
+    slice_ = wide(-1)
+    if tables != 0:
+        slice_ = slice_of(m, t, v, tables, state, radius) if body >= 0 else wide(v[tables + LAST_SLICE])
     if slice_ < 0:
-        for k in range(v[WORDS]):
-            mask[k] = 0
-        if walk(m, t, v, trie, state, mask) > MANY_VISITED and body >= 0 and tables == 0:
+        if walk(m, t, v, r, trie, state) > MANY_VISITED and body >= 0 and tables == 0:
             m[t.n + WANTED] = body + 1
-        return
-    start = v[tables + SLICES] + slice_ * wide(v[WORDS])
-    for k in range(v[WORDS]):
-        mask[k] = np.uint32(v[start + k])
-    trie = wide(v[tables + RESIDUAL])
-    if body >= 0 and v[tables + EXITS] != 0 and is_alone(m, t, state) and exits_alike(m, t, v, wide(v[tables + EXITS]), state):
-        walk(m, t, v, wide(v[tables + EXITS]), state, mask)
-        for k in range(v[tables + NUM_EXITS]):
-            if v[v[tables + PREFIX] + k] <= radius:
-                break
-            clear_tokens(mask, v, wide(v[tables + BY_PREFIX]), k, k + 1)  # their prefix is too long
+        return wide(0)
+    trie, exits = wide(v[tables + RESIDUAL]), wide(v[tables + EXITS])
+    if body >= 0 and exits != 0 and is_alone(m, t, state) and exits_alike(m, t, v, exits, state):
+        walk(m, t, v, r, exits, state)
+        too_long = wide(0)  # tokens whose prefix is; the longest come first
+        while too_long < v[tables + NUM_EXITS] and v[v[tables + PREFIX] + too_long] > radius:
+            too_long += 1
+        clear_tokens(r, wide(v[tables + BY_PREFIX]), v[tables + BY_PREFIX] + too_long)
         trie = wide(v[tables + REST])
-    walk(m, t, v, trie, state, mask)
+    walk(m, t, v, r, trie, state)
+    return v[tables + SLICES] + slice_ * wide(v[WORDS])
 
 
 @inner
@@ -173,63 +166,38 @@ def begin_alike(m, t, v, trie, state, other):
 
 
 @inner
-def row_of(m, t, v, pool, index, state, like, completable):
+def row_of(m, t, v, r, state, like, completable):
     """The number of the mask row of a state, which is made if needed. like: a state whose row is there and similar, or DEAD."""
     number = wide(m[t.state_row + REC * state])
     if number != 0 or m[t.n + FAULT] != NO_FAULT:
         return number
-    mask, is_done = row_pointer(pool, index[COUNT] + 1), False
-    if like != DEAD:
-        copy_row(v, row_pointer(pool, wide(m[t.state_row + REC * like])), mask)
-        if m[t.state_accept + REC * like] == 1:
-            change_eos(v, mask, False)
-        is_done = walk_apart(m, t, v, state, like, mask)
-    if not is_done:
-        fill(m, t, v, state, mask)
-    for k in range(completable.size):
-        mask[k] &= completable[k]
+    r[NUM_EDITS], base = 0, wide(0)
+    if like != DEAD and walk_apart(m, t, v, r, state, like):
+        base = -wide(m[t.state_row + REC * like])
+    else:
+        r[NUM_EDITS] = 0
+        base = fill(m, t, v, r, state)
     if m[t.n + FAULT] != NO_FAULT:
         return wide(0)
-    if m[t.state_accept + REC * state] == 1:
-        change_eos(v, mask, True)
-    number = keep(pool, index)
+    number = find_or_make(r, v, base, wide(m[t.state_accept + REC * state]), completable)
     m[t.state_row + REC * state] = number
     return number
 
 
 @inner
-def row_pointer(pool, number):
-    return pointer(pool, (number - 1) * pool.shape[1])
-
-
-@inner
-def copy_row(v, source, mask):
-    for k in range(v[WORDS]):
-        mask[k] = source[k]
-
-
-@inner
-def change_eos(v, mask, is_set):
-    for k in range(v[EOS], v[EOS] + v[NUM_EOS]):
-        bit = np.uint32(1) << np.uint32(v[k] & 31)
-        if is_set:
-            mask[v[k] >> 5] |= bit
-        else:
-            mask[v[k] >> 5] &= ~bit
-
-
-@inner
-def row_remembering(m, t, v, pool, index, number, state, here, has_items):
+def row_remembering(m, t, v, rows, number, state, here, has_items):
     """The number of the mask row of a state and a memory; `number` is that of the state alone."""
-    prospects = outlook(m, t, here)
+    prospects, r = outlook(m, t, here), words_at(rows)
     if not prospects & TRACKED and not m[t.state_events + REC * state] & REMEMBERED:
         return wide(number)
-    if index[COUNT] + 1 > pool.shape[0]:
+    if r[COUNT] + 1 > r[CAPACITY]:
         return wide(NO_ROOM)
-    mask, none, hard, cleared = pool[index[COUNT]], np.empty(0, np.int32), np.empty((5, 0), np.int32), wide(0)
-    copy_row(v, row_pointer(pool, number), row_pointer(pool, index[COUNT] + 1))
+    none, hard, cleared = np.empty(0, np.int32), np.empty((5, 0), np.int32), wide(0)
+    r[NUM_EDITS] = 0
     if prospects & TRACKED:
-        cleared += judge_trie(m, t, v, wide(v[TRIE]), state, here, wide(1), mask, none, none, hard, wide(0))[2]
+        cleared += judge_trie(m, t, v, rows, wide(v[TRIE]), state, here, wide(1), none, none, hard, wide(0))[2]
     trie = where_words_begin(v, prospects, has_items)
-    cleared += judge_trie(m, t, v, trie, state, here, wide(0), mask, none, none, hard, wide(0))[2]
-    return wide(number) if cleared == 0 or m[t.n + FAULT] != NO_FAULT else keep(pool, index)
+    cleared += judge_trie(m, t, v, rows, trie, state, here, wide(0), none, none, hard, wide(0))[2]
+    if cleared == 0 or m[t.n + FAULT] != NO_FAULT:
+        return wide(number)
+    return find_or_make(r, v, -wide(number), wide(m[t.state_accept + REC * state]), wide(0))

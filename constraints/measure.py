@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiled import entry, inner, pointer
+from .compiled import entry, inner, words_at
 from .derive import (
     ALT,
     BAG,
@@ -69,7 +69,8 @@ def measure(arena, start, end, single):
 
     Returns whether anything changed.
     """
-    m, t = pointer(arena, 0), layout(arena)
+    m = words_at(arena)
+    t = layout(m)
     changed = False
     for i in range(start, end):
         kind, a, b = m[t.kind + REC * i], m[t.a + REC * i], m[t.b + REC * i]
@@ -128,7 +129,8 @@ def measure_ample(arena, start, end):
 
     Intersections and complements are taken to be ample at one token more.
     """
-    m, t = pointer(arena, 0), layout(arena)
+    m = words_at(arena)
+    t = layout(m)
     changed = False
     for i in range(start, end):
         kind, a, b = m[t.kind + REC * i], m[t.a + REC * i], m[t.b + REC * i]
@@ -171,7 +173,8 @@ def measure_ample(arena, start, end):
 @entry
 def measure_item_gap(arena, start, end):
     """Set the surcharge of an item: the same for all, so that it can be told from any state at the beginning of one."""
-    m, t = pointer(arena, 0), layout(arena)
+    m = words_at(arena)
+    t = layout(m)
     gap = wide(0)
     for i in range(start, end):
         if m[t.kind + REC * i] == CLASS and m[t.c + REC * i] == ITEM_CLOSE:
@@ -182,7 +185,8 @@ def measure_item_gap(arena, start, end):
 @entry
 def whole_character(arena, node, byte, depth, skip, first):
     """Whether some token is exactly one string of a CLASS node (a character)."""
-    m, t = pointer(arena, 0), layout(arena)
+    m = words_at(arena)
+    t = layout(m)
     automaton = np.zeros(8, np.int32)
     automaton[0] = node
     i = 0

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiled import entry, inner, pointer
+from .compiled import entry, inner, words_at
 from .derive import intern_node, wide
 from .expression import Event, Kind
 from .tables import REC, layout
@@ -162,5 +162,6 @@ def with_element(m, t, frame, word):
 @entry
 def empty_memory(arena):
     """Before any text."""
-    m, t = pointer(arena, 0), layout(arena)
+    m = words_at(arena)
+    t = layout(m)
     return memory(m, t, NOTHING, OUTSIDE, NOTHING)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiled import entry, inner, pointer
+from .compiled import entry, inner, pointer, words_at
 from .derive import after_text, intern_node, mix, step, wide
 from .expression import Kind
 from .memory import (
@@ -323,14 +323,16 @@ def outlook(m, t, here):
 @entry
 def run_remembering(arena, state, here, data):
     """(state, memory, bytes read) after some bytes; state DEAD when they do not survive. The caller looks for faults."""
-    m, t = pointer(arena, 0), layout(arena)
-    return run_bytes_remembering(m, t, wide(state), wide(here), pointer(data, 0), wide(0), wide(data.size))
+    m = words_at(arena)
+    t = layout(m)
+    return run_bytes_remembering(m, t, wide(state), wide(here), pointer(data), wide(0), wide(data.size))
 
 
 @entry
 def advance_remembering(arena, atlas, state, here, token):
     """(state, memory) after a token; state DEAD when it does not survive. The caller looks for faults."""
-    m, t, v = pointer(arena, 0), layout(arena), pointer(atlas, 0)
+    m, v = words_at(arena), words_at(atlas)
+    t = layout(m)
     start, end = token_bytes(v, token)
     if start == end:
         return wide(DEAD), wide(REFUSED)
@@ -419,7 +421,8 @@ def must_open_key(m, t, state):
 @entry
 def prospect(arena, state, here, spells):
     """What `extra_cost` says of a state and a memory, or EXPECTS_KEY."""
-    m, t = pointer(arena, 0), layout(arena)
+    m = words_at(arena)
+    t = layout(m)
     if m[t.b + REC * here] == OUTSIDE and expects_key(m, t, state, here):
         return wide(EXPECTS_KEY)
     epoch, is_inner = mark_rivals(m, t, here)

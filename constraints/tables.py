@@ -176,6 +176,7 @@ class Arena:
         offsets = np.cumsum([_HEADER, *sizes.values()])
         assert offsets[-1] < 2**31, "an arena is addressed with 32 bits"
         self.array = reserved(int(offsets[-1]), _clean, tuple(offsets[: _CLEARED + 1].tolist()))
+        self.address = int(self.array.ctypes.data)
         self.array[: len(offsets)] = offsets
         for name, word in _HASH_SIZES.items():
             self.array[word] = hash_sizes[name]

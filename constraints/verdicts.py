@@ -21,7 +21,7 @@ from .atlas import (
     SPELLS,
     TRIE,
 )
-from .compiled import entry, inner, pointer
+from .compiled import entry, inner, words_at
 from .derive import wide
 from .expression import Event
 from .memory import COMMA, ITEM_CLOSE, KEY_OPEN, REFUSED, is_space, remember
@@ -42,9 +42,10 @@ from .rivals import (
     transition,
     way_out,
 )
+from .rows import clear_tokens
 from .tables import DEAD, FAULT, INFINITE, NO_FAULT, REC, STATE_BITS, STATE_MASK, layout
-from .walk import clear_tokens
 
+NO_ROWS = 0
 REMEMBERED = sum(1 << event for event in Event if event not in (Event.NONE, Event.OBJECT_OPEN, Event.OBJECT_CLOSE))
 
 
@@ -58,24 +59,25 @@ def judge(arena, atlas, state, here, ends, extra, hard):
 
     Returns the number of hard tokens, and the least cost after one that is not, INFINITE when there is none.
     """
-    m, t, v = pointer(arena, 0), layout(arena), pointer(atlas, 0)
-    mask, trie = np.empty(0, np.uint32), wide(v[TRIE])
-    count, least, _ = judge_trie(m, t, v, trie, wide(state), wide(here), wide(0), mask, ends, extra, hard, wide(0))
+    m, v = words_at(arena), words_at(atlas)
+    t = layout(m)
+    count, least, _ = judge_trie(m, t, v, NO_ROWS, wide(v[TRIE]), wide(state), wide(here), wide(0), ends, extra, hard, wide(0))
     return count, least
 
 
 @entry
 def hard_tokens(arena, atlas, state, here, has_items, hard):
     """The hard tokens of `judge`, looked for only where they can be; returns their number. The row of the state has to be known."""
-    m, t, v = pointer(arena, 0), layout(arena), pointer(atlas, 0)
+    m, v = words_at(arena), words_at(atlas)
+    t = layout(m)
     prospects = outlook(m, t, wide(here))
     if not prospects & TRACKED and not m[t.state_events + REC * state] & REMEMBERED:
         return wide(0)
-    none, mask, count = np.empty(0, np.int32), np.empty(0, np.uint32), wide(0)
+    none, count = np.empty(0, np.int32), wide(0)
     if prospects & TRACKED:
-        count, _, _ = judge_trie(m, t, v, wide(v[TRIE]), wide(state), wide(here), wide(1), mask, none, none, hard, wide(0))
+        count, _, _ = judge_trie(m, t, v, NO_ROWS, wide(v[TRIE]), wide(state), wide(here), wide(1), none, none, hard, wide(0))
     trie = where_words_begin(v, prospects, has_items)
-    return judge_trie(m, t, v, trie, wide(state), wide(here), wide(0), mask, none, none, hard, count)[0]
+    return judge_trie(m, t, v, NO_ROWS, trie, wide(state), wide(here), wide(0), none, none, hard, count)[0]
 
 
 @inner
@@ -88,11 +90,11 @@ def where_words_begin(v, prospects, has_items):
 
 
 @inner
-def judge_trie(m, t, v, trie, state, here, along, mask, ends, extra, hard, num_hard):
+def judge_trie(m, t, v, rows, trie, state, here, along, ends, extra, hard, num_hard):
     """`judge` for any trie; hard tokens are put behind the first `num_hard`. k is then not a place in the order of all tokens.
 
     along: 1 for only tokens that go along rivals, the others are not looked at.
-    mask: (uint32 [words]) the bits of tokens that the memory refuses are cleared.
+    rows: the address where tokens that the memory refuses are noted, to be cleared; or NO_ROWS.
 
     Returns num_hard, least, and how many tokens were cleared.
     """
@@ -152,9 +154,9 @@ def judge_trie(m, t, v, trie, state, here, along, mask, ends, extra, hard, num_h
         if m[t.n + FAULT] != NO_FAULT:
             return num_hard, least, cleared
         if dead:
-            if mask.size > 0:
+            if rows != NO_ROWS:
                 below = wide(v[nodes + NODE_WIDTH * skip + 3])
-                clear_tokens(mask, v, order, start, below)
+                clear_tokens(words_at(rows), order + start, order + below)
                 cleared += below - start
             i = skip
         elif along == 1 and origin[d] == 0:

@@ -35,8 +35,9 @@ from .atlas import (
     child_of,
     is_inside,
 )
-from .compiled import entry, inner, pointer
+from .compiled import entry, inner, pointer, words_at
 from .derive import after_text, step, wide
+from .rows import clear_tokens, set_tokens
 from .runs import survives
 from .tables import (
     CLASS_WIDTH,
@@ -61,21 +62,6 @@ _FAR_APART = 4000  # trie nodes; two states whose masks differ in more are walke
 
 
 @inner
-def set_tokens(mask, v, order, start, end):
-    """Set the bits of tokens start..end of a trie's order."""
-    for i in range(order + start, order + end):
-        token = v[i]
-        mask[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
-
-
-@inner
-def clear_tokens(mask, v, order, start, end):
-    for i in range(order + start, order + end):
-        token = v[i]
-        mask[token >> 5] &= ~(np.uint32(1) << np.uint32(token & 31))
-
-
-@inner
 def next_child(m, t, v, trie, i, state, table, end):
     """After dead node i: the next sibling that `state` may read, or `end` when there is none. Without a table, just the next."""
     node = wide(v[trie + NODES]) + NODE_WIDTH * i
@@ -89,13 +75,13 @@ def next_child(m, t, v, trie, i, state, table, end):
 
 
 @inner
-def walk(m, t, v, trie, state, mask):
-    """Set in `mask` (uint32 [words]) the bits of a trie's tokens that survive from `state`. On a fault the mask is incomplete."""
+def walk(m, t, v, r, trie, state):
+    """Note as edits of rows.py the tokens of a trie that survive from `state`. On a fault not all are."""
     nodes, order, shapes = wide(v[trie + NODES]), wide(v[trie + ORDER]), wide(v[trie + SHAPES])
     n, i, visited, events = wide(v[trie + NUM_NODES]), wide(0), 0, 0
     m[t.path + STATE], m[t.path + TABLE], m[t.path + AFTER] = state, 1, n
     if m[t.state_left + REC * state] > 0:
-        i = walk_text(m, t, v, trie, wide(-1), wide(state), mask)
+        i = walk_text(m, t, v, r, trie, wide(-1), wide(state))
     pending_start = pending_end = wide(0)  # tokens of the order that live, not yet set
     while i < n and m[t.n + FAULT] == NO_FAULT:
         visited += 1
@@ -124,16 +110,16 @@ def walk(m, t, v, trie, state, mask):
             end, i = v[nodes + NODE_WIDTH * skip + 3], skip
         elif m[t.state_left + REC * s] > 0 and skip > i + 1:
             m[above + FRAME + STATE], m[above + FRAME + AFTER] = DEAD, skip
-            i = walk_text(m, t, v, trie, i, wide(s), mask)
+            i = walk_text(m, t, v, r, trie, i, wide(s))
         else:
             m[above + FRAME + STATE], m[above + FRAME + TABLE], m[above + FRAME + AFTER] = s, v[node] >> 8, skip
             i += 1
         if start != end:
             if start != pending_end:
-                set_tokens(mask, v, order, pending_start, pending_end)
+                set_tokens(r, order + pending_start, order + pending_end)
                 pending_start = start
             pending_end = end
-    set_tokens(mask, v, order, pending_start, pending_end)
+    set_tokens(r, order + pending_start, order + pending_end)
     m[t.state_events + REC * state] |= events
     m[t.n + VISITED] += visited
     return visited
@@ -153,7 +139,7 @@ def is_within(m, t, v, shape, s, size):
 
 
 @inner
-def walk_text(m, t, v, trie, node, s, mask):
+def walk_text(m, t, v, r, trie, node, s):
     """Below a node (-1: the root) that leads to a state with a literal: its tokens survive as far as they spell the literal.
 
     Returns where the walk goes on: behind the literal, else behind the subtree. The nodes on the way are marked, so that the walk
@@ -168,7 +154,7 @@ def walk_text(m, t, v, trie, node, s, mask):
         node = child_of(v, trie, node, m[text + k])
         if node < 0:
             return out
-        set_tokens(mask, v, order, v[nodes + NODE_WIDTH * node + 3], v[nodes + NODE_WIDTH * node + NODE_WIDTH + 3])
+        set_tokens(r, order + v[nodes + NODE_WIDTH * node + 3], order + v[nodes + NODE_WIDTH * node + NODE_WIDTH + 3])
         depth += 1
         m[t.path + FRAME * depth + STATE], m[t.path + FRAME * depth + AFTER] = DEAD, out
     behind = wide(v[nodes + NODE_WIDTH * node + 2])
@@ -179,7 +165,7 @@ def walk_text(m, t, v, trie, node, s, mask):
         return out
     shapes = wide(v[trie + SHAPES])
     if shapes != 0 and is_within(m, t, v, shapes + SHAPE_WIDTH * node, s, behind - node):
-        set_tokens(mask, v, order, v[nodes + NODE_WIDTH * node + 3], v[nodes + NODE_WIDTH * behind + 3])
+        set_tokens(r, order + v[nodes + NODE_WIDTH * node + 3], order + v[nodes + NODE_WIDTH * behind + 3])
         return out
     frame = t.path + FRAME * depth
     m[frame + STATE], m[frame + TABLE], m[frame + AFTER] = s, v[nodes + NODE_WIDTH * node] >> 8, behind
@@ -187,10 +173,10 @@ def walk_text(m, t, v, trie, node, s, mask):
 
 
 @inner
-def walk_apart(m, t, v, state, like, mask):
-    """Make `mask`, that of state `like`, the mask of `state`: only subtrees that lead them to different states are walked.
+def walk_apart(m, t, v, r, state, like):
+    """Note the edits that make the mask of `state` of that of `like`: only subtrees that lead them to different states are walked.
 
-    Returns whether that was done; it is given up where they differ in too much. On a fault the mask is incomplete.
+    Returns whether that was done; it is given up where they differ in too much. On a fault the edits are not complete.
     """
     trie = wide(v[TRIE])
     nodes, order = wide(v[trie + NODES]), wide(v[trie + ORDER])
@@ -218,9 +204,9 @@ def walk_apart(m, t, v, state, like, mask):
         s, other = s & STATE_MASK, other & STATE_MASK
         m[above + FRAME + STATE], m[above + FRAME + LIKE] = s, other
         if s == DEAD:
-            clear_tokens(mask, v, order, v[node + 3], v[node + NODE_WIDTH + 3])
+            clear_tokens(r, order + v[node + 3], order + v[node + NODE_WIDTH + 3])
         else:
-            set_tokens(mask, v, order, v[node + 3], v[node + NODE_WIDTH + 3])
+            set_tokens(r, order + v[node + 3], order + v[node + NODE_WIDTH + 3])
         i += 1
     m[t.state_events + REC * state] = events
     m[t.n + VISITED] += visited
@@ -230,7 +216,8 @@ def walk_apart(m, t, v, state, like, mask):
 @entry
 def end_states(arena, byte, depth, skip, first, max_depth, state, ends):
     """The state each token leads to: ends[k] for token order[k], DEAD when it does not survive. Returns nodes visited."""
-    m, t = pointer(arena, 0), layout(arena)
+    m = words_at(arena)
+    t = layout(m)
     path = np.empty(max_depth + 1, np.int32)
     path[0] = state
     ends[:] = DEAD
@@ -278,14 +265,16 @@ def run_bytes(m, t, s, data, start, end):
 @entry
 def run(arena, state, data):
     """(state, bytes read) after some bytes (uint8); DEAD when they do not survive, or on a fault."""
-    m, t = pointer(arena, 0), layout(arena)
-    return run_bytes(m, t, wide(state), pointer(data, 0), wide(0), wide(data.size))
+    m = words_at(arena)
+    t = layout(m)
+    return run_bytes(m, t, wide(state), pointer(data), wide(0), wide(data.size))
 
 
 @entry
 def advance(arena, atlas, states, tokens, out):
     """out[k] = state after token tokens[k] from states[k], DEAD when it does not survive. Stops at a fault."""
-    m, t, v = pointer(arena, 0), layout(arena), pointer(atlas, 0)
+    m, v = words_at(arena), words_at(atlas)
+    t = layout(m)
     for k in range(states.size):
         start, end = token_bytes(v, tokens[k])
         out[k] = run_bytes(m, t, wide(states[k]), v, start, end)[0] if start < end else DEAD
@@ -296,7 +285,8 @@ def advance(arena, atlas, states, tokens, out):
 @entry
 def advance_one(arena, atlas, state, token):
     """The state after a token, DEAD when it does not survive, or on a fault."""
-    m, t, v = pointer(arena, 0), layout(arena), pointer(atlas, 0)
+    m, v = words_at(arena), words_at(atlas)
+    t = layout(m)
     start, end = token_bytes(v, token)
     return run_bytes(m, t, wide(state), v, start, end)[0] if start < end else wide(DEAD)
 
@@ -311,7 +301,8 @@ def token_bytes(v, token):
 @entry
 def only_byte(arena, state):
     """The one byte that may follow a state that is not accepting, else -1. The caller looks for faults."""
-    m, t = pointer(arena, 0), layout(arena)
+    m = words_at(arena)
+    t = layout(m)
     if m[t.state_accept + REC * state] == 1:
         return -1
     found = -1

@@ -70,7 +70,7 @@ def warm_up(report: Callable[[str], None] | None = None) -> float:
         regular.mask(inside)
     regular.min_tokens(start)
     regular.fill_masks([start], np.zeros((1, regular.mask(start).size), np.uint32))
-    rows = MaskRows(1)
+    rows = MaskRows(1, 1)
     rows.keep(np.zeros(1, np.uint32))
     rows.grow()
     regular.advance(start, 97)
