@@ -24,13 +24,16 @@ from .tables import (
     FIELDS,
     FRAME,
     INFINITE,
+    MAX_ENDS,
     NODES,
+    NUM_ENDS,
     POOL,
     REC,
     SEARCH_LIMIT,
     STATES,
     Arena,
 )
+from .tails import TOO_MANY
 from .utf8 import Ranges
 
 # Room that few grammars ever fill; it is reserved, not taken. Growing copies all tables, which one mask would have to wait for.
@@ -73,6 +76,7 @@ def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]
         entry = table("classes")[CLASS_WIDTH * body_id : CLASS_WIDTH * (body_id + 1)]
         entry[:SET_WORDS], entry[CLASS_TABLES] = first_bytes(ranges), lexicon.tables(ranges)
     counters = table("n")
+    counters[NUM_ENDS] = TOO_MANY  # none are noted
     counters[NODES], counters[POOL], counters[STATES] = len(grammar), 1, 1  # offset 0 and state 0 mean "none"
     table("state_cost")[DEAD] = INFINITE
     table("next")[:256] = DEAD  # the one row that no state's description writes
@@ -214,6 +218,7 @@ def _sizes(grammar: Grammar, num_classes: int, max_depth: int, limits: Limits) -
         "next": 256 * states,
         **dict.fromkeys(("work", "items"), max(_FIRST_SCRATCH, 2 * widest)),
         "path": FRAME * (max_depth + 1),
+        "ends": 2 * MAX_ENDS,
         "requests": 2048,
     }
     return {name: sizes[name] for name in FIELDS}

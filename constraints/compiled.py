@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 _SOURCES = (
     "atlas", "bodies", "compiled", "derive", "divisors", "expression", "masking", "measure", "memory", "rivals", "rows", "runs",
-    "tables", "verdicts", "walk",
+    "tables", "tails", "verdicts", "walk",
 )  # fmt: skip
 
 

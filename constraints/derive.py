@@ -579,7 +579,7 @@ def describe(m, t, s, body, radius):
         elif m[t.kind + REC * node] == LITERAL and length == 1:
             m[t.state_text + REC * s], m[t.state_left + REC * s] = m[t.a + REC * node], m[t.b + REC * node]
     m[t.state_accept + REC * s], m[t.state_cost + REC * s], m[t.state_flat + REC * s] = accept, cost, flat
-    m[t.state_row + REC * s] = m[t.state_events + REC * s] = 0
+    m[t.state_row + REC * s] = m[t.state_events + REC * s] = m[t.state_ends + REC * s] = 0
     m[t.state_body + REC * s], m[t.state_radius + REC * s] = body, radius
     m[t.state_alone + REC * s] = UNKNOWN
 

@@ -25,17 +25,32 @@ from .atlas import (
     is_inside,
 )
 from .compiled import entry, inner, words_at
-from .derive import CLASS, ENDLESS, behind, copies, is_alone, leaf, state_of, step, wide
+from .derive import CLASS, EMPTY, ENDLESS, behind, copies, is_alone, leaf, state_of, step, wide
 from .rivals import TRACKED, outlook
 from .rows import CAPACITY, COUNT, NUM_EDITS, clear_tokens, find_or_make
 from .runs import FIRST_PRINTABLE, LAST_PRINTABLE, majority, run_of
-from .tables import CLASS_TABLES, CLASS_WIDTH, DEAD, FAULT, NO_CLASS, NO_FAULT, REC, UNKNOWN, WANTED, layout
+from .tables import (
+    CLASS_TABLES,
+    CLASS_WIDTH,
+    CLEARED,
+    CLEARED_END,
+    DEAD,
+    FAULT,
+    NO_CLASS,
+    NO_FAULT,
+    NUM_ENDS,
+    REC,
+    UNKNOWN,
+    WANTED,
+    layout,
+)
+from .tails import ENDS, TOO_MANY, common_tail, completes_inside, keep_ends, without_tail
 from .verdicts import REMEMBERED, judge_trie, where_words_begin
 from .walk import walk, walk_apart
 
 MANY_VISITED = 1000  # trie nodes, by a walk inside a class, after which tables of the class are asked for
 NO_ROOM = -1  # instead of the number of a row
-ROOM = 3  # rows that one call may add
+ROOM = 4  # rows that one call may add
 
 
 @entry
@@ -88,18 +103,19 @@ def fill(m, t, v, r, state):
     if tables != 0:
         slice_ = slice_of(m, t, v, tables, state, radius) if body >= 0 else wide(v[tables + LAST_SLICE])
     if slice_ < 0:
-        if walk(m, t, v, r, trie, state) > MANY_VISITED and body >= 0 and tables == 0:
+        if walk(m, t, v, r, trie, wide(-1), state) > MANY_VISITED and body >= 0 and tables == 0:
             m[t.n + WANTED] = body + 1
         return wide(0)
     trie, exits = wide(v[tables + RESIDUAL]), wide(v[tables + EXITS])
     if body >= 0 and exits != 0 and is_alone(m, t, state) and exits_alike(m, t, v, exits, state):
-        walk(m, t, v, r, exits, state)
-        too_long = wide(0)  # tokens whose prefix is; the longest come first
+        walk(m, t, v, r, exits, wide(-1), state)
+        too_long, by_prefix = wide(0), wide(v[tables + BY_PREFIX])  # tokens whose prefix is; the longest come first
         while too_long < v[tables + NUM_EXITS] and v[v[tables + PREFIX] + too_long] > radius:
             too_long += 1
-        clear_tokens(r, wide(v[tables + BY_PREFIX]), v[tables + BY_PREFIX] + too_long)
+        m[t.n + CLEARED], m[t.n + CLEARED_END] = by_prefix, by_prefix + too_long
+        clear_tokens(r, by_prefix, by_prefix + too_long)
         trie = wide(v[tables + REST])
-    walk(m, t, v, r, trie, state)
+    walk(m, t, v, r, trie, wide(-1), state)
     return v[tables + SLICES] + slice_ * wide(v[WORDS])
 
 
@@ -171,10 +187,14 @@ def row_of(m, t, v, r, state, like, completable):
     number = wide(m[t.state_row + REC * state])
     if number != 0 or m[t.n + FAULT] != NO_FAULT:
         return number
-    r[NUM_EDITS], base = 0, wide(0)
-    if like != DEAD and walk_apart(m, t, v, r, state, like):
-        base = -wide(m[t.state_row + REC * like])
-    else:
+    base, is_done = wide(0), False
+    if like != DEAD:
+        r[NUM_EDITS], base = 0, -wide(m[t.state_row + REC * like])
+        is_done = walk_apart(m, t, v, r, state, like)
+    elif completable == 0:
+        base = before_tail(m, t, v, r, state)
+        is_done = base != 0
+    if not is_done and m[t.n + FAULT] == NO_FAULT:
         r[NUM_EDITS] = 0
         base = fill(m, t, v, r, state)
     if m[t.n + FAULT] != NO_FAULT:
@@ -182,6 +202,37 @@ def row_of(m, t, v, r, state, like, completable):
     number = find_or_make(r, v, base, wide(m[t.state_accept + REC * state]), completable)
     m[t.state_row + REC * state] = number
     return number
+
+
+@inner
+def before_tail(m, t, v, r, state):
+    """Describe the mask of a state by that of the state without its tail, see tails.py; returns the base, 0 when it is not done."""
+    tail = common_tail(m, t, state)
+    before = without_tail(m, t, state, tail) if tail != EMPTY else wide(DEAD)
+    if before == DEAD or m[t.state_accept + REC * before] == 1 or completes_inside(m, t, before):
+        return wide(0)
+    if m[t.state_ends + REC * before] == 0:
+        find_ends(m, t, v, r, before)
+    ends = wide(m[t.state_ends + REC * before])
+    following = state_of(m, t, tail)
+    if ends == TOO_MANY or m[t.n + FAULT] != NO_FAULT:
+        return wide(0)
+    r[NUM_EDITS] = 0
+    for k in range(t.pool + ends + ENDS, t.pool + ends + ENDS + 2 * m[t.pool + ends], 2):
+        walk(m, t, v, r, wide(m[k]), wide(m[k + 1]), following)
+    clear_tokens(r, wide(m[t.pool + ends + 1]), wide(m[t.pool + ends + 2]))
+    m[t.state_events + REC * state] = m[t.state_events + REC * before] | m[t.state_events + REC * following]
+    return -wide(m[t.state_row + REC * before])
+
+
+@inner
+def find_ends(m, t, v, r, state):
+    """Make the row of a state, and note its ends on the way."""
+    m[t.n + CLEARED] = m[t.n + CLEARED_END] = m[t.n + NUM_ENDS] = r[NUM_EDITS] = 0
+    base = fill(m, t, v, r, state)
+    keep_ends(m, t, state)
+    if m[t.n + FAULT] == NO_FAULT and m[t.state_row + REC * state] == 0:
+        m[t.state_row + REC * state] = find_or_make(r, v, base, wide(m[t.state_accept + REC * state]), wide(0))
 
 
 @inner

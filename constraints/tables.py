@@ -26,6 +26,7 @@ UNKNOWN = -1
 
 # Indices into the table `n`.
 NODES, POOL, STATES, EPOCH, FAULT, STEPS, VISITED, SEARCH_LIMIT, REQUESTS, ITEM_GAP, SEARCHED, WANTED = range(12)
+NUM_ENDS, CLEARED, CLEARED_END = range(12, 15)
 # Values of n[FAULT]; the FULL_ ones below say which table to grow.
 NO_FAULT = 0
 SEARCH_EXHAUSTED = 100
@@ -41,6 +42,7 @@ _TABLES = [
         "next",  # [states * 256] transitions
         "work", "items",  # scratch: nodes to expand, items of the state being made
         "path",  # [FRAME * (depth of the vocabulary's trie + 1)] scratch: a frame for every byte of a token, see walk.py
+        "ends",  # [2 * MAX_ENDS] scratch: ends of the state that is being walked, see tails.py
         "requests",  # [2 * depth] what has to be known first: (state, byte) transitions, (product, SEARCH) searches
         # static parts of the grammar
         "edge_low", "edge_high", "edge_next",  # [class edges]
@@ -54,6 +56,7 @@ _TABLES = [
 # A record is REC words, a line of the cache: nodes and states are made far apart from each other, and all of one is read at once.
 REC = 16
 FRAME = 8
+MAX_ENDS = 256
 NODE_FIELDS = (
     "kind", "a", "b", "c",  # see expression.Kind
     "size",  # bytes of the shortest string, INFINITE when there is none, -1 for a product not searched yet
@@ -77,6 +80,7 @@ STATE_FIELDS = (
     "state_events",  # bit 1 << event of every event that a token can pass; known when the row is
     "state_row",  # number of the mask row, 0 when not computed
     "state_key",  # hash of the items
+    "state_ends",  # offset of its ends in `pool`, see tails.py; 0 when not found yet
 )  # fmt: skip
 
 FIELDS = tuple(_TABLES)

@@ -52,6 +52,7 @@ from .tables import (
     VISITED,
     layout,
 )
+from .tails import note_end
 
 FIRST_PRINTABLE, LAST_PRINTABLE = 0x20, 0x7E
 # The frame of a walk's path at each depth, FRAME words: the state after that many bytes, DEAD along a literal; the table of the
@@ -75,13 +76,17 @@ def next_child(m, t, v, trie, i, state, table, end):
 
 
 @inner
-def walk(m, t, v, r, trie, state):
-    """Note as edits of rows.py the tokens of a trie that survive from `state`. On a fault not all are."""
+def walk(m, t, v, r, trie, top, state):
+    """Note tokens below a node of a trie (-1: the root) that survive from `state`, as edits of rows.py. On a fault not all are."""
     nodes, order, shapes = wide(v[trie + NODES]), wide(v[trie + ORDER]), wide(v[trie + SHAPES])
-    n, i, visited, events = wide(v[trie + NUM_NODES]), wide(0), 0, 0
-    m[t.path + STATE], m[t.path + TABLE], m[t.path + AFTER] = state, 1, n
+    n, i, visited, events, first = wide(v[trie + NUM_NODES]), top + 1, 0, 0, t.path
+    m[first + TABLE] = 1
+    if top >= 0:
+        n, first = wide(v[nodes + NODE_WIDTH * top + 2]), t.path + FRAME * wide(v[nodes + NODE_WIDTH * top + 1])
+        m[first + TABLE] = v[nodes + NODE_WIDTH * top] >> 8
+    m[first + STATE], m[first + AFTER] = state, n
     if m[t.state_left + REC * state] > 0:
-        i = walk_text(m, t, v, r, trie, wide(-1), wide(state))
+        i = walk_text(m, t, v, r, trie, top, wide(state))
     pending_start = pending_end = wide(0)  # tokens of the order that live, not yet set
     while i < n and m[t.n + FAULT] == NO_FAULT:
         visited += 1
@@ -113,6 +118,8 @@ def walk(m, t, v, r, trie, state):
             i = walk_text(m, t, v, r, trie, i, wide(s))
         else:
             m[above + FRAME + STATE], m[above + FRAME + TABLE], m[above + FRAME + AFTER] = s, v[node] >> 8, skip
+            if m[t.state_accept + REC * s] == 1 and skip > i + 1:
+                note_end(m, t, trie, i)
             i += 1
         if start != end:
             if start != pending_end:
@@ -148,8 +155,7 @@ def walk_text(m, t, v, r, trie, node, s):
     nodes, order, text = wide(v[trie + NODES]), wide(v[trie + ORDER]), t.text + m[t.state_text + REC * s]
     out = wide(v[nodes + NODE_WIDTH * node + 2]) if node >= 0 else wide(v[trie + NUM_NODES])
     left, depth = wide(m[t.state_left + REC * s]), wide(v[nodes + NODE_WIDTH * node + 1]) if node >= 0 else wide(0)
-    if node < 0:
-        m[t.path + STATE], m[t.path + AFTER] = DEAD, out
+    m[t.path + FRAME * depth + STATE], m[t.path + FRAME * depth + AFTER] = DEAD, out
     for k in range(left):
         node = child_of(v, trie, node, m[text + k])
         if node < 0:
@@ -167,6 +173,8 @@ def walk_text(m, t, v, r, trie, node, s):
     if shapes != 0 and is_within(m, t, v, shapes + SHAPE_WIDTH * node, s, behind - node):
         set_tokens(r, order + v[nodes + NODE_WIDTH * node + 3], order + v[nodes + NODE_WIDTH * behind + 3])
         return out
+    if m[t.state_accept + REC * s] == 1:
+        note_end(m, t, trie, node)
     frame = t.path + FRAME * depth
     m[frame + STATE], m[frame + TABLE], m[frame + AFTER] = s, v[nodes + NODE_WIDTH * node] >> 8, behind
     return node + 1

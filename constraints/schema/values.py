@@ -12,6 +12,7 @@ from ..numbers import DEFAULT_DIGITS, canonical_number
 from ..source import Limits
 
 _quote = json.JSONEncoder(ensure_ascii=False).encode
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode  # TypeError for a Decimal
 
 # What a value is; "fraction" is a number that is not an integer, so that integers are numbers by plain set arithmetic.
 ATOMS = ("null", "boolean", "integer", "fraction", "string", "array", "object")
@@ -84,6 +85,14 @@ def scalar_text(value: Any, digits: int = DEFAULT_DIGITS) -> str:
 
 def dump_json(value: Any, sort_keys: bool = False) -> str:
     """A JSON text of a value; equal values have equal texts if `sort_keys`."""
+    if not sort_keys:
+        try:
+            text = _encode(value)
+        except TypeError:  # a fraction is in it
+            pass
+        else:
+            if text.isascii():
+                return text
     if isinstance(value, dict):
         items = sorted(value.items()) if sort_keys else value.items()
         return "{" + ",".join(f"{string_text(key)}:{dump_json(item, sort_keys)}" for key, item in items) + "}"

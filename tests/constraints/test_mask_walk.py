@@ -100,6 +100,18 @@ def test_masks_of_runs_equal_plain_walks(source: Recipe, which: int, seed: int) 
     check_walk(source, which, seed)
 
 
+PARTS = [
+    '"[ab]*"', '"[^"\\\\]{0,5}"', '"[^"\\\\]*"', '"(?:[^"\\\\]|\\\\[n"])*"', '(?:a|b[ab]{0,3}|"a*")', ' {0,20}"[a-z]*"', "[ab]{1,3}", "[ab]+", "-?[0-9]+",
+    '(?:"a"|"ab"|b*d)', '(?:a{2}|"[ab]{2,9}"|bb*é)', " {1,4}(?:a*d|b)", "(?:[ab]{2,}|d)",
+]  # fmt: skip
+BETWEEN = ['": "', ",", "a", "b", '"', " ", "ab", "b*d", " {0,3}[ab]*,", "(?:a|d)", "é", "[a-z ]*"]
+
+
+@given(st.sampled_from(PARTS), st.lists(st.sampled_from(BETWEEN), min_size=2, max_size=5), st.sampled_from([0, 1, 2]), st.integers(0, 99))
+def test_masks_of_what_stands_at_several_places_equal_plain_walks(part: str, between: list[str], which: int, seed: int) -> None:
+    check_walk(Regex("".join(part + separator for separator in between)), which, seed, length=16)
+
+
 @given(runs, st.integers(0, 99))
 @settings(max_examples=20)
 def test_masks_of_runs_equal_brute_force(source: Recipe, seed: int) -> None:

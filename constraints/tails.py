@@ -1,0 +1,112 @@
+"""States that differ only in what comes behind: their masks are made of one that all of them share.
+
+When all items of a state end with the same tail, a token either survives before the tail is reached, which does not depend on the
+tail, or it completes what stands before the tail and goes on in it. So the mask is that of the state without the tail, and what
+survives from the state of the tail behind the *ends*: the nodes of the vocabulary's tries at which the rest is complete. Any
+value, any string: the same part stands at many places of a schema, with another tail at each.
+"""
+
+from __future__ import annotations
+
+from .compiled import inner
+from .derive import CLASS, EMPTY, SEQ, behind, intern_state, leaf, pair, state_of, wide
+from .tables import CLEARED, CLEARED_END, DEAD, FAULT, FULL_POOL, MAX_ENDS, NO_FAULT, NUM_ENDS, POOL, REC, STATES
+
+_MAX_HEADS = 12  # before a tail; also how deep one is looked for
+_MAX_ITEMS = 64
+TOO_MANY = -1  # instead of the ends of a state
+ENDS = 3  # words before the pairs of trie and node: their number; tokens (of the atlas) that survive behind none, from and to
+
+
+@inner
+def common_tail(m, t, s):
+    """The longest tail with which all items of a state end; EMPTY when there is none, or a single item."""
+    start, length = wide(m[t.state_start + REC * s]), wide(m[t.state_length + REC * s])
+    if length < 2 or length > _MAX_ITEMS:
+        return wide(EMPTY)
+    first = wide(m[t.pool + start])
+    tail = wide(m[t.b + REC * first]) if m[t.kind + REC * first] == SEQ else wide(EMPTY)
+    for j in range(start + 1, start + length):
+        while tail != EMPTY and not ends_with(m, t, wide(m[t.pool + j]), tail):
+            tail = wide(m[t.b + REC * tail]) if m[t.kind + REC * tail] == SEQ else wide(EMPTY)
+    return tail if ends_with(m, t, first, tail) else wide(EMPTY)
+
+
+@inner
+def ends_with(m, t, item, tail):
+    for _ in range(_MAX_HEADS):
+        if m[t.kind + REC * item] != SEQ:
+            return False
+        item = wide(m[t.b + REC * item])
+        if item == tail:
+            return True
+    return False
+
+
+@inner
+def without_tail(m, t, s, tail):
+    """The state without its common tail if it has been asked for before, else DEAD: what stands at one place is not worth it."""
+    start, length = wide(m[t.state_start + REC * s]), wide(m[t.state_length + REC * s])
+    for j in range(length):
+        node, depth = wide(m[t.pool + start + j]), wide(0)
+        while node != tail:
+            m[t.work + depth] = m[t.a + REC * node]
+            node, depth = wide(m[t.b + REC * node]), depth + 1
+        depth -= 1
+        item = wide(m[t.work + depth])
+        while depth > 0:
+            depth -= 1
+            item = pair(m, t, wide(m[t.work + depth]), item)
+        m[t.items + j] = item
+    if m[t.n + FAULT] != NO_FAULT:
+        return wide(DEAD)
+    num_states = m[t.n + STATES]
+    found = intern_state(m, t, length, wide(m[t.state_body + REC * s]), wide(m[t.state_radius + REC * s]))
+    return found if m[t.n + STATES] == num_states and m[t.n + FAULT] == NO_FAULT else wide(DEAD)
+
+
+@inner
+def completes_inside(m, t, s):
+    """Whether a state can be complete behind its body at once.
+
+    Its ends are then not all seen: tokens inside the body are not walked, those that leave it only from its beginning.
+    """
+    body, start = wide(m[t.state_body + REC * s]), wide(m[t.state_start + REC * s])
+    for j in range(start, start + wide(m[t.state_length + REC * s])):
+        item = wide(m[t.pool + j])
+        own = leaf(m, t, item)
+        if m[t.kind + REC * own] == CLASS and m[t.unit + REC * own] == body:
+            rest = behind(m, t, wide(m[t.b + REC * item]), body) if m[t.kind + REC * item] == SEQ else wide(EMPTY)
+            if rest == EMPTY or m[t.state_accept + REC * state_of(m, t, rest)] == 1:
+                return True
+    return False
+
+
+@inner
+def note_end(m, t, trie, node):
+    """While ends are noted: what has been walked is complete at a node, behind which tokens go on."""
+    count = m[t.n + NUM_ENDS]
+    if 0 <= count < MAX_ENDS:
+        m[t.ends + 2 * count], m[t.ends + 2 * count + 1] = trie, node
+    if 0 <= count <= MAX_ENDS:
+        m[t.n + NUM_ENDS] = count + 1
+
+
+@inner
+def keep_ends(m, t, s):
+    """Keep the ends that have been noted."""
+    count, start = wide(m[t.n + NUM_ENDS]), wide(m[t.n + POOL])
+    m[t.n + NUM_ENDS] = TOO_MANY
+    if m[t.n + FAULT] != NO_FAULT:
+        return
+    if count > MAX_ENDS:
+        m[t.state_ends + REC * s] = TOO_MANY
+        return
+    if start + ENDS + 2 * count > t.pool_size:
+        m[t.n + FAULT] = FULL_POOL
+        return
+    m[t.n + POOL] = start + ENDS + 2 * count
+    m[t.pool + start], m[t.pool + start + 1], m[t.pool + start + 2] = count, m[t.n + CLEARED], m[t.n + CLEARED_END]
+    for k in range(2 * count):
+        m[t.pool + start + ENDS + k] = m[t.ends + k]
+    m[t.state_ends + REC * s] = start
