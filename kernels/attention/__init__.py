@@ -26,7 +26,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..implementation import Implementation, uses_triton
+from ..backend import Backend, uses_triton
 from . import reference
 from .interface import FP8, LayerCache, PagedBatch, Scoring, check_attention
 
@@ -40,7 +40,7 @@ def paged_attention(
     scoring: Scoring,
     *,
     out: Tensor | None = None,
-    implementation: Implementation = "auto",
+    backend: Backend = "auto",
 ) -> Tensor:
     """`out`, or a new tensor, like query: [num_tokens, num_heads, head_dim] fp32, bf16 or fp16, see the package docstring.
 
@@ -48,7 +48,7 @@ def paged_attention(
     not fit together. On a GPU nothing is asked of the device: the call can be captured in a CUDA graph, and replayed for
     other lengths, tables and query starts of the same shapes.
     """
-    if not uses_triton(implementation, query.device):
+    if not uses_triton(backend, query.device):
         return reference.paged_attention(query, cache, batch, scoring, out=out)
     from .gpu import decode, extend
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..implementation import Implementation, uses_triton
+from ..backend import Backend, uses_triton
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
-def embedding(token_ids: Tensor, table: Tensor, *, scale: float = 1.0, implementation: Implementation = "auto") -> Tensor:
+def embedding(token_ids: Tensor, table: Tensor, *, scale: float = 1.0, backend: Backend = "auto") -> Tensor:
     """[num_tokens, width] of the table's dtype: table[token_ids] * scale; zeros for negative ids, which pad a batch.
 
     token_ids: int32 or int64 [num_tokens], below the table's length. table: [vocab, width]. Gemma scales by sqrt(width).
@@ -22,7 +22,7 @@ def embedding(token_ids: Tensor, table: Tensor, *, scale: float = 1.0, implement
             "table must be float32, bfloat16 or float16 [vocab, width], contiguous within a row, "
             f"got {table.dtype} {tuple(table.shape)}"
         )
-    if not uses_triton(implementation, table.device):
+    if not uses_triton(backend, table.device):
         return embedding_reference(token_ids, table, scale)
     from .gpu.embedding import launch_embedding
 

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import gelu, silu
 
-from ..implementation import Implementation, uses_triton
+from ..backend import Backend, uses_triton
 
 Activation = Literal["silu", "gelu", "gelu_tanh"]  # gelu_tanh: the approximation that Gemma uses
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
-def gated_activation(gate_up: Tensor, activation: Activation = "silu", *, implementation: Implementation = "auto") -> Tensor:
+def gated_activation(gate_up: Tensor, activation: Activation = "silu", *, backend: Backend = "auto") -> Tensor:
     """[rows, width] from [rows, 2 * width]: the gates, then what they let through."""
     if activation not in get_args(Activation):
         raise ValueError(f"activation must be one of {', '.join(get_args(Activation))}, got {activation!r}")
@@ -23,7 +23,7 @@ def gated_activation(gate_up: Tensor, activation: Activation = "silu", *, implem
             "gate_up must be float32, bfloat16 or float16 [rows, 2 * width], contiguous within a row, "
             f"got {gate_up.dtype} {tuple(gate_up.shape)}"
         )
-    if not uses_triton(implementation, gate_up.device):
+    if not uses_triton(backend, gate_up.device):
         return gated_activation_reference(gate_up, activation)
     from .gpu.gated_activation import launch_gated_activation
 

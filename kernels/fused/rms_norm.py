@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..implementation import Implementation, uses_triton
+from ..backend import Backend, uses_triton
 
 MAX_WIDTH = 32768  # a row is held in registers
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -17,14 +17,14 @@ def rms_norm(
     eps: float,
     *,
     weight_offset: float = 0.0,
-    implementation: Implementation = "auto",
+    backend: Backend = "auto",
 ) -> Tensor:
     """hidden / sqrt(mean(hidden ** 2) + eps) * (weight + weight_offset), like hidden: [..., width].
 
     weight: [width] or None = 1; weight_offset is 1 for Gemma, which stores what is added to 1.
     """
     check_norm(hidden, weight)
-    if not uses_triton(implementation, hidden.device):
+    if not uses_triton(backend, hidden.device):
         return rms_norm_reference(hidden, weight, eps, weight_offset)
     from .gpu.rms_norm import launch_rms_norm
 
@@ -38,13 +38,13 @@ def add_rms_norm(
     eps: float,
     *,
     weight_offset: float = 0.0,
-    implementation: Implementation = "auto",
+    backend: Backend = "auto",
 ) -> tuple[Tensor, Tensor]:
     """(rms_norm(sum), sum) where sum is hidden + residual, rounded to their dtype; both like hidden."""
     check_norm(hidden, weight)
     if residual.shape != hidden.shape or residual.dtype != hidden.dtype:
         raise ValueError(f"residual must be {hidden.dtype} {tuple(hidden.shape)}, got {residual.dtype} {tuple(residual.shape)}")
-    if not uses_triton(implementation, hidden.device):
+    if not uses_triton(backend, hidden.device):
         total = hidden + residual
         return rms_norm_reference(total, weight, eps, weight_offset), total
     from .gpu.rms_norm import launch_rms_norm

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..attention.interface import FP8, FP8_MAX, LayerCache, check_cache
-from ..implementation import Implementation, uses_triton
+from ..backend import Backend, uses_triton
 
 
 class Rotation(NamedTuple):
@@ -37,7 +37,7 @@ def rotate_and_cache(
     slots: Tensor,
     *,
     norm: HeadNorm | None = None,
-    implementation: Implementation = "auto",
+    backend: Backend = "auto",
 ) -> Tensor:
     """The queries, normalised if asked and rotated: a new tensor [num_tokens, num_heads, head_dim].
 
@@ -46,7 +46,7 @@ def rotate_and_cache(
     value; nothing is written for a negative slot. An fp8 cache takes them divided by its scales, within its range.
     """
     check_rotation(query, key, value, rotation, cache, slots, norm)
-    if not uses_triton(implementation, query.device):
+    if not uses_triton(backend, query.device):
         return rotate_and_cache_reference(query, key, value, rotation, cache, slots, norm)
     from .gpu.rope import launch_rotate_and_cache
 

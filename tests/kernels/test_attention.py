@@ -82,9 +82,9 @@ def block_tables(shape: Shape, generator: torch.Generator) -> tuple[Tensor, Tens
 
 def assert_kernels_agree(shape: Shape, seed: int = 0) -> None:
     query, cache, batch, scoring = drawn(shape, seed)
-    expected = paged_attention(query, cache, batch, scoring, implementation="torch")
+    expected = paged_attention(query, cache, batch, scoring, backend="reference")
     out = poisoned(*query.shape, dtype=query.dtype)
-    assert paged_attention(query, cache, batch, scoring, out=out, implementation="triton") is out
+    assert paged_attention(query, cache, batch, scoring, out=out, backend="triton") is out
     assert expected.isfinite().all()
     largest = 4.0 * (1 if cache.value_scale is None else cache.value_scale.max().item())
     torch.testing.assert_close(out, expected, rtol=0, atol=TOLERANCE[shape.dtype] * largest)
@@ -151,17 +151,17 @@ def test_how_chunks_are_tiled_changes_roundings_only(rows: int) -> None:
 def test_queries_may_be_part_of_a_larger_array() -> None:
     query, cache, batch, scoring = drawn(MIXED)
     wider = torch.cat([query, torch.full_like(query, float("nan"))], dim=1)[:, : query.shape[1]]
-    expected = paged_attention(query, cache, batch, scoring, implementation="torch")
-    found = paged_attention(wider, cache, batch, scoring, implementation="triton")
+    expected = paged_attention(query, cache, batch, scoring, backend="reference")
+    found = paged_attention(wider, cache, batch, scoring, backend="triton")
     torch.testing.assert_close(found, expected, rtol=0, atol=2e-5)
 
 
 def test_an_empty_context_gives_zeros_and_rows_of_nobody_stay() -> None:
     query, cache, batch, scoring = drawn(replace(DECODES, has_sinks=True))
     longer = torch.cat([query, query[:1]])
-    for implementation in ("torch", "triton"):
+    for backend in ("reference", "triton"):
         out = poisoned(*longer.shape)
-        paged_attention(longer, cache, batch, scoring, out=out, implementation=implementation)
+        paged_attention(longer, cache, batch, scoring, out=out, backend=backend)
         assert (out[3] == 0).all()
         assert out[5].isnan().all()
 
@@ -171,7 +171,7 @@ def test_an_empty_context_gives_zeros_and_rows_of_nobody_stay() -> None:
 def test_the_twin_agrees_with_torch(shape: Shape, window: int | None) -> None:
     shape = replace(shape, window=window, num_heads=6)
     query, cache, batch, scoring = drawn(shape)
-    out = paged_attention(query, cache, batch, scoring, implementation="torch")
+    out = paged_attention(query, cache, batch, scoring, backend="reference")
     stop = 0
     for table, context, count in zip(batch.block_tables, shape.contexts, shape.counts, strict=True):
         start, stop = stop, stop + count
@@ -190,11 +190,11 @@ def test_the_twin_agrees_with_torch(shape: Shape, window: int | None) -> None:
 
 def test_a_sink_takes_weight_and_a_cap_bounds_scores() -> None:
     query, cache, batch, scoring = drawn(replace(DECODES, contexts=[1] * 5))
-    values = paged_attention(query, cache, batch, scoring, implementation="torch")
+    values = paged_attention(query, cache, batch, scoring, backend="reference")
     score = torch.zeros(query.shape[1], device=DEVICE)
-    halved = paged_attention(query * 0, cache, batch, scoring._replace(sinks=score), implementation="torch")
+    halved = paged_attention(query * 0, cache, batch, scoring._replace(sinks=score), backend="reference")
     torch.testing.assert_close(halved, values / 2)
-    capped = paged_attention(query * 1e6, cache, batch, scoring._replace(sinks=score + 3, soft_cap=3.0), implementation="torch")
+    capped = paged_attention(query * 1e6, cache, batch, scoring._replace(sinks=score + 3, soft_cap=3.0), backend="reference")
     weight = (capped / values)[:, :, 0]
     assert all(w == pytest.approx(1 / 2) or w == pytest.approx(1 / (1 + torch.e**6), rel=1e-3) for w in weight.flatten().tolist())
 
@@ -211,14 +211,14 @@ def test_a_captured_launch_serves_other_lengths() -> None:
     for lengths in ([1, 2, 3, 0, 5], [64, 1, 50, 64, 0]):
         batch.context_lengths.copy_(torch.tensor(lengths))
         graph.replay()
-        expected = paged_attention(query, cache, batch, scoring, implementation="torch")
+        expected = paged_attention(query, cache, batch, scoring, backend="reference")
         torch.testing.assert_close(out, expected, rtol=0, atol=2e-5)
 
 
 def test_the_largest_scores_are_capped_alike() -> None:
     query, cache, batch, scoring = drawn(replace(MIXED, soft_cap=4.0))
-    expected = paged_attention(query * 1e4, cache, batch, scoring, implementation="torch")
-    found = paged_attention(query * 1e4, cache, batch, scoring, implementation="triton")
+    expected = paged_attention(query * 1e4, cache, batch, scoring, backend="reference")
+    found = paged_attention(query * 1e4, cache, batch, scoring, backend="triton")
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
 
 
@@ -248,13 +248,13 @@ def refused(change: str) -> tuple[Tensor, LayerCache, PagedBatch, Scoring]:
     return changed[change]
 
 
-@pytest.mark.parametrize("implementation", ["torch", "triton"])
+@pytest.mark.parametrize("backend", ["reference", "triton"])
 @pytest.mark.parametrize(
     "change",
     ["float64", "must hold", "multiple of 2 heads", "contiguous within a head", "may share", "same strides", "num_blocks",
      "key_scale belongs", "value_scale must be", "context_lengths", "query_starts", "num_decodes", "int32 or int64", "window",
      "soft_cap", "scale must be positive", "sinks"],
 )  # fmt: skip
-def test_what_does_not_fit_is_refused(change: str, implementation: str) -> None:
+def test_what_does_not_fit_is_refused(change: str, backend: str) -> None:
     with pytest.raises(ValueError, match=change):
-        paged_attention(*refused(change), implementation=implementation)  # type: ignore[arg-type]
+        paged_attention(*refused(change), backend=backend)  # type: ignore[arg-type]

@@ -45,11 +45,11 @@ def test_norms_agree_with_their_twins(rows: int, width: int, dtype: torch.dtype)
     hidden, residual = random(rows, width, seed=width, dtype=dtype), random(rows, width, seed=rows, dtype=dtype)
     weight = random(width, seed=1, dtype=dtype)
     for norm_weight, offset in ((weight, 0.0), (weight, 1.0), (None, 0.0)):
-        alone = [rms_norm(hidden, norm_weight, 1e-6, weight_offset=offset, implementation=name) for name in ("triton", "torch")]
+        alone = [rms_norm(hidden, norm_weight, 1e-6, weight_offset=offset, backend=name) for name in ("triton", "reference")]
         assert_near(*alone)
         summed = [
-            add_rms_norm(hidden, residual, norm_weight, 1e-6, weight_offset=offset, implementation=name)
-            for name in ("triton", "torch")
+            add_rms_norm(hidden, residual, norm_weight, 1e-6, weight_offset=offset, backend=name)
+            for name in ("triton", "reference")
         ]
         assert_near(summed[0][0], summed[1][0])
         assert_near(summed[0][1], summed[1][1])
@@ -57,17 +57,17 @@ def test_norms_agree_with_their_twins(rows: int, width: int, dtype: torch.dtype)
 
 def test_the_norm_is_that_of_torch() -> None:
     hidden, weight = random(4, 3, 96, seed=0), random(96, seed=1)
-    for implementation in ("torch", "triton"):
-        found = rms_norm(hidden, weight, 1e-5, implementation=implementation)
+    for backend in ("reference", "triton"):
+        found = rms_norm(hidden, weight, 1e-5, backend=backend)
         torch.testing.assert_close(found, torch.nn.functional.rms_norm(hidden, (96,), weight, 1e-5))
-        gemma = rms_norm(hidden, weight, 1e-5, weight_offset=1.0, implementation=implementation)
+        gemma = rms_norm(hidden, weight, 1e-5, weight_offset=1.0, backend=backend)
         torch.testing.assert_close(gemma, torch.nn.functional.rms_norm(hidden, (96,), weight + 1, 1e-5))
 
 
 def test_large_numbers_do_not_overflow_in_fp16() -> None:
     hidden = random(2, 64, seed=0, dtype=torch.float16) * 1000
-    for implementation in ("torch", "triton"):
-        assert rms_norm(hidden, None, 1e-6, implementation=implementation).isfinite().all()
+    for backend in ("reference", "triton"):
+        assert rms_norm(hidden, None, 1e-6, backend=backend).isfinite().all()
 
 
 # ---- gate and embedding
@@ -77,20 +77,20 @@ def test_large_numbers_do_not_overflow_in_fp16() -> None:
 @pytest.mark.parametrize("activation", ["silu", "gelu", "gelu_tanh"])
 def test_gates_agree_with_their_twins(activation: str, dtype: torch.dtype) -> None:
     gate_up = 3 * random(3, 2 * 1100, seed=2, dtype=dtype)
-    found = gated_activation(gate_up, activation, implementation="triton")  # type: ignore[arg-type]
-    assert_near(found, gated_activation(gate_up, activation, implementation="torch"))  # type: ignore[arg-type]
+    found = gated_activation(gate_up, activation, backend="triton")  # type: ignore[arg-type]
+    assert_near(found, gated_activation(gate_up, activation, backend="reference"))  # type: ignore[arg-type]
     part = torch.cat([gate_up, gate_up], dim=1)[:, : gate_up.shape[1]]
-    assert torch.equal(found, gated_activation(part, activation, implementation="triton"))  # type: ignore[arg-type]
+    assert torch.equal(found, gated_activation(part, activation, backend="triton"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_embeddings_are_rows_of_the_table(dtype: torch.dtype) -> None:
     table, token_ids = random(11, 1500, seed=3, dtype=dtype), torch.tensor([3, -1, 10, 0, 3], device=DEVICE)
     for ids in (token_ids, token_ids.int()):
-        found = embedding(ids, table, implementation="triton")
+        found = embedding(ids, table, backend="triton")
         assert torch.equal(found[[0, 2, 3, 4]], table[[3, 10, 0, 3]])
         assert (found[1] == 0).all()
-        assert_near(embedding(ids, table, scale=7.5, implementation="triton"), embedding(ids, table, scale=7.5, implementation="torch"))
+        assert_near(embedding(ids, table, scale=7.5, backend="triton"), embedding(ids, table, scale=7.5, backend="reference"))
 
 
 # ---- rotation and cache
@@ -134,10 +134,10 @@ def test_rotation_and_cache_agree_with_their_twin(case: dict, block_size: int) -
     norm = HeadNorm(weights[0], weights[1], 1e-6, 1.0) if has_norm else None
     scales = [random(num_scales, seed=s).abs() + 0.5 if num_scales else None for s in (5, 6)]
     found = []
-    for implementation in ("triton", "torch"):
+    for backend in ("triton", "reference"):
         shape = (-(-48 // block_size), block_size, options["num_kv_heads"], options["head_dim"])
         cache = LayerCache(*(torch.full(shape, 7.0, device=DEVICE).to(cache_dtype) for _ in range(2)), *scales)
-        turned = rotate_and_cache(query, key, value, rotation, cache, slots, norm=norm, implementation=implementation)
+        turned = rotate_and_cache(query, key, value, rotation, cache, slots, norm=norm, backend=backend)
         found.append((turned, cache.keys, cache.values))
     (turned, keys, values), (expected, expected_keys, expected_values) = found
     assert turned.is_contiguous()
@@ -160,11 +160,11 @@ def test_rotation_keeps_lengths_and_position_zero_is_the_identity() -> None:
         num_heads=2, num_kv_heads=2, head_dim=16, rotary=16, cache_dtype=torch.float32, dtype=torch.float32, seed=9
     )
     cache = LayerCache(*torch.zeros(2, 3, 16, 2, 16, device=DEVICE))
-    for implementation in ("torch", "triton"):
-        turned = rotate_and_cache(query, key, value, rotation, cache, slots, implementation=implementation)
+    for backend in ("reference", "triton"):
+        turned = rotate_and_cache(query, key, value, rotation, cache, slots, backend=backend)
         torch.testing.assert_close(turned.norm(dim=-1), query.norm(dim=-1))
         still = Rotation(torch.ones_like(rotation.cosine), torch.zeros_like(rotation.sine))
-        assert torch.equal(rotate_and_cache(query, key, value, still, cache, slots, implementation=implementation), query)
+        assert torch.equal(rotate_and_cache(query, key, value, still, cache, slots, backend=backend), query)
         assert torch.equal(cache.keys.flatten(0, 1)[33], key[0])
 
 

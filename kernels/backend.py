@@ -7,26 +7,27 @@ from typing import Literal
 
 import torch
 
-Implementation = Literal["auto", "triton", "torch"]
+Backend = Literal["auto", "reference", "triton"]
 
 
-def uses_triton(implementation: Implementation, device: torch.device) -> bool:
+def uses_triton(backend: Backend, device: torch.device) -> bool:
     """Whether to run the Triton kernel for tensors of this device. "auto": on CUDA where Triton is installed.
 
     "triton" by name also runs on a CPU, in Triton's interpreter: right, and far too slow for anything but tests.
     Raises `ValueError` for an unknown name, and for "triton" where it cannot run.
     """
-    if implementation not in ("auto", "triton", "torch"):
-        raise ValueError(f'implementation must be "auto", "triton" or "torch", got {implementation!r}')
+    if backend not in ("auto", "reference", "triton"):
+        raise ValueError(f'unknown backend "{backend}"; use "auto", "reference" or "triton"')
     has_triton = find_spec("triton") is not None
-    if implementation != "triton":
-        return implementation == "auto" and device.type == "cuda" and has_triton
+    if backend != "triton":
+        return backend == "auto" and device.type == "cuda" and has_triton
     if not has_triton:
-        raise ValueError('implementation "triton" needs the package triton; install it, or use "torch"')
+        raise ValueError('the backend "triton" needs the package triton; install it, or use "reference"')
     from .triton_support import can_run
 
     if not can_run(device):
         raise ValueError(
-            f'implementation "triton" cannot run on {device}; use "torch", or set TRITON_INTERPRET=1 before triton is imported'
+            f'the backend "triton" runs on CUDA, not on "{device.type}"; use "reference", or for tests set TRITON_INTERPRET=1 '
+            "before Triton is imported"
         )
     return True
