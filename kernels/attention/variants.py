@@ -75,7 +75,7 @@ def extend_variant(
     has_soft_cap: bool = False,
     shape: ExtendShape | None = None,
 ) -> Variant:
-    shape = shape or extend_shape_of(dtype, group, head_dim)
+    shape = shape or extend_shape_of(dtype, cache_dtype, group, head_dim)
     is_scaled = cache_dtype == FP8
     arrays = dict(out=POINTERS[dtype], query=POINTERS[dtype], keys=POINTERS[cache_dtype], values=POINTERS[cache_dtype])
     arrays |= dict.fromkeys(("key_scale", "value_scale", "sinks"), "*fp32")
@@ -125,5 +125,6 @@ VARIANTS = [
     extend_variant(_BF16, _BF16, 128, 4, block_size=13, has_window=True, has_soft_cap=True),
     extend_variant(_BF16, _BF16, 256, 2),
     extend_variant(_BF16, FP8, 128, 4),
+    extend_variant(_BF16, FP8, 256, 2),
     extend_variant(_FP32, _FP32, 128, 4),
 ]

@@ -15,7 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ...triton_support import LOG2_E
-from ..interface import LayerCache, PagedBatch, Scoring
+from ..interface import FP8, LayerCache, PagedBatch, Scoring
 from .tiles import NO_WINDOW, as_factor, attend_tile, padded, places, precision_of, scale_stride, sequence_of
 
 
@@ -199,7 +199,7 @@ def extend_attention(
     skipped = batch.num_decodes
     num_sequences = len(batch.block_tables) - skipped
     group = num_heads // num_kv_heads
-    shape = shape or shape_of(query.dtype, group, head_dim)
+    shape = shape or shape_of(query.dtype, cache.keys.dtype, group, head_dim)
     queries = shape.rows // group
     num_tiles = (num_tokens - skipped) // queries + num_sequences  # at least as many as there are
     extend_kernel[num_kv_heads, num_tiles](
@@ -251,8 +251,13 @@ def extend_constants(
     )
 
 
-def shape_of(dtype: torch.dtype, group: int, head_dim: int) -> ExtendShape:
+def shape_of(dtype: torch.dtype, cache_dtype: torch.dtype, group: int, head_dim: int) -> ExtendShape:
     """What fits into registers (sm_90; `variants.py` has it checked)."""
+    is_large = head_dim > 128
     if dtype == torch.float32:
-        return ExtendShape(rows=max(32 if head_dim <= 128 else 16, padded(group)), tile=32, num_warps=4, num_stages=3)
-    return ExtendShape(rows=128, tile=64 if head_dim <= 128 else 32, num_warps=8, num_stages=5)
+        return ExtendShape(rows=padded(group), tile=16 if is_large else 32, num_warps=8 if is_large else 4, num_stages=3)
+    if is_large and cache_dtype == FP8:
+        return ExtendShape(rows=max(64, padded(group)), tile=32, num_warps=8, num_stages=3)
+    if is_large:
+        return ExtendShape(rows=128, tile=32, num_warps=8, num_stages=3)
+    return ExtendShape(rows=128, tile=64, num_warps=8, num_stages=5)
