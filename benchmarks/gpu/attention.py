@@ -1,0 +1,235 @@
+"""Paged attention on a GPU: decode against the card's copy bandwidth, prefill against torch's flash attention.
+
+    python benchmarks/gpu/attention.py [--out FILE] [--quick]
+
+Decode reads every key and value once, so its floor is their bytes over the measured copy bandwidth. The share of that bandwidth is
+reported at contexts of 1k to 32k and batches of 1 to 256, beside torch's attention on contiguous copies of the same keys (which,
+unlike ours, finds small ones in the card's cache again). Prefill is reported in TFLOP/s beside torch's flash kernel on contiguous
+keys, for whole prompts and for chunks behind a cached prefix. Every configuration is first compared with the plain twin at a small
+size. Without a GPU, --smoke runs tiny shapes in Triton's interpreter (set TRITON_INTERPRET=1): it shows that the script works, and
+its times mean nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention.bias import causal_lower_right
+from torch.nn.functional import scaled_dot_product_attention
+
+from maskwright.kernels.attention import FP8, LayerCache, PagedBatch, Scoring, paged_attention
+
+sys.path.insert(0, str(Path(__file__).parent))
+from measure import copy_bandwidth, keep, machine, seconds_per_call
+
+BLOCK_SIZE = 16
+CACHE_BYTES = 192 << 20  # that repeated calls must go through before they meet their first keys again
+MEMORY_BYTES = 36 << 30  # of keys and values in one configuration, at most; torch's copies need as much again
+
+
+@dataclass(frozen=True)
+class Model:
+    """Heads of one layer."""
+
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    cache_dtype: torch.dtype
+    window: int | None = None
+    dtype: torch.dtype = torch.bfloat16
+
+    @property
+    def bytes_per_token(self) -> int:
+        return 2 * self.num_kv_heads * self.head_dim * self.cache_dtype.itemsize
+
+    def described(self) -> dict[str, Any]:
+        return {name: str(value) if isinstance(value, torch.dtype) else value for name, value in asdict(self).items()}
+
+
+LLAMA_8B = Model(32, 8, 128, torch.bfloat16)
+MODELS = [LLAMA_8B, Model(32, 8, 128, FP8), Model(16, 8, 128, torch.bfloat16), Model(64, 8, 64, torch.bfloat16)]
+MODELS += [Model(8, 4, 256, torch.bfloat16), Model(8, 4, 256, torch.bfloat16, window=1024)]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    query: Tensor
+    cache: LayerCache
+    batches: Sequence[PagedBatch]  # on different blocks of the cache
+    scoring: Scoring
+    contexts: Sequence[int]
+    counts: Sequence[int]
+
+
+def drawn(model: Model, contexts: Sequence[int], counts: Sequence[int], device: torch.device, copies: int) -> Inputs:
+    """`copies` batches of the same lengths, each on random blocks of its own."""
+    blocks = [-(-context // BLOCK_SIZE) for context in contexts]
+    cache_shape = (copies * sum(blocks), BLOCK_SIZE, model.num_kv_heads, model.head_dim)
+    keys, values = (random(cache_shape, model.cache_dtype, device) for _ in range(2))
+    order = torch.randperm(copies * sum(blocks), device=device, dtype=torch.int32)
+    num_decodes = len(counts) if all(count == 1 for count in counts) else 0
+    starts = torch.tensor([0, *counts], dtype=torch.int32, device=device).cumsum(0, dtype=torch.int32)
+    lengths = torch.tensor(contexts, dtype=torch.int32, device=device)
+    batches = []
+    for copied in range(copies):
+        rows = order[copied * sum(blocks) : (copied + 1) * sum(blocks)].split(blocks)
+        tables = torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True)
+        batches.append(PagedBatch(tables, lengths, starts, num_decodes))
+    query = random((sum(counts), model.num_heads, model.head_dim), model.dtype, device)
+    scoring = Scoring(model.head_dim**-0.5, model.window)
+    return Inputs(query, LayerCache(keys, values), batches, scoring, contexts, counts)
+
+
+def random(shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Normal numbers, in pieces: never a second copy in fp32 of a large cache."""
+    out = torch.empty(tuple(shape), dtype=dtype, device=device)
+    for piece in out.split(max(1, (1 << 26) // max(1, out[0].numel()))):
+        piece.copy_(torch.randn(piece.shape, device=device))
+    return out
+
+
+def check(model: Model, device: torch.device) -> float:
+    """Largest difference from the twin on a small batch. Raises AssertionError when it is too large."""
+    worst = 0.0
+    for contexts, counts in (([140, 33, 1], [1, 1, 1]), ([140, 33, 64], [40, 33, 1])):
+        inputs = drawn(model, contexts, counts, device, 1)
+        arguments = (inputs.query, inputs.cache, inputs.batches[0], inputs.scoring)
+        expected = paged_attention(*arguments, backend="reference").float()
+        found = paged_attention(*arguments, backend="triton").float()
+        worst = max(worst, float((found - expected).abs().max() / expected.abs().max()))
+    assert worst < 0.03, f"{model}: differs from the twin by {worst}"
+    return worst
+
+
+# ---- decode
+
+
+def decode(model: Model, context: int, batch: int, bandwidth: float, device: torch.device, repeats: int) -> dict[str, Any]:
+    seen = min(context, model.window or context)
+    num_bytes = batch * seen * model.bytes_per_token
+    copies = max(1, -(-CACHE_BYTES // (batch * context * model.bytes_per_token))) if device.type == "cuda" else 1
+    inputs = drawn(model, [context] * batch, [1] * batch, device, copies)
+    calls = [attend(inputs, copied) for copied in range(copies)]
+    seconds = seconds_per_call(calls, device, repeats)
+    return {
+        "context": context,
+        "batch": batch,
+        "microseconds": seconds * 1e6,
+        "gigabytes_per_second": num_bytes / seconds / 1e9,
+        "share_of_copy_bandwidth": num_bytes / seconds / bandwidth,
+        "floor_microseconds": num_bytes / bandwidth * 1e6,
+        "sdpa_microseconds": attempted(lambda: 1e6 * seconds_per_call([contiguous(inputs)], device, repeats)),
+    }
+
+
+def attend(inputs: Inputs, copied: int) -> Callable[[], Tensor]:
+    batch, out = inputs.batches[copied], torch.empty_like(inputs.query)
+    return lambda: paged_attention(inputs.query, inputs.cache, batch, inputs.scoring, out=out, backend="triton")
+
+
+def contiguous(inputs: Inputs, backend: SDPBackend | None = None) -> Callable[[], Tensor]:
+    """torch's attention of the first batch, whose sequences are equally long, on contiguous keys."""
+    table, context, count = inputs.batches[0].block_tables.long(), inputs.contexts[0], inputs.counts[0]
+    if inputs.scoring.window is not None or inputs.cache.keys.dtype == FP8:
+        raise NotImplementedError("torch's attention has no window and no fp8 cache")
+    keys, values = (
+        array[table].flatten(1, 2)[:, :context].transpose(1, 2).contiguous() for array in (inputs.cache.keys, inputs.cache.values)
+    )
+    query = inputs.query.view(len(table), count, *inputs.query.shape[1:]).transpose(1, 2).contiguous()
+    is_whole = 1 < count == context
+    mask = None if is_whole or count == 1 else causal_lower_right(count, context)
+
+    def call() -> Tensor:
+        with sdpa_kernel(backend) if backend else nullcontext():
+            return scaled_dot_product_attention(
+                query, keys, values, attn_mask=mask, is_causal=is_whole, scale=inputs.scoring.scale, enable_gqa=True
+            )
+
+    return call
+
+
+def attempted(measure: Callable[[], float]) -> float | str:
+    """A figure, or why there is none: a rival that cannot run must not end the run."""
+    try:
+        return measure()
+    except (NotImplementedError, RuntimeError, ValueError) as error:
+        return f"none: {str(error).splitlines()[0]}"
+
+
+def decode_sizes(model: Model, quick: bool) -> Iterator[tuple[int, int]]:
+    for context in (8192,) if quick else (1024, 2048, 4096, 8192, 16384, 32768):
+        for batch in (1, 32, 128) if quick else (1, 4, 16, 32, 64, 128, 256):
+            if batch * context * model.bytes_per_token <= MEMORY_BYTES:
+                yield context, batch
+
+
+# ---- prefill
+
+
+def prefill(model: Model, context: int, count: int, batch: int, device: torch.device, repeats: int) -> dict[str, Any]:
+    inputs = drawn(model, [context] * batch, [count] * batch, device, 1)
+    seconds = seconds_per_call([attend(inputs, 0)], device, repeats)
+    window = model.window or context
+    pairs = batch * sum(min(position + 1, window) for position in range(context - count, context))
+    operations = 4 * pairs * model.num_heads * model.head_dim
+    flash = attempted(lambda: seconds_per_call([contiguous(inputs, SDPBackend.FLASH_ATTENTION)], device, repeats))
+    return {
+        "context": context,
+        "queries": count,
+        "batch": batch,
+        "microseconds": seconds * 1e6,
+        "teraflops": operations / seconds / 1e12,
+        "flash_microseconds": flash * 1e6 if isinstance(flash, float) else flash,
+        "times_flash": seconds / flash if isinstance(flash, float) else None,
+    }
+
+
+WHOLE_PROMPTS = [(16384, 16384, 1), (4096, 4096, 4), (1024, 1024, 16), (512, 512, 32)]  # context, queries, batch
+CHUNKS = [(8192, 512, 1), (32768, 512, 1), (32768, 2048, 1), (8192, 512, 8)]
+
+
+def run(device: torch.device, models: Sequence[Model], *, quick: bool, smoke: bool) -> dict[str, Any]:
+    repeats = 1 if smoke else 20
+    bandwidth = copy_bandwidth(device, 1 << (20 if smoke else 30))
+    results: dict[str, Any] = {"machine": machine(device), "copy_gigabytes_per_second": bandwidth / 1e9, "models": []}
+    for model in models:
+        decodes = [(40, 2)] if smoke else decode_sizes(model, quick)
+        prefills = [(40, 40, 1), (40, 8, 2)] if smoke else WHOLE_PROMPTS[:: 3 if quick else 1] + CHUNKS[:: 3 if quick else 1]
+        entry: dict[str, Any] = {"model": model.described(), "largest_difference": check(model, device)}
+        entry |= {"decode": [], "prefill": []}
+        results["models"].append(entry)
+        for context, batch in decodes:
+            entry["decode"].append(decode(model, context, batch, bandwidth, device, repeats))
+            print(model, entry["decode"][-1], flush=True)
+        for context, count, batch in prefills:
+            entry["prefill"].append(prefill(model, context, count, batch, device, repeats))
+            print(model, entry["prefill"][-1], flush=True)
+    return results
+
+
+def main(arguments: Sequence[str] | None = None) -> Path:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, help="file for the results; by default one in benchmarks/results")
+    parser.add_argument("--quick", action="store_true", help="one context, few batches")
+    parser.add_argument("--smoke", action="store_true", help="tiny shapes, also without a GPU: does the script work?")
+    options = parser.parse_args(arguments)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if device.type != "cuda" and not options.smoke:
+        parser.error("there is no GPU here; --smoke runs tiny shapes in Triton's interpreter")
+    models = [Model(4, 2, 16, torch.bfloat16), Model(4, 2, 16, FP8, window=9)] if options.smoke else MODELS
+    path = keep(run(device, models, quick=options.quick, smoke=options.smoke), "gpu-attention", options.out)
+    print(f"kept in {path}")
+    return path
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Launches of the fused kernels that are compiled ahead of time (see `kernels/aot.py`)."""
+
+from __future__ import annotations
+
+from ..aot import Variant
+from .gpu import embedding, gated_activation, rms_norm, rope
+
+
+def norm_variant(width: int, *, has_residual: bool) -> Variant:
+    arrays = dict.fromkeys(("out", "total_out", "hidden", "residual", "weight"), "*bf16")
+    absent = {} if has_residual else dict(total_out=None, residual=None)
+    return Variant(
+        name=f"rms_norm {width}" + " residual" * has_residual,
+        kernel=rms_norm.rms_norm_kernel,
+        types=arrays | dict(eps="fp32", weight_offset="fp32", row_stride="i32", width="i32"),
+        constants=dict(BLOCK=width) | absent,
+        aligned=[name for name in (*arrays, "row_stride", "width") if name not in absent],
+        num_warps=rms_norm.warps_for(width),
+        fuse=True,
+        elements=16,
+    )
+
+
+def gate_variant(activation: str) -> Variant:
+    return Variant(
+        name=f"gated_activation {activation}",
+        kernel=gated_activation.gated_activation_kernel,
+        types=dict(out="*bf16", gate_up="*bf16", row_stride="i32", width="i32"),
+        constants=dict(ACTIVATION=activation, BLOCK=gated_activation.BLOCK),
+        aligned=("out", "gate_up", "row_stride", "width"),
+        fuse=True,
+        max_registers=64,
+        elements=gated_activation.BLOCK // 128,
+    )
+
+
+def embedding_variant() -> Variant:
+    return Variant(
+        name="embedding",
+        kernel=embedding.embedding_kernel,
+        types=dict(out="*bf16", token_ids="*i64", table="*bf16", scale="fp32", row_stride="i32", width="i32"),
+        constants=dict(BLOCK=embedding.BLOCK),
+        aligned=("out", "token_ids", "table", "row_stride", "width"),
+        max_registers=40,
+        elements=embedding.BLOCK // 128,
+    )
+
+
+def rotation_variant(head_dim: int, group: int, *, rotary: int, is_fp8: bool, has_norm: bool) -> Variant:
+    cached = dict.fromkeys(("keys", "values"), "*fp8e4nv" if is_fp8 else "*bf16")
+    arrays = dict.fromkeys(("out", "query", "key", "value", "query_weight", "key_weight"), "*bf16") | cached
+    arrays |= dict.fromkeys(("cosine", "sine", "key_scale", "value_scale"), "*fp32") | dict(slots="*i64")
+    heads = [f"{name}_{kind}_stride" for name in ("query", "key", "value") for kind in ("row", "head")]
+    strides = [*heads, "block_stride", "place_stride", "kv_head_stride"]
+    numbers = dict.fromkeys((*strides, "key_scale_stride", "value_scale_stride"), "i32")
+    absent = {} if has_norm else dict(query_weight=None, key_weight=None)
+    absent |= {} if is_fp8 else dict(key_scale=None, value_scale=None)
+    return Variant(
+        name=f"rotate_and_cache head {head_dim} group {group} rotary {rotary}" + " fp8" * is_fp8 + " norm" * has_norm,
+        kernel=rope.rotate_and_cache_kernel,
+        types=arrays | numbers | dict(eps="fp32", weight_offset="fp32"),
+        constants=rope.rotation_constants(group, head_dim, rotary, 16, False) | absent,
+        aligned=[name for name in (*arrays, *strides) if name not in absent],
+        num_warps=rope.warps_for(group, head_dim),
+        fuse=True,
+        max_registers=128,
+    )
+
+
+VARIANTS = [
+    norm_variant(4096, has_residual=False),
+    norm_variant(4096, has_residual=True),
+    norm_variant(16384, has_residual=True),
+    gate_variant("silu"),
+    gate_variant("gelu"),
+    gate_variant("gelu_tanh"),
+    embedding_variant(),
+    rotation_variant(128, 4, rotary=128, is_fp8=False, has_norm=False),
+    rotation_variant(128, 2, rotary=128, is_fp8=True, has_norm=True),
+    rotation_variant(128, 16, rotary=64, is_fp8=False, has_norm=False),
+]
