@@ -1,0 +1,49 @@
+"""Every kernel compiles for sm_90 on a machine without a GPU, without spilling registers, within its bounds."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("triton")
+
+from maskwright.kernels.aot import OPERATIONS, Variant, compile_variant, longest_loop, main, opcode
+from maskwright.kernels.triton_support import INTERPRETED, dot
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_kernels_compile_within_their_bounds(operation: str) -> None:
+    """In a process of its own, since this one may interpret kernels instead."""
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    command = [sys.executable, "-m", "maskwright.kernels.aot", operation, "--json"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    reports = [json.loads(line) for line in done.stdout.splitlines()]
+    assert reports, done.stderr
+    assert [f"{report['name']}: {fault}" for report in reports for fault in report["faults"]] == []
+    assert done.returncode == 0, done.stderr
+
+
+def test_instructions_are_told_apart_by_name() -> None:
+    assert opcode("@!P0 LDG.E.128 R4, desc[UR4][R2.64]") == "LDG"
+    assert opcode("HGMMA.64x64x16.F32.BF16 R24, gdesc[UR8], R24") == "HGMMA"
+    assert opcode("@UP1 UIADD3 UR4, UR4, 0x1, URZ") == "UIADD3"
+
+
+def test_the_longest_loop_is_the_one_with_most_instructions() -> None:
+    code = [(0, "MOV R1, R2"), (16, "IADD3 R1, R1, 0x1"), (32, "@P0 BRA 0x10"), (48, "EXIT"), (64, "BRA 0x40")]
+    assert longest_loop(code) == 2
+
+
+@pytest.mark.skipif(not INTERPRETED.value, reason="kernels are compiled here")
+def test_nothing_can_be_compiled_in_the_interpreter() -> None:
+    with pytest.raises(RuntimeError, match="TRITON_INTERPRET"):
+        compile_variant(Variant(name="dot", kernel=dot, types={}, constants={}))
+
+
+def test_without_operations_there_is_nothing_to_report(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0 or OPERATIONS
+    assert bool(capsys.readouterr().out) == bool(OPERATIONS)
