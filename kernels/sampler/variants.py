@@ -47,10 +47,10 @@ def chunk_variant(name: str, dtype: str, flags: dict[str, bool], aligned: bool, 
 
 
 VARIANTS = [
-    chunk_variant("greedy", "*bf16", GREEDY, True, 80),
-    chunk_variant("plain", "*bf16", PLAIN, True, 80),
-    chunk_variant("plain", "*fp32", PLAIN, True, 80),
-    chunk_variant("mixed", "*bf16", MIXED, True, 96),
+    chunk_variant("greedy", "*bf16", GREEDY, True, 120),
+    chunk_variant("plain", "*bf16", PLAIN, True, 120),
+    chunk_variant("plain", "*fp32", PLAIN, True, 120),
+    chunk_variant("mixed", "*bf16", MIXED, True, 120),
     chunk_variant("mixed", "*fp16", MIXED, False, 128),
     Variant(
         name="filtered_weight bf16",

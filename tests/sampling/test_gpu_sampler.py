@@ -31,7 +31,8 @@ from .twin import big_batch, check_against_twin, chi_square, laid_out, plausible
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 BITS = [0, 1, 2**11, 2**63, 2**64 - 2**11, 2**64 - 1]  # random numbers at the ends and in the middle
 
-pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # of numpy, in the interpreter
+# What a GPU computes silently, the interpreter's numpy warns of: infinities, and NaN that a comparison then drops.
+pytestmark = pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
 
 
 @pytest.fixture(autouse=True)
@@ -59,58 +60,8 @@ def same_fields(left: Sampled, right: Sampled) -> None:
         assert torch.equal(one.nan_to_num(-1), other.nan_to_num(-1)), name
 
 
-def test_fresh_memory_is_poisoned() -> None:
-    assert torch.empty(3).isnan().all()
-
-
-# ---- against the twin
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(1, 100), st.integers(1, 3))
-@settings(max_examples=25)
-def test_agrees_with_the_twin(seed: int, vocab_size: int, num_rows: int) -> None:
-    rng = np.random.default_rng(seed)
-    rows = [random_row(rng, vocab_size) for _ in range(num_rows)]
-    num_top = min(3, vocab_size)
-    check_against_twin(rows, run(rows, vocab_size, num_top=num_top, sample=sample), num_top)
-
-
-@pytest.mark.parametrize("vocab_size", [CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 77])
-def test_agrees_with_the_twin_around_chunk_borders(vocab_size: int) -> None:
-    rng = np.random.default_rng(vocab_size)
-    rows = [random_row(rng, vocab_size) for _ in range(3)]
-    check_against_twin(rows, run(rows, vocab_size, num_top=3, sample=sample), 3)
-
-
-@pytest.mark.parametrize("tile", [1, launch.TILE])
-@pytest.mark.parametrize(
-    ("top_k", "top_p"), [(0, 0.5), (0, 0.9), (0, 0.999), (1, 1.0), (40, 1.0), (700, 1.0), (60, 0.8), (5000, 0.95)]
-)
-def test_thresholds_among_few_and_many_tokens(top_k: int, top_p: float, tile: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows whose groups fit into one tile, and the same rows when they do not; logits are neither flat nor peaked, then flat."""
-    monkeypatch.setattr(launch, "TILE", tile)
-    rng = np.random.default_rng(1000 * top_k + int(1000 * top_p))
-    vocab_size = 1300
-    logits = torch.from_numpy(rng.normal(size=(2, vocab_size)).astype(np.float32)) * torch.tensor([[3.0], [0.2]])
-    everything = set(range(vocab_size))
-    seeds = rng.integers(0, 2**63, 2).tolist()
-    rows = [Row(x, everything, 1.0, top_k, as_float32(top_p), seed=s) for x, s in zip(logits.tolist(), seeds, strict=True)]
-    found = run(rows, vocab_size, sample=sample)
-    expected = run(rows, vocab_size)
-    for row, got, wanted in zip(rows, found.token.tolist(), expected.token.tolist(), strict=True):
-        assert got == wanted or got in plausible_tokens(row)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-def test_draws_what_the_reference_draws(dtype: torch.dtype) -> None:
-    """The same uniforms, rows that want everything, and a head that is wider than an odd vocabulary."""
-    vocab_size, width, num_rows = 5003, 5120, 6
-    rng = np.random.default_rng(17)
-    rows = [random_row(rng, vocab_size) for _ in range(num_rows)]
-    logits = torch.from_numpy(rng.normal(scale=3, size=(num_rows, width))).to(dtype)
-    for row, values in zip(rows, logits.float().tolist(), strict=True):
-        row.logits = values[:vocab_size]
-    found, expected = (run(rows, vocab_size, logits=logits, num_top=2, sample=s) for s in (sample, reference.sample))
+def check_against_reference(rows: list[Row], found: Sampled, expected: Sampled) -> None:
+    """Equal tokens, except where the twin says that a hair decides."""
     for row, got, wanted in zip(rows, found.token.tolist(), expected.token.tolist(), strict=True):
         assert got == wanted or got in plausible_tokens(row)
     assert torch.equal(found.num_allowed, expected.num_allowed)
@@ -120,11 +71,62 @@ def test_draws_what_the_reference_draws(dtype: torch.dtype) -> None:
     torch.testing.assert_close(found.top_logprob, expected.top_logprob, rtol=0, atol=2e-6)
 
 
+def test_fresh_memory_is_poisoned() -> None:
+    assert torch.empty(3).isnan().all()
+
+
+# ---- against the twin
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 100), st.integers(1, 3))
+@settings(max_examples=12)
+def test_agrees_with_the_twin(seed: int, vocab_size: int, num_rows: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = [random_row(rng, vocab_size) for _ in range(num_rows)]
+    num_top = min(3, vocab_size)
+    check_against_twin(rows, run(rows, vocab_size, num_top=num_top, sample=sample), num_top)
+
+
+@pytest.mark.parametrize("vocab_size", [CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 77])
+def test_agrees_with_the_reference_around_chunk_borders(vocab_size: int) -> None:
+    rng = np.random.default_rng(vocab_size)
+    rows = [random_row(rng, vocab_size) for _ in range(2)]
+    found, expected = (run(rows, vocab_size, num_top=2, sample=s) for s in (sample, reference.sample))
+    check_against_reference(rows, found, expected)
+
+
+@pytest.mark.parametrize("tile", [8, launch.TILE])
+@pytest.mark.parametrize(("top_k", "top_p"), [(0, 0.9), (1, 1.0), (40, 1.0), (300, 0.8), (5000, 0.95)])
+def test_thresholds_among_few_and_many_tokens(top_k: int, top_p: float, tile: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows whose groups fit into one tile, and the same rows when they do not; logits are neither flat nor peaked, then flat."""
+    monkeypatch.setattr(launch, "TILE", tile)
+    rng = np.random.default_rng(1000 * top_k + int(1000 * top_p))
+    vocab_size = 800
+    logits = torch.from_numpy(rng.normal(size=(2, vocab_size)).astype(np.float32)) * torch.tensor([[3.0], [0.2]])
+    everything = set(range(vocab_size))
+    seeds = rng.integers(0, 2**63, 2).tolist()
+    rows = [Row(x, everything, 1.0, top_k, as_float32(top_p), seed=s) for x, s in zip(logits.tolist(), seeds, strict=True)]
+    check_against_reference(rows, run(rows, vocab_size, sample=sample), run(rows, vocab_size))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_draws_what_the_reference_draws(dtype: torch.dtype) -> None:
+    """The same uniforms, rows that want everything, and a head that is wider than an odd vocabulary."""
+    vocab_size, width, num_rows = 5003, 5120, 4
+    rng = np.random.default_rng(17)
+    rows = [random_row(rng, vocab_size) for _ in range(num_rows)]
+    logits = torch.from_numpy(rng.normal(scale=3, size=(num_rows, width))).to(dtype)
+    for row, values in zip(rows, logits.float().tolist(), strict=True):
+        row.logits = values[:vocab_size]
+    found, expected = (run(rows, vocab_size, logits=logits, num_top=2, sample=s) for s in (sample, reference.sample))
+    check_against_reference(rows, found, expected)
+
+
 # ---- the draw
 
 
 def test_frequencies_are_those_of_softmax() -> None:
-    draws = 20_000 if DEVICE.type == "cuda" else 250
+    draws = 20_000 if DEVICE.type == "cuda" else 100
     logits, masked_in, temperature = [0.0, 1.0, -1.0, 2.0, 0.5, 1.5], {0, 1, 3, 5}, 0.8
     rows = [Row(logits, masked_in, temperature=as_float32(temperature), seed=seed) for seed in range(draws)]
     counts = torch.bincount(run(rows, 6, sample=sample).token, minlength=6).tolist()
@@ -147,7 +149,7 @@ def test_a_forbidden_token_is_never_drawn_at_any_random_number(masked_in: set[in
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(BITS), st.sampled_from([torch.float32, torch.bfloat16]))
-@settings(max_examples=20)
+@settings(max_examples=15)
 def test_a_forbidden_token_is_never_drawn(seed: int, bits: int, dtype: torch.dtype) -> None:
     """Whatever else the row wants, and whatever the logits are."""
     rng = np.random.default_rng(seed)
