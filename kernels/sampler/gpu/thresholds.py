@@ -111,7 +111,7 @@ def narrow_rows(
             weight_4 += tl.sum(tl.where(keys <= high, weights, 0.0))
         got_1, got_2, got_3 = weight_1, weight_2, weight_3
         if BY_COUNT:
-            got_1, got_2, got_3 = number_1.to(tl.float32), number_2.to(tl.float32), number_3.to(tl.float32)
+            got_1, got_2, got_3 = number_1 * 1.0, number_2 * 1.0, number_3 * 1.0
         if got_1 >= wanted:
             high, num_high, weight_high = first, number_1, weight_1
         elif got_2 >= wanted:
