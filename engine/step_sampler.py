@@ -6,18 +6,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..kernels.sampler.backend import Backend, choose_sampler
 from ..kernels.sampler.interface import NO_TOKEN, UNCONSTRAINED, Sampled
-from ..kernels.sampler.reference import sample
 from ..sampling import BatchPacker, TokenLogprob
 from .output import TokenRecord
 from .sequence import Sequence
 
 
 class StepSampler:
-    """Samples for all sequences of a step at once. `vocab_size` leaves out the padding of the model's head."""
+    """Samples for all sequences of a step at once. `vocab_size` leaves out the padding of the model's head.
 
-    def __init__(self, vocab_size: int, device: torch.device) -> None:
+    `backend` names an implementation of the sampler; "auto" takes the one for the device.
+    """
+
+    def __init__(self, vocab_size: int, device: torch.device, backend: Backend = "auto") -> None:
         self.vocab_size, self.device = vocab_size, device
+        self._sample = choose_sampler(device, backend)
         self._packer = BatchPacker(device)
 
     def draw(self, sequences: list[Sequence], logits: Tensor) -> list[TokenRecord | None]:
@@ -28,7 +32,7 @@ class StepSampler:
         rows = self._packer.pack([sequence.sampling for sequence in sequences])
         mask_rows, mask_index = self._masks(sequences)
         num_top = max(sequence.request.sampling.logprobs or 0 for sequence in sequences)
-        sampled = sample(logits, rows, mask_rows, mask_index, vocab_size=self.vocab_size, num_top_logprobs=num_top)
+        sampled = self._sample(logits, rows, mask_rows, mask_index, vocab_size=self.vocab_size, num_top_logprobs=num_top)
         return _records(sequences, sampled)
 
     def _masks(self, sequences: list[Sequence]) -> tuple[Tensor | None, Tensor | None]:

@@ -1,6 +1,7 @@
 """Mask, bias, penalties, temperature, filters and draw, in one operation.
 
-`interface` has the arrays, `reference` the operation in plain PyTorch. Implementations share one signature:
+`interface` has the arrays, `reference` the operation in plain PyTorch, `gpu` the same as Triton kernels, and `backend` the
+choice between them. Implementations share one signature:
 
     sample(logits, rows, mask_rows=None, mask_index=None, *, vocab_size, num_top_logprobs=0) -> Sampled
 
@@ -24,11 +25,11 @@ They mean this, where `random` is a deterministic number in [0, 1) made of (seed
         if temperature == 0:
             token = the lowest t in allowed with score[t] == best
         else:
-            scaled = {t: (score[t] - best) / temperature for t in allowed}
-            weight = {t: exp(scaled[t]) for t in allowed}                  # the best weighs 1
+            lag = {t: score[t] - best for t in allowed}                    # <= 0
+            weight = {t: exp(lag[t] / temperature) for t in allowed}       # the best weighs 1
             # a filter compares with a threshold, so tied tokens stay or go together and the best always stays
-            if top_k:      keep t with scaled[t] >= the top_k-th largest of scaled
-            if top_p < 1:  keep t where the kept tokens with larger scaled weigh less than top_p * (all kept tokens)
+            if top_k:      keep t with lag[t] >= the top_k-th largest lag
+            if top_p < 1:  keep t where the kept tokens with larger lag weigh less than top_p * (all kept tokens)
             if min_p:      keep t with weight[t] >= min_p
             token = the first kept t, by id, where the weights of kept tokens up to and including t sum to more than
                     random * (their total)
@@ -37,6 +38,10 @@ They mean this, where `random` is a deterministic number in [0, 1) made of (seed
         kept_mass = sum(exp(model[t] - logsumexp(model)) for t in masked_in)
         num_allowed = len(masked_in)
         top_token, top_logprob = the num_top_logprobs largest of model - logsumexp(model), the lower id first on ties
+
+Scores and lags are fp32, each operation rounded, in every implementation; weights and their sums are not exact, and each
+implementation has its own exp. So two of them draw the same token unless a weight, or a sum, lies within 2**-20 (relative) of
+where a filter or the draw decides. Within one implementation nothing is left open: the same row gives the same token always.
 
 A row whose mask allows nothing, or is MISSING, gets NO_TOKEN. A row's result depends on that row alone: not on the
 others, nor on their number or order.

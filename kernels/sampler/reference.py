@@ -173,41 +173,44 @@ def draw(score: Tensor, allowed: Tensor | None, rows: SamplerRows) -> Tensor:
     if stages.any_draw:
         drawn = rows.temperature > 0
         temperature = rows.temperature.masked_fill(~drawn, 1)[:, None]
-        weights = filtered_weights((score - best.clamp(min=LOWEST)) / temperature, rows, stages)
+        weights = filtered_weights(score - best.clamp(min=LOWEST), temperature, rows, stages)
         token = torch.where(drawn, inverse_cdf(weights, uniform(rows.seed, rows.position)), token)
     return token.masked_fill(nothing_allowed, NO_TOKEN)
 
 
-def filtered_weights(scaled: Tensor, rows: SamplerRows, stages: Stages) -> Tensor:
-    """[rows, V] int64 weights of the tokens that survive top-k, top-p and min-p. scaled: [rows, V], 0 for the best."""
-    weights = exponential(scaled)
+def filtered_weights(lag: Tensor, temperature: Tensor, rows: SamplerRows, stages: Stages) -> Tensor:
+    """[rows, V] int64 weights of the tokens that survive top-k, top-p and min-p.
+
+    lag: [rows, V] score less the best score, so 0 for the best; temperature: [rows, 1].
+    """
+    weights = exponential(lag / temperature)
     if stages.max_top_k:
-        weights = torch.where(scaled >= top_k_threshold(scaled, rows.top_k, stages.max_top_k), weights, 0)
+        weights = torch.where(lag >= top_k_threshold(lag, rows.top_k, stages.max_top_k), weights, 0)
     if stages.any_top_p:
-        weights = torch.where(scaled >= top_p_threshold(scaled, fixed_point(weights), rows.top_p), weights, 0)
+        weights = torch.where(lag >= top_p_threshold(lag, fixed_point(weights), rows.top_p), weights, 0)
     if stages.any_min_p:
         weights = torch.where(weights >= rows.min_p[:, None], weights, 0)
     return fixed_point(weights)
 
 
-def top_k_threshold(scaled: Tensor, top_k: Tensor, max_top_k: int) -> Tensor:
+def top_k_threshold(lag: Tensor, top_k: Tensor, max_top_k: int) -> Tensor:
     """[rows, 1] the top_k-th largest of each row; -inf where top_k is off or the row is shorter."""
-    vocab_size = scaled.shape[-1]
-    largest = torch.topk(scaled, min(max_top_k, vocab_size)).values
+    vocab_size = lag.shape[-1]
+    largest = torch.topk(lag, min(max_top_k, vocab_size)).values
     off = (top_k == 0) | (top_k >= vocab_size)
     last = (top_k.long() - 1).clamp(0, largest.shape[-1] - 1)
     return largest.gather(-1, last[:, None]).masked_fill(off[:, None], NEVER)
 
 
-def top_p_threshold(scaled: Tensor, weights: Tensor, top_p: Tensor) -> Tensor:
-    """[rows, 1] the score of the last token needed to hold top_p of the weight; -inf where top_p is off."""
-    threshold = scaled.new_full((len(scaled), 1), NEVER)
+def top_p_threshold(lag: Tensor, weights: Tensor, top_p: Tensor) -> Tensor:
+    """[rows, 1] the lag of the last token needed to hold top_p of the weight; -inf where top_p is off."""
+    threshold = lag.new_full((len(lag), 1), NEVER)
     wanted = weights.sum(-1).double() * top_p.double()
     remaining = (top_p < 1).nonzero()[:, 0]
-    for width in (FEW, scaled.shape[-1]):
+    for width in (FEW, lag.shape[-1]):
         if not len(remaining):
             break
-        largest, order = torch.topk(scaled[remaining], min(width, scaled.shape[-1]))
+        largest, order = torch.topk(lag[remaining], min(width, lag.shape[-1]))
         held = weights[remaining].gather(-1, order).cumsum(-1)
         enough = held.double() >= wanted[remaining, None]
         first = enough.int().argmax(-1, keepdim=True)

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 CODE = re.compile(r"`([\w/.]+)`")
 FOLDERS = ("api", "constraints", "engine", "sampling", "kernels")
-SUMMARISED = {"api/cli", "engine/models", "kernels/sampler"}  # folders that the page names as a whole
+SUMMARISED = {"api/cli", "engine/models", "kernels/automaton", "kernels/sampler"}  # folders that the page names as a whole
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -82,15 +82,16 @@ def kept_weights(
     score: list[float], best: float, allowed: set[int], row: Row, top_p_nudge: float = 0.0, min_p_nudge: float = 0.0
 ) -> dict[int, float]:
     """Weights of the tokens that survive the filters, the best token's being 1."""
-    scaled = {t: (score[t] - best) / row.temperature for t in sorted(allowed)}
-    kept = dict(scaled)
-    if 0 < row.top_k < len(scaled):
-        threshold = sorted(scaled.values(), reverse=True)[row.top_k - 1]
-        kept = {t: s for t, s in kept.items() if s >= threshold}
+    lag = {t: score[t] - best for t in sorted(allowed)}
+    weight = {t: math.exp(x / row.temperature) for t, x in lag.items()}
+    kept = list(lag)
+    if 0 < row.top_k < len(kept):
+        threshold = sorted(lag.values(), reverse=True)[row.top_k - 1]
+        kept = [t for t in kept if lag[t] >= threshold]
     if row.top_p < 1:
-        wanted = (row.top_p + top_p_nudge) * math.fsum(map(math.exp, kept.values()))
-        kept = {t: s for t, s in kept.items() if math.fsum(math.exp(o) for o in kept.values() if o > s) < wanted}
-    return {t: math.exp(s) for t, s in kept.items() if math.exp(s) >= row.min_p * (1 + min_p_nudge)}
+        wanted = (row.top_p + top_p_nudge) * math.fsum(weight[t] for t in kept)
+        kept = [t for t in kept if math.fsum(weight[o] for o in kept if lag[o] > lag[t]) < wanted]
+    return {t: weight[t] for t in kept if weight[t] >= row.min_p * (1 + min_p_nudge)}
 
 
 def inverse_cdf(weights: dict[int, float], u: float) -> int:

@@ -28,8 +28,8 @@ def random_logits() -> torch.Tensor:
 def survivors(logits: torch.Tensor, params: SamplingParams) -> torch.Tensor:
     sequences = [SequenceSampling(params, vocab_size=VOCAB_SIZE) for _ in logits]
     rows = BatchPacker().pack(sequences)
-    scaled = (logits - logits.amax(-1, keepdim=True)) / rows.temperature[:, None]
-    return filtered_weights(scaled, rows, find_stages(rows)) > 0
+    lag = logits - logits.amax(-1, keepdim=True)
+    return filtered_weights(lag, rows.temperature[:, None], rows, find_stages(rows)) > 0
 
 
 def processed(logits: torch.Tensor, *processors: object) -> torch.Tensor:

@@ -1,0 +1,155 @@
+"""The device automaton as Triton kernels."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from ..sampler.interface import MISSING, NO_TOKEN, UNCONSTRAINED
+from . import interface
+from .interface import Fact, Flag, Slots, Tables
+from .vocabulary import ByteAutomaton, TokenBytes
+
+BLOCK = 32  # slots of one program: a warp
+TOKENS = 1024  # tokens of one program
+
+MISSING_ROW, NOTHING, ANYTHING = tl.constexpr(MISSING), tl.constexpr(NO_TOKEN), tl.constexpr(UNCONSTRAINED)
+FREE, IDLE, UNKNOWN = tl.constexpr(interface.FREE), tl.constexpr(interface.IDLE), tl.constexpr(interface.UNKNOWN)
+PROBES, NEAR, REDRAW = tl.constexpr(interface.PROBES), tl.constexpr(interface.NEAR), tl.constexpr(interface.REDRAW)
+NO_TRANSITION, NO_ROW, TIGHT = tl.constexpr(int(Flag.NO_TRANSITION)), tl.constexpr(int(Flag.NO_ROW)), tl.constexpr(int(Flag.TIGHT))
+REFUSED, DONE = tl.constexpr(int(Flag.REFUSED)), tl.constexpr(int(Flag.DONE))
+FINISHED = tl.constexpr(int(Fact.FINISHED))
+
+
+@triton.jit
+def find_target(at, token, wanted, default, partition, ladder_start, classes, ladder, keys, targets, vocab_size, places):
+    """int32 [BLOCK]: the state after the token, UNKNOWN where the tables do not say or nothing is wanted."""
+    row = tl.load(partition + at, mask=wanted, other=UNKNOWN)
+    by_class = wanted & (row >= 0)
+    token_class = tl.load(classes + row.to(tl.int64) * vocab_size + token, mask=by_class, other=0).to(tl.int32)
+    target = tl.load(default + at, mask=wanted & (row < 0), other=UNKNOWN)
+    step = tl.load(ladder_start + at, mask=by_class, other=0) + token_class
+    target = tl.where(by_class, tl.load(ladder + step, mask=by_class, other=UNKNOWN), target)
+    key = (at.to(tl.int64) << 32) | token
+    start = ((key.to(tl.uint64) * 0x9E3779B97F4A7C15) >> 32).to(tl.int64)
+    probe = 0
+    looking = wanted
+    while (probe < PROBES) & (tl.max(tl.where(looking, 1, 0), axis=0) > 0):
+        place = (start + probe) & (places - 1)
+        found = tl.load(keys + place, mask=looking, other=-1)
+        hit = looking & (found == key)
+        target = tl.where(hit, tl.load(targets + place, mask=hit, other=UNKNOWN), target)
+        looking = looking & (found != key) & (found >= 0)  # a free place ends the search: exceptions are never removed one by one
+        probe += 1
+    return target
+
+
+@triton.jit
+def advance_kernel(
+    token_in, state_in, pending_in, mask_index, left_in, tight_in, tight_row, draw_in, count_in, output, flags_in,
+    row_of, needed, facts_of, default, partition, ladder_start, classes, ladder, keys, targets,
+    num_slots, capacity, vocab_size, places, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Grid (slots / BLOCK,). `reference.advance`, with the same names."""
+    slot = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    is_slot = slot < num_slots
+    state = tl.load(state_in + slot, mask=is_slot, other=IDLE)
+    pending = tl.load(pending_in + slot, mask=is_slot, other=NOTHING)
+    flags = tl.load(flags_in + slot, mask=is_slot, other=0)
+    left = tl.load(left_in + slot, mask=is_slot, other=0)
+    count = tl.load(count_in + slot, mask=is_slot, other=0)
+    draw = tl.load(draw_in + slot, mask=is_slot, other=0)
+    was_done = (flags & DONE) != 0
+    is_free, is_bound, is_idle = state == FREE, state >= 0, state == IDLE
+    offered = tl.where(pending >= 0, pending, tl.load(token_in + slot, mask=is_slot, other=NOTHING))
+    has_token = (offered >= 0) & (was_done == 0) & (is_idle == 0)
+
+    steps = has_token & is_bound
+    target = find_target(
+        state, offered, steps, default, partition, ladder_start, classes, ladder, keys, targets, vocab_size, places
+    )
+    waits = steps & (target < 0)
+    known = steps & (target >= 0)
+    finishes = known & ((tl.load(facts_of + target, mask=known, other=0) & FINISHED) != 0)
+    refused = known & (finishes == 0) & (tl.load(needed + target, mask=known, other=0) > left - 1)
+    moves = has_token & (waits == 0) & (refused == 0)
+    takes = moves & (finishes == 0)
+
+    tl.store(output + slot.to(tl.int64) * capacity + count % capacity, offered, mask=takes)
+    state = tl.where(moves & is_bound, target, state)
+    count = tl.where(takes, count + 1, count)
+    left = tl.where(takes, left - 1, left)
+    draw = tl.where(takes, count.to(tl.int64), tl.where(refused, draw + REDRAW, draw))
+
+    facts = tl.load(facts_of + state, mask=is_bound, other=0)
+    done = was_done | (is_bound & (facts != 0)) | ((left <= 0) & (is_idle == 0))
+    was_refused = refused | ((moves == 0) & ((flags & REFUSED) != 0))
+    tight = is_bound & (was_refused | (left <= tl.load(needed + state, mask=is_bound, other=0) + NEAR))
+    plain = tl.load(row_of + state, mask=is_bound, other=MISSING_ROW)
+    own = tl.load(tight_row + slot, mask=is_slot, other=MISSING_ROW)
+    is_made = tl.load(tight_in + slot, mask=is_slot, other=-1) == left
+    row = tl.where(tight, tl.where(is_made, own, MISSING_ROW), tl.where(is_free, ANYTHING, plain))
+    no_row = is_bound & (done == 0) & (tight == 0) & (plain == MISSING_ROW)
+
+    tl.store(state_in + slot, state, mask=is_slot)
+    tl.store(pending_in + slot, tl.where(waits, offered, NOTHING), mask=is_slot)
+    tl.store(count_in + slot, count, mask=is_slot)
+    tl.store(left_in + slot, left, mask=is_slot)
+    tl.store(draw_in + slot, draw, mask=is_slot)
+    tl.store(mask_index + slot, tl.where(done | waits | is_idle, MISSING_ROW, row), mask=is_slot)
+    flags = tl.where(waits, NO_TRANSITION, 0) + tl.where(no_row, NO_ROW, 0) + tl.where(tight & (done == 0), TIGHT, 0)
+    flags += tl.where(was_refused & is_bound & (done == 0), REFUSED, 0) + tl.where(done, DONE, 0)
+    tl.store(flags_in + slot, flags, mask=is_slot)
+
+
+def advance(token: Tensor, slots: Slots, tables: Tables) -> None:
+    """`reference.advance`."""
+    num_slots, capacity = slots.output.shape
+    advance_kernel[(triton.cdiv(num_slots, BLOCK),)](
+        token, *slots, *tables, num_slots, capacity, tables.classes.shape[1], tables.keys.shape[0],
+        BLOCK=BLOCK, num_warps=1, enable_fp_fusion=False,
+    )  # fmt: skip
+
+
+@triton.jit
+def mask_rows_kernel(
+    states, transitions, byte_class, accepting, token_bytes, token_start, end_row, out,
+    vocab_size, num_classes, out_stride, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Grid (states, vocabulary / BLOCK). Walks each token through the automaton; a block ends with its longest live token."""
+    state_number = tl.program_id(0)
+    first = tl.load(states + state_number)
+    token = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    in_vocab = token < vocab_size
+    start = tl.load(token_start + token, mask=in_vocab, other=0)
+    length = tl.load(token_start + token + 1, mask=in_vocab, other=0) - start
+    state = tl.where(in_vocab & (length > 0), first, 0)  # 0 is dead
+    read = 0
+    walking = (state != 0) & (read < length)
+    while tl.max(tl.where(walking, 1, 0), axis=0) > 0:
+        byte = tl.load(token_bytes + start + read, mask=walking, other=0).to(tl.int32)
+        column = tl.load(byte_class + byte).to(tl.int32)
+        state = tl.where(walking, tl.load(transitions + state * num_classes + column, mask=walking, other=0), state)
+        read += 1
+        walking = (state != 0) & (read < length)
+    WORDS: tl.constexpr = BLOCK // 32
+    bits = tl.reshape((state != 0).to(tl.int32), (WORDS, 32)) << tl.arange(0, 32)[None, :]
+    word = tl.program_id(1) * WORDS + tl.arange(0, WORDS)
+    in_row = word * 32 < vocab_size
+    rows = tl.sum(bits, axis=1)  # distinct bits: a sum is an or
+    ends = tl.load(end_row + word, mask=in_row, other=0)
+    rows = rows | tl.where(tl.load(accepting + first) != 0, ends, 0)
+    tl.store(out + state_number.to(tl.int64) * out_stride + word, rows, mask=in_row)
+
+
+def mask_rows(states: Tensor, automaton: ByteAutomaton, vocabulary: TokenBytes, out: Tensor) -> None:
+    """`vocabulary.mask_rows`."""
+    if len(states) == 0:
+        return
+    vocab_size = vocabulary.start.shape[0] - 1
+    mask_rows_kernel[(len(states), triton.cdiv(vocab_size, TOKENS))](
+        states, automaton.transitions, automaton.byte_class, automaton.accepting, vocabulary.data, vocabulary.start,
+        vocabulary.end_row, out, vocab_size, automaton.transitions.shape[1], out.stride(0),
+        BLOCK=TOKENS, num_warps=4, enable_fp_fusion=False,
+    )  # fmt: skip

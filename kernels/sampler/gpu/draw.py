@@ -1,0 +1,135 @@
+"""From the statistics of a row's chunks to its token: pick a chunk, read it again, pick in it."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from .chunks import kept_weights
+from .scores import (
+    BEST,
+    FREE,
+    MASKED_MAX,
+    MASKED_SUM,
+    MODEL_MAX,
+    MODEL_SUM,
+    NEVER,
+    NUM_MASKED,
+    WEIGHT,
+    exponent,
+    load_logits,
+    load_scores,
+    row_start,
+)
+
+FRACTION = tl.constexpr(float(1 << 40))  # weights are added up as multiples of 1 / FRACTION of the best token's: exact in any order
+NO_CHUNK = tl.constexpr(1 << 30)
+
+
+@triton.jit
+def mix64(bits):
+    """uint64: Stafford's mix 13, as in `uniform.py`."""
+    bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9
+    bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EB
+    return bits ^ (bits >> 31)
+
+
+@triton.jit
+def uniform(seed, position):
+    """fp64 in [0, 1), a multiple of 2**-53, from int64 seed and position: `uniform.uniform`."""
+    gamma = tl.full((), 0x9E3779B97F4A7C15, tl.uint64)
+    stream = mix64(seed.to(tl.uint64) + gamma)
+    mixed = mix64(stream + (position.to(tl.uint64) + 1) * gamma)
+    return (mixed >> 11).to(tl.int64).to(tl.float64) * 1.1102230246251565e-16
+
+
+@triton.jit
+def total_and_max(maxima, sums):
+    """(fp64 sum relative to the maximum, maximum) of chunks that have sums relative to their own maxima."""
+    highest = tl.max(maxima, axis=0)
+    scale = tl.exp((maxima - tl.where(highest > NEVER, highest, 0.0)).to(tl.float64))
+    return tl.sum(sums.to(tl.float64) * scale, axis=0), highest
+
+
+@triton.jit
+def draw_kernel(
+    logits, mask_bytes, mask_index, edited, overlay, temperature, min_p, seed, position, limits, statistics,
+    token_out, logprob_out, kept_mass_out, num_allowed_out,
+    logits_stride, mask_stride, edited_stride, overlay_stride, vocab_size, num_chunks, plane,
+    CHUNK: tl.constexpr, CHUNKS: tl.constexpr, HAS_MASKS: tl.constexpr, HAS_EDITS: tl.constexpr, HAS_DRAWS: tl.constexpr,
+    HAS_LIMITS: tl.constexpr, ALIGNED: tl.constexpr,
+):  # fmt: skip
+    """Grid (rows,). The fields of `Sampled` from the chunk statistics. CHUNKS: a power of two >= num_chunks."""
+    row = tl.program_id(0)
+    chunks = tl.arange(0, CHUNKS)
+    is_chunk = chunks < num_chunks
+    planes = statistics + row * num_chunks + chunks
+    model_max = tl.load(planes + MODEL_MAX * plane, mask=is_chunk, other=NEVER)
+    model_total, model_best = total_and_max(model_max, tl.load(planes + MODEL_SUM * plane, mask=is_chunk, other=0.0))
+    masked_max = tl.load(planes + MASKED_MAX * plane, mask=is_chunk, other=NEVER)
+    masked_total, masked_best = total_and_max(masked_max, tl.load(planes + MASKED_SUM * plane, mask=is_chunk, other=0.0))
+    kept_mass = masked_total / model_total * tl.exp((masked_best - model_best).to(tl.float64))
+    tl.store(kept_mass_out + row, kept_mass)
+    num_masked = tl.sum(tl.load(planes + NUM_MASKED * plane, mask=is_chunk, other=0.0), axis=0)
+    tl.store(num_allowed_out + row, num_masked.to(tl.int64))
+
+    bests = tl.load(planes + BEST * plane, mask=is_chunk, other=NEVER)
+    best = tl.max(bests, axis=0)
+    token = tl.full((), -1, tl.int64)
+    logprob = float("nan")
+    if best > NEVER:
+        chunk = tl.min(tl.where(bests == best, chunks, NO_CHUNK), axis=0)  # the first of equals
+        is_drawn = False
+        factor, target, width = 1.0, tl.full((), 0, tl.int64), tl.full((), 1, tl.int64)
+        if HAS_DRAWS:
+            row_temperature = tl.load(temperature + row)
+            is_drawn = row_temperature > 0
+            if is_drawn:
+                factor = exponent(row_temperature)
+                scale = tl.exp2((bests - best) * factor).to(tl.float64) * FRACTION
+                widths = (tl.load(planes + WEIGHT * plane, mask=is_chunk, other=0.0).to(tl.float64) * scale).to(tl.int64)
+                ends = tl.cumsum(widths, axis=0)
+                total = tl.sum(widths, axis=0)
+                random = uniform(tl.load(seed + row), tl.load(position + row))
+                target = tl.minimum((random * total.to(tl.float64)).to(tl.int64), total - 1)
+                chunk = tl.min(tl.where(ends > target, chunks, NO_CHUNK), axis=0)
+                width = tl.sum(tl.where(chunks == chunk, widths, 0), axis=0)
+                target -= tl.sum(tl.where(chunks == chunk, ends, 0), axis=0) - width
+
+        mask_id = tl.load(mask_index + row) if HAS_MASKS else FREE
+        UNITS: tl.constexpr = CHUNK // 8
+        units = chunk * UNITS + tl.arange(0, UNITS)
+        tokens = units[:, None] * 8 + tl.arange(0, 8)[None, :]
+        logits_row = row_start(logits, row, logits_stride, ALIGNED)
+        scores = load_scores(
+            logits_row, mask_bytes + tl.maximum(mask_id, 0).to(tl.int64) * mask_stride, mask_id,
+            edited + row.to(tl.int64) * edited_stride, overlay + row.to(tl.int64) * overlay_stride,
+            units, vocab_size, 8, HAS_EDITS, ALIGNED,
+        )  # fmt: skip
+        place = tl.min(tl.where(scores == best, tokens, NO_CHUNK))
+        if HAS_DRAWS:
+            if is_drawn:
+                limit = tl.load(limits + row) if HAS_LIMITS else float("inf")
+                least = tl.load(min_p + row) if HAS_LIMITS else 0.0
+                chunk_best = tl.max(scores)
+                weights = kept_weights(scores, chunk_best, best, factor, limit, least).to(tl.float64)
+                place = place_in_chunk((weights * FRACTION).to(tl.int64), target, width, UNITS) + chunk * CHUNK
+        token = place.to(tl.int64)
+        chosen = load_logits(logits_row, place + tl.zeros((1, 1), tl.int32), place + tl.zeros((1,), tl.int32), vocab_size, 1, False)
+        logprob = ((tl.max(chosen) - model_best).to(tl.float64) - tl.log(model_total)).to(tl.float32)
+    tl.store(token_out + row, token)
+    tl.store(logprob_out + row, logprob)
+
+
+@triton.jit
+def place_in_chunk(weights, target, width, UNITS: tl.constexpr):
+    """int32 index of the first token at which the running sum of weights int64 [UNITS, 8] exceeds target / width of their total."""
+    unit_sums = tl.sum(weights, axis=1)
+    unit_ends = tl.cumsum(unit_sums, axis=0)
+    total = tl.sum(unit_sums, axis=0)
+    wanted = tl.minimum((target.to(tl.float64) / width.to(tl.float64) * total.to(tl.float64)).to(tl.int64), total - 1)
+    units = tl.arange(0, UNITS)
+    unit = tl.min(tl.where(unit_ends > wanted, units, UNITS - 1), axis=0)
+    wanted -= tl.sum(tl.where(units == unit, unit_ends - unit_sums, 0), axis=0)
+    inside = tl.sum(tl.where((units == unit)[:, None], weights, 0), axis=0)
+    return unit * 8 + tl.min(tl.where(tl.cumsum(inside, axis=0) > wanted, tl.arange(0, 8), 7), axis=0)

@@ -1,0 +1,203 @@
+"""One sampling of a batch: the launches, and the scratch memory between them.
+
+    edits       the scores that bias, bans and penalties change             only if the batch has some
+    chunks      one read of the logits: what each chunk of a row holds      greedy and unfiltered rows need no more
+    thresholds  how far top-k and top-p reach                               only for rows that filter
+    chunks      what the filters leave of each chunk they reach             only for rows that filter
+    draw        a chunk, then a token in it, and what the model thought
+
+Nothing here waits for the device, if `rows.stages` is given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import triton
+from torch import Tensor
+
+from ..interface import Sampled, SamplerRows, Stages, TokenValues, check_arrays
+from ..reference import find_stages
+from .chunks import chunk_statistics_kernel, filtered_weight_kernel
+from .draw import draw_kernel
+from .edits import edit_kernel
+from .leaders import leaders_kernel
+from .scores import CHUNK, GROUP, PLANES, UNIT
+from .thresholds import threshold_kernel
+
+TILE = 128  # groups of 32 tokens that a threshold is searched in without reading them again; 256 spill registers
+ENTRIES = 128  # of bias and history, handled together
+EXACT = {"enable_fp_fusion": False}  # what a product and a sum make must not depend on the kernel they are in
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """What the kernels of one sampling share."""
+
+    logits: Tensor  # [rows, head width], unit column stride
+    rows: SamplerRows
+    stages: Stages
+    mask_rows: Tensor  # int32 [pool, words]
+    mask_index: Tensor  # [rows]
+    has_masks: bool
+    edited: Tensor  # int32 [rows, words]: whose bits are set have their score in the overlay
+    overlay: Tensor  # fp32 [rows, vocab_size], uninitialised elsewhere
+    has_edits: bool
+    vocab_size: int
+    num_chunks: int
+    statistics: Tensor  # fp32 [PLANES, rows, chunks]
+
+    @property
+    def has_filters(self) -> bool:
+        return self.has_searches or (self.stages.any_draw and self.stages.any_min_p)
+
+    @property
+    def has_searches(self) -> bool:
+        return self.stages.any_draw and (self.stages.max_top_k > 0 or self.stages.any_top_p)
+
+    @property
+    def is_aligned(self) -> bool:
+        """Whether units of 8 logits can be loaded at once."""
+        return self.logits.stride(0) % UNIT == 0 and self.logits.data_ptr() % 16 == 0
+
+    def scored(self, unit: torch.dtype) -> tuple[Any, ...]:
+        """The first arguments of most kernels: what scores are made of. unit: what bits are read as, uint8 or int32."""
+        return self.logits, self.mask_rows.view(unit), self.mask_index, self.edited.view(unit), self.overlay
+
+    def strides(self, unit: torch.dtype) -> tuple[int, ...]:
+        per_word = 4 // unit.itemsize
+        return (
+            self.logits.stride(0), self.mask_rows.stride(0) * per_word, self.edited.stride(0) * per_word, self.overlay.stride(0),
+            self.vocab_size, self.num_chunks, self.statistics.stride(0),
+        )  # fmt: skip
+
+
+def sample(
+    logits: Tensor,
+    rows: SamplerRows,
+    mask_rows: Tensor | None = None,
+    mask_index: Tensor | None = None,
+    *,
+    vocab_size: int,
+    num_top_logprobs: int = 0,
+) -> Sampled:
+    """Draws one token per row; `reference.sample` has the arguments. Rows of logits may be strided; columns cost a copy."""
+    check_arrays(logits, rows, mask_rows, mask_index, vocab_size)
+    num_rows, device = logits.shape[0], logits.device
+    sampled = Sampled(
+        token=torch.empty(num_rows, dtype=torch.int64, device=device),
+        logprob=torch.empty(num_rows, dtype=torch.float32, device=device),
+        kept_mass=torch.empty(num_rows, dtype=torch.float64, device=device),
+        num_allowed=torch.empty(num_rows, dtype=torch.int64, device=device),
+        bans_overridden=torch.zeros(num_rows, dtype=torch.bool, device=device),
+        top_token=torch.empty(num_rows, min(num_top_logprobs, vocab_size), dtype=torch.int64, device=device),
+        top_logprob=torch.empty(num_rows, min(num_top_logprobs, vocab_size), dtype=torch.float32, device=device),
+    )
+    if num_rows == 0:
+        return sampled
+    arrays = prepare(logits, rows, mask_rows, mask_index, vocab_size)
+    if arrays.has_edits:
+        edit(arrays, sampled.bans_overridden)
+    groups = read_chunks(arrays)
+    limits = filter_chunks(arrays, groups) if arrays.has_filters else None
+    draw(arrays, limits, sampled)
+    if sampled.top_token.shape[1]:
+        rank(arrays, sampled)
+    return sampled
+
+
+def prepare(
+    logits: Tensor, rows: SamplerRows, mask_rows: Tensor | None, mask_index: Tensor | None, vocab_size: int
+) -> Arrays:
+    num_rows, num_chunks, words = logits.shape[0], triton.cdiv(vocab_size, CHUNK), triton.cdiv(vocab_size, 32)
+    nothing = torch.empty(1, 1, dtype=torch.int32, device=logits.device)
+    has_edits = any(lists is not None and len(lists.values) for lists in (rows.bias, rows.history))
+    if has_edits:
+        edited = torch.zeros(num_rows, words, dtype=torch.int32, device=logits.device)
+        overlay = torch.empty(num_rows, vocab_size, dtype=torch.float32, device=logits.device)
+    else:
+        edited, overlay = nothing, nothing.view(torch.float32)
+    if mask_rows is not None and mask_rows.stride(1) != 1:
+        mask_rows = mask_rows.contiguous()
+    return Arrays(
+        logits=logits if logits.stride(1) == 1 else logits.contiguous(),
+        rows=rows,
+        stages=rows.stages or find_stages(rows),
+        mask_rows=nothing if mask_rows is None else mask_rows.view(torch.int32),
+        mask_index=nothing if mask_index is None else mask_index,
+        has_masks=mask_rows is not None,
+        edited=edited,
+        overlay=overlay,
+        has_edits=has_edits,
+        vocab_size=vocab_size,
+        num_chunks=num_chunks,
+        statistics=torch.empty(PLANES, num_rows, num_chunks, dtype=torch.float32, device=logits.device),
+    )
+
+
+def edit(arrays: Arrays, bans_overridden: Tensor) -> None:
+    rows, none = arrays.rows, arrays.statistics
+    bias, history = (lists or TokenValues(none, none, none) for lists in (rows.bias, rows.history))
+    logits_stride, mask_stride, edited_stride, overlay_stride, vocab_size, *_ = arrays.strides(torch.int32)
+    edit_kernel[(len(arrays.logits),)](
+        arrays.logits, arrays.mask_rows, arrays.mask_index, *bias, *history,
+        rows.repetition_penalty, rows.presence_penalty, rows.frequency_penalty, arrays.edited, arrays.overlay, bans_overridden,
+        logits_stride, mask_stride, edited_stride, overlay_stride, vocab_size, arrays.edited.shape[1],
+        BLOCK=ENTRIES, HAS_MASKS=arrays.has_masks, HAS_BIAS=rows.bias is not None, HAS_HISTORY=rows.history is not None,
+        num_warps=4, **EXACT,
+    )  # fmt: skip
+
+
+def read_chunks(arrays: Arrays) -> tuple[Tensor, Tensor]:
+    """The chunk statistics; (max, sum) of each group of tokens [rows, groups], written only for rows that filter."""
+    rows, num_groups = arrays.rows, arrays.num_chunks * CHUNK // GROUP if arrays.has_searches else 1
+    group_max, group_sum = torch.empty(2, len(arrays.logits), num_groups, dtype=torch.float32, device=arrays.logits.device)
+    chunk_statistics_kernel[(len(arrays.logits), arrays.num_chunks)](
+        *arrays.scored(torch.uint8), rows.temperature, rows.top_k, rows.top_p, arrays.statistics, group_max, group_sum,
+        *arrays.strides(torch.uint8),
+        CHUNK=CHUNK, HAS_MASKS=arrays.has_masks, HAS_EDITS=arrays.has_edits, HAS_DRAWS=arrays.stages.any_draw,
+        HAS_GROUPS=arrays.has_searches, ALIGNED=arrays.is_aligned, num_warps=4, **EXACT,
+    )  # fmt: skip
+    return group_max, group_sum
+
+
+def filter_chunks(arrays: Arrays, groups: tuple[Tensor, Tensor]) -> Tensor:
+    """fp32 [rows]: how far below the best token one may be. Chunks weigh what the filters leave of them from then on."""
+    rows, num_rows = arrays.rows, len(arrays.logits)
+    limits = torch.full((num_rows,), float("inf"), device=arrays.logits.device)
+    if arrays.has_searches:
+        num_groups = groups[0].shape[1]
+        threshold_kernel[(num_rows,)](
+            *arrays.scored(torch.int32), rows.temperature, rows.top_k, rows.top_p, arrays.statistics, *groups,
+            torch.empty(num_rows, num_groups, dtype=torch.int32, device=arrays.logits.device), limits,
+            *arrays.strides(torch.int32),
+            CHUNK=CHUNK, GROUPS=triton.next_power_of_2(num_groups), TILE=TILE, HAS_MASKS=arrays.has_masks,
+            HAS_EDITS=arrays.has_edits, ALIGNED=arrays.is_aligned, num_warps=16, **EXACT,
+        )  # fmt: skip
+    filtered_weight_kernel[(num_rows, arrays.num_chunks)](
+        *arrays.scored(torch.uint8), rows.temperature, rows.min_p, limits, arrays.statistics, *arrays.strides(torch.uint8),
+        CHUNK=CHUNK, CHUNKS=triton.next_power_of_2(arrays.num_chunks), HAS_MASKS=arrays.has_masks, HAS_EDITS=arrays.has_edits,
+        ALIGNED=arrays.is_aligned, num_warps=4, **EXACT,
+    )  # fmt: skip
+    return limits
+
+
+def draw(arrays: Arrays, limits: Tensor | None, sampled: Sampled) -> None:
+    rows = arrays.rows
+    draw_kernel[(len(arrays.logits),)](
+        *arrays.scored(torch.uint8), rows.temperature, rows.min_p, rows.seed, rows.position,
+        arrays.statistics if limits is None else limits, arrays.statistics,
+        sampled.token, sampled.logprob, sampled.kept_mass, sampled.num_allowed, *arrays.strides(torch.uint8),
+        CHUNK=CHUNK, CHUNKS=triton.next_power_of_2(arrays.num_chunks), HAS_MASKS=arrays.has_masks, HAS_EDITS=arrays.has_edits,
+        HAS_DRAWS=arrays.stages.any_draw, HAS_LIMITS=limits is not None, ALIGNED=arrays.is_aligned, num_warps=4, **EXACT,
+    )  # fmt: skip
+
+
+def rank(arrays: Arrays, sampled: Sampled) -> None:
+    leaders_kernel[(len(arrays.logits),)](
+        arrays.logits, arrays.statistics, sampled.top_token, sampled.top_logprob,
+        arrays.logits.stride(0), arrays.vocab_size, arrays.num_chunks, arrays.statistics.stride(0), sampled.top_token.shape[1],
+        CHUNK=CHUNK, CHUNKS=triton.next_power_of_2(arrays.num_chunks), ALIGNED=arrays.is_aligned, num_warps=4, **EXACT,
+    )  # fmt: skip

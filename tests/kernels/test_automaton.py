@@ -1,0 +1,199 @@
+"""The device automaton's kernels against their twins in plain PyTorch, on random tables, and those against single steps in Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("triton")
+
+from maskwright.kernels.automaton import gpu, reference, vocabulary
+from maskwright.kernels.automaton.backend import choose_operations
+from maskwright.kernels.automaton.interface import (
+    FREE,
+    IDLE,
+    PROBES,
+    UNKNOWN,
+    Fact,
+    Flag,
+    Slots,
+    Tables,
+    hash_place,
+    new_slots,
+    new_tables,
+)
+from maskwright.kernels.automaton.vocabulary import ByteAutomaton, TokenBytes
+from maskwright.kernels.sampler.interface import MISSING, NO_TOKEN, UNCONSTRAINED
+
+from .device import DEVICE, poisoned
+
+# What a GPU computes silently, the interpreter's numpy warns of: a hash that wraps around.
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+
+STATES, VOCABULARY, PLACES = 12, 40, 64
+
+
+def random_tables(rng: np.random.Generator) -> Tables:
+    tables = new_tables(states=STATES, partitions=3, vocab_size=VOCABULARY, ladder=64, exceptions=PLACES, device="cpu")
+    tables.row.copy_(torch.from_numpy(rng.integers(8, 20, STATES)))
+    tables.row[rng.random(STATES) < 0.3] = MISSING
+    tables.needed.copy_(torch.from_numpy(rng.integers(0, 6, STATES)))
+    tables.facts.copy_(torch.from_numpy(rng.choice([0, 0, 0, Fact.FINISHED, Fact.ONLY_END], STATES)))
+    tables.default.copy_(torch.from_numpy(rng.integers(UNKNOWN, STATES, STATES)))
+    tables.partition.copy_(torch.from_numpy(rng.integers(UNKNOWN, 3, STATES)))
+    tables.ladder_start.copy_(torch.from_numpy(rng.integers(0, 60, STATES)))
+    tables.classes.copy_(torch.from_numpy(rng.integers(0, 4, (3, VOCABULARY))))
+    tables.ladder.copy_(torch.from_numpy(rng.integers(UNKNOWN, STATES, 64)))
+    for _ in range(24):
+        insert(tables, int(rng.integers(STATES)), int(rng.integers(VOCABULARY)), int(rng.integers(STATES)))
+    return tables
+
+
+def insert(tables: Tables, state: int, token: int, target: int) -> None:
+    key = state << 32 | token
+    for probe in range(PROBES):
+        place = (hash_place(key, len(tables.keys)) + probe) % len(tables.keys)
+        if int(tables.keys[place]) in (-1, key):
+            tables.keys[place], tables.targets[place] = key, target
+            return
+    raise AssertionError("no place")
+
+
+def random_slots(rng: np.random.Generator, num_slots: int) -> Slots:
+    slots = new_slots(num_slots, 3, "cpu")
+    slots.state.copy_(torch.from_numpy(rng.choice([IDLE, FREE, *range(STATES)], num_slots)))
+    slots.pending.copy_(torch.from_numpy(np.where(rng.random(num_slots) < 0.2, rng.integers(0, VOCABULARY, num_slots), NO_TOKEN)))
+    slots.left.copy_(torch.from_numpy(rng.choice([0, 1, 3, 15, 18, 25, 100], num_slots)))
+    slots.tight.copy_(torch.where(torch.from_numpy(rng.random(num_slots) < 0.5), slots.left, slots.left - 1))
+    slots.count.copy_(torch.from_numpy(rng.integers(0, 9, num_slots)))
+    slots.draw.copy_(slots.count)
+    slots.flags.copy_(torch.from_numpy(rng.choice([0, 0, Flag.REFUSED, Flag.DONE], num_slots)))
+    return slots
+
+
+def single_target(tables: Tables, state: int, token: int) -> int:
+    exceptions = dict(zip(tables.keys.tolist(), tables.targets.tolist(), strict=True))
+    if (found := exceptions.get(state << 32 | token)) is not None:
+        return found
+    partition = int(tables.partition[state])
+    if partition < 0:
+        return int(tables.default[state])
+    return int(tables.ladder[int(tables.ladder_start[state]) + int(tables.classes[partition, token])])
+
+
+def on_device(arrays: Slots | Tables) -> Slots | Tables:
+    return type(arrays)(*(array.clone().to(DEVICE) for array in arrays))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 50))
+@settings(max_examples=25)
+def test_the_kernel_does_what_the_reference_does(seed: int, num_slots: int) -> None:
+    rng = np.random.default_rng(seed)
+    tables, slots = random_tables(rng), random_slots(rng, num_slots)
+    there, tables_there = on_device(slots), on_device(tables)
+    for _ in range(3):
+        token = torch.from_numpy(rng.integers(NO_TOKEN, VOCABULARY, num_slots))
+        reference.advance(token, slots, tables)
+        gpu.advance(token.to(DEVICE), there, tables_there)
+        for name, expected, found in zip(Slots._fields, slots, there, strict=True):
+            assert torch.equal(found.cpu(), expected), name
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=40)
+def test_the_reference_does_what_the_docstring_says(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    tables, slots = random_tables(rng), random_slots(rng, 8)
+    before = Slots(*(array.clone() for array in slots))
+    token = torch.from_numpy(rng.integers(NO_TOKEN, VOCABULARY, 8))
+    reference.advance(token, slots, tables)
+    for k in range(8):
+        state, flags = int(before.state[k]), int(before.flags[k])
+        offered = int(before.pending[k]) if before.pending[k] >= 0 else int(token[k])
+        if state == IDLE or flags & Flag.DONE or offered < 0:
+            assert slots.state[k] == state and slots.count[k] == before.count[k] and slots.left[k] == before.left[k]
+        elif state == FREE:
+            assert slots.count[k] == before.count[k] + 1 and slots.output[k, int(before.count[k]) % 3] == offered
+        else:
+            target = single_target(tables, state, offered)
+            waits = target == UNKNOWN
+            ends = not waits and bool(tables.facts[target] & Fact.FINISHED)
+            refused = not waits and not ends and int(tables.needed[target]) > int(before.left[k]) - 1
+            assert bool(slots.flags[k] & Flag.NO_TRANSITION) == waits
+            assert int(slots.pending[k]) == (offered if waits else NO_TOKEN)
+            assert int(slots.state[k]) == (state if waits or refused else target)
+            assert int(slots.count[k]) == int(before.count[k]) + (not (waits or ends or refused))
+            if refused:
+                assert slots.draw[k] == before.draw[k] + (1 << 32)
+        if slots.flags[k] & (Flag.DONE | Flag.NO_TRANSITION | Flag.NO_ROW) or state == IDLE:
+            assert slots.mask_index[k] == MISSING
+        elif state == FREE:
+            assert slots.mask_index[k] == UNCONSTRAINED
+        elif slots.flags[k] & Flag.TIGHT:
+            assert int(slots.mask_index[k]) == (k if slots.tight[k] == slots.left[k] else MISSING)
+        else:
+            assert slots.mask_index[k] == tables.row[slots.state[k]]
+
+
+# ---- masks of finite automata
+
+
+def random_vocabulary(rng: np.random.Generator, size: int) -> list[bytes | None]:
+    lengths = rng.choice([0, 1, 1, 2, 3, 7], size)
+    tokens: list[bytes | None] = [bytes(rng.choice([97, 98, 99, 255], n).astype(np.uint8)) for n in lengths]
+    tokens[0] = None
+    return tokens
+
+
+def random_automaton(rng: np.random.Generator, states: int) -> ByteAutomaton:
+    transitions = rng.integers(0, states, (states, 3)).astype(np.int32)
+    transitions[0] = 0
+    byte_class = rng.integers(0, 3, 256).astype(np.uint8)
+    accepting = rng.integers(0, 2, states).astype(np.int32)
+    return ByteAutomaton(*map(torch.from_numpy, (transitions, byte_class, accepting)))
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1, 31, 33, 100, 1025]))
+@settings(max_examples=12)
+def test_mask_rows_walk_every_token(seed: int, vocab_size: int) -> None:
+    rng = np.random.default_rng(seed)
+    tokens, automaton = random_vocabulary(rng, vocab_size), random_automaton(rng, 6)
+    end_ids = [int(rng.integers(vocab_size))]
+    token_bytes = TokenBytes.of(tokens, end_ids)
+    states = torch.from_numpy(rng.integers(1, 6, 3).astype(np.int32))
+    words = -(-vocab_size // 32)
+    plain, native = torch.full((3, words), -1, dtype=torch.int32), poisoned(3, words, dtype=torch.int32)
+    vocabulary.mask_rows(states, automaton, token_bytes, plain)
+    there = (type(arrays)(*(array.to(DEVICE) for array in arrays)) for arrays in (automaton, token_bytes))
+    gpu.mask_rows(states.to(DEVICE), *there, native)
+    assert torch.equal(native.cpu(), plain)
+    for state, row in zip(states.tolist(), plain.numpy().view(np.uint32), strict=True):
+        bits = np.unpackbits(row.view(np.uint8), bitorder="little")
+        for token_id, text in enumerate(tokens):
+            at = state if text and token_id not in end_ids else 0
+            for byte in text or b"":
+                at = int(automaton.transitions[at, int(automaton.byte_class[byte])])
+            legal = at != 0 or (token_id in end_ids and bool(automaton.accepting[state]))
+            assert bool(bits[token_id]) == legal
+        assert not bits[vocab_size:].any()
+
+
+# ---- the switch
+
+
+def test_the_device_chooses_and_the_caller_may() -> None:
+    assert choose_operations(torch.device("cpu")).advance is reference.advance
+    assert choose_operations(torch.device("cuda")).advance is gpu.advance
+    assert choose_operations(DEVICE, "triton").mask_rows is gpu.mask_rows
+    with pytest.raises(ValueError, match='not on "meta"'):
+        choose_operations(torch.device("meta"), "triton")
+    with pytest.raises(ValueError, match="unknown automaton backend"):
+        choose_operations(DEVICE, "cuda")  # type: ignore[arg-type]
+
+
+def test_tables_of_an_odd_size_are_refused() -> None:
+    with pytest.raises(ValueError, match="power of two"):
+        new_tables(states=1, partitions=1, vocab_size=1, ladder=1, exceptions=12, device="cpu")
