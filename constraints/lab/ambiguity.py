@@ -21,7 +21,7 @@ Choices = tuple[Hashable, ...]
 
 LONGEST = 24  # characters of a text that is searched
 _MOST_LEAVES = 600  # of one chain
-_DEEPEST = 60  # expansions before a character is read
+_DEEPEST = 150  # expansions before a character is read
 
 
 class Leaf(NamedTuple):

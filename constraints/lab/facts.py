@@ -12,8 +12,9 @@ ENDLESS = 1 << 40  # the least length of what has no text
 
 
 def reached(outline: Outline) -> set[str]:
-    """The rules that the start needs, itself included."""
-    seen, work = {outline.start}, [outline.start]
+    """The rules that the start needs, itself included, and the terminals that are skipped."""
+    seen = {outline.start, *outline.skipped} & outline.rules.keys()
+    work = list(seen)
     while work:
         for name in calls(outline.rules[work.pop()]):
             if name in outline.rules and name not in seen:

@@ -24,7 +24,6 @@ class Language:
 
     def __init__(self, pattern: Pattern) -> None:
         self.pattern = pattern
-        self._moves: dict[tuple[State, str], State | None] = {}
 
     @cached_property
     def constraint(self) -> Constraint | None:
@@ -46,11 +45,8 @@ class Language:
 
     def step(self, state: State, char: str) -> State | None:
         """The state after a character, None when it cannot follow."""
-        key = state, char
-        if key not in self._moves:
-            assert self.constraint is not None
-            self._moves[key] = self.constraint.advance_bytes(state, char.encode())
-        return self._moves[key]
+        assert self.constraint is not None
+        return self.constraint.advance_bytes(state, char.encode())
 
     def is_accepting(self, state: State) -> bool:
         return self.constraint is not None and self.constraint.is_accepting(state)

@@ -8,9 +8,10 @@ Sets of characters are bits over an alphabet that holds one character of every n
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from typing import NamedTuple
 
+from ..constraint import State
 from ..utf8 import Ranges
 from .facts import ENDLESS, least_lengths
 from .language import Languages
@@ -50,7 +51,8 @@ class Net:
         self._index = sorted(range(len(self.alphabet)), key=self.alphabet.__getitem__)
         self._sorted = [self.alphabet[i] for i in self._index]
         self._masks: dict[Ranges, int] = {}
-        self._pattern_moves: dict[tuple[int, Hashable], list[tuple[int, Hashable]]] = {}
+        self._pattern_moves: dict[Node, list[tuple[int, Node]]] = {}
+        self._reads: dict[Chain, list[tuple[int, Chain, Hashable]]] = {}
         self._patterns: dict[int, Pattern] = {}
         self._skip = None if outline.skip is None else self._pattern(outline.skip)
         self._bodies = {name: self._rule(rule) for name, rule in outline.rules.items()}
@@ -152,6 +154,12 @@ class Net:
 
     def reads(self, chain: Chain) -> list[tuple[int, Chain, Hashable]]:
         """Of a leaf: which characters (bits) lead to which chains; the choice is told where a pattern might end instead."""
+        known = self._reads.get(chain)
+        if known is None:
+            known = self._reads[chain] = self._found_reads(chain)
+        return known
+
+    def _found_reads(self, chain: Chain) -> list[tuple[int, Chain, Hashable]]:
         node, then = self.chains[chain]
         row = self.nodes[node]
         match row[0]:
@@ -161,10 +169,8 @@ class Net:
             case "chars":
                 return [(self.mask(row[1]), then, None)]  # type: ignore[arg-type]
             case "pattern":
-                language = self.languages.of(self._patterns[row[1]])  # type: ignore[index]
-                choice = MORE if language.is_accepting(row[2]) else None  # type: ignore[arg-type]
-                moves = self._moves_of_pattern(row[1], row[2])  # type: ignore[arg-type]
-                return [(mask, self.chain(self._after(row[1], state), then), choice) for mask, state in moves]  # type: ignore[arg-type]
+                choice = MORE if self.ends(chain) is not None else None
+                return [(mask, self.chain(after, then), choice) for mask, after in self._moves_of_pattern(node)]
         return []
 
     def ends(self, chain: Chain) -> Chain | None:
@@ -185,20 +191,19 @@ class Net:
         row = self.nodes[self.chains[chain][0]]
         return str(row[1]) if row[0] == "text" else self._patterns[row[1]] if row[0] == "pattern" else None  # type: ignore[index]
 
-    def _after(self, pattern: int, state: Hashable) -> Node:
-        language = self.languages.of(self._patterns[pattern])
-        least = 0 if language.is_accepting(state) else 1  # type: ignore[arg-type]
-        return self._new(("pattern", pattern, state), least)
-
-    def _moves_of_pattern(self, pattern: int, state: Hashable) -> list[tuple[int, Hashable]]:
-        known = self._pattern_moves.get((pattern, state))
+    def _moves_of_pattern(self, node: Node) -> list[tuple[int, Node]]:
+        known = self._pattern_moves.get(node)
         if known is None:
-            language, groups = self.languages.of(self._patterns[pattern]), dict[Hashable, int]()
+            _, pattern, state = self.nodes[node]
+            language, groups = self.languages.of(self._patterns[pattern]), dict[State, int]()  # type: ignore[index]
             for i, char in enumerate(self.alphabet):
                 after = language.step(state, char)  # type: ignore[arg-type]
                 if after is not None:
                     groups[after] = groups.get(after, 0) | 1 << i
-            known = self._pattern_moves[pattern, state] = [(mask, after) for after, mask in groups.items()]
+            known = self._pattern_moves[node] = [
+                (mask, self._new(("pattern", pattern, after), 0 if language.is_accepting(after) else 1))
+                for after, mask in groups.items()
+            ]
         return known
 
     # -- characters ---------------------------------------------------------------------------------------------------

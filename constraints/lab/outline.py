@@ -7,7 +7,7 @@ the author of a grammar needs both.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
 from ..regex_parser import line_and_column
@@ -92,13 +92,17 @@ class OutlineRule:
 
 @dataclass(frozen=True)
 class Outline:
-    """The rules of one grammar. skip: what may stand behind every terminal; unread: parts that are not searched, and why."""
+    """The rules of one grammar.
+
+    skip: what may stand behind every terminal; skipped: the terminals it is made of; unread: what is not searched for ambiguity.
+    """
 
     text: str
     start: str
     rules: Mapping[str, OutlineRule]
     skip: Pattern | None = None
-    unread: Sequence[str] = field(default=())
+    skipped: Sequence[str] = ()
+    unread: Sequence[str] = ()
 
     def line(self, at: int) -> int:
         return line_and_column(self.text, at)[0]

@@ -59,7 +59,9 @@ class _Reader:
         while self._todo:
             name, definition, arguments, value = self._todo.pop()
             self.rules[name] = self._rule(name, definition, arguments, value)
-        return Outline(self.text, self.source.start, self.rules, self._skip(), tuple(dict.fromkeys(self.unread)))
+        skipped = [str(part.children[0]) for tree in self.names.ignored for part in tree.find_data("reference")]
+        unread = tuple(dict.fromkeys(self.unread))
+        return Outline(self.text, self.source.start, self.rules, self._skip(), skipped, unread)
 
     def _skip(self) -> Pattern | None:
         if not self.names.ignored:
