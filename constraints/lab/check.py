@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..compiler import Compiler
-from ..errors import ConstraintError, GrammarSyntaxError
+from ..errors import ConstraintError, ConstraintLimit, GrammarSyntaxError
 from ..json_schema import JsonSchema
 from ..schema.report import EXACT, REFUSED, report
 from .cost import Cost, measure
-from .findings import ERROR, LEVELS, NOTE, Finding, outline_findings
+from .findings import ERROR, LEVELS, NOTE, WARNING, Finding, outline_findings
 from .grammar_file import GrammarFile
 from .spelling import Encode, spelling_findings
 
@@ -71,7 +71,13 @@ def check(file: GrammarFile, compiler: Compiler, encode: Encode | None = None, s
         return Check(file, _sorted(findings), None, 0 if outline is None else len(outline.rules))
     findings += [Finding(NOTE, "note", note) for note in (*constraint.notes, *constraint.residue) if not isinstance(file.source, JsonSchema)]
     findings += spelling_findings(constraint, outline, encode)
-    return Check(file, _sorted(findings), measure(file.source, compiler), 0 if outline is None else len(outline.rules))
+    cost = None
+    try:
+        cost = measure(file.source, compiler)
+    except ConstraintLimit as error:
+        advice = "alternatives that begin alike and leave different things to do multiply with every level: let them share their beginning"
+        findings.append(Finding(WARNING, "cost", f"a walk through random texts reaches a limit: {error.reason}; {advice}"))
+    return Check(file, _sorted(findings), cost, 0 if outline is None else len(outline.rules))
 
 
 def _of_schema(source: JsonSchema, compiler: Compiler) -> list[Finding]:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from statistics import median
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..compiler import Compiler
 from ..constraint import Constraint, State, as_token_ids
 from ..expression import Grammar, Node
 from ..source import Limits, Source
+from ..vocabulary import Vocabulary
 
-_TOKENS = 60  # of one walk, before it has to end
-_WALKS = 4
+_TOKENS = 40  # of one walk, before it has to end
+_WALKS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +85,9 @@ def sample(constraint: Constraint, chance: random.Random, tokens: int, times: li
         constraint.mask(state)
         if times is not None:
             times.append(time.perf_counter() - begun)
-        allowed = [token for token in as_token_ids(constraint.mask(state, left)) if token not in eos]
-        if not allowed or (constraint.is_accepting(state) and chance.random() < 0.1):
+        allowed = np.array(as_token_ids(constraint.mask(state, left)), np.int64)
+        allowed = allowed[~np.isin(allowed, constraint.vocabulary.eos_token_ids)]
+        if not allowed.size or (constraint.is_accepting(state) and chance.random() < 0.1):
             return bytes(out)
         token = _drawn(constraint, allowed, chance)
         out += constraint.vocabulary.spellings[token] or b""
@@ -91,8 +96,13 @@ def sample(constraint: Constraint, chance: random.Random, tokens: int, times: li
         state, left = after, left - 1
 
 
-def _drawn(constraint: Constraint, allowed: Sequence[int], chance: random.Random) -> int:
+def _drawn(constraint: Constraint, allowed: NDArray[np.int64], chance: random.Random) -> int:
     """A token: first by its first byte, so that the many tokens of letters do not hide all else, then any of those."""
-    spellings = constraint.vocabulary.spellings
-    first = chance.choice(sorted({(spellings[token] or b"\0")[0] for token in allowed}))
-    return chance.choice([token for token in allowed if (spellings[token] or b"\0")[0] == first])
+    first = _first_bytes(constraint.vocabulary)[allowed]
+    byte = chance.choice(np.unique(first).tolist())
+    return chance.choice(allowed[first == byte].tolist())  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=4)
+def _first_bytes(vocabulary: Vocabulary) -> NDArray[np.uint8]:
+    return np.array([(spelling or b"\0")[0] for spelling in vocabulary.spellings], np.uint8)

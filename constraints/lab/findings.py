@@ -97,15 +97,16 @@ def _ambiguous(outline: Outline, net: Net, steps: int) -> Iterator[Finding]:
     if not steps or net.least_of_rule[outline.start] >= ENDLESS:
         return
     if outline.unread:
-        yield Finding(NOTE, "ambiguity", f"ambiguity is not searched: {'; '.join(outline.unread)}")
+        yield Finding(NOTE, "ambiguity", f"not searched: {'; '.join(outline.unread)}")
         return
     search = Search(net, steps)
-    for found in search.ambiguities():
+    ambiguities = search.ambiguities()
+    for found in ambiguities:
         message = f"rule {found.rule} derives {quoted(found.text)} in two ways"
         details = (str(found.first), str(found.second))
         yield Finding(WARNING, "ambiguity", message, found.rule, outline.line(outline.rules[found.rule].at), details)
-    if not search.is_complete:
-        yield Finding(NOTE, "ambiguity", f"ambiguity: not all texts of up to {LONGEST} characters were looked at ({steps} steps)")
+    if not search.is_complete and not ambiguities:
+        yield Finding(NOTE, "ambiguity", f"none found, but not all texts of up to {LONGEST} characters were looked at")
 
 
 def _left_recursion(outline: Outline, net: Net, used: set[str], languages: Languages) -> Iterator[Finding]:

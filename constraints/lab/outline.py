@@ -36,11 +36,15 @@ class Chars:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pattern:
-    """Texts of something that is not looked into: a regular expression, an inline schema. source None: a special token."""
+    """Texts of something that is not looked into: a regular expression, an inline schema. source None: a special token.
+
+    uses: the terminals that are named in it.
+    """
 
     source: Source | None
     spelling: str
     at: int
+    uses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,7 +140,13 @@ def fold(body: Part, combine: Callable[[Part, list[Result]], Result]) -> Result:
 
 def calls(rule: OutlineRule) -> list[str]:
     """The rules that a rule calls, each once; a terminal calls terminals."""
-    return list(dict.fromkeys(part.name for part in walk(rule.body) if isinstance(part, Call)))
+    found: dict[str, None] = {}
+    for part in walk(rule.body):
+        if isinstance(part, Call):
+            found[part.name] = None
+        elif isinstance(part, Pattern):
+            found.update(dict.fromkeys(part.uses))
+    return list(found)
 
 
 def spelled(part: Part) -> str:

@@ -136,7 +136,9 @@ class _Reader:
         return Pattern(None, str(token), at)
 
     def _one_piece(self, tree: Tree[Token], spelling: str, at: int) -> Part:
-        return Pattern(Terminal(self.terminals.pattern(tree)), spelling, at)
+        uses = dict.fromkeys(str(part.children[0]) for part in tree.find_data("reference"))
+        named = tuple(name for name in uses if name in self.names.terminals)
+        return Pattern(Terminal(self.terminals.pattern(tree)), spelling, at, named)
 
     def _holds(self, condition: Token, value: int | None) -> bool:
         return self.names.conditions[condition.start_pos or 0].holds(value or 0)
