@@ -12,7 +12,6 @@ from .. import grammars
 from ..constraints import Compiler, warm_up
 from ..constraints.lab.check import DEFAULT_STEPS, check
 from ..constraints.lab.explain import explain_text, explain_token
-
 from ..constraints.lab.junit import junit
 from ..constraints.lab.language import byte_compiler
 from ..constraints.lab.suite import SUITE_ENDINGS, read_suites, run_suite, suite_beside

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -75,15 +77,18 @@ def suites(runs: Sequence[tuple[Suite, Sequence[Result]]]) -> None:
         failed = sum(not result.passed for result in results)
         milliseconds = 1e3 * sum(result.seconds for result in results)
         shown = [Text(str(count) if count else "") for count in counts]
-        table.add_row(Text(str(suite.path)), *shown, Text(str(failed), BAD if failed else GOOD), Text(f"{milliseconds:.1f}", "dim"))
+        verdict = Text(str(failed), BAD if failed else GOOD)
+        table.add_row(Text(_nearby(suite.path)), *shown, verdict, Text(f"{milliseconds:.1f}", "dim"))
     console.print(table)
     for suite, results in runs:
         for result in results:
             if not result.passed:
-                console.print(Text.assemble(("failed ", BAD), f"{suite.path}: {result.case.label}: {result.reason}"), soft_wrap=True)
+                line = f"{_nearby(suite.path)}: {result.case.label}: {result.reason}"
+                console.print(Text.assemble(("failed ", BAD), line), soft_wrap=True)
     passed = sum(result.passed for _, results in runs for result in results)
     total = sum(len(results) for _, results in runs)
-    console.print(Text(f"{passed} of {total} strings in {len(runs)} suites are as they should be", GOOD if passed == total else BAD))
+    said = f"{passed} of {total} strings in {len(runs)} suites are as they should be"
+    console.print(Text(said, GOOD if passed == total else BAD))
 
 
 def text_explanation(found: TextExplanation, text: str) -> None:
@@ -121,6 +126,11 @@ def _table(*headings: str) -> Table:
     for heading in headings:
         table.add_column(heading, overflow="fold")
     return table
+
+
+def _nearby(path: Path) -> str:
+    """A path as short as it can be written from here."""
+    return min(str(path), os.path.relpath(path), key=len)
 
 
 def _cut(text: str, most: int) -> str:

@@ -9,7 +9,20 @@ from typing import NamedTuple
 
 from ..constraints.components import components
 from ..constraints.lab.facts import reached
-from ..constraints.lab.outline import Call, Chars, Choice, Outline, Part, Pattern, Repeat, Series, Text, calls, fold, quoted
+from ..constraints.lab.outline import (
+    Call,
+    Chars,
+    Choice,
+    Outline,
+    Part,
+    Pattern,
+    Repeat,
+    Series,
+    Text,
+    calls,
+    fold,
+    quoted,
+)
 from .canvas import FONT_SIZE, Drawing, anchor_of, box_at, moved, path, printable, text_at, width_of
 
 _R = 10  # radius of curves
@@ -38,8 +51,10 @@ def railroad(outline: Outline) -> Drawing:
     for name in _order(outline):
         piece = fold(outline.rules[name].body, _piece)
         links.append((anchor_of(name), name))
-        title = text_at(0, 12, name, "name") + text_at(width_of(name) * 1.4 + 14, 12, f"line {outline.line(outline.rules[name].at)}", "quiet")
-        line = moved(8, 0, path(f"M0 0h{_GAP}") + moved(_GAP, 0, piece.body) + path(f"M{_GAP + piece.width:.1f} 0h{_GAP}"))
+        number = f"line {outline.line(outline.rules[name].at)}"
+        title = text_at(0, 12, name, "name") + text_at(width_of(name) * 1.4 + 14, 12, number, "quiet")
+        ends = path(f"M0 0h{_GAP}") + path(f"M{_GAP + piece.width:.1f} 0h{_GAP}")
+        line = moved(8, 0, ends + moved(_GAP, 0, piece.body))
         end = piece.width + 2 * _GAP + 8
         marks = f'<circle cx="4" cy="0" r="5" class="mark"/><circle cx="{end + 4:.1f}" cy="0" r="5" class="mark"/>'
         middle = 28 + piece.up
@@ -111,7 +126,7 @@ def _row(pieces: list[Piece]) -> Piece:
 
 
 def _broken(rows: list[Piece]) -> Piece:
-    """Rows below each other: from the end of one the line goes back to the beginning of the next, and from the last one up again."""
+    """Rows below each other: the line goes back from the end of one to the beginning of the next, and from the last one up."""
     inner = max(row.width for row in rows)
     y, body = 0.0, ""
     for i, row in enumerate(rows):
@@ -163,7 +178,8 @@ def _loop(inner: Piece, part: Repeat) -> Piece:
     start = 2 * _R + (middle - inner.width) / 2
     body = path(f"M0 0H{start:.1f}") + moved(start, 0, inner.body) + path(f"M{start + inner.width:.1f} 0H{width:.1f}")
     body += path(
-        f"M{width - 2 * _R:.1f} 0q{_R} 0 {_R} {_R}V{y - _R:.1f}q0 {_R} {-_R} {_R}H{2 * _R}q{-_R} 0 {-_R} {-_R}V{_R}q0 {-_R} {_R} {-_R}"
+        f"M{width - 2 * _R:.1f} 0q{_R} 0 {_R} {_R}V{y - _R:.1f}q0 {_R} {-_R} {_R}"
+        f"H{2 * _R}q{-_R} 0 {-_R} {-_R}V{_R}q0 {-_R} {_R} {-_R}"
     )
     body += path(f"M{width / 2 - 5:.1f} {y:.1f}l8 -4.5v9z", "arrow")
     if label:
@@ -175,7 +191,9 @@ def _bypass(inner: Piece) -> Piece:
     """A way above that leaves it out."""
     width, y = inner.width + 4 * _R, inner.up + _BETWEEN
     body = path(f"M0 0h{2 * _R}") + moved(2 * _R, 0, inner.body) + path(f"M{width - 2 * _R:.1f} 0h{2 * _R}")
-    body += path(f"M0 0q{_R} 0 {_R} {-_R}V{_R - y:.1f}q0 {-_R} {_R} {-_R}H{width - 2 * _R:.1f}q{_R} 0 {_R} {_R}V{-_R}q0 {_R} {_R} {_R}")
+    body += path(
+        f"M0 0q{_R} 0 {_R} {-_R}V{_R - y:.1f}q0 {-_R} {_R} {-_R}H{width - 2 * _R:.1f}q{_R} 0 {_R} {_R}V{-_R}q0 {_R} {_R} {_R}"
+    )
     return Piece(width, y + 4, inner.down, body)
 
 

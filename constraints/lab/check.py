@@ -10,10 +10,14 @@ from ..errors import ConstraintError, ConstraintLimit, GrammarSyntaxError
 from ..json_schema import JsonSchema
 from ..schema.report import EXACT, REFUSED, report
 from .cost import Cost, measure
-from .findings import ERROR, LEVELS, NOTE, WARNING, Finding, outline_findings
+from .findings import ERROR, LEFT_RECURSION, LEVELS, NOTE, WARNING, Finding, outline_findings
 from .grammar_file import GrammarFile
 from .spelling import Encode, spelling_findings
 
+_ADVICE = (
+    "alternatives that begin alike and leave different things to do multiply with every level of recursion: "
+    "let them share their beginning"
+)
 DEFAULT_STEPS = 200_000  # of the search for ambiguity: a few seconds at most
 
 
@@ -62,21 +66,22 @@ def check(file: GrammarFile, compiler: Compiler, encode: Encode | None = None, s
     if failure is None or failure.reason.startswith("nothing satisfies"):
         outline = file.outline
     if outline is not None:
-        findings += outline_findings(outline, steps)
+        found = outline_findings(outline, steps)
+        findings += [one for one in found if one.code != LEFT_RECURSION or file.language == "gbnf"]
     elif isinstance(file.source, JsonSchema):
         findings += _of_schema(file.source, compiler)
     if failure is not None:
         if not any(finding.level == ERROR for finding in findings):
             findings.append(Finding(ERROR, "does not compile", str(failure), failure.path, failure.line))
         return Check(file, _sorted(findings), None, 0 if outline is None else len(outline.rules))
-    findings += [Finding(NOTE, "note", note) for note in (*constraint.notes, *constraint.residue) if not isinstance(file.source, JsonSchema)]
+    if not isinstance(file.source, JsonSchema):
+        findings += [Finding(NOTE, "note", note) for note in (*constraint.notes, *constraint.residue)]
     findings += spelling_findings(constraint, outline, encode)
     cost = None
     try:
         cost = measure(file.source, compiler)
     except ConstraintLimit as error:
-        advice = "alternatives that begin alike and leave different things to do multiply with every level: let them share their beginning"
-        findings.append(Finding(WARNING, "cost", f"a walk through random texts reaches a limit: {error.reason}; {advice}"))
+        findings.append(Finding(WARNING, "cost", f"a walk through random texts reaches a limit: {error.reason}; {_ADVICE}"))
     return Check(file, _sorted(findings), cost, 0 if outline is None else len(outline.rules))
 
 

@@ -79,7 +79,6 @@ def sample(constraint: Constraint, chance: random.Random, tokens: int, times: li
     assert state is not None
     left = constraint.min_tokens(state) + tokens
     out = bytearray()
-    eos = constraint.vocabulary.eos_token_ids
     while True:
         begun = time.perf_counter()
         constraint.mask(state)
@@ -100,7 +99,7 @@ def _drawn(constraint: Constraint, allowed: NDArray[np.int64], chance: random.Ra
     """A token: first by its first byte, so that the many tokens of letters do not hide all else, then any of those."""
     first = _first_bytes(constraint.vocabulary)[allowed]
     byte = chance.choice(np.unique(first).tolist())
-    return chance.choice(allowed[first == byte].tolist())  # type: ignore[no-any-return]
+    return chance.choice(allowed[first == byte].tolist())
 
 
 @lru_cache(maxsize=4)

@@ -21,10 +21,10 @@ _LONGEST_TEXT = 40
 class TextExplanation:
     """The verdict on one text.
 
-    fails_at: the index of the first byte that cannot follow; None when the text, so far as it goes, is right. line, column: of that byte,
-    or of the end, from 1, in characters. expected: what could stand there, texts in quotes and sets of characters in brackets.
-    rules: the rules that were being read, the outermost first, with the lines of the grammar where they are and the character of the
-    text where they began. wanted: by rule, what it would have read; empty for languages without rules.
+    fails_at: the index of the first byte that cannot follow; None when the text, so far as it goes, is right. line, column: of
+    that byte, or of the end, from 1, in characters. expected: what could stand there, texts in quotes and sets of characters in
+    brackets. rules: the rules that were being read, the outermost first, with the lines of the grammar where they are and the
+    character of the text where they began. wanted: by rule, what it would have read; empty for languages without rules.
     """
 
     text: bytes

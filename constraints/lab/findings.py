@@ -12,10 +12,26 @@ from .covered import covered_options
 from .facts import ENDLESS, left_recursive, part_length, reached
 from .language import Languages
 from .net import Net
-from .outline import Call, Chars, Choice, Outline, OutlineRule, Part, Repeat, calls, fold, parts_below, quoted, spelled, walk
+from .outline import (
+    Call,
+    Chars,
+    Choice,
+    Outline,
+    OutlineRule,
+    Part,
+    Repeat,
+    Text,
+    calls,
+    parts_below,
+    quoted,
+    spelled,
+    walk,
+)
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
+LEFT_RECURSION = "left recursion"
 LEVELS = (ERROR, WARNING, NOTE)
+_BLANKS = " \t\r\n"
 _SHOWN = 60  # characters of an expression in a message
 
 
@@ -48,7 +64,7 @@ def outline_findings(outline: Outline, steps: int) -> list[Finding]:
             _hopeless(outline, net, used),
             _dead(outline, used),
             _hopeless_options(outline, net, used, languages),
-            _superfluous_options(outline, net, used, languages),
+            _superfluous_options(outline, used),
             _ambiguous(outline, net, steps),
             _left_recursion(outline, net, used, languages),
             _endless_blanks(outline, used),
@@ -83,7 +99,7 @@ def _hopeless_options(outline: Outline, net: Net, used: set[str], languages: Lan
                 yield Finding(WARNING, "unreachable alternative", message, rule.name, _line(outline, rule, option))
 
 
-def _superfluous_options(outline: Outline, net: Net, used: set[str], languages: Languages) -> Iterator[Finding]:
+def _superfluous_options(outline: Outline, used: set[str]) -> Iterator[Finding]:
     graph = {name: calls(rule) for name, rule in outline.rules.items()}
     recursive = {name for group in components(graph) if is_recursive(group, graph) for name in group}
     for rule, choice in _choices(outline, used):
@@ -115,14 +131,14 @@ def _left_recursion(outline: Outline, net: Net, used: set[str], languages: Langu
         if name in used:
             how = "itself" if len(group) == 1 else f"itself, through {_listed([one for one in group if one != name])}"
             message = f"rule {name} begins with {how}; that works here, but llama.cpp refuses it"
-            yield Finding(NOTE, "left recursion", message, name, outline.line(outline.rules[name].at))
+            yield Finding(NOTE, LEFT_RECURSION, message, name, outline.line(outline.rules[name].at))
 
 
 def _endless_blanks(outline: Outline, used: set[str]) -> Iterator[Finding]:
     for name, rule in outline.rules.items():
         for part in walk(rule.body) if name in used else ():
             if isinstance(part, Repeat) and part.high is None and _only_blanks(outline, part.body):
-                message = f"{_short(part)} in {name} has no bound: a model may write blanks forever; {{{part.low},16}} would end them"
+                message = f"{_short(part)} in {name} has no bound: a model may write blanks forever; {{{part.low},16}} ends them"
                 yield Finding(NOTE, "endless blanks", message, name, outline.line(part.at or rule.at))
 
 
@@ -133,12 +149,13 @@ def _only_blanks(outline: Outline, body: Part) -> bool:
             return False
         body = following
     leaves = [part for part in walk(body) if not parts_below(part)]
-    blanks = [chr(code) for code in (9, 10, 13, 32)]
-    return bool(leaves) and all(
-        isinstance(leaf, Chars) and all(high - low < 4 and all(chr(c) in blanks for c in range(low, high + 1)) for low, high in leaf.ranges)
-        or getattr(leaf, "text", None) in blanks
-        for leaf in leaves
-    )
+    return bool(leaves) and all(_is_blank(leaf) for leaf in leaves)
+
+
+def _is_blank(leaf: Part) -> bool:
+    if isinstance(leaf, Chars):
+        return all(high - low < len(_BLANKS) and all(chr(c) in _BLANKS for c in range(low, high + 1)) for low, high in leaf.ranges)
+    return isinstance(leaf, Text) and not leaf.text.strip(_BLANKS)
 
 
 def _choices(outline: Outline, used: set[str]) -> Iterator[tuple[OutlineRule, Choice]]:
@@ -149,7 +166,7 @@ def _choices(outline: Outline, used: set[str]) -> Iterator[tuple[OutlineRule, Ch
 
 def _line(outline: Outline, rule: OutlineRule, part: Part) -> int:
     """Where a part stands; an empty one has no place of its own."""
-    return outline.line(max(fold(part, lambda one, below: max([one.at, *below])), rule.at) if not part.at else part.at)
+    return outline.line(next((one.at for one in walk(part) if one.at), rule.at))
 
 
 def _short(part: Part) -> str:

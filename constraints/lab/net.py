@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..constraint import State
 from ..utf8 import Ranges
 from .facts import ENDLESS, least_lengths
 from .language import Languages
-from .outline import Call, Chars, Choice, Outline, OutlineRule, Part, Pattern, Repeat, Series, Text, fold, walk
+from .outline import Call, Chars, Choice, Outline, OutlineRule, Part, Pattern, Repeat, Text, fold, walk
 
 Node = int
 Chain = int
@@ -40,9 +40,9 @@ class Net:
     def __init__(self, outline: Outline, languages: Languages, more: Iterable[str] = ()) -> None:
         self.outline, self.languages = outline, languages
         self.least_of_rule = least_lengths(outline, languages)
-        self.nodes: list[tuple[object, ...]] = [("empty",)]
+        self.nodes: list[tuple[Any, ...]] = [("empty",)]
         self.chains: list[tuple[Node, Chain]] = [(0, DONE)]
-        self._numbers: dict[tuple[object, ...], Node] = {("empty",): 0}
+        self._numbers: dict[tuple[Any, ...], Node] = {("empty",): 0}
         self._chain_numbers: dict[tuple[Node, Chain], Chain] = {}
         self._least: list[int] = [0]  # characters, by node
         self.chain_least: list[int] = [0]
@@ -119,7 +119,7 @@ class Net:
             return 0
         return self._new(("repeat", body, low, high), min(ENDLESS, self._least[body] * low))
 
-    def _new(self, row: tuple[object, ...], least: int) -> Node:
+    def _new(self, row: tuple[Any, ...], least: int) -> Node:
         node = self._numbers.get(row)
         if node is None:
             node = self._numbers[row] = len(self.nodes)
@@ -135,21 +135,21 @@ class Net:
         row = self.nodes[node]
         match row[0]:
             case "call":
-                return [Move(None, self.chain(self._bodies[row[1]], then))]  # type: ignore[index]
+                return [Move(None, self.chain(self._bodies[row[1]], then))]
             case "seq":
-                for part in reversed(row[1]):  # type: ignore[arg-type]
+                for part in reversed(row[1]):
                     then = self.chain(part, then)
                 return [Move(None, then)]
             case "alt":
-                return [Move(i, self.chain(option, then)) for i, option in enumerate(row[1])]  # type: ignore[arg-type]
+                return [Move(i, self.chain(option, then)) for i, option in enumerate(row[1])]
             case "repeat":
                 return self._unrolled(row, then)
         return None
 
-    def _unrolled(self, row: tuple[object, ...], then: Chain) -> list[Move]:
+    def _unrolled(self, row: tuple[Any, ...], then: Chain) -> list[Move]:
         _, body, low, high = row
-        less = self._repeat(body, max(low - 1, 0), None if high is None else high - 1)  # type: ignore[operator, arg-type, call-overload]
-        more = Move(MORE, self.chain(body, self.chain(less, then)))  # type: ignore[arg-type]
+        less = self._repeat(body, max(low - 1, 0), None if high is None else high - 1)
+        more = Move(MORE, self.chain(body, self.chain(less, then)))
         return [Move(None, more.chain)] if low else [Move(ENDING, then), more]
 
     def reads(self, chain: Chain) -> list[tuple[int, Chain, Hashable]]:
@@ -167,7 +167,7 @@ class Net:
                 text = str(row[1])
                 return [(self.bit(text[0]), self.chain(self._text(text[1:]), then), None)]
             case "chars":
-                return [(self.mask(row[1]), then, None)]  # type: ignore[arg-type]
+                return [(self.mask(row[1]), then, None)]
             case "pattern":
                 choice = MORE if self.ends(chain) is not None else None
                 return [(mask, self.chain(after, then), choice) for mask, after in self._moves_of_pattern(node)]
@@ -177,27 +177,27 @@ class Net:
         """What follows a pattern that may end here; None otherwise."""
         node, then = self.chains[chain]
         row = self.nodes[node]
-        if row[0] != "pattern" or not self.languages.of(self._patterns[row[1]]).is_accepting(row[2]):  # type: ignore[index, arg-type]
+        if row[0] != "pattern" or not self.languages.of(self._patterns[row[1]]).is_accepting(row[2]):
             return None
         return then
 
     def language_ending(self, chain: Chain) -> str:
         """A short text that completes the pattern which a chain begins with."""
         row = self.nodes[self.chains[chain][0]]
-        return self.languages.of(self._patterns[row[1]]).ending(row[2])  # type: ignore[index, arg-type]
+        return self.languages.of(self._patterns[row[1]]).ending(row[2])
 
     def name_of_leaf(self, chain: Chain) -> str | Pattern | None:
         """A text as it is, a pattern; None of a set of characters, whose spelling is `spelling`."""
         row = self.nodes[self.chains[chain][0]]
-        return str(row[1]) if row[0] == "text" else self._patterns[row[1]] if row[0] == "pattern" else None  # type: ignore[index]
+        return str(row[1]) if row[0] == "text" else self._patterns[row[1]] if row[0] == "pattern" else None
 
     def _moves_of_pattern(self, node: Node) -> list[tuple[int, Node]]:
         known = self._pattern_moves.get(node)
         if known is None:
             _, pattern, state = self.nodes[node]
-            language, groups = self.languages.of(self._patterns[pattern]), dict[State, int]()  # type: ignore[index]
+            language, groups = self.languages.of(self._patterns[pattern]), dict[State, int]()
             for i, char in enumerate(self.alphabet):
-                after = language.step(state, char)  # type: ignore[arg-type]
+                after = language.step(state, char)
                 if after is not None:
                     groups[after] = groups.get(after, 0) | 1 << i
             known = self._pattern_moves[node] = [

@@ -95,8 +95,8 @@ class _Reader:
                 return below[0]
             case "alternative":
                 condition = tree.children[-1]
-                holds = not isinstance(condition, Token) or value is None
-                return below[0] if holds or self._holds(condition, value) else Choice((), at)
+                holds = value is None or not isinstance(condition, Token) or self._holds(condition, value)
+                return below[0] if holds else Choice((), at)
             case "conjunction" if len(below) == 1:
                 return below[0]
             case "conjunction":
@@ -140,8 +140,8 @@ class _Reader:
         named = tuple(name for name in uses if name in self.names.terminals)
         return Pattern(Terminal(self.terminals.pattern(tree)), spelling, at, named)
 
-    def _holds(self, condition: Token, value: int | None) -> bool:
-        return self.names.conditions[condition.start_pos or 0].holds(value or 0)
+    def _holds(self, condition: Token, value: int) -> bool:
+        return self.names.conditions[condition.start_pos or 0].holds(value)
 
     def _use(self, template: str, below: Sequence[Part], at: int) -> Part:
         arguments = dict(zip(self.names.rules[template].template, below, strict=True))

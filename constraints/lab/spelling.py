@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from ..constraint import Constraint
-from ..expression import Kind
 from ..explanation import byte_set
+from ..expression import Kind
 from ..recursion import reachable
 from ..vocabulary import Vocabulary
 from .facts import reached
