@@ -15,6 +15,7 @@ strings given as `choice` is one choice for all; a list of lists is one for each
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -35,6 +36,8 @@ class ConstraintOptions(TypedDict, total=False):
     choice: Sequence[str] | Sequence[Sequence[str] | None] | None
     constraint: Any
 
+
+_GBNF_RULE = re.compile(r"^[ \t]*[\w-]+\s*::=", re.MULTILINE)
 
 KEYWORDS = tuple(ConstraintOptions.__annotations__)
 
@@ -107,7 +110,7 @@ def _of_regex(pattern: Any) -> ConstraintChoice:
 
 def _of_grammar(text: Any) -> ConstraintChoice:
     _require_str("grammar", text)
-    return _of_constraint(Gbnf(text) if "::=" in text else Lark(text))
+    return _of_constraint(Gbnf(text) if _GBNF_RULE.search(text) else Lark(text))
 
 
 def _of_choice(options: Any) -> ConstraintChoice:

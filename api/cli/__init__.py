@@ -1,4 +1,4 @@
-"""The command line: `maskwright generate`, `maskwright chat`, `maskwright schema`.
+"""The command line: `maskwright generate`, `maskwright chat`, `maskwright schema`, `maskwright grammar`.
 
 This module stays light, so that `--help` and `--version` answer at once; a command's own module loads the rest. Whatever the
 user got wrong becomes one line on stderr and exit code 2.
@@ -61,6 +61,14 @@ def forward_to_chat(context: typer.Context) -> None:
 def forward_to_schema(context: typer.Context) -> None:
     """Check how a JSON Schema is enforced."""
     from .schema import command
+
+    _run(command(), context)
+
+
+@app.command("grammar", cls=Forwarded)
+def forward_to_grammar(context: typer.Context) -> None:
+    """Check, test, draw and explain grammars; list those that ship."""
+    from .grammar import command
 
     _run(command(), context)
 

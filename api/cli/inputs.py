@@ -6,11 +6,12 @@ import importlib
 import importlib.util
 import json
 import sys
-from importlib.resources import files
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from .. import grammars
+from ..constraints.lab.grammar_file import GrammarFile
 from ..errors import UsageError
 
 
@@ -37,13 +38,17 @@ def read_schema(name: str) -> Any:
 
 def read_grammar(name: str) -> str:
     """The text of a grammar file, or of a grammar that ships in the package, by its name."""
-    shipped = files("maskwright.grammars")
-    known = sorted(entry.name.removesuffix(".gbnf") for entry in shipped.iterdir() if entry.name.endswith(".gbnf"))
-    if name in known and not Path(name).exists():
-        return (shipped / f"{name}.gbnf").read_text(encoding="utf-8")
+    return grammar_file(name, "--grammar", language="gbnf").text
+
+
+def grammar_file(name: str, option: str, language: str | None = None, start: str | None = None) -> GrammarFile:
+    """A grammar file, or a grammar that ships in the package, by its name. A file of that name is preferred."""
+    if name in grammars.names() and not Path(name).is_file():
+        return GrammarFile.named(grammars.path(name).name, grammars.text(name), None, start)
     if not Path(name).exists():
-        raise UsageError(f"--grammar {name}: there is no such file, nor a grammar of that name ({', '.join(known)})")
-    return read_text(Path(name), "--grammar")
+        known = ", ".join(grammars.names())
+        raise UsageError(f"{option} {name}: there is no such file, nor a grammar of that name ({known})")
+    return GrammarFile.named(name, read_text(Path(name), option), language, start)
 
 
 def named_object(name: str, option: str) -> Any:

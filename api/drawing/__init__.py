@@ -1,0 +1,1 @@
+"""Pictures of grammars and automata, as SVG and HTML, without any library."""

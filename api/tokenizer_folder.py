@@ -1,0 +1,55 @@
+"""The tokenizer of a folder, without a model: its vocabulary, and how it splits a text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .constraints import Vocabulary
+from .errors import UsageError
+from .model_folder import EMBEDDED, embedded_model
+
+
+class FolderTokenizer(NamedTuple):
+    """A vocabulary, and text to ids of it without tokens around the text."""
+
+    name: str
+    vocabulary: Vocabulary
+    encode: Callable[[str], Sequence[int]]
+
+
+def read_tokenizer(name: str) -> FolderTokenizer:
+    """The tokenizer of a folder with a `tokenizer.json`, or "embedded". Raises UsageError."""
+    folder = embedded_model() if name == EMBEDDED else Path(name).expanduser()
+    path = folder / "tokenizer.json" if folder.is_dir() else folder
+    if not path.is_file():
+        what = "there is no tokenizer.json in this folder" if folder.is_dir() else "there is no such folder"
+        raise UsageError(f"--tokenizer {name}: {what}")
+    from tokenizers import Tokenizer
+
+    try:
+        backend = Tokenizer.from_file(str(path))
+        vocabulary = Vocabulary.from_tokenizer(backend, eos_token_ids=_eos_ids(path.parent, backend))
+    except Exception as error:  # tokenizers raises bare exceptions
+        raise UsageError(f"--tokenizer {name}: {' '.join(str(error).split())}") from None
+    return FolderTokenizer(name, vocabulary, lambda text: backend.encode(text, add_special_tokens=False).ids)
+
+
+def _eos_ids(folder: Path, backend: Any) -> list[int]:
+    """What the files beside the tokenizer name as the end of a text."""
+    token = _read(folder / "tokenizer_config.json").get("eos_token")
+    name = token.get("content") if isinstance(token, dict) else token
+    of_name = backend.token_to_id(name) if isinstance(name, str) else None
+    generation = _read(folder / "generation_config.json").get("eos_token_id")
+    listed = generation if isinstance(generation, list) else [generation]
+    return [found for found in dict.fromkeys([of_name, *listed]) if isinstance(found, int)]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
