@@ -8,16 +8,17 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from ..errors import ModelFolderError, WeightError
-from .spec import ModelSpec, read_json
+from .architecture import ModelSpec
+from .layout import Shape, Source, sources_of
+from .spec import read_json
 
 INDEX_FILE = "model.safetensors.index.json"
 SINGLE_FILE = "model.safetensors"
-
-Shape = tuple[int, ...]
 
 
 class Checkpoint:
@@ -85,44 +86,27 @@ def _open_shard(path: Path) -> Any:
         raise ModelFolderError(f"{path}: not a readable safetensors file: {error}") from None
 
 
-def expected_shapes(spec: ModelSpec) -> dict[str, Shape]:
-    """Name and shape of every tensor that a checkpoint of this model holds, in Hugging Face's names."""
-    shapes: dict[str, Shape] = {
-        "model.embed_tokens.weight": (spec.vocab_size, spec.hidden_size),
-        "model.norm.weight": (spec.hidden_size,),
-    }
-    if not spec.has_tied_embeddings:
-        shapes["lm_head.weight"] = (spec.vocab_size, spec.hidden_size)
-    for layer in range(spec.num_layers):
-        shapes |= {f"model.layers.{layer}.{name}": shape for name, shape in _layer_shapes(spec).items()}
-    return shapes
+def read_weights(folder: Path, spec: ModelSpec, dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
+    """The tensors that `sources_of(spec)` names, converted and placed one at a time.
+
+    Raises ModelFolderError when a file is missing or damaged, WeightError when the checkpoint is not one of `spec`.
+    """
+    sources = sources_of(spec)
+    with open_checkpoint(folder) as checkpoint:
+        check_checkpoint(checkpoint, spec, sources)
+        return {name: _read(checkpoint, source, dtype, device) for name, source in sources.items()}
 
 
-def _layer_shapes(spec: ModelSpec) -> dict[str, Shape]:
-    hidden, inner = spec.hidden_size, spec.intermediate_size
-    query, key = spec.num_heads * spec.head_dim, spec.num_kv_heads * spec.head_dim
-    linear = {
-        "self_attn.q_proj": (query, hidden, spec.has_qkv_bias),
-        "self_attn.k_proj": (key, hidden, spec.has_qkv_bias),
-        "self_attn.v_proj": (key, hidden, spec.has_qkv_bias),
-        "self_attn.o_proj": (hidden, query, spec.has_output_bias),
-        "mlp.gate_proj": (inner, hidden, spec.has_mlp_bias),
-        "mlp.up_proj": (inner, hidden, spec.has_mlp_bias),
-        "mlp.down_proj": (hidden, inner, spec.has_mlp_bias),
-    }
-    shapes: dict[str, Shape] = {"input_layernorm.weight": (hidden,), "post_attention_layernorm.weight": (hidden,)}
-    for name, (rows, columns, has_bias) in linear.items():
-        shapes[f"{name}.weight"] = (rows, columns)
-        if has_bias:
-            shapes[f"{name}.bias"] = (rows,)
-    if spec.has_qk_norm:
-        shapes |= {"self_attn.q_norm.weight": (spec.head_dim,), "self_attn.k_norm.weight": (spec.head_dim,)}
-    return shapes
+def _read(checkpoint: Checkpoint, source: Source, dtype: torch.dtype, device: torch.device) -> Tensor:
+    kind = torch.float32 if source.is_exact else dtype
+    parts = [checkpoint.tensor(name).to(device, kind) for name, _ in source.parts]
+    joined = parts[0] if len(parts) == 1 else torch.cat(parts)
+    return joined if source.finish is None else source.finish(joined)
 
 
-def check_checkpoint(checkpoint: Checkpoint, spec: ModelSpec) -> None:
+def check_checkpoint(checkpoint: Checkpoint, spec: ModelSpec, sources: Mapping[str, Source]) -> None:
     """Raise WeightError naming the first missing, unknown or misshaped tensors; nothing is loaded half."""
-    expected = expected_shapes(spec)
+    expected = {name: shape for source in sources.values() for name, shape in source.parts}
     missing = sorted(expected.keys() - checkpoint.names)
     if missing:
         raise WeightError(f"the checkpoint lacks {_first(missing)}, which config.json calls for")
@@ -138,6 +122,8 @@ def check_checkpoint(checkpoint: Checkpoint, spec: ModelSpec) -> None:
 
 def _is_redundant(name: str, spec: ModelSpec) -> bool:
     """Old checkpoints store what follows from the config: rotary frequencies, and the head that is the embedding."""
+    if spec.ignored and name.startswith(spec.ignored):
+        return True
     return name.endswith("rotary_emb.inv_freq") or (name == "lm_head.weight" and spec.has_tied_embeddings)
 
 

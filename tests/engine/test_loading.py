@@ -70,10 +70,10 @@ def test_sharded_checkpoints_load_to_the_same_weights(tmp_path):
     whole = save_tiny_model(tmp_path / "whole", *MODELS["qwen2"])
     sharded = save_tiny_model(tmp_path / "sharded", *MODELS["qwen2"], max_shard_size="20KB")
     assert len(list(sharded.folder.glob("*.safetensors"))) > 2
-    first, second = load_tiny(whole.folder).weights, load_tiny(sharded.folder).weights
+    first, second = load_tiny(whole.folder), load_tiny(sharded.folder)
     assert torch.equal(first.embedding, second.embedding) and first.head is first.embedding
     for left, right in zip(first.layers, second.layers, strict=True):
-        assert torch.equal(left.qkv, right.qkv) and torch.equal(left.down, right.down)
+        assert torch.equal(left.attention.qkv, right.attention.qkv) and torch.equal(left.mlp.down, right.mlp.down)
 
 
 def test_redundant_tensors_of_old_checkpoints_are_passed_over(tmp_path):
@@ -131,15 +131,15 @@ def test_folder_and_config_errors(tmp_path):
     [
         (
             {"architectures": ["MambaForCausalLM"]},
-            '"MambaForCausalLM" is not supported; supported: LlamaForCausalLM, Mis',
+            '"MambaForCausalLM" is not supported; supported: Cohere2ForCausalLM, Coh',
         ),
         ({"hidden_size": None}, '"hidden_size" must be a positive integer'),
-        ({"hidden_act": "gelu"}, 'hidden_act "gelu" is not supported'),
+        ({"hidden_act": "relu"}, 'hidden_act "relu" is not supported'),
         ({"quantization_config": {"quant_method": "gptq"}}, r'quantised weights \("gptq"\) are not supported'),
         ({"num_key_value_heads": 3}, "4 attention heads cannot share 3 key-value heads"),
-        ({"rope_parameters": {"rope_type": "longrope", "rope_theta": 1e4}}, 'rope type "longrope" is not supported'),
+        ({"rope_parameters": {"rope_type": "spiral"}}, 'rope type "spiral" is not supported'),
+        ({"rope_parameters": {"rope_type": "longrope"}}, 'rope type "longrope" needs the parameter "short_factor"'),
         ({"rope_parameters": {"rope_type": "linear"}}, 'rope type "linear" needs the parameter "factor"'),
-        ({"rope_parameters": {"partial_rotary_factor": 0.5}}, "partial_rotary_factor other than 1.0"),
         ({"dtype": "float8_e4m3fn"}, 'dtype "float8_e4m3fn" is not supported'),
     ],
 )
@@ -158,8 +158,8 @@ def test_the_older_spelling_of_rope_means_the_same(folder):
     ]:
         old = spec_from_config({**config, "rope_theta": 500.0, "rope_scaling": scaling})
         new = spec_from_config({**config, "rope_parameters": {"rope_theta": 500.0, **scaling}})
-        assert old.rope == new.rope and old.rope.kind in SUPPORTED
-        assert torch.equal(inverse_frequencies(old.rope, 8)[0], inverse_frequencies(new.rope, 8)[0])
+        assert old.ropes == new.ropes and old.ropes[0].kind in SUPPORTED
+        assert torch.equal(inverse_frequencies(old.ropes[0])[0], inverse_frequencies(new.ropes[0])[0])
 
 
 # ---- settings
