@@ -10,7 +10,7 @@ from ..constraints.vocabulary import Vocabulary
 from .errors import ModelFolderError, RequestError, UnsupportedModel
 from .models.architecture import ModelInfo
 from .models.families import token_ids
-from .models.spec import read_json
+from .models.files import read_json
 
 _GENERIC_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")  # tokenizer.json says everything
 

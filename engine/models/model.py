@@ -13,6 +13,7 @@ from ..attend import Attend
 from ..attention import Span
 from .architecture import ModelInfo, ModelSpec
 from .decoder import ForwardBatch, load_decoder
+from .zoo import ZooSpec, load_zoo
 
 
 class Model(Protocol):
@@ -40,5 +41,7 @@ class Model(Protocol):
 
 def load_model(folder: Path, info: ModelInfo, dtype: torch.dtype, device: torch.device, longest: int) -> Model:
     """The model in `folder`, for sequences of at most `longest` tokens. Raises ModelFolderError or WeightError."""
-    assert isinstance(info, ModelSpec)
-    return load_decoder(folder, info.for_length(longest), dtype, device)
+    if isinstance(info, ModelSpec):
+        return load_decoder(folder, info.for_length(longest), dtype, device)
+    assert isinstance(info, ZooSpec)
+    return load_zoo(folder, info, dtype, device)

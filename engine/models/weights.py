@@ -14,11 +14,8 @@ from torch import Tensor
 
 from ..errors import ModelFolderError, WeightError
 from .architecture import ModelSpec
+from .files import shard_paths
 from .layout import Shape, Source, sources_of
-from .spec import read_json
-
-INDEX_FILE = "model.safetensors.index.json"
-SINGLE_FILE = "model.safetensors"
 
 
 class Checkpoint:
@@ -52,31 +49,11 @@ def open_checkpoint(folder: Path) -> Iterator[Checkpoint]:
     shard_of: dict[str, Any] = {}
     path_of: dict[str, Path] = {}
     with ExitStack() as stack:
-        for path in _shard_paths(folder):
+        for path in shard_paths(folder):
             shard = stack.enter_context(_open_shard(path))
             for name in shard.keys():  # noqa: SIM118 - not a mapping
                 shard_of[name], path_of[name] = shard, path
         yield Checkpoint(shard_of, path_of)
-
-
-def _shard_paths(folder: Path) -> list[Path]:
-    index = folder / INDEX_FILE
-    if index.exists():
-        names = read_json(index).get("weight_map")
-        if not isinstance(names, dict) or not names:
-            raise ModelFolderError(f'{index}: no "weight_map" in it')
-        paths = [folder / name for name in sorted(set(names.values()))]
-    else:
-        paths = [folder / SINGLE_FILE]
-    for path in paths:
-        if not path.is_file():
-            raise ModelFolderError(f"{folder}: no {path.name} in this folder{_other_formats(folder)}")
-    return paths
-
-
-def _other_formats(folder: Path) -> str:
-    others = sorted(path.name for pattern in ("*.bin", "*.gguf", "*.pth") for path in folder.glob(pattern))
-    return f"; it holds {others[0]}, but only safetensors weights are read" if others else ""
 
 
 def _open_shard(path: Path) -> Any:

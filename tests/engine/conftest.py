@@ -140,7 +140,7 @@ def make_engine() -> Callable[..., Any]:
     """An engine on a model folder, float32; options are those of Limits, skips_forced and the device."""
     from maskwright.engine.config import Limits
     from maskwright.engine.engine import Engine
-    from maskwright.engine.models.decoder import load_decoder
+    from maskwright.engine.models.model import load_model
     from maskwright.engine.models.spec import read_spec
     from maskwright.engine.runner import ModelRunner
 
@@ -156,7 +156,7 @@ def make_engine() -> Callable[..., Any]:
             "max_model_len": 128,
         }
         limits = Limits(**{**defaults, **options})
-        decoder = load_decoder(folder, spec, torch.float32, where)
+        decoder = load_model(folder, spec, torch.float32, where, limits.max_model_len)
         runner = ModelRunner(decoder, decoder.allocate_cache(limits.num_blocks, limits.block_size))
         return Engine(runner, vocabulary or tiny_vocabulary(), limits, skips_forced=skips_forced)
 
