@@ -19,6 +19,8 @@ class ModelInfo:
     dtype: str  # of the checkpoint, as config.json names it
     eos_token_ids: tuple[int, ...]
     max_positions: int  # longest sequence (prompt and output) the model was made for
+    has_tied_embeddings: bool = False  # the head is the embedding
+    ignored: tuple[str, ...] = ()  # prefixes of tensors that are in checkpoints but take no part
     is_recurrent: bool = False  # a state per sequence instead of keys and values per token
 
 
@@ -104,7 +106,6 @@ class ModelSpec(ModelInfo):
     has_qkv_bias: bool = False
     has_output_bias: bool = False  # of the attention's output projection
     has_mlp_bias: bool = False
-    has_tied_embeddings: bool = False
     embedding_scale: float = 1.0
     logit_scale: float = 1.0
     logit_softcap: float | None = None
@@ -113,7 +114,6 @@ class ModelSpec(ModelInfo):
     experts: ExpertSpec | None = None
     has_experts: tuple[bool, ...]  # per layer
     names: Names = field(default_factory=Names)
-    ignored: tuple[str, ...] = ()  # prefixes of tensors that are there but take no part
 
     @property
     def kv_layers(self) -> tuple[LayerShape, ...]:

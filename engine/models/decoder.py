@@ -14,6 +14,7 @@ from ..attend import Attend, fused
 from ..attention import AttentionPlan, KVCache, Span, kv_block_bytes, plan_attention
 from .architecture import ModelSpec, NormSpec
 from .layers import Attention, LatentAttention, Layer, Step
+from .layout import sources_of
 from .modules import Experts, Mlp, Norm, Rotation
 from .rope import inverse_frequencies
 from .weights import read_weights
@@ -162,4 +163,4 @@ class _Builder:
 
 def load_decoder(folder: Path, spec: ModelSpec, dtype: torch.dtype, device: torch.device) -> Decoder:
     """The decoder of the checkpoint in `folder`. Raises ModelFolderError or WeightError, one line each."""
-    return Decoder(spec, read_weights(folder, spec, dtype, device))
+    return Decoder(spec, read_weights(folder, spec, sources_of(spec), dtype, device))

@@ -13,6 +13,7 @@ from ..attend import Attend
 from ..attention import Span
 from .architecture import ModelInfo, ModelSpec
 from .decoder import ForwardBatch, load_decoder
+from .mamba import MambaSpec, load_mamba
 from .zoo import ZooSpec, load_zoo
 
 
@@ -43,5 +44,7 @@ def load_model(folder: Path, info: ModelInfo, dtype: torch.dtype, device: torch.
     """The model in `folder`, for sequences of at most `longest` tokens. Raises ModelFolderError or WeightError."""
     if isinstance(info, ModelSpec):
         return load_decoder(folder, info.for_length(longest), dtype, device)
+    if isinstance(info, MambaSpec):
+        return load_mamba(folder, info, dtype, device)
     assert isinstance(info, ZooSpec)
     return load_zoo(folder, info, dtype, device)

@@ -10,6 +10,7 @@ from ..errors import ModelFolderError, UnsupportedModel
 from .architecture import ModelInfo
 from .families import FAMILIES, spec_of
 from .files import read_json
+from .mamba import mamba_spec
 from .zoo import zoo_spec
 
 
@@ -30,4 +31,6 @@ def spec_from_config(config: Mapping[str, Any]) -> ModelInfo:
     for name in config.get("architectures") or ():
         if name in FAMILIES:
             return spec_of(str(name), config)
+        if name == "Mamba2ForCausalLM":
+            return mamba_spec(config)
     return zoo_spec(config)

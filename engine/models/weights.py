@@ -13,9 +13,9 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from ..errors import ModelFolderError, WeightError
-from .architecture import ModelSpec
+from .architecture import ModelInfo
 from .files import shard_paths
-from .layout import Shape, Source, sources_of
+from .layout import Shape, Source
 
 
 class Checkpoint:
@@ -63,12 +63,13 @@ def _open_shard(path: Path) -> Any:
         raise ModelFolderError(f"{path}: not a readable safetensors file: {error}") from None
 
 
-def read_weights(folder: Path, spec: ModelSpec, dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
-    """The tensors that `sources_of(spec)` names, converted and placed one at a time.
+def read_weights(
+    folder: Path, spec: ModelInfo, sources: Mapping[str, Source], dtype: torch.dtype, device: torch.device
+) -> dict[str, Tensor]:
+    """The tensors of a model by our names, converted and placed one at a time.
 
     Raises ModelFolderError when a file is missing or damaged, WeightError when the checkpoint is not one of `spec`.
     """
-    sources = sources_of(spec)
     with open_checkpoint(folder) as checkpoint:
         check_checkpoint(checkpoint, spec, sources)
         return {name: _read(checkpoint, source, dtype, device) for name, source in sources.items()}
@@ -81,7 +82,7 @@ def _read(checkpoint: Checkpoint, source: Source, dtype: torch.dtype, device: to
     return joined if source.finish is None else source.finish(joined)
 
 
-def check_checkpoint(checkpoint: Checkpoint, spec: ModelSpec, sources: Mapping[str, Source]) -> None:
+def check_checkpoint(checkpoint: Checkpoint, spec: ModelInfo, sources: Mapping[str, Source]) -> None:
     """Raise WeightError naming the first missing, unknown or misshaped tensors; nothing is loaded half."""
     expected = {name: shape for source in sources.values() for name, shape in source.parts}
     missing = sorted(expected.keys() - checkpoint.names)
@@ -97,9 +98,9 @@ def check_checkpoint(checkpoint: Checkpoint, spec: ModelSpec, sources: Mapping[s
             )
 
 
-def _is_redundant(name: str, spec: ModelSpec) -> bool:
+def _is_redundant(name: str, spec: ModelInfo) -> bool:
     """Old checkpoints store what follows from the config: rotary frequencies, and the head that is the embedding."""
-    if spec.ignored and name.startswith(spec.ignored):
+    if name.startswith(spec.ignored):
         return True
     return name.endswith("rotary_emb.inv_freq") or (name == "lm_head.weight" and spec.has_tied_embeddings)
 
