@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-STREAMING_BLOCK = 512  # keys per block
+QUERY_BLOCK, KEY_BLOCK = 128, 512  # of `streaming`: as many scores are held at once, for each head
+EVERYTHING = slice(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,9 @@ class Attend(Protocol):
 def naive(
     query: Tensor, key: Tensor, value: Tensor, visible: Visible, sinks: Tensor | None, scoring: Scoring
 ) -> Tensor:
-    scores = _scores(query, key, scoring) + _bias(query, key, visible)
+    scores = _scores(query, key, scoring)
+    if (bias := _bias(query, key, visible)) is not None:
+        scores = scores + bias
     if sinks is not None:
         scores = torch.cat((scores, sinks.float().expand(*scores.shape[:-1], 1)), dim=-1)
     weights = scores.softmax(dim=-1)[..., : key.shape[-2]]
@@ -62,17 +65,30 @@ def naive(
 def streaming(
     query: Tensor, key: Tensor, value: Tensor, visible: Visible, sinks: Tensor | None, scoring: Scoring
 ) -> Tensor:
-    rows = query.shape[:-1]
-    bias = _bias(query, key, visible).expand(*rows, key.shape[-2])
-    highest = _column(rows, float("-inf"), query) if sinks is None else sinks.float().expand(*rows, 1)
-    total = _column(rows, 0.0 if sinks is None else 1.0, query)  # of exp(score - highest)
-    output = query.new_zeros((*rows, value.shape[-1]), dtype=torch.float32)
-    for start in range(0, key.shape[-2], STREAMING_BLOCK):
-        block = slice(start, start + STREAMING_BLOCK)
-        scores = _scores(query, key[..., block, :], scoring) + bias[..., block]
+    output = query.new_empty((*query.shape[:-1], value.shape[-1]), dtype=value.dtype)
+    for start in range(0, query.shape[-2], QUERY_BLOCK):
+        rows = slice(start, start + QUERY_BLOCK)
+        output[..., rows, :] = _stream(query, rows, key, value, visible, sinks, scoring)
+    return output
+
+
+def _stream(
+    query: Tensor, rows: slice, key: Tensor, value: Tensor, visible: Visible, sinks: Tensor | None, scoring: Scoring
+) -> Tensor:
+    """The output of some queries, key block by key block."""
+    some = query[..., rows, :]
+    shape = (*some.shape[:-1], 1)
+    highest = some.new_full(shape, float("-inf"), dtype=torch.float32) if sinks is None else sinks.float().expand(shape)
+    total = torch.full_like(highest, 0.0 if sinks is None else 1.0)  # of exp(score - highest)
+    output = some.new_zeros((*some.shape[:-1], value.shape[-1]), dtype=torch.float32)
+    for start in range(0, min(key.shape[-2], rows.stop) if visible.is_causal else key.shape[-2], KEY_BLOCK):
+        block = slice(start, start + KEY_BLOCK)
+        scores = _scores(some, key[..., block, :], scoring)
+        if (bias := _bias(query, key, visible, rows, block)) is not None:
+            scores += bias
         risen = torch.maximum(highest, scores.amax(dim=-1, keepdim=True))
         anchor = risen.clamp_min(torch.finfo(torch.float32).min)  # where nothing was seen yet: no inf - inf
-        weights, fade = (scores - anchor).exp(), (highest - anchor).exp()
+        weights, fade = scores.sub_(anchor).exp_(), (highest - anchor).exp()
         total = total * fade + weights.sum(dim=-1, keepdim=True)
         output = output * fade + (weights.to(value.dtype) @ value[..., block, :]).float()
         highest = risen
@@ -99,15 +115,16 @@ def _scores(query: Tensor, key: Tensor, scoring: Scoring) -> Tensor:
     return scores if scoring.softcap is None else scoring.softcap * torch.tanh(scores / scoring.softcap)
 
 
-def _bias(query: Tensor, key: Tensor, visible: Visible) -> Tensor:
-    """`visible` as a float32 bias."""
+def _bias(
+    query: Tensor, key: Tensor, visible: Visible, rows: slice = EVERYTHING, columns: slice = EVERYTHING
+) -> Tensor | None:
+    """`visible` as a float32 bias on the scores of some queries and keys; None where it changes nothing."""
+    num_queries, num_keys = query.shape[-2], key.shape[-2]
     if visible.bias is not None:
-        return visible.bias.float()
-    shape = (query.shape[-2], key.shape[-2])
-    if visible.is_causal:
-        return torch.full(shape, float("-inf"), device=query.device).triu(1)
-    return torch.zeros(shape, device=query.device)
-
-
-def _column(rows: torch.Size, value: float, like: Tensor) -> Tensor:
-    return torch.full((*rows, 1), value, dtype=torch.float32, device=like.device)
+        whole = visible.bias.expand(*visible.bias.shape[:-2], num_queries, num_keys)
+        return whole[..., rows, columns].float()
+    if not visible.is_causal:
+        return None
+    position = torch.arange(num_keys, device=query.device)
+    is_later = position[columns] > position[rows, None]
+    return torch.zeros(is_later.shape, device=query.device).masked_fill_(is_later, float("-inf"))

@@ -78,6 +78,11 @@ class KVCache:
         return cls(keys, values)
 
     @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All tensors; their first axis is the block."""
+        return (*self.keys, *self.values)
+
+    @property
     def block_size(self) -> int:
         return self.keys[0].shape[1]
 
@@ -105,6 +110,7 @@ class DecodeGroup:
     max_context: int  # longest context among them, in tokens
     block_tables: Tensor  # int64 [stop - start, ceil(max_context / block_size)], padded with block 0
     bias: Mapping[Window, Tensor | None]  # window -> float [rows, 1, 1, max_context]; None = every row sees all
+    run: int | None = None  # where each row has one block, and these follow one another: the first of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +122,7 @@ class PrefillChunk:
     num_past: int
     block_table: Tensor  # int64 [ceil((num_past + stop - start) / block_size)]
     bias: Mapping[Window, Tensor | None]  # window -> float [chunk, context]; None = plain causal
+    run: int | None = None  # the block, where the sequence has only one
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +190,11 @@ class _LayerTask:
     scoring: Scoring
     attend: Attend
 
-    def gather(self, tables: Tensor, num_tokens: int) -> tuple[Tensor, Tensor]:
-        """Keys and values [num_rows, num_tokens, num_kv_heads, ...] of the blocks that `tables` lists."""
-        key = _gather(self.keys, tables, num_tokens)
+    def gather(self, tables: Tensor, num_tokens: int, run: int | None) -> tuple[Tensor, Tensor]:
+        """Keys and values [num_rows, num_tokens, num_kv_heads, ...] of the blocks that `tables` lists; views of a run."""
+        key = _gather(self.keys, tables, num_tokens, run)
         stored = self.values.shape[-1]
-        return key, _gather(self.values, tables, num_tokens) if stored else key[..., : self.value_dim]
+        return key, _gather(self.values, tables, num_tokens, run) if stored else key[..., : self.value_dim]
 
     def sinks_of(self, *shape: int) -> Tensor | None:
         return None if self.sinks is None else self.sinks.view(shape)
@@ -198,7 +205,7 @@ def _attend_decodes(query: Tensor, group: DecodeGroup, task: _LayerTask) -> Tens
     num_rows, num_heads, head_dim = query.shape
     num_kv_heads = task.keys.shape[2]
     grouped = query.view(num_rows, num_kv_heads, num_heads // num_kv_heads, head_dim)
-    key, value = (kv.transpose(1, 2) for kv in task.gather(group.block_tables, group.max_context))
+    key, value = (kv.transpose(1, 2) for kv in task.gather(group.block_tables, group.max_context, group.run))
     bias = group.bias[task.window]  # key, value: [rows, kv_heads, context, ...]
     if bias is not None:
         bias = bias.expand(-1, -1, grouped.shape[2], -1)
@@ -212,7 +219,7 @@ def _attend_prefill(query: Tensor, chunk: PrefillChunk, task: _LayerTask) -> Ten
     num_new, num_heads, head_dim = query.shape
     num_kv_heads = task.keys.shape[2]
     shared = (num_kv_heads, num_heads // num_kv_heads, -1, -1)
-    gathered = task.gather(chunk.block_table[None], chunk.num_past + num_new)
+    gathered = task.gather(chunk.block_table[None], chunk.num_past + num_new, chunk.run)
     key, value = (kv[0].transpose(0, 1)[:, None].expand(shared) for kv in gathered)
     grouped = query.view(num_new, num_kv_heads, -1, head_dim).permute(1, 2, 0, 3)  # [kv_heads, group, chunk, head_dim]
     bias = chunk.bias[task.window]
@@ -221,10 +228,15 @@ def _attend_prefill(query: Tensor, chunk: PrefillChunk, task: _LayerTask) -> Ten
     return attended.permute(2, 0, 1, 3).reshape(num_new, num_heads, task.value_dim)
 
 
-def _gather(blocks: Tensor, tables: Tensor, num_tokens: int) -> Tensor:
-    """[num_rows, num_tokens, num_kv_heads, head_dim] from the blocks that `tables` [num_rows, num_blocks] lists."""
+def _gather(blocks: Tensor, tables: Tensor, num_tokens: int, run: int | None) -> Tensor:
+    """[num_rows, num_tokens, num_kv_heads, head_dim] from the blocks that `tables` [num_rows, num_blocks] lists.
+
+    A contiguous cache has one block for each sequence: nothing beyond `num_tokens` is copied, and nothing at all of a run.
+    """
     num_rows, num_blocks = tables.shape
-    if num_blocks == 1:  # a contiguous cache, or short contexts: only the part that is used
+    if run is not None:
+        return blocks[run : run + num_rows, :num_tokens]
+    if num_blocks == 1:
         return blocks[:, :num_tokens].index_select(0, tables[:, 0])
     found = blocks.flatten(1).index_select(0, tables.flatten())  # whole blocks are long runs: fast to copy
     return found.view(num_rows, num_blocks * blocks.shape[1], *blocks.shape[2:])[:, :num_tokens]
@@ -240,7 +252,14 @@ def _decode_groups(spans: Sequence[Span], cache: KVCache, windows: frozenset[Win
             used = table[: tables.shape[1]]
             tables[row, : len(used)] = used
         bias = {window: _decode_bias(members, window, cache) for window in windows}
-        yield DecodeGroup(start, stop, longest, _to_device(tables, cache.device), bias)
+        yield DecodeGroup(start, stop, longest, _to_device(tables, cache.device), bias, _run(tables))
+
+
+def _run(tables: np.ndarray) -> int | None:
+    """The first of the rows' blocks, where each row has one and they follow one another."""
+    if tables.shape[1] != 1 or (np.diff(tables[:, 0]) != 1).any():
+        return None
+    return int(tables[0, 0])
 
 
 def _cuts(contexts: Sequence[int], limit: int | None) -> Iterator[tuple[int, int]]:
@@ -261,7 +280,7 @@ def _prefill_chunks(
     for num_past, num_new, table in spans:
         used = np.array(table[: -(-(num_past + num_new) // cache.block_size)], dtype=np.int64)
         bias = {window: _prefill_bias(num_past, num_new, window, cache) for window in windows}
-        yield PrefillChunk(start, start + num_new, num_past, _to_device(used, cache.device), bias)
+        yield PrefillChunk(start, start + num_new, num_past, _to_device(used, cache.device), bias, _run(used[None]))
         start += num_new
 
 

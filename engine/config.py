@@ -160,7 +160,7 @@ def _resolve_dtype(name: str, device: torch.device, spec: ModelInfo) -> str:
     """On a GPU the checkpoint's own dtype. On a CPU float32: exact, and faster.
 
     Measured with 4.5 million parameters and one thread of a CPU that has AVX512-BF16: 3.9 ms a step for one sequence and 31
-    for 32 in float32, 10.4 and 50 in bfloat16, whose attention is slow (`benchmarks/decode.py --dtype`).
+    for 32 in float32, 10.4 and 50 in bfloat16, whose attention is slow (`benchmarks/constrained_decode.py --dtype`).
     """
     if name != "auto":
         return name

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -27,7 +28,7 @@ class ForwardBatch:
     token_ids: Tensor  # int64 [num_tokens]
     positions: Tensor  # int64 [num_tokens]
     logit_rows: Tensor  # int64 [num_logits]: the rows whose next token is wanted
-    attention: AttentionPlan
+    attention: Any  # the plan of the step, made by the model that will run it
 
 
 class Decoder:

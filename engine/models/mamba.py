@@ -124,6 +124,11 @@ class StatePool:
     states: tuple[Tensor, ...]  # float32 [num_slots, 2, num_heads, head_dim, state_size]
     lengths: np.ndarray  # int64 [num_slots, 2]
 
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All tensors; their first axis is the slot."""
+        return (*self.inputs, *self.states)
+
 
 @dataclass(frozen=True, slots=True)
 class Scan:
@@ -298,8 +303,9 @@ class _Mixer:
         """All tokens of one sequence, chunk by chunk: outputs [num_tokens, inner_size] and the state after the last."""
         x, b, c, dt, decay = self.parts(convolved, dt)
         outputs = []
-        for chunk in zip(*(part.split(self.spec.chunk_size) for part in (x, b, c, dt, decay)), strict=True):
-            output, state = _scan_chunk(*chunk, state)
+        for start in range(0, len(x), self.spec.chunk_size):
+            rows = slice(start, start + self.spec.chunk_size)
+            output, state = _scan_chunk(x[rows], b[rows], c[rows], dt[rows], decay[rows], state)
             outputs.append(output)
         return (torch.cat(outputs) + self["D"][:, None] * x).flatten(1), state
 
