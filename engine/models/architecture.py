@@ -20,6 +20,7 @@ class ModelInfo:
     eos_token_ids: tuple[int, ...]
     max_positions: int  # longest sequence (prompt and output) the model was made for
     has_tied_embeddings: bool = False  # the head is the embedding
+    prefix: str = ""  # of all names of tensors in checkpoints
     ignored: tuple[str, ...] = ()  # prefixes of tensors that are in checkpoints but take no part
     is_recurrent: bool = False  # a state per sequence instead of keys and values per token
 

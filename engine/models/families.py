@@ -39,7 +39,7 @@ class Family:
 def spec_of(architecture: str, config: Config) -> ModelSpec:
     """Translate the content of config.json. Raises UnsupportedModel naming the key."""
     family = FAMILIES[architecture]
-    config = {**family.defaults, **config}
+    config = _Config(architecture, {**family.defaults, **config})
     _check(config)
     num_layers, num_heads = config["num_hidden_layers"], config["num_attention_heads"]
     num_kv_heads = config.get("num_key_value_heads") or num_heads
@@ -68,6 +68,17 @@ def spec_of(architecture: str, config: Config) -> ModelSpec:
     if "ropes" not in fields:
         fields["ropes"] = (rope_spec(config, fields["head_dim"]),)
     return ModelSpec(**fields, max_positions=max(rope.max_positions for rope in fields["ropes"]))
+
+
+class _Config(dict[str, Any]):
+    """A config whose missing keys are named."""
+
+    def __init__(self, architecture: str, content: Config) -> None:
+        super().__init__(content)
+        self.architecture = architecture
+
+    def __missing__(self, name: str) -> Any:
+        raise UnsupportedModel(f'config.json: "{name}" is missing, which {self.architecture} needs')
 
 
 def _check(config: Config) -> None:
@@ -334,9 +345,16 @@ def _llama4(config: Config) -> dict[str, Any]:
 
 FAMILIES: Mapping[str, Family] = {
     "LlamaForCausalLM": Family(_llama),
-    "MistralForCausalLM": Family(_mistral, {"sliding_window": 4096}),
+    "MistralForCausalLM": Family(_mistral, {"sliding_window": 4096, "num_key_value_heads": 8}),
     "MixtralForCausalLM": Family(
-        _mixtral, {"rms_norm_eps": 1e-5, "num_local_experts": 8, "num_experts_per_tok": 2, "rope_theta": 1e6}
+        _mixtral,
+        {
+            "rms_norm_eps": 1e-5,
+            "num_key_value_heads": 8,
+            "num_local_experts": 8,
+            "num_experts_per_tok": 2,
+            "rope_theta": 1e6,
+        },
     ),
     "Qwen2ForCausalLM": Family(
         lambda config: {"has_qkv_bias": True, "windows": _qwen_windows(config)}, {"sliding_window": 4096}
@@ -344,13 +362,21 @@ FAMILIES: Mapping[str, Family] = {
     "Qwen3ForCausalLM": Family(_qwen3, {"head_dim": 128, "sliding_window": 4096}),
     "Qwen3MoeForCausalLM": Family(
         _qwen3_moe,
-        {"sliding_window": 4096, "decoder_sparse_step": 1, "num_experts_per_tok": 8, "moe_intermediate_size": 768},
+        {
+            "sliding_window": 4096,
+            "decoder_sparse_step": 1,
+            "num_key_value_heads": 4,
+            "num_local_experts": 128,
+            "num_experts_per_tok": 8,
+            "moe_intermediate_size": 768,
+        },
     ),
     "Gemma2ForCausalLM": Family(
         _gemma2,
         {
             "hidden_activation": "gelu_pytorch_tanh",
             "head_dim": 256,
+            "num_key_value_heads": 4,
             "rms_norm_eps": 1e-6,
             "query_pre_attn_scalar": 256,
             "sliding_window": 4096,
@@ -378,7 +404,13 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "Phi3ForCausalLM": Family(_phi3, {"rms_norm_eps": 1e-5}),
     "DeepseekV3ForCausalLM": Family(
-        _deepseek_v3, {"rope_interleave": True, "norm_topk_prob": True, "routed_scaling_factor": 2.5}
+        _deepseek_v3,
+        {
+            "rope_interleave": True,
+            "norm_topk_prob": True,
+            "routed_scaling_factor": 2.5,
+            "num_nextn_predict_layers": 1,
+        },
     ),
     "CohereForCausalLM": Family(
         _cohere, {"layer_norm_eps": 1e-5, "logit_scale": 0.0625, "rope_theta": 5e5, "tie_word_embeddings": True}
@@ -389,7 +421,13 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "Starcoder2ForCausalLM": Family(
         _starcoder2,
-        {"norm_epsilon": 1e-5, "use_bias": True, "hidden_act": "gelu_pytorch_tanh", "tie_word_embeddings": True},
+        {
+            "norm_epsilon": 1e-5,
+            "use_bias": True,
+            "hidden_act": "gelu_pytorch_tanh",
+            "num_key_value_heads": 2,
+            "tie_word_embeddings": True,
+        },
     ),
     "Llama4ForCausalLM": Family(
         _llama4,
@@ -397,6 +435,8 @@ FAMILIES: Mapping[str, Family] = {
             "rms_norm_eps": 1e-5,
             "rope_theta": 5e5,
             "head_dim": 128,
+            "num_key_value_heads": 8,
+            "num_local_experts": 16,
             "intermediate_size_mlp": 16384,
             "num_experts_per_tok": 1,
             "no_rope_layer_interval": 4,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,28 @@ def read_spec(folder: Path) -> ModelInfo:
     return spec_from_config(read_json(folder / "config.json"))
 
 
+WITH_IMAGES: Mapping[str, Mapping[str, str]] = {  # architecture -> model type of its text part -> that part's architecture
+    "Gemma3ForConditionalGeneration": {"gemma3_text": "Gemma3ForCausalLM"},
+    "Llama4ForConditionalGeneration": {"llama4_text": "Llama4ForCausalLM"},
+    "Mistral3ForConditionalGeneration": {"mistral": "MistralForCausalLM"},
+}
+
+
+def _text_part(architecture: str, config: Mapping[str, Any]) -> ModelInfo:
+    """The language model of one that also reads images; the engine gives it text only."""
+    text = config.get("text_config") or {}
+    known = WITH_IMAGES[architecture]
+    if text.get("model_type") not in known:
+        raise UnsupportedModel(
+            f'config.json: {architecture} with a text_config of model type "{text.get("model_type")}" is not supported; '
+            f"supported: {', '.join(known)}"
+        )
+    outer = {name: config[name] for name in ("dtype", "torch_dtype", "eos_token_id", "tie_word_embeddings") if name in config}
+    spec = spec_of(known[text["model_type"]], {**text, **outer})
+    images = ("vision_tower.", "vision_model.", "multi_modal_projector.")
+    return replace(spec, prefix="language_model.", ignored=(*spec.ignored, *images))
+
+
 def spec_from_config(config: Mapping[str, Any]) -> ModelInfo:
     """Translate the content of config.json. Raises UnsupportedModel naming the key or architecture."""
     if config.get("quantization_config"):
@@ -29,6 +52,8 @@ def spec_from_config(config: Mapping[str, Any]) -> ModelInfo:
             f'config.json: quantised weights ("{method}") are not supported; use an unquantised copy'
         )
     for name in config.get("architectures") or ():
+        if name in WITH_IMAGES:
+            return _text_part(str(name), config)
         if name in FAMILIES:
             return spec_of(str(name), config)
         if name == "Mamba2ForCausalLM":

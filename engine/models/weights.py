@@ -72,19 +72,19 @@ def read_weights(
     """
     with open_checkpoint(folder) as checkpoint:
         check_checkpoint(checkpoint, spec, sources)
-        return {name: _read(checkpoint, source, dtype, device) for name, source in sources.items()}
+        return {name: _read(checkpoint, spec.prefix, source, dtype, device) for name, source in sources.items()}
 
 
-def _read(checkpoint: Checkpoint, source: Source, dtype: torch.dtype, device: torch.device) -> Tensor:
+def _read(checkpoint: Checkpoint, prefix: str, source: Source, dtype: torch.dtype, device: torch.device) -> Tensor:
     kind = torch.float32 if source.is_exact else dtype
-    parts = [checkpoint.tensor(name).to(device, kind) for name, _ in source.parts]
+    parts = [checkpoint.tensor(prefix + name).to(device, kind) for name, _ in source.parts]
     joined = parts[0] if len(parts) == 1 else torch.cat(parts)
     return joined if source.finish is None else source.finish(joined)
 
 
 def check_checkpoint(checkpoint: Checkpoint, spec: ModelInfo, sources: Mapping[str, Source]) -> None:
     """Raise WeightError naming the first missing, unknown or misshaped tensors; nothing is loaded half."""
-    expected = {name: shape for source in sources.values() for name, shape in source.parts}
+    expected = {spec.prefix + name: shape for source in sources.values() for name, shape in source.parts}
     missing = sorted(expected.keys() - checkpoint.names)
     if missing:
         raise WeightError(f"the checkpoint lacks {_first(missing)}, which config.json calls for")
@@ -102,7 +102,8 @@ def _is_redundant(name: str, spec: ModelInfo) -> bool:
     """Old checkpoints store what follows from the config: rotary frequencies, and the head that is the embedding."""
     if name.startswith(spec.ignored):
         return True
-    return name.endswith("rotary_emb.inv_freq") or (name == "lm_head.weight" and spec.has_tied_embeddings)
+    is_tied_head = name == f"{spec.prefix}lm_head.weight" and spec.has_tied_embeddings
+    return is_tied_head or name.endswith("rotary_emb.inv_freq")
 
 
 def _first(names: list[str], limit: int = 3) -> str:
