@@ -55,7 +55,7 @@ def test_gemma_3_as_it_was_spelled_first():
 
 def test_a_missing_number_of_a_family_is_named():
     sizes = {**SIZES, "architectures": ["DeepseekV3ForCausalLM"]}
-    with pytest.raises(UnsupportedModel, match=r'"kv_lora_rank" is missing, which DeepseekV3ForCausalLM needs'):
+    with pytest.raises(UnsupportedModel, match=r'"q_lora_rank" is missing, which DeepseekV3ForCausalLM needs'):
         spec_from_config(sizes)
 
 
