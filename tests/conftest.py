@@ -1,4 +1,4 @@
-"""Shared test configuration: one hypothesis profile, and where the optional data lives."""
+"""Shared test configuration: how kernels run, one hypothesis profile, and where the optional data lives."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import HealthCheck, settings
+
+# Without a GPU, Triton kernels run in Triton's interpreter. Triton decides when it is imported, which nothing above does.
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
 
 settings.register_profile(
     "maskwright", deadline=None, derandomize=True, max_examples=60, suppress_health_check=list(HealthCheck), print_blob=True

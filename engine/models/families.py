@@ -28,7 +28,6 @@ from .differences import (
     qwen_windows,
     starcoder2,
 )
-from .modules import ACTIVATIONS
 from .rope import rope_spec
 
 Config = Mapping[str, Any]
@@ -40,6 +39,13 @@ _REQUIRED = (
     "num_attention_heads",
     "max_position_embeddings",
 )
+_ACTIVATIONS = {
+    "silu": "silu",
+    "swish": "silu",
+    "gelu": "gelu",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_new": "gelu_tanh",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +78,7 @@ def spec_of(architecture: str, config: Config) -> ModelSpec:
         "num_kv_heads": num_kv_heads,
         "head_dim": head_dim,
         "norm": NormSpec("rms", float(config.get("rms_norm_eps", 1e-6))),
-        "activation": config.get("hidden_activation") or config.get("hidden_act") or "silu",
+        "activation": _activation(config),
         "rope_of": (0,) * num_layers,
         "windows": (None,) * num_layers,
         "has_tied_embeddings": bool(config.get("tie_word_embeddings")),
@@ -101,10 +107,15 @@ def _check(config: Config) -> None:
             raise UnsupportedModel(f'config.json: "{name}" must be a positive integer, got {config.get(name)!r}')
     if config.get("use_bidirectional_attention"):
         raise UnsupportedModel("config.json: use_bidirectional_attention is for encoders, which generate nothing")
-    activation = config.get("hidden_activation") or config.get("hidden_act") or "silu"
-    if activation not in ACTIVATIONS:
-        known = ", ".join(ACTIVATIONS)
-        raise UnsupportedModel(f'config.json: hidden_act "{activation}" is not supported; supported: {known}')
+
+
+def _activation(config: Config) -> str:
+    """The name that `kernels.moe.ACTIVATIONS` has for it."""
+    name = config.get("hidden_activation") or config.get("hidden_act") or "silu"
+    if name not in _ACTIVATIONS:
+        known = ", ".join(_ACTIVATIONS)
+        raise UnsupportedModel(f'config.json: hidden_act "{name}" is not supported; supported: {known}')
+    return _ACTIVATIONS[name]
 
 
 def dtype_of(config: Config) -> str:

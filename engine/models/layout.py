@@ -123,8 +123,8 @@ def _latent_attention(spec: ModelSpec, latent: LatentSpec, prefix: str) -> Sourc
     )
     sources["attention.latent_norm.weight"] = Source(((f"{attention}kv_a_layernorm.weight", (latent.rank,)),))
     both = ((f"{attention}kv_b_proj.weight", (heads * (latent.nope_dim + latent.value_dim), latent.rank)),)
-    sources["attention.key_up"] = Source(both, lambda t: t.unflatten(0, (heads, -1))[:, : latent.nope_dim])
-    sources["attention.value_up"] = Source(both, lambda t: t.unflatten(0, (heads, -1))[:, latent.nope_dim :])
+    sources["attention.key_up"] = Source(both, partial(_columns_of_heads, heads, slice(0, latent.nope_dim)))
+    sources["attention.value_up"] = Source(both, partial(_columns_of_heads, heads, slice(latent.nope_dim, None)))
     output = [(f"{attention}o_proj", hidden)]
     return sources | _linear("attention.output", output, heads * latent.value_dim, spec.has_output_bias)
 
@@ -197,6 +197,11 @@ def _halves_of_tail(num_heads: int, dim: int, rows: Tensor) -> Tensor:
     """The last `dim` rows of each head."""
     heads = rows.unflatten(0, (num_heads, -1))
     return _halves(heads, dim, heads.shape[1] - dim).flatten(0, 1)
+
+
+def _columns_of_heads(num_heads: int, part: slice, rows: Tensor) -> Tensor:
+    """[num_heads, part, ...], not a view: the rest is not kept in memory."""
+    return rows.unflatten(0, (num_heads, -1))[:, part].contiguous()
 
 
 def _transposed(experts: Tensor) -> Tensor:

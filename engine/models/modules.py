@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
-from torch.nn.functional import gelu, layer_norm, linear, rms_norm, silu
+from torch.nn.functional import layer_norm, linear, rms_norm
 
-from ...kernels.moe import grouped_mlp
+from ...kernels.moe import ACTIVATIONS, grouped_mlp
 from .architecture import ExpertSpec, NormSpec
-
-ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
-    "silu": silu,
-    "swish": silu,
-    "gelu": gelu,
-    "gelu_pytorch_tanh": partial(gelu, approximate="tanh"),
-    "gelu_new": partial(gelu, approximate="tanh"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +87,7 @@ class Experts:
     def __call__(self, hidden: Tensor) -> Tensor:
         weights, chosen = self.route(hidden)
         output = grouped_mlp(
-            hidden, self.gate_up, self.down, chosen, weights, ACTIVATIONS[self.activation], self.spec.scales_input
+            hidden, self.gate_up, self.down, chosen, weights, self.activation, self.spec.scales_input
         )
         return output if self.shared is None else output + self.shared(hidden)
 

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
 from torch import Tensor
-from torch.nn.functional import linear
+from torch.nn.functional import gelu, linear, silu
+
+ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "silu": silu,
+    "gelu": gelu,
+    "gelu_tanh": partial(gelu, approximate="tanh"),
+}
 
 
 def grouped_mlp(
-    hidden: Tensor,
-    gate_up: Tensor,
-    down: Tensor,
-    chosen: Tensor,
-    weights: Tensor,
-    activation: Callable[[Tensor], Tensor],
-    scales_input: bool = False,
+    hidden: Tensor, gate_up: Tensor, down: Tensor, chosen: Tensor, weights: Tensor, activation: str, scales_input: bool
 ) -> Tensor:
-    """Each token's weighted sum of down(act(gate) * up) over its chosen experts.
-
-    hidden [num_tokens, hidden]; gate_up [num_experts, 2 * size, hidden], gate first; down [num_experts, hidden, size];
-    chosen int64 and weights float32 [num_tokens, per_token]. With `scales_input` a weight multiplies the expert's input.
-    Returns [num_tokens, hidden] in the dtype of `hidden`; sums are taken in float32.
-    """
+    """See the package."""
     output = torch.zeros(hidden.shape, dtype=torch.float32, device=hidden.device)
     per_token = chosen.shape[1]
     by_expert = chosen.flatten().argsort(stable=True)  # pairs (token, choice), those of one expert together
@@ -33,6 +29,6 @@ def grouped_mlp(
             token, weight = pairs // per_token, weights.flatten()[pairs, None]
             given = (hidden[token] * weight).to(hidden.dtype) if scales_input else hidden[token]
             gate, up = linear(given, gate_up[expert]).chunk(2, dim=-1)
-            result = linear(activation(gate) * up, down[expert]).float()
+            result = linear(ACTIVATIONS[activation](gate) * up, down[expert]).float()
             output.index_add_(0, token, result if scales_input else result * weight)
     return output.to(hidden.dtype)

@@ -19,7 +19,7 @@ from maskwright.engine.models.spec import read_spec, spec_from_config
 from maskwright.engine.threads import threads_for, use_threads
 from maskwright.sampling import SamplingParams
 
-from .conftest import EOS, MODELS, run_all, save_tiny_model
+from .conftest import EOS, LATENT, MODELS, run_all, save_tiny_model
 
 CPU = torch.device("cpu")
 CHAT_TEMPLATE = (
@@ -237,6 +237,29 @@ def test_load_gives_a_running_engine_with_text(folder, tiny_model):
     assert output.text == b"".join(tokenizer.vocabulary.text_tokens[t] or b"" for t in expected).decode(
         errors="replace"
     )
+
+
+@pytest.mark.parametrize(
+    ("class_name", "changes", "options"),
+    [
+        ("Mamba2Config", {"num_heads": 8, "head_dim": 8, "state_size": 6, "n_groups": 2}, {}),
+        ("DeepseekV3Config", LATENT, {}),
+        ("Olmo2Config", {}, {}),
+        ("Olmo2Config", {}, {"kv_layout": "contiguous", "attention": "streaming"}),
+        ("Gemma2Config", {"head_dim": 16}, {"kv_layout": "contiguous", "attention": "naive"}),
+    ],
+)
+def test_every_kind_of_model_loads_into_a_running_engine(class_name, changes, options, tmp_path):
+    model = save_tiny_model(tmp_path, class_name, {**changes, "eos_token_id": EOS})
+    add_tokenizer(tmp_path)
+    loaded = load(EngineConfig(model=tmp_path, device="cpu", max_sequences=2, max_model_len=64, **options))
+    assert loaded.config.block_size == (64 if options or loaded.spec.is_recurrent else 16)
+    assert loaded.config.num_kv_blocks == 2 * 64 // loaded.config.block_size
+    prompts = [loaded.tokenizer.encode(text) for text in ("0123", "6", "45")]
+    sampling = SamplingParams(temperature=0, max_tokens=8)
+    requests = [Request(prompt_token_ids=prompt, sampling=sampling) for prompt in prompts]
+    outputs = run_all(loaded.engine, {0: requests})
+    assert [list(outputs[i].token_ids) for i in range(3)] == [model.greedy(list(prompt), 8) for prompt in prompts]
 
 
 def test_end_of_text_ids_are_the_union_of_tokenizer_and_generation_config(folder, edit_config):
