@@ -42,7 +42,7 @@ check: $(VENV)/.test
 
 bench: $(VENV)/.bench $(VENV)/.warm
 	$(SAY) "decode steps of the embedded model, free and constrained"
-	$(BIN)/python benchmarks/decode.py
+	$(BIN)/python benchmarks/constrained_decode.py
 ifdef SCHEMAS
 	$(SAY) "time per mask, side by side with other engines"
 	$(BIN)/python benchmarks/masks.py --tokenizer $(TOKENIZER) --schemas $(SCHEMAS)

@@ -1,83 +1,26 @@
-"""Steps and tokens per second of the engine, free and constrained, at several batch sizes.
+"""Latency and memory of one decode step against the length of its contexts, for every cache layout and way to attend.
 
-    python benchmarks/decode.py [--model FOLDER] [--device cpu] [--dtype auto] [--threads N] [--batch 1 8 32 64]
+    python benchmarks/decode.py [--shape small|0.6b|8b] [--device cpu] [--lengths 128 256 ...] [--batch N]
+                                [--variants paged-fused ...] [--profile FOLDER] [--out RESULTS.json]
 
-Every request has a prompt of its own and is sampled at temperature 0.7. Free ones generate --max-tokens tokens; constrained
-ones fill a record, whose keys are fixed text and whose values are free strings, and end when it is complete. Of two runs the
-first, which builds masks and states, is not counted.
+All sequences of the batch have a context of the given length. What is in the cache does not matter, so it is not computed.
+`constrained_decode.py` measures whole requests, with and without a constraint.
 """
 
 from __future__ import annotations
 
-import argparse
-import platform
-import random
-import time
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
 
-import torch
-from rich.console import Console
-from rich.table import Table
-
-from maskwright.constraints import Compiler
-from maskwright.constraints.regex import Regex
-from maskwright.engine import Constraint, Engine, EngineConfig, Request, load
-from maskwright.sampling import SamplingParams
-
-RECORD = r'\{"name":"[a-z ]{40,80}","city":"[a-z ]{40,80}","occupation":"[a-z ]{40,80}"\}'
+from lengths import Setup, main, parser
 
 
-class Measured(NamedTuple):
-    seconds: float
-    num_steps: int
-    num_tokens: int
-    num_unsampled: int  # tokens taken because they were the only legal ones
-
-
-def run(engine: Engine, batch: int, prompt_length: int, max_tokens: int, constraint: Constraint | None) -> Measured:
-    rng = random.Random(0)
-    for seed in range(batch):
-        prompt = tuple(rng.choices(range(min(256, engine.vocabulary.size)), k=prompt_length))
-        sampling = SamplingParams(temperature=0.7, seed=seed, max_tokens=max_tokens, ignore_eos=constraint is None)
-        engine.add_request(Request(prompt_token_ids=prompt, sampling=sampling, constraint=constraint))
-    num_steps, outputs, begun = 0, [], time.perf_counter()
-    while engine.has_work:
-        outputs += [event.output for event in engine.step() if event.output is not None]
-        num_steps += 1
-    seconds = time.perf_counter() - begun
-    records = [record for output in outputs for record in output.records]
-    return Measured(seconds, num_steps, len(records), sum(record.logprob is None for record in records))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", type=Path, default=Path(__file__).parents[1] / "api" / "embedded")
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--dtype", default="auto")
-    parser.add_argument("--threads", type=int)
-    parser.add_argument("--batch", type=int, nargs="+", default=[1, 8, 32, 64])
-    parser.add_argument("--prompt-length", type=int, default=80, help="tokens")
-    parser.add_argument("--max-tokens", type=int, default=128)
-    arguments = parser.parse_args()
-
-    config = EngineConfig(
-        model=arguments.model, device=arguments.device, dtype=arguments.dtype, threads=arguments.threads
-    )
-    engine, tokenizer, _, resolved = load(config)
-    constraint = Compiler(tokenizer.vocabulary).compile(Regex(RECORD))
-    table = Table(title=f"{resolved.device} {resolved.dtype}, {platform.processor()}, torch {torch.__version__}")
-    for column in ("batch", "constraint", "ms/step", "tokens/s", "not sampled"):
-        table.add_column(column, justify="right")
-    for batch in arguments.batch:
-        for name, chosen in (("none", None), ("record", constraint)):
-            run(engine, batch, arguments.prompt_length, arguments.max_tokens, chosen)
-            seen = run(engine, batch, arguments.prompt_length, arguments.max_tokens, chosen)
-            per_step, rate = seen.seconds / seen.num_steps * 1e3, seen.num_tokens / seen.seconds
-            share = seen.num_unsampled / seen.num_tokens
-            table.add_row(str(batch), name, f"{per_step:.1f}", f"{rate:.0f}", f"{share:.0%}")
-    Console().print(table)
+def prepare(setup: Setup, length: int) -> Callable[[], object]:
+    return partial(setup.forward, [(length - 1, 1, table) for table in setup.tables])
 
 
 if __name__ == "__main__":
-    main()
+    options = parser(__doc__, [128, 256, 512, 1024, 2048, 4096, 8192])
+    options.add_argument("--batch", type=int, default=8, help="sequences")
+    arguments = options.parse_args()
+    main(arguments, f"one decode step, batch {arguments.batch}", prepare)

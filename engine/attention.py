@@ -11,20 +11,47 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
+
+from .attend import PLAIN, Attend, Scoring, Visible, fused
 
 CPU_GATHER_BYTES = 1 << 20  # of keys, and as many of values, gathered at once
 Span = tuple[int, int, Sequence[int]]  # of one sequence: tokens in the cache, new tokens, block table
 
 
 @dataclass(frozen=True, slots=True)
+class Chunks:
+    """Positions fall into chunks of `size` tokens, and a query sees the tokens of its own only: Llama 4."""
+
+    size: int
+
+
+Window = int | Chunks | None  # how far back a query sees: that many tokens, itself included; its chunk; everything
+
+
+class LayerShape(NamedTuple):
+    """What the cache holds of one token in one layer. Without a width of their own values are the keys' first columns."""
+
+    num_kv_heads: int
+    key_dim: int
+    value_dim: int
+
+
+def kv_block_bytes(layers: Sequence[LayerShape], block_size: int, dtype: torch.dtype) -> int:
+    """Memory that one block of the cache takes."""
+    return block_size * dtype.itemsize * sum(heads * (key_dim + value_dim) for heads, key_dim, value_dim in layers)
+
+
+@dataclass(frozen=True, slots=True)
 class KVCache:
     """Keys and values of every layer, [num_blocks, block_size, num_kv_heads, head_dim] each.
 
+    Layers may differ in heads and widths. Values of width 0 are not stored: they are the first columns of the keys (the
+    latent cache of DeepSeek's attention). A contiguous cache is one whose blocks are as long as the longest sequence.
     Blocks are reused without being cleared. They start as zeros because masked places still meet a weight of 0: a
     NaN there would not vanish.
     """
@@ -36,8 +63,24 @@ class KVCache:
     def allocate(
         cls, num_layers: int, shape: tuple[int, int, int, int], dtype: torch.dtype, device: torch.device
     ) -> KVCache:
-        zeros = partial(_lazy_zeros if device.type == "cpu" else torch.zeros, shape, dtype=dtype, device=device)
-        return cls(tuple(zeros() for _ in range(num_layers)), tuple(zeros() for _ in range(num_layers)))
+        """Layers all alike: `shape` is [num_blocks, block_size, num_kv_heads, head_dim]."""
+        num_blocks, block_size, num_kv_heads, head_dim = shape
+        layers = [LayerShape(num_kv_heads, head_dim, head_dim)] * num_layers
+        return cls.of_layers(layers, num_blocks, block_size, dtype, device)
+
+    @classmethod
+    def of_layers(
+        cls, layers: Sequence[LayerShape], num_blocks: int, block_size: int, dtype: torch.dtype, device: torch.device
+    ) -> KVCache:
+        zeros = partial(_lazy_zeros if device.type == "cpu" else torch.zeros, dtype=dtype, device=device)
+        keys = tuple(zeros((num_blocks, block_size, layer.num_kv_heads, layer.key_dim)) for layer in layers)
+        values = tuple(zeros((num_blocks, block_size, layer.num_kv_heads, layer.value_dim)) for layer in layers)
+        return cls(keys, values)
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All tensors; their first axis is the block."""
+        return (*self.keys, *self.values)
 
     @property
     def block_size(self) -> int:
@@ -66,7 +109,8 @@ class DecodeGroup:
     stop: int
     max_context: int  # longest context among them, in tokens
     block_tables: Tensor  # int64 [stop - start, ceil(max_context / block_size)], padded with block 0
-    bias: Mapping[int | None, Tensor | None]  # window -> float [rows, 1, 1, max_context]; None = every row sees all
+    bias: Mapping[Window, Tensor | None]  # window -> float [rows, 1, 1, max_context]; None = every row sees all
+    run: int | None = None  # where each row has one block, and these follow one another: the first of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +121,8 @@ class PrefillChunk:
     stop: int
     num_past: int
     block_table: Tensor  # int64 [ceil((num_past + stop - start) / block_size)]
-    bias: Mapping[int | None, Tensor | None]  # window -> float [chunk, context]; None = plain causal
+    bias: Mapping[Window, Tensor | None]  # window -> float [chunk, context]; None = plain causal
+    run: int | None = None  # the block, where the sequence has only one
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +132,12 @@ class AttentionPlan:
     slots: Tensor  # int64 [num_tokens]: block * block_size + place, for writing
     decodes: tuple[DecodeGroup, ...]  # these come first in the batch
     prefills: tuple[PrefillChunk, ...]
+    attend: Attend = fused
 
 
-def plan_attention(spans: Sequence[Span], cache: KVCache, windows: frozenset[int | None]) -> AttentionPlan:
+def plan_attention(
+    spans: Sequence[Span], cache: KVCache, windows: frozenset[Window], attend: Attend = fused
+) -> AttentionPlan:
     """Plan a step for sequences of which those with one new token come first."""
     num_decodes = sum(1 for _, num_new, _ in spans if num_new == 1)
     assert all(num_new == 1 for _, num_new, _ in spans[:num_decodes]), "decodes come first"
@@ -97,63 +145,104 @@ def plan_attention(spans: Sequence[Span], cache: KVCache, windows: frozenset[int
         slots=_to_device(np.concatenate([_slots(*span, cache.block_size) for span in spans]), cache.device),
         decodes=tuple(_decode_groups(spans[:num_decodes], cache, windows)),
         prefills=tuple(_prefill_chunks(spans[num_decodes:], num_decodes, cache, windows)),
+        attend=attend,
     )
 
 
 def paged_attention(
-    query: Tensor, key: Tensor, value: Tensor, cache: KVCache, layer: int, plan: AttentionPlan, window: int | None
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    cache: KVCache,
+    layer: int,
+    plan: AttentionPlan,
+    window: Window,
+    *,
+    scoring: Scoring = PLAIN,
+    sinks: Tensor | None = None,
 ) -> Tensor:
     """Store this step's keys and values, then attend.
 
-    query [num_tokens, num_heads, head_dim]; key, value [num_tokens, num_kv_heads, head_dim], rotated already.
-    Returns [num_tokens, num_heads, head_dim]. Query i sees the tokens up to its own, the last `window` of them if given.
+    query [num_tokens, num_heads, head_dim]; key [num_tokens, num_kv_heads, head_dim], both rotated already; value
+    [num_tokens, num_kv_heads, value_dim], the first columns of key itself where the cache stores no values; sinks
+    [num_heads]. Returns [num_tokens, num_heads, value_dim]. Query i sees the tokens up to its own, within its window.
     Modifies the layer's cache at `plan.slots`.
     """
     keys, values = cache.keys[layer], cache.values[layer]
     keys.view(-1, *keys.shape[2:]).index_copy_(0, plan.slots, key)
-    values.view(-1, *values.shape[2:]).index_copy_(0, plan.slots, value)
-    outputs = [_attend_decodes(query[group.start : group.stop], keys, values, group, window) for group in plan.decodes]
-    outputs += [
-        _attend_prefill(query[chunk.start : chunk.stop], keys, values, chunk, window) for chunk in plan.prefills
-    ]
+    if values.shape[-1]:
+        values.view(-1, *values.shape[2:]).index_copy_(0, plan.slots, value)
+    task = _LayerTask(keys, values, value.shape[-1], window, sinks, scoring, plan.attend)
+    outputs = [_attend_decodes(query[group.start : group.stop], group, task) for group in plan.decodes]
+    outputs += [_attend_prefill(query[chunk.start : chunk.stop], chunk, task) for chunk in plan.prefills]
     return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
 
 
-def _attend_decodes(query: Tensor, keys: Tensor, values: Tensor, group: DecodeGroup, window: int | None) -> Tensor:
+@dataclass(frozen=True, slots=True)
+class _LayerTask:
+    """What all groups and chunks of one layer share."""
+
+    keys: Tensor
+    values: Tensor
+    value_dim: int
+    window: Window
+    sinks: Tensor | None
+    scoring: Scoring
+    attend: Attend
+
+    def gather(self, tables: Tensor, num_tokens: int, run: int | None) -> tuple[Tensor, Tensor]:
+        """Keys and values [num_rows, num_tokens, num_kv_heads, ...] of the blocks that `tables` lists; views of a run."""
+        key = _gather(self.keys, tables, num_tokens, run)
+        stored = self.values.shape[-1]
+        return key, _gather(self.values, tables, num_tokens, run) if stored else key[..., : self.value_dim]
+
+    def sinks_of(self, *shape: int) -> Tensor | None:
+        return None if self.sinks is None else self.sinks.view(shape)
+
+
+def _attend_decodes(query: Tensor, group: DecodeGroup, task: _LayerTask) -> Tensor:
     """All rows in one call; the queries that share a key-value head take the place of query positions."""
     num_rows, num_heads, head_dim = query.shape
-    num_kv_heads = keys.shape[2]
+    num_kv_heads = task.keys.shape[2]
     grouped = query.view(num_rows, num_kv_heads, num_heads // num_kv_heads, head_dim)
-    key = _gather(keys, group.block_tables, group.max_context).transpose(1, 2)  # [rows, kv_heads, context, head_dim]
-    value = _gather(values, group.block_tables, group.max_context).transpose(1, 2)
-    bias = group.bias[window]
+    key, value = (kv.transpose(1, 2) for kv in task.gather(group.block_tables, group.max_context, group.run))
+    bias = group.bias[task.window]  # key, value: [rows, kv_heads, context, ...]
     if bias is not None:
         bias = bias.expand(-1, -1, grouped.shape[2], -1)
-    return scaled_dot_product_attention(grouped, key, value, attn_mask=bias).reshape(num_rows, num_heads, head_dim)
+    sinks = task.sinks_of(1, num_kv_heads, -1, 1)
+    attended = task.attend(grouped, key, value, Visible(bias), sinks, task.scoring)
+    return attended.reshape(num_rows, num_heads, task.value_dim)
 
 
-def _attend_prefill(query: Tensor, keys: Tensor, values: Tensor, chunk: PrefillChunk, window: int | None) -> Tensor:
+def _attend_prefill(query: Tensor, chunk: PrefillChunk, task: _LayerTask) -> Tensor:
     """One sequence; key-value heads are the batch axis, so sharing them among queries needs no copy."""
     num_new, num_heads, head_dim = query.shape
-    num_kv_heads = keys.shape[2]
-    shared = (num_kv_heads, num_heads // num_kv_heads, -1, head_dim)
-    context = chunk.num_past + num_new
-    key = _gather(keys, chunk.block_table[None], context)[0].transpose(0, 1)[:, None].expand(shared)
-    value = _gather(values, chunk.block_table[None], context)[0].transpose(0, 1)[:, None].expand(shared)
+    num_kv_heads = task.keys.shape[2]
+    shared = (num_kv_heads, num_heads // num_kv_heads, -1, -1)
+    gathered = task.gather(chunk.block_table[None], chunk.num_past + num_new, chunk.run)
+    key, value = (kv[0].transpose(0, 1)[:, None].expand(shared) for kv in gathered)
     grouped = query.view(num_new, num_kv_heads, -1, head_dim).permute(1, 2, 0, 3)  # [kv_heads, group, chunk, head_dim]
-    bias = chunk.bias[window]
-    attended = scaled_dot_product_attention(grouped, key, value, attn_mask=bias, is_causal=bias is None)
-    return attended.permute(2, 0, 1, 3).reshape(num_new, num_heads, head_dim)
+    bias = chunk.bias[task.window]
+    sinks = task.sinks_of(num_kv_heads, -1, 1, 1)
+    attended = task.attend(grouped, key, value, Visible(bias, is_causal=bias is None), sinks, task.scoring)
+    return attended.permute(2, 0, 1, 3).reshape(num_new, num_heads, task.value_dim)
 
 
-def _gather(blocks: Tensor, tables: Tensor, num_tokens: int) -> Tensor:
-    """[num_rows, num_tokens, num_kv_heads, head_dim] from the blocks that `tables` [num_rows, num_blocks] lists."""
+def _gather(blocks: Tensor, tables: Tensor, num_tokens: int, run: int | None) -> Tensor:
+    """[num_rows, num_tokens, num_kv_heads, head_dim] from the blocks that `tables` [num_rows, num_blocks] lists.
+
+    A contiguous cache has one block for each sequence: nothing beyond `num_tokens` is copied, and nothing at all of a run.
+    """
     num_rows, num_blocks = tables.shape
+    if run is not None:
+        return blocks[run : run + num_rows, :num_tokens]
+    if num_blocks == 1:
+        return blocks[:, :num_tokens].index_select(0, tables[:, 0])
     found = blocks.flatten(1).index_select(0, tables.flatten())  # whole blocks are long runs: fast to copy
     return found.view(num_rows, num_blocks * blocks.shape[1], *blocks.shape[2:])[:, :num_tokens]
 
 
-def _decode_groups(spans: Sequence[Span], cache: KVCache, windows: frozenset[int | None]) -> Iterator[DecodeGroup]:
+def _decode_groups(spans: Sequence[Span], cache: KVCache, windows: frozenset[Window]) -> Iterator[DecodeGroup]:
     contexts = np.array([num_past + 1 for num_past, _, _ in spans], dtype=np.int64)
     for start, stop in _cuts(contexts.tolist(), cache.tokens_per_gather):
         members = contexts[start:stop]
@@ -163,7 +252,14 @@ def _decode_groups(spans: Sequence[Span], cache: KVCache, windows: frozenset[int
             used = table[: tables.shape[1]]
             tables[row, : len(used)] = used
         bias = {window: _decode_bias(members, window, cache) for window in windows}
-        yield DecodeGroup(start, stop, longest, _to_device(tables, cache.device), bias)
+        yield DecodeGroup(start, stop, longest, _to_device(tables, cache.device), bias, _run(tables))
+
+
+def _run(tables: np.ndarray) -> int | None:
+    """The first of the rows' blocks, where each row has one and they follow one another."""
+    if tables.shape[1] != 1 or (np.diff(tables[:, 0]) != 1).any():
+        return None
+    return int(tables[0, 0])
 
 
 def _cuts(contexts: Sequence[int], limit: int | None) -> Iterator[tuple[int, int]]:
@@ -179,35 +275,42 @@ def _cuts(contexts: Sequence[int], limit: int | None) -> Iterator[tuple[int, int
 
 
 def _prefill_chunks(
-    spans: Sequence[Span], start: int, cache: KVCache, windows: frozenset[int | None]
+    spans: Sequence[Span], start: int, cache: KVCache, windows: frozenset[Window]
 ) -> Iterator[PrefillChunk]:
     for num_past, num_new, table in spans:
         used = np.array(table[: -(-(num_past + num_new) // cache.block_size)], dtype=np.int64)
         bias = {window: _prefill_bias(num_past, num_new, window, cache) for window in windows}
-        yield PrefillChunk(start, start + num_new, num_past, _to_device(used, cache.device), bias)
+        yield PrefillChunk(start, start + num_new, num_past, _to_device(used, cache.device), bias, _run(used[None]))
         start += num_new
 
 
-def _decode_bias(contexts: np.ndarray, window: int | None, cache: KVCache) -> Tensor | None:
+def _decode_bias(contexts: np.ndarray, window: Window, cache: KVCache) -> Tensor | None:
     longest = int(contexts.max())
-    if contexts.min() == longest and (window is None or longest <= window):
+    first = _first_visible(contexts - 1, window)
+    if contexts.min() == longest and not first.any():
         return None
     position = np.arange(longest)
-    visible = position < contexts[:, None]
-    if window is not None:
-        visible &= position >= contexts[:, None] - window
+    visible = (position < contexts[:, None]) & (position >= first[:, None])
     return _bias(visible[:, None, None, :], cache)
 
 
-def _prefill_bias(num_past: int, num_new: int, window: int | None, cache: KVCache) -> Tensor | None:
+def _prefill_bias(num_past: int, num_new: int, window: Window, cache: KVCache) -> Tensor | None:
     context = num_past + num_new
-    if num_past == 0 and (window is None or context <= window):
+    query, key = np.arange(num_past, context), np.arange(context)
+    first = _first_visible(query, window)
+    if num_past == 0 and not first.any():
         return None
-    query, key = np.arange(num_past, context)[:, None], np.arange(context)
-    visible = key <= query
-    if window is not None:
-        visible &= key > query - window
+    visible = (key <= query[:, None]) & (key >= first[:, None])
     return _bias(visible, cache)
+
+
+def _first_visible(positions: np.ndarray, window: Window) -> np.ndarray:
+    """The first position that a query at each of `positions` sees."""
+    if window is None:
+        return np.zeros_like(positions)
+    if isinstance(window, Chunks):
+        return positions // window.size * window.size
+    return np.maximum(positions - window + 1, 0)
 
 
 def _bias(visible: np.ndarray, cache: KVCache) -> Tensor:
@@ -231,5 +334,7 @@ def _to_device(array: np.ndarray, device: torch.device) -> Tensor:
 def _lazy_zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     """Zeros whose memory pages are taken at the first write: a generous cache costs a small run nothing."""
     itemsize = torch.empty((), dtype=dtype).element_size()
+    if 0 in shape:
+        return torch.zeros(shape, dtype=dtype, device=device)
     raw = np.zeros(int(np.prod(shape)) * itemsize, dtype=np.uint8)
     return torch.from_numpy(raw).to(device).view(dtype).view(shape)

@@ -1,4 +1,4 @@
-"""What the user chooses about the engine. What follows from the model lives in ModelSpec."""
+"""What the user chooses about the engine. What follows from the model lives in ModelInfo."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from .attend import METHODS
 from .errors import ConfigError
 
 if TYPE_CHECKING:
-    from .models.spec import ModelSpec
+    from .models.architecture import ModelInfo
 
 DTYPES: Mapping[str, torch.dtype] = {
     "float32": torch.float32,
     "bfloat16": torch.bfloat16,
     "float16": torch.float16,
 }
+KV_LAYOUTS = ("paged", "contiguous")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +37,8 @@ class EngineConfig:
     device: str = "auto"  # "auto", "cpu", "cuda", "cuda:0", ...
     dtype: str = "auto"  # "auto", "float32", "bfloat16" or "float16"
     block_size: int = 16  # tokens per KV-cache block
+    kv_layout: str = "paged"  # "paged", or "contiguous": one block of max_model_len tokens for each sequence
+    attention: str = "fused"  # "fused", "streaming" or "naive": see engine/attend.py
     max_batch_tokens: int = 512  # tokens per step; longer prompts are prefilled in chunks
     max_sequences: int = 64  # sequences in the batch at once
     max_model_len: int | None = None  # prompt + output tokens; None: all that model and KV cache allow
@@ -54,6 +58,9 @@ class EngineConfig:
         _require_fraction("kv_memory_fraction", self.kv_memory_fraction)
         if self.dtype not in ("auto", *DTYPES):
             raise ConfigError(f'dtype must be "auto" or one of {", ".join(DTYPES)}, got "{self.dtype}"')
+        for name, choices in (("kv_layout", KV_LAYOUTS), ("attention", tuple(METHODS))):
+            if getattr(self, name) not in choices:
+                raise ConfigError(f'{name} must be one of {", ".join(choices)}, got "{getattr(self, name)}"')
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> EngineConfig:
@@ -80,15 +87,18 @@ class Limits:
         return self.max_model_len - 1
 
 
-def resolve(config: EngineConfig, spec: ModelSpec) -> EngineConfig:
-    """`config` with device, dtype, max_model_len and kv_memory_fraction decided; num_kv_blocks waits for the weights."""
+def resolve(config: EngineConfig, spec: ModelInfo) -> EngineConfig:
+    """`config` with all but num_kv_blocks decided, which waits for the weights."""
     device = resolve_device(config.device)
     default_fraction = 0.9 if device.type == "cuda" else 0.3
+    max_model_len = _resolve_max_model_len(config.max_model_len, spec)
+    has_whole_blocks = config.kv_layout == "contiguous" or spec.is_recurrent  # a state is one block too
     return replace(
         config,
         device=str(device),
         dtype=_resolve_dtype(config.dtype, device, spec),
-        max_model_len=_resolve_max_model_len(config.max_model_len, spec),
+        block_size=max_model_len if has_whole_blocks else config.block_size,
+        max_model_len=max_model_len,
         kv_memory_fraction=config.kv_memory_fraction or default_fraction,
     )
 
@@ -146,18 +156,18 @@ def limits_of(config: EngineConfig, num_blocks: int, wanted_len: int | None = No
     )
 
 
-def _resolve_dtype(name: str, device: torch.device, spec: ModelSpec) -> str:
+def _resolve_dtype(name: str, device: torch.device, spec: ModelInfo) -> str:
     """On a GPU the checkpoint's own dtype. On a CPU float32: exact, and faster.
 
     Measured with 4.5 million parameters and one thread of a CPU that has AVX512-BF16: 3.9 ms a step for one sequence and 31
-    for 32 in float32, 10.4 and 50 in bfloat16, whose attention is slow (`benchmarks/decode.py --dtype`).
+    for 32 in float32, 10.4 and 50 in bfloat16, whose attention is slow (`benchmarks/constrained_decode.py --dtype`).
     """
     if name != "auto":
         return name
     return spec.dtype if device.type == "cuda" else "float32"
 
 
-def _resolve_max_model_len(wanted: int | None, spec: ModelSpec) -> int:
+def _resolve_max_model_len(wanted: int | None, spec: ModelInfo) -> int:
     if wanted is not None and wanted > spec.max_positions:
         raise ConfigError(
             f"max_model_len {wanted} is longer than the {spec.max_positions} positions this model's config.json allows"

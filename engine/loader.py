@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import torch
 
-from .attention import KVCache
+from .attend import METHODS
 from .config import DTYPES, EngineConfig, Limits, limits_of, resolve, resolve_num_blocks
 from .engine import Engine
-from .models.decoder import Decoder, load_decoder
-from .models.spec import ModelSpec, read_spec
+from .models.architecture import ModelInfo
+from .models.model import Model, load_model
+from .models.spec import read_spec
 from .runner import ModelRunner
 from .threads import threads_for
 from .tokenizer import Tokenizer, load_tokenizer
@@ -23,7 +24,7 @@ class Loaded(NamedTuple):
 
     engine: Engine
     tokenizer: Tokenizer
-    spec: ModelSpec
+    spec: ModelInfo
     config: EngineConfig  # resolved: nothing in it is "auto" or None any more, but `threads`
 
 
@@ -32,34 +33,24 @@ def load(config: EngineConfig) -> Loaded:
     spec = read_spec(config.model)
     resolved = resolve(config, spec)
     tokenizer = load_tokenizer(resolved.model, spec)
-    decoder = load_decoder(resolved.model, spec, DTYPES[resolved.dtype], torch.device(resolved.device))
-    limits = _limits(resolved, decoder, config.max_model_len)
-    threads = threads_for(resolved.threads, decoder.weights.num_bytes())
-    engine = Engine(
-        ModelRunner(decoder, _allocate_cache(decoder, limits)), tokenizer.vocabulary, limits, threads=threads
-    )
+    assert resolved.max_model_len is not None
+    device, dtype = torch.device(resolved.device), DTYPES[resolved.dtype]
+    model = load_model(resolved.model, spec, dtype, device, resolved.max_model_len)
+    limits = _limits(resolved, model, config.max_model_len)
+    threads = threads_for(resolved.threads, model.num_bytes)
+    cache = model.allocate_cache(limits.num_blocks, limits.block_size)
+    runner = ModelRunner(model, cache, METHODS[resolved.attention])
+    engine = Engine(runner, tokenizer.vocabulary, limits, threads=threads)
     return Loaded(engine, tokenizer, spec, _with_limits(resolved, limits))
 
 
-def _limits(config: EngineConfig, decoder: Decoder, wanted_len: int | None) -> Limits:
-    bytes_per_block = kv_bytes_per_token(decoder) * config.block_size
-    num_blocks = resolve_num_blocks(config, bytes_per_block, free_bytes(decoder.device))
+def _limits(config: EngineConfig, model: Model, wanted_len: int | None) -> Limits:
+    num_blocks = resolve_num_blocks(config, model.block_bytes(config.block_size), free_bytes(model.device))
     return limits_of(config, num_blocks, wanted_len)
-
-
-def _allocate_cache(decoder: Decoder, limits: Limits) -> KVCache:
-    spec = decoder.spec
-    shape = (limits.num_blocks, limits.block_size, spec.num_kv_heads, spec.head_dim)
-    return KVCache.allocate(spec.num_layers, shape, decoder.dtype, decoder.device)
 
 
 def _with_limits(config: EngineConfig, limits: Limits) -> EngineConfig:
     return replace(config, num_kv_blocks=limits.num_blocks, max_model_len=limits.max_model_len)
-
-
-def kv_bytes_per_token(decoder: Decoder) -> int:
-    spec = decoder.spec
-    return 2 * spec.num_layers * spec.num_kv_heads * spec.head_dim * decoder.dtype.itemsize
 
 
 def free_bytes(device: torch.device) -> int:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from .attention import KVCache, plan_attention
-from .models.decoder import Decoder, ForwardBatch
+from .attend import Attend, fused
+from .models.decoder import ForwardBatch
+from .models.model import Model
 from .scheduler import Chunk
 from .sequence import Sequence
 
 
 class ModelRunner:
-    """A model with its KV cache."""
+    """A model with its KV cache, or pool of states. `attend` is how attention is computed, where there is a choice."""
 
-    def __init__(self, decoder: Decoder, cache: KVCache) -> None:
-        self.decoder, self.cache = decoder, cache
-        self._windows = frozenset(decoder.spec.windows)
+    def __init__(self, decoder: Model, cache: Any, attend: Attend = fused) -> None:
+        self.decoder, self.cache, self.attend = decoder, cache, attend
 
     def forward(self, chunks: list[Chunk[Sequence]]) -> Tensor:
         """Logits [chunks that complete, head width], in their order. Writes the chunks' keys and values."""
@@ -33,7 +35,7 @@ class ModelRunner:
             token_ids=self._to_device(token_ids),
             positions=self._to_device(positions),
             logit_rows=self._to_device(last_rows[completes]),
-            attention=plan_attention(spans, self.cache, self._windows),
+            attention=self.decoder.plan(spans, self.cache, self.attend),
         )
 
     def _to_device(self, array: np.ndarray) -> Tensor:

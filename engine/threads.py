@@ -2,7 +2,7 @@
 
 PyTorch splits every operation over its threads and waits for the slowest. Operations of a small model take some ten
 microseconds; where another program uses a core, each may wait milliseconds for its turn. Measured with 4.5 million parameters
-beside one busy program on two cores: 4 ms a step with one thread, 150 ms with two (`benchmarks/decode.py --threads`).
+beside one busy program on two cores: 4 ms a step with one thread, 150 ms with two (`benchmarks/constrained_decode.py --threads`).
 """
 
 from __future__ import annotations

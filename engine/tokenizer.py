@@ -8,7 +8,9 @@ from typing import Any
 
 from ..constraints.vocabulary import Vocabulary
 from .errors import ModelFolderError, RequestError, UnsupportedModel
-from .models.spec import ModelSpec, read_json, token_ids
+from .models.architecture import ModelInfo
+from .models.families import token_ids
+from .models.files import read_json
 
 _GENERIC_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")  # tokenizer.json says everything
 
@@ -72,7 +74,7 @@ class Tokenizer:
         return rendered
 
 
-def load_tokenizer(folder: Path, spec: ModelSpec) -> Tokenizer:
+def load_tokenizer(folder: Path, spec: ModelInfo) -> Tokenizer:
     """The tokenizer in `folder`, its vocabulary cut or kept to what the model's head can produce.
 
     Raises ModelFolderError when there is none, UnsupportedModel when its tokens have no bytes of their own.
@@ -107,7 +109,7 @@ def _tokenizer_class(folder: Path) -> Any:
     return AutoTokenizer
 
 
-def _generation_eos(folder: Path, spec: ModelSpec) -> tuple[int, ...]:
+def _generation_eos(folder: Path, spec: ModelInfo) -> tuple[int, ...]:
     """End-of-text ids of generation_config.json, where it exists, and of config.json."""
     path = folder / "generation_config.json"
     generation = read_json(path) if path.exists() else {}

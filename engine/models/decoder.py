@@ -1,21 +1,24 @@
-"""The Llama family's decoder in native PyTorch: Llama, Mistral, Qwen2 and Qwen3 differ in switches only.
-
-Query, key and value projections are one matrix, and so are gate and up: fewer, larger products.
-"""
+"""The native decoder: every family of `families.py` is this one, with the parts that its spec asks for."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding, linear, rms_norm, silu
+from torch.nn.functional import embedding, linear
 
-from ..attention import AttentionPlan, KVCache, paged_attention
+from ..attend import Attend, fused
+from ..attention import AttentionPlan, KVCache, Span, kv_block_bytes, plan_attention
+from .architecture import ModelSpec, NormSpec
+from .layers import Attention, LatentAttention, Layer, Step
+from .layout import sources_of
+from .modules import Experts, Mlp, Norm, Rotation
 from .rope import inverse_frequencies
-from .spec import ModelSpec
-from .weights import Checkpoint, check_checkpoint, open_checkpoint
+from .weights import read_weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,152 +28,140 @@ class ForwardBatch:
     token_ids: Tensor  # int64 [num_tokens]
     positions: Tensor  # int64 [num_tokens]
     logit_rows: Tensor  # int64 [num_logits]: the rows whose next token is wanted
-    attention: AttentionPlan
-
-
-@dataclass(frozen=True, slots=True)
-class LayerWeights:
-    input_norm: Tensor  # [hidden]
-    qkv: Tensor  # [(num_heads + 2 * num_kv_heads) * head_dim, hidden]
-    qkv_bias: Tensor | None
-    qk_norm: Tensor | None  # [num_heads + num_kv_heads, head_dim]: the query's weight, then the key's, once per head
-    output: Tensor  # [hidden, num_heads * head_dim]
-    output_bias: Tensor | None
-    mlp_norm: Tensor  # [hidden]
-    gate_up: Tensor  # [2 * intermediate, hidden]
-    gate_up_bias: Tensor | None
-    down: Tensor  # [hidden, intermediate]
-    down_bias: Tensor | None
-
-
-@dataclass(frozen=True, slots=True)
-class DecoderWeights:
-    embedding: Tensor  # [vocab, hidden]
-    layers: tuple[LayerWeights, ...]
-    final_norm: Tensor  # [hidden]
-    head: Tensor  # [vocab, hidden]; the embedding itself when tied
-
-    def num_bytes(self) -> int:
-        """Size in memory, a tied head counted once."""
-        tensors = [self.embedding, self.final_norm] + ([] if self.head is self.embedding else [self.head])
-        for layer in self.layers:
-            tensors += [t for name in LayerWeights.__slots__ if (t := getattr(layer, name)) is not None]
-        return sum(tensor.nbytes for tensor in tensors)
+    attention: Any  # the plan of the step, made by the model that will run it
 
 
 class Decoder:
-    """A loaded model. `forward` is pure but for the KV cache it is given."""
+    """A loaded model. `forward` is pure but for the KV cache it is given.
 
-    def __init__(self, spec: ModelSpec, weights: DecoderWeights) -> None:
-        self.spec, self.weights = spec, weights
-        frequencies, self._rope_factor = inverse_frequencies(spec.rope, spec.head_dim)
-        self._frequencies = frequencies.to(self.device)  # float32 [head_dim / 2]
+    `weights` are the tensors that `layout.sources_of(spec)` names.
+    """
+
+    def __init__(self, spec: ModelSpec, weights: Mapping[str, Tensor]) -> None:
+        self.spec = spec
+        self.embedding = weights["embedding"]  # [vocab, hidden]
+        self.head = weights.get("head", self.embedding)  # [vocab, hidden]
+        self.num_bytes = sum(tensor.nbytes for tensor in weights.values())
+        build = _Builder(spec, weights)
+        self.layers = tuple(build.layer(index) for index in range(spec.num_layers))
+        self._final_norm = build.norm("final_norm")
+        self._embedding_scale = torch.tensor(spec.embedding_scale, dtype=self.dtype).item()
+        self._turns = [(frequencies.to(self.device), factor) for frequencies, factor in map(inverse_frequencies, spec.ropes)]
 
     @property
     def device(self) -> torch.device:
-        return self.weights.embedding.device
+        return self.embedding.device
 
     @property
     def dtype(self) -> torch.dtype:
-        return self.weights.embedding.dtype
+        return self.embedding.dtype
+
+    def block_bytes(self, block_size: int) -> int:
+        return kv_block_bytes(self.spec.kv_layers, block_size, self.dtype)
+
+    def allocate_cache(self, num_blocks: int, block_size: int) -> KVCache:
+        return KVCache.of_layers(self.spec.kv_layers, num_blocks, block_size, self.dtype, self.device)
+
+    def plan(self, spans: Sequence[Span], cache: KVCache, attend: Attend = fused) -> AttentionPlan:
+        return plan_attention(spans, cache, frozenset(self.spec.windows), attend)
 
     @torch.inference_mode()
     def forward(self, batch: ForwardBatch, cache: KVCache) -> Tensor:
         """Logits [num_logits, vocab] for `batch.logit_rows`; writes this step's keys and values into `cache`."""
-        hidden = embedding(batch.token_ids, self.weights.embedding)
-        rotation = self._rotation(batch.positions)
-        for index, layer in enumerate(self.weights.layers):
-            hidden = hidden + self._attention(
-                layer, index, self._norm(hidden, layer.input_norm), rotation, batch, cache
-            )
-            hidden = hidden + _mlp(layer, self._norm(hidden, layer.mlp_norm))
-        wanted = hidden.index_select(0, batch.logit_rows)
-        return linear(self._norm(wanted, self.weights.final_norm), self.weights.head)
+        hidden = embedding(batch.token_ids, self.embedding)
+        if self.spec.embedding_scale != 1.0:
+            hidden = hidden * self._embedding_scale
+        step = Step(batch.positions, self._rotations(batch.positions), batch.attention, cache)
+        for layer in self.layers:
+            hidden = layer(hidden, step)
+        return self._logits(hidden.index_select(0, batch.logit_rows))
 
-    def _attention(
-        self, layer: LayerWeights, index: int, hidden: Tensor, rotation: Rotation, batch: ForwardBatch, cache: KVCache
-    ) -> Tensor:
-        spec = self.spec
-        heads = linear(hidden, layer.qkv, layer.qkv_bias).view(len(hidden), -1, spec.head_dim)
-        turned, value = heads.split((spec.num_heads + spec.num_kv_heads, spec.num_kv_heads), dim=1)
-        if layer.qk_norm is not None:
-            turned = self._norm(turned, None) * layer.qk_norm
-        query, key = rotation.apply(turned).split((spec.num_heads, spec.num_kv_heads), dim=1)
-        attended = paged_attention(query, key, value, cache, index, batch.attention, spec.windows[index])
-        return linear(attended.flatten(1), layer.output, layer.output_bias)
+    def _logits(self, hidden: Tensor) -> Tensor:
+        logits = linear(self._final_norm(hidden), self.head)
+        if self.spec.logit_scale != 1.0:
+            logits = logits * self.spec.logit_scale
+        cap = self.spec.logit_softcap
+        return logits if cap is None else cap * torch.tanh(logits / cap)
 
-    def _norm(self, hidden: Tensor, weight: Tensor | None) -> Tensor:
-        return rms_norm(hidden, (hidden.shape[-1],), weight, self.spec.rms_norm_eps)
+    def _rotations(self, positions: Tensor) -> tuple[Rotation, ...]:
+        rotations = []
+        for frequencies, factor in self._turns:
+            angles = positions[:, None, None].float() * frequencies  # [num_tokens, 1, dim / 2]
+            angles = torch.cat((angles, angles), dim=-1)
+            rotations.append(Rotation((angles.cos() * factor).to(self.dtype), (angles.sin() * factor).to(self.dtype)))
+        return tuple(rotations)
 
-    def _rotation(self, positions: Tensor) -> Rotation:
-        angles = positions[:, None, None].float() * self._frequencies  # [num_tokens, 1, head_dim / 2]
-        angles = torch.cat((angles, angles), dim=-1)
-        return Rotation(
-            (angles.cos() * self._rope_factor).to(self.dtype), (angles.sin() * self._rope_factor).to(self.dtype)
+
+class _Builder:
+    """Puts tensors into the modules that `spec` asks for."""
+
+    def __init__(self, spec: ModelSpec, weights: Mapping[str, Tensor]) -> None:
+        self.spec, self.weights = spec, weights
+
+    def norm(self, name: str, spec: NormSpec | None = None) -> Norm:
+        return Norm(spec or self.spec.norm, self.weights[f"{name}.weight"], self.weights.get(f"{name}.bias"))
+
+    def norm_if_any(self, name: str, spec: NormSpec | None = None) -> Norm | None:
+        return self.norm(name, spec) if f"{name}.weight" in self.weights else None
+
+    def layer(self, index: int) -> Layer:
+        prefix = f"layers.{index}."
+        return Layer(
+            input_norm=self.norm(f"{prefix}input_norm"),
+            attention=self.attention(index, f"{prefix}attention."),
+            after_attention=self.norm_if_any(f"{prefix}after_attention"),
+            mlp_norm=self.norm_if_any(f"{prefix}mlp_norm"),
+            mlp=self.experts(f"{prefix}mlp.") if self.spec.has_experts[index] else self.mlp(f"{prefix}mlp."),
+            after_mlp=self.norm_if_any(f"{prefix}after_mlp"),
         )
 
+    def attention(self, index: int, prefix: str) -> Attention | LatentAttention:
+        spec, get = self.spec, self.weights.get
+        output, output_bias = self.weights[f"{prefix}output"], get(f"{prefix}output_bias")
+        if spec.latent is None:
+            qk_norm = Norm(spec.norm, None) if spec.qk_norm == "after_rope" else self.norm_if_any(f"{prefix}qk_norm")
+            return Attention(
+                spec, index, self.weights[f"{prefix}qkv"], get(f"{prefix}qkv_bias"), qk_norm, output, output_bias
+            )
+        inner = NormSpec("rms", 1e-6)  # DeepSeek's are not configurable
+        return LatentAttention(
+            spec=spec,
+            latent=spec.latent,
+            index=index,
+            down=self.weights[f"{prefix}down"],
+            down_bias=get(f"{prefix}down_bias"),
+            query_norm=self.norm_if_any(f"{prefix}query_norm", inner),
+            query_up=self.weights[f"{prefix}query_up"],
+            latent_norm=self.norm(f"{prefix}latent_norm", inner),
+            key_up=self.weights[f"{prefix}key_up"],
+            value_up=self.weights[f"{prefix}value_up"],
+            output=output,
+            output_bias=output_bias,
+        )
 
-@dataclass(frozen=True, slots=True)
-class Rotation:
-    """Cosine and sine of each token's angles, [num_tokens, 1, head_dim]; halves repeat (Hugging Face's layout)."""
+    def mlp(self, prefix: str) -> Mlp:
+        return Mlp(
+            self.spec.activation,
+            self.spec.is_gated,
+            self.weights[f"{prefix}up"],
+            self.weights.get(f"{prefix}up_bias"),
+            self.weights[f"{prefix}down"],
+            self.weights.get(f"{prefix}down_bias"),
+        )
 
-    cosine: Tensor
-    sine: Tensor
-
-    def apply(self, heads: Tensor) -> Tensor:
-        """Rotate [num_tokens, num_heads, head_dim]: dimension i pairs with i + head_dim / 2."""
-        first, second = heads.chunk(2, dim=-1)
-        return heads * self.cosine + torch.cat((-second, first), dim=-1) * self.sine
-
-
-def _mlp(layer: LayerWeights, hidden: Tensor) -> Tensor:
-    gate, up = linear(hidden, layer.gate_up, layer.gate_up_bias).chunk(2, dim=-1)
-    return linear(silu(gate) * up, layer.down, layer.down_bias)
+    def experts(self, prefix: str) -> Experts:
+        assert self.spec.experts is not None
+        return Experts(
+            self.spec.experts,
+            self.spec.activation,
+            self.weights[f"{prefix}router"],
+            self.weights.get(f"{prefix}correction"),
+            self.weights[f"{prefix}gate_up"],
+            self.weights[f"{prefix}down"],
+            self.mlp(f"{prefix}shared.") if self.spec.experts.shared_size else None,
+        )
 
 
 def load_decoder(folder: Path, spec: ModelSpec, dtype: torch.dtype, device: torch.device) -> Decoder:
     """The decoder of the checkpoint in `folder`. Raises ModelFolderError or WeightError, one line each."""
-    with open_checkpoint(folder) as checkpoint:
-        check_checkpoint(checkpoint, spec)
-        return Decoder(spec, _WeightReader(checkpoint, spec, dtype, device).weights())
-
-
-class _WeightReader:
-    """Maps Hugging Face's tensors to ours, converted and placed one at a time."""
-
-    def __init__(self, checkpoint: Checkpoint, spec: ModelSpec, dtype: torch.dtype, device: torch.device) -> None:
-        self.checkpoint, self.spec, self.dtype, self.device = checkpoint, spec, dtype, device
-
-    def weights(self) -> DecoderWeights:
-        embedding_table = self.read("model.embed_tokens.weight")
-        head = embedding_table if self.spec.has_tied_embeddings else self.read("lm_head.weight")
-        layers = tuple(self.layer(f"model.layers.{index}.") for index in range(self.spec.num_layers))
-        return DecoderWeights(embedding_table, layers, self.read("model.norm.weight"), head)
-
-    def layer(self, prefix: str) -> LayerWeights:
-        spec, attention, mlp = self.spec, f"{prefix}self_attn.", f"{prefix}mlp."
-        qkv = [f"{attention}{name}_proj" for name in "qkv"]
-        gate_up = [f"{mlp}gate_proj", f"{mlp}up_proj"]
-        return LayerWeights(
-            input_norm=self.read(f"{prefix}input_layernorm.weight"),
-            qkv=self.joined(qkv, "weight"),
-            qkv_bias=self.joined(qkv, "bias") if spec.has_qkv_bias else None,
-            qk_norm=self.qk_norm(attention) if spec.has_qk_norm else None,
-            output=self.read(f"{attention}o_proj.weight"),
-            output_bias=self.read(f"{attention}o_proj.bias") if spec.has_output_bias else None,
-            mlp_norm=self.read(f"{prefix}post_attention_layernorm.weight"),
-            gate_up=self.joined(gate_up, "weight"),
-            gate_up_bias=self.joined(gate_up, "bias") if spec.has_mlp_bias else None,
-            down=self.read(f"{mlp}down_proj.weight"),
-            down_bias=self.read(f"{mlp}down_proj.bias") if spec.has_mlp_bias else None,
-        )
-
-    def qk_norm(self, attention: str) -> Tensor:
-        query, key = self.read(f"{attention}q_norm.weight"), self.read(f"{attention}k_norm.weight")
-        return torch.cat([query.expand(self.spec.num_heads, -1), key.expand(self.spec.num_kv_heads, -1)])
-
-    def read(self, name: str) -> Tensor:
-        return self.checkpoint.tensor(name).to(self.device, self.dtype)
-
-    def joined(self, modules: list[str], kind: str) -> Tensor:
-        return torch.cat([self.read(f"{module}.{kind}") for module in modules])
+    return Decoder(spec, read_weights(folder, spec, sources_of(spec), dtype, device))

@@ -12,7 +12,13 @@ from torch import Tensor
 
 from ..errors import UnsupportedModel
 
-SUPPORTED = ("default", "linear", "dynamic", "llama3", "yarn")
+SUPPORTED = ("default", "linear", "dynamic", "llama3", "yarn", "longrope")
+_SPELLINGS = {"su": "longrope"}  # of older files
+_NEEDED: Mapping[str, tuple[str, ...]] = {
+    "linear": ("factor",),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
+    "longrope": ("short_factor", "long_factor"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +27,10 @@ class RopeSpec:
 
     kind: str
     theta: float
+    dim: int  # of a head's dimensions, how many turn: the first ones
     max_position_embeddings: int
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    longest: int | None = None  # the longest sequence that will be computed; None = max_positions
 
     @property
     def original_max_positions(self) -> int:
@@ -37,43 +45,67 @@ class RopeSpec:
         return max(self.max_position_embeddings, int(self.original_max_positions * factor))
 
 
-def rope_spec(config: Mapping[str, Any], default_theta: float = 10_000.0) -> RopeSpec:
-    """Read both spellings: `rope_parameters` and the older `rope_theta` with `rope_scaling`.
+def rope_spec(config: Mapping[str, Any], head_dim: int, given: Mapping[str, Any] | None = None) -> RopeSpec:
+    """Read both spellings: `rope_parameters` (or `given`, for one of several kinds of layers) and the older `rope_theta`
+    with `rope_scaling`.
 
     Raises UnsupportedModel naming the rope type, or the parameter that a scaling needs and does not get.
     """
-    parameters = dict(config.get("rope_parameters") or config.get("rope_scaling") or {})
+    parameters = dict(given or config.get("rope_parameters") or config.get("rope_scaling") or {})
     kind = parameters.pop("rope_type", None) or parameters.pop("type", None) or "default"
+    kind = _SPELLINGS.get(kind, kind)
     parameters.pop("type", None)
-    theta = parameters.pop("rope_theta", None) or config.get("rope_theta") or default_theta
+    theta = parameters.pop("rope_theta", None) or config.get("rope_theta") or 10_000.0
     if kind not in SUPPORTED:
         raise UnsupportedModel(f'config.json: rope type "{kind}" is not supported; supported: {", ".join(SUPPORTED)}')
-    if float(parameters.get("partial_rotary_factor") or config.get("partial_rotary_factor") or 1.0) != 1.0:
-        raise UnsupportedModel("config.json: partial_rotary_factor other than 1.0 is not supported")
     if config.get("original_max_position_embeddings"):
         parameters["original_max_position_embeddings"] = config["original_max_position_embeddings"]
-    _require(kind, parameters)
-    return RopeSpec(kind, float(theta), int(config["max_position_embeddings"]), parameters)
+    for name in _NEEDED.get(kind, ()):
+        if parameters.get(name) is None:
+            raise UnsupportedModel(f'config.json: rope type "{kind}" needs the parameter "{name}"')
+    share = float(parameters.get("partial_rotary_factor") or config.get("partial_rotary_factor") or 1.0)
+    return RopeSpec(kind, float(theta), int(head_dim * share), int(config["max_position_embeddings"]), parameters)
 
 
-def inverse_frequencies(rope: RopeSpec, head_dim: int) -> tuple[Tensor, float]:
-    """(float32 [head_dim / 2] radians per position, factor on cosine and sine)."""
-    exponents = torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim
+def inverse_frequencies(rope: RopeSpec) -> tuple[Tensor, float]:
+    """(float32 [rope.dim / 2] radians per position, factor on cosine and sine)."""
+    exponents = torch.arange(0, rope.dim, 2, dtype=torch.float32) / rope.dim
     frequencies = 1.0 / rope.theta**exponents
     if rope.kind == "linear":
         return frequencies / rope.parameters["factor"], 1.0
     if rope.kind == "llama3":
         return _llama3(frequencies, rope), 1.0
     if rope.kind == "yarn":
-        return _yarn(frequencies, rope, head_dim), _yarn_attention_factor(rope)
+        return _yarn(frequencies, rope, rope.dim), _yarn_attention_factor(rope)
+    if rope.kind == "longrope":
+        return _longrope(exponents, rope), _longrope_attention_factor(rope)
     return frequencies, 1.0  # default, and dynamic within max_positions
 
 
-def _require(kind: str, parameters: Mapping[str, Any]) -> None:
-    needed = {"linear": ("factor",), "llama3": ("factor", "low_freq_factor", "high_freq_factor")}
-    for name in needed.get(kind, ()):
-        if parameters.get(name) is None:
-            raise UnsupportedModel(f'config.json: rope type "{kind}" needs the parameter "{name}"')
+def yarn_magnitude(factor: float, scale: float = 1.0) -> float:
+    """By how much YaRN raises the temperature of attention at `factor` times the original length."""
+    return 1.0 if factor <= 1 else 0.1 * scale * math.log(factor) + 1.0
+
+
+def _longrope(exponents: Tensor, rope: RopeSpec) -> Tensor:
+    """LongRoPE (Ding et al. 2024, arXiv:2402.13753): a stretch per dimension, one set for short and one for long texts.
+
+    Keys stay in the cache, so that one engine uses one set: the long one where sequences may outgrow the original
+    length. transformers changes the set when a sequence does, and computes it again from its first token.
+    """
+    longest = rope.max_positions if rope.longest is None else rope.longest
+    name = "long_factor" if longest > rope.original_max_positions else "short_factor"
+    stretch = torch.tensor(rope.parameters[name], dtype=torch.float32)
+    if len(stretch) != len(exponents):
+        raise UnsupportedModel(f'config.json: rope "{name}" has {len(stretch)} numbers, {len(exponents)} are needed')
+    return 1.0 / (stretch * rope.theta**exponents)
+
+
+def _longrope_attention_factor(rope: RopeSpec) -> float:
+    if rope.parameters.get("attention_factor") is not None:
+        return float(rope.parameters["attention_factor"])
+    factor = rope.parameters.get("factor") or rope.max_position_embeddings / rope.original_max_positions
+    return 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(rope.original_max_positions))
 
 
 def _llama3(frequencies: Tensor, rope: RopeSpec) -> Tensor:
@@ -108,11 +140,8 @@ def _yarn_factor(rope: RopeSpec) -> float:
 
 
 def _yarn_attention_factor(rope: RopeSpec) -> float:
-    def magnitude(scale: float) -> float:
-        factor = _yarn_factor(rope)
-        return 1.0 if factor <= 1 else 0.1 * scale * math.log(factor) + 1.0
-
     given, mscale, mscale_all = (rope.parameters.get(name) for name in ("attention_factor", "mscale", "mscale_all_dim"))
     if given is not None:
         return float(given)
-    return magnitude(mscale) / magnitude(mscale_all) if mscale and mscale_all else magnitude(1.0)
+    factor = _yarn_factor(rope)
+    return yarn_magnitude(factor, mscale) / yarn_magnitude(factor, mscale_all) if mscale and mscale_all else yarn_magnitude(factor)

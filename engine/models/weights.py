@@ -8,16 +8,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from ..errors import ModelFolderError, WeightError
-from .spec import ModelSpec, read_json
-
-INDEX_FILE = "model.safetensors.index.json"
-SINGLE_FILE = "model.safetensors"
-
-Shape = tuple[int, ...]
+from .architecture import ModelInfo
+from .files import shard_paths
+from .layout import Shape, Source
 
 
 class Checkpoint:
@@ -51,31 +49,11 @@ def open_checkpoint(folder: Path) -> Iterator[Checkpoint]:
     shard_of: dict[str, Any] = {}
     path_of: dict[str, Path] = {}
     with ExitStack() as stack:
-        for path in _shard_paths(folder):
+        for path in shard_paths(folder):
             shard = stack.enter_context(_open_shard(path))
             for name in shard.keys():  # noqa: SIM118 - not a mapping
                 shard_of[name], path_of[name] = shard, path
         yield Checkpoint(shard_of, path_of)
-
-
-def _shard_paths(folder: Path) -> list[Path]:
-    index = folder / INDEX_FILE
-    if index.exists():
-        names = read_json(index).get("weight_map")
-        if not isinstance(names, dict) or not names:
-            raise ModelFolderError(f'{index}: no "weight_map" in it')
-        paths = [folder / name for name in sorted(set(names.values()))]
-    else:
-        paths = [folder / SINGLE_FILE]
-    for path in paths:
-        if not path.is_file():
-            raise ModelFolderError(f"{folder}: no {path.name} in this folder{_other_formats(folder)}")
-    return paths
-
-
-def _other_formats(folder: Path) -> str:
-    others = sorted(path.name for pattern in ("*.bin", "*.gguf", "*.pth") for path in folder.glob(pattern))
-    return f"; it holds {others[0]}, but only safetensors weights are read" if others else ""
 
 
 def _open_shard(path: Path) -> Any:
@@ -85,44 +63,28 @@ def _open_shard(path: Path) -> Any:
         raise ModelFolderError(f"{path}: not a readable safetensors file: {error}") from None
 
 
-def expected_shapes(spec: ModelSpec) -> dict[str, Shape]:
-    """Name and shape of every tensor that a checkpoint of this model holds, in Hugging Face's names."""
-    shapes: dict[str, Shape] = {
-        "model.embed_tokens.weight": (spec.vocab_size, spec.hidden_size),
-        "model.norm.weight": (spec.hidden_size,),
-    }
-    if not spec.has_tied_embeddings:
-        shapes["lm_head.weight"] = (spec.vocab_size, spec.hidden_size)
-    for layer in range(spec.num_layers):
-        shapes |= {f"model.layers.{layer}.{name}": shape for name, shape in _layer_shapes(spec).items()}
-    return shapes
+def read_weights(
+    folder: Path, spec: ModelInfo, sources: Mapping[str, Source], dtype: torch.dtype, device: torch.device
+) -> dict[str, Tensor]:
+    """The tensors of a model by our names, converted and placed one at a time.
+
+    Raises ModelFolderError when a file is missing or damaged, WeightError when the checkpoint is not one of `spec`.
+    """
+    with open_checkpoint(folder) as checkpoint:
+        check_checkpoint(checkpoint, spec, sources)
+        return {name: _read(checkpoint, spec.prefix, source, dtype, device) for name, source in sources.items()}
 
 
-def _layer_shapes(spec: ModelSpec) -> dict[str, Shape]:
-    hidden, inner = spec.hidden_size, spec.intermediate_size
-    query, key = spec.num_heads * spec.head_dim, spec.num_kv_heads * spec.head_dim
-    linear = {
-        "self_attn.q_proj": (query, hidden, spec.has_qkv_bias),
-        "self_attn.k_proj": (key, hidden, spec.has_qkv_bias),
-        "self_attn.v_proj": (key, hidden, spec.has_qkv_bias),
-        "self_attn.o_proj": (hidden, query, spec.has_output_bias),
-        "mlp.gate_proj": (inner, hidden, spec.has_mlp_bias),
-        "mlp.up_proj": (inner, hidden, spec.has_mlp_bias),
-        "mlp.down_proj": (hidden, inner, spec.has_mlp_bias),
-    }
-    shapes: dict[str, Shape] = {"input_layernorm.weight": (hidden,), "post_attention_layernorm.weight": (hidden,)}
-    for name, (rows, columns, has_bias) in linear.items():
-        shapes[f"{name}.weight"] = (rows, columns)
-        if has_bias:
-            shapes[f"{name}.bias"] = (rows,)
-    if spec.has_qk_norm:
-        shapes |= {"self_attn.q_norm.weight": (spec.head_dim,), "self_attn.k_norm.weight": (spec.head_dim,)}
-    return shapes
+def _read(checkpoint: Checkpoint, prefix: str, source: Source, dtype: torch.dtype, device: torch.device) -> Tensor:
+    kind = torch.float32 if source.is_exact else dtype
+    parts = [checkpoint.tensor(prefix + name).to(device, kind) for name, _ in source.parts]
+    joined = parts[0] if len(parts) == 1 else torch.cat(parts)
+    return joined if source.finish is None else source.finish(joined)
 
 
-def check_checkpoint(checkpoint: Checkpoint, spec: ModelSpec) -> None:
+def check_checkpoint(checkpoint: Checkpoint, spec: ModelInfo, sources: Mapping[str, Source]) -> None:
     """Raise WeightError naming the first missing, unknown or misshaped tensors; nothing is loaded half."""
-    expected = expected_shapes(spec)
+    expected = {spec.prefix + name: shape for source in sources.values() for name, shape in source.parts}
     missing = sorted(expected.keys() - checkpoint.names)
     if missing:
         raise WeightError(f"the checkpoint lacks {_first(missing)}, which config.json calls for")
@@ -136,9 +98,12 @@ def check_checkpoint(checkpoint: Checkpoint, spec: ModelSpec) -> None:
             )
 
 
-def _is_redundant(name: str, spec: ModelSpec) -> bool:
+def _is_redundant(name: str, spec: ModelInfo) -> bool:
     """Old checkpoints store what follows from the config: rotary frequencies, and the head that is the embedding."""
-    return name.endswith("rotary_emb.inv_freq") or (name == "lm_head.weight" and spec.has_tied_embeddings)
+    if name.startswith(spec.ignored):
+        return True
+    is_tied_head = name == f"{spec.prefix}lm_head.weight" and spec.has_tied_embeddings
+    return is_tied_head or name.endswith("rotary_emb.inv_freq")
 
 
 def _first(names: list[str], limit: int = 3) -> str:

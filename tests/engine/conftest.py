@@ -30,6 +30,20 @@ LLAMA3_ROPE = {
     "rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
     "original_max_position_embeddings": 32,
 }  # fmt: skip
+LONG_ROPE = {
+    "rope_type": "longrope", "rope_theta": 100.0, "partial_rotary_factor": 0.5, "original_max_position_embeddings": 128,
+    "short_factor": [1.0, 1.1], "long_factor": [1.5, 3.0],
+}  # fmt: skip
+DEEPSEEK_ROPE = {
+    "rope_type": "yarn", "rope_theta": 1000.0, "factor": 4.0, "original_max_position_embeddings": 32,
+    "mscale": 0.7, "mscale_all_dim": 1.0,
+}  # fmt: skip
+LATENT = {
+    "q_lora_rank": 16, "kv_lora_rank": 12, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": 6,
+    "num_key_value_heads": 4, "n_routed_experts": 8, "n_group": 4, "topk_group": 2, "num_experts_per_tok": 3,
+    "moe_intermediate_size": 16, "first_k_dense_replace": 1, "n_shared_experts": 2,
+}  # fmt: skip
+SLIDING, FULL = "sliding_attention", "full_attention"
 YARN_ROPE = {"rope_type": "yarn", "rope_theta": 1000.0, "factor": 4.0, "original_max_position_embeddings": 32}
 
 # name -> (transformers' configuration class, what differs from SIZES)
@@ -46,6 +60,18 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen2": ("Qwen2Config", {"tie_word_embeddings": True}),
     "qwen2-half-sliding": ("Qwen2Config", {"use_sliding_window": True, "sliding_window": 5, "max_window_layers": 1}),
     "qwen3": ("Qwen3Config", {"head_dim": 16}),
+    "gemma2": ("Gemma2Config", {"head_dim": 16, "sliding_window": 6, "query_pre_attn_scalar": 24}),
+    "gemma3": ("Gemma3TextConfig", {"head_dim": 16, "sliding_window": 6, "layer_types": [SLIDING, FULL, SLIDING]}),
+    "phi3": ("Phi3Config", {"pad_token_id": 0, "sliding_window": 9}),
+    "phi3-long-rope": ("Phi3Config", {"pad_token_id": 0, "rope_parameters": LONG_ROPE, "original_max_position_embeddings": 128}),
+    "mixtral": ("MixtralConfig", {"num_local_experts": 4}),
+    "qwen3-moe": ("Qwen3MoeConfig", {"num_experts": 6, "moe_intermediate_size": 16, "num_experts_per_tok": 2, "mlp_only_layers": [1], "norm_topk_prob": True, "head_dim": 16}),
+    "deepseek-v3": ("DeepseekV3Config", {**LATENT, "rope_parameters": DEEPSEEK_ROPE}),
+    "deepseek-v3-plain-query": ("DeepseekV3Config", {**LATENT, "q_lora_rank": None, "rope_interleave": False, "attention_bias": True}),
+    "cohere": ("CohereConfig", {"use_qk_norm": True}),
+    "cohere2": ("Cohere2Config", {"num_hidden_layers": 4, "sliding_window": 6, "attention_bias": True}),
+    "starcoder2": ("Starcoder2Config", {"sliding_window": 9}),
+    "llama4": ("Llama4TextConfig", {"intermediate_size_mlp": 40, "num_local_experts": 4, "num_experts_per_tok": 2, "num_hidden_layers": 4, "interleave_moe_layer_step": 2, "attention_chunk_size": 8, "floor_scale": 8, "head_dim": 8}),
     "qwen3-tied-biased": ("Qwen3Config", {"head_dim": 16, "tie_word_embeddings": True, "attention_bias": True}),
 }  # fmt: skip
 
@@ -112,10 +138,9 @@ def tiny_vocabulary(size: int = VOCAB_SIZE) -> Any:
 @pytest.fixture
 def make_engine() -> Callable[..., Any]:
     """An engine on a model folder, float32; options are those of Limits, skips_forced and the device."""
-    from maskwright.engine.attention import KVCache
     from maskwright.engine.config import Limits
     from maskwright.engine.engine import Engine
-    from maskwright.engine.models.decoder import load_decoder
+    from maskwright.engine.models.model import load_model
     from maskwright.engine.models.spec import read_spec
     from maskwright.engine.runner import ModelRunner
 
@@ -131,9 +156,8 @@ def make_engine() -> Callable[..., Any]:
             "max_model_len": 128,
         }
         limits = Limits(**{**defaults, **options})
-        decoder = load_decoder(folder, spec, torch.float32, where)
-        shape = (limits.num_blocks, limits.block_size, spec.num_kv_heads, spec.head_dim)
-        runner = ModelRunner(decoder, KVCache.allocate(spec.num_layers, shape, torch.float32, where))
+        decoder = load_model(folder, spec, torch.float32, where, limits.max_model_len)
+        runner = ModelRunner(decoder, decoder.allocate_cache(limits.num_blocks, limits.block_size))
         return Engine(runner, vocabulary or tiny_vocabulary(), limits, skips_forced=skips_forced)
 
     return make

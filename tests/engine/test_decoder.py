@@ -7,11 +7,11 @@ from itertools import pairwise
 import pytest
 import torch
 
-from maskwright.engine.attention import KVCache, plan_attention
+from maskwright.engine.attention import KVCache
 from maskwright.engine.models.decoder import Decoder, ForwardBatch, load_decoder
 from maskwright.engine.models.spec import read_spec
 
-from .conftest import MODELS, VOCAB_SIZE
+from .conftest import LONG_ROPE, MODELS, VOCAB_SIZE, save_tiny_model
 
 BLOCK_SIZE = 4
 
@@ -19,8 +19,7 @@ BLOCK_SIZE = 4
 def load(folder) -> tuple[Decoder, KVCache]:
     spec = read_spec(folder)
     decoder = load_decoder(folder, spec, torch.float32, torch.device("cpu"))
-    shape = (64, BLOCK_SIZE, spec.num_kv_heads, spec.head_dim)
-    return decoder, KVCache.allocate(spec.num_layers, shape, decoder.dtype, decoder.device)
+    return decoder, decoder.allocate_cache(64, BLOCK_SIZE)
 
 
 def forward(decoder: Decoder, cache: KVCache, chunks: list[tuple[list[int], int, list[int]]]) -> torch.Tensor:
@@ -28,7 +27,7 @@ def forward(decoder: Decoder, cache: KVCache, chunks: list[tuple[list[int], int,
     token_ids = [token for tokens, _, _ in chunks for token in tokens]
     positions = [past + i for tokens, past, _ in chunks for i in range(len(tokens))]
     spans = [(past, len(tokens), table) for tokens, past, table in chunks]
-    attention = plan_attention(spans, cache, frozenset(decoder.spec.windows))
+    attention = decoder.plan(spans, cache)
     batch = ForwardBatch(torch.tensor(token_ids), torch.tensor(positions), torch.arange(len(token_ids)), attention)
     return decoder.forward(batch, cache)
 
@@ -85,11 +84,22 @@ def test_decodes_in_groups_equal_decodes_at_once(gather_bytes, tiny_model, monke
     torch.testing.assert_close(forward(decoder, cache, decodes), at_once, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize(("longest", "length"), [(32, 32), (128, 41)])
+def test_longrope_stretches_by_the_longest_sequence_of_the_engine(longest, length, tmp_path):
+    rope = {**LONG_ROPE, "original_max_position_embeddings": 32}
+    changes = {"pad_token_id": 0, "rope_parameters": rope, "original_max_position_embeddings": 32}
+    model = save_tiny_model(tmp_path, "Phi3Config", changes)
+    decoder = load_decoder(model.folder, read_spec(model.folder).for_length(longest), torch.float32, torch.device("cpu"))
+    tokens = random_tokens(length)
+    logits = forward(decoder, decoder.allocate_cache(16, BLOCK_SIZE), [(tokens, 0, list(range(11)))])
+    torch.testing.assert_close(logits, expected_logits(model, tokens), atol=2e-4, rtol=2e-4)
+
+
 def test_bfloat16_stays_close(tiny_model):
     model = tiny_model("llama")
     spec = read_spec(model.folder)
     decoder = load_decoder(model.folder, spec, torch.bfloat16, torch.device("cpu"))
-    cache = KVCache.allocate(spec.num_layers, (8, BLOCK_SIZE, 2, 8), torch.bfloat16, torch.device("cpu"))
+    cache = decoder.allocate_cache(8, BLOCK_SIZE)
     tokens = random_tokens(12)
     logits = forward(decoder, cache, [(tokens, 0, [1, 2, 3])]).float()
     expected = expected_logits(model, tokens)

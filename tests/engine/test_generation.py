@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 import torch
 
@@ -12,6 +14,7 @@ from .conftest import MODELS, VOCAB_SIZE, run_all, tiny_vocabulary
 
 LENGTHS = [5, 1, 33, 12, 20, 3, 47]
 GREEDY = SamplingParams(temperature=0, max_tokens=24)
+OTHER_KINDS = ["gemma2", "gemma3", "mixtral", "deepseek-v3", "cohere2", "llama4"]  # of attention, or of MLP
 
 
 def prompts() -> list[list[int]]:
@@ -19,6 +22,7 @@ def prompts() -> list[list[int]]:
     return [torch.randint(3, VOCAB_SIZE, (length,), generator=generator).tolist() for length in LENGTHS]
 
 
+@cache
 def expected(model) -> list[tuple[int, ...]]:
     return [tuple(model.greedy(prompt, GREEDY.max_tokens)) for prompt in prompts()]
 
@@ -35,7 +39,7 @@ def test_every_family_in_a_ragged_batch_with_late_arrivals(name, tiny_model, mak
     assert [outputs[i].token_ids for i in range(len(LENGTHS))] == expected(model)
 
 
-@pytest.mark.parametrize("name", ["llama", "qwen3"])
+@pytest.mark.parametrize("name", ["llama", "qwen3", *OTHER_KINDS])
 def test_alone(name, tiny_model, make_engine):
     model = tiny_model(name)
     for request, tokens in zip(requests(), expected(model), strict=True):
@@ -44,7 +48,7 @@ def test_alone(name, tiny_model, make_engine):
         assert output.finish_reason == ("length" if len(tokens) == GREEDY.max_tokens else "stop")
 
 
-@pytest.mark.parametrize("name", ["llama", "mistral-sliding", "qwen2-half-sliding"])
+@pytest.mark.parametrize("name", ["llama", "mistral-sliding", "qwen2-half-sliding", *OTHER_KINDS])
 @pytest.mark.parametrize("max_batch_tokens", [3, 7])
 def test_tiny_chunks(name, max_batch_tokens, tiny_model, make_engine):
     model = tiny_model(name)
@@ -53,7 +57,7 @@ def test_tiny_chunks(name, max_batch_tokens, tiny_model, make_engine):
     assert [outputs[i].token_ids for i in range(len(LENGTHS))] == expected(model)
 
 
-@pytest.mark.parametrize("name", ["llama", "mistral-sliding"])
+@pytest.mark.parametrize("name", ["llama", "mistral-sliding", *OTHER_KINDS])
 def test_preemption_recomputes_and_changes_nothing(name, tiny_model, make_engine):
     model = tiny_model(name)
     engine = make_engine(model.folder, num_blocks=18, max_model_len=72)  # 72 tokens; the requests need 288 in all

@@ -1,0 +1,126 @@
+"""A decoder layer: attention of two kinds, and how it is put together with norms and an MLP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from ..attention import AttentionPlan, KVCache, paged_attention
+from .architecture import LatentSpec, ModelSpec
+from .modules import Experts, Mlp, Norm, Rotation
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What all layers of one forward pass share."""
+
+    positions: Tensor  # int64 [num_tokens]
+    rotations: tuple[Rotation, ...]  # one for each of the model's `ropes`
+    plan: AttentionPlan
+    cache: KVCache
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Grouped-query attention; query, key and value are one product."""
+
+    spec: ModelSpec
+    index: int  # of the layer
+    qkv: Tensor  # [(num_heads + 2 * num_kv_heads) * head_dim, hidden]
+    qkv_bias: Tensor | None
+    qk_norm: Norm | None  # weight [num_heads + num_kv_heads, head_dim]: of the queries, then of the keys
+    output: Tensor  # [hidden, num_heads * head_dim]
+    output_bias: Tensor | None
+
+    def __call__(self, hidden: Tensor, step: Step) -> Tensor:
+        spec = self.spec
+        heads = linear(hidden, self.qkv, self.qkv_bias).view(len(hidden), -1, spec.head_dim)
+        turned, value = heads.split((spec.num_heads + spec.num_kv_heads, spec.num_kv_heads), dim=1)
+        query, key = self._placed(turned, step).split((spec.num_heads, spec.num_kv_heads), dim=1)
+        window = spec.windows[self.index]
+        attended = paged_attention(
+            query, key, value, step.cache, self.index, step.plan, window, scoring=spec.scoring
+        )
+        return linear(attended.flatten(1), self.output, self.output_bias)
+
+    def _placed(self, heads: Tensor, step: Step) -> Tensor:
+        """Queries and keys, normalised and with their positions in them."""
+        rope = self.spec.rope_of[self.index]
+        if self.qk_norm is not None and self.spec.qk_norm != "after_rope":
+            heads = self.qk_norm(heads)
+        if rope is None:
+            return self._tempered(heads, step.positions)
+        heads = step.rotations[rope].apply(heads)
+        return self.qk_norm(heads) if self.qk_norm is not None and self.spec.qk_norm == "after_rope" else heads
+
+    def _tempered(self, heads: Tensor, positions: Tensor) -> Tensor:
+        """Queries of far positions grow; keys stay."""
+        temperature = self.spec.temperature
+        if temperature is None:
+            return heads
+        growth = torch.log1p(((positions.float() + 1) / temperature.floor).floor()) * temperature.scale + 1
+        query, key = heads.split((self.spec.num_heads, self.spec.num_kv_heads), dim=1)
+        return torch.cat(((query * growth[:, None, None]).to(key.dtype), key), dim=1)
+
+
+@dataclass(frozen=True, slots=True)
+class LatentAttention:
+    """Multi-head latent attention in its absorbed form: the cache holds one latent and one turned key for all heads.
+
+    A head's key is key_up @ latent, so query . key = (query @ key_up) . latent: all heads attend to the latents as they
+    are, and value_up is applied to what comes out.
+    """
+
+    spec: ModelSpec
+    latent: LatentSpec
+    index: int
+    down: Tensor  # [(query_rank) + rank + rope_dim, hidden]: of the query, then of keys and values
+    down_bias: Tensor | None
+    query_norm: Norm | None
+    query_up: Tensor  # [num_heads * (nope_dim + rope_dim), query_rank or hidden]
+    latent_norm: Norm
+    key_up: Tensor  # [num_heads, nope_dim, rank]
+    value_up: Tensor  # [num_heads, value_dim, rank]
+    output: Tensor  # [hidden, num_heads * value_dim]
+    output_bias: Tensor | None
+
+    def __call__(self, hidden: Tensor, step: Step) -> Tensor:
+        spec, latent, rotation = self.spec, self.latent, step.rotations[0]
+        lowered = linear(hidden, self.down, self.down_bias)
+        low_query, compressed, shared_key = lowered.split((latent.query_rank or 0, latent.rank, latent.rope_dim), dim=-1)
+        source = hidden if self.query_norm is None else self.query_norm(low_query)
+        heads = linear(source, self.query_up).view(len(hidden), spec.num_heads, -1)
+        nope, turning = heads.split((latent.nope_dim, latent.rope_dim), dim=-1)
+        absorbed = torch.einsum("thn,hnr->thr", nope, self.key_up)
+        query = torch.cat((absorbed, rotation.apply(turning)), dim=-1)
+        value = self.latent_norm(compressed)[:, None]
+        key = torch.cat((value, rotation.apply(shared_key[:, None])), dim=-1)
+        attended = paged_attention(
+            query, key, value, step.cache, self.index, step.plan, spec.windows[self.index], scoring=spec.scoring
+        )
+        raised = torch.einsum("thr,hvr->thv", attended, self.value_up)
+        return linear(raised.flatten(1), self.output, self.output_bias)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Attention and MLP, each added to what came in. Norms that a block does not have are None."""
+
+    input_norm: Norm
+    attention: Attention | LatentAttention
+    after_attention: Norm | None  # sandwich
+    mlp_norm: Norm | None  # None: parallel, the MLP reads what attention reads
+    mlp: Mlp | Experts
+    after_mlp: Norm | None  # sandwich
+
+    def __call__(self, hidden: Tensor, step: Step) -> Tensor:
+        given = self.input_norm(hidden)
+        attended = self.attention(given, step)
+        if self.mlp_norm is None:
+            return hidden + attended + self.mlp(given)
+        hidden = hidden + (attended if self.after_attention is None else self.after_attention(attended))
+        raised = self.mlp(self.mlp_norm(hidden))
+        return hidden + (raised if self.after_mlp is None else self.after_mlp(raised))

@@ -1,0 +1,50 @@
+"""What the engine asks of a loaded model, whichever way it is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from ..attend import Attend
+from ..attention import Span
+from .architecture import ModelInfo, ModelSpec
+from .decoder import ForwardBatch, load_decoder
+from .mamba import MambaSpec, load_mamba
+from .zoo import ZooSpec, load_zoo
+
+
+class Model(Protocol):
+    """`Any` below is the model's own: a KV cache or pool of states, and the plan of a step that goes with it."""
+
+    num_bytes: int  # of the weights in memory
+
+    @property
+    def device(self) -> torch.device: ...
+
+    @property
+    def dtype(self) -> torch.dtype: ...
+
+    def block_bytes(self, block_size: int) -> int:
+        """Memory that one block of the cache takes."""
+
+    def allocate_cache(self, num_blocks: int, block_size: int) -> Any: ...
+
+    def plan(self, spans: Sequence[Span], cache: Any, attend: Attend = ...) -> Any:
+        """What a step over these sequences needs to know; those with one new token come first."""
+
+    def forward(self, batch: ForwardBatch, cache: Any) -> Tensor:
+        """Logits [num_logits, vocab] for `batch.logit_rows`. Writes what the step adds into `cache`."""
+
+
+def load_model(folder: Path, info: ModelInfo, dtype: torch.dtype, device: torch.device, longest: int) -> Model:
+    """The model in `folder`, for sequences of at most `longest` tokens. Raises ModelFolderError or WeightError."""
+    if isinstance(info, ModelSpec):
+        return load_decoder(folder, info.for_length(longest), dtype, device)
+    if isinstance(info, MambaSpec):
+        return load_mamba(folder, info, dtype, device)
+    assert isinstance(info, ZooSpec)
+    return load_zoo(folder, info, dtype, device)
