@@ -45,6 +45,10 @@ class RequestOutput:
     records: tuple[TokenRecord, ...]  # one per token id
     wants_logprobs: bool = False
     error: str | None = None
+    num_cached_tokens: int = 0  # prompt tokens that did not have to be computed
+    num_jumped_tokens: int = 0  # tokens of forced text that were taken without asking the model
+    num_drafted_tokens: int = 0  # tokens that were proposed ahead, and those of them that the model chose itself
+    num_accepted_tokens: int = 0
 
     @property
     def logprobs(self) -> tuple[TokenRecord, ...] | None:

@@ -111,17 +111,19 @@ def tiny_vocabulary(size: int = VOCAB_SIZE) -> Any:
 
 @pytest.fixture
 def make_engine() -> Callable[..., Any]:
-    """An engine on a model folder, float32; options are those of Limits, skips_forced and the device."""
+    """An engine on a model folder, float32; options are those of Limits and EngineFeatures, and the device."""
     from maskwright.engine.attention import KVCache
     from maskwright.engine.config import Limits
+    from maskwright.engine.drafting import ForcedDrafts, Lookup
     from maskwright.engine.engine import Engine
+    from maskwright.engine.features import EngineFeatures
+    from maskwright.engine.forced_text import ForcedText
     from maskwright.engine.models.decoder import load_decoder
     from maskwright.engine.models.spec import read_spec
     from maskwright.engine.runner import ModelRunner
 
-    def make(
-        folder: Path, *, vocabulary: Any = None, skips_forced: bool = True, device: str = "cpu", **options: int
-    ) -> Engine:
+    def make(folder: Path, *, vocabulary: Any = None, device: str = "cpu", encode: Any = None, drafter: Any = None, **options: Any) -> Engine:
+        features, options = EngineFeatures.split(options)
         spec, where = read_spec(folder), torch.device(device)
         defaults = {
             "block_size": 4,
@@ -133,8 +135,13 @@ def make_engine() -> Callable[..., Any]:
         limits = Limits(**{**defaults, **options})
         decoder = load_decoder(folder, spec, torch.float32, where)
         shape = (limits.num_blocks, limits.block_size, spec.num_kv_heads, spec.head_dim)
-        runner = ModelRunner(decoder, KVCache.allocate(spec.num_layers, shape, torch.float32, where))
-        return Engine(runner, vocabulary or tiny_vocabulary(), limits, skips_forced=skips_forced)
+        cache = KVCache.allocate(spec.num_layers, shape, torch.float32, where)
+        runner = ModelRunner(decoder, cache, features.num_host_blocks)
+        vocabulary = vocabulary or tiny_vocabulary()
+        forced_text = ForcedText(vocabulary, encode) if encode else None
+        if features.speculation != "off" and drafter is None:
+            drafter = {"lookup": Lookup, "forced": lambda: ForcedDrafts(forced_text)}[features.speculation]()
+        return Engine(runner, vocabulary, limits, features, forced_text=forced_text, drafter=drafter)
 
     return make
 
@@ -155,6 +162,11 @@ def run_all(engine: Any, arrivals: dict[int, list[Any]]) -> dict[int, Any]:
                 outputs[position] = event.output
                 assert text[position] == event.output.text
         step += 1
-    assert engine.scheduler.pool.num_free == engine.limits.num_blocks, "a block leaked"
-    engine.scheduler.pool.validate()
+    check_nothing_leaked(engine)
     return outputs
+
+
+def check_nothing_leaked(engine: Any) -> None:
+    """When all is done no block has a user, and what is remembered is consistent."""
+    assert engine.scheduler.pool.num_free == engine.limits.num_blocks, "a block leaked"
+    engine.space.validate()
