@@ -1,4 +1,5 @@
-"""Who guesses the next tokens. A wrong guess costs a place in a forward pass, a right one saves a step; neither changes the output."""
+"""Who guesses the next tokens. A wrong guess costs a place in a forward pass, a right one saves a step; neither changes the
+output."""
 
 from __future__ import annotations
 

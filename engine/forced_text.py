@@ -1,16 +1,18 @@
 """Forced text in tokens: what every completion goes on with is written as the tokenizer would write it, without asking the model.
 
-The rule. Let the tokens so far spell w, and let the constraint force the bytes f. Taken are the tokens of f that stand in the usual
-tokenisation of w + f whatever comes behind f: the last ones may depend on it, for a token may reach from f into the free text. Such a
-token begins at an end f[s:] of f that some token of the vocabulary properly begins with. The tokens that the tokenisations of
-w + f[:s] have in common for all such s, and s = |f|, are taken; for byte-pair encoding these are exactly the tokens that every
-continuation has. The rest of f is left to the model, under the mask. When the output ends with f, all of its tokens are taken.
+The rule. Let the tokens so far spell w, and let the constraint force the bytes f. Taken are the tokens of f that stand in the
+usual tokenisation of w + f whatever comes behind f: the last ones may depend on it, for a token may reach from f into the free
+text. Such a token begins at an end f[s:] of f that some token of the vocabulary properly begins with. The tokens that the
+tokenisations of w + f[:s] have in common for all such s, and s = |f|, are taken; for byte-pair encoding these are exactly the
+tokens that every continuation has. The rest of f is left to the model, under the mask. When the output ends with f, all of its
+tokens are taken.
 
-Tokens that were given are never taken back. When the usual tokenisation of w + f does not begin with the tokens of w (the model chose
-another spelling of w, or would have begun a token of f earlier), f is tokenised as if it stood alone.
+Tokens that were given are never taken back. When the usual tokenisation of w + f does not begin with the tokens of w (the model
+chose another spelling of w, or would have begun a token of f earlier), f is tokenised as if it stood alone.
 
-What changes: every token has the probability 1 of the text it spells, so the distribution of *texts* changes only through the model's
-view of how the text is spelt. Sampled token by token, forced text comes in any spelling, most of which the model never saw.
+What changes: every token has the probability 1 of the text it spells, so the distribution of *texts* changes only through the
+model's view of how the text is spelt. Sampled token by token, forced text comes in any spelling, most of which the model never
+saw.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who goes first, as pure functions from a request to a rank: the smaller one is served first, and keeps its place.
 
-A rank is fixed when the request arrives. So the order of two requests never turns, and nobody starves: only those that rank before a
-request can delay it, and from some moment on no newcomer does.
+A rank is fixed when the request arrives. So the order of two requests never turns, and nobody starves: only those that rank
+before a request can delay it, and from some moment on no newcomer does.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ POLICIES: Mapping[str, Callable[[Arrival], Rank]] = MappingProxyType({"fcfs": fc
 class FairShares:
     """Where each user's next request begins in virtual time, which is that of the latest request in service.
 
-    A request begins where the one before it of the same user ends, `cost` tokens later: who asks for much at once is behind in virtual
-    time, and others go first.
+    A request begins where the one before it of the same user ends, `cost` tokens later: who asks for much at once is behind in
+    virtual time, and others go first.
     """
 
     def __init__(self) -> None:

@@ -3,13 +3,14 @@
 A step computes at most `max_batch_tokens` tokens. Sequences that decode come first, one token each, so a long prompt
 never stalls a running stream; then prompts, in chunks; what is left goes to drafts. Requests join and leave at every step.
 
-Blocks: a sequence gets the blocks of all tokens it has when it is admitted, one more whenever it outgrows them. It is admitted when
-they are there, and those of the tokens it needs at least. When none is left, the sequence that ranks last gives its blocks back, waits,
-and goes on later with what is still known of it (`kv_space.py`). A waiting sequence takes the place of running ones that rank after it.
-Since the first can always take from all others, and a whole sequence fits into the pool, there is always progress.
+Blocks: a sequence gets the blocks of all tokens it has when it is admitted, one more whenever it outgrows them. It is admitted
+when they are there, and those of the tokens it needs at least. When none is left, the sequence that ranks last gives its blocks
+back, waits, and goes on later with what is still known of it (`kv_space.py`). A waiting sequence takes the place of running
+ones that rank after it. Since the first can always take from all others, and a whole sequence fits into the pool, there is
+always progress.
 
-Invariant: running and waiting sequences are each in the order of their ranks, and so are both together after `schedule`, but for those
-that have no room yet.
+Invariant: running and waiting sequences are each in the order of their ranks, and so are both together after `schedule`, but
+for those that have no room yet.
 """
 
 from __future__ import annotations
