@@ -3,10 +3,11 @@ output."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence as Sequence_
-from typing import Protocol
 
 from .forced_text import ForcedText
+from .kv_space import Transfer
 from .scheduler import Chunk
 from .sequence import Sequence
 
@@ -14,18 +15,24 @@ LONGEST_NGRAM = 4  # tokens that have to be met again, at most and at least
 SHORTEST_NGRAM = 2
 
 
-class Drafter(Protocol):
+class Drafter(ABC):
+    @abstractmethod
     def propose(self, chunks: Sequence_[Chunk[Sequence]]) -> list[list[int]]:
-        """For each chunk tokens that may follow, at most `num_draftable`."""
-        ...
+        """For each chunk tokens that may follow; those beyond `num_draftable` are not used."""
+
+    def move_blocks(self, transfers: list[Transfer]) -> None:  # noqa: B027 - only who has a cache has something to move
+        """What was shared, copied or brought back in the model's cache, before `propose`."""
+
+    def follow(self, chunks: list[Chunk[Sequence]]) -> None:  # noqa: B027
+        """What the model has read in this step, drafts included."""
 
 
-class NoDrafts:
+class NoDrafts(Drafter):
     def propose(self, chunks: Sequence_[Chunk[Sequence]]) -> list[list[int]]:
         return [[] for _ in chunks]
 
 
-class Lookup:
+class Lookup(Drafter):
     """What followed when the last tokens were met before, in prompt or output (Saxena, "Prompt lookup decoding", 2023)."""
 
     def propose(self, chunks: Sequence_[Chunk[Sequence]]) -> list[list[int]]:
@@ -62,7 +69,7 @@ class Ngrams:
         self._num_read = max(len(token_ids) - 1, 0)
 
 
-class ForcedDrafts:
+class ForcedDrafts(Drafter):
     """The usual tokens of what the constraint forces: the model may still spell it otherwise."""
 
     def __init__(self, forced_text: ForcedText) -> None:

@@ -108,7 +108,6 @@ class Engine:
         with use_threads(self.threads):
             chunks = self.scheduler.schedule()
             self._shares.serve(chunk.sequence.rank[0] for chunk in chunks)
-            self._draft(chunks)
             logits = self._compute(chunks)
             if logits is not None:
                 self._sample(Verification(chunks, logits))
@@ -130,9 +129,16 @@ class Engine:
 
     # ---- the parts of a step
 
+    def _move_blocks(self) -> None:
+        if transfers := self.space.take_transfers():
+            self.runner.move_blocks(transfers)
+            self.drafter.move_blocks(transfers)
+
     def _draft(self, chunks: list[Chunk[Sequence]]) -> None:
         """Guess what comes next, where there is room; only what the constraint allows is worth computing."""
         with_room = [chunk for chunk in chunks if chunk.num_draftable]
+        if not with_room:
+            return
         for chunk, guessed in zip(with_room, self.drafter.propose(with_room), strict=True):
             guide = chunk.sequence.guide
             drafts = guessed[: chunk.num_draftable]
@@ -140,17 +146,20 @@ class Engine:
         chunks.sort(key=lambda chunk: chunk.width > 1)
 
     def _compute(self, chunks: list[Chunk[Sequence]]) -> Tensor | None:
-        """Run the model over the chunks; None when nothing was computed."""
+        """Run the model over the chunks and what is guessed behind them; None when nothing was computed."""
         try:
-            self.runner.move_blocks(self.space.take_transfers())
-            logits = self.runner.forward(chunks) if chunks else None
+            self._move_blocks()
+            self._draft(chunks)
+            if not chunks:
+                return None
+            logits = self.runner.forward(chunks)
+            self.drafter.follow(chunks)
         except Exception as error:  # out of memory, say: what was in the batch is lost, the others begin anew
             self.scheduler.distrust()
             for chunk in chunks:
                 self._contain(chunk.sequence, _raise, error)
             return None
-        if chunks:
-            self._totals.count_step(chunks)
+        self._totals.count_step(chunks)
         for chunk in chunks:
             chunk.sequence.num_computed += chunk.num_tokens
         return logits

@@ -8,9 +8,12 @@ from typing import NamedTuple
 
 import torch
 
+from .assembly import assemble
 from .attention import KVCache
 from .config import DTYPES, EngineConfig, Limits, limits_of, resolve, resolve_num_blocks
 from .engine import Engine
+from .errors import ConfigError
+from .features import EngineFeatures
 from .models.decoder import Decoder, load_decoder
 from .models.spec import ModelSpec, read_spec
 from .runner import ModelRunner
@@ -27,7 +30,7 @@ class Loaded(NamedTuple):
     config: EngineConfig  # resolved: nothing in it is "auto" or None any more, but `threads`
 
 
-def load(config: EngineConfig) -> Loaded:
+def load(config: EngineConfig, features: EngineFeatures | None = None) -> Loaded:
     """Load the model that `config` names. Raises ConfigError (one line, naming the file or setting) when it cannot."""
     spec = read_spec(config.model)
     resolved = resolve(config, spec)
@@ -35,10 +38,27 @@ def load(config: EngineConfig) -> Loaded:
     decoder = load_decoder(resolved.model, spec, DTYPES[resolved.dtype], torch.device(resolved.device))
     limits = _limits(resolved, decoder, config.max_model_len)
     threads = threads_for(resolved.threads, decoder.weights.num_bytes())
-    engine = Engine(
-        ModelRunner(decoder, _allocate_cache(decoder, limits)), tokenizer.vocabulary, limits, threads=threads
-    )
+    features = features or EngineFeatures()
+    runner = ModelRunner(decoder, _allocate_cache(decoder, limits), features.num_host_blocks)
+    draft = _draft_runner(features, resolved, limits, spec)
+    engine = assemble(runner, tokenizer, limits, features, threads=threads, draft=draft)
     return Loaded(engine, tokenizer, spec, _with_limits(resolved, limits))
+
+
+def _draft_runner(
+    features: EngineFeatures, config: EngineConfig, limits: Limits, large: ModelSpec
+) -> ModelRunner | None:
+    """The model that drafts, with a cache of its own of as many blocks: a block table means the same in both."""
+    if features.draft_model is None:
+        return None
+    spec = read_spec(features.draft_model)
+    if spec.vocab_size != large.vocab_size or spec.max_positions < limits.max_model_len:
+        raise ConfigError(
+            f"draft_model {features.draft_model} has {spec.vocab_size} tokens and {spec.max_positions} positions; it needs the "
+            f"{large.vocab_size} tokens of the model, and {limits.max_model_len} positions"
+        )
+    decoder = load_decoder(features.draft_model, spec, DTYPES[config.dtype], torch.device(config.device))
+    return ModelRunner(decoder, _allocate_cache(decoder, limits), features.num_host_blocks)
 
 
 def _limits(config: EngineConfig, decoder: Decoder, wanted_len: int | None) -> Limits:

@@ -2,8 +2,9 @@
 
 The forward pass gave the logits behind a sequence's last token and behind each of its drafts. They are those of the text that comes
 out as long as the tokens drawn are the drafts. So what comes out is what plain decoding gives, token for token, with every
-constraint, penalty and seed: a draft x of a proposal that is certain is accepted with probability p(x), which is what rejection
-sampling does (Leviathan, Kalman, Matias, ICML 2023, with q = 1). `rejection.py` is for proposals that were themselves drawn.
+constraint, penalty and seed. A draft x that was looked up is accepted with probability p(x), as by rejection sampling (Leviathan,
+Kalman, Matias, ICML 2023, with q = 1). A draft model draws with the random number that its check uses (`draft_model.py`): the two
+draws are coupled, where rejection sampling makes them independent and spends a second random number.
 """
 
 from __future__ import annotations
