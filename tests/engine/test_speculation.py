@@ -8,6 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
+
 from maskwright.engine.draft_model import DraftModel
 from maskwright.engine.drafting import Drafter, Ngrams
 from maskwright.engine.request import Request
