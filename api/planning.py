@@ -172,8 +172,10 @@ def _requests(
     token_ids: tuple[int, ...], sampling: SamplingParams, constraint: Constraint | None, num_shared: int = 0
 ) -> tuple[Request, ...]:
     """One for each output of the prompt."""
-    shared = {"prompt_token_ids": token_ids, "constraint": constraint, "num_shared_tokens": num_shared}
-    return tuple(Request(sampling=copy, **shared) for copy in sampling.copies())
+    return tuple(
+        Request(prompt_token_ids=token_ids, sampling=copy, constraint=constraint, num_shared_tokens=num_shared)
+        for copy in sampling.copies()
+    )
 
 
 def recommended_sampling(generation: Mapping[str, Any]) -> SamplingParams:

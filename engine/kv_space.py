@@ -73,6 +73,7 @@ class KVSpace:
         self.statistics = SpaceStatistics()
         self._node_of: dict[int, Node] = {}  # block -> node
         self._is_planned: set[int] = set()  # blocks whose content is computed in this step only
+        self._forked: set[int] = set()  # blocks in which a fork began, while they have several users
         self._transfers: list[Transfer] = []
         self._min_copied = max(1, limits.block_size // 4)  # fewer tokens are computed sooner than copied
 
@@ -106,19 +107,21 @@ class KVSpace:
 
     def num_missing(self, sequence: Occupant, num_tokens: int) -> int:
         """Blocks to be allocated before the tokens from num_computed up to num_tokens can be written."""
-        shared = 1 if self._writes_shared(sequence) else 0
-        return max(self._num_blocks(num_tokens) - len(sequence.block_table), 0) + shared
+        missing = -(-num_tokens // self.block_size) - len(sequence.block_table)
+        shared = 1 if self._forked and self._writes_shared(sequence) else 0
+        return (missing if missing > 0 else 0) + shared
 
     def grow(self, sequence: Occupant, num_tokens: int) -> None:
         """Let a sequence write up to `num_tokens` tokens: more blocks, and a copy of the next one if others use it."""
-        if self._writes_shared(sequence):
+        if self._forked and self._writes_shared(sequence):
             place = sequence.num_computed // self.block_size
             (own,) = self.pool.allocate(1)
             self._transfers.append(Transfer("copy", sequence.block_table[place], own))
             self.statistics.num_copies += 1
             self.pool.release([sequence.block_table[place]])
             sequence.block_table[place] = own
-        sequence.block_table += self.pool.allocate(self.num_missing(sequence, num_tokens))
+        if missing := self.num_missing(sequence, num_tokens):
+            sequence.block_table += self.pool.allocate(missing)
 
     def release(self, sequence: Occupant) -> None:
         """Take a sequence's blocks; what they hold stays known while there is room."""
@@ -126,6 +129,8 @@ class KVSpace:
         self.pool.release(reversed(sequence.block_table))
         for node in reversed(path):
             self._touch(node)
+        if self._forked:
+            self._forked = {block for block in self._forked if self.pool.num_users(block) > 1}
         sequence.block_table.clear()
         sequence.num_computed = 0
 
@@ -134,6 +139,8 @@ class KVSpace:
         child.block_table[:] = parent.block_table[: self._num_blocks(parent.num_computed)]
         child.num_computed = parent.num_computed
         self.pool.share(child.block_table)
+        if parent.num_computed % self.block_size:
+            self._forked.add(child.block_table[-1])
 
     # ---- what is known
 
@@ -142,9 +149,9 @@ class KVSpace:
 
     def plan(self, sequence: Occupant, num_tokens: int) -> None:
         """The sequence's tokens up to `num_tokens` are computed in this step: its full blocks are known from now on."""
-        if self.reuses:
-            begin = max(sequence.num_computed // self.block_size - 1, 0)  # accepted drafts may have filled the one before
-            for place in range(begin, num_tokens // self.block_size):
+        begin, end = sequence.num_computed // self.block_size, num_tokens // self.block_size
+        if self.reuses and begin < end:
+            for place in range(max(begin - 1, 0), end):  # accepted drafts may have filled the one before
                 self._remember(sequence, place)
 
     def skip_known(self, sequence: Occupant) -> None:

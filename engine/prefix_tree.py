@@ -41,6 +41,8 @@ class Node:
 
     def nearest(self, tokens: Tokens) -> tuple[Node | None, int]:
         """The child that has most leading tokens in common with `tokens`, and how many."""
+        if (same := self.children.get(tokens)) is not None:
+            return same, len(tokens)
         place = bisect_left(self.keys, tokens)
         best, most = None, 0
         for key in self.keys[max(place - 1, 0) : place + 1]:

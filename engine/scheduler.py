@@ -128,13 +128,15 @@ class Scheduler(Generic[S]):
         chunks = [*self._decodes(budget), *self._prefills(budget)]
         if not has_preempted:
             chunks += self._admissions(budget)
-        self._allow_drafts(chunks, budget)
+        if self.max_drafts:
+            self._allow_drafts(chunks, budget)
         return sorted(chunks, key=lambda chunk: chunk.num_tokens > 1)
 
     def _grow_running(self) -> bool:
         """Give every running sequence the blocks its tokens need, taking from the last; whether any was preempted."""
         before = self.num_preemptions
-        for sequence in list(self.running):
+        growing = [sequence for sequence in self.running if self.space.num_missing(sequence, sequence.num_tokens)]
+        for sequence in growing:
             while sequence.block_table and self._num_missing(sequence) > self.pool.num_free:
                 self._preempt(self.running[-1])
             if sequence.block_table:  # else it was preempted itself
@@ -178,7 +180,7 @@ class Scheduler(Generic[S]):
         """Room for drafts, as far as blocks are free: nobody is preempted for them."""
         for chunk in chunks:
             sequence = chunk.sequence
-            wanted = min(self.max_drafts, sequence.num_draftable, budget.left) if self.max_drafts and chunk.completes else 0
+            wanted = min(self.max_drafts, sequence.num_draftable, budget.left) if chunk.completes else 0
             if wanted > 0 and self.space.num_missing(sequence, sequence.num_tokens + wanted) <= self.pool.num_free:
                 self.space.grow(sequence, sequence.num_tokens + wanted)
                 chunk.num_draftable = budget.take(wanted)
@@ -194,7 +196,7 @@ class Scheduler(Generic[S]):
     def _num_needed(self, sequence: S, running: Iterable[S]) -> int:
         """Blocks that a waiting sequence needs at least, and those running with it before they can finish."""
         space = self.space
-        reserved = sum(space.num_missing(other, other.num_tokens + other.num_needed) for other in running)
+        reserved = sum(space.num_missing(other, other.num_tokens + other.num_needed) for other in running if other.num_needed)
         return space.num_needed(sequence, sequence.num_needed) + reserved
 
     def _preempt(self, sequence: S) -> None:
