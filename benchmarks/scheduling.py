@@ -112,7 +112,9 @@ class Clock:
 class Replay:
     """One configuration over the trace."""
 
-    def __init__(self, clock: Clock, *, policy: str = "fcfs", reuses: bool = True, num_host_blocks: int = 0, num_blocks: int = 12_000) -> None:
+    def __init__(
+        self, clock: Clock, *, policy: str = "fcfs", reuses: bool = True, num_host_blocks: int = 0, num_blocks: int = 12_000
+    ) -> None:
         self.limits = Limits(
             block_size=16, num_blocks=num_blocks, max_batch_tokens=2048, max_sequences=256, max_model_len=4096
         )
@@ -214,7 +216,8 @@ class Replay:
 
 
 def quantiles(values: list[float]) -> dict[str, float]:
-    return {name: round(float(np.quantile(values, share)), 3) for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("max", 1))}
+    shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
+    return {name: round(float(np.quantile(values, share)), 3) for name, share in shares.items()}
 
 
 def results(arguments: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -237,7 +240,8 @@ def main() -> None:
     arguments = parser.parse_args()
 
     console, kept = Console(), {}
-    columns = ("output tokens per second", "hit rate", "preemptions", "blocks in use", "internal fragmentation", "scheduler us per step")
+    columns = ("output tokens per second", "hit rate", "preemptions", "blocks in use", "internal fragmentation")
+    columns += ("scheduler us per step",)
     table = Table(title=f"{arguments.requests} requests, {platform.python_version()}")
     for column in ("configuration", *columns, "first token p50 / p99 s", "end p99 s"):
         table.add_column(column, justify="right")
@@ -248,7 +252,8 @@ def main() -> None:
     console.print(table)
     if arguments.out is not None:
         settings = {name: value for name, value in vars(arguments).items() if name != "out"}
-        arguments.out.write_text(json.dumps({"settings": settings, "python": platform.python_version(), "results": kept}, indent=1) + "\n")
+        written = {"settings": settings, "python": platform.python_version(), "results": kept}
+        arguments.out.write_text(json.dumps(written, indent=1) + "\n")
 
 
 if __name__ == "__main__":
