@@ -22,6 +22,8 @@ def assemble(
     draft: ModelRunner | None = None,
 ) -> Engine:
     """`draft` runs the model of speculation="draft"; its cache has as many blocks as that of `runner`."""
+    if getattr(runner.decoder.spec, "is_recurrent", False):
+        features = features.for_recurrent()
     forced_text = ForcedText(tokenizer.vocabulary, lambda text: tokenizer.encode(text, add_special_tokens=False))
     drafter = _drafter(features, forced_text, draft, tokenizer.vocabulary.size)
     return Engine(
@@ -38,5 +40,5 @@ def _drafter(
         return ForcedDrafts(forced_text)
     if features.speculation == "draft":
         assert draft is not None, "EngineFeatures has checked that there is a draft model"
-        return DraftModel(draft, vocab_size)
+        return DraftModel(draft, vocab_size, keeps_tokens=features.draft_acceptance == "tokens")
     return NoDrafts()

@@ -142,7 +142,8 @@ class Engine:
         for chunk, guessed in zip(with_room, self.drafter.propose(with_room), strict=True):
             guide = chunk.sequence.guide
             drafts = guessed[: chunk.num_draftable]
-            chunk.drafts = drafts if guide is None else guide.legal_prefix(drafts)
+            is_legal = guide is None or chunk.proposals  # those were drawn under the masks
+            chunk.drafts = drafts if is_legal or guide is None else guide.legal_prefix(drafts)
         chunks.sort(key=lambda chunk: chunk.width > 1)
 
     def _compute(self, chunks: list[Chunk[Sequence]]) -> Tensor | None:
@@ -167,16 +168,17 @@ class Engine:
     def _sample(self, verification: Verification) -> None:
         """Draw from the logits as long as they are those of the text that came out."""
         while ready := verification.ready():
-            for sequence, record in zip(ready, self._drawn(ready, verification.logits()), strict=True):
+            for sequence, record in zip(ready, self._drawn(ready, verification), strict=True):
                 self._contain(sequence, _accept_drawn, sequence, record)
             self._look_ahead(ready)
         drafted, accepted = verification.finish()
         self._totals.num_drafted_tokens += drafted
         self._totals.num_accepted_tokens += accepted
 
-    def _drawn(self, ready: list[Sequence], logits: Tensor) -> list[TokenRecord | None]:
+    def _drawn(self, ready: list[Sequence], verification: Verification) -> list[TokenRecord | None]:
         try:
-            return self.sampler.draw(ready, logits)
+            logits = verification.logits()
+            return self.sampler.test(ready, logits, verification.proposals(), self.sampler.draw(ready, logits))
         except Exception as error:
             for sequence in ready:
                 self._contain(sequence, _raise, error)

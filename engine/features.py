@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ class EngineFeatures:
     policy: str = "fcfs"  # who goes first: "fcfs", "priority" (Request.priority) or "fair" (among Request.user)
     speculation: str = "off"  # who guesses ahead: "off", "lookup" (text so far), "forced" (the constraint) or "draft" (a model)
     num_draft_tokens: int = 4  # tokens guessed ahead in a step at most
+    draft_acceptance: str = "tokens"  # what guessing keeps: "tokens" of plain decoding, or its "distribution", accepting more
     draft_model: Path | None = None  # folder of a small model with the same vocabulary, for speculation="draft"
 
     def __post_init__(self) -> None:
@@ -37,12 +38,24 @@ class EngineFeatures:
         _require_integer("num_draft_tokens", self.num_draft_tokens, at_least=1)
         _require_name("policy", self.policy, POLICIES)
         _require_name("speculation", self.speculation, SPECULATIONS)
+        _require_name("draft_acceptance", self.draft_acceptance, ("tokens", "distribution"))
+        if self.draft_acceptance == "distribution" and self.speculation != "draft":
+            raise ConfigError('draft_acceptance="distribution" is for drafts that are drawn; it needs speculation="draft"')
         if self.num_host_blocks and not self.prefix_cache:
             raise ConfigError("num_host_blocks keeps what the prefix cache has no room for; it needs prefix_cache=True")
         if (self.speculation == "draft") != (self.draft_model is not None):
             raise ConfigError('speculation="draft" and draft_model go together: the first says how, the second by which model')
         if self.draft_model is not None:
             object.__setattr__(self, "draft_model", Path(self.draft_model))
+
+    def for_recurrent(self) -> EngineFeatures:
+        """For a model that keeps one state for each sequence, of which no beginning can be shared and nothing taken back.
+
+        Raises ConfigError for guesses ahead, which would have to be.
+        """
+        if self.speculation != "off":
+            raise ConfigError(f'speculation="{self.speculation}" takes back what was guessed wrong; a state-space model cannot')
+        return replace(self, prefix_cache=False, num_host_blocks=0)
 
     @property
     def max_drafts(self) -> int:

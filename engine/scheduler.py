@@ -24,6 +24,7 @@ from .blocks import BlockPool
 from .config import Limits
 from .kv_space import KVSpace, Occupant
 from .policy import Rank
+from .rejection import Proposal
 
 
 class Schedulable(Occupant, Protocol):
@@ -49,6 +50,7 @@ class Chunk(Generic[S]):
     num_tokens: int
     num_draftable: int = 0  # drafts for which there is room
     drafts: list[int] = field(default_factory=list)
+    proposals: list[Proposal] = field(default_factory=list)  # how the drafts were drawn, if that matters for their acceptance
 
     @property
     def width(self) -> int:

@@ -4,7 +4,8 @@ The forward pass gave the logits behind a sequence's last token and behind each 
 out as long as the tokens drawn are the drafts. So what comes out is what plain decoding gives, token for token, with every
 constraint, penalty and seed. A draft x that was looked up is accepted with probability p(x), as by rejection sampling (Leviathan,
 Kalman, Matias, ICML 2023, with q = 1). A draft model draws with the random number that its check uses (`draft_model.py`): the two
-draws are coupled, where rejection sampling makes them independent and spends a second random number.
+draws are coupled. Rejection sampling proper (`rejection.py`) accepts more of its drafts, but gives other tokens than plain decoding
+from the same seed, and others in another batch; so it has to be asked for.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor
 
 from .prefix_tree import common_length
+from .rejection import Proposal
 from .scheduler import Chunk
 from .sequence import Sequence
 
@@ -23,10 +25,10 @@ from .sequence import Sequence
 class _Lead:
     """One sequence, and what was computed behind its `base` tokens."""
 
-    __slots__ = ("base", "drafts", "first_row", "sequence")
+    __slots__ = ("base", "drafts", "first_row", "proposals", "sequence")
 
     def __init__(self, chunk: Chunk[Sequence], first_row: int) -> None:
-        self.sequence, self.drafts = chunk.sequence, chunk.drafts
+        self.sequence, self.drafts, self.proposals = chunk.sequence, chunk.drafts, chunk.proposals
         self.base, self.first_row = chunk.sequence.num_tokens, first_row
 
     @property
@@ -43,6 +45,12 @@ class _Lead:
         if self.sequence.is_finished or self.num_new > len(self.drafts):
             return False
         return not self.drafts or self.num_matched == self.num_new
+
+    @property
+    def proposal(self) -> Proposal | None:
+        """What was drawn for the next place; it is tested once."""
+        is_first_draw = self.sequence.sampling.draw_index == self.sequence.sampling.position
+        return self.proposals[self.num_new] if is_first_draw and self.num_new < len(self.proposals) else None
 
 
 class Verification:
@@ -61,6 +69,10 @@ class Verification:
     def ready(self) -> list[Sequence]:
         """The sequences whose next token can be drawn."""
         return [lead.sequence for lead in self._leads if lead.is_ready]
+
+    def proposals(self) -> list[Proposal | None]:
+        """For each of them what was proposed for that place."""
+        return [lead.proposal for lead in self._leads if lead.is_ready]
 
     def logits(self) -> Tensor:
         """[sequences that are ready, head width]"""

@@ -128,6 +128,13 @@ def test_a_request_is_one_output():
     assert [copy.seed for copy in SamplingParams(best_of=2).copies()] == [None, None]
 
 
+def test_a_state_cannot_be_shared_nor_taken_back():
+    features = EngineFeatures(num_host_blocks=4, policy="fair").for_recurrent()
+    assert (features.prefix_cache, features.num_host_blocks, features.policy) == (False, 0, "fair")
+    with pytest.raises(ConfigError, match='speculation="lookup" takes back'):
+        EngineFeatures(speculation="lookup").for_recurrent()
+
+
 @pytest.mark.parametrize(
     ("options", "named"),
     [

@@ -63,8 +63,8 @@ def encode(text: str) -> list[int]:
     return [ord(character) - 29 for character in text]
 
 
-def draft_model(name: str, tiny_model, make_engine, **options) -> DraftModel:
-    return DraftModel(make_engine(tiny_model(name).folder, **options).runner, VOCABULARY.size)
+def draft_model(name: str, tiny_model, make_engine, *, keeps_tokens: bool = True, **options) -> DraftModel:
+    return DraftModel(make_engine(tiny_model(name).folder, **options).runner, VOCABULARY.size, keeps_tokens=keeps_tokens)
 
 
 @pytest.mark.parametrize("tight", [{}, {"num_blocks": 30, "max_model_len": 100, "max_batch_tokens": 20, "num_host_blocks": 9}])
@@ -112,7 +112,22 @@ def test_guesses_that_the_constraint_forbids_are_not_computed(tiny_model, make_e
     assert output.num_drafted_tokens == 0  # "x" was forced, and nothing of "QQQ" may follow
 
 
-@pytest.mark.parametrize("kind", ["lookup", "other model"])
+@pytest.mark.parametrize("name", ["llama", "qwen2"])
+def test_rejection_sampling_keeps_greedy_tokens_and_every_constraint(name, tiny_model, make_engine):
+    folder = tiny_model("llama").folder
+    plain = run_all(make_engine(folder), {0: requests()})
+    drafter = draft_model(name, tiny_model, make_engine, keeps_tokens=False)
+    engine = make_engine(folder, speculation="lookup", drafter=drafter)
+    outputs = run_all(engine, {0: requests()})
+    for place, request in enumerate(requests()):
+        if request.sampling.is_greedy:
+            assert outputs[place].token_ids == plain[place].token_ids
+        if request.constraint is not None:
+            assert request.constraint.min_tokens(outputs[place].text.encode()) == 0
+    assert engine.statistics.num_accepted_tokens > 0
+
+
+@pytest.mark.parametrize("kind", ["lookup", "other model", "rejection"])
 def test_the_distribution_is_that_of_the_model(kind, tiny_model, make_engine):
     """Two tokens out of five, drawn 1,500 times with drafts: the frequencies of the 25 pairs fit the model's probabilities."""
     model, prompt, temperature = tiny_model("llama"), (5, 9, 5, 9, 5, 9, 5), 4.0
@@ -128,7 +143,8 @@ def test_the_distribution_is_that_of_the_model(kind, tiny_model, make_engine):
     expected = {(a, b): p * q for a, p in zip(allowed, first, strict=True) for b, q in zip(allowed, probabilities((*prompt, a)), strict=True)}
     count = 1500
     sampling = [SamplingParams(temperature=temperature, seed=seed, max_tokens=2, banned_token_ids=banned) for seed in range(count)]
-    drafter = draft_model("qwen2", tiny_model, make_engine) if kind == "other model" else None
+    keeps_tokens = kind != "rejection"
+    drafter = None if kind == "lookup" else draft_model("qwen2", tiny_model, make_engine, keeps_tokens=keeps_tokens)
     engine = make_engine(model.folder, speculation="lookup", drafter=drafter)
     outputs = run_all(engine, {0: [Request(prompt_token_ids=prompt, sampling=params) for params in sampling]})
     seen = Counter(output.token_ids for output in outputs.values())
