@@ -40,7 +40,7 @@ Prompts = list[tuple[int, ...]]
 Timing = dict[str, float]
 PLAIN = {"prefix_cache": False, "skips_forced": False}
 WORDS = r"[a-z ]{400}"
-LONG_JSON = r'(\{"name":"[a-z]{3,20}","age":[0-9]{1,3},"tags":\["[a-z]{2,8}"(,"[a-z]{2,8}"){0,3}\]\}\n){10}'
+LONG_JSON = r'(\{"name":"[a-z]{3,20}","age":[0-9]{1,3},"tags":\["[a-z]{2,8}"(,"[a-z]{2,8}"){0,3}\]\}\n){25}'
 RECORD = r'\{"name":"[A-Z][a-z]{1,9} [A-Z][a-z]{1,11}","occupation":"[a-z ]{3,20}","born":[0-9]{4},"city":"[A-Z][a-z]{2,12}"\}'
 GUESSES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "plain": ({}, {}),
@@ -90,7 +90,7 @@ class Ours:
 
     def pace(self, prompts: Prompts, constraint: Constraint | None, steps: int) -> Timing:
         """Milliseconds a step while all decode."""
-        common = SamplingParams(temperature=0.8, max_tokens=400, ignore_eos=constraint is None)
+        common = SamplingParams(temperature=0.8, max_tokens=1200, ignore_eos=constraint is None)
         params = [replace(common, seed=seed) for seed in range(len(prompts))]
         ids = [
             self.engine.add_request(Request(prompt_token_ids=prompt, sampling=each, constraint=constraint))
@@ -101,7 +101,7 @@ class Ours:
             waiting -= {event.request_id for event in self.engine.step()}
         begun = time.perf_counter()
         for _ in range(steps):
-            self.engine.step()
+            assert not any(event.is_final for event in self.engine.step()), "all decode to the end"
         seconds = time.perf_counter() - begun
         for request_id in ids:
             self.engine.cancel(request_id)
