@@ -35,11 +35,13 @@ class AsyncLLM:
         prompts: str | Sequence[str],
         *,
         sampling: SamplingParams | Sequence[SamplingParams] | None = None,
+        priority: int = 0,
+        user: str = "",
         **constraint: Unpack[ConstraintOptions],
     ) -> list[GenerationOutput]:
         """See `LLM.generate`."""
         plans = await asyncio.to_thread(self.llm.planner.plan_all, prompts, sampling, constraint)
-        return await self._outputs(plans)
+        return await self._outputs([plan.ranked(priority, user) for plan in plans])
 
     async def stream(
         self, prompt: str, *, sampling: SamplingParams | None = None, **constraint: Unpack[ConstraintOptions]

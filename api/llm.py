@@ -76,6 +76,8 @@ class LLM:
         prompts: str | Sequence[str],
         *,
         sampling: SamplingParams | Sequence[SamplingParams] | None = None,
+        priority: int = 0,
+        user: str = "",
         progress: Progress | None = None,
         **constraint: Unpack[ConstraintOptions],
     ) -> list[GenerationOutput]:
@@ -84,6 +86,8 @@ class LLM:
         Args:
             prompts: one or several.
             sampling: for all prompts, or one for each; None: `default_sampling`.
+            priority: smaller is more urgent, with policy="priority".
+            user: who shares the engine with others, with policy="fair".
             progress: called with (finished, all) whenever a prompt is finished.
             constraint: schema=, json_schema=, regex=, grammar=, choice= or constraint=, for all prompts or as a list with
                 one for each (see `constraint_choice.py`).
@@ -93,7 +97,7 @@ class LLM:
             RequestError: a prompt is too long, or max_tokens too small for its constraint.
         """
         plans = self.planner.plan_all(prompts, sampling, constraint)
-        return self._run(plans, progress)
+        return self._run([plan.ranked(priority, user) for plan in plans], progress)
 
     def stream(
         self, prompt: str, *, sampling: SamplingParams | None = None, **constraint: Unpack[ConstraintOptions]

@@ -41,6 +41,12 @@ class Plan:
             raise UsageError("n and best_of give several outputs, and a stream is of one; use generate()")
         return self.requests[0]
 
+    def ranked(self, priority: int, user: str) -> Plan:
+        """The same with what the engine's policy asks for."""
+        if not priority and not user:
+            return self
+        return replace(self, requests=tuple(replace(each, priority=priority, user=user) for each in self.requests))
+
     @property
     def constraint(self) -> Any:
         """The compiled constraint, None for free text."""

@@ -10,10 +10,14 @@ model reads, so that prefixes that are shared, copied or brought back hold the k
 from __future__ import annotations
 
 from collections.abc import Sequence as Sequence_
+from contextlib import suppress
+
+from torch import Tensor
 
 from .drafting import Drafter
 from .guide import fill_masks
 from .kv_space import Transfer
+from .output import TokenRecord
 from .rejection import Proposal
 from .runner import ModelRunner
 from .scheduler import Chunk
@@ -55,9 +59,7 @@ class DraftModel(Drafter):
         for fork, record, row in zip(forks, records, drawn_from, strict=True):
             fork.sequence.num_computed = fork.sequence.num_tokens
             if record is not None:
-                if row is not None:
-                    fork.proposals.append(Proposal(record.token_id, row))
-                fork.sequence.accept(record)
+                fork.take(record, row)
             fork.has_ended = fork.num_pending == 0 or fork.sequence.is_finished
         fill_masks([fork.sequence.guide for fork in forks if fork.wants_more and fork.sequence.guide is not None])
 
@@ -70,6 +72,12 @@ class _Fork:
         self.sequence.block_table, self.sequence.num_computed = origin.block_table, origin.num_computed
         self._base, self._room = origin.num_tokens, chunk.num_draftable
         self.has_ended = chunk.num_tokens > LONGEST_PENDING
+
+    def take(self, record: TokenRecord, probabilities: Tensor | None) -> None:
+        if probabilities is not None:
+            self.proposals.append(Proposal(record.token_id, probabilities))
+        with suppress(Exception):  # a limit, say: it is met again when it matters, and ends the sequence alone
+            self.sequence.accept(record)
 
     @property
     def num_pending(self) -> int:

@@ -82,4 +82,7 @@ class ForcedDrafts(Drafter):
         guide = sequence.guide
         if guide is None:
             return []
-        return list(self._forced_text.tokens(guide.constraint, guide.state, sequence.token_ids))
+        try:
+            return list(self._forced_text.tokens(guide.constraint, guide.state, sequence.token_ids))
+        except Exception:  # a limit, say: it is met again when it matters, and ends this sequence alone
+            return []

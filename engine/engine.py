@@ -98,7 +98,8 @@ class Engine:
         parent = self._sequences.get(request_id)
         if parent is None or parent.is_finished:
             raise RequestError(f"no request {request_id} is waiting or running")
-        child = parent.fork(next(self._ids), (*parent.rank, len(self._sequences)), seed)
+        child_id = next(self._ids)
+        child = parent.fork(child_id, (*parent.rank, child_id), seed)
         self._sequences[child.request_id] = child
         self.scheduler.add_fork(parent, child)
         return child.request_id
@@ -107,7 +108,8 @@ class Engine:
         """Compute one batch: the next tokens of every sequence that is ready, and prompts as far as the budget goes."""
         with use_threads(self.threads):
             chunks = self.scheduler.schedule()
-            self._shares.serve(chunk.sequence.rank[0] for chunk in chunks)
+            if self.features.policy == "fair":
+                self._shares.serve(chunk.sequence.rank[0] for chunk in chunks)
             logits = self._compute(chunks)
             if logits is not None:
                 self._sample(Verification(chunks, logits))
@@ -141,9 +143,9 @@ class Engine:
             return
         for chunk, guessed in zip(with_room, self.drafter.propose(with_room), strict=True):
             guide = chunk.sequence.guide
-            drafts = guessed[: chunk.num_draftable]
-            is_legal = guide is None or chunk.proposals  # those were drawn under the masks
-            chunk.drafts = drafts if is_legal or guide is None else guide.legal_prefix(drafts)
+            chunk.drafts = guessed[: chunk.num_draftable]
+            if guide is not None and not chunk.proposals:  # those were drawn under the masks
+                chunk.drafts = guide.legal_prefix(chunk.drafts)
         chunks.sort(key=lambda chunk: chunk.width > 1)
 
     def _compute(self, chunks: list[Chunk[Sequence]]) -> Tensor | None:

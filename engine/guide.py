@@ -68,13 +68,19 @@ class Guide:
         return True
 
     def legal_prefix(self, token_ids: Sequence[int]) -> list[int]:
-        """The leading ones of these tokens that could be taken one after another; end-of-text is none of them."""
-        state, num_left, legal = self.state, self.num_left, list[int]()
+        """The leading ones of these tokens that could be taken one after another; end-of-text is none of them.
+
+        What fails ends the prefix: should the sequence get there, it fails again, and ends that sequence alone.
+        """
+        state, legal = self.state, list[int]()
         for token_id in token_ids:
-            after = None if token_id in self.end_ids else self.constraint.advance(state, token_id)
-            if after is None or self.constraint.min_tokens(after) > num_left - 1:
+            try:
+                after = None if token_id in self.end_ids else self.constraint.advance(state, token_id)
+                if after is None or self.constraint.min_tokens(after) > self.num_left - len(legal) - 1:
+                    break
+            except Exception:
                 break
-            state, num_left = after, num_left - 1
+            state = after
             legal.append(token_id)
         return legal
 

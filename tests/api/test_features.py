@@ -120,3 +120,14 @@ def test_several_outputs_of_a_file_of_prompts(model_folder: Path, tmp_path: Path
     prompts.write_text("one\ntwo\n")
     run(["generate", "--prompt-file", str(prompts), "--model", str(model_folder), "--n", "2", "--max-tokens", "3"])
     assert [json.loads(line)["prompt"] for line in capsys.readouterr().out.splitlines()] == ["one", "one", "two", "two"]
+
+
+def test_an_urgent_prompt_goes_first(model_folder: Path) -> None:
+    llm = LLM(model_folder, policy="priority", max_sequences=1, max_batch_tokens=64)
+    slow = llm.planner.plan_all(PROMPT, params(max_tokens=40), {})[0].ranked(1, "")
+    (request_id,) = llm.driver.submit([slow.request])
+    llm.driver.next_event(request_id)
+    llm.generate("now", sampling=params(max_tokens=3), priority=0)
+    assert llm.statistics.num_preemptions == 1
+    llm.driver.cancel(request_id)
+    assert llm.statistics.num_blocks_in_use == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections import Counter
 
@@ -9,13 +10,14 @@ import numpy as np
 import pytest
 import torch
 
+from maskwright.constraints.errors import ConstraintLimit
 from maskwright.engine.draft_model import DraftModel
 from maskwright.engine.drafting import Drafter, Ngrams
 from maskwright.engine.request import Request
 from maskwright.sampling import SamplingParams
 
 from .conftest import EOS, run_all, tiny_vocabulary
-from .fake_constraint import brackets, choice
+from .fake_constraint import Failing, brackets, choice
 
 VOCABULARY = tiny_vocabulary()
 REPEATING = (10, 20, 30, 40, 50, 10, 20, 30, 40, 50, 10, 20, 30)
@@ -178,3 +180,23 @@ def test_end_of_text_is_never_guessed_past(tiny_model, make_engine):
     engine = make_engine(tiny_model("llama").folder, speculation="lookup")
     request = Request(prompt_token_ids=(7, EOS, 8, 9, 7), sampling=SamplingParams(temperature=0.0, logit_bias={EOS: 1000.0}))
     assert run_all(engine, {0: [request]})[0].token_ids == ()
+
+
+@pytest.mark.parametrize("kind", ["lookup", "forced", "other model"])
+def test_a_constraint_that_fails_while_guessing_ends_its_own_request_only(kind, tiny_model, make_engine, caplog):
+    caplog.set_level(logging.CRITICAL)
+    folder = tiny_model("llama").folder
+    error = ConstraintLimit("too many states", limit="states", value=9)
+    asked = [SamplingParams(temperature=0.0, max_tokens=20, logit_bias={EOS: -100.0}) for _ in range(4)]
+    constraints = [brackets(VOCABULARY), Failing(VOCABULARY, "advance", error, after=3), None, Failing(VOCABULARY, "mask", error, after=5)]
+    requests = [
+        Request(prompt_token_ids=REPEATING, sampling=sampling, constraint=constraint)
+        for sampling, constraint in zip(asked, constraints, strict=True)
+    ]
+    plain = run_all(make_engine(folder), {0: requests})
+    drafter = draft_model("qwen2", tiny_model, make_engine) if kind == "other model" else None
+    speculation = "forced" if kind == "forced" else "lookup"
+    engine = make_engine(folder, speculation=speculation, encode=encode, drafter=drafter)
+    outputs = run_all(engine, {0: requests})
+    assert summaries(outputs) == summaries(plain)
+    assert [outputs[place].finish_reason == "constraint_limit" for place in range(4)] == [False, True, False, True]
