@@ -13,6 +13,7 @@ from typing import Any, Unpack
 from .chat import Message, Reply, plan_turn, reply_of
 from .constraint_choice import ConstraintOptions
 from .constraints import ToolStyle
+from .engine import Request, RequestOutput
 from .events import Event
 from .llm import LLM
 from .model_folder import EMBEDDED
@@ -34,11 +35,13 @@ class AsyncLLM:
         prompts: str | Sequence[str],
         *,
         sampling: SamplingParams | Sequence[SamplingParams] | None = None,
+        priority: int = 0,
+        user: str = "",
         **constraint: Unpack[ConstraintOptions],
     ) -> list[GenerationOutput]:
         """See `LLM.generate`."""
         plans = await asyncio.to_thread(self.llm.planner.plan_all, prompts, sampling, constraint)
-        return await self._outputs(plans)
+        return await self._outputs([plan.ranked(priority, user) for plan in plans])
 
     async def stream(
         self, prompt: str, *, sampling: SamplingParams | None = None, **constraint: Unpack[ConstraintOptions]
@@ -46,7 +49,7 @@ class AsyncLLM:
         """See `LLM.stream`."""
         (plan,) = await asyncio.to_thread(self.llm.planner.plan_all, prompt, sampling, constraint)
         typed = StreamEvents(plan)
-        request_ids = await self._submit([plan])
+        request_ids = await self._submit([plan.request])
         try:
             while not typed.is_done:
                 event = await asyncio.to_thread(self.llm.driver.next_event, request_ids[0])
@@ -72,21 +75,22 @@ class AsyncLLM:
         return reply_of(output, turn, plan.constraint)
 
     async def _outputs(self, plans: Sequence[Plan]) -> list[GenerationOutput]:
-        request_ids = await self._submit(plans)
+        request_ids = await self._submit([request for plan in plans for request in plan.requests])
         try:
-            return await asyncio.gather(*map(self._output, plans, request_ids))
+            ended = iter(await asyncio.gather(*map(self._final, request_ids)))
+            return [plan.output(*[next(ended) for _ in plan.requests]) for plan in plans]
         finally:
             self._cancel(request_ids)
 
-    async def _output(self, plan: Plan, request_id: int) -> GenerationOutput:
+    async def _final(self, request_id: int) -> RequestOutput:
         while True:
             event = await asyncio.to_thread(self.llm.driver.next_event, request_id)
             if event.output is not None:
-                return plan.output(event.output)
+                return event.output
 
-    async def _submit(self, plans: Sequence[Plan]) -> list[int]:
+    async def _submit(self, requests: Sequence[Request]) -> list[int]:
         """Queue all requests or none. A task cancelled meanwhile leaves none behind."""
-        submitting = asyncio.ensure_future(asyncio.to_thread(self.llm.driver.submit, [plan.request for plan in plans]))
+        submitting = asyncio.ensure_future(asyncio.to_thread(self.llm.driver.submit, requests))
         try:
             return await asyncio.shield(submitting)
         except asyncio.CancelledError:

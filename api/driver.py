@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from .engine.engine import Engine
 from .engine.output import Event
 from .engine.request import Request
+from .engine.statistics import EngineStatistics
 
 
 class Driver:
@@ -24,6 +25,12 @@ class Driver:
         """Some request is not finished, or not read to its end."""
         with self._lock:
             return bool(self._news) or self._engine.has_work
+
+    @property
+    def statistics(self) -> EngineStatistics:
+        """Of the engine, between two steps."""
+        with self._lock:
+            return self._engine.statistics
 
     def submit(self, requests: Sequence[Request]) -> list[int]:
         """Queue requests, all or none, and return their ids. Raises RequestError when one can never run."""

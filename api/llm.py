@@ -10,7 +10,7 @@ from .chat import Message, Reply, Turn, plan_turn, reply_of
 from .constraint_choice import ConstraintOptions
 from .constraints import Compiler, ToolStyle, Vocabulary
 from .driver import Driver
-from .engine import EngineConfig, load
+from .engine import EngineConfig, EngineFeatures, EngineStatistics, RequestOutput, load
 from .engine import Event as EngineEvent
 from .events import Delta, Done, Event
 from .model_folder import EMBEDDED, find_model
@@ -34,7 +34,8 @@ class LLM:
         prompt_style: "plain" takes prompts as they are, "chat" puts them into the model's chat template, "task" also tells
             the constraint in a system message as the embedded model learned it; "auto" is "task" for models that
             learned it, else "plain".
-        engine_options: any other field of `EngineConfig`, such as max_model_len=4096.
+        engine_options: any other field of `EngineConfig`, such as max_model_len=4096, and of `EngineFeatures`, such as
+            speculation="lookup".
 
     Raises:
         ModelNotFound: there is no such model. ConfigError: it cannot be run like this.
@@ -52,8 +53,9 @@ class LLM:
         **engine_options: Any,
     ) -> None:
         folder = find_model(model)
-        options = {"model": folder, "device": device, "dtype": dtype, **engine_options}
-        engine, self._tokenizer, _, self.config = load(EngineConfig.from_options(options))
+        self.features, settings = EngineFeatures.split(engine_options)
+        config = EngineConfig.from_options({"model": folder, "device": device, "dtype": dtype, **settings})
+        engine, self._tokenizer, _, self.config = load(config, self.features)
         self.vocabulary: Vocabulary = self._tokenizer.vocabulary
         self.compiler = Compiler(self.vocabulary)
         self.driver = Driver(engine)
@@ -64,19 +66,28 @@ class LLM:
         """What is used without `sampling`: what the model's generation_config.json recommends, greedy without one."""
         return self.planner.default_sampling
 
+    @property
+    def statistics(self) -> EngineStatistics:
+        """What the engine has done for all callers: steps, prompt tokens from the cache, drafts accepted, blocks in use."""
+        return self.driver.statistics
+
     def generate(
         self,
         prompts: str | Sequence[str],
         *,
         sampling: SamplingParams | Sequence[SamplingParams] | None = None,
+        priority: int = 0,
+        user: str = "",
         progress: Progress | None = None,
         **constraint: Unpack[ConstraintOptions],
     ) -> list[GenerationOutput]:
-        """One output for each prompt, in their order; all prompts share the batch.
+        """One output for each prompt, in their order; all prompts share the batch. More of a prompt are its `alternatives`.
 
         Args:
             prompts: one or several.
             sampling: for all prompts, or one for each; None: `default_sampling`.
+            priority: smaller is more urgent, with policy="priority".
+            user: who shares the engine with others, with policy="fair".
             progress: called with (finished, all) whenever a prompt is finished.
             constraint: schema=, json_schema=, regex=, grammar=, choice= or constraint=, for all prompts or as a list with
                 one for each (see `constraint_choice.py`).
@@ -86,7 +97,7 @@ class LLM:
             RequestError: a prompt is too long, or max_tokens too small for its constraint.
         """
         plans = self.planner.plan_all(prompts, sampling, constraint)
-        return self._run(plans, progress)
+        return self._run([plan.ranked(priority, user) for plan in plans], progress)
 
     def stream(
         self, prompt: str, *, sampling: SamplingParams | None = None, **constraint: Unpack[ConstraintOptions]
@@ -159,19 +170,22 @@ class LLM:
         return self._stream(self.planner.plan_turn(turn, sampling))
 
     def _run(self, plans: list[Plan], progress: Progress | None) -> list[GenerationOutput]:
-        request_ids = self.driver.submit([plan.request for plan in plans])
-        outputs = []
+        request_ids = self.driver.submit([request for plan in plans for request in plan.requests])
+        outputs, waiting = list[GenerationOutput](), iter(request_ids)
         try:
-            for plan, request_id in zip(plans, request_ids, strict=True):
-                while (final := self.driver.next_event(request_id)).output is None:
-                    pass
-                outputs.append(plan.output(final.output))
+            for plan in plans:
+                outputs.append(plan.output(*[self._final(next(waiting)) for _ in plan.requests]))
                 if progress is not None:
                     progress(len(outputs), len(plans))
         finally:
-            for request_id in request_ids[len(outputs) :]:
+            for request_id in request_ids:
                 self.driver.cancel(request_id)
         return outputs
+
+    def _final(self, request_id: int) -> RequestOutput:
+        while (final := self.driver.next_event(request_id)).output is None:
+            pass
+        return final.output
 
     def _stream(self, plan: Plan) -> Iterator[Event]:
         events = StreamEvents(plan)

@@ -13,6 +13,22 @@ if TYPE_CHECKING:
     from .engine.output import FinishReason, TokenRecord
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens, and how many of them cost no step of their own."""
+
+    prompt_tokens: int = 0
+    cached_tokens: int = 0  # of the prompt, computed before for this or another request
+    output_tokens: int = 0
+    jumped_tokens: int = 0  # of forced text, taken without asking the model
+    drafted_tokens: int = 0  # guessed ahead
+    accepted_tokens: int = 0  # of these, chosen by the model itself
+
+    @property
+    def acceptance_rate(self) -> float:
+        return self.accepted_tokens / self.drafted_tokens if self.drafted_tokens else 0.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class GenerationOutput:
     """One finished output. `parsed` is what the user asked for; everything else is how it came about."""
@@ -25,6 +41,8 @@ class GenerationOutput:
     bans_overridden: bool = False  # some bans left no legal token and were ignored there
     logprobs: tuple[TokenRecord, ...] | None = None  # one per token, when SamplingParams.logprobs asked for them
     error: str | None = None  # why, when finish_reason is "constraint_limit" or "error"
+    usage: Usage = field(default=Usage(), compare=False)
+    alternatives: tuple[GenerationOutput, ...] = ()  # the other outputs, when n asks for several
     choice: ConstraintChoice = field(default=FREE, repr=False, compare=False)  # how the text is read
 
     @property

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -13,12 +14,14 @@ from .chat import Message, Turn
 from .constraint_choice import ConstraintChoice, ConstraintOptions, choose_for_each
 from .constraints import Compiler, Constraint, Source, ToolStyle
 from .constraints.tags.styles import style_of_template
-from .engine import Request, RequestOutput
+from .engine import Request, RequestError, RequestOutput
+from .engine.prefix_tree import common_length
 from .engine.tokenizer import Tokenizer
 from .errors import UsageError
-from .outputs import GenerationOutput
+from .outputs import GenerationOutput, Usage
 from .sampling import SamplingParams
 
+MAX_BEGINNINGS = 64  # kept
 PromptStyle = Literal["auto", "plain", "chat", "task"]
 
 
@@ -28,15 +31,34 @@ class Plan:
 
     prompt: str  # as given
     choice: ConstraintChoice
-    request: Request
+    requests: tuple[Request, ...]  # one for each output that is generated
+    num_wanted: int = 1  # outputs that are given
+
+    @property
+    def request(self) -> Request:
+        """The one request. Raises UsageError when there are more: a stream is of one output."""
+        if len(self.requests) > 1:
+            raise UsageError("n and best_of give several outputs, and a stream is of one; use generate()")
+        return self.requests[0]
+
+    def ranked(self, priority: int, user: str) -> Plan:
+        """The same with what the engine's policy asks for."""
+        if not priority and not user:
+            return self
+        return replace(self, requests=tuple(replace(each, priority=priority, user=user) for each in self.requests))
 
     @property
     def constraint(self) -> Any:
         """The compiled constraint, None for free text."""
-        return self.request.constraint
+        return self.requests[0].constraint
 
-    def output(self, ended: RequestOutput) -> GenerationOutput:
-        """What the engine gave back, as the user gets it."""
+    def output(self, *ended: RequestOutput) -> GenerationOutput:
+        """What the engine gave back, as the user gets it: the first, or most probable, output leads the others."""
+        order = sorted(ended, key=_likelihood, reverse=True) if len(ended) > self.num_wanted else ended
+        first, *others = [self._one(each) for each in order[: self.num_wanted]]
+        return replace(first, alternatives=tuple(others))
+
+    def _one(self, ended: RequestOutput) -> GenerationOutput:
         return GenerationOutput(
             prompt=self.prompt,
             text=ended.text,
@@ -47,7 +69,19 @@ class Plan:
             logprobs=ended.logprobs,
             error=ended.error,
             choice=self.choice,
+            usage=Usage(
+                prompt_tokens=ended.num_prompt_tokens,
+                cached_tokens=ended.num_cached_tokens,
+                output_tokens=len(ended.token_ids),
+                jumped_tokens=ended.num_jumped_tokens,
+                drafted_tokens=ended.num_drafted_tokens,
+                accepted_tokens=ended.num_accepted_tokens,
+            ),
         )
+
+
+def _likelihood(ended: RequestOutput) -> tuple[bool, float]:
+    return ended.finish_reason in ("stop", "length"), ended.mean_logprob
 
 
 class Planner:
@@ -57,6 +91,7 @@ class Planner:
         if style not in get_args(PromptStyle):
             raise UsageError(f'prompt_style="{style}" is not one of {", ".join(get_args(PromptStyle))}')
         self._tokenizer, self._compiler = tokenizer, compiler
+        self._beginnings: dict[str, tuple[int, ...]] = {}
         self.style = style if style != "auto" else _style_of(folder)
         self.tool_style = None if self.style == "task" else style_of_template(tokenizer.chat_template)
         self.default_sampling = recommended_sampling(_read_json(folder / "generation_config.json"))
@@ -82,8 +117,11 @@ class Planner:
         messages = self._told(turn.messages, turn.choice)
         definitions = [tool.definition() for tool in turn.tools] if turn.tools and self.style != "task" else None
         token_ids = self._tokenizer.encode_chat(messages, tools=definitions)
-        request = Request(prompt_token_ids=token_ids, sampling=sampling or self.default_sampling, constraint=constraint)
-        return Plan(turn.messages[-1]["content"], turn.choice, request)
+        sampling = sampling or self.default_sampling
+        if sampling.n > 1:
+            raise UsageError(f"a conversation goes on with one reply, and n={sampling.n} asks for several; use generate()")
+        shared = self._num_shared(token_ids, messages, definitions)
+        return Plan(turn.messages[-1]["content"], turn.choice, _requests(token_ids, sampling, constraint, shared))
 
     def style_for(self, asked: str | ToolStyle | None) -> str | ToolStyle | None:
         """How calls are written: as asked, or as the model's chat template does."""
@@ -91,8 +129,30 @@ class Planner:
 
     def _plan(self, prompt: str, choice: ConstraintChoice, sampling: SamplingParams) -> Plan:
         constraint = self._compile(choice)  # first: a constraint that does not compile is reported before anything else
-        request = Request(prompt_token_ids=self._encode(prompt, choice), sampling=sampling, constraint=constraint)
-        return Plan(prompt, choice, request)
+        if self.style == "plain":
+            return Plan(prompt, choice, _requests(self._tokenizer.encode(prompt), sampling, constraint), sampling.n)
+        messages = self._told([{"role": "user", "content": prompt}], choice)
+        token_ids = self._tokenizer.encode_chat(messages)
+        requests = _requests(token_ids, sampling, constraint, self._num_shared(token_ids, messages, None))
+        return Plan(prompt, choice, requests, sampling.n)
+
+    def _num_shared(self, token_ids: tuple[int, ...], messages: Sequence[Message], tools: Any) -> int:
+        """Leading tokens that tell instructions, schema and tools: other prompts begin with them too."""
+        leading = list(takewhile(lambda message: message["role"] == "system", messages))
+        if not leading and not tools:
+            return 0
+        key = json.dumps([leading, tools], default=str)
+        if key not in self._beginnings:
+            if len(self._beginnings) >= MAX_BEGINNINGS:
+                self._beginnings.clear()
+            self._beginnings[key] = self._beginning([*leading, {"role": "user", "content": ""}], tools)
+        return common_length(self._beginnings[key], token_ids)
+
+    def _beginning(self, messages: list[Message], tools: Any) -> tuple[int, ...]:
+        try:
+            return self._tokenizer.encode_chat(messages, tools=tools)
+        except RequestError:  # a template that wants other messages
+            return ()
 
     def _compile(self, choice: ConstraintChoice) -> Constraint | None:
         if isinstance(choice.source, Source):
@@ -100,11 +160,6 @@ class Planner:
         if choice.source is not None and choice.source.vocabulary != self._compiler.vocabulary:
             raise UsageError("constraint= was compiled for another vocabulary; compile it with this model's llm.compiler")
         return choice.source
-
-    def _encode(self, prompt: str, choice: ConstraintChoice) -> tuple[int, ...]:
-        if self.style == "plain":
-            return self._tokenizer.encode(prompt)
-        return self._tokenizer.encode_chat(self._told([{"role": "user", "content": prompt}], choice))
 
     def _told(self, messages: Sequence[Message], choice: ConstraintChoice) -> list[Message]:
         """The messages, led by one that tells the constraint when the model has learned to read it."""
@@ -117,6 +172,16 @@ class Planner:
         if len(sampling) != count:
             raise UsageError(f"sampling= has {len(sampling)} values for {count} prompts")
         return list(sampling)
+
+
+def _requests(
+    token_ids: tuple[int, ...], sampling: SamplingParams, constraint: Constraint | None, num_shared: int = 0
+) -> tuple[Request, ...]:
+    """One for each output of the prompt."""
+    return tuple(
+        Request(prompt_token_ids=token_ids, sampling=copy, constraint=constraint, num_shared_tokens=num_shared)
+        for copy in sampling.copies()
+    )
 
 
 def recommended_sampling(generation: Mapping[str, Any]) -> SamplingParams:

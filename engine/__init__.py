@@ -13,9 +13,11 @@ from .errors import (
     UnsupportedModel,
     WeightError,
 )
+from .features import EngineFeatures
 from .loader import Loaded, load
 from .output import Event, FinishReason, RequestOutput, TokenRecord
 from .request import Constraint, Request
+from .statistics import EngineStatistics
 from .tokenizer import Tokenizer
 
 __all__ = [
@@ -25,6 +27,8 @@ __all__ = [
     "Engine",
     "EngineConfig",
     "EngineError",
+    "EngineFeatures",
+    "EngineStatistics",
     "Event",
     "FinishReason",
     "InternalError",

@@ -21,14 +21,17 @@ def admit(request_id: int, request: Request, vocabulary: Vocabulary, limits: Lim
     """
     _check_prompt(request.prompt_token_ids, vocabulary, limits)
     max_tokens = min(request.sampling.max_tokens, limits.max_model_len - len(request.prompt_token_ids))
+    guide = _guide(request, vocabulary, max_tokens)
+    min_tokens = request.sampling.min_tokens if guide is None else guide.min_tokens
     return Sequence(
         request_id=request_id,
         request=request,
         max_tokens=max_tokens,
+        min_tokens=min(min_tokens, max_tokens),
         sampling=_sampling(request, vocabulary),
         detokenizer=Detokenizer(vocabulary.text_tokens),
         stop_matcher=_stop_matcher(request.sampling),
-        guide=_guide(request, vocabulary, max_tokens),
+        guide=guide,
     )
 
 
@@ -66,8 +69,8 @@ def _guide(request: Request, vocabulary: Vocabulary, max_tokens: int) -> Guide |
     _check_vocabulary(constraint.vocabulary, vocabulary)
     _check_stop_tokens(constraint, request.sampling)
     guide = Guide(constraint, max_tokens, request.sampling.stop_token_ids)
-    if (min_tokens := constraint.min_tokens(guide.state)) > max_tokens:
-        raise BudgetTooSmall(max_tokens, min_tokens)
+    if guide.min_tokens > max_tokens:
+        raise BudgetTooSmall(max_tokens, guide.min_tokens)
     return guide
 
 

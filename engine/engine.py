@@ -6,20 +6,28 @@ import logging
 from collections.abc import Callable, Iterable
 from itertools import count
 
+from torch import Tensor
+
 from ..constraints.errors import ConstraintLimit
 from ..constraints.vocabulary import Vocabulary
 from .admission import admit
-from .blocks import BlockPool
 from .config import Limits
+from .drafting import Drafter, NoDrafts
 from .errors import InternalError, RequestError
+from .features import EngineFeatures
+from .forced_text import ForcedText
 from .guide import fill_masks
+from .kv_space import KVSpace
 from .output import Event, RequestOutput, TokenRecord
+from .policy import POLICIES, Arrival, FairShares, Rank
 from .request import Request
 from .runner import ModelRunner
 from .scheduler import Chunk, Scheduler
 from .sequence import Sequence
+from .statistics import EngineStatistics, statistics_of
 from .step_sampler import StepSampler
 from .threads import use_threads
+from .verification import Verification
 
 logger = logging.getLogger(__name__)
 
@@ -30,8 +38,8 @@ class Engine:
     `vocabulary` gives the tokens their text and names the end-of-text ids (the union of tokenizer and generation config);
     ids of the model's head beyond it are never generated. Constraints must be compiled for the same tokens.
 
-    With `skips_forced` a token that is the only legal one is taken without sampling, and joins the next forward pass
-    with those after it. The output is the same either way. `threads` is how many CPU threads a step uses (None: as set).
+    `features` make it fast; the output is the same either way. `forced_text` knows how forced text is written in tokens, for
+    requests that ask for `jump_forward`; `drafter` guesses ahead. `threads` is how many CPU threads a step uses (None: as set).
     """
 
     def __init__(
@@ -39,22 +47,34 @@ class Engine:
         runner: ModelRunner,
         vocabulary: Vocabulary,
         limits: Limits,
+        features: EngineFeatures | None = None,
         *,
-        skips_forced: bool = True,
+        forced_text: ForcedText | None = None,
+        drafter: Drafter | None = None,
         threads: int | None = None,
     ) -> None:
         self.runner, self.vocabulary, self.limits = runner, vocabulary, limits
-        self.skips_forced, self.threads = skips_forced, threads
-        self.scheduler: Scheduler[Sequence] = Scheduler(limits, BlockPool(limits.num_blocks))
+        self.features = features or EngineFeatures()
+        self.forced_text, self.threads = forced_text, threads
+        self.space = KVSpace(limits, reuses=self.features.prefix_cache, num_host_blocks=self.features.num_host_blocks)
+        self.scheduler: Scheduler[Sequence] = Scheduler(limits, self.space, max_drafts=self.features.max_drafts)
+        self.drafter = drafter or NoDrafts()
         self.sampler = StepSampler(vocabulary.size, runner.decoder.device)
         self._sequences: dict[int, Sequence] = {}  # not yet finished, or with an event still to be given
         self._news: dict[int, Sequence] = {}  # those with an event to be given after this step
         self._ids = count()
+        self._shares = FairShares()
+        self._totals = EngineStatistics()
 
     @property
     def has_work(self) -> bool:
         """Another step will do something."""
         return bool(self._sequences)
+
+    @property
+    def statistics(self) -> EngineStatistics:
+        """What has been done since the engine started, and what is in use now."""
+        return statistics_of(self._totals, self.scheduler)
 
     def add_request(self, request: Request) -> int:
         """Queue a request and return its id. Raises RequestError when it can never run as asked.
@@ -62,18 +82,37 @@ class Engine:
         When prompt and max_tokens together exceed the model's length, the output may get only as long as what is left.
         """
         sequence = admit(next(self._ids), request, self.vocabulary, self.limits)
+        if request.sampling.jump_forward and request.constraint is not None and self.forced_text is None:
+            raise RequestError("jump_forward needs the model's tokenizer, and this engine was made without one")
+        sequence.rank = self._rank(sequence)
         self._sequences[sequence.request_id] = sequence
         self.scheduler.add(sequence)
         self._look_ahead([sequence])
         return sequence.request_id
 
+    def fork(self, request_id: int, seed: int | None = None) -> int:
+        """A second request that continues what this one has so far, and shares its blocks; with `seed` it draws differently.
+
+        Its events begin with the tokens it starts from. Raises RequestError when no such request is running.
+        """
+        parent = self._sequences.get(request_id)
+        if parent is None or parent.is_finished:
+            raise RequestError(f"no request {request_id} is waiting or running")
+        child_id = next(self._ids)
+        child = parent.fork(child_id, (*parent.rank, child_id), seed)
+        self._sequences[child.request_id] = child
+        self.scheduler.add_fork(parent, child)
+        return child.request_id
+
     def step(self) -> list[Event]:
-        """Compute one batch: one new token for every sequence that is ready, and prompts as far as the budget goes."""
+        """Compute one batch: the next tokens of every sequence that is ready, and prompts as far as the budget goes."""
         with use_threads(self.threads):
             chunks = self.scheduler.schedule()
-            ready, records = self._compute(chunks)
-            self._accept(ready, records)
-            self._look_ahead(ready)
+            if self.features.policy == "fair":
+                self._shares.serve(chunk.sequence.rank[0] for chunk in chunks)
+            logits = self._compute(chunks)
+            if logits is not None:
+                self._sample(Verification(chunks, logits))
             return self._take_events()
 
     def cancel(self, request_id: int) -> RequestOutput:
@@ -92,39 +131,93 @@ class Engine:
 
     # ---- the parts of a step
 
-    def _compute(self, chunks: list[Chunk[Sequence]]) -> tuple[list[Sequence], list[TokenRecord | None]]:
-        """Run the model over the chunks, and draw the next token of every sequence that it completes."""
-        ready = [chunk.sequence for chunk in chunks if chunk.completes]
+    def _move_blocks(self) -> None:
+        if transfers := self.space.take_transfers():
+            self.runner.move_blocks(transfers)
+            self.drafter.move_blocks(transfers)
+
+    def _draft(self, chunks: list[Chunk[Sequence]]) -> None:
+        """Guess what comes next, where there is room; only what the constraint allows is worth computing."""
+        with_room = [chunk for chunk in chunks if chunk.num_draftable]
+        if not with_room:
+            return
+        for chunk, guessed in zip(with_room, self.drafter.propose(with_room), strict=True):
+            guide = chunk.sequence.guide
+            chunk.drafts = guessed[: chunk.num_draftable]
+            if guide is not None and not chunk.proposals:  # those were drawn under the masks
+                chunk.drafts = guide.legal_prefix(chunk.drafts)
+        chunks.sort(key=lambda chunk: chunk.width > 1)
+
+    def _compute(self, chunks: list[Chunk[Sequence]]) -> Tensor | None:
+        """Run the model over the chunks and what is guessed behind them; None when nothing was computed."""
         try:
-            logits = self.runner.forward(chunks) if chunks else None
-            records = self.sampler.draw(ready, logits) if ready and logits is not None else []
-        except Exception as error:  # out of memory, say: what was in the batch is lost, what waits is not
+            self._move_blocks()
+            self._draft(chunks)
+            if not chunks:
+                return None
+            logits = self.runner.forward(chunks)
+            self.drafter.follow(chunks)
+        except Exception as error:  # out of memory, say: what was in the batch is lost, the others begin anew
+            self.scheduler.distrust()
             for chunk in chunks:
                 self._contain(chunk.sequence, _raise, error)
-            return [], []
+            return None
+        self._totals.count_step(chunks)
         for chunk in chunks:
             chunk.sequence.num_computed += chunk.num_tokens
-        return ready, records
+        return logits
 
-    def _accept(self, sequences: list[Sequence], records: list[TokenRecord | None]) -> None:
-        for sequence, record in zip(sequences, records, strict=True):
-            self._contain(sequence, _accept_drawn, sequence, record)
+    def _sample(self, verification: Verification) -> None:
+        """Draw from the logits as long as they are those of the text that came out."""
+        while ready := verification.ready():
+            for sequence, record in zip(ready, self._drawn(ready, verification), strict=True):
+                self._contain(sequence, _accept_drawn, sequence, record)
+            self._look_ahead(ready)
+        drafted, accepted = verification.finish()
+        self._totals.num_drafted_tokens += drafted
+        self._totals.num_accepted_tokens += accepted
+
+    def _drawn(self, ready: list[Sequence], verification: Verification) -> list[TokenRecord | None]:
+        try:
+            logits = verification.logits()
+            return self.sampler.test(ready, logits, verification.proposals(), self.sampler.draw(ready, logits))
+        except Exception as error:
+            for sequence in ready:
+                self._contain(sequence, _raise, error)
+            return [None] * len(ready)
 
     def _look_ahead(self, sequences: Iterable[Sequence]) -> None:
-        """Prepare the next masks, and take at once what leaves no choice: forced tokens, and the end."""
+        """Prepare the next masks, and take at once what leaves no choice: forced text and tokens, and the end."""
         pending = [sequence for sequence in sequences if _is_guided(sequence)]
         while pending:
+            for sequence in pending:
+                self._contain(sequence, self._jump_forward, sequence)
+            pending = [sequence for sequence in pending if not sequence.is_finished]
             fill_masks([sequence.guide for sequence in pending if sequence.guide is not None])
             moved = []
             for sequence in pending:
                 length = sequence.num_tokens
-                self._contain(sequence, _take_forced, sequence, self.skips_forced)
+                self._contain(sequence, _take_forced, sequence, self.features.skips_forced)
                 if sequence.num_tokens > length and not sequence.is_finished:
                     moved.append(sequence)
             pending = moved
 
+    def _jump_forward(self, sequence: Sequence) -> None:
+        """Append the tokens of forced text, if the request wants that and no log-probabilities."""
+        guide, sampling = sequence.guide, sequence.request.sampling
+        if self.forced_text is None or guide is None or not sampling.jump_forward or sampling.logprobs is not None:
+            return
+        for token_id in self.forced_text.tokens(guide.constraint, guide.state, sequence.token_ids):
+            if sequence.is_finished or not guide.legal_prefix([token_id]):
+                return
+            sequence.accept(TokenRecord(token_id, logprob=None, kept_mass=None, num_allowed=1))
+            sequence.num_jumped += 1
+            self._totals.num_jumped_tokens += 1
+
     def _contain(self, sequence: Sequence, action: Callable[..., None], *arguments: object) -> None:
         """Run one sequence's part of a step; whatever it raises ends that sequence alone."""
+        if sequence.is_finished:
+            return
         try:
             action(*arguments)
         except ConstraintLimit as error:
@@ -143,6 +236,11 @@ class Engine:
             if sequence.is_finished:
                 del self._sequences[request_id]
         return [sequence.take_event() for sequence in news.values()]
+
+    def _rank(self, sequence: Sequence) -> Rank:
+        request, policy = sequence.request, self.features.policy
+        begins = self._shares.begin(request.user, sequence.num_tokens + sequence.max_tokens) if policy == "fair" else 0.0
+        return POLICIES[policy](Arrival(sequence.request_id, self._totals.num_steps, request.priority, begins))
 
 
 def _is_guided(sequence: Sequence) -> bool:

@@ -35,6 +35,11 @@ class Guide:
         self._is_tight = False  # the last draw led too far: ask with the budget
 
     @property
+    def min_tokens(self) -> int:
+        """A number of tokens that suffices to finish."""
+        return self.constraint.min_tokens(self.state)
+
+    @property
     def is_complete(self) -> bool:
         """Only end-of-text is legal: nothing is left to choose."""
         return self.num_allowed == len(self.end_ids) and self.is_accepting
@@ -61,6 +66,23 @@ class Guide:
             return False
         self.state, self.num_left, self._is_tight = state, self.num_left - 1, False
         return True
+
+    def legal_prefix(self, token_ids: Sequence[int]) -> list[int]:
+        """The leading ones of these tokens that could be taken one after another; end-of-text is none of them.
+
+        What fails ends the prefix: should the sequence get there, it fails again, and ends that sequence alone.
+        """
+        state, legal = self.state, list[int]()
+        for token_id in token_ids:
+            try:
+                after = None if token_id in self.end_ids else self.constraint.advance(state, token_id)
+                if after is None or self.constraint.min_tokens(after) > self.num_left - len(legal) - 1:
+                    break
+            except Exception:
+                break
+            state = after
+            legal.append(token_id)
+        return legal
 
     def end_at_limit(self) -> None:
         """No token is left. The output is complete, by the promise; note whether it could have gone on."""

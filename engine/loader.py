@@ -8,9 +8,12 @@ from typing import NamedTuple
 
 import torch
 
+from .assembly import assemble
 from .attend import METHODS
 from .config import DTYPES, EngineConfig, Limits, limits_of, resolve, resolve_num_blocks
 from .engine import Engine
+from .errors import ConfigError
+from .features import EngineFeatures
 from .models.architecture import ModelInfo
 from .models.model import Model, load_model
 from .models.spec import read_spec
@@ -28,20 +31,41 @@ class Loaded(NamedTuple):
     config: EngineConfig  # resolved: nothing in it is "auto" or None any more, but `threads`
 
 
-def load(config: EngineConfig) -> Loaded:
+def load(config: EngineConfig, features: EngineFeatures | None = None) -> Loaded:
     """Load the model that `config` names. Raises ConfigError (one line, naming the file or setting) when it cannot."""
     spec = read_spec(config.model)
     resolved = resolve(config, spec)
     tokenizer = load_tokenizer(resolved.model, spec)
     assert resolved.max_model_len is not None
-    device, dtype = torch.device(resolved.device), DTYPES[resolved.dtype]
-    model = load_model(resolved.model, spec, dtype, device, resolved.max_model_len)
+    features = features or EngineFeatures()
+    model = load_model(resolved.model, spec, DTYPES[resolved.dtype], torch.device(resolved.device), resolved.max_model_len)
     limits = _limits(resolved, model, config.max_model_len)
     threads = threads_for(resolved.threads, model.num_bytes)
-    cache = model.allocate_cache(limits.num_blocks, limits.block_size)
-    runner = ModelRunner(model, cache, METHODS[resolved.attention])
-    engine = Engine(runner, tokenizer.vocabulary, limits, threads=threads)
+    runner = _runner(model, resolved, limits, features)
+    draft = _draft_runner(features, resolved, limits, spec)
+    engine = assemble(runner, tokenizer, limits, features, threads=threads, draft=draft)
     return Loaded(engine, tokenizer, spec, _with_limits(resolved, limits))
+
+
+def _runner(model: Model, config: EngineConfig, limits: Limits, features: EngineFeatures) -> ModelRunner:
+    cache = model.allocate_cache(limits.num_blocks, limits.block_size)
+    return ModelRunner(model, cache, METHODS[config.attention], features.num_host_blocks)
+
+
+def _draft_runner(
+    features: EngineFeatures, config: EngineConfig, limits: Limits, large: ModelInfo
+) -> ModelRunner | None:
+    """The model that drafts, with a cache of its own of as many blocks: a block table means the same in both."""
+    if features.draft_model is None:
+        return None
+    spec = read_spec(features.draft_model)
+    if spec.vocab_size != large.vocab_size or spec.max_positions < limits.max_model_len:
+        raise ConfigError(
+            f"draft_model {features.draft_model} has {spec.vocab_size} tokens and {spec.max_positions} positions; it needs the "
+            f"{large.vocab_size} tokens of the model, and {limits.max_model_len} positions"
+        )
+    model = load_model(features.draft_model, spec, DTYPES[config.dtype], torch.device(config.device), limits.max_model_len)
+    return _runner(model, config, limits, features)
 
 
 def _limits(config: EngineConfig, model: Model, wanted_len: int | None) -> Limits:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 from ..sampling import TokenLogprob
 
+TINY = 1e-300  # a mass of 0 is one too small for a float
 FinishReason = Literal["stop", "length", "cancelled", "constraint_limit", "error"]
 
 
@@ -45,6 +47,17 @@ class RequestOutput:
     records: tuple[TokenRecord, ...]  # one per token id
     wants_logprobs: bool = False
     error: str | None = None
+    num_cached_tokens: int = 0  # prompt tokens that did not have to be computed
+    num_jumped_tokens: int = 0  # tokens of forced text that were taken without asking the model
+    num_drafted_tokens: int = 0  # tokens that were proposed ahead, and those of them that the model chose itself
+    num_accepted_tokens: int = 0
+
+    @property
+    def mean_logprob(self) -> float:
+        """Log-probability per token of this output among those that satisfy the constraint; forced tokens have probability 1."""
+        free = [(record.logprob, record.kept_mass or 0.0) for record in self.records if record.logprob is not None]
+        total = sum(logprob - math.log(max(kept_mass, TINY)) for logprob, kept_mass in free)
+        return total / max(len(self.records), 1)
 
     @property
     def logprobs(self) -> tuple[TokenRecord, ...] | None:

@@ -33,6 +33,10 @@ class Constraint(Protocol):
 
     def advance(self, state: Any, token_id: int) -> Any | None: ...
 
+    def advance_bytes(self, state: Any, data: bytes) -> Any | None: ...
+
+    def forced(self, state: Any) -> bytes: ...
+
     def is_accepting(self, state: Any) -> bool: ...
 
     def min_tokens(self, state: Any) -> int: ...
@@ -45,9 +49,18 @@ class Request:
     prompt_token_ids: tuple[int, ...]
     sampling: SamplingParams = field(default_factory=SamplingParams)
     constraint: Constraint | None = None
+    priority: int = 0  # smaller is more urgent, for an engine with that policy
+    user: str = ""  # who shares the engine with others, for an engine with the policy "fair"
+    num_shared_tokens: int = 0  # leading tokens that other prompts will begin with too: their blocks are evicted last
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prompt_token_ids", tuple(self.prompt_token_ids))
+        if self.sampling.num_copies > 1:
+            raise RequestError(
+                f"a request is one output, but sampling asks for {self.sampling.num_copies}; make one for each of sampling.copies()"
+            )
+        if not 0 <= self.num_shared_tokens <= len(self.prompt_token_ids):
+            raise RequestError(f"num_shared_tokens must be between 0 and the prompt's length, got {self.num_shared_tokens}")
         if not self.prompt_token_ids:
             raise RequestError("the prompt has no tokens; give at least one (most models start with a BOS token)")
         if self.constraint is not None:

@@ -9,32 +9,45 @@ import torch
 from torch import Tensor
 
 from .attend import Attend, fused
+from .kv_space import Transfer
 from .models.decoder import ForwardBatch
 from .models.model import Model
 from .scheduler import Chunk
 from .sequence import Sequence
+from .transfers import BlockMover
 
 
 class ModelRunner:
-    """A model with its KV cache, or pool of states. `attend` is how attention is computed, where there is a choice."""
+    """A model with its KV cache, or pool of states, some blocks of which may be kept in host memory.
 
-    def __init__(self, decoder: Model, cache: Any, attend: Attend = fused) -> None:
+    `attend` is how attention is computed, where there is a choice.
+    """
+
+    def __init__(self, decoder: Model, cache: Any, attend: Attend = fused, num_host_blocks: int = 0) -> None:
         self.decoder, self.cache, self.attend = decoder, cache, attend
+        self._mover = BlockMover(cache, num_host_blocks)
+
+    def move_blocks(self, transfers: list[Transfer]) -> None:
+        """Before `forward` of the same step."""
+        self._mover.move(transfers)
 
     def forward(self, chunks: list[Chunk[Sequence]]) -> Tensor:
-        """Logits [chunks that complete, head width], in their order. Writes the chunks' keys and values."""
+        """Logits [rows, head width]: of each chunk that completes its last token's, and one for each draft behind it.
+
+        Writes the keys and values of all tokens and drafts.
+        """
         return self.decoder.forward(self._pack(chunks), self.cache)
 
     def _pack(self, chunks: list[Chunk[Sequence]]) -> ForwardBatch:
-        spans = [(c.sequence.num_computed, c.num_tokens, c.sequence.block_table) for c in chunks]
+        spans = [(c.sequence.num_computed, c.width, c.sequence.block_table) for c in chunks]
         token_ids = np.concatenate([_new_token_ids(chunk) for chunk in chunks])
         positions = np.concatenate([np.arange(past, past + new) for past, new, _ in spans])
-        last_rows = np.cumsum([chunk.num_tokens for chunk in chunks]) - 1
-        completes = np.array([chunk.completes for chunk in chunks])
+        ends = np.cumsum([chunk.width for chunk in chunks])
+        wanted = [np.arange(end - 1 - len(c.drafts), end) for c, end in zip(chunks, ends, strict=True) if c.completes]
         return ForwardBatch(
             token_ids=self._to_device(token_ids),
             positions=self._to_device(positions),
-            logit_rows=self._to_device(last_rows[completes]),
+            logit_rows=self._to_device(np.concatenate([np.zeros(0, np.int64), *wanted])),
             attention=self.decoder.plan(spans, self.cache, self.attend),
         )
 
@@ -44,4 +57,4 @@ class ModelRunner:
 
 def _new_token_ids(chunk: Chunk[Sequence]) -> np.ndarray:
     start = chunk.sequence.num_computed
-    return np.array(chunk.sequence.token_ids[start : start + chunk.num_tokens], dtype=np.int64)
+    return np.array(chunk.sequence.token_ids[start : start + chunk.num_tokens] + chunk.drafts, dtype=np.int64)

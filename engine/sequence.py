@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ..sampling import SequenceSampling, StopMatcher
 from .detokenizer import Detokenizer
 from .guide import Guide
 from .output import Event, FinishReason, RequestOutput, TokenRecord
+from .policy import Rank
 from .request import Request
+
+if TYPE_CHECKING:
+    from .drafting import Ngrams
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -16,19 +22,26 @@ class Sequence:
     request_id: int
     request: Request
     max_tokens: int  # that may be generated: what was asked for, cut to what the model's length leaves
+    min_tokens: int = 0  # that are generated at least, as far as is known when the request is admitted
     sampling: SequenceSampling
     detokenizer: Detokenizer
     stop_matcher: StopMatcher | None = None
     guide: Guide | None = None
 
     token_ids: list[int] = field(default_factory=list)  # prompt, then output
+    rank: Rank = (0.0,)  # who goes first
     num_computed: int = 0  # tokens whose keys and values are in the cache; the scheduler resets it on preemption
+    num_cached: int | None = None  # prompt tokens that were in the cache when the sequence was admitted first
     block_table: list[int] = field(default_factory=list)  # filled by the scheduler
     records: list[TokenRecord] = field(default_factory=list)  # one per output token
     text: str = ""
     bans_overridden: bool = False
     finish_reason: FinishReason | None = None
     error: str | None = None
+    num_drafted: int = 0  # tokens that were proposed, and those of them that the model then chose itself
+    num_accepted: int = 0
+    ngrams: Ngrams | None = None  # of a drafter that looks its guesses up
+    num_jumped: int = 0  # tokens of forced text, neither sampled nor waited for
     num_reported: int = 0  # records and characters that events have told of
     num_reported_characters: int = 0
 
@@ -38,6 +51,20 @@ class Sequence:
     @property
     def num_tokens(self) -> int:
         return len(self.token_ids)
+
+    @property
+    def num_pinned(self) -> int:
+        return self.request.num_shared_tokens
+
+    @property
+    def num_needed(self) -> int:
+        """Tokens that are still to come at least."""
+        return max(self.min_tokens - len(self.records), 0)
+
+    @property
+    def num_draftable(self) -> int:
+        """Drafts that may all be accepted, and one token more."""
+        return self.max_tokens - len(self.records) - 1
 
     @property
     def is_finished(self) -> bool:
@@ -52,8 +79,7 @@ class Sequence:
         if self._is_end(record.token_id):
             self.finish("stop")
         elif self.guide is not None and not self.guide.advance(record.token_id):
-            self.sampling.refuse()
-            self.num_computed -= 1  # the last token's logits are needed once more, under the stricter mask
+            self.sampling.refuse()  # it is drawn once more, under the stricter mask
         else:
             self._append(record)
 
@@ -63,6 +89,17 @@ class Sequence:
         self._show(self.detokenizer.flush())
         if self.stop_matcher is not None:
             self.text += self.stop_matcher.flush()
+
+    def fork(self, request_id: int, rank: Rank, seed: int | None = None) -> Sequence:
+        """A sequence of its own that has come as far as this one, and from here draws with another seed if one is given."""
+        child = copy.copy(self)
+        child.request_id, child.rank = request_id, rank
+        child.token_ids, child.records, child.block_table = list(self.token_ids), list(self.records), []
+        child.num_computed, child.num_reported, child.num_reported_characters = 0, 0, 0
+        child.sampling = self.sampling.fork(seed)
+        child.detokenizer, child.stop_matcher = copy.deepcopy(self.detokenizer), copy.copy(self.stop_matcher)
+        child.guide, child.ngrams = copy.copy(self.guide), None
+        return child
 
     def take_event(self) -> Event:
         """What happened since the last event."""
@@ -76,6 +113,10 @@ class Sequence:
         return RequestOutput(
             request_id=self.request_id,
             num_prompt_tokens=len(self.request.prompt_token_ids),
+            num_cached_tokens=self.num_cached or 0,
+            num_jumped_tokens=self.num_jumped,
+            num_drafted_tokens=self.num_drafted,
+            num_accepted_tokens=self.num_accepted,
             token_ids=tuple(self.token_ids[len(self.request.prompt_token_ids) :]),
             text=self.text,
             finish_reason=self.finish_reason,

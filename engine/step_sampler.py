@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -10,6 +12,7 @@ from ..kernels.sampler.backend import Backend, choose_sampler
 from ..kernels.sampler.interface import NO_TOKEN, UNCONSTRAINED, Sampled
 from ..sampling import BatchPacker, TokenLogprob
 from .output import TokenRecord
+from .rejection import Proposal, decide, probabilities
 from .sequence import Sequence
 
 
@@ -34,6 +37,28 @@ class StepSampler:
         num_top = max(sequence.request.sampling.logprobs or 0 for sequence in sequences)
         sampled = self._sample(logits, rows, mask_rows, mask_index, vocab_size=self.vocab_size, num_top_logprobs=num_top)
         return _records(sequences, sampled)
+
+    def probabilities(self, sequences: list[Sequence], logits: Tensor) -> Tensor:
+        """[len(sequences), V] float64: what `draw` draws from."""
+        rows = BatchPacker(self.device).pack([sequence.sampling for sequence in sequences])
+        return probabilities(logits, rows, *self._masks(sequences), self.vocab_size)
+
+    def test(
+        self, sequences: list[Sequence], logits: Tensor, proposals: list[Proposal | None], drawn: list[TokenRecord | None]
+    ) -> list[TokenRecord | None]:
+        """The records `drawn`, but where a draft was proposed what rejection sampling makes of it."""
+        made = {place: p for place, p in enumerate(proposals) if p is not None and drawn[place] is not None}
+        if not made:
+            return drawn
+        places = list(made)
+        tested, wanted = [sequences[place] for place in places], logits[places]
+        target = self.probabilities(tested, wanted)
+        logprobs = torch.log_softmax(wanted[:, : self.vocab_size].float(), -1)
+        for row, token_id in enumerate(decide(target, list(made.values()), [sequence.sampling for sequence in tested])):
+            record = drawn[places[row]]
+            assert record is not None
+            drawn[places[row]] = replace(record, token_id=token_id, logprob=float(logprobs[row, token_id]))
+        return drawn
 
     def _masks(self, sequences: list[Sequence]) -> tuple[Tensor | None, Tensor | None]:
         """(int32 [constrained rows, words], row of each sequence or UNCONSTRAINED)."""

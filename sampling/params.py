@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any
 
 MAX_LOGPROBS = 20
 LARGEST = 3.4e38
 SMALLEST = 1.2e-38
+SEED_STRIDE = 0x9E3779B97F4A7C15  # odd: no two copies have the same seed
 
 
 class SamplingError(ValueError):
@@ -50,6 +51,9 @@ class SamplingParams:
     ignore_eos: bool = False  # end-of-text tokens are banned instead of ending generation
     include_stop_in_output: bool = False  # keep the stop string that ended generation in the text
     logprobs: int | None = None  # [0, 20]; log-probability of each token, and of this many most probable ones
+    n: int = 1  # >= 1; outputs for the prompt, which is computed once
+    best_of: int | None = None  # None or >= n; outputs generated, of which the n most probable ones are given
+    jump_forward: bool = False  # forced text enters as its usual tokens without asking the model for each
 
     def __post_init__(self) -> None:
         self._number("temperature", "a number >= 0", lambda t: t >= 0)
@@ -71,6 +75,21 @@ class SamplingParams:
         self._flag("include_stop_in_output")
         if self.logprobs is not None:
             self._integer("logprobs", f"None or an integer in [0, {MAX_LOGPROBS}]", lambda n: 0 <= n <= MAX_LOGPROBS)
+        self._integer("n", "an integer >= 1", lambda n: n >= 1)
+        if self.best_of is not None:
+            self._integer("best_of", "None or an integer >= n", lambda count: count >= self.n)
+        self._flag("jump_forward")
+
+    @property
+    def num_copies(self) -> int:
+        """Outputs that are generated for one prompt."""
+        return self.best_of or self.n
+
+    def copies(self) -> list[SamplingParams]:
+        """One for each output: the first with the seed given, the others with seeds made of it."""
+        strides = [number * SEED_STRIDE for number in range(self.num_copies)]
+        seeds = [None if self.seed is None else (self.seed + stride) % 2**64 for stride in strides]
+        return [replace(self, n=1, best_of=None, seed=seed) for seed in seeds]
 
     @property
     def is_greedy(self) -> bool:

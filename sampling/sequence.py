@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -86,6 +87,13 @@ class SequenceSampling:
     def draw_index(self) -> int:
         """Names the random number of the next draw: each position has its own, and so has each draw after a refusal."""
         return self.position + self._num_refused * REFUSAL_STRIDE
+
+    def fork(self, seed: int | None = None) -> SequenceSampling:
+        """The same up to here, on its own from here; with another seed if one is given."""
+        forked = copy.copy(self)
+        forked._history = copy.deepcopy(self._history)
+        forked.seed = self.seed if seed is None else seed
+        return forked
 
     def refuse(self) -> None:
         """The token drawn last was not taken. A redraw with the same random number would favour its neighbours."""

@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 
 from ..constraint_choice import ConstraintOptions
+from ..engine import EngineFeatures
 from ..errors import UsageError
 from ..events import Delta, Done
 from ..llm import LLM
@@ -26,6 +27,7 @@ from .inputs import read_prompts
 from .model_options import (
     OUTPUT,
     SAMPLING,
+    SPEED,
     ChoiceOption,
     DeviceOption,
     DtypeOption,
@@ -55,7 +57,7 @@ def generate(
     ] = False,
     timing: Annotated[bool, typer.Option("--timing", help="Say how long it took.", rich_help_panel=OUTPUT)] = False,
     output: Annotated[Path | None, typer.Option(help="Write to this file instead.", rich_help_panel=OUTPUT)] = None,
-    **sampling: Any,
+    **options: Any,
 ) -> None:
     """Answer prompts under a schema, regular expression, grammar or choice.
 
@@ -65,24 +67,25 @@ def generate(
         raise UsageError("--show-mask colours one prompt on the terminal; it cannot be combined with --prompt-file or --output")
     constraint = constraint_options(schema, regex, grammar, choice)
     prompts = read_prompts(prompt, prompt_file)
-    asked = given_options(SamplingParams, sampling)
-    SamplingParams(**asked)  # refuses wrong values before a model is loaded
+    asked, features = given_options(SamplingParams, options), given_options(EngineFeatures, options)
+    SamplingParams(**asked), EngineFeatures(**features)  # refuse wrong values before a model is loaded
     with show.stopwatch() as loading:
-        llm = load_model(model, device, dtype)
+        llm = load_model(model, device, dtype, **features)
     params, load_seconds = replace(llm.default_sampling, **asked), loading()
     with show.stopwatch() as running, _opened(output) as target:
         if prompt_file is not None:
             outputs = _many(llm, prompts, params, constraint, target)
         else:
-            outputs = [_one(llm, prompts[0], params, constraint, target, stream, show_mask)]
+            outputs = _one(llm, prompts[0], params, constraint, target, stream, show_mask)
     if timing:
         show.show_timing(sum(len(each.token_ids) for each in outputs), running(), load_seconds)
 
 
 def command() -> Any:
-    """The command with one option for each field of SamplingParams."""
+    """The command with one option for each field of SamplingParams and EngineFeatures."""
     app = typer.Typer(add_completion=False)
-    app.command()(with_parameters(generate, option_parameters(SamplingParams, SAMPLING)))
+    parameters = [*option_parameters(SamplingParams, SAMPLING), *option_parameters(EngineFeatures, SPEED)]
+    app.command()(with_parameters(generate, parameters))
     return typer.main.get_command(app)
 
 
@@ -91,9 +94,10 @@ def _many(
 ) -> list[GenerationOutput]:
     with show.prompt_progress(len(prompts)) as progress:
         outputs = llm.generate(prompts, sampling=params, progress=progress, **constraint)
-    for output in outputs:
-        print(json.dumps(_as_record(output), ensure_ascii=False), file=target)
-    return outputs
+    given = [each for output in outputs for each in (output, *output.alternatives)]
+    for each in given:
+        print(json.dumps(_as_record(each), ensure_ascii=False), file=target)
+    return given
 
 
 def _as_record(output: GenerationOutput) -> dict[str, Any]:
@@ -103,18 +107,21 @@ def _as_record(output: GenerationOutput) -> dict[str, Any]:
 
 def _one(
     llm: LLM, prompt: str, params: SamplingParams, constraint: ConstraintOptions, target: TextIO, stream: bool, show_mask: bool
-) -> GenerationOutput:
+) -> list[GenerationOutput]:
     if show_mask:
         show.show_prompt(prompt)
-        output = _coloured(llm.stream_tokens(prompt, sampling=params, **constraint))
-        show.show_value(output.parsed)
-    elif stream:
-        output = _streamed(llm.stream_text(prompt, sampling=params, **constraint), target)
+        outputs = [_coloured(llm.stream_tokens(prompt, sampling=params, **constraint))]
+        show.show_value(outputs[0].parsed)
+    elif stream and params.num_copies == 1:
+        outputs = [_streamed(llm.stream_text(prompt, sampling=params, **constraint), target)]
     else:
-        (output,) = llm.generate(prompt, sampling=params, **constraint)
-        print(output.text, file=target)
-    output.parsed  # noqa: B018 - raises what is wrong with the output
-    return output
+        (first,) = llm.generate(prompt, sampling=params, **constraint)
+        outputs = [first, *first.alternatives]
+        for output in outputs:
+            print(output.text, file=target)
+    for output in outputs:
+        output.parsed  # noqa: B018 - raises what is wrong with the output
+    return outputs
 
 
 def _streamed(events: Iterator[Delta | Done], target: TextIO) -> GenerationOutput:

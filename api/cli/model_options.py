@@ -14,6 +14,7 @@ from .inputs import read_grammar, read_schema
 from .show import notices
 
 CONSTRAINT, MODEL, SAMPLING, OUTPUT = "Constraint (at most one)", "Model", "Sampling", "Output"  # panels of --help
+SPEED = "Speed (the output is the same)"
 
 SchemaOption = Annotated[
     str | None, typer.Option(metavar="FILE.json|MODULE:CLASS", help="A JSON Schema, or a type to fill.", rich_help_panel=CONSTRAINT)
@@ -41,9 +42,9 @@ def constraint_options(
     return ConstraintOptions(**{name: value for name, value in given.items() if value is not None})  # type: ignore[typeddict-item]
 
 
-def load_model(model: str, device: str, dtype: str) -> LLM:
+def load_model(model: str, device: str, dtype: str, **features: Any) -> LLM:
     """The model, with a line about what is going on while it loads."""
     with notices.status("") as status:
         warm_up(report=status.update)
         status.update(f"loading {'the embedded model' if model == EMBEDDED else model}")
-        return LLM(model, device=device, dtype=dtype)
+        return LLM(model, device=device, dtype=dtype, **features)

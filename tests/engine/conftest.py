@@ -137,16 +137,18 @@ def tiny_vocabulary(size: int = VOCAB_SIZE) -> Any:
 
 @pytest.fixture
 def make_engine() -> Callable[..., Any]:
-    """An engine on a model folder, float32; options are those of Limits, skips_forced and the device."""
+    """An engine on a model folder, float32; options are those of Limits and EngineFeatures, and the device."""
     from maskwright.engine.config import Limits
+    from maskwright.engine.drafting import ForcedDrafts, Lookup
     from maskwright.engine.engine import Engine
+    from maskwright.engine.features import EngineFeatures
+    from maskwright.engine.forced_text import ForcedText
     from maskwright.engine.models.model import load_model
     from maskwright.engine.models.spec import read_spec
     from maskwright.engine.runner import ModelRunner
 
-    def make(
-        folder: Path, *, vocabulary: Any = None, skips_forced: bool = True, device: str = "cpu", **options: int
-    ) -> Engine:
+    def make(folder: Path, *, vocabulary: Any = None, device: str = "cpu", encode: Any = None, drafter: Any = None, **options: Any) -> Engine:
+        features, options = EngineFeatures.split(options)
         spec, where = read_spec(folder), torch.device(device)
         defaults = {
             "block_size": 4,
@@ -157,8 +159,15 @@ def make_engine() -> Callable[..., Any]:
         }
         limits = Limits(**{**defaults, **options})
         decoder = load_model(folder, spec, torch.float32, where, limits.max_model_len)
-        runner = ModelRunner(decoder, decoder.allocate_cache(limits.num_blocks, limits.block_size))
-        return Engine(runner, vocabulary or tiny_vocabulary(), limits, skips_forced=skips_forced)
+        cache = decoder.allocate_cache(limits.num_blocks, limits.block_size)
+        runner = ModelRunner(decoder, cache, num_host_blocks=features.num_host_blocks)
+        if getattr(spec, "is_recurrent", False):
+            features = features.for_recurrent()
+        vocabulary = vocabulary or tiny_vocabulary()
+        forced_text = ForcedText(vocabulary, encode) if encode else None
+        if features.speculation != "off" and drafter is None:
+            drafter = {"lookup": Lookup, "forced": lambda: ForcedDrafts(forced_text)}[features.speculation]()
+        return Engine(runner, vocabulary, limits, features, forced_text=forced_text, drafter=drafter)
 
     return make
 
@@ -179,6 +188,11 @@ def run_all(engine: Any, arrivals: dict[int, list[Any]]) -> dict[int, Any]:
                 outputs[position] = event.output
                 assert text[position] == event.output.text
         step += 1
-    assert engine.scheduler.pool.num_free == engine.limits.num_blocks, "a block leaked"
-    engine.scheduler.pool.validate()
+    check_nothing_leaked(engine)
     return outputs
+
+
+def check_nothing_leaked(engine: Any) -> None:
+    """When all is done no block has a user, and what is remembered is consistent."""
+    assert engine.scheduler.pool.num_free == engine.limits.num_blocks, "a block leaked"
+    engine.space.validate()

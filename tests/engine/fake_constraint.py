@@ -38,6 +38,19 @@ class FakeConstraint:
             return None
         return state + token
 
+    def advance_bytes(self, state, data: bytes):
+        return None if state == self.FINISHED or self._to_finish(state + data) is None else state + data
+
+    def forced(self, state) -> bytes:
+        """Byte by byte, as long as there is one way to go on."""
+        text = b""
+        while not self.is_accepting(state):
+            after = [bytes([byte]) for byte in range(256) if self._to_finish(state + bytes([byte])) is not None]
+            if len(after) != 1:
+                break
+            state, text = state + after[0], text + after[0]
+        return text
+
     def mask(self, state, budget=None):
         bits = np.zeros(-(-self.vocabulary.size // 32) * 32, dtype=bool)
         for token_id in range(self.vocabulary.size):

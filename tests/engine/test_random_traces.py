@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from maskwright.engine.request import Request
 from maskwright.sampling import SamplingParams
 
-from .conftest import run_all, tiny_vocabulary
+from .conftest import check_nothing_leaked, run_all, tiny_vocabulary
 from .fake_constraint import brackets, choice
 
 VOCABULARY = tiny_vocabulary()
@@ -41,8 +41,12 @@ class Wish:
             repetition_penalty=1.1,
             stop=("e", "4x") if self.stop and constraint is None else (),
         )
-        prompt = tuple(3 + (self.seed * 31 + place * 7) % 90 for place in range(self.prompt_length))
-        return Request(prompt_token_ids=prompt, sampling=sampling, constraint=constraint)
+        shared = self.prompt_length * 2 // 3  # prompts of one parity begin alike
+        numbers = [(self.seed % 2 if place < shared else self.seed) * 31 + place * 7 for place in range(self.prompt_length)]
+        prompt = tuple(3 + number % 90 for number in numbers)
+        return Request(
+            prompt_token_ids=prompt, sampling=sampling, constraint=constraint, priority=self.seed % 3, num_shared_tokens=shared
+        )
 
 
 wishes = st.builds(
@@ -61,6 +65,11 @@ sizes = st.fixed_dictionaries(
         "max_sequences": st.integers(1, 6),
         "max_batch_tokens": st.integers(6, 40),
         "skips_forced": st.booleans(),
+        "prefix_cache": st.sampled_from([True, True, False]),
+        "policy": st.sampled_from(["fcfs", "priority", "fair"]),
+        "speculation": st.sampled_from(["off", "lookup"]),
+        "num_draft_tokens": st.integers(1, 5),
+        "has_host_memory": st.booleans(),
     }
 )
 
@@ -71,7 +80,7 @@ def outcome_alone(tiny_model, make_engine):
 
     def outcome(wish: Wish) -> tuple:
         if wish not in known:
-            engine = make_engine(tiny_model("mistral-sliding").folder)
+            engine = make_engine(tiny_model("mistral-sliding").folder, prefix_cache=False, skips_forced=False)
             known[wish] = summary(run_all(engine, {0: [wish.request()]})[0])
         return known[wish]
 
@@ -82,10 +91,16 @@ def summary(output) -> tuple:
     return output.token_ids, output.text, output.finish_reason, output.closed_by_budget
 
 
-@settings(max_examples=25)
+def engine_of(size: dict, make_engine, tiny_model):
+    options = dict(size)
+    options["num_host_blocks"] = 20 if options.pop("has_host_memory") and options["prefix_cache"] else 0
+    return make_engine(tiny_model("mistral-sliding").folder, max_model_len=4 * size["num_blocks"], **options)
+
+
+@settings(max_examples=30)
 @given(trace=arrivals, size=sizes)
 def test_company_changes_nothing(trace, size, tiny_model, make_engine, outcome_alone):
-    engine = make_engine(tiny_model("mistral-sliding").folder, max_model_len=4 * size["num_blocks"], **size)
+    engine = engine_of(size, make_engine, tiny_model)
     outputs = run_all(engine, {step: [wish.request() for wish in group] for step, group in trace.items()})
     wishes = [wish for _, group in sorted(trace.items()) for wish in group]
     assert len(outputs) == len(wishes)
@@ -99,7 +114,7 @@ def test_company_changes_nothing(trace, size, tiny_model, make_engine, outcome_a
 @settings(max_examples=25)
 @given(trace=arrivals, size=sizes, data=st.data())
 def test_cancelling_leaks_nothing_and_harms_nobody(trace, size, data, tiny_model, make_engine, outcome_alone):
-    engine = make_engine(tiny_model("mistral-sliding").folder, max_model_len=4 * size["num_blocks"], **size)
+    engine = engine_of(size, make_engine, tiny_model)
     wish_of, outputs = {}, {}
     for step in range(max(trace) + 1):
         for wish in trace.get(step, []):
@@ -112,8 +127,7 @@ def test_cancelling_leaks_nothing_and_harms_nobody(trace, size, data, tiny_model
     while engine.has_work:
         outputs |= {event.request_id: event.output for event in engine.step() if event.output}
     assert outputs.keys() == wish_of.keys()
-    assert engine.scheduler.pool.num_free == engine.limits.num_blocks
-    engine.scheduler.pool.validate()
+    check_nothing_leaked(engine)
     for request_id, output in outputs.items():
         token_ids, *rest = outcome_alone(wish_of[request_id])
         if output.finish_reason == "cancelled":

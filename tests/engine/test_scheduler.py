@@ -1,8 +1,8 @@
-"""Scheduler and block pool over random traces with a simulated model: order, limits, progress, and no block lost."""
+"""Scheduler and KV space over random traces with a simulated model: order, limits, progress, no block lost or shared wrongly."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import random
 
 import pytest
 from hypothesis import given
@@ -10,125 +10,256 @@ from hypothesis import strategies as st
 
 from maskwright.engine.blocks import BlockPool
 from maskwright.engine.config import Limits
-from maskwright.engine.scheduler import Chunk, Scheduler
+from maskwright.engine.kv_space import KVSpace
+from maskwright.engine.policy import PATIENCE, Arrival, FairShares, fcfs, priority
+from maskwright.engine.scheduler import Scheduler
+
+from .simulation import Settings, Simulated, Simulation
 
 
-@dataclass(eq=False)
-class Simulated:
-    """A sequence that wants `num_outputs` tokens; some steps of the model give it more than one (forced text)."""
-
-    arrival: int
-    num_tokens: int
-    num_outputs: int
-    tokens_per_step: int = 1
-    num_computed: int = 0
-    block_table: list[int] = field(default_factory=list)
-
-
-@st.composite
-def limits(draw) -> Limits:
-    block_size, num_blocks = draw(st.integers(1, 5)), draw(st.integers(4, 20))
-    max_sequences = draw(st.integers(1, 6))
-    return Limits(
+def random_settings(rng: random.Random) -> Settings:
+    block_size, num_blocks, max_sequences = rng.randint(1, 5), rng.randint(4, 20), rng.randint(1, 6)
+    limits = Limits(
         block_size=block_size,
         num_blocks=num_blocks,
         max_sequences=max_sequences,
-        max_batch_tokens=max_sequences + draw(st.integers(0, 9)),
+        max_batch_tokens=max_sequences + rng.randint(0, 9),
         max_model_len=block_size * num_blocks,
+    )
+    reuses = rng.random() < 0.85
+    return Settings(
+        limits,
+        policy=rng.choice(["fcfs", "priority"]),
+        reuses=reuses,
+        num_host_blocks=rng.choice([0, 0, 1, 3, 12]) if reuses else 0,
+        max_drafts=rng.choice([0, 0, 3]),
+        alphabet=rng.randint(1, 3),
     )
 
 
-Arrival = tuple[int, int, int, int, int]  # step, prompt, outputs, tokens per step, step of cancellation (0 = never)
-arrivals = st.lists(
-    st.tuples(
-        st.integers(0, 12), st.integers(1, 14), st.integers(1, 10), st.integers(1, 3), st.sampled_from([0, 0, 0, 3, 9])
-    ),
-    min_size=1,
-    max_size=12,
-)
+def random_trace(seed: int) -> Simulation:
+    """Arrivals, cancellations, forks and failing steps, at random."""
+    rng = random.Random(seed)
+    simulation = Simulation(random_settings(rng), seed)
+    limits, alphabet = simulation.settings.limits, simulation.settings.alphabet
+    prefixes = [[rng.randrange(alphabet) for _ in range(rng.randint(1, 14))] for _ in range(2)]
+    for _ in range(rng.randint(3, 25)):
+        if rng.random() < 0.4:
+            prompt = (rng.choice(prefixes) + [rng.randrange(alphabet) for _ in range(rng.randint(0, 6))])[: limits.max_model_len - 1]
+            outputs = min(rng.randint(1, 10), limits.max_model_len - len(prompt))
+            simulation.arrive(
+                prompt,
+                outputs,
+                priority=rng.randint(-1, 2),
+                num_reserved=rng.choice([0, 0, outputs]),
+                num_pinned=rng.choice([0, len(prompt) // 2]),
+                tokens_per_step=rng.randint(1, 3),
+            )
+        alive = [*simulation.scheduler.running, *simulation.scheduler.waiting]
+        if alive and rng.random() < 0.1:
+            simulation.scheduler.remove(rng.choice(alive))
+        elif alive and rng.random() < 0.15:
+            simulation.fork(rng.choice(alive))
+        if rng.random() < 0.03:
+            fail(simulation)
+        simulation.step()
+    return simulation
 
 
-def check_invariants(scheduler: Scheduler, chunks: list[Chunk]) -> None:
-    limits, pool = scheduler.limits, scheduler.pool
-    everyone = [*scheduler.running, *scheduler.waiting]
-    assert [s.arrival for s in everyone] == sorted(s.arrival for s in everyone)
-    assert len(scheduler.running) <= limits.max_sequences
-    assert sum(chunk.num_tokens for chunk in chunks) <= limits.max_batch_tokens
-    assert len({id(chunk.sequence) for chunk in chunks}) == len(chunks)
-    assert [chunk.num_tokens > 1 for chunk in chunks] == sorted(chunk.num_tokens > 1 for chunk in chunks)
-    for chunk in chunks:
-        assert chunk.sequence in scheduler.running and chunk.num_tokens >= 1
-        end = chunk.sequence.num_computed + chunk.num_tokens
-        assert end <= chunk.sequence.num_tokens
-        assert len(chunk.sequence.block_table) * limits.block_size >= end
-    held = [block for s in everyone for block in s.block_table]
-    assert len(held) == len(set(held)) == limits.num_blocks - pool.num_free
-    assert all(not s.block_table for s in scheduler.waiting)
-    pool.validate()
+def fail(simulation: Simulation) -> None:
+    """A step is planned, but never computed: its sequences end."""
+    doomed = [chunk.sequence for chunk in simulation.scheduler.schedule()]
+    simulation.space.take_transfers()
+    simulation.scheduler.distrust()
+    for sequence in doomed:
+        simulation.scheduler.remove(sequence)
 
 
-@given(limits(), arrivals)
-def test_every_request_finishes_and_every_block_comes_back(limits: Limits, trace: list[Arrival]):
-    scheduler: Scheduler[Simulated] = Scheduler(limits, BlockPool(limits.num_blocks))
-    ordered = sorted(enumerate(trace), key=lambda item: item[1][0])
-    cancellations = {}
-    pending = []
-    for arrival, (_, (step, prompt, outputs, per_step, cancelled)) in enumerate(ordered):
-        prompt = min(prompt, limits.max_model_len - 1)
-        sequence = Simulated(arrival, prompt, min(outputs, limits.max_model_len - prompt), per_step)
-        pending.append((step, sequence))
-        if cancelled:
-            cancellations[arrival] = step + cancelled
-    step = 0
-    while pending or scheduler.has_work:
-        while pending and pending[0][0] <= step:
-            scheduler.add(pending.pop(0)[1])
-        for sequence in [*scheduler.running, *scheduler.waiting]:
-            if cancellations.get(sequence.arrival, step + 1) <= step:
-                scheduler.remove(sequence)
-        chunks = scheduler.schedule()
-        check_invariants(scheduler, chunks)
-        assert chunks or not scheduler.has_work, "stuck"
-        for chunk in chunks:
-            completes, sequence = chunk.completes, chunk.sequence
-            sequence.num_computed += chunk.num_tokens
-            if completes:
-                new = min(sequence.tokens_per_step, sequence.num_outputs)
-                sequence.num_tokens += new
-                sequence.num_outputs -= new
-                if sequence.num_outputs == 0:
-                    scheduler.remove(sequence)
-        step += 1
-        assert step < 3000, "no progress"
-    assert scheduler.pool.num_free == limits.num_blocks
+@pytest.mark.parametrize("part", range(8))
+def test_thousands_of_random_traces(part: int):
+    for seed in range(part * 300, (part + 1) * 300):
+        simulation = random_trace(seed)
+        simulation.run()
+        simulation.check_end()
+
+
+@given(st.integers(0, 2**32))
+def test_random_traces(seed: int):
+    simulation = random_trace(seed)
+    simulation.run()
+    simulation.check_end()
+
+
+def limits(**changes: int) -> Limits:
+    return Limits(
+        **{"block_size": 4, "num_blocks": 64, "max_batch_tokens": 64, "max_sequences": 16, "max_model_len": 128, **changes}
+    )
+
+
+# ---- what is shared
+
+
+def test_equal_prompts_of_one_step_are_computed_once():
+    simulation = Simulation(Settings(limits()), 0)
+    sequences = [simulation.arrive([1] * 10 + [2] * 3, 5) for _ in range(4)]
+    chunks = simulation.step()
+    assert sorted(chunk.num_tokens for chunk in chunks) == [1, 1, 1, 13]  # 12 tokens fill blocks
+    assert [sequence.num_cached for sequence in sequences] == [0, 12, 12, 12]
+    assert simulation.space.pool.num_blocks - simulation.space.pool.num_free == 3 + 4
+    simulation.run()
+    simulation.check_end()
+
+
+def test_of_the_block_in_which_a_prefix_ends_a_copy_is_made():
+    simulation = Simulation(Settings(limits(), alphabet=1), 0)
+    simulation.arrive([1, 2, 3, 4, 5, 6, 7], 1)
+    simulation.run()
+    second = simulation.arrive([1, 2, 3, 4, 5, 6, 9, 9], 1)
+    (chunk,) = simulation.step()
+    assert (second.num_cached, chunk.num_tokens, simulation.space.statistics.num_copies) == (6, 2, 1)
+    third = simulation.arrive([1, 2, 3, 4, 5, 6, 7], 1)  # all but the last token, whose logits are wanted
+    simulation.run()
+    assert third.num_cached == 6
+    simulation.check_end()
+
+
+def test_a_long_prompt_that_others_compute_is_passed_over():
+    simulation = Simulation(Settings(limits(max_batch_tokens=16)), 0)
+    first, second = (simulation.arrive(list(range(40)), 2) for _ in range(2))
+    widths = [{id(chunk.sequence): chunk.num_tokens for chunk in simulation.step()} for _ in range(3)]
+    assert [step.get(id(first)) for step in widths] == [16, 16, 8]
+    assert [step.get(id(second)) for step in widths] == [None, None, 4]
+    simulation.run()
+    simulation.check_end()
+
+
+def test_conversations_go_on_where_they_ended():
+    simulation = Simulation(Settings(limits()), 0)
+    first = simulation.arrive([1] * 9, 8)
+    simulation.run()
+    second = simulation.arrive([*first.token_ids, 2, 2, 2], 3)
+    simulation.run()
+    assert second.num_cached == 16  # the last token was never computed
+
+
+def test_forks_share_all_blocks_and_copy_what_they_write():
+    simulation = Simulation(Settings(limits()), 0)
+    parent = simulation.arrive([1] * 6, 9)
+    simulation.step()
+    children = [simulation.fork(parent) for _ in range(3)]
+    assert all(child.block_table == parent.block_table and child.num_computed == 6 for child in children)
+    simulation.step()
+    assert simulation.space.statistics.num_copies == 3  # the last of four may write in place
+    simulation.run()
+    simulation.check_end()
+
+
+def test_the_least_recently_used_leaf_goes_first_and_pinned_blocks_last():
+    simulation = Simulation(Settings(limits(num_blocks=8, max_model_len=32)), 0)
+    for first_token, pinned in ((1, 8), (2, 0), (3, 0)):
+        simulation.arrive([first_token] * 8, 1, num_pinned=pinned)
+        simulation.run()
+    simulation.arrive([4] * 12, 1)  # takes the end of [2] * 8, which was used last before [3] * 8
+    simulation.run()
+    assert [simulation.arrive([token] * 9, 1) and cached_after_run(simulation) for token in (1, 3, 2)] == [8, 8, 0]
+
+
+def cached_after_run(simulation: Simulation) -> int | None:
+    sequence = simulation.scheduler.waiting[0]
+    simulation.run()
+    return sequence.num_cached
+
+
+def test_what_is_evicted_comes_back_from_host_memory():
+    def computed(num_host_blocks: int) -> int:
+        simulation = Simulation(Settings(limits(num_blocks=8, max_model_len=32), num_host_blocks=num_host_blocks), 0)
+        total = 0
+        for token in (1, 2, 3, 1, 2, 3):
+            simulation.arrive([token] * 24, 1)
+            while simulation.scheduler.has_work:
+                total += sum(chunk.num_tokens for chunk in simulation.step())
+        simulation.check_end()
+        return total
+
+    assert computed(0) == 144 and computed(20) <= 72 + 3 * 4
+
+
+def test_nothing_is_remembered_when_switched_off():
+    simulation = Simulation(Settings(limits(), reuses=False), 0)
+    sequences = [simulation.arrive([1] * 12, 3) for _ in range(3)]
+    simulation.run()
+    assert all(sequence.num_cached == 0 for sequence in sequences) and simulation.space.pool.num_idle == 0
+
+
+# ---- who goes first
 
 
 def test_decodes_go_first_and_a_long_prompt_takes_the_rest():
-    limits = Limits(block_size=4, num_blocks=64, max_batch_tokens=10, max_sequences=4, max_model_len=128)
-    scheduler: Scheduler[Simulated] = Scheduler(limits, BlockPool(64))
-    short, long = Simulated(0, 3, 9), Simulated(1, 40, 9)
-    scheduler.add(short)
-    assert [(c.sequence, c.num_tokens, c.completes) for c in scheduler.schedule()] == [(short, 3, True)]
-    short.num_computed, short.num_tokens = 3, 4
-    scheduler.add(long)
-    assert [(c.sequence, c.num_tokens, c.completes) for c in scheduler.schedule()] == [
-        (short, 1, True),
-        (long, 9, False),
-    ]
+    simulation = Simulation(Settings(limits(max_batch_tokens=10, max_sequences=4)), 0)
+    short = simulation.arrive([0] * 3, 9)
+    assert [(c.sequence, c.num_tokens) for c in simulation.step()] == [(short, 3)]
+    long = simulation.arrive([1] * 40, 9)
+    assert [(c.sequence, c.num_tokens) for c in simulation.step()] == [(short, 1), (long, 9)]
 
 
 def test_the_last_to_come_is_preempted_and_comes_back_first():
-    limits = Limits(block_size=2, num_blocks=4, max_batch_tokens=8, max_sequences=4, max_model_len=8)
-    scheduler: Scheduler[Simulated] = Scheduler(limits, BlockPool(4))
-    first, second, third = (Simulated(arrival, 4, 4) for arrival in range(3))
-    for sequence in (first, second, third):
-        scheduler.add(sequence)
-    scheduler.schedule()
-    assert scheduler.running == [first, second]
-    for sequence in (first, second):
-        sequence.num_computed, sequence.num_tokens = 4, 5
-    assert [chunk.sequence for chunk in scheduler.schedule()] == [first]
-    assert list(scheduler.waiting) == [second, third] and second.num_computed == 0 and scheduler.num_preemptions == 1
+    simulation = Simulation(Settings(limits(block_size=2, num_blocks=4, max_batch_tokens=8, max_model_len=8), reuses=False), 0)
+    first, second, third = (simulation.arrive([token] * 4, 4) for token in range(3))
+    simulation.step()
+    assert simulation.scheduler.running == [first, second]
+    assert [chunk.sequence for chunk in simulation.step()] == [first]
+    assert simulation.scheduler.waiting == [second, third] and simulation.scheduler.num_preemptions == 1
+
+
+def test_a_sequence_waits_for_the_room_it_needs_at_least():
+    simulation = Simulation(Settings(limits(num_blocks=8, max_model_len=32)), 0)
+    first = simulation.arrive([0] * 12, 9, num_reserved=9)
+    second = simulation.arrive([1] * 8, 9, num_reserved=9)
+    simulation.step()
+    assert simulation.scheduler.running == [first] and simulation.scheduler.waiting == [second]
+    simulation.run()
+    assert simulation.scheduler.num_preemptions == 0
+
+
+def test_an_urgent_request_takes_the_place_of_others():
+    simulation = Simulation(Settings(limits(num_blocks=8, max_model_len=32), policy="priority"), 0)
+    patient = [simulation.arrive([token] * 14, 4, priority=1) for token in range(2)]
+    simulation.step()
+    urgent = simulation.arrive([2] * 14, 4, priority=0)
+    simulation.step()
+    assert simulation.scheduler.running == [urgent, patient[0]] and simulation.scheduler.waiting == [patient[1]]
+    simulation.run()
+    simulation.check_end()
+
+
+def test_who_has_waited_long_is_not_passed_by_the_urgent():
+    waiting = priority(Arrival(0, step=0, priority=1))
+    assert priority(Arrival(1, step=PATIENCE - 1, priority=0)) < waiting < priority(Arrival(2, step=PATIENCE, priority=0))
+    assert fcfs(Arrival(0, 0, priority=5)) < fcfs(Arrival(1, 0, priority=0))
+
+
+def test_nobody_starves_beside_a_stream_of_urgent_requests():
+    simulation = Simulation(Settings(limits(max_sequences=2, max_batch_tokens=4, num_blocks=10, max_model_len=40), policy="priority"), 0)
+    patient = simulation.arrive([0] * 20, 5, priority=1)
+    while patient not in simulation.finished:
+        simulation.arrive([1] * 8, 4, priority=0)
+        simulation.step()
+        assert simulation.num_steps < 4 * PATIENCE
+
+
+def test_users_share_by_tokens():
+    shares = FairShares()
+    greedy = [shares.begin("greedy", 100) for _ in range(5)]
+    assert greedy == [0, 100, 200, 300, 400]
+    shares.serve([0])
+    assert shares.begin("modest", 10) == 0 and shares.begin("modest", 10) == 10
+    shares.serve([200])
+    assert shares.begin("late", 10) == 200
+    shares.serve([])
+    assert shares.begin("greedy", 10) == shares.begin("modest", 10)
+
+
+# ---- the pool
 
 
 def test_a_shared_block_is_freed_by_its_last_user():
@@ -146,3 +277,8 @@ def test_a_shared_block_is_freed_by_its_last_user():
 def test_misuse_of_the_pool_is_caught(misuse):
     with pytest.raises(AssertionError):
         misuse(BlockPool(2))
+
+
+def test_a_scheduler_without_work_plans_nothing():
+    scheduler: Scheduler[Simulated] = Scheduler(limits(), KVSpace(limits()))
+    assert scheduler.schedule() == [] and not scheduler.has_work

@@ -1,0 +1,260 @@
+"""Scheduler and KV space under a heavy trace, without a model: utilisation, fragmentation, tail latency.
+
+    python benchmarks/scheduling.py [--requests 10000] [--rate 0] [--out benchmarks/results/NAME.json]
+
+The trace: every request begins with one of --schemas system prompts (100 to 1,200 tokens, Zipf), goes on with 20 to 400 tokens of
+its own and wants 16 to 400 tokens (both log-uniform). A third of the requests of the heaviest users come again with the whole
+conversation and a new turn. --rate requests a second arrive (0: all at once). Time is modelled: a step takes --step-ms, and
+--token-us for each token it reads; moving a block to or from host memory takes --block-us. The default is about an 8B model on an
+H100. What the scheduler itself takes is measured and reported beside it, not added.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import platform
+import random
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from maskwright.engine.config import Limits
+from maskwright.engine.kv_space import KVSpace
+from maskwright.engine.policy import POLICIES, Arrival, FairShares
+from maskwright.engine.scheduler import Chunk, Scheduler
+
+CONFIGURATIONS: dict[str, dict[str, Any]] = {
+    "plain": {"reuses": False},
+    "prefix cache": {},
+    "prefix cache, host memory": {"num_host_blocks": 20_000},
+    "priority": {"policy": "priority"},
+    "fair": {"policy": "fair"},
+    "prefix cache, tight": {"num_blocks": 2_000},
+    "prefix cache, host memory, tight": {"num_blocks": 2_000, "num_host_blocks": 20_000},
+}
+
+
+@dataclass(frozen=True)
+class Wish:
+    """One request of the trace."""
+
+    arrives: float  # seconds
+    prompt: list[int]
+    num_outputs: int
+    num_shared: int
+    priority: int
+    user: int
+
+
+@dataclass(eq=False)
+class Simulated:
+    """A request on its way."""
+
+    wish: Wish
+    rank: tuple[float, ...]
+    token_ids: list[int]
+    num_pinned: int
+    num_computed: int = 0
+    num_cached: int | None = None
+    block_table: list[int] = field(default_factory=list)
+    first_token: float = math.nan
+    finished: float = math.nan
+    num_needed: int = 0
+    num_draftable: int = 0
+
+    @property
+    def num_tokens(self) -> int:
+        return len(self.token_ids)
+
+
+def trace(count: int, rate: float, num_schemas: int, seed: int) -> list[Wish]:
+    rng = random.Random(seed)
+    systems = [[rng.randrange(1 << 17) for _ in range(log_uniform(rng, 100, 1200))] for _ in range(num_schemas)]
+    weights = [1 / (rank + 1) for rank in range(num_schemas)]
+    wishes: list[Wish] = []
+    arrives = 0.0
+    for _ in range(count):
+        arrives += rng.expovariate(rate) if rate else 0.0
+        user = min(int(rng.paretovariate(0.8)), 50)
+        earlier = wishes[-rng.randint(1, 200)] if len(wishes) > 200 and rng.random() < 0.3 else None
+        begin = earlier.prompt if earlier and len(earlier.prompt) < 2500 else rng.choices(systems, weights)[0]
+        own = [rng.randrange(1 << 17) for _ in range(log_uniform(rng, 20, 400))]
+        shared = len(begin) if earlier is None else 0
+        wishes.append(Wish(arrives, begin + own, log_uniform(rng, 16, 400), shared, rng.choice([0, 1, 1, 2]), user))
+    return wishes
+
+
+def log_uniform(rng: random.Random, low: int, high: int) -> int:
+    return round(math.exp(rng.uniform(math.log(low), math.log(high))))
+
+
+@dataclass
+class Clock:
+    """Modelled time, in seconds."""
+
+    step_ms: float
+    token_us: float
+    block_us: float
+    now: float = 0.0
+
+    def step(self, num_tokens: int, num_moved: int) -> None:
+        self.now += (self.step_ms + (num_tokens * self.token_us + num_moved * self.block_us) / 1e3) / 1e3
+
+
+class Replay:
+    """One configuration over the trace."""
+
+    def __init__(
+        self, clock: Clock, *, policy: str = "fcfs", reuses: bool = True, num_host_blocks: int = 0, num_blocks: int = 12_000
+    ) -> None:
+        self.limits = Limits(
+            block_size=16, num_blocks=num_blocks, max_batch_tokens=2048, max_sequences=256, max_model_len=4096
+        )
+        self.space = KVSpace(self.limits, reuses=reuses, num_host_blocks=num_host_blocks)
+        self.scheduler: Scheduler[Simulated] = Scheduler(self.limits, self.space)
+        self.clock, self.policy, self.shares = clock, policy, FairShares()
+        self.done: list[Simulated] = []
+        self.samples: list[tuple[float, float, float]] = []  # of each step: blocks in use, waste in them, budget used
+        self.host_seconds: list[float] = []
+        self.num_computed = 0
+
+    def run(self, wishes: list[Wish]) -> None:
+        coming = iter(enumerate(wishes))
+        upcoming = next(coming, None)
+        while upcoming is not None or self.scheduler.has_work:
+            if not self.scheduler.has_work and upcoming is not None:
+                self.clock.now = max(self.clock.now, upcoming[1].arrives)
+            while upcoming is not None and upcoming[1].arrives <= self.clock.now:
+                self._add(*upcoming)
+                upcoming = next(coming, None)
+            self._step()
+        assert self.space.pool.num_free == self.limits.num_blocks, "a block leaked"
+
+    def _add(self, number: int, wish: Wish) -> None:
+        cost = len(wish.prompt) + wish.num_outputs
+        begins = self.shares.begin(str(wish.user), cost) if self.policy == "fair" else 0.0
+        rank = POLICIES[self.policy](Arrival(number, len(self.samples), wish.priority, begins))
+        self.scheduler.add(Simulated(wish, rank, list(wish.prompt), wish.num_shared))
+
+    def _step(self) -> None:
+        begun = time.perf_counter()
+        chunks = self.scheduler.schedule()
+        moved = sum(transfer.kind != "copy" for transfer in self.space.take_transfers())
+        host = time.perf_counter() - begun
+        self.shares.serve(chunk.sequence.rank[0] for chunk in chunks)
+        num_tokens = sum(chunk.num_tokens for chunk in chunks)
+        self.num_computed += num_tokens
+        self.clock.step(num_tokens, moved)
+        self._sample(num_tokens)
+        begun = time.perf_counter()
+        self._advance(chunks)
+        self.host_seconds.append(host + time.perf_counter() - begun)
+
+    def _advance(self, chunks: Iterable[Chunk[Simulated]]) -> None:
+        for chunk in chunks:
+            sequence = chunk.sequence
+            completes = chunk.completes
+            sequence.num_computed += chunk.num_tokens
+            if completes:
+                sequence.token_ids.append(-len(self.done) - 1)  # an output of its own
+                if math.isnan(sequence.first_token):
+                    sequence.first_token = self.clock.now
+                if sequence.num_tokens == len(sequence.wish.prompt) + sequence.wish.num_outputs:
+                    sequence.finished = self.clock.now
+                    self.done.append(sequence)
+                    self.scheduler.remove(sequence)
+
+    def _sample(self, num_tokens: int) -> None:
+        held = {block for sequence in self.scheduler.running for block in sequence.block_table}
+        used = sum(sequence.num_tokens for sequence in self.scheduler.running)
+        held_by_each = sum(len(sequence.block_table) for sequence in self.scheduler.running)
+        waste = 1 - used / (held_by_each * self.limits.block_size) if held_by_each else 0.0
+        self.samples.append((len(held) / self.limits.num_blocks, waste, num_tokens / self.limits.max_batch_tokens))
+
+    def report(self) -> dict[str, Any]:
+        samples, statistics = np.array(self.samples), self.space.statistics
+        prompts = sum(len(each.wish.prompt) for each in self.done)
+        outputs = sum(each.wish.num_outputs for each in self.done)
+        return {
+            "requests": len(self.done),
+            "steps": len(self.samples),
+            "seconds (modelled)": round(self.clock.now, 1),
+            "output tokens per second": round(outputs / self.clock.now),
+            "scheduler us per step": round(float(np.median(self.host_seconds)) * 1e6),
+            "prompt tokens": prompts,
+            "computed tokens": self.num_computed,
+            "hit rate": round(statistics.hit_rate, 3),
+            "preemptions": self.scheduler.num_preemptions,
+            "evicted": statistics.num_evicted,
+            "saved": statistics.num_saved,
+            "loaded": statistics.num_loaded,
+            "blocks in use": round(float(samples[:, 0].mean()), 3),
+            "internal fragmentation": round(float(samples[:, 1].mean()), 4),
+            "budget used": round(float(samples[:, 2].mean()), 3),
+            "seconds to first token": quantiles([each.first_token - each.wish.arrives for each in self.done]),
+            "seconds to end": quantiles([each.finished - each.wish.arrives for each in self.done]),
+            "ms per token": quantiles(
+                [1e3 * (each.finished - each.first_token) / max(each.wish.num_outputs - 1, 1) for each in self.done]
+            ),
+            "p99 to first token by priority": {
+                str(level): quantiles([e.first_token - e.wish.arrives for e in self.done if e.wish.priority == level])["p99"]
+                for level in (0, 1, 2)
+            },
+            "median to end, light and heavy users": [
+                quantiles([e.finished - e.wish.arrives for e in self.done if (e.wish.user == 1) == heavy])["p50"]
+                for heavy in (False, True)
+            ],
+        }
+
+
+def quantiles(values: list[float]) -> dict[str, float]:
+    shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
+    return {name: round(float(np.quantile(values, share)), 3) for name, share in shares.items()}
+
+
+def results(arguments: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
+    wishes = trace(arguments.requests, arguments.rate, arguments.schemas, seed=0)
+    for name, options in CONFIGURATIONS.items():
+        replay = Replay(Clock(arguments.step_ms, arguments.token_us, arguments.block_us), **options)
+        replay.run(wishes)
+        yield name, replay.report()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--requests", type=int, default=10_000)
+    parser.add_argument("--rate", type=float, default=0.0, help="requests a second; 0: all at once")
+    parser.add_argument("--schemas", type=int, default=40)
+    parser.add_argument("--step-ms", type=float, default=8.0)
+    parser.add_argument("--token-us", type=float, default=20.0)
+    parser.add_argument("--block-us", type=float, default=40.0)
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+
+    console, kept = Console(), {}
+    columns = ("output tokens per second", "hit rate", "preemptions", "blocks in use", "internal fragmentation")
+    columns += ("scheduler us per step",)
+    table = Table(title=f"{arguments.requests} requests, {platform.python_version()}")
+    for column in ("configuration", *columns, "first token p50 / p99 s", "end p99 s"):
+        table.add_column(column, justify="right")
+    for name, row in results(arguments):
+        kept[name] = row
+        first, end = row["seconds to first token"], row["seconds to end"]
+        table.add_row(name, *(str(row[column]) for column in columns), f"{first['p50']} / {first['p99']}", str(end["p99"]))
+    console.print(table)
+    if arguments.out is not None:
+        settings = {name: value for name, value in vars(arguments).items() if name != "out"}
+        written = {"settings": settings, "python": platform.python_version(), "results": kept}
+        arguments.out.write_text(json.dumps(written, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

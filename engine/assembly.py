@@ -1,0 +1,44 @@
+"""An engine put together from its parts, with the features that were asked for."""
+
+from __future__ import annotations
+
+from .config import Limits
+from .draft_model import DraftModel
+from .drafting import Drafter, ForcedDrafts, Lookup, NoDrafts
+from .engine import Engine
+from .features import EngineFeatures
+from .forced_text import ForcedText
+from .runner import ModelRunner
+from .tokenizer import Tokenizer
+
+
+def assemble(
+    runner: ModelRunner,
+    tokenizer: Tokenizer,
+    limits: Limits,
+    features: EngineFeatures,
+    *,
+    threads: int | None = None,
+    draft: ModelRunner | None = None,
+) -> Engine:
+    """`draft` runs the model of speculation="draft"; its cache has as many blocks as that of `runner`."""
+    if getattr(runner.decoder.spec, "is_recurrent", False):
+        features = features.for_recurrent()
+    forced_text = ForcedText(tokenizer.vocabulary, lambda text: tokenizer.encode(text, add_special_tokens=False))
+    drafter = _drafter(features, forced_text, draft, tokenizer.vocabulary.size)
+    return Engine(
+        runner, tokenizer.vocabulary, limits, features, forced_text=forced_text, drafter=drafter, threads=threads
+    )
+
+
+def _drafter(
+    features: EngineFeatures, forced_text: ForcedText, draft: ModelRunner | None, vocab_size: int
+) -> Drafter:
+    if features.speculation == "lookup":
+        return Lookup()
+    if features.speculation == "forced":
+        return ForcedDrafts(forced_text)
+    if features.speculation == "draft":
+        assert draft is not None, "EngineFeatures has checked that there is a draft model"
+        return DraftModel(draft, vocab_size, keeps_tokens=features.draft_acceptance == "tokens")
+    return NoDrafts()

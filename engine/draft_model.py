@@ -1,0 +1,93 @@
+"""A small model that guesses for a large one: it decodes forks of the sequences, and the large model checks what comes out.
+
+A fork draws with the same random numbers, masks and penalties as its sequence will. So where the two models agree on the
+distribution they agree on the token, at any temperature, and a draft is one that the constraint allows.
+
+The small model's cache has the same blocks: what a block table says is true in both. `follow` reads in every step what the large
+model reads, so that prefixes that are shared, copied or brought back hold the keys and values of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Sequence_
+from contextlib import suppress
+
+from torch import Tensor
+
+from .drafting import Drafter
+from .guide import fill_masks
+from .kv_space import Transfer
+from .output import TokenRecord
+from .rejection import Proposal
+from .runner import ModelRunner
+from .scheduler import Chunk
+from .sequence import Sequence
+from .step_sampler import StepSampler
+
+DRAFT_STREAM = 0x2545F4914F6CDD1D  # random numbers for drafts that are tested by rejection sampling
+LONGEST_PENDING = 64  # tokens that are read twice before the first guess; behind a prompt's long chunk nothing is guessed
+
+
+class DraftModel(Drafter):
+    """keeps_tokens: the output is that of plain decoding; else drafts are drawn apart, and tested by rejection sampling."""
+
+    def __init__(self, runner: ModelRunner, vocab_size: int, *, keeps_tokens: bool = True) -> None:
+        self.runner, self.keeps_tokens = runner, keeps_tokens
+        self._sampler = StepSampler(vocab_size, runner.decoder.device)
+
+    def move_blocks(self, transfers: list[Transfer]) -> None:
+        self.runner.move_blocks(transfers)
+
+    def follow(self, chunks: list[Chunk[Sequence]]) -> None:
+        self.runner.forward(chunks)
+
+    def propose(self, chunks: Sequence_[Chunk[Sequence]]) -> list[list[int]]:
+        forks = [_Fork(chunk, seed=None if self.keeps_tokens else DRAFT_STREAM) for chunk in chunks]
+        while going := [fork for fork in forks if fork.wants_more]:
+            self._extend(going)
+        for chunk, fork in zip(chunks, forks, strict=True):
+            chunk.proposals = fork.proposals
+        return [fork.drafts for fork in forks]
+
+    def _extend(self, forks: list[_Fork]) -> None:
+        """One token more for each."""
+        forks = sorted(forks, key=lambda fork: fork.num_pending > 1)
+        logits = self.runner.forward([Chunk(fork.sequence, fork.num_pending) for fork in forks])
+        sequences = [fork.sequence for fork in forks]
+        records = self._sampler.draw(sequences, logits)
+        drawn_from = [None] * len(forks) if self.keeps_tokens else self._sampler.probabilities(sequences, logits)
+        for fork, record, row in zip(forks, records, drawn_from, strict=True):
+            fork.sequence.num_computed = fork.sequence.num_tokens
+            if record is not None:
+                fork.take(record, row)
+            fork.has_ended = fork.num_pending == 0 or fork.sequence.is_finished
+        fill_masks([fork.sequence.guide for fork in forks if fork.wants_more and fork.sequence.guide is not None])
+
+
+class _Fork:
+    def __init__(self, chunk: Chunk[Sequence], seed: int | None) -> None:
+        origin = chunk.sequence
+        self.sequence = origin.fork(origin.request_id, origin.rank, None if seed is None else origin.sampling.seed ^ seed)
+        self.proposals: list[Proposal] = []
+        self.sequence.block_table, self.sequence.num_computed = origin.block_table, origin.num_computed
+        self._base, self._room = origin.num_tokens, chunk.num_draftable
+        self.has_ended = chunk.num_tokens > LONGEST_PENDING
+
+    def take(self, record: TokenRecord, probabilities: Tensor | None) -> None:
+        if probabilities is not None:
+            self.proposals.append(Proposal(record.token_id, probabilities))
+        with suppress(Exception):  # a limit, say: it is met again when it matters, and ends the sequence alone
+            self.sequence.accept(record)
+
+    @property
+    def num_pending(self) -> int:
+        return self.sequence.num_tokens - self.sequence.num_computed
+
+    @property
+    def drafts(self) -> list[int]:
+        return self.sequence.token_ids[self._base :]
+
+    @property
+    def wants_more(self) -> bool:
+        guide = self.sequence.guide
+        return not self.has_ended and len(self.drafts) < self._room and (guide is None or guide.failure is None)

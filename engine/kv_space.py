@@ -1,0 +1,353 @@
+"""Where the keys and values of every sequence are: in blocks of their own, in shared ones, or waiting in host memory.
+
+A sequence is admitted with the longest prefix that is known already, so that only the rest is computed. Whole blocks are shared;
+of the block in which the prefix ends a copy is made. A block is known from the moment in which its computation is planned: all keys
+and values of a step are written before any is read, so sequences of the same step may share it. What a finished or preempted
+sequence leaves stays known until the room is needed; then it moves to host memory, if there is any, and comes back when asked for.
+So preemption means recomputing only what found no place.
+
+Invariants: a known block's parent is known. Whoever uses a known block uses the blocks before it, and gives them back after it; so
+what is least recently used is a leaf. Blocks that others use too are never written, but copied first (`grow`).
+
+Transfers (`take_transfers`) are to be carried out in their order before the step's forward pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+from .blocks import BlockPool
+from .config import Limits
+from .host_slots import HostSlots
+from .prefix_tree import Node, PrefixTree, Tokens
+
+
+class Transfer(NamedTuple):
+    """copy: block -> block; save: block -> slot of host memory; load: slot -> block."""
+
+    kind: Literal["copy", "save", "load"]
+    source: int
+    target: int
+
+
+class Occupant(Protocol):
+    """What is seen of a sequence."""
+
+    token_ids: list[int]  # prompt and output so far
+    block_table: list[int]
+    num_computed: int  # leading tokens whose keys and values are in the cache, at most all but one
+    num_cached: int | None  # prompt tokens that were known when it was admitted first; None before
+
+    @property
+    def num_tokens(self) -> int: ...  # len(token_ids)
+
+    @property
+    def num_pinned(self) -> int: ...  # leading tokens that others will begin with too
+
+
+@dataclass(slots=True)
+class SpaceStatistics:
+    num_prompt_tokens: int = 0  # of admitted sequences
+    num_cached_tokens: int = 0  # of these, those whose keys and values were known
+    num_copies: int = 0  # blocks copied before somebody wrote into them
+    num_evicted: int = 0  # known blocks that made room
+    num_saved: int = 0  # of these, those that moved to host memory
+    num_loaded: int = 0  # blocks that came back from there
+
+    @property
+    def hit_rate(self) -> float:
+        """The share of prompt tokens that were not computed again."""
+        return self.num_cached_tokens / self.num_prompt_tokens if self.num_prompt_tokens else 0.0
+
+
+class KVSpace:
+    """`reuses` = False: every sequence has blocks of its own, and nothing is remembered."""
+
+    def __init__(self, limits: Limits, *, reuses: bool = True, num_host_blocks: int = 0) -> None:
+        self.block_size = limits.block_size
+        self.reuses = reuses
+        self.pool = BlockPool(limits.num_blocks, self._evict)
+        self.tree = PrefixTree(limits.block_size)
+        self.host = HostSlots(num_host_blocks)
+        self.statistics = SpaceStatistics()
+        self._node_of: dict[int, Node] = {}  # block -> node
+        self._is_planned: set[int] = set()  # blocks whose content is computed in this step only
+        self._forked: set[int] = set()  # blocks in which a fork began, while they have several users
+        self._transfers: list[Transfer] = []
+        self._min_copied = max(1, limits.block_size // 4)  # fewer tokens are computed sooner than copied
+
+    # ---- a sequence's blocks
+
+    def num_needed(self, sequence: Occupant, num_more: int = 0) -> int:
+        """Blocks that admitting a waiting sequence takes, and its next `num_more` tokens."""
+        path, taken = self._match(sequence)
+        whole = _whole(path, taken, self.block_size)
+        in_use = sum(1 for node in whole if node.block is not None and self.pool.num_users(node.block))
+        return self._num_blocks(sequence.num_tokens + num_more) - in_use
+
+    def admit(self, sequence: Occupant) -> None:
+        """Give a waiting sequence its blocks; `num_computed` says how much of it is known. The caller has checked `num_needed`."""
+        path, taken = self._match(sequence)
+        whole = _whole(path, taken, self.block_size)
+        self._share(whole)
+        part = self._copy_of(path[-1]) if len(whole) < len(path) else None
+        for node in whole:
+            if node.block is None:
+                self._load(node)
+            self._take(sequence, node)
+        if part is not None:
+            sequence.block_table.append(part)
+            sequence.num_computed += taken
+        if sequence.num_cached is None:
+            sequence.num_cached = sequence.num_computed
+            self.statistics.num_prompt_tokens += sequence.num_tokens
+            self.statistics.num_cached_tokens += sequence.num_computed
+        self.grow(sequence, sequence.num_tokens)
+
+    def num_missing(self, sequence: Occupant, num_tokens: int) -> int:
+        """Blocks to be allocated before the tokens from num_computed up to num_tokens can be written."""
+        missing = -(-num_tokens // self.block_size) - len(sequence.block_table)
+        shared = 1 if self._forked and self._writes_shared(sequence) else 0
+        return (missing if missing > 0 else 0) + shared
+
+    def grow(self, sequence: Occupant, num_tokens: int) -> None:
+        """Let a sequence write up to `num_tokens` tokens: more blocks, and a copy of the next one if others use it."""
+        if self._forked and self._writes_shared(sequence):
+            place = sequence.num_computed // self.block_size
+            (own,) = self.pool.allocate(1)
+            self._transfers.append(Transfer("copy", sequence.block_table[place], own))
+            self.statistics.num_copies += 1
+            self.pool.release([sequence.block_table[place]])
+            sequence.block_table[place] = own
+        if missing := self.num_missing(sequence, num_tokens):
+            sequence.block_table += self.pool.allocate(missing)
+
+    def release(self, sequence: Occupant) -> None:
+        """Take a sequence's blocks; what they hold stays known while there is room."""
+        path = self._remember_all(sequence) if self.reuses else []
+        self.pool.release(reversed(sequence.block_table))
+        for node in reversed(path):
+            self._touch(node)
+        if self._forked:
+            self._forked = {block for block in self._forked if self.pool.num_users(block) > 1}
+        sequence.block_table.clear()
+        sequence.num_computed = 0
+
+    def fork(self, parent: Occupant, child: Occupant) -> None:
+        """The child, which has the parent's tokens, shares all blocks in which something was computed."""
+        child.block_table[:] = parent.block_table[: self._num_blocks(parent.num_computed)]
+        child.num_computed = parent.num_computed
+        self.pool.share(child.block_table)
+        if parent.num_computed % self.block_size:
+            self._forked.add(child.block_table[-1])
+
+    # ---- what is known
+
+    def begin_step(self) -> None:
+        self._is_planned.clear()
+
+    def plan(self, sequence: Occupant, num_tokens: int) -> None:
+        """The sequence's tokens up to `num_tokens` are computed in this step: its full blocks are known from now on."""
+        begin, end = sequence.num_computed // self.block_size, num_tokens // self.block_size
+        if self.reuses and begin < end:
+            for place in range(max(begin - 1, 0), end):  # accepted drafts may have filled the one before
+                self._remember(sequence, place)
+
+    def skip_known(self, sequence: Occupant) -> None:
+        """Pass over what others have computed, or compute in this step, since the sequence was admitted."""
+        size = self.block_size
+        while self.reuses and sequence.num_computed % size == 0 and sequence.num_computed + size < sequence.num_tokens:
+            place = sequence.num_computed // size
+            parent = self._node_before(sequence, place)
+            known = None if parent is None else parent.children.get(self._tokens(sequence, place))
+            if known is None or known.block is None or known.block == sequence.block_table[place]:
+                return
+            self.pool.share([known.block])
+            self.pool.release([sequence.block_table[place]])
+            sequence.block_table[place] = known.block
+            sequence.num_computed += size
+            self._pin(sequence, place)
+
+    def forget_everything(self) -> None:
+        """No block's content is to be trusted any more, but for the sequences that use it."""
+        for node in list(self.tree):
+            if node.block is not None:
+                self.pool.forget(node.block)
+            if node.slot is not None:
+                self.host.drop(node)
+        self.tree = PrefixTree(self.block_size)
+        self._node_of.clear()
+        self._transfers.clear()
+
+    def take_transfers(self) -> list[Transfer]:
+        transfers, self._transfers = self._transfers, []
+        return transfers
+
+    def validate(self) -> None:
+        """Check the invariants; for tests."""
+        self.pool.validate()
+        self.host.validate()
+        order = {block: turn for turn, block in enumerate(self.pool.idle_blocks())}
+        for node in self.tree:
+            assert (node.block is None) != (node.slot is None)
+            assert not node.children or len(node.tokens) == self.block_size
+            assert node.keys == sorted(node.children)
+            if node.block is not None:
+                assert self._node_of[node.block] is node
+            if node.parent is not self.tree.root and node.parent is not None:
+                assert node.block is None or node.parent.block is not None, "a block's parent is in the cache too"
+                self._validate_order(node, node.parent, order)
+        assert len(self._node_of) == sum(node.block is not None for node in self.tree)
+
+    def _validate_order(self, node: Node, parent: Node, order: dict[int, int]) -> None:
+        if parent.block in order:
+            assert node.block is None or order.get(node.block, len(order)) < order[parent.block], "leaves are evicted first"
+
+    # ---- inside
+
+    def _match(self, sequence: Occupant) -> tuple[list[Node], int]:
+        """The known prefix, at most all tokens but one: the last one's logits are wanted."""
+        if not self.reuses:
+            return [], 0
+        path, taken = self.tree.match(sequence.token_ids, sequence.num_tokens - 1)
+        if path and taken < self.block_size and (taken < self._min_copied or path[-1].block in self._is_planned):
+            path, taken = path[:-1], self.block_size
+        return path, taken
+
+    def _share(self, nodes: list[Node]) -> None:
+        """Nothing of this is to be evicted from now on."""
+        for node in nodes:
+            if node.block is not None:
+                self.pool.share([node.block])
+            else:
+                self.host.hold(node)
+
+    def _copy_of(self, node: Node) -> int:
+        """A block that begins with the tokens of a known one, which nobody shares.
+
+        The known one may be evicted for it, even be handed out itself: its content is there until the transfers begin, and
+        they keep their order.
+        """
+        block, slot = node.block, None if node.slot is None else self.host.hold(node)
+        (own,) = self.pool.allocate(1)
+        self.statistics.num_copies += 1
+        if slot is not None:
+            self._transfers.append(Transfer("load", slot, own))
+            self.host.keep(node)
+        elif block is not None and block != own:
+            self._transfers.append(Transfer("copy", block, own))
+        return own
+
+    def _load(self, node: Node) -> None:
+        (block,) = self.pool.allocate(1)
+        assert node.slot is not None
+        self._transfers.append(Transfer("load", node.slot, block))
+        self.statistics.num_loaded += 1
+        self._settle(node, block)
+
+    def _take(self, sequence: Occupant, node: Node) -> None:
+        """A whole known block becomes the sequence's next one."""
+        assert node.block is not None
+        sequence.block_table.append(node.block)
+        sequence.num_computed += self.block_size
+        self._pin(sequence, len(sequence.block_table) - 1)
+
+    def _remember(self, sequence: Occupant, place: int) -> None:
+        """Make the sequence's full block at `place` known, unless another one is in its stead."""
+        parent, block = self._node_before(sequence, place), sequence.block_table[place]
+        self._unlearn_part(block)
+        if parent is None or block in self._node_of:
+            return
+        tokens = self._tokens(sequence, place)
+        node = parent.children.get(tokens) or parent.add(tokens)
+        if node.block is None:
+            self._settle(node, block)
+            self._pin(sequence, place)
+            self._is_planned.add(block)
+
+    def _unlearn_part(self, block: int) -> None:
+        """A fork left this block, and it was remembered, before it was full."""
+        node = self._node_of.get(block)
+        if node is not None and len(node.tokens) < self.block_size:
+            node.remove()
+            self.pool.forget(block)
+            del self._node_of[block]
+
+    def _remember_all(self, sequence: Occupant) -> list[Node]:
+        """Make all that was computed known, also the block it ends in; the nodes on its path."""
+        node, path, on_own_blocks = self.tree.root, list[Node](), True
+        for place in range(self._num_blocks(sequence.num_computed)):
+            tokens = self._tokens(sequence, place)[: sequence.num_computed - place * self.block_size]
+            if len(tokens) < self.block_size and (len(tokens) < self._min_copied or node.nearest(tokens)[1] == len(tokens)):
+                break
+            block, known = sequence.block_table[place], node.children.get(tokens)
+            if known is None or known.block is None:
+                is_forks_too = not on_own_blocks and self.pool.num_users(block) > 1  # which does not use the blocks before
+                if block in self._node_of or is_forks_too:
+                    break
+                known = self._settle(known or node.add(tokens), block)
+            node, on_own_blocks = known, on_own_blocks and known.block == block
+            if (place + 1) * self.block_size <= sequence.num_pinned and node.block is not None:
+                self.pool.pin(node.block)
+            path.append(node)
+        return path
+
+    def _settle(self, node: Node, block: int) -> Node:
+        """What the node stands for is in this block, and need not be in host memory."""
+        if node.slot is not None:
+            self.host.drop(node)
+        node.block = block
+        self._node_of[block] = node
+        self.pool.remember(block)
+        return node
+
+    def _pin(self, sequence: Occupant, place: int) -> None:
+        if (place + 1) * self.block_size <= sequence.num_pinned:
+            self.pool.pin(sequence.block_table[place])
+
+    def _evict(self, block: int) -> None:
+        """The pool hands an idle block out: what it holds moves to host memory, or is forgotten."""
+        node = self._node_of.pop(block)
+        node.block = None
+        self.statistics.num_evicted += 1
+        if self.host.is_full and self.host.oldest is not None:
+            self._forget(self.host.oldest)
+        if self.host.is_full:
+            self._forget(node)
+        else:
+            self._transfers.append(Transfer("save", block, self.host.put(node)))
+            self.statistics.num_saved += 1
+
+    def _forget(self, node: Node) -> None:
+        """A node that is not in the cache, and all that continues it, are known no more."""
+        for each in [node, *node.descendants()]:
+            if each.slot is not None:
+                self.host.drop(each)
+        node.remove()
+
+    def _touch(self, node: Node) -> None:
+        if node.block is not None:
+            self.pool.touch(node.block)
+
+    def _writes_shared(self, sequence: Occupant) -> bool:
+        """The block into which the next token goes has other users; but those wait for it when it is computed in this step."""
+        place, offset = divmod(sequence.num_computed, self.block_size)
+        if not offset or place >= len(sequence.block_table):
+            return False
+        block = sequence.block_table[place]
+        return self.pool.num_users(block) > 1 and block not in self._is_planned
+
+    def _node_before(self, sequence: Occupant, place: int) -> Node | None:
+        return self._node_of.get(sequence.block_table[place - 1]) if place else self.tree.root
+
+    def _tokens(self, sequence: Occupant, place: int) -> Tokens:
+        return tuple(sequence.token_ids[place * self.block_size : (place + 1) * self.block_size])
+
+    def _num_blocks(self, num_tokens: int) -> int:
+        return -(-num_tokens // self.block_size)
+
+
+def _whole(path: list[Node], taken: int, block_size: int) -> list[Node]:
+    """The nodes that a prefix takes whole."""
+    return path if taken in (0, block_size) else path[:-1]

@@ -1,0 +1,67 @@
+"""What an engine has done, and what is in use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .scheduler import Chunk, Scheduler
+
+
+@dataclass(slots=True)
+class EngineStatistics:
+    num_steps: int = 0  # forward passes
+    num_computed_tokens: int = 0  # that the model has read, drafts included
+    num_prompt_tokens: int = 0  # of all requests admitted
+    num_cached_tokens: int = 0  # of these, those that were in the cache
+    num_drafted_tokens: int = 0
+    num_accepted_tokens: int = 0
+    num_jumped_tokens: int = 0
+    num_preemptions: int = 0
+    num_running: int = 0
+    num_waiting: int = 0
+    num_blocks: int = 0
+    num_blocks_in_use: int = 0  # by sequences
+    num_blocks_known: int = 0  # idle ones whose content is remembered
+    num_host_blocks_used: int = 0
+    num_evicted: int = 0  # remembered blocks that made room
+    num_saved: int = 0  # of these, those that moved to host memory
+    num_loaded: int = 0  # blocks that came back from there
+    num_copied: int = 0  # blocks copied before they were written
+
+    @property
+    def hit_rate(self) -> float:
+        """The share of prompt tokens that did not have to be computed."""
+        return self.num_cached_tokens / self.num_prompt_tokens if self.num_prompt_tokens else 0.0
+
+    @property
+    def acceptance_rate(self) -> float:
+        """The share of drafts that the model chose itself."""
+        return self.num_accepted_tokens / self.num_drafted_tokens if self.num_drafted_tokens else 0.0
+
+    def count_step(self, chunks: Iterable[Chunk[Any]]) -> None:
+        """A forward pass was made over these."""
+        self.num_computed_tokens += sum(chunk.width for chunk in chunks)
+        self.num_steps += 1
+
+
+def statistics_of(totals: EngineStatistics, scheduler: Scheduler[Any]) -> EngineStatistics:
+    """`totals`, and what the scheduler and its space know."""
+    space = scheduler.space
+    return replace(
+        totals,
+        num_prompt_tokens=space.statistics.num_prompt_tokens,
+        num_cached_tokens=space.statistics.num_cached_tokens,
+        num_preemptions=scheduler.num_preemptions,
+        num_running=len(scheduler.running),
+        num_waiting=len(scheduler.waiting),
+        num_blocks=space.pool.num_blocks,
+        num_blocks_in_use=space.pool.num_blocks - space.pool.num_free,
+        num_blocks_known=space.pool.num_idle,
+        num_host_blocks_used=space.host.num_used,
+        num_evicted=space.statistics.num_evicted,
+        num_saved=space.statistics.num_saved,
+        num_loaded=space.statistics.num_loaded,
+        num_copied=space.statistics.num_copies,
+    )

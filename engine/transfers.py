@@ -1,0 +1,47 @@
+"""Blocks of the KV cache copied, moved to host memory and back, as `kv_space.py` planned it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .kv_space import Transfer
+
+
+class BlockMover:
+    """Carries transfers out for one cache. Host memory is taken when the first block moves there, pinned beside a GPU."""
+
+    def __init__(self, cache: Any, num_host_blocks: int = 0) -> None:
+        self._layers = _tensors(cache)  # [num_blocks, ...] each
+        self._num_host_blocks = num_host_blocks
+        self._host: list[Tensor] = []
+
+    @torch.inference_mode()
+    def move(self, transfers: Iterable[Transfer]) -> None:
+        """In their order: what one writes another may read."""
+        for kind, source, target in transfers:
+            sources, targets = self._sides(kind)
+            for before, after in zip(sources, targets, strict=True):
+                after[target].copy_(before[source], non_blocking=kind == "load")
+
+    def _sides(self, kind: str) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+        if kind == "copy":
+            return self._layers, self._layers
+        if not self._host:
+            self._host = [_host_tensor(layer, self._num_host_blocks) for layer in self._layers]
+        return (self._layers, self._host) if kind == "save" else (self._host, self._layers)
+
+
+def _tensors(cache: Any) -> list[Tensor]:
+    """All that a cache holds of its blocks: keys and values, or in a pool of states its tensors and their lengths."""
+    if hasattr(cache, "lengths"):
+        return [*cache.tensors, torch.from_numpy(cache.lengths)]
+    return [*cache.keys, *cache.values]
+
+
+def _host_tensor(layer: Tensor, num_blocks: int) -> Tensor:
+    shape = (num_blocks, *layer.shape[1:])
+    return torch.empty(shape, dtype=layer.dtype, pin_memory=layer.is_cuda)
