@@ -6,6 +6,8 @@ from the start), and the operands of intersections and complements get their sta
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -53,6 +55,28 @@ def assemble(grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon, lim
     return machine
 
 
+def restore(
+    grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon, limits: Limits, tables: Mapping[str, NDArray[np.int32]]
+) -> Machine:
+    """The machine that `tables` were taken from (see `Machine.tables`), for the same grammar, vocabulary and limits.
+
+    Compiled code trusts tables: they have to be those of a machine, unchanged.
+    """
+    num_nodes, num_states = int(tables["n"][NODES]), int(tables["n"][STATES])
+    sizes = _sizes(grammar, len(body_classes), limits)
+    sizes |= dict.fromkeys(NODE_TABLES, max(sizes["kind"], 2 * num_nodes))
+    sizes |= dict.fromkeys(STATE_TABLES, max(sizes["state_start"], 2 * num_states))
+    sizes |= {"next": 256 * sizes["state_start"], "pool": max(sizes["pool"], 2 * tables["pool"].size)}
+    hash_sizes = {"node_hash": 4 * _power_of_two(num_nodes), "state_hash": max(4 * _power_of_two(num_states), _FIRST_STATE_HASH)}
+    sizes |= {name: max(sizes[name], size) for name, size in hash_sizes.items()}
+    machine = Machine(Arena(sizes, hash_sizes), limits)
+    for name, table in tables.items():
+        machine.table(name)[: table.size] = table
+    _point_to_body_classes(machine, body_classes, lexicon)
+    derive.rehash(machine.memory)
+    return machine
+
+
 def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon) -> None:
     table = machine.table
     for name, column in zip(("kind", "a", "b", "c"), grammar.columns, strict=True):
@@ -67,13 +91,17 @@ def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]
     for node, body_id in _units(grammar, body_classes).items():
         table("unit")[node] = body_id
         table("stride")[node] = lexicon.stride(body_classes[body_id])
-    for body_id, ranges in enumerate(body_classes):
-        entry = table("classes")[CLASS_WIDTH * body_id : CLASS_WIDTH * (body_id + 1)]
-        entry[:SET_WORDS], entry[CLASS_TABLES] = first_bytes(ranges), lexicon.tables(ranges)
+    _point_to_body_classes(machine, body_classes, lexicon)
     counters = table("n")
     counters[NODES], counters[POOL], counters[STATES] = len(grammar), 1, 1  # offset 0 and state 0 mean "none"
     table("state_cost")[DEAD] = INFINITE
     table("next")[:256] = DEAD  # the one row that no state's description writes; the memory may have been used before
+
+
+def _point_to_body_classes(machine: Machine, body_classes: list[Ranges], lexicon: Lexicon) -> None:
+    for body_id, ranges in enumerate(body_classes):
+        entry = machine.table("classes")[CLASS_WIDTH * body_id : CLASS_WIDTH * (body_id + 1)]
+        entry[:SET_WORDS], entry[CLASS_TABLES] = first_bytes(ranges), lexicon.tables(ranges)
 
 
 def _marks_keys_or_items(grammar: Grammar) -> bool:

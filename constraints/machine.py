@@ -11,7 +11,20 @@ from numpy.typing import NDArray
 from . import derive
 from .errors import ConstraintLimit
 from .source import Limits
-from .tables import FAULT_WORD, NO_FAULT, NODE_TABLES, NODES, POOL, SEARCH_EXHAUSTED, STATE_TABLES, STATES, Arena
+from .tables import (
+    FAULT_WORD,
+    FIELDS,
+    NO_FAULT,
+    NODE_TABLES,
+    NODES,
+    POOL,
+    SEARCH_EXHAUSTED,
+    STATE_TABLES,
+    STATES,
+    Arena,
+)
+
+REBUILT = ("node_hash", "state_hash", "work", "items", "requests")  # hash tables follow from the others, the rest is scratch
 
 
 class Machine:
@@ -45,6 +58,14 @@ class Machine:
         counters = self.table("n")
         words = counters[NODES] * len(NODE_TABLES) + counters[STATES] * (256 + len(STATE_TABLES)) + counters[POOL]
         return 4 * int(words)
+
+    def tables(self) -> dict[str, NDArray[np.int32]]:
+        """Copies of what is in use of all tables, those in REBUILT left out: all that the machine has found."""
+        counters = self.table("n")
+        used = dict.fromkeys(NODE_TABLES, int(counters[NODES])) | dict.fromkeys(STATE_TABLES, int(counters[STATES]))
+        used |= {"next": 256 * int(counters[STATES]), "pool": int(counters[POOL])}
+        names = [name for name in FIELDS if name not in REBUILT]
+        return {name: self.table(name)[: used.get(name)].copy() for name in names}
 
     def call(self, compiled: Callable[..., Any], *arguments: Any) -> Any:
         """compiled(memory, *arguments), growing what is full and repeating. Raises ConstraintLimit."""
