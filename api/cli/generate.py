@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 
 from ..constraint_choice import ConstraintOptions
+from ..constraints import Constraint
 from ..errors import UsageError
 from ..events import Delta, Done
 from ..llm import LLM
@@ -24,6 +25,7 @@ from ..sampling import SamplingParams
 from . import show
 from .inputs import read_prompts
 from .model_options import (
+    CONSTRAINT,
     OUTPUT,
     SAMPLING,
     ChoiceOption,
@@ -46,6 +48,9 @@ def generate(
     regex: RegexOption = None,
     grammar: GrammarOption = None,
     choice: ChoiceOption = None,
+    compiled: Annotated[
+        Path | None, typer.Option(help="What `maskwright compile` wrote.", rich_help_panel=CONSTRAINT)
+    ] = None,
     model: ModelOption = EMBEDDED,
     device: DeviceOption = "auto",
     dtype: DtypeOption = "auto",
@@ -64,11 +69,15 @@ def generate(
     if show_mask and (prompt_file is not None or output is not None):
         raise UsageError("--show-mask colours one prompt on the terminal; it cannot be combined with --prompt-file or --output")
     constraint = constraint_options(schema, regex, grammar, choice)
+    if compiled is not None and constraint:
+        raise UsageError(f"--compiled and --{next(iter(constraint))} contradict each other: an output has one constraint")
     prompts = read_prompts(prompt, prompt_file)
     asked = given_options(SamplingParams, sampling)
     SamplingParams(**asked)  # refuses wrong values before a model is loaded
     with show.stopwatch() as loading:
         llm = load_model(model, device, dtype)
+    if compiled is not None:
+        constraint = {"constraint": _loaded(llm, compiled)}
     params, load_seconds = replace(llm.default_sampling, **asked), loading()
     with show.stopwatch() as running, _opened(output) as target:
         if prompt_file is not None:
@@ -84,6 +93,13 @@ def command() -> Any:
     app = typer.Typer(add_completion=False)
     app.command()(with_parameters(generate, option_parameters(SamplingParams, SAMPLING)))
     return typer.main.get_command(app)
+
+
+def _loaded(llm: LLM, path: Path) -> Constraint:
+    try:
+        return llm.compiler.load(path)
+    except OSError as error:
+        raise UsageError(f"--compiled {path}: {error.strerror or error}") from None
 
 
 def _many(
