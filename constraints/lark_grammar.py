@@ -19,6 +19,7 @@ from .lark_lexemes import Lexemes
 from .lark_names import Definition, Names
 from .lark_syntax import fail_at
 from .lark_terminals import Terminals, count_of, literal_pattern, regexp_pattern
+from .left_factoring import left_factored
 from .left_recursion import without_left_recursion
 from .regex import lower_tree
 from .regex_parser import line_and_column
@@ -67,7 +68,7 @@ class Lark:
             raise ConstraintLimit(f"a grammar of {len(self.text)} characters", limit="source_bytes", value=value)
         root = LarkLowering(self.text, grammar, limits).whole(self.start)
         without_left_recursion(grammar, root, limits)
-        return root
+        return left_factored(grammar, root, limits)
 
 
 class LarkLowering:
