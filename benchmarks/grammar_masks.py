@@ -65,8 +65,8 @@ def main() -> None:
     for title, summaries in languages.items():
         print_table(summaries, title)
     if arguments.out:
-        about = {"date": date.today().isoformat(), "machine": machine(), "note": arguments.note, "rounds": arguments.rounds,
-                 "python": platform.python_version(), "tokenizer": arguments.tokenizer.name, "vocabulary": len(tokenizer)}  # fmt: skip
+        about = {"date": date.today().isoformat(), "machine": machine(), "note": arguments.note, "rounds": arguments.rounds}
+        about |= {"python": platform.python_version(), "tokenizer": arguments.tokenizer.name, "vocabulary": len(tokenizer)}
         results = {"about": about, "percentiles": CURVE, "languages": languages}
         arguments.out.write_text(json.dumps(results) + "\n")
 
