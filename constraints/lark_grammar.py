@@ -15,6 +15,7 @@ from lark import Token, Tree
 from .errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from .expression import EMPTY, FAIL, Grammar, Node, Rule
 from .json_schema import JsonSchema
+from .lark_edges import check_edges
 from .lark_lexemes import Lexemes
 from .lark_names import Definition, Names
 from .lark_syntax import fail_at
@@ -49,7 +50,7 @@ class Lark:
 
     The notation is lark's, with the additions of llguidance: rules and terminals, templates, `%import common`, `%ignore`,
     `%override`, `%extend`, inline `%json {...}` and `%regex {...}`, `&` and `~` between terminals, `[lazy]`, `stop=`, `suffix=`,
-    parameters. What is not enforced is refused by name: priorities, `max_tokens`, `temperature`, token terminals.
+    parameters. What is not enforced is refused by name: priorities of rules, `max_tokens`, `temperature`, token terminals.
     """
 
     text: str
@@ -77,10 +78,13 @@ class LarkLowering:
     def __init__(self, text: str, grammar: Grammar, limits: Limits, depth: int = 0) -> None:
         self.text, self.grammar, self.limits, self.depth = text, grammar, limits, depth
         self.names = Names(text, limits)
+        grammar.notes += self.names.notes
         self.terminals: Terminals = self.names.all_terminals()
         self.rules: dict[Instance, Rule] = {}
         self._todo: list[Instance] = []
         ignored = [self.terminals.pattern(tree) for tree in self.names.ignored]
+        for tree, pattern in zip(self.names.ignored, ignored, strict=True):
+            check_edges(text, next(tree.scan_values(lambda value: isinstance(value, Token))), pattern)
         once = self.names.options.ignore_once
         skipped = self._language(Alternate(tuple(ignored))) if ignored else EMPTY
         self.skip = grammar.optional(skipped) if once else grammar.repeat(skipped)
@@ -133,11 +137,12 @@ class LarkLowering:
     def _one_lexeme(self, rule: Definition) -> Node:
         """A rule whose body is a terminal: lazy, or up to a stop."""
         pattern = self.terminals.pattern(rule.body)
+        end = rule.attributes.end
+        if end is not None and not rule.attributes.stops_at_end:
+            pattern = Concat((pattern, self._end_pattern(end)))
+        check_edges(self.text, rule.name, pattern)
         if rule.attributes.stops_at_end:
             return self._lexeme(pattern)
-        end = rule.attributes.end
-        if end is not None:
-            pattern = Concat((pattern, self._end_pattern(end)))
         return self._lexeme(pattern, lazy=True)
 
     def _end_pattern(self, token: Token) -> Pattern:
@@ -198,7 +203,9 @@ class LarkLowering:
                 return self._template(token, parts)
             case "token" | "json" | "block" | "subgrammar":
                 return self._inline(kind, token)
-        return self._lexeme(self.terminals.value(tree, token))
+        pattern = self.terminals.value(tree, token)
+        check_edges(self.text, token, pattern)
+        return self._lexeme(pattern)
 
     def _parts(self, tree: Tree[Token], value: int | None) -> list[Tree[Token]]:
         """The parts of an expression, children first, without those whose condition does not hold."""
