@@ -238,6 +238,9 @@ class LarkLowering:
             raise UnsupportedKeyword(reason, keyword=str(token), instead=instead, line=line, column=column)
         if kind == "block":
             return self._block(token)
+        if '"x-guidance"' in token:
+            reason, instead = "llguidance's options inside a schema are not enforced", "the schema without it"
+            raise UnsupportedKeyword(reason, keyword="x-guidance", instead=instead, line=line, column=column)
         try:
             return self._opaque(JsonSchema(str(token), whitespace="flexible").lower(self.grammar, self.limits))
         except ConstraintLimit:

@@ -161,6 +161,7 @@ REFUSED = {
     "start: <[12]>": "<[12]>",
     "start: @other": "@other",
     'start.2: "a"': "priority",
+    'start: %json {"type": "null", "x-guidance": {}}': "x-guidance",
     "start: a\na[max_tokens=3]: /a*/": "max_tokens",
     "start: a\na[temperature=0.5]: /a*/": "temperature",
     "start: A & B\nA: /a/\nB: /b/": "&",
