@@ -42,7 +42,7 @@ class GrammarEngine(Engine, Protocol):
     """One that is compared on grammars, too."""
 
     def compile_grammar(self, notations: Mapping[str, str]) -> Callable[[], Matcher]:
-        """The same for a grammar that is given in several notations, by the endings of their files: gbnf, lark."""
+        """The same for a grammar that is given in several notations, by the endings of their files: gbnf, ebnf, lark."""
 
 
 class Maskwright:
@@ -142,7 +142,7 @@ class Xgrammar:
         return self._maker(self._compiler.compile_json_schema(schema, strict_mode=self._strict))
 
     def compile_grammar(self, notations: Mapping[str, str]) -> Callable[[], Matcher]:
-        return self._maker(self._compiler.compile_grammar(notations["gbnf"]))
+        return self._maker(self._compiler.compile_grammar(notations["ebnf"]))
 
     def _maker(self, grammar: Any) -> Callable[[], Matcher]:
         return lambda: _XgrammarMatcher(self._library.GrammarMatcher(grammar), self._bitmask)

@@ -2,7 +2,8 @@
 
     python benchmarks/grammar_masks.py --tokenizer FOLDER [--languages json sql c python] [--rounds 5] [--out RESULTS.json]
 
-`grammars/` holds for each language the same grammar in GBNF, which Maskwright and XGrammar read, and in Lark's notation for
+`grammars/` holds for each language the same grammar in GBNF for Maskwright, in EBNF for XGrammar, written as suits it (strings and
+comments as rules that call themselves: with `( ... )*` its masks take a thousand times as long), and in Lark's notation for
 llguidance, with terminals and ignored white space where one would write it so; and texts, separated by lines of `=====`. All
 engines see the same tokens, one by one with a mask before each, and have to accept every text. Times as in `masks.py`: *cold* is
 the first pass over the texts after a compile, *warm* a second one; each round compiles anew. Processor time, one thread.
@@ -23,7 +24,7 @@ from masks import CURVE, machine, measure, print_table, summarise
 
 FOLDER = Path(__file__).with_name("grammars")
 LANGUAGES = {"json": "JSON", "sql": "SQL", "c": "C", "python": "Python"}
-NOTATIONS = ("gbnf", "lark")
+NOTATIONS = ("gbnf", "ebnf", "lark")
 ENGINES = ("maskwright", "llguidance", "xgrammar")
 _ENDS_WITH_LINE = {"python"}  # languages in which the end of the last line is part of the text
 
