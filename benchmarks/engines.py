@@ -54,6 +54,7 @@ class Maskwright:
         warm_up()
         self.name = f"maskwright {version('maskwright')}" + (" any order" if property_order == "any" else "")
         self._compiler, self._order = Compiler(Vocabulary.from_tokenizer(tokenizer), cache_bytes=0), property_order
+        self._num_compiled = 0
 
     def compile(self, schema: str) -> Callable[[], MaskwrightMatcher]:
         from maskwright.constraints import JsonSchema
@@ -65,7 +66,8 @@ class Maskwright:
     def compile_grammar(self, notations: Mapping[str, str]) -> Callable[[], MaskwrightMatcher]:
         from maskwright.constraints import Gbnf
 
-        constraint = self._compiler.compile(Gbnf(notations["gbnf"]))
+        self._num_compiled += 1  # a comment that differs, so that nothing is found in the compiler's cache
+        constraint = self._compiler.compile(Gbnf(f"{notations['gbnf']}\n# {self._num_compiled}"))
         return lambda: MaskwrightMatcher(constraint)
 
 

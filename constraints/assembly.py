@@ -36,7 +36,7 @@ from .tables import (
 from .utf8 import Ranges
 
 # Room that few grammars ever fill; it is reserved, not taken. Growing copies all tables, which one mask would have to wait for.
-_SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 18, 1 << 16, 1 << 20, 4096
+_SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 19, 1 << 16, 1 << 22, 4096
 _FIRST_STATE_HASH = 4096  # entries in use; doubled when half of them are taken
 
 
