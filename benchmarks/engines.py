@@ -7,7 +7,7 @@ texts are those that `json.dumps` writes by default.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -38,6 +38,13 @@ class Engine(Protocol):
         """A maker of fresh matchers. Raises when the engine refuses the schema."""
 
 
+class GrammarEngine(Engine, Protocol):
+    """One that is compared on grammars, too."""
+
+    def compile_grammar(self, notations: Mapping[str, str]) -> Callable[[], Matcher]:
+        """The same for a grammar that is given in several notations, by the endings of their files: gbnf, ebnf, lark."""
+
+
 class Maskwright:
     """This project, with nothing shared between schemas but the vocabulary."""
 
@@ -47,12 +54,20 @@ class Maskwright:
         warm_up()
         self.name = f"maskwright {version('maskwright')}" + (" any order" if property_order == "any" else "")
         self._compiler, self._order = Compiler(Vocabulary.from_tokenizer(tokenizer), cache_bytes=0), property_order
+        self._num_compiled = 0
 
     def compile(self, schema: str) -> Callable[[], MaskwrightMatcher]:
         from maskwright.constraints import JsonSchema
 
         source = JsonSchema(schema, whitespace="flexible", property_order=self._order)
         constraint = self._compiler.compile(source)
+        return lambda: MaskwrightMatcher(constraint)
+
+    def compile_grammar(self, notations: Mapping[str, str]) -> Callable[[], MaskwrightMatcher]:
+        from maskwright.constraints import Gbnf
+
+        self._num_compiled += 1  # a comment that differs, so that nothing is found in the compiler's cache
+        constraint = self._compiler.compile(Gbnf(f"{notations['gbnf']}\n# {self._num_compiled}"))
         return lambda: MaskwrightMatcher(constraint)
 
 
@@ -84,8 +99,12 @@ class Llguidance:
         self._bitmask = llguidance.numpy.allocate_token_bitmask(1, self._tokenizer.vocab_size)
 
     def compile(self, schema: str) -> Callable[[], Matcher]:
-        grammar = self._library.LLMatcher.grammar_from_json_schema(schema)
+        return self._maker(self._library.LLMatcher.grammar_from_json_schema(schema))
 
+    def compile_grammar(self, notations: Mapping[str, str]) -> Callable[[], Matcher]:
+        return self._maker(self._library.LLMatcher.grammar_from_lark(notations["lark"]))
+
+    def _maker(self, grammar: str) -> Callable[[], Matcher]:
         def make() -> Matcher:
             matcher = self._library.LLMatcher(self._tokenizer, grammar)
             if matcher.is_error():
@@ -122,7 +141,12 @@ class Xgrammar:
         self._bitmask = xgrammar.allocate_token_bitmask(1, info.vocab_size)
 
     def compile(self, schema: str) -> Callable[[], Matcher]:
-        grammar = self._compiler.compile_json_schema(schema, strict_mode=self._strict)
+        return self._maker(self._compiler.compile_json_schema(schema, strict_mode=self._strict))
+
+    def compile_grammar(self, notations: Mapping[str, str]) -> Callable[[], Matcher]:
+        return self._maker(self._compiler.compile_grammar(notations["ebnf"]))
+
+    def _maker(self, grammar: Any) -> Callable[[], Matcher]:
         return lambda: _XgrammarMatcher(self._library.GrammarMatcher(grammar), self._bitmask)
 
 

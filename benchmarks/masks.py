@@ -136,8 +136,8 @@ def summarise(name: str, outcomes: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def print_table(summaries: list[dict[str, Any]]) -> None:
-    table = Table(title="JSON Schema, microseconds of processor time")
+def print_table(summaries: list[dict[str, Any]], title: str = "JSON Schema") -> None:
+    table = Table(title=f"{title}, microseconds of processor time")
     headings = [
         "engine",
         "passed",

@@ -1,4 +1,4 @@
-"""Plots of what `masks.py` wrote: latency percentiles on a log scale, and coverage bars.
+"""Plots of what `masks.py` or `grammar_masks.py` wrote: latency percentiles on a log scale, and coverage bars of schemas.
 
     python benchmarks/plot_masks.py benchmarks/results/masks-DATE.json
 
@@ -36,22 +36,34 @@ def plot_latency(results: dict[str, Any]) -> plt.Figure:
     """One panel a measure: the time below which a share of the masks (or compiles) stays."""
     figure, axes = plt.subplots(1, len(PANELS), figsize=(15, 4.6), layout="constrained")
     for axis, (key, title) in zip(axes, PANELS.items(), strict=True):
-        for i, one in enumerate(results["summaries"]):
-            if key in one["curves"]:
-                # "nines": 0 %, 90 %, 99 %, 99.9 % are equally far apart, so that tails can be seen
-                shown = [
-                    (100 / (100 - q), t)
-                    for q, t in zip(results["percentiles"], one["curves"][key], strict=True)
-                    if q < 100
-                ]
-                width = 2.4 if i == 0 else 1.3
-                axis.plot(*zip(*shown, strict=True), label=one["engine"], linewidth=width, zorder=3 if i == 0 else 2)
-        axis.set(title=title, xscale="log", yscale="log", ylabel="microseconds", xlim=(1, 10_000))
-        axis.set_xticks([2, 10, 100, 1000, 10_000], ["50 %", "90 %", "99 %", "99.9 %", "99.99 %"])
-        axis.minorticks_off()
-        axis.grid(True, which="major", alpha=0.3)
+        _draw(axis, results["percentiles"], results["summaries"], key)
+        axis.set(title=title)
     axes[0].legend(fontsize=8)
     return figure
+
+
+def plot_languages(results: dict[str, Any]) -> plt.Figure:
+    """One panel a language, of the first pass."""
+    figure, axes = plt.subplots(1, len(results["languages"]), figsize=(18, 4.6), layout="constrained")
+    for axis, (language, summaries) in zip(axes, results["languages"].items(), strict=True):
+        _draw(axis, results["percentiles"], summaries, "cold_us")
+        axis.set(title=f"{language}: mask + advance, cold")
+    axes[0].legend(fontsize=8)
+    return figure
+
+
+def _draw(axis: plt.Axes, percentiles: list[float], summaries: list[dict[str, Any]], key: str) -> None:
+    """A line an engine: the time below which a share of the masks stays."""
+    for i, one in enumerate(summaries):
+        if key in one["curves"]:
+            # "nines": 0 %, 90 %, 99 %, 99.9 % are equally far apart, so that tails can be seen
+            shown = [(100 / (100 - q), t) for q, t in zip(percentiles, one["curves"][key], strict=True) if q < 100]
+            width = 2.4 if i == 0 else 1.3
+            axis.plot(*zip(*shown, strict=True), label=one["engine"], linewidth=width, zorder=3 if i == 0 else 2)
+    axis.set(xscale="log", yscale="log", ylabel="microseconds", xlim=(1, 10_000))
+    axis.set_xticks([2, 10, 100, 1000, 10_000], ["50 %", "90 %", "99 %", "99.9 %", "99.99 %"])
+    axis.minorticks_off()
+    axis.grid(True, which="major", alpha=0.3)
 
 
 def plot_coverage(results: dict[str, Any]) -> plt.Figure:
@@ -78,7 +90,8 @@ def main() -> None:
     parser.add_argument("results", type=Path, help="what `masks.py --out` wrote")
     path = parser.parse_args().results
     results = json.loads(path.read_text())
-    for name, plot in (("latency", plot_latency), ("coverage", plot_coverage)):
+    plots = {"latency": plot_languages} if "languages" in results else {"latency": plot_latency, "coverage": plot_coverage}
+    for name, plot in plots.items():
         figure = plot(results)
         figure.savefig(path.with_name(f"{path.stem}-{name}.svg"), metadata={"Date": None})
 

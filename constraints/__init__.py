@@ -9,7 +9,7 @@ from .choice import Choice
 from .compiler import Compiler
 from .constraint import Constraint, State
 from .ebnf import Ebnf
-from .errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
+from .errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, SavedConstraintError, UnsupportedKeyword
 from .gbnf import Gbnf
 from .json_schema import JsonSchema
 from .lark_grammar import Lark
@@ -38,6 +38,7 @@ __all__ = [
     "OutputParser",
     "Reasoning",
     "Regex",
+    "SavedConstraintError",
     "Source",
     "State",
     "StructuralTag",

@@ -6,6 +6,8 @@ from the start), and the operands of intersections and complements get their sta
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,7 +39,7 @@ from .tails import TOO_MANY
 from .utf8 import Ranges
 
 # Room that few grammars ever fill; it is reserved, not taken. Growing copies all tables, which one mask would have to wait for.
-_SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 18, 1 << 16, 1 << 20, 4096
+_SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 19, 1 << 16, 1 << 22, 4096
 _FIRST_STATE_HASH = 4096  # entries in use; doubled when half of them are taken
 
 
@@ -53,6 +55,29 @@ def assemble(grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon, lim
     derive.rehash(machine.address)
     _measure(machine, grammar, lexicon)
     _refuse_left_recursion(machine, grammar)
+    return machine
+
+
+def restore(
+    grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon, limits: Limits, tables: Mapping[str, NDArray[np.int32]]
+) -> Machine:
+    """The machine that `tables` were taken from (see `Machine.tables`), for the same grammar, vocabulary and limits.
+
+    Compiled code trusts tables: they have to be those of a machine, unchanged.
+    """
+    num_nodes, num_states = int(tables["n"][NODES]), int(tables["n"][STATES])
+    sizes = _sizes(grammar, len(body_classes), lexicon.trie.max_depth, limits)
+    states = max(sizes["states"] // REC, 2 * num_states)
+    sizes |= {"nodes": max(sizes["nodes"], 2 * REC * num_nodes), "states": REC * states, "next": 256 * states}
+    sizes["pool"] = max(sizes["pool"], 2 * REC * -(-tables["pool"].size // REC))
+    hash_sizes = {"node_hash": 4 * _power_of_two(num_nodes), "state_hash": max(4 * _power_of_two(num_states), _FIRST_STATE_HASH)}
+    sizes |= {name: max(sizes[name], size) for name, size in hash_sizes.items()}
+    machine = Machine(Arena(sizes, hash_sizes), limits)
+    for name, table in tables.items():
+        machine.table(name)[: table.size] = table
+    machine.table("state_ends")[:num_states] = 0  # they are places in the tables of classes, which may lie elsewhere
+    _point_to_body_classes(machine, body_classes, lexicon)
+    derive.rehash(machine.address)
     return machine
 
 
@@ -72,14 +97,18 @@ def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]
     for node, body_id in _units(grammar, body_classes).items():
         table("unit")[node] = body_id
         table("stride")[node] = lexicon.stride(body_classes[body_id])
-    for body_id, ranges in enumerate(body_classes):
-        entry = table("classes")[CLASS_WIDTH * body_id : CLASS_WIDTH * (body_id + 1)]
-        entry[:SET_WORDS], entry[CLASS_TABLES] = first_bytes(ranges), lexicon.tables(ranges)
+    _point_to_body_classes(machine, body_classes, lexicon)
     counters = table("n")
     counters[NUM_ENDS] = TOO_MANY  # none are noted
     counters[NODES], counters[POOL], counters[STATES] = len(grammar), 1, 1  # offset 0 and state 0 mean "none"
     table("state_cost")[DEAD] = INFINITE
     table("next")[:256] = DEAD  # the one row that no state's description writes
+
+
+def _point_to_body_classes(machine: Machine, body_classes: list[Ranges], lexicon: Lexicon) -> None:
+    for body_id, ranges in enumerate(body_classes):
+        entry = machine.table("classes")[CLASS_WIDTH * body_id : CLASS_WIDTH * (body_id + 1)]
+        entry[:SET_WORDS], entry[CLASS_TABLES] = first_bytes(ranges), lexicon.tables(ranges)
 
 
 def _marks_keys_or_items(grammar: Grammar) -> bool:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import derive, masking, memory, rivals, verdicts, walk
-from .assembly import assemble, repeated_units
+from .assembly import assemble, repeated_units, restore
 from .bodies import SubTrie
 from .errors import ConstraintError
 from .expression import Event, Grammar, Kind, Node, Rule
@@ -28,6 +28,7 @@ from .vocabulary import TOKEN_OPEN
 
 State = int
 Trie = TokenTrie | SubTrie
+_ROWS = "rows"  # among the tables of `found`
 _NO_TOKENS = np.zeros(0, np.int32)
 
 
@@ -44,17 +45,29 @@ class Hard(NamedTuple):
 class TokenAutomaton:
     """Lazily built states and mask rows for one grammar and one vocabulary. Not thread-safe: `Constraint` holds the lock."""
 
-    def __init__(self, grammar: Grammar, root: Node, lexicon: Lexicon, limits: Limits) -> None:
+    def __init__(
+        self, grammar: Grammar, root: Node, lexicon: Lexicon, limits: Limits, found: Mapping[str, NDArray[Any]] | None = None
+    ) -> None:
+        """found: what another one has found for the same arguments, see `found`; it is trusted."""
         self.grammar, self.root, self.lexicon, self.limits = grammar, root, lexicon, limits
         self._body_classes = sorted({grammar.units[characters] for characters in repeated_units(grammar).values()})
-        self._machine = assemble(grammar, self._body_classes, lexicon, limits)
         self.rows = MaskRows(lexicon.words, lexicon.trie.order.size)  # another object after `drop_rows`
+        if found is None:
+            self._machine = assemble(grammar, self._body_classes, lexicon, limits)
+        else:
+            tables = {name: table for name, table in found.items() if name != _ROWS}
+            self._machine = restore(grammar, self._body_classes, lexicon, limits, tables)
+            self.rows.fill(found[_ROWS])
         self._atlas = lexicon.atlas.address
         self._has_items = int(Event.ARRAY_OPEN in grammar.events)
         self._spells_every_byte = lexicon.spells_every_byte
         self.start: State = int(self._machine.call(derive.start_state, root))
         if self.start == DEAD:
             raise ConstraintError("nothing satisfies this constraint", path="#")
+
+    def found(self) -> dict[str, NDArray[Any]]:
+        """Copies of all states, transitions and mask rows found so far."""
+        return {**self._machine.tables(), _ROWS: self.rows.copies()}
 
     # -- states -----------------------------------------------------------------------------------------------------
 

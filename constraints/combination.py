@@ -13,7 +13,7 @@ from typing import Any
 from .errors import UnsupportedKeyword
 from .expression import Grammar, Kind, Node
 from .recursion import reachable
-from .source import Limits, Source
+from .source import Limits, is_source
 from .utf8 import ALL
 
 
@@ -23,10 +23,10 @@ class Combinable:
     __slots__ = ()
 
     def __and__(self, other: Any) -> Combination:
-        return Combination("&", (self, other)) if _is_source(other) else NotImplemented
+        return Combination("&", (self, other)) if is_source(other) else NotImplemented
 
     def __or__(self, other: Any) -> Combination:
-        return Combination("|", (self, other)) if _is_source(other) else NotImplemented
+        return Combination("|", (self, other)) if is_source(other) else NotImplemented
 
     def __invert__(self) -> Combination:
         return Combination("~", (self,))
@@ -54,10 +54,6 @@ class Combination(Combinable):
                 parts = [nodes.pop() for _ in source.parts][::-1]
                 nodes.append(_combined(grammar, source.operator, parts))
         return nodes[0]
-
-
-def _is_source(other: Any) -> bool:
-    return isinstance(other, Source) and not isinstance(other, str | bytes)  # which have a method `lower`, too
 
 
 def _combined(grammar: Grammar, operator: str, parts: list[Node]) -> Node:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from concurrent.futures import Future
+from os import PathLike
 
 from .automaton import TokenAutomaton
 from .constraint import Constraint
 from .errors import ConstraintError, ConstraintLimit
 from .expression import Grammar
 from .lexicon import Lexicon
-from .source import Limits, Source
+from .source import Limits, Source, is_source
 from .tables import INFINITE
 from .vocabulary import Vocabulary
 
@@ -35,8 +36,9 @@ class Compiler:
         Raises ConstraintError: the source is malformed, unsatisfiable, or needs bytes the vocabulary cannot spell;
         UnsupportedKeyword: it uses something that is not enforced exactly; ConstraintLimit: a named limit was reached.
         """
-        if not isinstance(source, Source):
-            raise TypeError(f"compile takes a source such as JsonSchema(...) or Regex(...), not {type(source).__name__}")
+        if not is_source(source):
+            written = ', as in Regex("...") or Gbnf("...")' if isinstance(source, str) else ""
+            raise TypeError(f"compile takes a source such as JsonSchema(...), not {type(source).__name__}: say what it is{written}")
         with self._lock:
             future = self._cache.get(source)
             if future is not None and _succeeded(future) and future.result().is_worn:
@@ -48,6 +50,27 @@ class Compiler:
         if is_mine:
             self._fulfil(future, source)
         return future.result()
+
+    def load(self, path: str | PathLike[str], source: Source | None = None, *, trusted: bool = False) -> Constraint:
+        """The constraint in a file that `Constraint.save` wrote, with the same vocabulary, limits and version of this package.
+
+        source: what the file must have been compiled from. It need not be compiled any more: `compile` gives the loaded one.
+        trusted: take over the states, transitions and masks in the file as they are. They are used by compiled code, which does not
+            check them: only for files that nobody else can write. Else they are left out and found again when they are needed,
+            and of the grammar everything is checked, so that a file can at worst describe another constraint.
+
+        Raises `SavedConstraintError`, which names what differs; `ConstraintError` where the grammar does not compile; OSError.
+        """
+        from .saved.constraint import load  # which knows constraints of all kinds
+
+        constraint = load(path, self._lexicon, self.limits, source, trusted)
+        if source is not None:
+            future: Future[Constraint] = Future()
+            future.set_result(constraint)
+            with self._lock:
+                self._cache[source] = future
+            self._evict(keep=source)
+        return constraint
 
     def _fulfil(self, future: Future[Constraint], source: Source) -> None:
         try:
@@ -68,14 +91,7 @@ class Compiler:
         if len(grammar) > self.limits.nodes:
             raise ConstraintLimit(f"the grammar has {len(grammar)} expressions", limit="nodes", value=self.limits.nodes)
         automaton = TokenAutomaton(grammar, root, self._lexicon, self.limits)
-        missing = automaton.unspellable_byte()
-        if missing is not None:
-            raise ConstraintError(
-                f"the vocabulary cannot spell byte 0x{missing:02x} ({bytes([missing])!r}), which the constraint needs",
-                path="#", instead="use a vocabulary with byte tokens",
-            )  # fmt: skip
-        if automaton.cost(automaton.start) >= INFINITE:
-            raise ConstraintError("the vocabulary cannot spell any text that satisfies this", path="#", instead="byte tokens")
+        check_spelling(automaton)
         constraint, finish = Constraint(automaton, source), getattr(source, "finish", None)
         return constraint if finish is None else finish(constraint, self._compiled)
 
@@ -92,3 +108,15 @@ class Compiler:
 
 def _succeeded(future: Future[Constraint]) -> bool:
     return future.done() and future.exception() is None
+
+
+def check_spelling(automaton: TokenAutomaton) -> None:
+    """Raises ConstraintError where the vocabulary cannot spell what the constraint needs."""
+    missing = automaton.unspellable_byte()
+    if missing is not None:
+        raise ConstraintError(
+            f"the vocabulary cannot spell byte 0x{missing:02x} ({bytes([missing])!r}), which the constraint needs",
+            path="#", instead="use a vocabulary with byte tokens",
+        )  # fmt: skip
+    if automaton.cost(automaton.start) >= INFINITE:
+        raise ConstraintError("the vocabulary cannot spell any text that satisfies this", path="#", instead="byte tokens")

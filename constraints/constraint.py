@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
+from os import PathLike
 from typing import TYPE_CHECKING, NewType
 
 import numpy as np
@@ -19,7 +21,7 @@ from .automaton import Hard, TokenAutomaton
 from .distance import Distances
 from .explanation import Explanation, byte_set, explain
 from .rows import MaskRows
-from .source import Source
+from .source import Limits, Source
 from .tables import DEAD, INFINITE
 
 if TYPE_CHECKING:
@@ -40,7 +42,8 @@ class Constraint:
     >>> state = constraint.advance(state, 17)   # None when token 17 is not allowed
     """
 
-    def __init__(self, automaton: TokenAutomaton, source: Source) -> None:
+    def __init__(self, automaton: TokenAutomaton, source: Source | str) -> None:
+        """source: what was compiled, or the fingerprint of that."""
         self._automaton, self._source = automaton, source
         self._distances = Distances(automaton)
         self._lock = threading.RLock()
@@ -60,7 +63,27 @@ class Constraint:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 (hex) of vocabulary and source: the same in every process."""
-        return hashlib.sha256(f"{self.vocabulary.fingerprint}\n{self._source!r}".encode()).hexdigest()
+        return self._source if isinstance(self._source, str) else fingerprint_of(self._source, self.vocabulary)
+
+    def save(self, path: str | PathLike[str], *, found: bool = True) -> None:
+        """Write the constraint to a file that `Compiler.load` reads: its grammar and, with `found`, all states, transitions and
+        mask rows that exist by now. The file is replaced at once or not at all.
+
+        Raises OSError.
+        """
+        from .saved.constraint import save  # which knows constraints of all kinds
+
+        save(self, path, found)
+
+    @contextmanager
+    def exclusively(self) -> Iterator[tuple[TokenAutomaton, Distances]]:
+        """What the constraint is made of, for one who reads or writes it as a whole while nobody else does."""
+        with self._lock:
+            yield self._automaton, self._distances
+
+    @property
+    def limits(self) -> Limits:
+        return self._automaton.limits
 
     @property
     def nbytes(self) -> int:
@@ -301,6 +324,11 @@ class Constraint:
             distance[token.position] = self._distances.of(token.state, token.held)
         row = self._automaton.lexicon.mask_of(distance <= budget)
         return row | self._automaton.lexicon.eos_row if self._automaton.is_accepting(state) else row
+
+
+def fingerprint_of(source: Source, vocabulary: Vocabulary) -> str:
+    """`Constraint.fingerprint` of what a source compiles to."""
+    return hashlib.sha256(f"{vocabulary.fingerprint}\n{source!r}".encode()).hexdigest()
 
 
 def _read_only(mask: NDArray[np.uint32]) -> NDArray[np.uint32]:

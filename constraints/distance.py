@@ -12,6 +12,7 @@ the beginning of an item its surcharge; otherwise the tokens that go along the r
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .automaton import TokenAutomaton
 from .rivals import EXPECTS_KEY, SEARCH
@@ -30,6 +31,15 @@ class Distances:
         self._ceilings: dict[int, int] = {}
         # Trie nodes that all searches together may still visit.
         self._nodes_left = int(automaton.limits.search_nodes * automaton.grammar.search_share)
+
+    def found(self) -> NDArray[np.int64]:
+        """What searches have found: rows (state, tokens). The first row is (-1, trie nodes that may still be visited)."""
+        return np.array([(-1, self._nodes_left), *self._known.items()], np.int64)
+
+    def take_over(self, found: NDArray[np.int64]) -> None:
+        """Continue where another one was, whose `found` this is, for an automaton with the same states."""
+        (_, self._nodes_left), *known = found.tolist()
+        self._known = dict(known)
 
     def of(self, state: int, held: int = 0) -> int:
         """Tokens that suffice from `state`, with the memory `held` when it matters.

@@ -11,6 +11,7 @@ from .errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, Unsupp
 from .expression import EMPTY, Grammar, Kind, Node
 from .gbnf import RuleLowering, calls_of, check_defined, lower_rules, undefined
 from .gbnf_syntax import RuleText, fail_at
+from .left_factoring import left_factored
 from .left_recursion import without_left_recursion
 from .recursion import reachable
 from .regex import lower_tree
@@ -72,7 +73,7 @@ class Ebnf:
             EbnfLowering(self.text, grammar, limits, notation=notation, attributes=attributes, wants_repetitions=wants),
         )[start]
         without_left_recursion(grammar, root, limits)
-        return root
+        return left_factored(grammar, root, limits)
 
 
 def _check_once(text: str, rules: list[EbnfRule]) -> None:

@@ -4,6 +4,7 @@
     |- GrammarSyntaxError         the text of a grammar, regular expression or schema does not parse
     |- UnsupportedKeyword         something valid that is not enforced exactly yet
     |- ConstraintLimit            a named limit was reached
+    |- SavedConstraintError       a file of a compiled constraint that cannot be used here
 """
 
 from __future__ import annotations
@@ -53,3 +54,8 @@ class ConstraintLimit(ConstraintError):
     def __init__(self, reason: str, *, limit: str, value: float, path: str | None = None, instead: str | None = None) -> None:
         self.limit, self.value = limit, value
         super().__init__(f"{reason} (limit {limit}={value:g})", path=path, instead=instead or f"raise limits.{limit}")
+
+
+class SavedConstraintError(ConstraintError):
+    """A file of a compiled constraint that cannot be used here. `keyword` is what differs: "file" (none of ours, cut short or
+    changed), "format", "version", "vocabulary", "limits", "source" or "content" (well written, but no constraint)."""

@@ -16,6 +16,7 @@ from .components import components, is_recursive
 from .errors import ConstraintError, ConstraintLimit
 from .expression import Grammar, Node
 from .gbnf_syntax import RuleText, class_ranges, fail_at, parse, string_text
+from .left_factoring import left_factored
 from .left_recursion import without_left_recursion
 from .regex_parser import line_and_column
 from .source import Limits
@@ -58,7 +59,7 @@ class Gbnf:
         check_defined(self.text, rules, calls)
         root = lower_rules(rules, calls, RuleLowering(self.text, grammar, limits))[self.root]
         without_left_recursion(grammar, root, limits)
-        return root
+        return left_factored(grammar, root, limits)
 
 
 def _last_definitions(rules: list[RuleText], grammar: Grammar, text: str) -> dict[str, RuleText]:

@@ -15,10 +15,12 @@ from lark import Token, Tree
 from .errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from .expression import EMPTY, FAIL, Grammar, Node, Rule
 from .json_schema import JsonSchema
+from .lark_edges import check_edges
 from .lark_lexemes import Lexemes
 from .lark_names import Definition, Names
 from .lark_syntax import fail_at
 from .lark_terminals import Terminals, count_of, literal_pattern, regexp_pattern
+from .left_factoring import left_factored
 from .left_recursion import without_left_recursion
 from .regex import lower_tree
 from .regex_parser import line_and_column
@@ -48,7 +50,7 @@ class Lark:
 
     The notation is lark's, with the additions of llguidance: rules and terminals, templates, `%import common`, `%ignore`,
     `%override`, `%extend`, inline `%json {...}` and `%regex {...}`, `&` and `~` between terminals, `[lazy]`, `stop=`, `suffix=`,
-    parameters. What is not enforced is refused by name: priorities, `max_tokens`, `temperature`, token terminals.
+    parameters. What is not enforced is refused by name: priorities of rules, `max_tokens`, `temperature`, token terminals.
     """
 
     text: str
@@ -67,7 +69,7 @@ class Lark:
             raise ConstraintLimit(f"a grammar of {len(self.text)} characters", limit="source_bytes", value=value)
         root = LarkLowering(self.text, grammar, limits).whole(self.start)
         without_left_recursion(grammar, root, limits)
-        return root
+        return left_factored(grammar, root, limits)
 
 
 class LarkLowering:
@@ -76,10 +78,13 @@ class LarkLowering:
     def __init__(self, text: str, grammar: Grammar, limits: Limits, depth: int = 0) -> None:
         self.text, self.grammar, self.limits, self.depth = text, grammar, limits, depth
         self.names = Names(text, limits)
+        grammar.notes += self.names.notes
         self.terminals: Terminals = self.names.all_terminals()
         self.rules: dict[Instance, Rule] = {}
         self._todo: list[Instance] = []
         ignored = [self.terminals.pattern(tree) for tree in self.names.ignored]
+        for tree, pattern in zip(self.names.ignored, ignored, strict=True):
+            check_edges(text, next(tree.scan_values(lambda value: isinstance(value, Token))), pattern)
         once = self.names.options.ignore_once
         skipped = self._language(Alternate(tuple(ignored))) if ignored else EMPTY
         self.skip = grammar.optional(skipped) if once else grammar.repeat(skipped)
@@ -132,11 +137,12 @@ class LarkLowering:
     def _one_lexeme(self, rule: Definition) -> Node:
         """A rule whose body is a terminal: lazy, or up to a stop."""
         pattern = self.terminals.pattern(rule.body)
+        end = rule.attributes.end
+        if end is not None and not rule.attributes.stops_at_end:
+            pattern = Concat((pattern, self._end_pattern(end)))
+        check_edges(self.text, rule.name, pattern)
         if rule.attributes.stops_at_end:
             return self._lexeme(pattern)
-        end = rule.attributes.end
-        if end is not None:
-            pattern = Concat((pattern, self._end_pattern(end)))
         return self._lexeme(pattern, lazy=True)
 
     def _end_pattern(self, token: Token) -> Pattern:
@@ -197,7 +203,9 @@ class LarkLowering:
                 return self._template(token, parts)
             case "token" | "json" | "block" | "subgrammar":
                 return self._inline(kind, token)
-        return self._lexeme(self.terminals.value(tree, token))
+        pattern = self.terminals.value(tree, token)
+        check_edges(self.text, token, pattern)
+        return self._lexeme(pattern)
 
     def _parts(self, tree: Tree[Token], value: int | None) -> list[Tree[Token]]:
         """The parts of an expression, children first, without those whose condition does not hold."""
@@ -230,6 +238,9 @@ class LarkLowering:
             raise UnsupportedKeyword(reason, keyword=str(token), instead=instead, line=line, column=column)
         if kind == "block":
             return self._block(token)
+        if '"x-guidance"' in token:
+            reason, instead = "llguidance's options inside a schema are not enforced", "the schema without it"
+            raise UnsupportedKeyword(reason, keyword="x-guidance", instead=instead, line=line, column=column)
         try:
             return self._opaque(JsonSchema(str(token), whitespace="flexible").lower(self.grammar, self.limits))
         except ConstraintLimit:

@@ -53,6 +53,7 @@ class Names:
     options: Options = field(default_factory=Options)
     parameters: dict[int, Parameter] = field(default_factory=dict)  # by position in the text
     conditions: dict[int, Condition] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)  # remarks for the user
 
     def __post_init__(self) -> None:
         for statement in parse(self.text):
@@ -90,8 +91,7 @@ class Names:
         name, parameter, template, priority, attributes, body = tree.children
         assert isinstance(name, Token) and isinstance(body, Tree)
         if isinstance(priority, Token):
-            reason = "priorities choose between readings of a text, not between texts"
-            self._refuse(priority, "priority", reason, "the definition without it")
+            self._prioritised(name, priority)
         if isinstance(parameter, Token) and parameter.removeprefix("::").strip() != "_":
             fail_at(self.text, parameter, "the parameter of a definition is written ::_")
         names = tuple(map(str, template.children)) if isinstance(template, Tree) else ()
@@ -101,6 +101,12 @@ class Names:
         if found.written and isinstance(parameter, Token):
             fail_at(self.text, parameter, "a rule with a parameter has no attributes")
         return Definition(name, body, names, isinstance(parameter, Token), found)
+
+    def _prioritised(self, name: Token, priority: Token) -> None:
+        if name.type == "RULE":
+            reason = "priorities of rules choose between readings of a text, not between texts"
+            self._refuse(priority, "priority", reason, "the definition without it")
+        self.notes.append(f"the priority of {name} chooses between readings of a text; the texts are the same")
 
     def _check_new(self, name: Token, replaces: bool) -> None:
         known = name in self.rules or name in self.terminals or name in self.imported or name in self.declared

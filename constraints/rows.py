@@ -60,6 +60,17 @@ class MaskRows:
         self._pool[len(self)] = mask
         return int(keep_row(self.address))
 
+    def copies(self) -> NDArray[np.uint32]:
+        """All rows, in the order of their numbers."""
+        return self._pool[: len(self)].copy()
+
+    def fill(self, masks: NDArray[np.uint32]) -> None:
+        """Put different masks into an empty pool."""
+        while len(self._pool) < len(masks):
+            self.grow()
+        self._pool[: len(masks)] = masks
+        fill_index(self.address, len(masks))
+
     def take(self, numbers: NDArray[np.int32], out: NDArray[np.uint32]) -> None:
         """out[k] = row numbers[k]."""
         take_rows(self._pool, numbers, out)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard, runtime_checkable
 
 from .expression import Grammar, Node
 
@@ -36,3 +36,8 @@ class Source(Protocol):
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
         """Add to `grammar` what this source means and return the root. Raises `ConstraintError`."""
+
+
+def is_source(value: object) -> TypeGuard[Source]:
+    """Whether something is a constraint as written. A string can be lowered too, but not to a grammar."""
+    return isinstance(value, Source) and not isinstance(value, str | bytes | bytearray)

@@ -1,4 +1,4 @@
-"""The command line: `maskwright generate`, `maskwright chat`, `maskwright schema`, `maskwright grammar`.
+"""The command line: `maskwright generate`, `chat`, `compile`, `schema`, `grammar`.
 
 This module stays light, so that `--help` and `--version` answer at once; a command's own module loads the rest. Whatever the
 user got wrong becomes one line on stderr and exit code 2.
@@ -53,6 +53,14 @@ def forward_to_generate(context: typer.Context) -> None:
 def forward_to_chat(context: typer.Context) -> None:
     """Talk with a model, with tools or a constraint."""
     from .chat import command
+
+    _run(command(), context)
+
+
+@app.command("compile", cls=Forwarded)
+def forward_to_compile(context: typer.Context) -> None:
+    """Compile a constraint into a file."""
+    from .compile import command
 
     _run(command(), context)
 

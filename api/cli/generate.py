@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 
 from ..constraint_choice import ConstraintOptions
+from ..constraints import Constraint
 from ..engine import EngineFeatures
 from ..errors import UsageError
 from ..events import Delta, Done
@@ -25,6 +26,7 @@ from ..sampling import SamplingParams
 from . import show
 from .inputs import read_prompts
 from .model_options import (
+    CONSTRAINT,
     OUTPUT,
     SAMPLING,
     SPEED,
@@ -48,6 +50,9 @@ def generate(
     regex: RegexOption = None,
     grammar: GrammarOption = None,
     choice: ChoiceOption = None,
+    compiled: Annotated[
+        Path | None, typer.Option(help="What `maskwright compile` wrote.", rich_help_panel=CONSTRAINT)
+    ] = None,
     model: ModelOption = EMBEDDED,
     device: DeviceOption = "auto",
     dtype: DtypeOption = "auto",
@@ -66,11 +71,15 @@ def generate(
     if show_mask and (prompt_file is not None or output is not None):
         raise UsageError("--show-mask colours one prompt on the terminal; it cannot be combined with --prompt-file or --output")
     constraint = constraint_options(schema, regex, grammar, choice)
+    if compiled is not None and constraint:
+        raise UsageError(f"--compiled and --{next(iter(constraint))} contradict each other: an output has one constraint")
     prompts = read_prompts(prompt, prompt_file)
     asked, features = given_options(SamplingParams, options), given_options(EngineFeatures, options)
     SamplingParams(**asked), EngineFeatures(**features)  # refuse wrong values before a model is loaded
     with show.stopwatch() as loading:
         llm = load_model(model, device, dtype, **features)
+    if compiled is not None:
+        constraint = {"constraint": _loaded(llm, compiled)}
     params, load_seconds = replace(llm.default_sampling, **asked), loading()
     with show.stopwatch() as running, _opened(output) as target:
         if prompt_file is not None:
@@ -87,6 +96,13 @@ def command() -> Any:
     parameters = [*option_parameters(SamplingParams, SAMPLING), *option_parameters(EngineFeatures, SPEED)]
     app.command()(with_parameters(generate, parameters))
     return typer.main.get_command(app)
+
+
+def _loaded(llm: LLM, path: Path) -> Constraint:
+    try:
+        return llm.compiler.load(path)
+    except OSError as error:
+        raise UsageError(f"--compiled {path}: {error.strerror or error}") from None
 
 
 def _many(

@@ -34,7 +34,7 @@ class BudgetedConstraint(Constraint):
     """`whole`, whose first part is `part` and takes at most `max_tokens` tokens. States after that part are those of `whole`."""
 
     def __init__(self, whole: Constraint, part: Constraint, max_tokens: int) -> None:
-        self.unbudgeted, self._part, self._max_tokens = whole, part, max_tokens
+        self.unbudgeted, self.part, self.max_tokens = whole, part, max_tokens
         self.residue, self.notes = whole.residue, whole.notes
 
     @property
@@ -47,18 +47,18 @@ class BudgetedConstraint(Constraint):
 
     @property
     def nbytes(self) -> int:
-        return self.unbudgeted.nbytes + self._part.nbytes
+        return self.unbudgeted.nbytes + self.part.nbytes
 
     @property
     def is_worn(self) -> bool:
-        return self.unbudgeted.is_worn or self._part.is_worn
+        return self.unbudgeted.is_worn or self.part.is_worn
 
     @property
     def statistics(self) -> dict[str, int]:
         return self.unbudgeted.statistics
 
     def start(self) -> Any:
-        return Inside(self.unbudgeted.start(), self._part.start(), self._max_tokens)
+        return Inside(self.unbudgeted.start(), self.part.start(), self.max_tokens)
 
     def is_accepting(self, state: Any) -> bool:
         return self.unbudgeted.is_accepting(_whole(state))
@@ -67,7 +67,7 @@ class BudgetedConstraint(Constraint):
         mask = self.unbudgeted.mask(_whole(state), budget)
         if not isinstance(state, Inside):
             return mask
-        plain, within = self._part.mask(state.part), self._part.mask(state.part, state.left)
+        plain, within = self.part.mask(state.part), self.part.mask(state.part, state.left)
         return mask if within is plain else _read_only(mask & (within | ~plain))
 
     def fill_masks(self, states: Sequence[Any], out: NDArray[np.uint32]) -> None:
@@ -87,11 +87,11 @@ class BudgetedConstraint(Constraint):
         whole = self.unbudgeted.advance(_whole(state), token_id)
         if whole is None or not isinstance(state, Inside):
             return whole
-        part = self._part.advance(state.part, token_id)
-        if part is None or self._part.is_accepting(part):
+        part = self.part.advance(state.part, token_id)
+        if part is None or self.part.is_accepting(part):
             return whole
         left = state.left - 1
-        return Inside(whole, part, left) if self._part.min_tokens(part) <= left else None
+        return Inside(whole, part, left) if self.part.min_tokens(part) <= left else None
 
     def advance_batch(self, states: Sequence[Any], token_ids: Sequence[int]) -> list[Any]:
         if len(states) != len(token_ids):
@@ -103,8 +103,8 @@ class BudgetedConstraint(Constraint):
         whole = self.unbudgeted.advance_bytes(_whole(state), data)
         if whole is None or not isinstance(state, Inside):
             return whole
-        part = self._part.advance_bytes(state.part, data)
-        return whole if part is None or self._part.is_accepting(part) else Inside(whole, part, state.left)
+        part = self.part.advance_bytes(state.part, data)
+        return whole if part is None or self.part.is_accepting(part) else Inside(whole, part, state.left)
 
     def forced(self, state: Any) -> bytes:
         """As of any constraint. Where the budget leaves few tokens, more may be common to all completions than this."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from ..expression import EMPTY, FAIL, Grammar, Node
-from ..source import Limits, Source
+from ..source import Limits, Source, is_source
 from ..utf8 import ALL, invert, normalize
 from .scan import Outcome, text_until
 from .segments import MARKUP, TEXT, Segment
@@ -115,7 +115,7 @@ class _TreeLowering:
                 return self._then_end(self._grammar.segment(self._source(part, context), context.segment), context)
 
     def _source(self, source: Source, context: Context) -> Node:
-        if isinstance(source, str) or not isinstance(source, Source):  # a string can be lowered too
+        if not is_source(source):
             reason = f"a part is a source or of the tree, not {type(source).__name__}"
             raise ConstraintError(reason, path=context.path)
         if hasattr(source, "finish"):

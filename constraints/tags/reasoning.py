@@ -9,7 +9,7 @@ from ..constraint import Constraint
 from ..errors import ConstraintError
 from ..expression import Grammar, Node
 from ..regex import Regex
-from ..source import Limits, Source
+from ..source import Limits, Source, is_source
 from .budget import BudgetedConstraint
 from .lowering import lower_tree
 from .segments import END_OF_REASONING, MARKUP, REASONING
@@ -39,7 +39,7 @@ class Reasoning:
     optional: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.inner, str) or not isinstance(self.inner, Source):  # a string can be lowered too
+        if not is_source(self.inner):
             raise ConstraintError(f"reasoning stands before a source, not {type(self.inner).__name__}")
         if not self.end:
             raise ConstraintError("reasoning has an end", keyword="end", instead='end="</think>"')

@@ -94,6 +94,23 @@ def test_other_constraints(cli: Any, options: list[str], pattern: str) -> None:
     assert code == 0 and re.fullmatch(pattern, out.removesuffix("\n"))
 
 
+def test_a_compiled_constraint(cli: Any, folder: Path) -> None:
+    code, out, err = cli("compile", "light", "--grammar", "light.gbnf")
+    assert (code, out) == (0, "") and "light: " in err and (folder / "light").is_file()
+    code, out, _ = cli("generate", "--compiled", "light", "x")
+    assert code == 0 and out in ("on\n", "off\n")
+    (folder / "light").write_bytes((folder / "light").read_bytes()[:-1])
+    for arguments, message in (
+        (("generate", "--compiled", "light", "x"), "cut short"),
+        (("generate", "--compiled", "nothing", "x"), "--compiled nothing: No such file"),
+        (("generate", "--compiled", "light", "--regex", "a", "x"), "--compiled and --regex"),
+        (("compile", "light"), "nothing to compile"),
+        (("compile", "no/folder", "--regex", "a"), "no/folder: No such file"),
+    ):
+        code, out, err = cli(*arguments)
+        assert (code, out) == (2, "") and message in err, err
+
+
 def test_a_prompt_may_begin_with_a_dash(cli: Any) -> None:
     assert cli("generate", "--choice", "a", "--", "--regex")[:2] == (0, "a\n")
 

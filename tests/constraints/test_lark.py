@@ -161,7 +161,7 @@ REFUSED = {
     "start: <[12]>": "<[12]>",
     "start: @other": "@other",
     'start.2: "a"': "priority",
-    "start: A\nA.1: /a/": "priority",
+    'start: %json {"type": "null", "x-guidance": {}}': "x-guidance",
     "start: a\na[max_tokens=3]: /a*/": "max_tokens",
     "start: a\na[temperature=0.5]: /a*/": "temperature",
     "start: A & B\nA: /a/\nB: /b/": "&",
@@ -258,3 +258,33 @@ def test_runs_by_their_definition(pieces):
     expected = {text[low:high] for low in range(len(text) + 1) for high in range(low, len(text) + 1)}
     for one in [*expected, "aa", "ab", "ca", "abc", "cba"]:
         assert constraint.accepts(b"!" + one.encode()) == (one in expected)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "keyword"),
+    [
+        (r"a\b", r"\b"), (r"\ba", r"\b"), (r"a\B", r"\B"), (r"(a\b)?b", None), (r"(b?\b)a", r"\b"), (r"a(b\b|c)d?", r"\b"), (r"a\b-b", None),
+        (r"a(?!b)", "(?!"), (r"a(?=b)", "(?="), (r"a(?=b)c?", "(?="), (r"(?!b)[a-z]+", None), (r"(?!ab\b)[a-z]+", None),
+        (r"(?<!b)a", "(?<"), (r"(?<=b)a|c", "(?<"), (r"a(?<!b)b", None), (r"^a$", None), (r"a$|^b", None),
+    ],
+)  # fmt: skip
+def test_assertions_that_look_beyond_a_terminal_are_refused(pattern, keyword):
+    grammars = [f'start: /{pattern}/ "x"', f'start: A "x"\nA: /{pattern}/', f'start: "x"\n%ignore /{pattern}/', f'start: "x" a\na[stop=/;/]: /{pattern}/']
+    for text in grammars if keyword == "(?<" else grammars[:3]:  # with a stop, it is the stop that stands behind
+        if keyword is None:
+            COMPILER.compile(Lark(text))
+            continue
+        with pytest.raises(UnsupportedKeyword) as caught:
+            COMPILER.compile(Lark(text))
+        assert caught.value.keyword == keyword and caught.value.line
+
+
+def test_a_part_of_a_terminal_may_look_at_the_next_part():
+    constraint = COMPILER.compile(Lark('start: WORD "-"\nWORD: PART "."\nPART: /a+\\b/'))
+    assert constraint.accepts(b"aa.-") and not constraint.accepts(b"aa-")
+
+
+def test_priorities_of_terminals_leave_the_texts_alone():
+    constraint = COMPILER.compile(Lark('start: A | B "!"\nA.2: "if"\nB.-1: /[a-z]+/'))
+    assert all(constraint.accepts(text) for text in (b"if", b"if!", b"ab!"))
+    assert len(constraint.notes) == 2 and "priority of A" in constraint.notes[0]

@@ -1,0 +1,1 @@
+"""Compiled constraints in files."""

@@ -1,0 +1,165 @@
+"""Whether arrays are a grammar: everything that compiled code relies on and does not look at.
+
+`Grammar` makes nothing else, but a file may hold anything. What is checked here is that every operand is of the kind and in the
+range that its node needs, and that nodes are made of nodes before them, so that all loops end. A grammar that passes is as
+harmless as one that somebody has written: its language may be any, and the named limits hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..divisors import COUNTS, DIGIT, MAX_MODULUS, MODULUS, PLACES, POINT, ROW
+from ..errors import SavedConstraintError
+from ..expression import EMPTY, FAIL, UNBOUNDED, Event, Grammar, Kind, Node
+from ..utf8 import MAX_CODE_POINT
+
+_SHAPES = {"nodes": (4, None), "literals": (None,), "lists": (None,), "edges": (None, 3), "rules": (None,), "units": (None, 3)}
+
+
+def malformed(reason: str) -> SavedConstraintError:
+    return SavedConstraintError(f"the file does not hold a constraint: {reason}", keyword="content", instead="save it anew")
+
+
+def check_tables(arrays: Mapping[str, NDArray[Any]], root: Any) -> None:
+    """Nodes, literals, lists, edges and rules. Raises SavedConstraintError."""
+    for name, shape in _SHAPES.items():
+        dtype = np.uint8 if name == "literals" else np.int32
+        sizes = arrays[name].shape
+        fits = len(sizes) == len(shape) and all(wanted in (None, size) for wanted, size in zip(shape, sizes, strict=True))
+        _need(fits and arrays[name].dtype == dtype, f"{name} of type {arrays[name].dtype} and shape {sizes}")
+    kinds = arrays["nodes"][0]
+    _need(kinds.size >= 2 and kinds[0] == Kind.FAIL and kinds[1] == Kind.EMPTY, "the first nodes are FAIL and EMPTY")
+    _need(bool(((kinds[2:] >= Kind.CLASS) & (kinds[2:] <= Kind.MULTIPLE)).all()), "a node of a kind that no grammar has")
+    _need(isinstance(root, int) and 0 <= root < kinds.size, f"root {root!r}")
+    _need(bool(_inside(arrays["rules"], 0, kinds.size).all()), "a rule has a body")
+    nodes = _Nodes(arrays)
+    leaves = (nodes.classes, nodes.literals, nodes.calls, nodes.multiples)
+    for check in (*leaves, nodes.pairs, nodes.unions, nodes.repetitions, nodes.bags):
+        _need(check(), f"operands of {check.__name__}")
+
+
+class _Nodes:
+    """The checks, one for each kind of node. Arrays of the nodes of a kind: their numbers, then their operands."""
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._kinds, self._operands = arrays["nodes"][0], arrays["nodes"][1:].astype(np.int64)
+        self._literals, self._lists, self._edges = arrays["literals"], arrays["lists"].astype(np.int64), arrays["edges"]
+        self._num_rules = arrays["rules"].size
+
+    def _of(self, *kinds: Kind) -> tuple[NDArray[np.int64], ...]:
+        numbers = np.flatnonzero(np.isin(self._kinds, kinds))
+        return numbers, *self._operands[:, numbers]
+
+    def _are(self, numbers: NDArray[np.int64], *kinds: Kind) -> NDArray[np.bool_]:
+        return np.isin(self._kinds[numbers], kinds)
+
+    def classes(self) -> bool:
+        """Edges are bytes that lead to nodes before their class."""
+        node, first, count, event = self._of(Kind.CLASS)
+        low, high, follow = self._edges.T
+        edges, owner = _members(first, count, len(self._edges), node)
+        return bool(
+            edges is not None
+            and _inside(event, 0, len(Event)).all()
+            and ((low >= 0) & (low <= high) & (high <= 255)).all()
+            and _inside(follow, 0, self._kinds.size).all()
+            and (follow[edges] < owner).all()
+        )
+
+    def literals(self) -> bool:
+        """They lie in the pool in their order and fill it."""
+        _, start, length, _ = self._of(Kind.LITERAL)
+        ends = np.cumsum(length)
+        fills = int(length.sum()) == self._literals.size
+        return bool((length > 0).all() and (start == ends - length).all() and fills)
+
+    def pairs(self) -> bool:
+        """Sequences, intersections and complements."""
+        node, first, second, _ = self._of(Kind.SEQ, Kind.BOTH)
+        negated, inner, _, _ = self._of(Kind.NEGATE)
+        return bool(_inside(first, 0, node).all() and _inside(second, 0, node).all() and _inside(inner, 0, negated).all())
+
+    def unions(self) -> bool:
+        node, first, count, _ = self._of(Kind.ALT)
+        members, owner = _members(first, count, self._lists.size, node)
+        return bool(members is not None and _inside(self._lists[members], 0, owner).all())
+
+    def repetitions(self) -> bool:
+        node, body, low, high = self._of(Kind.REPEAT)
+        return bool(_inside(body, 0, node).all() and _bounds(low, high).all() and (high != 0).all())
+
+    def calls(self) -> bool:
+        _, rule, _, _ = self._of(Kind.CALL)
+        return bool(_inside(rule, 0, self._num_rules).all())
+
+    def bags(self) -> bool:
+        """A bag begins a list of tallies, each of a repetition."""
+        node, first, low, high = self._of(Kind.BAG)
+        tally, part, following, _ = self._of(Kind.TALLY)
+        if not (_inside(first, 0, node).all() and _inside(part, 0, tally).all() and _inside(following, 0, tally).all()):
+            return False
+        are_lists = self._are(first, Kind.TALLY).all() and (self._are(following, Kind.TALLY) | (following == FAIL)).all()
+        return bool(are_lists and self._are(part, Kind.REPEAT).all() and _bounds(low, high).all())
+
+    def multiples(self) -> bool:
+        """A step is a modulus, a number of places, and the literals of the point and the ten digits."""
+        node, row, remainder, to_come = self._of(Kind.MULTIPLE)
+        if not _inside(row, 0, self._lists.size - ROW + 1).all():
+            return False
+        modulus, places = self._lists[row + MODULUS], self._lists[row + PLACES]
+        texts = self._lists[row[:, None] + np.arange(POINT, DIGIT + 10)]
+        return bool(
+            _inside(modulus, 1, MAX_MODULUS + 1).all()
+            and _inside(places, 0, COUNTS).all()
+            and _inside(remainder, 0, modulus).all()
+            and _inside(to_come, -places, COUNTS * COUNTS).all()
+            and _inside(texts, EMPTY + 1, node[:, None]).all()
+            and self._are(texts, Kind.LITERAL).all()
+        )
+
+
+def check_units(grammar: Grammar) -> None:
+    """The characters that nodes stand for are those that they have."""
+    classes = Grammar()
+    classes.columns, classes.edges = grammar.columns, grammar.edges
+    for number in map(Node, np.flatnonzero(np.array(grammar.columns[0]) == Kind.CLASS).tolist()):
+        key = ("class", tuple(classes.class_edges(number)), Event(grammar.columns[3][number]))
+        classes._interned.setdefault(key, number)
+    count = len(classes)
+    for node, ranges in grammar.units.items():
+        least, most = min(low for low, _ in ranges), max(high for _, high in ranges)
+        _need(least >= 0 and most <= MAX_CODE_POINT, "characters are code points")
+        is_read = classes.chars(ranges) == node and len(classes) == count
+        _need(is_read and classes.units[node] == ranges, "a node stands for other characters than it reads")
+
+
+def check_labels(grammar: Grammar) -> None:
+    _need(all(isinstance(node, int) and 0 <= node < len(grammar) for node in grammar.labels), "a label is of a node")
+
+
+def _members(first: NDArray[Any], count: NDArray[Any], size: int, owner: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
+    """The indices of all members of some lists, and whose they are; (None, ...) when a list lies outside, or in all they are more
+    than their pool: lists do not overlap."""
+    if not (_inside(first, 0, size + 1).all() and _inside(count, 1, size + 1).all() and int(count.sum()) <= size):
+        return None, owner
+    starts = np.repeat(first - np.concatenate([[0], np.cumsum(count)[:-1]]), count) if count.size else first
+    indices = starts + np.arange(starts.size)
+    return (indices, np.repeat(owner, count)) if (indices < size).all() else (None, owner)
+
+
+def _bounds(low: NDArray[Any], high: NDArray[Any]) -> NDArray[np.bool_]:
+    return (low >= 0) & ((high == UNBOUNDED) | (high >= np.maximum(low, 0)))
+
+
+def _inside(values: NDArray[Any], low: Any, end: Any) -> NDArray[np.bool_]:
+    return (values >= low) & (values < end)
+
+
+def _need(holds: Any, what: str) -> None:
+    if not holds:
+        raise malformed(what)
