@@ -51,8 +51,8 @@ def probabilities(
     greedy = torch.zeros_like(score, dtype=torch.float64).scatter_(-1, token, 1.0)
     drawn = rows.temperature > 0
     temperature = rows.temperature.masked_fill(~drawn, 1)[:, None]
-    scaled = (score - best.clamp(min=LOWEST)) / temperature
-    weights = filtered_weights(scaled, rows, rows.stages or find_stages(rows)).double()
+    lag = score - best.clamp(min=LOWEST)
+    weights = filtered_weights(lag, temperature, rows, rows.stages or find_stages(rows)).double()
     return torch.where(drawn[:, None], weights / weights.sum(-1, keepdim=True), greedy)
 
 
