@@ -115,7 +115,7 @@ class Net:
         return self._new(("pattern", id(pattern), language.start), language.least_length)
 
     def _repeat(self, body: Node, low: int, high: int | None) -> Node:
-        if high == 0 or body == 0:
+        if high == 0 or body == 0:  # copies of nothing
             return 0
         return self._new(("repeat", body, low, high), min(ENDLESS, self._least[body] * low))
 
