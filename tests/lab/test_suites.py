@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 from xml.etree import ElementTree as etree
 
@@ -95,7 +96,7 @@ def test_a_suite_without_a_grammar(folder: Path) -> None:
 
 def test_junit_is_valid_xml_whatever_the_strings_are(folder: Path) -> None:
     path = folder / "switch.test.yaml"
-    path.write_text('accept: ["on", "\\u0001<&]]>", "\\uD83D\\uDE00"]\nreject: ["off"]\n')
+    path.write_text('accept: ["on", "\\u0001<&]]>", "\\U0001F600"]\nreject: ["off"]\n')
     (suite,) = read_suites(path)
     root = etree.fromstring(junit([(suite, run_suite(suite, byte_compiler()))]))
     (node,) = root
@@ -109,10 +110,10 @@ def test_junit_is_valid_xml_whatever_the_strings_are(folder: Path) -> None:
 
 @pytest.fixture
 def plugin(pytester: pytest.Pytester) -> pytest.Pytester:
-    is_known = any(name == "maskwright" for name, _ in pytester._request.config.pluginmanager.list_name_plugin())
-    pytester.makeini("[pytest]\n")
-    if not is_known:
-        pytester.plugins.append("maskwright.pytest_plugin")
+    """A folder to run pytest in. The plugin is named where its entry point is not installed."""
+    known = [point.value for point in entry_points(group="pytest11")]
+    if "maskwright.pytest_plugin" not in known:
+        pytester.makeconftest('pytest_plugins = ["maskwright.pytest_plugin"]')
     return pytester
 
 
