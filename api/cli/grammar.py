@@ -160,16 +160,17 @@ def explain(
     written = read_text(text_file, "--text-file") if text_file is not None else text or ""
     read = grammar_file(file, "GRAMMAR", language, start)
     tokens = None if token is None else read_tokenizer(tokenizer)
+    token_id = None if token is None or tokens is None else _token_id(token, tokens)
     _warm_up()
     constraint = (byte_compiler() if tokens is None else Compiler(tokens.vocabulary)).compile(read.source)
     found = explain_text(constraint, written.encode("utf-8", "surrogateescape"), read.outline)
     show.text_explanation(found, written)
-    if token is None or tokens is None:
+    if token_id is None:
         is_fine = found.accepted
     elif found.fails_at is not None:
         is_fine = False
     else:
-        verdict = explain_token(constraint, found.state, _token_id(token, tokens))
+        verdict = explain_token(constraint, found.state, token_id)
         show.token_explanation(verdict)
         is_fine = verdict.token.allowed
     if not is_fine:

@@ -106,15 +106,17 @@ class Search:
     def _expanded(self, chain: Chain) -> Iterator[Leaf]:
         net, found = self.net, 0
         work: list[tuple[Chain, Choices, dict[Chain, Choices]]] = [(chain, (), {})]
+        tried = 0
         while work:
             at, choices, path = work.pop()
+            tried += 1
             if net.chain_least[at] > LONGEST:
                 continue
             if at in path:
                 if choices != path[at]:
                     self._loops.setdefault(chain, []).append((path[at], choices))
                 continue
-            if len(path) > _DEEPEST or found > _MOST_LEAVES:
+            if len(path) > _DEEPEST or found > _MOST_LEAVES or tried > 8 * _MOST_LEAVES:
                 self.is_complete = False
                 continue
             moves = net.expand(at) if at != DONE else None

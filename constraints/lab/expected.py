@@ -14,7 +14,7 @@ from typing import NamedTuple
 from .net import DONE, Chain, Net
 from .outline import Pattern, quoted
 
-_MOST_ITEMS = 300_000  # of one text; then nothing is said about rules
+_MOST_ITEMS = 200_000  # of one text; then nothing is said about rules
 
 
 class Item(NamedTuple):
@@ -69,7 +69,7 @@ class Parse:
         empty: set[str] = set()  # rules that began and ended here
         following: list[Item] = []
         work = list(items)
-        while work:
+        while work and len(items) <= _MOST_ITEMS:
             item = work.pop()
             new: list[Item] = []
             if item.left == DONE:

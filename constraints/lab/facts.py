@@ -23,8 +23,8 @@ def reached(outline: Outline) -> set[str]:
     return seen
 
 
-def least_lengths(outline: Outline, languages: Languages) -> dict[str, int]:
-    """The characters of the shortest text of every rule; ENDLESS where there is none."""
+def least_lengths(outline: Outline, languages: Languages, toll: int = 0) -> dict[str, int]:
+    """The characters of the shortest text of every rule; ENDLESS where there is none. toll: what a call costs beside them."""
     least = dict.fromkeys(outline.rules, ENDLESS)
     for component in components({name: calls(rule) for name, rule in outline.rules.items()}):
         is_moving = True
@@ -32,13 +32,13 @@ def least_lengths(outline: Outline, languages: Languages) -> dict[str, int]:
             is_moving = False
             for name in component:
                 rule = outline.rules[name]
-                length = part_length(rule.terminal or rule.body, least, languages)
+                length = part_length(rule.terminal or rule.body, least, languages, toll)
                 is_moving |= length < least[name]
                 least[name] = min(length, least[name])
     return least
 
 
-def part_length(body: Part, least: Mapping[str, int], languages: Languages) -> int:
+def part_length(body: Part, least: Mapping[str, int], languages: Languages, toll: int = 0) -> int:
     """The characters of the shortest text of a part."""
 
     def combine(part: Part, below: list[int]) -> int:
@@ -49,7 +49,7 @@ def part_length(body: Part, least: Mapping[str, int], languages: Languages) -> i
         if isinstance(part, Pattern):
             return languages.of(part).least_length
         if isinstance(part, Call):
-            return least[part.name]
+            return min(least[part.name] + toll, ENDLESS)
         if isinstance(part, Choice):
             return min(below, default=ENDLESS)
         total = below[0] * part.low if isinstance(part, Repeat) else sum(below)

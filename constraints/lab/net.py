@@ -40,12 +40,15 @@ class Net:
     def __init__(self, outline: Outline, languages: Languages, more: Iterable[str] = ()) -> None:
         self.outline, self.languages = outline, languages
         self.least_of_rule = least_lengths(outline, languages)
+        self._effort_of_rule = least_lengths(outline, languages, toll=1)
         self.nodes: list[tuple[Any, ...]] = [("empty",)]
         self.chains: list[tuple[Node, Chain]] = [(0, DONE)]
         self._numbers: dict[tuple[Any, ...], Node] = {("empty",): 0}
         self._chain_numbers: dict[tuple[Node, Chain], Chain] = {}
         self._least: list[int] = [0]  # characters, by node
         self.chain_least: list[int] = [0]
+        self._effort: list[int] = [0]  # characters and calls, by node: less with every step of a derivation that ends
+        self.chain_effort: list[int] = [0]
         self.spelling: dict[Node, str] = {}
         self.alphabet = _alphabet(outline, more)
         self._index = sorted(range(len(self.alphabet)), key=self.alphabet.__getitem__)
@@ -72,6 +75,7 @@ class Net:
             found = self._chain_numbers[key] = len(self.chains)
             self.chains.append(key)
             self.chain_least.append(min(ENDLESS, self._least[node] + self.chain_least[then]))
+            self.chain_effort.append(min(ENDLESS, self._effort[node] + self.chain_effort[then]))
         return found
 
     def _rule(self, rule: OutlineRule) -> Node:
@@ -115,7 +119,7 @@ class Net:
         return self._new(("pattern", id(pattern), language.start), language.least_length)
 
     def _repeat(self, body: Node, low: int, high: int | None) -> Node:
-        if high == 0 or body == 0:
+        if high == 0 or body == 0:  # copies of nothing
             return 0
         return self._new(("repeat", body, low, high), min(ENDLESS, self._least[body] * low))
 
@@ -125,7 +129,20 @@ class Net:
             node = self._numbers[row] = len(self.nodes)
             self.nodes.append(row)
             self._least.append(least)
+            self._effort.append(min(ENDLESS, self._effort_of(row, least)))
         return node
+
+    def _effort_of(self, row: tuple[Any, ...], least: int) -> int:
+        match row[0]:
+            case "call":
+                return self._effort_of_rule[row[1]] + 1
+            case "seq":
+                return sum(self._effort[node] for node in row[1])
+            case "alt":
+                return min((self._effort[node] for node in row[1]), default=ENDLESS)
+            case "repeat":
+                return self._effort[row[1]] * int(row[2])
+        return least
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -230,7 +247,7 @@ class Net:
 
 
 def replay(net: Net, rule: str, choices: Iterable[Hashable], text: str, on: Callable[[str, object], None]) -> str:
-    """Derives a text from a rule with given choices, those behind the last one as short as can be, and tells what it does:
+    """Derives a text from a rule with given choices, those behind the last one so that it ends soon, and tells what it does:
 
     on("open", rule), on("close", None), on("choice", choice), on("char", char). Returns the text, completed.
     """
@@ -252,7 +269,7 @@ def replay(net: Net, rule: str, choices: Iterable[Hashable], text: str, on: Call
         moves = net.expand(chain)
         if moves is not None:
             if len(moves) > 1 or moves[0].choice is not None:
-                shortest = min(moves, key=lambda move: net.chain_least[move.chain])
+                shortest = min(moves, key=lambda move: net.chain_effort[move.chain])
                 choice = next(made, shortest.choice)
                 on("choice", choice)
                 moves = [move for move in moves if move.choice == choice]
