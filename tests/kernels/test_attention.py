@@ -170,11 +170,11 @@ def test_how_decodes_are_split_changes_roundings_only(num_programs: int) -> None
     torch.testing.assert_close(out, expected, rtol=0, atol=2e-5)
 
 
-@pytest.mark.parametrize("rows", [16, 32])
-def test_how_chunks_are_tiled_changes_roundings_only(rows: int) -> None:
+@pytest.mark.parametrize(("rows", "window", "num_heads"), [(16, 50, 6), (32, 3, 2)])  # the second: queries that see nothing of a tile
+def test_how_chunks_are_tiled_changes_roundings_only(rows: int, window: int, num_heads: int) -> None:
     from maskwright.kernels.attention.gpu.extend import ExtendShape, extend_attention
 
-    query, cache, batch, scoring = drawn(replace(CHUNKS, window=50, num_heads=6), seed=rows)
+    query, cache, batch, scoring = drawn(replace(CHUNKS, window=window, num_heads=num_heads), seed=rows)
     out = poisoned(*query.shape)
     extend_attention(query, cache, batch, scoring, out, shape=ExtendShape(rows, tile=16, num_warps=4, num_stages=2))
     expected = reference.paged_attention(query, cache, batch, scoring)
