@@ -20,19 +20,22 @@ def paged_attention(
     out = torch.zeros_like(query) if out is None else out
     starts = batch.query_starts.tolist()
     for sequence, context_length in enumerate(batch.context_lengths.tolist()):
-        rows = slice(starts[sequence], starts[sequence + 1])
-        position = torch.arange(context_length, device=query.device)[starts[sequence] - starts[sequence + 1] :]
-        token = seen_by_any(position, context_length, scoring.window)
-        keys, values = gather(cache, batch.block_tables[sequence], token)
-        seen = visible(position, token, scoring.window)
-        out[rows] = attend(query[rows].float(), keys, values, seen, scoring).to(out.dtype) if context_length else 0
+        start, stop = starts[sequence : sequence + 2]
+        if context_length == 0:
+            out[start:stop] = 0
+        elif start < stop:
+            position = torch.arange(context_length - (stop - start), context_length, device=query.device)
+            token = seen_by_any(position, scoring.window)
+            keys, values = gather(cache, batch.block_tables[sequence], token)
+            seen = visible(position, token, scoring.window)
+            out[start:stop] = attend(query[start:stop].float(), keys, values, seen, scoring).to(out.dtype)
     return out
 
 
-def seen_by_any(position: Tensor, context_length: int, window: int | None) -> Tensor:
+def seen_by_any(position: Tensor, window: int | None) -> Tensor:
     """[num_keys]: the tokens that a query at one of the positions sees; what is before a window may be gone."""
-    first = 0 if window is None or not len(position) else max(0, int(position[0]) - window + 1)
-    return torch.arange(first, context_length, device=position.device)
+    first = 0 if window is None else max(0, int(position[0]) - window + 1)
+    return torch.arange(first, int(position[-1]) + 1, device=position.device)
 
 
 def visible(position: Tensor, token: Tensor, window: int | None) -> Tensor:

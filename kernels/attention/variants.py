@@ -46,6 +46,7 @@ def attend_variant(
         max_registers=REGISTERS // (shape.programs * shape.num_warps * 32) // 8 * 8,
         max_shared=SHARED // shape.programs - 1024,
         required=("LDGSTS", "HMMA" if group <= 32 else "HGMMA"),
+        elements=shape.tile,
     )
 
 
@@ -100,6 +101,7 @@ def extend_variant(
         max_registers=REGISTERS // (shape.num_warps * 32),
         max_shared=SHARED - 1024,
         required=("LDGSTS", "HMMA" if dtype == torch.float32 else "HGMMA"),
+        elements=shape.tile,
     )
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -115,6 +117,37 @@ def test_kernels_agree_with_the_twin(shape: Shape, features: dict) -> None:
     assert_kernels_agree(replace(shape, **features), seed=len(str(features)))
 
 
+@st.composite
+def shapes(draw: st.DrawFn) -> Shape:
+    """Ragged batches with any features, the decodes first."""
+    contexts = draw(st.lists(st.integers(0, 90), min_size=1, max_size=5))
+    num_decodes = draw(st.integers(0, len(contexts)))
+    counts = [1 if s < num_decodes else draw(st.integers(0, context)) for s, context in enumerate(contexts)]
+    num_kv_heads = draw(st.sampled_from([1, 2]))
+    cache_dtype = draw(st.sampled_from([None, FP8]))
+    return Shape(
+        contexts,
+        counts,
+        num_heads=num_kv_heads * draw(st.integers(1, 4)),
+        num_kv_heads=num_kv_heads,
+        head_dim=draw(st.sampled_from([8, 16, 20, 64])),
+        block_size=draw(st.sampled_from([1, 3, 16, 32])),
+        dtype=draw(st.sampled_from([torch.float32, torch.float16, torch.bfloat16])),
+        cache_dtype=cache_dtype,
+        num_scales=0 if cache_dtype is None else draw(st.sampled_from([0, 1, num_kv_heads])),
+        window=draw(st.none() | st.integers(1, 100)),
+        soft_cap=draw(st.none() | st.floats(0.5, 50)),
+        has_sinks=draw(st.booleans()),
+        num_decodes=num_decodes,
+    )
+
+
+@settings(max_examples=200 if IS_NATIVE else 12)
+@given(shape=shapes(), seed=st.integers(0, 2**32))
+def test_kernels_agree_with_the_twin_on_anything(shape: Shape, seed: int) -> None:
+    assert_kernels_agree(shape, seed)
+
+
 @pytest.mark.skipif(not IS_NATIVE, reason="large shapes need a GPU")
 @pytest.mark.parametrize("head_dim", [64, 128, 256])
 @pytest.mark.parametrize("features", FEATURES.values(), ids=FEATURES)
@@ -137,11 +170,11 @@ def test_how_decodes_are_split_changes_roundings_only(num_programs: int) -> None
     torch.testing.assert_close(out, expected, rtol=0, atol=2e-5)
 
 
-@pytest.mark.parametrize("rows", [16, 32])
-def test_how_chunks_are_tiled_changes_roundings_only(rows: int) -> None:
+@pytest.mark.parametrize(("rows", "window", "num_heads"), [(16, 50, 6), (32, 3, 2)])  # the second: queries that see nothing of a tile
+def test_how_chunks_are_tiled_changes_roundings_only(rows: int, window: int, num_heads: int) -> None:
     from maskwright.kernels.attention.gpu.extend import ExtendShape, extend_attention
 
-    query, cache, batch, scoring = drawn(replace(CHUNKS, window=50, num_heads=6), seed=rows)
+    query, cache, batch, scoring = drawn(replace(CHUNKS, window=window, num_heads=num_heads), seed=rows)
     out = poisoned(*query.shape)
     extend_attention(query, cache, batch, scoring, out, shape=ExtendShape(rows, tile=16, num_warps=4, num_stages=2))
     expected = reference.paged_attention(query, cache, batch, scoring)
@@ -238,7 +271,7 @@ def refused(change: str) -> tuple[Tensor, LayerCache, PagedBatch, Scoring]:
         ),
         "context_lengths": (query, cache, batch._replace(context_lengths=batch.context_lengths[1:]), scoring),
         "query_starts": (query, cache, batch._replace(query_starts=batch.query_starts[1:]), scoring),
-        "num_decodes": (query, cache, batch._replace(num_decodes=6), scoring),
+        "num_decodes": (query, cache, batch._replace(num_decodes=7), scoring),
         "int32 or int64": (query, cache, batch._replace(block_tables=batch.block_tables.float()), scoring),
         "window": (query, cache, batch, scoring._replace(window=0)),
         "soft_cap": (query, cache, batch, scoring._replace(soft_cap=0.0)),
