@@ -69,10 +69,11 @@ def advance_kernel(
     target = find_target(
         state, offered, steps, default, partition, ladder_start, classes, ladder, keys, targets, vocab_size, places
     )
-    waits = steps & (target < 0)
-    known = steps & (target >= 0)
+    need = tl.load(needed + target, mask=steps & (target >= 0), other=UNKNOWN)
+    known = steps & (need >= 0)
+    waits = steps & (need < 0)
     finishes = known & ((tl.load(facts_of + target, mask=known, other=0) & FINISHED) != 0)
-    refused = known & (finishes == 0) & (tl.load(needed + target, mask=known, other=0) > left - 1)
+    refused = known & (finishes == 0) & (need > left - 1)
     moves = has_token & (waits == 0) & (refused == 0)
     takes = moves & (finishes == 0)
 
