@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 State = NewType("State", int)
 FINISHED = State(-1)
+NOWHERE = State(-2)  # of `successors`: the token is not allowed
 _STATE_PART = (1 << 32) - 1
 _MAX_KEPT = 1 << 15  # answers of one kind; about 200 bytes each
 _UNKNOWN = State(-2)
@@ -198,6 +199,26 @@ class Constraint:
             return [self._advance(state, int(token)) for state, token in zip(states, token_ids, strict=True)]
         after = self._automaton.advance(np.array(states, np.int32), tokens.astype(np.int32))
         return [State(s) if s != DEAD else None for s in after.tolist()]
+
+    def successors(self, state: State) -> NDArray[np.int64] | None:
+        """[V] the state after each token, NOWHERE where it is not allowed, for those who keep tables of their own.
+
+        None where keys or items are remembered: what is remembered may differ after every token.
+        """
+        if self._remembers:
+            return None
+        after = np.full(self.vocabulary.size, NOWHERE, np.int64)
+        if state != FINISHED:
+            lexicon = self._automaton.lexicon
+            with self._lock:
+                ends, _ = self._automaton.end_states(state)
+                survives = ends != DEAD
+                if not lexicon.spells_every_byte:
+                    survives &= self._automaton.costs(ends) < INFINITE
+            after[lexicon.trie.order[survives]] = ends[survives]
+        if self.is_accepting(state):
+            after[list(self.vocabulary.eos_token_ids)] = FINISHED
+        return after
 
     def advance_bytes(self, state: State, data: bytes) -> State | None:
         """The state after some text, which need not end where a token ends; None when it does not survive."""

@@ -10,7 +10,7 @@
     state FREE:  an unconstrained sequence takes any token
     state IDLE:  nobody is here, nothing is drawn
     otherwise    target = the state after the token, by the exceptions of the state, by the class of the token, or the default;
-                 UNKNOWN: the token waits in `pending` until the tables know, and nothing is drawn meanwhile;
+                 UNKNOWN, or nothing known of the target: the token waits in `pending`, and nothing is drawn meanwhile;
                  a target that needs more tokens than are left is refused: the token is not taken and another is drawn, with another
                  random number, from a mask that the host makes for what is left (`tight`)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -69,10 +70,11 @@ def advance_kernel(
     target = find_target(
         state, offered, steps, default, partition, ladder_start, classes, ladder, keys, targets, vocab_size, places
     )
-    waits = steps & (target < 0)
-    known = steps & (target >= 0)
+    need = tl.load(needed + target, mask=steps & (target >= 0), other=UNKNOWN)
+    known = steps & (need >= 0)
+    waits = steps & (need < 0)
     finishes = known & ((tl.load(facts_of + target, mask=known, other=0) & FINISHED) != 0)
-    refused = known & (finishes == 0) & (tl.load(needed + target, mask=known, other=0) > left - 1)
+    refused = known & (finishes == 0) & (need > left - 1)
     moves = has_token & (waits == 0) & (refused == 0)
     takes = moves & (finishes == 0)
 
@@ -106,10 +108,11 @@ def advance_kernel(
 def advance(token: Tensor, slots: Slots, tables: Tables) -> None:
     """`reference.advance`."""
     num_slots, capacity = slots.output.shape
-    advance_kernel[(triton.cdiv(num_slots, BLOCK),)](
-        token, *slots, *tables, num_slots, capacity, tables.classes.shape[1], tables.keys.shape[0],
-        BLOCK=BLOCK, num_warps=1, enable_fp_fusion=False,
-    )  # fmt: skip
+    with torch.cuda.device_of(token):
+        advance_kernel[(triton.cdiv(num_slots, BLOCK),)](
+            token, *slots, *tables, num_slots, capacity, tables.classes.shape[1], tables.keys.shape[0],
+            BLOCK=BLOCK, num_warps=1, enable_fp_fusion=False,
+        )  # fmt: skip
 
 
 @triton.jit
@@ -148,8 +151,9 @@ def mask_rows(states: Tensor, automaton: ByteAutomaton, vocabulary: TokenBytes, 
     if len(states) == 0:
         return
     vocab_size = vocabulary.start.shape[0] - 1
-    mask_rows_kernel[(len(states), triton.cdiv(vocab_size, TOKENS))](
-        states, automaton.transitions, automaton.byte_class, automaton.accepting, vocabulary.data, vocabulary.start,
-        vocabulary.end_row, out, vocab_size, automaton.transitions.shape[1], out.stride(0),
-        BLOCK=TOKENS, num_warps=4, enable_fp_fusion=False,
-    )  # fmt: skip
+    with torch.cuda.device_of(states):
+        mask_rows_kernel[(len(states), triton.cdiv(vocab_size, TOKENS))](
+            states, automaton.transitions, automaton.byte_class, automaton.accepting, vocabulary.data, vocabulary.start,
+            vocabulary.end_row, out, vocab_size, automaton.transitions.shape[1], out.stride(0),
+            BLOCK=TOKENS, num_warps=4, enable_fp_fusion=False,
+        )  # fmt: skip

@@ -21,11 +21,11 @@ NEAR = 16  # tokens between what a state needs and what is left, below which mas
 class Flag(IntFlag):
     """What the host has to know about a slot. Everything but DONE and REFUSED is found anew at every step."""
 
-    NO_TRANSITION = 1  # `pending` waits for the state after it
+    NO_TRANSITION = 1  # `pending` waits for the state after it, or for what is needed there
     NO_ROW = 2  # the mask row of `state` is missing
     TIGHT = 4  # the mask has to be made for what is left
     REFUSED = 8  # so it has, because a token led too far
-    DONE = 16  # end of text, only end of text is left, or no token is left
+    DONE = 16  # end of text, only end of text is left, or no token is left; also where no sequence is
 
 
 class Fact(IntFlag):
@@ -39,7 +39,7 @@ class Tables(NamedTuple):
     """What is known of the states of all constraints, numbered from 0 across them. Capacities are fixed."""
 
     row: Tensor  # [states] int32, row of the mask pool or MISSING
-    needed: Tensor  # [states] int32, tokens that suffice to finish
+    needed: Tensor  # [states] int32, tokens that suffice to finish; UNKNOWN: the state may not be entered yet
     facts: Tensor  # [states] int32, Fact
     default: Tensor  # [states] int32, the state after a legal token of which nothing else is said, or UNKNOWN
     partition: Tensor  # [states] int32, row of `classes` that the state uses, or UNKNOWN
@@ -60,7 +60,7 @@ class Slots(NamedTuple):
     tight: Tensor  # [slots] int32, value of `left` for which row `tight_row` of the mask pool was made
     tight_row: Tensor  # [slots] int32, the slot's own row of the mask pool
     draw: Tensor  # [slots] int64, the number of the next draw (SamplerRows.position)
-    count: Tensor  # [slots] int32, tokens taken
+    taken: Tensor  # [slots] int32, tokens taken
     output: Tensor  # [slots, capacity] int64, tokens taken; token number n at n % capacity
     flags: Tensor  # [slots] int32, Flag
 
@@ -77,7 +77,7 @@ def new_tables(
 
     return Tables(
         row=filled(MISSING, states),
-        needed=filled(0, states),
+        needed=filled(UNKNOWN, states),
         facts=filled(0, states),
         default=filled(UNKNOWN, states),
         partition=filled(UNKNOWN, states),
@@ -103,9 +103,9 @@ def new_slots(slots: int, capacity: int, device: torch.device | str) -> Slots:
         tight=filled(-1, slots),
         tight_row=torch.arange(slots, dtype=torch.int32, device=device),
         draw=filled(0, slots, dtype=torch.int64),
-        count=filled(0, slots),
+        taken=filled(0, slots),
         output=filled(NO_TOKEN, slots, capacity, dtype=torch.int64),
-        flags=filled(0, slots),
+        flags=filled(int(Flag.DONE), slots),
     )
 
 

@@ -20,20 +20,20 @@ def advance(token: Tensor, slots: Slots, tables: Tables) -> None:
 
     target = torch.where(is_free, FREE, find_target(slots.state, offered, has_token & is_bound, tables))
     known = torch.where(target >= 0, target, 0).long()
-    waits = has_token & is_bound & (target == UNKNOWN)
+    waits = has_token & is_bound & ((target == UNKNOWN) | (tables.needed[known] == UNKNOWN))
     finishes = has_token & is_bound & ~waits & ((tables.facts[known] & Fact.FINISHED) != 0)
     refused = has_token & is_bound & ~waits & ~finishes & (tables.needed[known] > slots.left - 1)
     moves = has_token & ~waits & ~refused
     takes = moves & ~finishes
 
     capacity = slots.output.shape[1]
-    place = (slots.count % capacity).long()[:, None]
+    place = (slots.taken % capacity).long()[:, None]
     slots.output.scatter_(1, place, torch.where(takes[:, None], offered[:, None], slots.output.gather(1, place)))
     slots.state.copy_(torch.where(moves & is_bound, target, slots.state))
     slots.pending.copy_(torch.where(waits, offered, NO_TOKEN))
-    slots.count.add_(takes)
+    slots.taken.add_(takes)
     slots.left.sub_(takes.int())
-    slots.draw.copy_(torch.where(takes, slots.count.long(), slots.draw + refused * REDRAW))
+    slots.draw.copy_(torch.where(takes, slots.taken.long(), slots.draw + refused * REDRAW))
 
     state = slots.state.clamp(min=0).long()
     facts = tables.facts[state]

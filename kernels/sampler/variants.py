@@ -51,7 +51,7 @@ VARIANTS = [
     chunk_variant("plain", "*bf16", PLAIN, True, 120),
     chunk_variant("plain", "*fp32", PLAIN, True, 120),
     chunk_variant("mixed", "*bf16", MIXED, True, 120),
-    chunk_variant("mixed", "*fp16", MIXED, False, 128),
+    chunk_variant("mixed", "*fp16", MIXED, False, 176),
     Variant(
         name="filtered_weight bf16",
         kernel=filtered_weight_kernel,
@@ -82,6 +82,7 @@ VARIANTS = [
             "ALIGNED": True,
         },
         aligned=ALIGNED,
+        max_registers=160,  # one block a row: there are few of them
         elements=PER_THREAD,
     ),
     Variant(

@@ -98,13 +98,14 @@ def sample(
     if num_rows == 0:
         return sampled
     arrays = prepare(logits, rows, mask_rows, mask_index, vocab_size)
-    if arrays.has_edits:
-        edit(arrays, sampled.bans_overridden)
-    groups = read_chunks(arrays)
-    limits = filter_chunks(arrays, groups) if arrays.has_filters else None
-    draw(arrays, limits, sampled)
-    if sampled.top_token.shape[1]:
-        rank(arrays, sampled)
+    with torch.cuda.device_of(logits):
+        if arrays.has_edits:
+            edit(arrays, sampled.bans_overridden)
+        groups = read_chunks(arrays)
+        limits = filter_chunks(arrays, groups) if arrays.has_filters else None
+        draw(arrays, limits, sampled)
+        if sampled.top_token.shape[1]:
+            rank(arrays, sampled)
     return sampled
 
 

@@ -1,0 +1,216 @@
+"""Where the sequences of a batch are in their constraints: on the device, or on the host, one switch apart.
+
+Both keep `slots` and `mask_rows`, which the sampler reads (`slots.mask_index`, and `slots.draw` as the numbers of the draws), and
+both take the same tokens from the same draws. A step of a batch is
+
+    automata.join()                    # what `resolve` sent is there from here on
+    sampled = sample(logits, rows._replace(position=automata.slots.draw), automata.mask_rows, automata.slots.mask_index, ...)
+    automata.step(sampled.token)       # on the device: nothing for the host to do, so forward pass to step fit into a CUDA graph
+    automata.resolve()                 # the host finds out what the device did not know, and sends it beside the next forward pass
+
+A slot that waits for the host draws nothing (NO_TOKEN) and goes on in a later step, from the same random number.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..kernels.automaton.backend import Backend, choose_operations
+from ..kernels.automaton.interface import FREE, IDLE, NEAR, REDRAW, Flag, Slots, new_slots
+from ..kernels.sampler.interface import MISSING, NO_TOKEN, UNCONSTRAINED
+from .errors import InternalError
+from .mask_pool import MaskPool
+from .request import Constraint
+from .state_tables import Capacity, Full, StateTables
+from .uploads import Uploads
+
+
+class Automata(ABC):
+    """What both have in common."""
+
+    slots: Slots
+    mask_rows: Tensor  # int32 [pool, words]
+
+    @abstractmethod
+    def attach(self, slot: int, constraint: Constraint | None, *, left: int, draw: int = 0) -> None:
+        """A sequence begins in this slot. left: tokens it may take; draw: the number of its first draw."""
+
+    @abstractmethod
+    def detach(self, slot: int) -> None:
+        """The slot is free again."""
+
+    def join(self) -> None:  # noqa: B027 - where nothing is sent, nothing has to be waited for
+        """What was sent is there for whatever is launched on the current stream from now on."""
+
+    @abstractmethod
+    def step(self, token: Tensor) -> None:
+        """Every slot takes its token. token: [slots] int64, NO_TOKEN where none was drawn."""
+
+    @abstractmethod
+    def resolve(self) -> list[bool]:
+        """Finds out what the slots wait for; whether each slot is done, which those without a sequence are."""
+
+    def tokens(self, slot: int) -> list[int]:
+        """The last tokens taken, as many as `slots.output` has room for."""
+        count, capacity = int(self.slots.taken[slot]), self.slots.output.shape[1]
+        row = self.slots.output[slot].tolist()
+        return [row[place % capacity] for place in range(max(0, count - capacity), count)]
+
+    def _begin(self, slot: int, state: int, left: int, draw: int) -> None:
+        """The registers of a new sequence."""
+        slots = self.slots
+        fields = (slots.state, slots.pending, slots.mask_index, slots.left, slots.tight, slots.draw, slots.taken, slots.flags)
+        start, flags = UNCONSTRAINED if state == FREE else MISSING, int(Flag.DONE) if state == IDLE else 0
+        for field, value in zip(fields, (state, NO_TOKEN, start, left, -1, draw, 0, flags), strict=True):
+            field[slot] = value
+        slots.output[slot] = NO_TOKEN
+
+
+class DeviceAutomata(Automata):
+    """States advance where the logits are. The host learns of a state when a sequence gets there for the first time."""
+
+    def __init__(
+        self,
+        num_slots: int,
+        vocab_size: int,
+        device: torch.device,
+        *,
+        capacity: Capacity | None = None,
+        outputs: int = 64,
+        backend: Backend = "auto",
+    ) -> None:
+        """outputs: how many tokens a slot can take before the host must have read them."""
+        capacity = capacity or Capacity()
+        self._operations = choose_operations(device, backend)
+        self._uploads = Uploads(device)
+        words = -(-vocab_size // 32)
+        self._pool = MaskPool(rows=capacity.rows, reserved=num_slots, words=words, uploads=self._uploads)
+        self._states = StateTables(capacity, vocab_size, self._pool, self._uploads)
+        self.slots = new_slots(num_slots, outputs, device)
+        self.mask_rows = self._pool.rows
+
+    def attach(self, slot: int, constraint: Constraint | None, *, left: int, draw: int = 0) -> None:
+        if constraint is None:
+            self._begin(slot, FREE, left, draw)
+            return
+        number = self._with_room(lambda: self._states.number(constraint, constraint.start()))
+        self._begin(slot, number, left, draw)
+        nothing = torch.full_like(self.slots.pending, NO_TOKEN)
+        self.step(nothing)
+        self.resolve()
+        self.join()
+        self.step(nothing)
+
+    def detach(self, slot: int) -> None:
+        self._begin(slot, IDLE, 0, 0)
+
+    def join(self) -> None:
+        self._uploads.join()
+
+    def step(self, token: Tensor) -> None:
+        self._operations.advance(token, self.slots, self._states.tables)
+
+    def resolve(self) -> list[bool]:
+        """Reads the flags, which waits for the step; what is missing is found out and sent."""
+        flags = self.slots.flags.tolist()
+        if any(flag & (Flag.NO_TRANSITION | Flag.NO_ROW | Flag.TIGHT) and not flag & Flag.DONE for flag in flags):
+            state, pending, left = (field.tolist() for field in (self.slots.state, self.slots.pending, self.slots.left))
+            tight = self.slots.tight.tolist()
+            for slot, flag in enumerate(flags):
+                if flag & Flag.NO_TRANSITION:
+                    self._with_room(lambda s=state[slot], t=pending[slot]: self._states.learn_transition(s, t))
+                elif flag & Flag.NO_ROW:
+                    self._with_room(lambda s=state[slot]: self._states.learn(s))
+                elif flag & Flag.TIGHT and not flag & Flag.DONE and tight[slot] != left[slot]:
+                    self._make_tight(slot, state[slot], left[slot])
+            self._uploads.send()
+        return [bool(flag & Flag.DONE) for flag in flags]
+
+    def _make_tight(self, slot: int, number: int, left: int) -> None:
+        """The slot's own mask row: what can still be finished with the tokens left."""
+        constraint, state = self._states.state(number)
+        mask = constraint.mask(state, budget=left)
+        self._uploads.write_row(self.mask_rows, slot, mask.view(np.int32))
+        self._uploads.write(self.slots.tight, slot, left)
+
+    def _with_room(self, work: Any) -> Any:
+        """Does it, if need be after everything was forgotten that no slot holds."""
+        try:
+            return work()
+        except Full:
+            self._states.forget_all_but({state for state in self.slots.state.tolist() if state >= 0})
+            self.slots.mask_index.masked_fill_(self.slots.state >= 0, MISSING)  # the places of rows are used anew
+        try:
+            return work()
+        except Full as full:
+            raise InternalError(f"the device automaton has no room for what the sequences of one batch need: {full}") from None
+
+
+class HostAutomata(Automata):
+    """The same on the host: after every step it reads the tokens, asks the constraints, and sends masks."""
+
+    def __init__(self, num_slots: int, vocab_size: int, device: torch.device, *, outputs: int = 64) -> None:
+        self.slots = new_slots(num_slots, outputs, device)
+        self.mask_rows = torch.zeros(num_slots, -(-vocab_size // 32), dtype=torch.int32, device=device)
+        self._at: dict[int, tuple[Constraint, Any]] = {}
+
+    def attach(self, slot: int, constraint: Constraint | None, *, left: int, draw: int = 0) -> None:
+        self._at.pop(slot, None)
+        if constraint is not None:
+            self._at[slot] = constraint, constraint.start()
+        self._begin(slot, FREE if constraint is None else 0, left, draw)
+        self._install(slot, refused=False)
+
+    def detach(self, slot: int) -> None:
+        self._at.pop(slot, None)
+        self._begin(slot, IDLE, 0, 0)
+
+    def step(self, token: Tensor) -> None:
+        done, idle = (self.slots.flags & Flag.DONE).tolist(), (self.slots.state == IDLE).tolist()
+        for slot, token_id in enumerate(token.tolist()):
+            if token_id != NO_TOKEN and not done[slot] and not idle[slot]:
+                self._take(slot, token_id)
+
+    def resolve(self) -> list[bool]:
+        return [bool(done) for done in (self.slots.flags & Flag.DONE).tolist()]
+
+    def _take(self, slot: int, token_id: int) -> None:
+        slots, left = self.slots, int(self.slots.left[slot])
+        if slot in self._at:
+            constraint, state = self._at[slot]
+            after = constraint.advance(state, token_id)
+            if after is None:
+                raise InternalError(f"token {token_id} was drawn, but the constraint does not accept it")
+            if token_id in constraint.vocabulary.eos_token_ids:
+                slots.flags[slot], slots.mask_index[slot] = int(Flag.DONE), MISSING
+                return
+            if constraint.min_tokens(after) > left - 1:
+                slots.draw[slot] += REDRAW
+                self._install(slot, refused=True)
+                return
+            self._at[slot] = constraint, after
+        count = int(slots.taken[slot])
+        slots.output[slot, count % slots.output.shape[1]] = token_id
+        slots.taken[slot], slots.left[slot], slots.draw[slot] = count + 1, left - 1, count + 1
+        self._install(slot, refused=False)
+
+    def _install(self, slot: int, *, refused: bool) -> None:
+        """The mask of the next token, or the end."""
+        slots, left = self.slots, int(self.slots.left[slot])
+        is_done = left <= 0
+        if slot in self._at:
+            constraint, state = self._at[slot]
+            mask = constraint.mask(state)
+            end_ids = constraint.vocabulary.eos_token_ids
+            is_done |= constraint.is_accepting(state) and int(np.bitwise_count(mask).sum()) == len(end_ids)
+            if not is_done:
+                if refused or left <= constraint.min_tokens(state) + NEAR:
+                    mask = constraint.mask(state, budget=left)
+                self.mask_rows[slot] = torch.from_numpy(mask.view(np.int32).copy())
+        slots.mask_index[slot] = MISSING if is_done else slot if slot in self._at else UNCONSTRAINED
+        slots.flags[slot] = int(Flag.DONE) if is_done else 0

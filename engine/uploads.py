@@ -1,0 +1,66 @@
+"""Writes to arrays on the device, collected on the host and sent together, on a stream of their own where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+class Uploads:
+    """`write` collects, `send` sends, `join` makes the current stream wait for what was sent. Nothing waits on the host.
+
+    What is sent becomes visible in the order of the writes; a later write to the same place wins.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self._sent = torch.cuda.Event() if device.type == "cuda" else None
+        self._single: dict[int, tuple[Tensor, dict[int, int]]] = {}
+        self._rows: list[tuple[Tensor, int, Tensor]] = []
+        self._staged: list[Tensor] = []  # host memory that copies under way read from
+
+    def write(self, array: Tensor, place: int, value: int) -> None:
+        """array[place] = value"""
+        self._single.setdefault(id(array), (array, {}))[1][place] = value
+
+    def write_row(self, array: Tensor, row: int, values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> None:
+        """array[row, :len(values)] = values, or array[row : row + len(values)] = values if it has one dimension."""
+        self._rows.append((array, row, torch.from_numpy(np.array(values))))
+
+    def send(self) -> None:
+        if not self._rows and not self._single:
+            return
+        if self._stream is None:
+            self._copy(self._rows, list(self._single.values()))
+        else:
+            assert self._sent is not None
+            self._stream.wait_stream(torch.cuda.current_stream(self.device))  # a step that reads what is overwritten is done
+            self._staged = []
+            with torch.cuda.stream(self._stream):
+                self._copy(self._rows, list(self._single.values()))
+                self._sent.record(self._stream)
+        self._rows, self._single = [], {}
+
+    def join(self) -> None:
+        """What is launched on the current stream from now on sees what was sent."""
+        if self._sent is not None:
+            torch.cuda.current_stream(self.device).wait_event(self._sent)
+
+    def _copy(self, rows: Sequence[tuple[Tensor, int, Tensor]], single: Sequence[tuple[Tensor, dict[int, int]]]) -> None:
+        for array, row, values in rows:
+            there = self._to_device(values)
+            (array[row] if array.ndim == 2 else array[row:])[: len(values)].copy_(there, non_blocking=True)
+        for array, entries in single:
+            places = self._to_device(torch.tensor(list(entries)))
+            array.index_copy_(0, places, self._to_device(torch.tensor(list(entries.values()), dtype=array.dtype)))
+
+    def _to_device(self, values: Tensor) -> Tensor:
+        if self._stream is None:
+            return values
+        pinned = values.pin_memory()
+        self._staged.append(pinned)
+        return pinned.to(self.device, non_blocking=True)
