@@ -1,7 +1,7 @@
 """What `prefill.py` and `decode.py` share: models of a given shape, one process for each variant, tables and plots.
 
 A variant is a layout of the KV cache and a way to attend: paged or contiguous, fused, streaming or naive. Each runs in a process of
-its own, lengths in rising order, so that the process's peak memory over its start is that of the length just measured.
+its own, lengths in rising order, so that the process's peak memory over weights and cache is that of the length just measured.
 Weights are random: neither time nor memory depends on them.
 """
 
@@ -71,6 +71,8 @@ class Setup:
         per_sequence = -(-longest // block_size)
         self.tables = [list(range(row * per_sequence, (row + 1) * per_sequence)) for row in range(batch)]
         self.cache = self.decoder.allocate_cache(batch * per_sequence, block_size)
+        for tensor in self.cache.tensors:
+            tensor.zero_()  # all its pages are there from now on
 
     def forward(self, spans: list[tuple[int, int, list[int]]]) -> torch.Tensor:
         """One step with arbitrary tokens; logits of the last token of each span."""
@@ -193,7 +195,7 @@ def _plot(results: dict[str, Any]) -> Any:
         axes[0].plot(results["lengths"], [p["seconds"] * 1e3 for p in points], marker=".", **style)
         axes[1].plot(results["lengths"], [p["bytes"] / 2**20 for p in points], marker=".", **style)
     axes[0].set(title=results["title"], xscale="log", yscale="log", xlabel="tokens", ylabel="milliseconds")
-    axes[1].set(title="peak memory over weights", xscale="log", xlabel="tokens", ylabel="MiB")
+    axes[1].set(title="peak memory over weights and cache", xscale="log", xlabel="tokens", ylabel="MiB")
     axes[1].set_yscale("symlog", linthresh=1)
     for axis in axes:
         axis.grid(True, which="major", alpha=0.3)
