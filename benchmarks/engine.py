@@ -1,6 +1,6 @@
 """The engine beside transformers' `generate` and its continuous batching, on one model, in one run.
 
-    python benchmarks/engine.py [--model FOLDER] [--batch 1 8 32] [--repeats 3] [--threads 1] [--out FILE.json]
+    python benchmarks/engine.py [--model FOLDER] [--batch 1 8 32] [--parts throughput constraints guesses] [--out FILE.json]
 
 1. throughput: --batch prompts that begin with a common text of --shared tokens and go on with 40 of their own; --max-tokens
    greedy tokens each. Seconds until all have their first token, and until all have ended.
@@ -36,11 +36,12 @@ from maskwright.constraints.regex import Regex
 from maskwright.engine import EngineConfig, EngineFeatures, Request, load
 from maskwright.sampling import SamplingParams
 
+PARTS = ("throughput", "constraints", "guesses")
 Prompts = list[tuple[int, ...]]
 Timing = dict[str, float]
 PLAIN = {"prefix_cache": False, "skips_forced": False}
-WORDS = r"[a-z ]{400}"
-LONG_JSON = r'(\{"name":"[a-z]{3,20}","age":[0-9]{1,3},"tags":\["[a-z]{2,8}"(,"[a-z]{2,8}"){0,3}\]\}\n){25}'
+WORDS = r"[a-z ]{1000}"
+LONG_JSON = r'(\{"name":"[a-z]{3,20}","age":[0-9]{1,3},"tags":\["[a-z]{2,8}"(,"[a-z]{2,8}"){0,3}\]\}\n){60}'
 RECORD = r'\{"name":"[A-Z][a-z]{1,9} [A-Z][a-z]{1,11}","occupation":"[a-z ]{3,20}","born":[0-9]{4},"city":"[A-Z][a-z]{2,12}"\}'
 GUESSES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "plain": ({}, {}),
@@ -90,7 +91,7 @@ class Ours:
 
     def pace(self, prompts: Prompts, constraint: Constraint | None, steps: int) -> Timing:
         """Milliseconds a step while all decode."""
-        common = SamplingParams(temperature=0.8, max_tokens=1200, ignore_eos=constraint is None)
+        common = SamplingParams(temperature=0.8, max_tokens=1900, ignore_eos=constraint is None)
         params = [replace(common, seed=seed) for seed in range(len(prompts))]
         ids = [
             self.engine.add_request(Request(prompt_token_ids=prompt, sampling=each, constraint=constraint))
@@ -222,41 +223,52 @@ def main() -> None:
     parser.add_argument("--max-tokens", type=int, default=64)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
     parser.add_argument("--skip-continuous", action="store_true")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     logging.disable(logging.WARNING)
 
-    config = EngineConfig(model=arguments.model, device="cpu", threads=arguments.threads, num_kv_blocks=2048)
-    ours, plain, theirs = Ours(config), Ours(config, **PLAIN), Theirs(arguments.model)
+    config = EngineConfig(model=arguments.model, device="cpu", threads=arguments.threads, num_kv_blocks=4096)
+    ours = Ours(config)
     compiler = Compiler(ours.tokenizer.vocabulary)
-    results: dict[str, Any] = {"throughput": {}, "constraints": {}}
-    for batch in arguments.batch:
-        results["throughput"][batch] = throughput(ours, plain, theirs, batch, arguments)
-        results["constraints"][batch] = constraints(ours, batch, compiler, arguments)
-    results["guesses"] = guesses(config, compiler, arguments)
+    results: dict[str, Any] = {}
+    if "constraints" in arguments.parts:
+        results["constraints"] = {batch: constraints(ours, batch, compiler, arguments) for batch in arguments.batch}
+    if "guesses" in arguments.parts:
+        results["guesses"] = guesses(config, compiler, arguments)
+    if "throughput" in arguments.parts:
+        plain, theirs = Ours(config, **PLAIN), Theirs(arguments.model)
+        results["throughput"] = {batch: throughput(ours, plain, theirs, batch, arguments) for batch in arguments.batch}
     show(results)
     if arguments.out is not None:
-        settings = {name: str(value) for name, value in vars(arguments).items() if name != "out"}
-        versions = {"python": platform.python_version(), "torch": torch.__version__, "transformers": transformers.__version__}
-        arguments.out.write_text(json.dumps({"settings": settings, **versions, "results": results}, indent=1) + "\n")
+        write(arguments, results)
+
+
+def write(arguments: argparse.Namespace, results: dict[str, Any]) -> None:
+    """Add these results to the file; each part says how it was measured."""
+    written = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    settings = {name: str(value) for name, value in vars(arguments).items() if name not in ("out", "parts", "model")}
+    versions = {"python": platform.python_version(), "torch": torch.__version__, "transformers": transformers.__version__}
+    written |= {part: {"settings": settings | versions, "results": rows} for part, rows in results.items()}
+    arguments.out.write_text(json.dumps(written, indent=1) + "\n")
 
 
 def show(results: dict[str, Any]) -> None:
     console = Console(width=120)
     table = Table("batch", "", "first token s", "tokens/s", "tokens read", title="throughput")
-    for batch, rows in results["throughput"].items():
+    for batch, rows in results.get("throughput", {}).items():
         for name, row in rows.items():
             read = f"{row['computed']:.0f}" if "computed" in row else ""
             table.add_row(str(batch), name, f"{row['first']:.3f}", f"{row['tokens'] / row['end']:.0f}", read)
     console.print(table)
     table = Table("batch", "none", "words", "json", title="ms a step, by constraint")
-    for batch, rows in results["constraints"].items():
+    for batch, rows in results.get("constraints", {}).items():
         table.add_row(str(batch), *(f"{row['ms a step']:.2f}" for row in rows.values()))
     console.print(table)
     table = Table("", "seconds", "tokens", "steps", "jumped", "guessed", "accepted", title="forced text and guesses, 4 requests")
-    for name, row in results["guesses"].items():
+    for name, row in results.get("guesses", {}).items():
         counts = (f"{row[key]:.0f}" for key in ("tokens", "steps", "jumped", "drafted", "accepted"))
         table.add_row(name, f"{row['end']:.3f}", *counts)
     console.print(table)

@@ -12,6 +12,7 @@ import typer
 
 from ..chat import Reply
 from ..constraint_choice import ConstraintOptions
+from ..engine import EngineFeatures
 from ..errors import MaskwrightError, UsageError
 from ..llm import LLM
 from ..model_folder import EMBEDDED
@@ -20,6 +21,7 @@ from .inputs import named_object
 from .model_options import (
     CONSTRAINT,
     SAMPLING,
+    SPEED,
     ChoiceOption,
     DeviceOption,
     DtypeOption,
@@ -50,7 +52,7 @@ def chat(
     model: ModelOption = EMBEDDED,
     device: DeviceOption = "auto",
     dtype: DtypeOption = "auto",
-    **sampling: Any,
+    **options: Any,
 ) -> None:
     """Talk with a model, with tools or a constraint.
 
@@ -59,18 +61,19 @@ def chat(
     """
     constraint = constraint_options(schema, regex, grammar, choice)
     tools = [named_object(name, "--tool") for name in tool or ()]
-    asked = given_options(SamplingParams, sampling)
-    SamplingParams(**asked)  # refuses wrong values before a model is loaded
-    llm = load_model(model, device, dtype)
+    asked, features = given_options(SamplingParams, options), given_options(EngineFeatures, options)
+    SamplingParams(**asked), EngineFeatures(**features)  # refuse wrong values before a model is loaded
+    llm = load_model(model, device, dtype, **features)
     conversation = Conversation(llm, system, replace(llm.default_sampling, **asked), constraint, tools, tool_choice)
     for line in _lines():
         conversation.say(line)
 
 
 def command() -> Any:
-    """The command with one option for each field of SamplingParams."""
+    """The command with one option for each field of SamplingParams and EngineFeatures."""
     app = typer.Typer(add_completion=False)
-    app.command()(with_parameters(chat, option_parameters(SamplingParams, SAMPLING)))
+    parameters = [*option_parameters(SamplingParams, SAMPLING), *option_parameters(EngineFeatures, SPEED)]
+    app.command()(with_parameters(chat, parameters))
     return typer.main.get_command(app)
 
 

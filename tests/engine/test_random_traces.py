@@ -97,7 +97,7 @@ def engine_of(size: dict, make_engine, tiny_model):
     return make_engine(tiny_model("mistral-sliding").folder, max_model_len=4 * size["num_blocks"], **options)
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(trace=arrivals, size=sizes)
 def test_company_changes_nothing(trace, size, tiny_model, make_engine, outcome_alone):
     engine = engine_of(size, make_engine, tiny_model)
