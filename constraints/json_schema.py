@@ -115,8 +115,7 @@ def _check_option(option: str, value: object, known: tuple[str, ...], later: tup
 def _schema_text(schema: Any) -> str:
     try:
         if isinstance(schema, str):
-            parse_json(schema)  # what is wrong with it is said at once
-            return schema
+            return dump_json(parse_json(schema))
         if not isinstance(schema, (Mapping, bool)):
             schema = schema_of(schema)
         return dump_json(plain_value(schema))

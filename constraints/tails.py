@@ -72,6 +72,8 @@ def completes_inside(m, t, s):
     Its ends are then not all seen: tokens inside the body are not walked, those that leave it only from its beginning.
     """
     body, start = wide(m[t.state_body + REC * s]), wide(m[t.state_start + REC * s])
+    if body < 0:
+        return False
     for j in range(start, start + wide(m[t.state_length + REC * s])):
         item = wide(m[t.pool + j])
         own = leaf(m, t, item)
