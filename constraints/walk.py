@@ -111,7 +111,7 @@ def walk(m, t, v, r, trie, top, state):
             i = wide(v[node + 2])
             continue
         start, end, skip = v[node + 3], v[node + NODE_WIDTH + 3], wide(v[node + 2])
-        if shapes != 0 and is_within(m, t, v, shapes + SHAPE_WIDTH * i, s, skip - i):
+        if shapes != 0 and skip > i + 1 and is_within(m, t, v, shapes + SHAPE_WIDTH * i, s, skip - i):
             end, i = v[nodes + NODE_WIDTH * skip + 3], skip
         elif m[t.state_left + REC * s] > 0 and skip > i + 1:
             m[above + FRAME + STATE], m[above + FRAME + AFTER] = DEAD, skip
