@@ -241,7 +241,7 @@ class TokenAutomaton:
 
     @cached_property
     def _hard_room(self) -> NDArray[np.int32]:
-        return np.empty((5, self.lexicon.trie.order.size), np.int32)
+        return np.empty((5, 2 * self.lexicon.trie.order.size), np.int32)  # `hard_tokens` looks at them twice
 
     # -- facts --------------------------------------------------------------------------------------------------------
 

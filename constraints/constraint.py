@@ -109,7 +109,8 @@ class Constraint:
 
     def is_accepting(self, state: State) -> bool:
         """Whether the text so far is complete."""
-        return state == FINISHED or self._automaton.is_accepting(state & _STATE_PART)
+        with self._lock:  # tables may be growing
+            return state == FINISHED or self._automaton.is_accepting(state & _STATE_PART)
 
     def mask(self, state: State, budget: int | None = None) -> NDArray[np.uint32]:
         """Allowed tokens, uint32 [ceil(V / 32)], read-only, padding bits 0; EOS bits exactly when accepting.

@@ -27,7 +27,7 @@ from .atlas import (
 from .compiled import entry, inner, words_at
 from .derive import CLASS, EMPTY, ENDLESS, behind, copies, is_alone, leaf, state_of, step, wide
 from .rivals import TRACKED, outlook
-from .rows import CAPACITY, COUNT, NUM_EDITS, clear_tokens, find_or_make
+from .rows import CAPACITY, COUNT, NUM_EDITS, clear_tokens, find_or_make, has_too_many_edits
 from .runs import FIRST_PRINTABLE, LAST_PRINTABLE, majority, run_of
 from .tables import (
     CLASS_TABLES,
@@ -211,7 +211,7 @@ def before_tail(m, t, v, r, state):
     before = without_tail(m, t, state, tail) if tail != EMPTY else wide(DEAD)
     if before == DEAD or m[t.state_accept + REC * before] == 1 or completes_inside(m, t, before):
         return wide(0)
-    if m[t.state_ends + REC * before] == 0:
+    if m[t.state_ends + REC * before] == 0 or m[t.state_row + REC * before] == 0:
         find_ends(m, t, v, r, before)
     ends = wide(m[t.state_ends + REC * before])
     following = state_of(m, t, tail)
@@ -221,13 +221,15 @@ def before_tail(m, t, v, r, state):
     for k in range(t.pool + ends + ENDS, t.pool + ends + ENDS + 2 * m[t.pool + ends], 2):
         walk(m, t, v, r, wide(m[k]), wide(m[k + 1]), following)
     clear_tokens(r, wide(m[t.pool + ends + 1]), wide(m[t.pool + ends + 2]))
+    if has_too_many_edits(r):
+        return wide(0)
     m[t.state_events + REC * state] = m[t.state_events + REC * before] | m[t.state_events + REC * following]
     return -wide(m[t.state_row + REC * before])
 
 
 @inner
 def find_ends(m, t, v, r, state):
-    """Make the row of a state, and note its ends on the way."""
+    """Make the row of a state, and note its ends on the way. They outlive the row, see `TokenAutomaton.drop_rows`."""
     m[t.n + CLEARED] = m[t.n + CLEARED_END] = m[t.n + NUM_ENDS] = r[NUM_EDITS] = 0
     base = fill(m, t, v, r, state)
     keep_ends(m, t, state)

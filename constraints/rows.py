@@ -20,7 +20,8 @@ _RECIPE_WORDS = 64  # room for recipes, a row
 _MAX_RECIPE = 1024  # words of edits; longer recipes are not kept
 # The header of the region. Behind it: a hash table of row numbers, one of offsets of recipes (0 = free), recipes (number of the
 # row, words of edits, base, whether EOS is allowed, edits), the edits of the mask being made, the rows.
-COUNT, CAPACITY, WORDS, INDEX, INDEX_SIZE, KNOWN, KNOWN_SIZE, RECIPES, RECIPES_END, NUM_EDITS, EDITS, ROWS, _HEADER = range(13)
+COUNT, CAPACITY, WORDS, INDEX, INDEX_SIZE, KNOWN, KNOWN_SIZE, NUM_KNOWN = range(8)
+RECIPES, RECIPES_END, NUM_EDITS, EDITS, ROWS, _HEADER = range(8, 14)
 ROW_NUMBER, NUM_WORDS, BASE, ACCEPTS, RECIPE_HEADER = range(5)
 
 
@@ -32,7 +33,7 @@ class MaskRows:
 
     def __init__(self, words: int, num_tokens: int) -> None:
         self._words, self._num_tokens = words, num_tokens
-        self._make_region(1 << max(6, (_FIRST_WORDS // max(words, 64)).bit_length() - 1))
+        self._use(*self._new_region(1 << max(6, (_FIRST_WORDS // max(words, 64)).bit_length() - 1)))
 
     def __len__(self) -> int:
         return self._region.item(COUNT)
@@ -47,11 +48,11 @@ class MaskRows:
         return row
 
     def grow(self) -> None:
-        """Make room for twice as many rows."""
-        old, count = self._rows, len(self)
-        self._make_region(2 * len(old))
-        self._pool[:count] = old[:count]
-        fill_index(self.address, count)
+        """Make room for twice as many rows. Others may read rows meanwhile."""
+        region, pool = self._new_region(2 * len(self._pool))
+        pool[: len(self)] = self._pool[: len(self)]
+        fill_index(int(region.ctypes.data), len(self))
+        self._use(region, pool)
 
     def keep(self, mask: NDArray[np.uint32]) -> int:
         """The number of a row equal to `mask`, stored if new."""
@@ -75,22 +76,25 @@ class MaskRows:
         """out[k] = row numbers[k]."""
         take_rows(self._pool, numbers, out)
 
-    def _make_region(self, rows: int) -> None:
+    def _new_region(self, rows: int) -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
+        """An empty region with room for so many rows, and that room. uint32 [rows, words]"""
         parts = {
             INDEX: 2 * rows,
             KNOWN: 4 * rows,
             RECIPES: _RECIPE_WORDS * rows,
-            EDITS: 4 * self._num_tokens + 64,
+            EDITS: 4 * self._num_tokens + 64,  # memories look at all tokens twice, what makes more edits gives up
             ROWS: rows * self._words,
         }
         offsets = np.cumsum([_HEADER, *parts.values()])
-        region = self._region = reserved(int(offsets[-1]), _clean, ("rows", rows, self._words, self._num_tokens))
+        region = reserved(int(offsets[-1]), _clean, ("rows", rows, self._words, self._num_tokens))
         region[list(parts)] = offsets[:-1]
         region[[COUNT, CAPACITY, WORDS, INDEX_SIZE, KNOWN_SIZE]] = 0, rows, self._words, parts[INDEX], parts[KNOWN]
         region[RECIPES_END] = region[RECIPES]
+        return region, region[offsets[-2] :][: rows * self._words].view(np.uint32).reshape(rows, self._words)
+
+    def _use(self, region: NDArray[np.int32], pool: NDArray[np.uint32]) -> None:
         self.address = int(region.ctypes.data)
-        self._pool = region[offsets[-2] :][: rows * self._words].view(np.uint32).reshape(rows, self._words)
-        self._rows = self._pool.view()
+        self._region, self._pool, self._rows = region, pool, pool.view()
         self._rows.setflags(write=False)
 
 
@@ -119,9 +123,16 @@ def clear_tokens(r, start, end):
 
 @inner
 def edit(r, start, end):
-    at = r[EDITS] + np.int64(r[NUM_EDITS])
-    r[at], r[at + 1] = start, end
-    r[NUM_EDITS] += 2
+    if not has_too_many_edits(r):
+        at = r[EDITS] + np.int64(r[NUM_EDITS])
+        r[at], r[at + 1] = start, end
+        r[NUM_EDITS] += 2
+
+
+@inner
+def has_too_many_edits(r):
+    """Whether there is no room for another edit, so that some may be missing."""
+    return r[EDITS] + np.int64(r[NUM_EDITS]) + 2 > r[ROWS]
 
 
 @inner
@@ -140,8 +151,10 @@ def find_or_make(r, v, base, accepts, completable):
         slot = (slot + 1) & mask
     number = make(r, v, base, accepts, completable)
     end = np.int64(r[RECIPES_END])
+    is_kept = is_kept and 2 * np.int64(r[NUM_KNOWN]) < r[KNOWN_SIZE]
     if is_kept and end + RECIPE_HEADER + length <= r[EDITS]:
         r[r[KNOWN] + slot], r[RECIPES_END] = end, end + RECIPE_HEADER + length
+        r[NUM_KNOWN] += 1
         r[end + ROW_NUMBER], r[end + NUM_WORDS], r[end + BASE], r[end + ACCEPTS] = number, length, base, accepts
         for k in range(length):
             r[end + RECIPE_HEADER + k] = r[r[EDITS] + k]
@@ -150,7 +163,8 @@ def find_or_make(r, v, base, accepts, completable):
 
 @inner
 def recipe_key(r, base, accepts):
-    h = np.uint64(base) * np.uint64(2) + np.uint64(accepts)
+    h = (np.uint64(base) * np.uint64(2) + np.uint64(accepts)) * np.uint64(0xBF58476D1CE4E5B9)
+    h ^= h >> np.uint64(29)
     for k in range(r[EDITS], r[EDITS] + r[NUM_EDITS]):
         h = (h ^ np.uint64(r[k])) * np.uint64(0x9E3779B97F4A7C15)
         h ^= h >> np.uint64(29)

@@ -9,7 +9,7 @@ value, any string: the same part stands at many places of a schema, with another
 from __future__ import annotations
 
 from .compiled import inner
-from .derive import CLASS, EMPTY, SEQ, behind, intern_state, leaf, pair, state_of, wide
+from .derive import CLASS, EMPTY, NO_BODY, SEQ, behind, copies, intern_state, leaf, pair, state_of, wide
 from .tables import CLEARED, CLEARED_END, DEAD, FAULT, FULL_POOL, MAX_ENDS, NO_FAULT, NUM_ENDS, POOL, REC, STATES
 
 _MAX_HEADS = 12  # before a tail; also how deep one is looked for
@@ -45,8 +45,12 @@ def ends_with(m, t, item, tail):
 
 @inner
 def without_tail(m, t, s, tail):
-    """The state without its common tail if it has been asked for before, else DEAD: what stands at one place is not worth it."""
+    """The state without its common tail if it has been asked for before, else DEAD: what stands at one place is not worth it.
+
+    Its body is found from its own items: the tail may begin with the rest of the repetition that gave the state its body.
+    """
     start, length = wide(m[t.state_start + REC * s]), wide(m[t.state_length + REC * s])
+    body, radius = wide(NO_BODY), wide(0)
     for j in range(length):
         node, depth = wide(m[t.pool + start + j]), wide(0)
         while node != tail:
@@ -58,10 +62,15 @@ def without_tail(m, t, s, tail):
             depth -= 1
             item = pair(m, t, wide(m[t.work + depth]), item)
         m[t.items + j] = item
-    if m[t.n + FAULT] != NO_FAULT:
-        return wide(DEAD)
+        if m[t.n + FAULT] != NO_FAULT:
+            return wide(DEAD)
+        unit = wide(m[t.unit + REC * leaf(m, t, item)])
+        if unit != NO_BODY and m[t.kind + REC * item] == SEQ:
+            more = copies(m, t, wide(m[t.b + REC * item]), unit)
+            if more >= radius and more > 0:
+                body, radius = unit, 1 + more
     num_states = m[t.n + STATES]
-    found = intern_state(m, t, length, wide(m[t.state_body + REC * s]), wide(m[t.state_radius + REC * s]))
+    found = intern_state(m, t, length, body, radius)
     return found if m[t.n + STATES] == num_states and m[t.n + FAULT] == NO_FAULT else wide(DEAD)
 
 
@@ -96,10 +105,10 @@ def note_end(m, t, trie, node):
 
 @inner
 def keep_ends(m, t, s):
-    """Keep the ends that have been noted."""
+    """Keep the ends that have been noted, unless they are known."""
     count, start = wide(m[t.n + NUM_ENDS]), wide(m[t.n + POOL])
     m[t.n + NUM_ENDS] = TOO_MANY
-    if m[t.n + FAULT] != NO_FAULT:
+    if m[t.n + FAULT] != NO_FAULT or m[t.state_ends + REC * s] != 0:
         return
     if count > MAX_ENDS:
         m[t.state_ends + REC * s] = TOO_MANY
