@@ -87,7 +87,7 @@ class Compiler:
         grammar = Grammar() if beginning is None else Grammar.after(beginning(self.limits))
         grammar.special_tokens = self.vocabulary.special_tokens
         grammar.end_tokens = frozenset(self.vocabulary.eos_token_ids)
-        root = source.lower(grammar, self.limits)
+        root = getattr(source, "lower_whole", source.lower)(grammar, self.limits)
         if len(grammar) > self.limits.nodes:
             raise ConstraintLimit(f"the grammar has {len(grammar)} expressions", limit="nodes", value=self.limits.nodes)
         automaton = TokenAutomaton(grammar, root, self._lexicon, self.limits)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lark import Token, Tree
 
+from .constraint import Constraint
 from .ebnf_syntax import NOTATIONS, EbnfRule, notation_of, parse
 from .errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
 from .expression import EMPTY, Grammar, Kind, Node
 from .gbnf import RuleLowering, calls_of, check_defined, lower_rules, undefined
 from .gbnf_syntax import RuleText, fail_at
 from .left_factoring import left_factored
-from .left_recursion import without_left_recursion
 from .recursion import reachable
 from .regex import lower_tree
 from .regex_lark import FLAGS, parse_lark_regex
 from .regex_parser import line_and_column, syntax_error
 from .regex_tree import Tree as Pattern
-from .source import Limits
+from .source import Limits, Source
+from .staged import staged
+from .stages import Budgets, Stages, budgeted_root, refuse_budgets, stages_of
 from .substrings import runs_of
 from .utf8 import ALL, MAX_CODE_POINT, SURROGATES, Ranges, invert, normalize
 
@@ -53,6 +56,23 @@ class Ebnf:
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
         """The expression of the root rule. Raises `GrammarSyntaxError`, `UnsupportedKeyword`, `ConstraintLimit`, and
         `ConstraintError` for rules that are called but not defined."""
+        root, budgets = self._lowered(grammar, limits)
+        refuse_budgets(budgets)
+        return left_factored(grammar, root, limits)
+
+    def lower_whole(self, grammar: Grammar, limits: Limits) -> Node:
+        """The same for a grammar that stands alone: budgets of tokens are left to `finish`."""
+        return left_factored(grammar, self._lowered(grammar, limits)[0], limits)
+
+    def stages(self, grammar: Grammar, limits: Limits) -> Stages:
+        """The parts of the grammar, cut at rules with a budget of tokens."""
+        return stages_of(grammar, *self._lowered(grammar, limits))
+
+    def finish(self, constraint: Constraint, compiled: Callable[[Source], Constraint]) -> Constraint:
+        """The constraint with its budgets of tokens."""
+        return staged(self, constraint, compiled) if "max_tokens" in self.text else constraint
+
+    def _lowered(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets]:
         if len(self.text) > limits.source_bytes:
             value = limits.source_bytes
             raise ConstraintLimit(f"a grammar of {len(self.text)} characters", limit="source_bytes", value=value)
@@ -67,13 +87,11 @@ class Ebnf:
         check_defined(self.text, rules, calls)
         wants = any(rule.attributes or any(rule.tree.find_data("exception")) for rule in written)
         attributes = {str(rule.name): rule.attributes for rule in written if rule.attributes}
-        root = lower_rules(
-            rules,
-            calls,
-            EbnfLowering(self.text, grammar, limits, notation=notation, attributes=attributes, wants_repetitions=wants),
-        )[start]
-        without_left_recursion(grammar, root, limits)
-        return left_factored(grammar, root, limits)
+        lowering = EbnfLowering(
+            self.text, grammar, limits, notation=notation, attributes=attributes, wants_repetitions=wants
+        )
+        root = lower_rules(rules, calls, lowering)[start]
+        return budgeted_root(grammar, root, lowering.budgets, limits), lowering.budgets
 
 
 def _check_once(text: str, rules: list[EbnfRule]) -> None:
@@ -94,6 +112,7 @@ class EbnfLowering(RuleLowering):
 
     notation: str = "xgrammar"
     attributes: dict[str, tuple[tuple[Token, Token | None], ...]] = field(default_factory=dict)
+    budgets: Budgets = field(default_factory=dict)
 
     def finished(self, name: str, body: Node) -> Node:
         """A rule's body under its attributes."""
@@ -102,9 +121,19 @@ class EbnfLowering(RuleLowering):
                 self._check_regular(body, attribute, "lazy")
                 some = self.grammar.repeat(self.grammar.chars(ALL), 1)
                 body = self.grammar.without(body, self.grammar.seq(body, some))
+            elif attribute == "max_tokens":
+                body = self._with_budget(name, body, attribute, value)
             elif attribute != "capture":
                 self._refuse(attribute, str(attribute), "not an attribute that is enforced", "the rule without it")
         return body
+
+    def _with_budget(self, name: str, body: Node, attribute: Token, value: Token | None) -> Node:
+        if value is None or value.type != "INT" or not int(value[:9]) > 0:
+            fail_at(self.text, attribute, "max_tokens is a whole number of tokens, at least 1")
+        rule = self.grammar.rule(name)
+        self.grammar.define(rule, body)
+        self.budgets[self.grammar.call(rule)] = int(value[:9])
+        return self.grammar.call(rule)
 
     def _node(self, tree: Tree[Token], parts: list[Node]) -> Node:
         kind = str(tree.data)

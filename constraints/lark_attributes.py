@@ -22,6 +22,7 @@ class Attributes:
     lazy: bool = False
     end: Token | None = None
     stops_at_end: bool = False  # stop="": nothing but the end of the text
+    max_tokens: int | None = None
 
     @property
     def is_lexeme(self) -> bool:
@@ -30,7 +31,7 @@ class Attributes:
 
 
 def read_attributes(text: str, tree: Tree[Token] | None) -> Attributes:
-    """What stands in the brackets. Raises `GrammarSyntaxError`, and `UnsupportedKeyword` for `max_tokens` and `temperature`."""
+    """What stands in the brackets. Raises `GrammarSyntaxError`, and `UnsupportedKeyword` for `temperature`."""
     found: dict[str, tuple[Token, Token | None]] = {}
     for attribute in [] if tree is None else tree.children:
         assert isinstance(attribute, Tree)
@@ -42,16 +43,18 @@ def read_attributes(text: str, tree: Tree[Token] | None) -> Attributes:
             fail_at(text, name, f"there is no attribute {str(name)!r}, expected one of {' '.join(_KNOWN)}")
         found[str(name)] = name, value
         _check_value(text, name, value)
-    for refused in ("max_tokens", "temperature"):
-        if refused in found:
-            _refuse(text, found[refused][0])
+    if "temperature" in found:
+        _refuse(text, found["temperature"][0])
     if "stop_capture" in found and "stop" not in found and "suffix" not in found:
         fail_at(text, found["stop_capture"][0], "stop_capture belongs to stop or suffix")
     if "stop" in found and "suffix" in found:
         fail_at(text, found["suffix"][0], "a rule has either stop or suffix")
     end = found.get("stop", found.get("suffix", (None, None)))[1]
     is_empty = end is not None and end.type == "STRING" and not literal_text(text, end)
-    return Attributes(tuple(found), "lazy" in found, None if is_empty else end, is_empty)
+    budget = found.get("max_tokens", (None, None))[1]
+    return Attributes(
+        tuple(found), "lazy" in found, None if is_empty else end, is_empty, None if budget is None else int(budget[:9])
+    )
 
 
 def _check_value(text: str, name: Token, value: Token | None) -> None:
@@ -77,9 +80,5 @@ def _check_value(text: str, name: Token, value: Token | None) -> None:
 
 def _refuse(text: str, name: Token) -> None:
     line, column = line_and_column(text, name.start_pos or 0)
-    reasons = {
-        "max_tokens": ("how many tokens a text takes is no property of the text", "a number of characters: /.{1,200}/"),
-        "temperature": ("how tokens are drawn is no property of the text", "SamplingParams(temperature=...)"),
-    }
-    reason, instead = reasons[str(name)]
+    reason, instead = "how tokens are drawn is no property of the text", "SamplingParams(temperature=...)"
     raise UnsupportedKeyword(reason, keyword=str(name), instead=instead, line=line, column=column)

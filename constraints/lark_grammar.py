@@ -7,11 +7,12 @@ longest), with one exception: lazy ones, see `lark_lexemes.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from lark import Token, Tree
 
+from .constraint import Constraint
 from .errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from .expression import EMPTY, FAIL, Grammar, Node, Rule
 from .json_schema import JsonSchema
@@ -21,12 +22,13 @@ from .lark_names import Definition, Names
 from .lark_syntax import fail_at
 from .lark_terminals import Terminals, count_of, literal_pattern, regexp_pattern
 from .left_factoring import left_factored
-from .left_recursion import without_left_recursion
 from .regex import lower_tree
 from .regex_parser import line_and_column
 from .regex_tree import Alternate, CharSet, Concat
 from .regex_tree import Tree as Pattern
-from .source import Limits
+from .source import Limits, Source
+from .staged import staged
+from .stages import Budgets, Stages, budgeted_root, refuse_budgets, stages_of
 from .stopwatch import Stopwatch
 from .tokens import token_terminal
 from .utf8 import Ranges
@@ -50,7 +52,7 @@ class Lark:
 
     The notation is lark's, with the additions of llguidance: rules and terminals, templates, `%import common`, `%ignore`,
     `%override`, `%extend`, inline `%json {...}` and `%regex {...}`, `&` and `~` between terminals, `[lazy]`, `stop=`, `suffix=`,
-    parameters. What is not enforced is refused by name: priorities of rules, `max_tokens`, `temperature`, token terminals.
+    parameters, `max_tokens=`. What is not enforced is refused by name: priorities of rules, `temperature`, token terminals.
     """
 
     text: str
@@ -64,23 +66,40 @@ class Lark:
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
         """The expression of the start rule. Raises `GrammarSyntaxError`, `UnsupportedKeyword`, `ConstraintLimit`, and
         `ConstraintError` for names that are not defined."""
+        root, budgets = self._lowered(grammar, limits)
+        refuse_budgets(budgets)
+        return left_factored(grammar, root, limits)
+
+    def lower_whole(self, grammar: Grammar, limits: Limits) -> Node:
+        """The same for a grammar that stands alone: budgets of tokens are left to `finish`."""
+        return left_factored(grammar, self._lowered(grammar, limits)[0], limits)
+
+    def stages(self, grammar: Grammar, limits: Limits) -> Stages:
+        """The parts of the grammar, cut at rules with a budget of tokens."""
+        return stages_of(grammar, *self._lowered(grammar, limits))
+
+    def finish(self, constraint: Constraint, compiled: Callable[[Source], Constraint]) -> Constraint:
+        """The constraint with its budgets of tokens."""
+        return staged(self, constraint, compiled) if "max_tokens" in self.text else constraint
+
+    def _lowered(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets]:
         if len(self.text) > limits.source_bytes:
             value = limits.source_bytes
             raise ConstraintLimit(f"a grammar of {len(self.text)} characters", limit="source_bytes", value=value)
-        root = LarkLowering(self.text, grammar, limits).whole(self.start)
-        without_left_recursion(grammar, root, limits)
-        return left_factored(grammar, root, limits)
+        lowering = LarkLowering(self.text, grammar, limits)
+        return budgeted_root(grammar, lowering.whole(self.start), lowering.budgets, limits), lowering.budgets
 
 
 class LarkLowering:
     """Lowers one grammar text: its rules on a list of work, expressions children first, nothing by recursion."""
 
-    def __init__(self, text: str, grammar: Grammar, limits: Limits, depth: int = 0) -> None:
+    def __init__(self, text: str, grammar: Grammar, limits: Limits, depth: int = 0, budgets: Budgets | None = None) -> None:
         self.text, self.grammar, self.limits, self.depth = text, grammar, limits, depth
         self.names = Names(text, limits)
         grammar.notes += self.names.notes
         self.terminals: Terminals = self.names.all_terminals()
         self.rules: dict[Instance, Rule] = {}
+        self.budgets: Budgets = {} if budgets is None else budgets  # of this grammar and of those inside
         self._todo: list[Instance] = []
         ignored = [self.terminals.pattern(tree) for tree in self.names.ignored]
         for tree, pattern in zip(self.names.ignored, ignored, strict=True):
@@ -110,7 +129,10 @@ class LarkLowering:
             instance = self._todo.pop()
             self.grammar.define(self.rules[instance], self._body(instance))
         if self.lexemes is not None:
-            root = self.lexemes.separated(root)
+            separated = self.lexemes.separated(root)
+            if separated != root:
+                refuse_budgets(self.budgets, "beside lazy terminals that end others")
+            root = separated
         return self.grammar.seq(self.skip, root) if self.names.options.allow_initial_skip else root
 
     # -- rules ------------------------------------------------------------------------------------------------------
@@ -124,6 +146,8 @@ class LarkLowering:
                 raise ConstraintLimit("strings, put together by templates", limit="source_bytes", value=value)
             self.rules[instance] = self.grammar.rule(instance[0])
             self._todo.append(instance)
+            if (max_tokens := self.names.rules[instance[0]].attributes.max_tokens) is not None:
+                self.budgets[self.grammar.call(self.rules[instance])] = max_tokens
         return self.grammar.label(self.grammar.call(self.rules[instance]), instance[0])
 
     def _body(self, instance: Instance) -> Node:
@@ -263,7 +287,7 @@ class LarkLowering:
         blank = "".join(
             char if char in "\r\n" else " " for char in self.text[:begin]
         )  # so that errors tell the right place
-        inner = LarkLowering(blank + self.text[begin:end], self.grammar, self.limits, self.depth + 1)
+        inner = LarkLowering(blank + self.text[begin:end], self.grammar, self.limits, self.depth + 1, self.budgets)
         return self._opaque(inner.whole("start"))
 
     # -- lexemes ----------------------------------------------------------------------------------------------------

@@ -31,7 +31,8 @@ class Source(Protocol):
     """A constraint as written: hashable, and able to lower itself.
 
     A source may also have `beginning(limits) -> Grammar`: parts that most of its kind need, built once and copied, which the
-    grammar then given to `lower` begins with. And `finish(constraint, compile) -> Constraint`, for what a grammar cannot say.
+    grammar then given to `lower` begins with. And `finish(constraint, compile) -> Constraint`, for what a grammar cannot say; where
+    `lower` refuses that, because it may be called for a part of another source, `lower_whole` does not.
     """
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:

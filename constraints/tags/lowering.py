@@ -118,7 +118,7 @@ class _TreeLowering:
         if not is_source(source):
             reason = f"a part is a source or of the tree, not {type(source).__name__}"
             raise ConstraintError(reason, path=context.path)
-        if hasattr(source, "finish"):
+        if hasattr(source, "finish") and not hasattr(source, "lower_whole"):  # which means that `lower` refuses what it must
             keyword, instead = type(source).__name__, "it around the whole"
             raise UnsupportedKeyword(
                 "cannot stand inside a structural tag", path=context.path, keyword=keyword, instead=instead

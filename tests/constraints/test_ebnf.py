@@ -92,7 +92,6 @@ REFUSED = {
     'root ::= TagDispatch(("a", b), loop_after_dispatch=false)\nb ::= "x"': "TagDispatch",
     "root ::= Token(3)": "Token",
     'root ::= Regex("a", json_string=true)': "Regex(json_string)",
-    'root ::= r\nr[max_tokens=3] ::= "a"': "max_tokens",
     'root ::= "a" <think>': "<think>",
     "root ::= a - 'x'\na ::= 'x' a 'y' | 'y'": "-",
     "root = 'a', ? a space ? ;": "special sequence",

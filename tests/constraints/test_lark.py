@@ -162,7 +162,7 @@ REFUSED = {
     "start: @other": "@other",
     'start.2: "a"': "priority",
     'start: %json {"type": "null", "x-guidance": {}}': "x-guidance",
-    "start: a\na[max_tokens=3]: /a*/": "max_tokens",
+    "start: a\na[temperature=3]: /a*/": "temperature",
     "start: a\na[temperature=0.5]: /a*/": "temperature",
     "start: A & B\nA: /a/\nB: /b/": "&",
     "start: ~A\nA: /a/": "~",
