@@ -57,6 +57,10 @@ class BudgetedConstraint(Constraint):
     def statistics(self) -> dict[str, int]:
         return self.unbudgeted.statistics
 
+    @property
+    def num_mask_misses(self) -> int:
+        return self.unbudgeted.num_mask_misses
+
     def start(self) -> Any:
         return Inside(self.unbudgeted.start(), self.part.start(), self.max_tokens)
 
