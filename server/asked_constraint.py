@@ -69,7 +69,8 @@ def asked_constraint(body: ConstraintBody, *, allows_grammars: bool) -> AskedCon
     try:
         kind, value, param = _located(name, value)
         if not allows_grammars and kind not in ("json", "loose json", "json_object", "choice"):
-            raise ApiError(403, f"{param}: this server takes no grammars from clients, only JSON schemas", param=param, code="refused")
+            message = f"{param}: this server takes no grammars from clients, only JSON schemas"
+            raise ApiError(403, message, param=param, code="grammars_refused")
         return AskedConstraint(_MAKERS[kind](value), param)
     except (ConstraintError, UsageError) as error:
         raise api_error(error, param) from error
@@ -142,7 +143,7 @@ def _of_response_format(form: Mapping[str, Any]) -> tuple[str, Any, str]:
 
 def _of_json_schema(form: Mapping[str, Any]) -> tuple[str, Any, str]:
     """OpenAI's {"json_schema": {"name", "schema", "strict"}}, and the flat form of its Responses interface."""
-    is_flat = "json_schema" not in form
+    is_flat = "json_schema" not in form and "schema" in form
     place = "response_format" if is_flat else "response_format.json_schema"
     inner = form if is_flat else _member(form, "json_schema", "response_format", Mapping)
     _check_members(form, "response_format", "type", *(("name", "description", "schema", "strict") if is_flat else ("json_schema",)))

@@ -19,8 +19,8 @@ def asked_tools(
 ) -> tuple[tuple[Tool, ...], ConstraintChoice] | None:
     """(the tools the model is told, the constraint of its reply), None when nothing may be called.
 
-    Arguments satisfy the schema of their tool, whatever `strict` says; keywords that cannot be enforced are refused, unless every tool
-    says "strict": false. Raises ApiError with the path of the tool.
+    Arguments satisfy the schema of their tool, whatever `strict` says; keywords that cannot be enforced are refused, unless
+    every tool says "strict": false. Raises ApiError with the path of the tool.
     """
     choice = _checked_choice(tool_choice)
     if not tools and choice not in ("auto", "none"):
@@ -52,9 +52,8 @@ def _checked_choice(choice: Any) -> Any:
         return choice
     if isinstance(choice, Mapping) and choice.get("type", "function") in ("function", "allowed_tools"):
         return choice
-    raise ApiError(
-        400, f"tool_choice is auto, none, required, a function or allowed_tools, not {choice!r}", param="tool_choice", code="invalid_value"
-    )  # fmt: skip
+    message = f"tool_choice is auto, none, required, a function or allowed_tools, not {choice!r}"
+    raise ApiError(400, message, param="tool_choice", code="invalid_value")
 
 
 def _strict(tool: Mapping[str, Any]) -> Any:

@@ -91,7 +91,8 @@ def turn_of(service: Service, body: ChatBody) -> tuple[Turn, str | None]:
     messages = template_messages(body.messages, has_tool_role=planner.style != "task")
     asked = asked_constraint(body, allows_grammars=settings.client_grammars)
     if len(body.tools or ()) > settings.max_tools:
-        raise ApiError(400, f"this server takes {settings.max_tools} tools in a request", param="tools", code="limit_exceeded")
+        message = f"tools: {len(body.tools or ())} tools, and this server allows {settings.max_tools}"
+        raise ApiError(400, message, param="tools", code="limit_exceeded")
     style = planner.style_for("auto") if settings.tool_style == "auto" else settings.tool_style
     tools = asked_tools(body.tools or (), body.tool_choice, body.parallel_tool_calls, style)
     variables = dict(body.chat_template_kwargs or {})
@@ -108,12 +109,8 @@ def turn_of(service: Service, body: ChatBody) -> tuple[Turn, str | None]:
 
 def _check_free(asked: AskedConstraint) -> None:
     if not asked.is_free:
-        raise ApiError(
-            400,
-            f"{asked.param} and tools contradict each other: a reply has one constraint; set tool_choice to none for the last reply",
-            param=asked.param,
-            code="invalid_value",
-        )
+        message = f"{asked.param} and tools contradict each other: a reply has one constraint; set tool_choice to none for the last"
+        raise ApiError(400, message, param=asked.param, code="invalid_value")
 
 
 class ChatWriter:

@@ -60,19 +60,24 @@ async def plan_completion(service: Service, body: CompletionBody) -> list[Plan]:
     num_wanted = body.n or 1
     best_of = body.best_of or num_wanted
     if best_of < num_wanted or best_of > service.settings.max_n:
-        raise ApiError(400, f"best_of is between n={num_wanted} and {service.settings.max_n}", param="best_of", code="invalid_value")
+        message = f"best_of is between n={num_wanted} and {service.settings.max_n}, not {best_of}"
+        raise ApiError(400, message, param="best_of", code="invalid_value")
     if body.stream and best_of > num_wanted:
         raise ApiError(400, "best_of chooses among finished outputs: it cannot be streamed", param="best_of", code="invalid_value")
     defaults = service.llm.default_sampling
     sampling = sampling_of(
-        body, defaults=defaults, settings=service.settings, model_len=service.model_len, logprobs=body.logprobs, best_of=body.best_of
+        body,
+        defaults=defaults,
+        settings=service.settings,
+        model_len=service.model_len,
+        logprobs=body.logprobs,
+        best_of=body.best_of,
     )
     asked = await service.in_thread(lambda: asked_constraint(body, allows_grammars=service.settings.client_grammars))
     prompts = _prompts(body.prompt)
     if not 1 <= len(prompts) <= service.settings.max_prompts:
-        raise ApiError(
-            400, f"{len(prompts)} prompts; this server takes 1 to {service.settings.max_prompts}", param="prompt", code="limit_exceeded"
-        )
+        message = f"prompt: {len(prompts)} prompts, and this server takes 1 to {service.settings.max_prompts}"
+        raise ApiError(400, message, param="prompt", code="limit_exceeded")
     return [await service.plan_prompt(prompt, asked.choice, sampling, body, asked.param) for prompt in prompts]
 
 

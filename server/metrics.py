@@ -58,7 +58,7 @@ class Metrics:
         self.constraint_hits = self._counter("maskwright:constraint_cache_hits", "Of these, compiled before or being compiled.")
         self.constraint_errors = self._counter("maskwright:constraint_errors", "Of these, refused.")
         self.kept_mass = self._histogram(
-            "maskwright:kept_mass", "Probability that the model gave to what the constraint allowed, for each sampled token.", SHARES
+            "maskwright:kept_mass", "Probability the model gave to what the constraint allowed, for each sampled token.", SHARES
         )
 
     def finished(self, reason: str) -> None:

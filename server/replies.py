@@ -53,6 +53,7 @@ class ReplyReader:
 
     def __init__(self, source: Any, constraint: Constraint | None) -> None:
         self._parser = OutputParser(constraint) if constraint is not None and isinstance(source, Tools | Reasoning) else None
+        self._is_after_thought = False  # white space between reasoning and answer belongs to neither
 
     @property
     def takes_apart(self) -> bool:
@@ -79,8 +80,12 @@ class ReplyReader:
     def _deltas(self, events: Iterable[PartEvent]) -> Iterator[ReplyDelta]:
         for event in events:
             if isinstance(event, TextDelta):
-                yield ContentDelta(event.text)
+                text = event.text.lstrip() if self._is_after_thought else event.text
+                if text:
+                    self._is_after_thought = False
+                    yield ContentDelta(text)
             elif isinstance(event, ReasoningDelta):
+                self._is_after_thought = True
                 yield ThoughtDelta(event.text)
             elif isinstance(event, ToolCallStart):
                 yield CallStart(event.index, f"call_{uuid4().hex[:24]}", event.name)

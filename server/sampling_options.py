@@ -94,7 +94,8 @@ def sampling_of(
 
 def _check(param: str, value: int, limit: int | None, what: str) -> None:
     if limit is not None and value > limit:
-        raise ApiError(400, f"{param} asks for {value} {what}, and this server allows {limit}", param=param, code="limit_exceeded")
+        message = f"{param} asks for {value} {what}, and this server allows {limit}"
+        raise ApiError(400, message, param=param, code="limit_exceeded")
 
 
 def _token_id(name: str) -> int:

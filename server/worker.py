@@ -1,7 +1,8 @@
 """The thread that steps the engine, and the way its news take to the coroutines that wait for them.
 
-Nobody else touches the engine while it runs: what coroutines want of it (submit, cancel) is put into a queue, which the thread empties
-before each step. So a request whose client has gone is out of the batch, and its blocks are free, before the next step.
+Nobody else touches the engine while it runs: what coroutines want of it (submit, cancel) is put into a queue, which the
+thread empties before each step. So a request whose client has gone is out of the batch, and its blocks are free, before the
+next step.
 """
 
 from __future__ import annotations
