@@ -110,9 +110,9 @@ def add_handlers(app: FastAPI) -> None:
 
 def _of_constraint(error: ConstraintError, param: str | None) -> ApiError:
     code = next(code for kind, code in CONSTRAINT_CODES if isinstance(error, kind))
-    details = {"path": error.path, "keyword": error.keyword, "reason": error.reason, "instead": error.instead}
-    place = {"line": error.line, "column": error.column, "limit": getattr(error, "limit", None)}
-    return ApiError(400, str(error), param=param, code=code, **details, **place)
+    details: dict[str, Any] = {"path": error.path, "keyword": error.keyword, "reason": error.reason, "instead": error.instead}
+    details |= {"line": error.line, "column": error.column, "limit": getattr(error, "limit", None)}
+    return ApiError(400, str(error), param=param, code=code, **details)
 
 
 def _of_validation(error: RequestValidationError) -> ApiError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import uvicorn
 
 from ..llm import LLM
@@ -26,5 +28,7 @@ def server_of(llm: LLM, settings: ServerSettings, model_name: str) -> uvicorn.Se
 
 
 def serve(llm: LLM, settings: ServerSettings, model_name: str) -> None:
-    """Serve until a signal says otherwise."""
-    server_of(llm, settings, model_name).run()
+    """Serve until a signal says otherwise, and return when the last request has finished."""
+    server = server_of(llm, settings, model_name)
+    signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises it once more when all is done, which is no failure
+    server.run()

@@ -106,9 +106,13 @@ def test_a_tokenizer_that_raises_ends_its_request_alone(llm: LLM, http: httpx.Cl
 
 
 def test_silent_streams_are_kept_alive(llm: LLM) -> None:
-    with served(llm, ServerSettings(keep_alive_seconds=0.001)) as patient, patient.http() as http:
-        with http.stream("POST", CHAT, json={**SHORT, "stream": True}) as stream:
-            lines = [line for line in stream.iter_lines() if line]
+    streamed = {**SHORT, "stream": True}
+    with (
+        served(llm, ServerSettings(keep_alive_seconds=0.001)) as patient,
+        patient.http() as http,
+        http.stream("POST", CHAT, json=streamed) as stream,
+    ):
+        lines = [line for line in stream.iter_lines() if line]
     assert ": keep-alive" in lines and lines[-1] == "data: [DONE]"
 
 
@@ -144,12 +148,12 @@ def test_sigterm_lets_running_requests_finish(tmp_path: Path) -> None:
                 address = line.split("running on ")[1].split()[0]
                 break
         assert address, (tmp_path / "log").read_text()
-        with httpx.Client(base_url=address, timeout=TIMEOUT) as http:
-            with http.stream("POST", CHAT, json={**LONG, "max_tokens": 60, "stream": True}) as stream:
-                lines = stream.iter_lines()
-                next(lines)
-                process.send_signal(signal.SIGTERM)
-                rest = [line for line in lines if line]
+        long = {**LONG, "max_tokens": 60, "stream": True}
+        with httpx.Client(base_url=address, timeout=TIMEOUT) as http, http.stream("POST", CHAT, json=long) as stream:
+            lines = stream.iter_lines()
+            next(lines)
+            process.send_signal(signal.SIGTERM)
+            rest = [line for line in lines if line]
         assert rest[-1] == "data: [DONE]" and '"length"' in rest[-2]
         assert process.wait(TIMEOUT) == 0
     finally:
