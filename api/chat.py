@@ -90,6 +90,7 @@ class Turn:
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...]
     choice: ConstraintChoice
+    variables: Mapping[str, Any] = field(default_factory=dict)  # for the chat template
 
 
 def plan_turn(

@@ -1,4 +1,7 @@
-"""One engine shared by many callers: whoever waits for news computes the next step for everybody."""
+"""One engine shared by many callers: whoever waits for news computes the next step for everybody.
+
+A server has a thread that only steps; what it submits is `pushed`.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,8 @@ class Driver:
         self._engine = engine
         self._lock = threading.Lock()  # the engine wants one thread at a time
         self._news: dict[int, deque[Event]] = {}  # of requests that are not finished, or not read to their end
+        self._pushed: set[int] = set()  # unfinished requests whose events `step` gives
+        self._to_push: list[Event] = []
 
     @property
     def is_busy(self) -> bool:
@@ -27,13 +32,22 @@ class Driver:
             return bool(self._news) or self._engine.has_work
 
     @property
+    def has_work(self) -> bool:
+        """Another step will do something."""
+        with self._lock:
+            return self._engine.has_work
+
+    @property
     def statistics(self) -> EngineStatistics:
         """Of the engine, between two steps."""
         with self._lock:
             return self._engine.statistics
 
-    def submit(self, requests: Sequence[Request]) -> list[int]:
-        """Queue requests, all or none, and return their ids. Raises RequestError when one can never run."""
+    def submit(self, requests: Sequence[Request], *, pushed: bool = False) -> list[int]:
+        """Queue requests, all or none, and return their ids. Raises RequestError when one can never run.
+
+        pushed: their events are what `step` returns, for a caller that steps the engine itself; else `next_event` gives them.
+        """
         request_ids: list[int] = []
         with self._lock:
             try:
@@ -43,15 +57,25 @@ class Driver:
                 for request_id in request_ids:
                     self._engine.cancel(request_id)
                 raise
-            self._news |= {request_id: deque() for request_id in request_ids}
+            if pushed:
+                self._pushed.update(request_ids)
+            else:
+                self._news |= {request_id: deque() for request_id in request_ids}
         return request_ids
+
+    def step(self) -> list[Event]:
+        """Compute one step for everybody, if there is anything to do. Returns the news of requests that are `pushed`."""
+        with self._lock:
+            if self._engine.has_work:
+                self._step()
+            events, self._to_push = self._to_push, []
+            return events
 
     def next_event(self, request_id: int) -> Event:
         """The next event of a request that has not given its final one; steps the engine until there is one."""
         with self._lock:
             while not self._news[request_id]:
-                for event in self._engine.step():
-                    self._news[event.request_id].append(event)
+                self._step()
             event = self._news[request_id].popleft()
             if event.is_final:
                 del self._news[request_id]
@@ -63,3 +87,15 @@ class Driver:
             news = self._news.pop(request_id, None)
             if news is not None and not any(event.is_final for event in news):
                 self._engine.cancel(request_id)
+            if request_id in self._pushed:
+                self._pushed.remove(request_id)
+                self._engine.cancel(request_id)
+
+    def _step(self) -> None:
+        for event in self._engine.step():
+            if event.request_id not in self._pushed:
+                self._news[event.request_id].append(event)
+                continue
+            self._to_push.append(event)
+            if event.is_final:
+                self._pushed.remove(event.request_id)

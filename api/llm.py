@@ -9,6 +9,7 @@ from typing import Any, Unpack
 from .chat import Message, Reply, Turn, plan_turn, reply_of
 from .constraint_choice import ConstraintOptions
 from .constraints import Compiler, ToolStyle, Vocabulary
+from .constraints import Limits as ConstraintLimits
 from .driver import Driver
 from .engine import EngineConfig, EngineFeatures, EngineStatistics, RequestOutput, load
 from .engine import Event as EngineEvent
@@ -34,6 +35,7 @@ class LLM:
         prompt_style: "plain" takes prompts as they are, "chat" puts them into the model's chat template, "task" also tells
             the constraint in a system message as the embedded model learned it; "auto" is "task" for models that
             learned it, else "plain".
+        constraint_limits: how much work one constraint may make.
         engine_options: any other field of `EngineConfig`, such as max_model_len=4096, and of `EngineFeatures`, such as
             speculation="lookup".
 
@@ -50,16 +52,17 @@ class LLM:
         device: str = "auto",
         dtype: str = "auto",
         prompt_style: PromptStyle = "auto",
+        constraint_limits: ConstraintLimits | None = None,
         **engine_options: Any,
     ) -> None:
         folder = find_model(model)
         self.features, settings = EngineFeatures.split(engine_options)
         config = EngineConfig.from_options({"model": folder, "device": device, "dtype": dtype, **settings})
-        engine, self._tokenizer, _, self.config = load(config, self.features)
-        self.vocabulary: Vocabulary = self._tokenizer.vocabulary
-        self.compiler = Compiler(self.vocabulary)
+        engine, self.tokenizer, _, self.config = load(config, self.features)
+        self.vocabulary: Vocabulary = self.tokenizer.vocabulary
+        self.compiler = Compiler(self.vocabulary, constraint_limits)
         self.driver = Driver(engine)
-        self.planner = Planner(folder, self._tokenizer, self.compiler, prompt_style)
+        self.planner = Planner(folder, self.tokenizer, self.compiler, prompt_style)
 
     @property
     def default_sampling(self) -> SamplingParams:

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from . import prompts as task_prompts
 from .chat import Message, Turn
-from .constraint_choice import ConstraintChoice, ConstraintOptions, choose_for_each
+from .constraint_choice import FREE, ConstraintChoice, ConstraintOptions, choose_for_each
 from .constraints import Compiler, Constraint, Source, ToolStyle
 from .constraints.tags.styles import style_of_template
 from .engine import Request, RequestError, RequestOutput
@@ -54,9 +54,13 @@ class Plan:
 
     def output(self, *ended: RequestOutput) -> GenerationOutput:
         """What the engine gave back, as the user gets it: the first, or most probable, output leads the others."""
-        order = sorted(ended, key=_likelihood, reverse=True) if len(ended) > self.num_wanted else ended
-        first, *others = [self._one(each) for each in order[: self.num_wanted]]
+        first, *others = [self._one(each) for each in self.chosen(ended)]
         return replace(first, alternatives=tuple(others))
+
+    def chosen(self, ended: Sequence[RequestOutput]) -> list[RequestOutput]:
+        """Those outputs that are given: all, or of more than are wanted the most probable ones."""
+        is_choice = len(ended) > self.num_wanted
+        return sorted(ended, key=_likelihood, reverse=True)[: self.num_wanted] if is_choice else list(ended)
 
     def _one(self, ended: RequestOutput) -> GenerationOutput:
         return GenerationOutput(
@@ -113,15 +117,24 @@ class Planner:
 
     def plan_turn(self, turn: Turn, sampling: SamplingParams | None) -> Plan:
         """The plan for the next message of a conversation."""
-        constraint = self._compile(turn.choice)
-        messages = self._told(turn.messages, turn.choice)
-        definitions = [tool.definition() for tool in turn.tools] if turn.tools and self.style != "task" else None
-        token_ids = self._tokenizer.encode_chat(messages, tools=definitions)
         sampling = sampling or self.default_sampling
         if sampling.n > 1:
             raise UsageError(f"a conversation goes on with one reply, and n={sampling.n} asks for several; use generate()")
+        return self.plan_replies(turn, sampling)
+
+    def plan_replies(self, turn: Turn, sampling: SamplingParams) -> Plan:
+        """The plan for as many replies as `sampling` asks for, of which the caller takes one."""
+        constraint = self._compile(turn.choice)
+        messages = self._told(turn.messages, turn.choice)
+        definitions = [tool.definition() for tool in turn.tools] if turn.tools and self.style != "task" else None
+        token_ids = self._tokenizer.encode_chat(messages, tools=definitions, **turn.variables)
         shared = self._num_shared(token_ids, messages, definitions)
-        return Plan(turn.messages[-1]["content"], turn.choice, _requests(token_ids, sampling, constraint, shared))
+        requests = _requests(token_ids, sampling, constraint, shared)
+        return Plan(turn.messages[-1]["content"], turn.choice, requests, sampling.n)
+
+    def plan_tokens(self, token_ids: Sequence[int], sampling: SamplingParams, choice: ConstraintChoice = FREE) -> Plan:
+        """The plan for a prompt that is given in tokens."""
+        return Plan("", choice, _requests(tuple(token_ids), sampling, self._compile(choice)), sampling.n)
 
     def style_for(self, asked: str | ToolStyle | None) -> str | ToolStyle | None:
         """How calls are written: as asked, or as the model's chat template does."""

@@ -29,6 +29,14 @@ class Compiler:
         self._lexicon = Lexicon(vocabulary)
         self._lock = threading.Lock()
         self._cache: OrderedDict[Source, Future[Constraint]] = OrderedDict()
+        self._num_misses_before = 0  # of constraints that are not in the cache any more
+
+    @property
+    def num_mask_misses(self) -> int:
+        """How often a mask had to be computed, over all constraints that `compile` has given."""
+        with self._lock:
+            kept = [future.result() for future in self._cache.values() if _succeeded(future)]
+            return self._num_misses_before + sum(constraint.num_mask_misses for constraint in kept)
 
     def compile(self, source: Source) -> Constraint:
         """The constraint that `source` describes.
@@ -42,6 +50,7 @@ class Compiler:
         with self._lock:
             future = self._cache.get(source)
             if future is not None and _succeeded(future) and future.result().is_worn:
+                self._num_misses_before += future.result().num_mask_misses
                 future = None
             is_mine = future is None
             if future is None:
@@ -50,6 +59,12 @@ class Compiler:
         if is_mine:
             self._fulfil(future, source)
         return future.result()
+
+    def knows(self, source: Source) -> bool:
+        """Whether `compile` would give this one without compiling."""
+        with self._lock:
+            future = self._cache.get(source)
+        return future is not None and _succeeded(future) and not future.result().is_worn
 
     def load(self, path: str | PathLike[str], source: Source | None = None, *, trusted: bool = False) -> Constraint:
         """The constraint in a file that `Constraint.save` wrote, with the same vocabulary, limits and version of this package.
@@ -103,6 +118,7 @@ class Compiler:
                 if total <= self.cache_bytes or source == keep:
                     continue
                 total -= constraint.nbytes
+                self._num_misses_before += constraint.num_mask_misses
                 del self._cache[source]
 
 

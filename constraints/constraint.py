@@ -53,6 +53,7 @@ class Constraint:
         self._masks: dict[State, NDArray[np.uint32]] = {}
         self._moves: dict[tuple[State, int], State | None] = {}
         self._row_numbers: dict[State, int] = {}
+        self._num_misses = 0
         self._steps: dict[tuple[State, int], tuple[State | None, frozenset[Hashable]]] = {}  # for parsers
         self.residue: tuple[str, ...] = tuple(automaton.grammar.residue)
         self.notes: tuple[str, ...] = tuple(automaton.grammar.notes)
@@ -101,6 +102,11 @@ class Constraint:
     def statistics(self) -> dict[str, int]:
         """Sizes of what has been built so far: states, distinct mask rows, bytes."""
         return {"states": self._automaton.num_states, "rows": self._automaton.num_rows, "bytes": self.nbytes}
+
+    @property
+    def num_mask_misses(self) -> int:
+        """How often a mask was asked for that was not known yet."""
+        return self._num_misses
 
     def start(self) -> State:
         """The state before any text."""
@@ -312,6 +318,7 @@ class Constraint:
     def _row_number(self, state: State) -> int:
         number = self._row_numbers.get(state)
         if number is None:
+            self._num_misses += 1
             number = self._row_numbers[state] = self._new_row_number(state)
         return number
 

@@ -1,4 +1,4 @@
-"""The command line: `maskwright generate`, `chat`, `compile`, `schema`, `grammar`.
+"""The command line: `maskwright generate`, `chat`, `compile`, `serve`, `schema`, `grammar`.
 
 This module stays light, so that `--help` and `--version` answer at once; a command's own module loads the rest. Whatever the
 user got wrong becomes one line on stderr and exit code 2.
@@ -61,6 +61,14 @@ def forward_to_chat(context: typer.Context) -> None:
 def forward_to_compile(context: typer.Context) -> None:
     """Compile a constraint into a file."""
     from .compile import command
+
+    _run(command(), context)
+
+
+@app.command("serve", cls=Forwarded)
+def forward_to_serve(context: typer.Context) -> None:
+    """Serve a model over HTTP, as OpenAI's interface."""
+    from .serve import command
 
     _run(command(), context)
 

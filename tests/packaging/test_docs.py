@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 CODE = re.compile(r"`([\w/.]+)`")
-FOLDERS = ("api", "constraints", "engine", "sampling", "kernels")
+FOLDERS = ("api", "constraints", "engine", "sampling", "kernels", "server")
 SUMMARISED = {"api/cli", "engine/models", "kernels/automaton", "kernels/sampler"}  # folders that the page names as a whole
 
 

@@ -45,7 +45,7 @@ def test_every_package_of_python_files_has_an_init() -> None:
 def test_the_pins_cover_every_direct_dependency() -> None:
     pins = {_name(line) for line in (ROOT / ".ci" / "pins.txt").read_text().splitlines() if "==" in line}
     extras = PROJECT["project"]["optional-dependencies"]
-    wanted = {_name(line) for line in [*PROJECT["project"]["dependencies"], *extras["test"], *extras["bench"]]}
+    wanted = {_name(line) for line in [*PROJECT["project"]["dependencies"], *extras["server"], *extras["test"], *extras["bench"]]}
     unpinned_on_purpose = {"triton"}  # its version follows from torch's
     assert wanted - pins <= unpinned_on_purpose
 

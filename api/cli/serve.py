@@ -1,0 +1,62 @@
+"""`maskwright serve`: a model behind OpenAI's HTTP interface."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from dataclasses import replace
+from typing import Annotated, Any
+
+import typer
+
+from ..constraints import Limits
+from ..engine import EngineConfig, EngineFeatures
+from ..errors import UsageError
+from ..model_folder import EMBEDDED
+from .model_options import MODEL, SPEED, DeviceOption, DtypeOption, ModelOption, load_model
+from .options import given_options, option_parameters, with_parameters
+
+try:
+    from ..server.run import serve as run_server
+    from ..server.settings import ServerSettings
+except ModuleNotFoundError as error:
+    missing = (error.name or "").split(".")[0]
+    raise UsageError(f'serve needs {missing}, which is not installed; pip install "maskwright[server]"') from error
+
+SERVER, ENGINE = "Server", "Engine"
+NAMED = ("model", "device", "dtype")  # fields of EngineConfig that have an option of their own
+
+
+def serve(
+    model: ModelOption = EMBEDDED,
+    device: DeviceOption = "auto",
+    dtype: DtypeOption = "auto",
+    prompt_style: Annotated[
+        str, typer.Option(help="How prompts of /v1/completions are rendered: auto, plain, chat or task.", rich_help_panel=MODEL)
+    ] = "auto",
+    **options: Any,
+) -> None:
+    """Serve a model over HTTP, as OpenAI's interface."""
+    settings = ServerSettings(**given_options(ServerSettings, options))
+    if not settings.api_key and (key := os.environ.get("MASKWRIGHT_API_KEY")):
+        settings = replace(settings, api_key=(key,))
+    limits = Limits(seconds=settings.compile_seconds)
+    engine = given_options(EngineFeatures, options) | given_options(EngineConfig, options)
+    llm = load_model(model, device, dtype, prompt_style=prompt_style, constraint_limits=limits, **engine)
+    run_server(llm, settings, str(model))
+
+
+def command() -> Any:
+    """The command with one option for each field of ServerSettings, EngineFeatures and EngineConfig."""
+    app = typer.Typer(add_completion=False)
+    parameters = [
+        *option_parameters(ServerSettings, SERVER),
+        *_others(option_parameters(EngineConfig, ENGINE)),
+        *option_parameters(EngineFeatures, SPEED),
+    ]
+    app.command()(with_parameters(serve, parameters))
+    return typer.main.get_command(app)
+
+
+def _others(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
+    return [parameter for parameter in parameters if parameter.name not in NAMED]

@@ -1,0 +1,224 @@
+"""POST /v1/chat/completions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from pydantic import Field
+from starlette.responses import JSONResponse
+
+from ..chat import Turn
+from ..engine.output import Event, RequestOutput
+from ..planning import Plan
+from .asked_constraint import AskedConstraint, ConstraintBody, asked_constraint
+from .asked_tools import asked_tools
+from .errors import ApiError
+from .messages import template_messages
+from .reasoning import with_reasoning
+from .replies import CallDelta, CallStart, ContentDelta, ReplyDelta, ReplyParts, ReplyReader, ThoughtDelta
+from .sampling_options import SamplingBody, StreamOptions, sampling_of
+from .service import Service
+from .streams import EventStream, data, unless_gone
+from .token_logprobs import LogprobWriter
+from .usage import usage_of
+
+
+class ChatBody(SamplingBody, ConstraintBody):
+    """A conversation to be continued."""
+
+    messages: list[dict[str, Any]] = Field(description="The conversation so far: role, content, tool_calls, tool_call_id.")
+    max_completion_tokens: int | None = Field(None, ge=1, description="As max_tokens.")
+    logprobs: bool | None = None
+    top_logprobs: int | None = Field(None, ge=0, description="Alternatives of each token; needs logprobs.")
+    stream_options: StreamOptions | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = Field(None, description="auto, none, required, a function or allowed_tools.")
+    parallel_tool_calls: bool | None = Field(None, description="Whether one reply may have several calls.")
+    reasoning_effort: str | None = Field(None, description="Handed to the chat template.")
+    chat_template_kwargs: dict[str, Any] | None = Field(None, description="Variables for the chat template.")
+    metadata: dict[str, Any] | None = Field(None, description="Has no effect.")
+    store: bool | None = Field(None, description="Has no effect: nothing is stored.")
+    service_tier: str | None = Field(None, description="Has no effect.")
+    safety_identifier: str | None = Field(None, description="Has no effect.")
+    prompt_cache_key: str | None = Field(None, description="Has no effect: equal beginnings of prompts are always shared.")
+
+
+router = APIRouter()
+
+
+@router.post("/v1/chat/completions", summary="Continue a conversation")
+async def create_chat_completion(request: Request, body: ChatBody) -> Response:
+    """OpenAI's chat completions, with constraints and tools that always hold."""
+    service: Service = request.app.state.service
+    plan = await unless_gone(request, plan_chat(service, body))
+    writer = ChatWriter(f"chatcmpl-{request.state.request_id}", service, body, plan)
+    stack = AsyncExitStack()
+    events = await stack.enter_async_context(service.running([plan]))
+    if body.stream:
+        include_usage = body.stream_options is not None and body.stream_options.include_usage
+        return EventStream(writer.stream(events, stack, include_usage), service.settings.keep_alive_seconds)
+    async with stack:
+        return JSONResponse(await unless_gone(request, writer.whole(events)))
+
+
+async def plan_chat(service: Service, body: ChatBody) -> Plan:
+    """The conversation, ready to run. Raises ApiError for what makes no sense or is not supported."""
+    service.check_model(body.model)
+    if body.top_logprobs is not None and not body.logprobs:
+        raise ApiError(400, "top_logprobs needs logprobs=true", param="top_logprobs", code="invalid_value")
+    if body.stream_options is not None and not body.stream:
+        raise ApiError(400, "stream_options needs stream=true", param="stream_options", code="invalid_value")
+    sampling = sampling_of(
+        body,
+        defaults=service.llm.default_sampling,
+        settings=service.settings,
+        model_len=service.model_len,
+        max_tokens=body.max_completion_tokens,
+        logprobs=(body.top_logprobs or 0) if body.logprobs else None,
+    )
+    turn, param = await service.in_thread(turn_of, service, body)
+    return await service.plan_turn(turn, sampling, body, param)
+
+
+def turn_of(service: Service, body: ChatBody) -> tuple[Turn, str | None]:
+    """The messages and what the reply must satisfy, and where in the request that is said."""
+    planner, settings = service.llm.planner, service.settings
+    messages = template_messages(body.messages, has_tool_role=planner.style != "task")
+    asked = asked_constraint(body, allows_grammars=settings.client_grammars)
+    if len(body.tools or ()) > settings.max_tools:
+        message = f"tools: {len(body.tools or ())} tools, and this server allows {settings.max_tools}"
+        raise ApiError(400, message, param="tools", code="limit_exceeded")
+    style = planner.style_for("auto") if settings.tool_style == "auto" else settings.tool_style
+    tools = asked_tools(body.tools or (), body.tool_choice, body.parallel_tool_calls, style)
+    variables = dict(body.chat_template_kwargs or {})
+    if body.reasoning_effort is not None:
+        variables["reasoning_effort"] = body.reasoning_effort
+    if tools is None:
+        turn = Turn(messages, (), asked.choice, variables)
+    else:
+        _check_free(asked)
+        turn = Turn(messages, tools[0], tools[1], variables)
+        asked = AskedConstraint(tools[1], "tools")
+    return with_reasoning(turn, service.llm.tokenizer), asked.param
+
+
+def _check_free(asked: AskedConstraint) -> None:
+    if not asked.is_free:
+        message = f"{asked.param} and tools contradict each other: a reply has one constraint; set tool_choice to none for the last"
+        raise ApiError(400, message, param=asked.param, code="invalid_value")
+
+
+class ChatWriter:
+    """From the events of all outputs to what OpenAI's clients read."""
+
+    def __init__(self, reply_id: str, service: Service, body: ChatBody, plan: Plan) -> None:
+        self._body, self._plan = body, plan
+        self._created = int(time.time())
+        self._head = {"id": reply_id, "created": self._created, "model": service.model_name}
+        num = len(plan.requests)
+        self._readers = [ReplyReader(plan.choice.source, plan.constraint) for _ in range(num)]
+        self._parts = [ReplyParts() for _ in range(num)]
+        self._logprobs = [LogprobWriter(service.llm.vocabulary) for _ in range(num)]
+        self._outputs: dict[int, RequestOutput] = {}
+
+    async def whole(self, events: AsyncIterator[tuple[int, Event]]) -> dict[str, Any]:
+        """The answer when all outputs have ended."""
+        async for index, event in events:
+            self._read(index, event)
+        choices = [self._choice(index) for index in range(len(self._parts))]
+        usage = usage_of(list(self._outputs.values()))
+        return {**self._head, "object": "chat.completion", "choices": choices, "usage": usage, **self._remarks()}
+
+    async def stream(
+        self, events: AsyncIterator[tuple[int, Event]], stack: AsyncExitStack, include_usage: bool
+    ) -> AsyncGenerator[bytes, None]:
+        """The chunks, while they come. `stack` holds the requests, which end with the stream."""
+        async with stack:
+            for index in range(len(self._parts)):
+                yield self._chunk(index, {"role": "assistant", "content": ""}, include_usage)
+            async for index, event in events:
+                for chunk in self._chunks(index, event, include_usage):
+                    yield chunk
+            if include_usage:
+                usage = usage_of(list(self._outputs.values()))
+                yield data({**self._head, "object": "chat.completion.chunk", "choices": [], "usage": usage})
+            yield b"data: [DONE]\n\n"
+
+    def _read(self, index: int, event: Event) -> list[ReplyDelta]:
+        deltas = self._readers[index].read(event)
+        for delta in deltas:
+            self._parts[index].add(delta)
+        if event.output is not None:
+            self._outputs[index] = event.output
+        return deltas
+
+    def _chunks(self, index: int, event: Event, include_usage: bool) -> list[bytes]:
+        """A chunk for each delta; log-probabilities go with the first, or with one of their own."""
+        deltas = [_delta(delta) for delta in self._read(index, event)]
+        logprobs = self._logprobs[index].chat(event.tokens) if self._body.logprobs and event.tokens else None
+        if logprobs is not None and not deltas:
+            deltas = [{"content": ""}]
+        chunks = []
+        for delta in deltas:
+            chunks.append(self._chunk(index, delta, include_usage, logprobs))
+            logprobs = None
+        if event.output is not None:
+            chunks.append(self._chunk(index, {}, include_usage, finish_reason=self._finish_reason(index)))
+        return chunks
+
+    def _chunk(
+        self,
+        index: int,
+        delta: dict[str, Any],
+        include_usage: bool,
+        logprobs: dict[str, Any] | None = None,
+        finish_reason: str | None = None,
+    ) -> bytes:
+        choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason}
+        usage = {"usage": None} if include_usage else {}
+        return data({**self._head, "object": "chat.completion.chunk", "choices": [choice], **usage})
+
+    def _choice(self, index: int) -> dict[str, Any]:
+        output = self._outputs[index]
+        logprobs = self._logprobs[index].chat(output.records) if self._body.logprobs else None
+        message = _message(self._parts[index])
+        return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": self._finish_reason(index)}
+
+    def _finish_reason(self, index: int) -> str:
+        reason = self._outputs[index].finish_reason
+        return "tool_calls" if reason == "stop" and self._parts[index].calls else reason
+
+    def _remarks(self) -> dict[str, Any]:
+        """What was not enforced although it was asked for; only with "strict": false."""
+        residue: Sequence[str] = self._plan.constraint.residue if self._plan.constraint is not None else ()
+        return {"residue": list(residue)} if residue else {}
+
+
+def _delta(delta: ReplyDelta) -> dict[str, Any]:
+    if isinstance(delta, ContentDelta):
+        return {"content": delta.text}
+    if isinstance(delta, ThoughtDelta):
+        return {"reasoning_content": delta.text}
+    if isinstance(delta, CallStart):
+        function = {"name": delta.name, "arguments": ""}
+        return {"tool_calls": [{"index": delta.index, "id": delta.call_id, "type": "function", "function": function}]}
+    assert isinstance(delta, CallDelta)
+    return {"tool_calls": [{"index": delta.index, "function": {"arguments": delta.text}}]}
+
+
+def _message(parts: ReplyParts) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": parts.content, "refusal": None}
+    if parts.reasoning:
+        message["reasoning_content"] = parts.reasoning
+    if parts.calls:
+        message["content"] = parts.content or None
+        message["tool_calls"] = [
+            {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in parts.calls
+        ]
+    return message

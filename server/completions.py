@@ -1,0 +1,140 @@
+"""POST /v1/completions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from pydantic import Field
+from starlette.responses import JSONResponse
+
+from ..engine.output import Event, RequestOutput
+from ..planning import Plan
+from .asked_constraint import ConstraintBody, asked_constraint
+from .errors import ApiError
+from .sampling_options import SamplingBody, StreamOptions, sampling_of
+from .service import Service
+from .streams import EventStream, data, unless_gone
+from .token_logprobs import LogprobWriter
+from .usage import usage_of
+
+Prompt = str | list[int]
+
+
+class CompletionBody(SamplingBody, ConstraintBody):
+    """Prompts to be completed. They are rendered as `generate` does: for most models taken as they are."""
+
+    prompt: str | list[str] | list[int] | list[list[int]] = Field(description="A prompt or several, as text or as token ids.")
+    best_of: int | None = Field(None, ge=1, description="Outputs generated, of which the n most probable are given.")
+    logprobs: int | None = Field(None, ge=0, description="Alternatives of each token.")
+    stream_options: StreamOptions | None = None
+
+
+router = APIRouter()
+
+
+@router.post("/v1/completions", summary="Complete prompts")
+async def create_completion(request: Request, body: CompletionBody) -> Response:
+    """OpenAI's completions."""
+    service: Service = request.app.state.service
+    plans = await unless_gone(request, plan_completion(service, body))
+    writer = CompletionWriter(f"cmpl-{request.state.request_id}", service, body, plans)
+    stack = AsyncExitStack()
+    events = await stack.enter_async_context(service.running(plans))
+    if body.stream:
+        include_usage = body.stream_options is not None and body.stream_options.include_usage
+        return EventStream(writer.stream(events, stack, include_usage), service.settings.keep_alive_seconds)
+    async with stack:
+        return JSONResponse(await unless_gone(request, writer.whole(events)))
+
+
+async def plan_completion(service: Service, body: CompletionBody) -> list[Plan]:
+    """All prompts, ready to run."""
+    service.check_model(body.model)
+    if body.stream_options is not None and not body.stream:
+        raise ApiError(400, "stream_options needs stream=true", param="stream_options", code="invalid_value")
+    num_wanted = body.n or 1
+    best_of = body.best_of or num_wanted
+    if best_of < num_wanted or best_of > service.settings.max_n:
+        message = f"best_of is between n={num_wanted} and {service.settings.max_n}, not {best_of}"
+        raise ApiError(400, message, param="best_of", code="invalid_value")
+    if body.stream and best_of > num_wanted:
+        raise ApiError(400, "best_of chooses among finished outputs: it cannot be streamed", param="best_of", code="invalid_value")
+    defaults = service.llm.default_sampling
+    sampling = sampling_of(
+        body,
+        defaults=defaults,
+        settings=service.settings,
+        model_len=service.model_len,
+        logprobs=body.logprobs,
+        best_of=body.best_of,
+    )
+    asked = await service.in_thread(lambda: asked_constraint(body, allows_grammars=service.settings.client_grammars))
+    prompts = _prompts(body.prompt)
+    if not 1 <= len(prompts) <= service.settings.max_prompts:
+        message = f"prompt: {len(prompts)} prompts, and this server takes 1 to {service.settings.max_prompts}"
+        raise ApiError(400, message, param="prompt", code="limit_exceeded")
+    return [await service.plan_prompt(prompt, asked.choice, sampling, body, asked.param) for prompt in prompts]
+
+
+def _prompts(prompt: Any) -> list[Prompt]:
+    is_one = isinstance(prompt, str) or (bool(prompt) and isinstance(prompt[0], int))
+    return [prompt] if is_one else list(prompt)
+
+
+class CompletionWriter:
+    """From events to what OpenAI's clients read. Choices are numbered over all prompts."""
+
+    def __init__(self, reply_id: str, service: Service, body: CompletionBody, plans: Sequence[Plan]) -> None:
+        self._body, self._plans = body, plans
+        self._head = {"id": reply_id, "object": "text_completion", "created": int(time.time()), "model": service.model_name}
+        self._vocabulary = service.llm.vocabulary
+        self._outputs: dict[int, RequestOutput] = {}
+
+    async def whole(self, events: AsyncIterator[tuple[int, Event]]) -> dict[str, Any]:
+        """The answer when all outputs have ended."""
+        async for index, event in events:
+            self._read(index, event)
+        choices, number = list[dict[str, Any]](), 0
+        for plan in self._plans:
+            outputs = [self._outputs[number + each] for each in range(len(plan.requests))]
+            number += len(outputs)
+            choices += [self._choice(len(choices) + place, output) for place, output in enumerate(plan.chosen(outputs))]
+        return {**self._head, "choices": choices, "usage": self._usage()}
+
+    async def stream(
+        self, events: AsyncIterator[tuple[int, Event]], stack: AsyncExitStack, include_usage: bool
+    ) -> AsyncGenerator[bytes, None]:
+        """The chunks, while they come. `stack` holds the requests, which end with the stream."""
+        writers: dict[int, LogprobWriter] = {}
+        usage: dict[str, Any] = {"usage": None} if include_usage else {}
+        async with stack:
+            async for index, event in events:
+                self._read(index, event)
+                writer = writers.setdefault(index, LogprobWriter(self._vocabulary))
+                logprobs = writer.completion(event.tokens) if self._body.logprobs is not None else None
+                reason = event.output.finish_reason if event.output is not None else None
+                if not event.text and reason is None and logprobs is None:
+                    continue
+                choice = {"index": index, "text": event.text, "logprobs": logprobs, "finish_reason": reason}
+                yield data({**self._head, "choices": [choice], **usage})
+            if include_usage:
+                yield data({**self._head, "choices": [], "usage": self._usage()})
+            yield b"data: [DONE]\n\n"
+
+    def _read(self, index: int, event: Event) -> None:
+        if event.output is not None:
+            self._outputs[index] = event.output
+
+    def _choice(self, index: int, output: RequestOutput) -> dict[str, Any]:
+        wants_logprobs = self._body.logprobs is not None
+        logprobs = LogprobWriter(self._vocabulary).completion(output.records) if wants_logprobs else None
+        return {"index": index, "text": output.text, "logprobs": logprobs, "finish_reason": output.finish_reason}
+
+    def _usage(self) -> dict[str, Any]:
+        outputs = [self._outputs[index] for index in sorted(self._outputs)]
+        return usage_of(outputs, len(self._plans[0].requests))

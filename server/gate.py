@@ -1,0 +1,108 @@
+"""What every request passes first: an id, the key, and the size of its body. Plain ASGI, so that streams are not held up."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import re
+import time
+from collections.abc import Sequence
+from uuid import uuid4
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .errors import ApiError
+
+logger = logging.getLogger("maskwright.server.access")
+
+OPEN = ("/health", "/ready", "/version", "/metrics", "/docs", "/redoc", "/openapi.json")  # need no key
+_REQUEST_ID = re.compile(r"[\w.:/-]{1,128}", re.ASCII)
+
+
+class Gate:
+    """Around the application. A request id that the client gives is kept, so that logs of both sides can be joined."""
+
+    def __init__(self, app: ASGIApp, api_keys: Sequence[str], max_body_bytes: int) -> None:
+        self._app, self._max_body_bytes = app, max_body_bytes
+        self._digests = [_digest(key) for key in api_keys]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        request_id = _request_id(headers)
+        scope.setdefault("state", {})["request_id"] = request_id
+        answer = _Answer(send, request_id)
+        started = time.perf_counter()
+        try:
+            self._check_key(scope["path"], headers)
+            body = _LimitedBody(receive, headers, self._max_body_bytes)
+            await self._app(scope, body, answer)
+        except ApiError as error:
+            if not answer.has_begun:
+                await error.response()(scope, receive, answer)
+        finally:
+            seconds = time.perf_counter() - started
+            logger.info("%s %s %s %s %.3fs", request_id, scope["method"], scope["path"], answer.status, seconds)
+
+    def _check_key(self, path: str, headers: Headers) -> None:
+        if not self._digests or path in OPEN:
+            return
+        bearer = headers.get("authorization", "")
+        given = bearer[7:] if bearer[:7].lower() == "bearer " else headers.get("x-api-key", "")
+        digest = _digest(given)
+        matches = [hmac.compare_digest(digest, known) for known in self._digests]  # all of them: time tells nothing
+        if not any(matches):
+            message = "the API key is wrong" if given else "an API key is missing: send it as Authorization: Bearer KEY"
+            raise ApiError(401, message, code="invalid_api_key", headers={"WWW-Authenticate": "Bearer"})
+
+
+class _LimitedBody:
+    """`receive` that counts the bytes of the body."""
+
+    def __init__(self, receive: Receive, headers: Headers, limit: int) -> None:
+        self._receive, self._limit, self._num_read = receive, limit, 0
+        length = headers.get("content-length", "0")
+        if length.isdecimal() and int(length) > limit:
+            raise self._too_large()
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        self._num_read += len(message.get("body", b""))
+        if self._num_read > self._limit:
+            raise self._too_large()
+        return message
+
+    def _too_large(self) -> ApiError:
+        return ApiError(413, f"the body is larger than {self._limit} bytes", code="body_too_large", headers={"Connection": "close"})
+
+
+class _Answer:
+    """`send` that adds the request id and remembers the status."""
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send, self._request_id = send, request_id
+        self.status = 0
+
+    @property
+    def has_begun(self) -> bool:
+        return self.status != 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            MutableHeaders(scope=message)["x-request-id"] = self._request_id
+        await self._send(message)
+
+
+def _request_id(headers: Headers) -> str:
+    given = headers.get("x-request-id", "")
+    return given if _REQUEST_ID.fullmatch(given) else uuid4().hex
+
+
+def _digest(key: str) -> bytes:
+    """Of one length for all keys, so that comparing tells nothing about it."""
+    return hashlib.sha256(key.encode()).digest()

@@ -1,0 +1,135 @@
+"""Prometheus metrics: under vLLM's names, so that its dashboards show them, and `maskwright:` for what it has no name for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from ..engine.output import Event, RequestOutput
+from ..engine.statistics import EngineStatistics
+
+FAST = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
+SLOW = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)  # seconds
+COUNTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 50000)  # tokens
+SHARES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)  # of probability
+
+GAUGES = (
+    ("vllm:num_requests_running", "Requests in the batch.", lambda s: s.num_running),
+    ("vllm:num_requests_waiting", "Requests that wait for a place in the batch.", lambda s: s.num_waiting),
+    ("vllm:kv_cache_usage_perc", "Share of KV cache blocks in use, 0 to 1.", lambda s: s.num_blocks_in_use / max(s.num_blocks, 1)),
+)
+COUNTERS = (
+    ("vllm:num_preemptions", "Requests that gave their place up and began anew.", lambda s: s.num_preemptions),
+    ("vllm:prefix_cache_queries", "Prompt tokens looked up in the prefix cache.", lambda s: s.num_prompt_tokens),
+    ("vllm:prefix_cache_hits", "Prompt tokens found in the prefix cache.", lambda s: s.num_cached_tokens),
+    ("vllm:spec_decode_num_draft_tokens", "Tokens guessed ahead.", lambda s: s.num_drafted_tokens),
+    ("vllm:spec_decode_num_accepted_tokens", "Of these, accepted.", lambda s: s.num_accepted_tokens),
+    ("maskwright:engine_steps", "Forward passes.", lambda s: s.num_steps),
+    ("maskwright:jumped_tokens", "Tokens of forced text that no step was spent on.", lambda s: s.num_jumped_tokens),
+)
+
+
+class Metrics:
+    """One server's metrics, in a registry of their own."""
+
+    def __init__(
+        self, model_name: str, statistics: Callable[[], EngineStatistics], num_mask_misses: Callable[[], int]
+    ) -> None:
+        self._registry, self._model_name = CollectorRegistry(), model_name
+        self._registry.register(_EngineCollector(model_name, statistics, num_mask_misses))
+        self.prompt_tokens = self._counter("vllm:prompt_tokens", "Prompt tokens of finished requests.")
+        self.generation_tokens = self._counter("vllm:generation_tokens", "Tokens generated.")
+        self._finished = Counter(
+            "vllm:request_success", "Requests finished, by reason.", ["model_name", "finished_reason"], registry=self._registry
+        )
+        self.first_token = self._histogram("vllm:time_to_first_token_seconds", "From arrival to the first token.", SLOW)
+        self.next_token = self._histogram("vllm:inter_token_latency_seconds", "Between two tokens.", FAST)
+        self.whole = self._histogram("vllm:e2e_request_latency_seconds", "From arrival to the end.", SLOW)
+        self.prompt_length = self._histogram("vllm:request_prompt_tokens", "Prompt tokens of a request.", COUNTS)
+        self.output_length = self._histogram("vllm:request_generation_tokens", "Tokens generated for a request.", COUNTS)
+        self.asked_n = self._histogram("vllm:request_params_n", "Outputs asked for.", (1, 2, 5, 10, 20))
+        self.asked_tokens = self._histogram("vllm:request_params_max_tokens", "max_tokens of a request.", COUNTS)
+        self.compile_seconds = self._histogram("maskwright:constraint_compile_seconds", "Compiling a new constraint.", FAST)
+        self.constraint_queries = self._counter("maskwright:constraint_queries", "Constraints asked for.")
+        self.constraint_hits = self._counter("maskwright:constraint_cache_hits", "Of these, compiled before or being compiled.")
+        self.constraint_errors = self._counter("maskwright:constraint_errors", "Of these, refused.")
+        self.kept_mass = self._histogram(
+            "maskwright:kept_mass", "Probability the model gave to what the constraint allowed, for each sampled token.", SHARES
+        )
+
+    def finished(self, reason: str) -> None:
+        self._finished.labels(self._model_name, reason).inc()
+
+    def text(self) -> bytes:
+        """All metrics in Prometheus' text format."""
+        return generate_latest(self._registry)
+
+    def _counter(self, name: str, help: str) -> Counter:
+        return Counter(name, help, ["model_name"], registry=self._registry).labels(self._model_name)
+
+    def _histogram(self, name: str, help: str, buckets: tuple[float, ...]) -> Histogram:
+        made = Histogram(name, help, ["model_name"], registry=self._registry, buckets=buckets)
+        return made.labels(self._model_name)
+
+
+class RequestWatch:
+    """Measures one output while it is made."""
+
+    def __init__(self, metrics: Metrics, is_constrained: bool) -> None:
+        self._metrics, self._is_constrained = metrics, is_constrained
+        self._begun = time.perf_counter()
+        self._last: float | None = None
+
+    def see(self, event: Event) -> None:
+        now = time.perf_counter()
+        if event.tokens:
+            self._see_tokens(event, now)
+        if event.output is not None:
+            self._see_end(event.output, now)
+
+    def _see_tokens(self, event: Event, now: float) -> None:
+        metrics = self._metrics
+        metrics.generation_tokens.inc(len(event.tokens))
+        if self._last is None:
+            metrics.first_token.observe(now - self._begun)
+        else:
+            metrics.next_token.observe((now - self._last) / len(event.tokens))
+        self._last = now
+        if self._is_constrained:
+            for record in event.tokens:
+                if record.kept_mass is not None:
+                    metrics.kept_mass.observe(record.kept_mass)
+
+    def _see_end(self, output: RequestOutput, now: float) -> None:
+        metrics = self._metrics
+        metrics.finished(output.finish_reason)
+        metrics.whole.observe(now - self._begun)
+        metrics.prompt_tokens.inc(output.num_prompt_tokens)
+        metrics.prompt_length.observe(output.num_prompt_tokens)
+        metrics.output_length.observe(len(output.token_ids))
+
+
+class _EngineCollector(Collector):
+    """What the engine counts itself, read when it is asked for."""
+
+    def __init__(
+        self, model_name: str, statistics: Callable[[], EngineStatistics], num_mask_misses: Callable[[], int]
+    ) -> None:
+        self._model_name, self._statistics, self._num_mask_misses = model_name, statistics, num_mask_misses
+
+    def collect(self) -> Iterator[Metric]:
+        statistics = self._statistics()
+        for name, help, read in GAUGES:
+            yield self._metric(GaugeMetricFamily(name, help, labels=["model_name"]), read(statistics))
+        for name, help, read in COUNTERS:
+            yield self._metric(CounterMetricFamily(name, help, labels=["model_name"]), read(statistics))
+        misses = CounterMetricFamily("maskwright:mask_misses", "Masks that had to be computed.", labels=["model_name"])
+        yield self._metric(misses, self._num_mask_misses())
+
+    def _metric(self, metric: Metric, value: float) -> Metric:
+        metric.add_metric([self._model_name], value)  # type: ignore[attr-defined]  # families have it
+        return metric

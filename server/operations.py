@@ -1,0 +1,64 @@
+"""What operators and their tools ask: /health, /ready, /metrics, /version, and /v1/models."""
+
+from __future__ import annotations
+
+import time
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from .service import Service
+
+router = APIRouter()
+STARTED = int(time.time())
+
+
+@router.get("/health", summary="Whether the server lives")
+async def health(request: Request) -> Response:
+    """200 while the engine's thread runs, else 503: start the server anew."""
+    service: Service = request.app.state.service
+    return Response(status_code=200 if service.worker.is_alive else 503)
+
+
+@router.get("/ready", summary="Whether the server takes requests")
+async def ready(request: Request) -> Response:
+    """503 while it shuts down or is full: send requests elsewhere."""
+    service: Service = request.app.state.service
+    return JSONResponse({"ready": service.is_ready}, 200 if service.is_ready else 503)
+
+
+@router.get("/metrics", summary="Prometheus metrics")
+async def metrics(request: Request) -> Response:
+    """In Prometheus' text format; names as vLLM's, and maskwright: for constraints."""
+    service: Service = request.app.state.service
+    return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+
+@router.get("/version", summary="The version of the server")
+async def show_version() -> dict[str, str]:
+    return {"version": version("maskwright")}
+
+
+@router.get("/v1/models", summary="The models that can be asked")
+async def models(request: Request) -> dict[str, Any]:
+    return {"object": "list", "data": [_model(request.app.state.service)]}
+
+
+@router.get("/v1/models/{name:path}", summary="One of them")
+async def model(request: Request, name: str) -> dict[str, Any]:
+    service: Service = request.app.state.service
+    service.check_model(name)
+    return _model(service)
+
+
+def _model(service: Service) -> dict[str, Any]:
+    return {
+        "id": service.model_name,
+        "object": "model",
+        "created": STARTED,
+        "owned_by": "maskwright",
+        "max_model_len": service.model_len,
+    }

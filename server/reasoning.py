@@ -1,0 +1,60 @@
+"""Models that think before they answer: their chat template tells, and the reply is read accordingly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..chat import Turn
+from ..constraints import Limits, Reasoning, Source, Tools
+from ..constraints.expression import Grammar, Node
+from ..constraints.tags.lowering import lower_tree
+from ..constraints.tags.tree import AnyOf, Part, Text, Triggered
+from ..engine.tokenizer import Tokenizer
+
+START, END = "<think>", "</think>"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What follows the reasoning: a source, or None for free text. Its text does not contain the mark that begins reasoning,
+    so that a reply which begins with the mark is certain to be reasoning first."""
+
+    inner: Source | None
+
+    def lower(self, grammar: Grammar, limits: Limits) -> Node:
+        """The answer as a node. Raises `ConstraintError`."""
+        if self.inner is not None and not isinstance(self.inner, Tools):
+            return self.inner.lower(grammar, limits)
+        tree = Text() if self.inner is None else self.inner.tree(grammar, limits)
+        return lower_tree(_without_start(tree), grammar, limits)
+
+
+def with_reasoning(turn: Turn, tokenizer: Tokenizer) -> Turn:
+    """The turn, whose reply may begin with reasoning, if the model's template knows the marks of it.
+
+    A template that opens the reasoning itself leaves the end mark to the model; one that closes it too leaves nothing.
+    """
+    if START not in tokenizer.chat_template or END not in tokenizer.chat_template:
+        return turn
+    definitions = [tool.definition() for tool in turn.tools] or None
+    beginning = tokenizer.render_chat(turn.messages, tools=definitions, **turn.variables).rstrip()
+    if beginning.endswith(END):
+        return turn
+    return replace(turn, choice=replace(turn.choice, source=reasoned(turn.choice.source, beginning.endswith(START))))
+
+
+def reasoned(inner: Source | None, is_open: bool) -> Reasoning:
+    """Reasoning, then the answer. is_open: the prompt ends with the mark that begins it; else the model may leave it out."""
+    if is_open:
+        return Reasoning(Answer(inner), start="", end=END)
+    return Reasoning(Answer(inner), start=START, end=END, optional=True)
+
+
+def _without_start(tree: Part) -> Part:
+    if isinstance(tree, Text):
+        if tree.not_leading:
+            return replace(tree, not_leading=tree.not_leading + START[0])
+        return replace(tree, excludes=(*tree.excludes, START))
+    if isinstance(tree, Triggered):
+        return replace(tree, excludes=(*tree.excludes, START))
+    return AnyOf([_without_start(part) for part in tree.options]) if isinstance(tree, AnyOf) else tree

@@ -1,0 +1,34 @@
+"""The application under uvicorn, until SIGTERM or SIGINT: then running requests finish and new ones are not taken."""
+
+from __future__ import annotations
+
+import signal
+
+import uvicorn
+
+from ..llm import LLM
+from .app import create_app
+from .settings import ServerSettings
+
+
+def server_of(llm: LLM, settings: ServerSettings, model_name: str) -> uvicorn.Server:
+    """A server that is not yet running."""
+    config = uvicorn.Config(
+        create_app(llm, settings, model_name=model_name),
+        host=settings.host,
+        port=settings.port,
+        log_level="info",
+        access_log=False,  # the gate writes one line for each request, with its id
+        h11_max_incomplete_event_size=settings.max_header_bytes,
+        http="h11",
+        ws="none",
+        timeout_graceful_shutdown=settings.drain_seconds,
+    )
+    return uvicorn.Server(config)
+
+
+def serve(llm: LLM, settings: ServerSettings, model_name: str) -> None:
+    """Serve until a signal says otherwise, and return when the last request has finished."""
+    server = server_of(llm, settings, model_name)
+    signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises it once more when all is done, which is no failure
+    server.run()

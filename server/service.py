@@ -1,0 +1,139 @@
+"""What all endpoints share: the model, the thread that steps it, and one way from a checked request to events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from ..chat import Turn
+from ..constraint_choice import ConstraintChoice
+from ..constraints import Source
+from ..engine.output import Event, RequestOutput
+from ..llm import LLM
+from ..planning import Plan
+from ..sampling import SamplingParams
+from .compiling import ConstraintCompiler
+from .errors import ApiError, api_error
+from .metrics import Metrics, RequestWatch
+from .sampling_options import SamplingBody
+from .settings import ServerSettings
+from .worker import EngineWorker
+
+T = TypeVar("T")
+PLANNING_THREADS = 2
+
+
+class Service:
+    """Runs from `start` to `stop`, on one event loop."""
+
+    def __init__(self, llm: LLM, settings: ServerSettings, model_name: str) -> None:
+        self.llm, self.settings, self.model_name = llm, settings, model_name
+        self.worker = EngineWorker(llm.driver)
+        self.metrics = Metrics(model_name, lambda: self.worker.statistics, lambda: llm.compiler.num_mask_misses)
+        self.compiler = ConstraintCompiler(llm.compiler, settings.compile_threads, self.metrics)
+        self._pool = ThreadPoolExecutor(PLANNING_THREADS, thread_name_prefix="planning")
+        self._num_open = 0
+        self.is_draining = False
+
+    def start(self) -> None:
+        self.worker.start()
+
+    async def stop(self) -> None:
+        self.is_draining = True
+        await self.worker.stop()
+        self.compiler.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def model_len(self) -> int:
+        """Tokens of prompt and output together."""
+        assert self.llm.config.max_model_len is not None, "a loaded model's config is resolved"
+        return self.llm.config.max_model_len
+
+    @property
+    def is_ready(self) -> bool:
+        return self.worker.is_alive and not self.is_draining
+
+    def check_model(self, name: str | None) -> None:
+        if name is not None and name != self.model_name:
+            raise ApiError(
+                404, f"there is no model {name!r} here; this server has {self.model_name!r}", param="model", code="model_not_found"
+            )
+
+    async def in_thread(self, function: Callable[..., T], *arguments: object) -> T:
+        """What `function` returns, away from the event loop: tokenizing and templates take their time."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
+
+    async def plan_turn(self, turn: Turn, sampling: SamplingParams, body: SamplingBody, param: str | None) -> Plan:
+        """A conversation, ready to run. `param` is where its constraint stands in the request."""
+        await self._compile(turn.choice, sampling, param)
+        return (await self.in_thread(self.llm.planner.plan_replies, turn, sampling)).ranked(body.priority or 0, body.user or "")
+
+    async def plan_prompt(
+        self, prompt: str | Sequence[int], choice: ConstraintChoice, sampling: SamplingParams, body: SamplingBody, param: str | None
+    ) -> Plan:
+        """A prompt, as text or as tokens, ready to run."""
+        await self._compile(choice, sampling, param)
+        plan = await self.in_thread(self._plan_prompt, prompt, choice, sampling)
+        return plan.ranked(body.priority or 0, body.user or "")
+
+    @asynccontextmanager
+    async def running(self, plans: Sequence[Plan]) -> AsyncIterator[AsyncIterator[tuple[int, Event]]]:
+        """The events of all outputs of some prompts, numbered in their order, while the block runs. All are admitted, or none."""
+        requests = [request for plan in plans for request in plan.requests]
+        self._check_room(len(requests))
+        self._num_open += len(requests)
+        try:
+            async with self.worker.submitted(requests) as answers:
+                self.metrics.asked_n.observe(len(requests))
+                self.metrics.asked_tokens.observe(requests[0].sampling.max_tokens)
+                watches = [RequestWatch(self.metrics, request.constraint is not None) for request in requests]
+                yield self._watched(answers, watches)
+        finally:
+            self._num_open -= len(requests)
+
+    async def _watched(
+        self, answers: AsyncIterator[tuple[int, Event]], watches: Sequence[RequestWatch]
+    ) -> AsyncIterator[tuple[int, Event]]:
+        async for index, event in answers:
+            watches[index].see(event)
+            if event.output is not None:
+                _check_success(event.output)
+            yield index, event
+
+    def _check_room(self, num_more: int) -> None:
+        if self.is_draining:
+            raise ApiError(503, "this server is shutting down", code="shutting_down", headers={"Retry-After": "1"})
+        if self._num_open + num_more > self.settings.max_open:
+            raise ApiError(
+                429,
+                f"{self._num_open} outputs run or wait, and this server takes {self.settings.max_open}; try again later",
+                code="queue_full",
+                headers={"Retry-After": "1"},
+            )
+
+    async def _compile(self, choice: ConstraintChoice, sampling: SamplingParams, param: str | None) -> None:
+        if choice.source is None:
+            return
+        if sampling.stop:
+            raise ApiError(400, "stop strings would cut an output that has a constraint: leave one of them out", param="stop")
+        assert isinstance(choice.source, Source), "clients send sources, not compiled constraints"
+        try:
+            await self.compiler.compile(choice.source)
+        except Exception as error:
+            raise api_error(error, param) from error
+
+    def _plan_prompt(self, prompt: str | Sequence[int], choice: ConstraintChoice, sampling: SamplingParams) -> Plan:
+        planner = self.llm.planner
+        if not isinstance(prompt, str):
+            return planner.plan_tokens(prompt, sampling, choice)
+        (plan,) = planner.plan_all(prompt, sampling, {"constraint": choice.source})
+        return plan
+
+
+def _check_success(output: RequestOutput) -> None:
+    if output.finish_reason == "error":
+        raise ApiError(500, f"generation failed: {output.error}", code="generation_failed")

@@ -1,0 +1,50 @@
+"""What an operator decides about the server. The engine has settings of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """Every field is an option of `maskwright serve`; the comments are its help."""
+
+    host: str = "127.0.0.1"  # the address to listen on
+    port: int = 8000  # the port to listen on; 0 takes a free one
+    api_key: tuple[str, ...] = ()  # who may ask: one of these keys as bearer token; none = everybody; also MASKWRIGHT_API_KEY
+    served_model_name: str | None = None  # what clients call the model; else as it was named to --model
+    client_grammars: bool = True  # clients may send grammars, regular expressions and structural tags, not only JSON schemas
+    tool_style: str = "auto"  # how the model writes calls, such as hermes; auto: by its chat template
+    max_body_bytes: int = 8 << 20  # of one request
+    max_header_bytes: int = 64 << 10  # of one request
+    max_open: int = 1024  # outputs that run or wait at the same time; more are answered by 429
+    max_n: int = 16  # outputs of one request
+    max_prompts: int = 128  # prompts of one request to /v1/completions
+    max_tokens: int | None = None  # of one output; else as long as the model allows
+    max_logprobs: int = 20  # alternatives of each token
+    max_stop: int = 16  # stop strings of one request
+    max_tools: int = 128  # tools of one request
+    compile_seconds: float = 10.0  # processor time for one constraint
+    compile_threads: int = 2  # constraints compiled at the same time
+    keep_alive_seconds: float = 15.0  # a comment is sent when a stream was silent for that long
+    drain_seconds: int | None = None  # how long running requests may take after SIGTERM; else until they are done
+
+    def __post_init__(self) -> None:
+        for name in ("max_body_bytes", "max_header_bytes", "max_open", "max_n", "max_prompts", "compile_threads"):
+            _require(name, getattr(self, name), at_least=1)
+        for name in ("max_logprobs", "max_stop", "max_tools", "port"):
+            _require(name, getattr(self, name), at_least=0)
+        for name in ("max_tokens", "drain_seconds"):
+            if getattr(self, name) is not None:
+                _require(name, getattr(self, name), at_least=1)
+        if self.compile_seconds <= 0 or self.keep_alive_seconds <= 0:
+            raise UsageError("compile_seconds and keep_alive_seconds are more than 0")
+        if not all(self.api_key):
+            raise UsageError("an API key is not empty")
+
+
+def _require(name: str, value: int, at_least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < at_least:
+        raise UsageError(f"{name} is an integer of at least {at_least}, not {value!r}")

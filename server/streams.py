@@ -1,0 +1,97 @@
+"""Server-sent events, and clients that go away."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from .errors import ClientGone, api_error
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+KEEP_ALIVE = b": keep-alive\n\n"
+
+
+def data(value: Any) -> bytes:
+    """One event without a name."""
+    return b"data: " + json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n\n"
+
+
+async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """What `work` returns; when the client goes first it is cancelled, and ClientGone raised."""
+    working, gone = asyncio.create_task(work), asyncio.create_task(_gone(request.receive))
+    try:
+        await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        raise ClientGone
+    finally:
+        await _end(working, gone)
+
+
+class EventStream(Response):
+    """Sends events as they come, a comment when there was none for a while, and closes their generator when the client goes.
+
+    An error becomes one last event: the status has been sent long before.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncGenerator[bytes, None], keep_alive_seconds: float) -> None:
+        super().__init__(headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
+        del self.headers["content-length"]
+        self._events, self._keep_alive_seconds = events, keep_alive_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        gone = asyncio.create_task(_gone(receive))
+        try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            async with aclosing(self._events):
+                await self._send_all(send, gone)
+        finally:
+            await _end(gone)
+
+    async def _send_all(self, send: Send, gone: asyncio.Task[None]) -> None:
+        while not gone.done():
+            coming = asyncio.ensure_future(anext(self._events, None))
+            try:
+                while not coming.done() and not gone.done():
+                    await asyncio.wait(
+                        {coming, gone}, timeout=self._keep_alive_seconds, return_when=asyncio.FIRST_COMPLETED
+                    )
+                    if not coming.done() and not gone.done():
+                        await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
+                if gone.done():
+                    return
+                chunk = coming.result()
+            except Exception as error:
+                chunk = data(api_error(error).body)
+                await send({"type": "http.response.body", "body": chunk, "more_body": False})
+                return
+            finally:
+                await _end(coming)
+            if chunk is None:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+                return
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _end(*tasks: asyncio.Future[Any]) -> None:
+    """Cancel what still runs and wait for it; results and errors were taken by others."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

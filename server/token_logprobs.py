@@ -1,0 +1,52 @@
+"""Log-probabilities in the two forms of OpenAI's interface."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..constraints import Vocabulary
+from ..engine.output import TokenRecord
+
+LEAST = -9999.0  # a log-probability that JSON can write, for a probability of 0
+
+
+class LogprobWriter:
+    """For one output; text offsets count the characters since its beginning."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._offset = 0
+
+    def chat(self, records: Sequence[TokenRecord]) -> dict[str, Any]:
+        """The form of chat completions."""
+        return {"content": [self._entry(record) for record in records], "refusal": None}
+
+    def completion(self, records: Sequence[TokenRecord]) -> dict[str, Any]:
+        """The form of completions."""
+        texts = [self._text(record.token_id) for record in records]
+        offsets = []
+        for text in texts:
+            offsets.append(self._offset)
+            self._offset += len(text)
+        top = [{self._text(each.token_id): _finite(each.logprob) for each in record.top} for record in records]
+        chosen = [_finite(record.logprob) for record in records]
+        return {"tokens": texts, "token_logprobs": chosen, "top_logprobs": top, "text_offset": offsets}
+
+    def _entry(self, record: TokenRecord) -> dict[str, Any]:
+        top = [self._token(each.token_id, each.logprob) for each in record.top]
+        return self._token(record.token_id, record.logprob) | {"top_logprobs": top}
+
+    def _token(self, token_id: int, logprob: float | None) -> dict[str, Any]:
+        return {"token": self._text(token_id), "logprob": _finite(logprob), "bytes": list(self._bytes(token_id))}
+
+    def _bytes(self, token_id: int) -> bytes:
+        return self._vocabulary.tokens[token_id] or b""
+
+    def _text(self, token_id: int) -> str:
+        return self._bytes(token_id).decode(errors="replace")
+
+
+def _finite(logprob: float | None) -> float:
+    """A token that was not sampled was certain."""
+    return 0.0 if logprob is None else max(logprob, LEAST)

@@ -1,0 +1,71 @@
+"""POST /tokenize and /detokenize, as vLLM has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from .errors import ApiError
+from .messages import template_messages
+from .service import Service
+
+router = APIRouter()
+
+
+class TokenizeBody(BaseModel):
+    """A prompt, or a conversation, which is rendered by the chat template first."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str | None = None
+    prompt: str | None = None
+    messages: list[dict[str, Any]] | None = None
+    add_special_tokens: bool = Field(True, description="Whether the tokens that the tokenizer puts around a text are added.")
+    return_token_strs: bool = False
+
+
+class DetokenizeBody(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    model: str | None = None
+    tokens: list[int]
+
+
+@router.post("/tokenize", summary="Text to token ids")
+async def tokenize(request: Request, body: TokenizeBody) -> dict[str, Any]:
+    """The token ids of a prompt or a conversation, and how many the model reads at most."""
+    service: Service = request.app.state.service
+    service.check_model(body.model)
+    if (body.prompt is None) == (body.messages is None):
+        raise ApiError(400, "give one of prompt and messages", param="prompt", code="invalid_value")
+    token_ids = await service.in_thread(_encode, service, body)
+    answer: dict[str, Any] = {"count": len(token_ids), "max_model_len": service.model_len, "tokens": list(token_ids)}
+    if body.return_token_strs:
+        answer["token_strs"] = [_text(service, [token_id]) for token_id in token_ids]
+    return answer
+
+
+@router.post("/detokenize", summary="Token ids to text")
+async def detokenize(request: Request, body: DetokenizeBody) -> dict[str, str]:
+    """The text of some tokens. Special tokens have none."""
+    service: Service = request.app.state.service
+    service.check_model(body.model)
+    size = service.llm.vocabulary.size
+    wrong = next((token_id for token_id in body.tokens if not 0 <= token_id < size), None)
+    if wrong is not None:
+        raise ApiError(400, f"{wrong} is not a token id; they are 0 to {size - 1}", param="tokens", code="invalid_value")
+    return {"prompt": _text(service, body.tokens)}
+
+
+def _encode(service: Service, body: TokenizeBody) -> tuple[int, ...]:
+    if body.prompt is not None:
+        return service.llm.tokenizer.encode(body.prompt, add_special_tokens=body.add_special_tokens)
+    has_tool_role = service.llm.planner.style != "task"
+    return service.llm.tokenizer.encode_chat(template_messages(body.messages or (), has_tool_role=has_tool_role))
+
+
+def _text(service: Service, token_ids: list[int]) -> str:
+    tokens = service.llm.vocabulary.text_tokens
+    return b"".join(tokens[token_id] or b"" for token_id in token_ids).decode(errors="replace")

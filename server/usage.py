@@ -1,0 +1,22 @@
+"""What a request has cost, in OpenAI's form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..engine.output import RequestOutput
+
+
+def usage_of(outputs: Sequence[RequestOutput], num_per_prompt: int | None = None) -> dict[str, Any]:
+    """Tokens of some outputs. num_per_prompt: how many belong to one prompt, which counts once; None: all."""
+    first_of_each = outputs[:: num_per_prompt or len(outputs) or 1]
+    prompt = sum(output.num_prompt_tokens for output in first_of_each)
+    cached = sum(output.num_cached_tokens for output in first_of_each)
+    completion = sum(len(output.token_ids) for output in outputs)
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+        "prompt_tokens_details": {"cached_tokens": cached},
+    }

@@ -1,0 +1,194 @@
+"""Every way to ask for a constraint, and what is answered when it cannot be had."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import httpx
+import pytest
+
+from maskwright import LLM
+from maskwright.server.settings import ServerSettings
+
+from .serving import Served, served
+
+ASKED: Any = {"messages": [{"role": "user", "content": "Ada Lovelace, 36"}], "max_tokens": 24, "temperature": 1.2, "seed": 4}
+SCHEMA = {"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"], "additionalProperties": False}
+GRAMMAR = 'root ::= ("ab" | "cd"){2}'
+TAGS = {
+    "type": "structural_tag",
+    "format": {"type": "tag", "begin": "<on>", "content": {"type": "json_schema", "json_schema": SCHEMA}, "end": "</on>"},
+}
+
+
+def ask(http: httpx.Client, **options: Any) -> Any:
+    answer = http.post("/v1/chat/completions", json={**ASKED, **options})
+    assert answer.status_code == 200, answer.text
+    return answer.json()["choices"][0]
+
+
+def refusal(http: httpx.Client, status: int = 400, **options: Any) -> Any:
+    answer = http.post("/v1/chat/completions", json={**ASKED, **options})
+    assert answer.status_code == status, answer.text
+    error = answer.json()["error"]
+    assert {"message", "type", "param", "code"} <= error.keys()
+    return error
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA, "strict": True}}},
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA, "strict": False}}},
+        {"response_format": {"type": "json_schema", "name": "x", "schema": SCHEMA}},
+        {"response_format": {"type": "json_object", "schema": SCHEMA}},
+        {"structured_outputs": {"json": SCHEMA}},
+        {"guided_json": json.dumps(SCHEMA)},
+        {"json_schema": SCHEMA},
+    ],
+    ids=str,
+)
+def test_json_schemas(http: httpx.Client, asked: Any) -> None:
+    choice = ask(http, **asked)
+    assert json.loads(choice["message"]["content"])["on"] in (True, False) and choice["finish_reason"] == "stop"
+
+
+@pytest.mark.parametrize("asked", [{"response_format": {"type": "json_object"}}, {"structured_outputs": {"json_object": True}}], ids=str)
+def test_any_object(http: httpx.Client, asked: Any) -> None:
+    assert isinstance(json.loads(ask(http, **asked)["message"]["content"]), dict)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"response_format": {"type": "regex", "regex": "[a-c]{3}x"}},
+        {"response_format": {"type": "regex", "pattern": "[a-c]{3}x"}},
+        {"structured_outputs": {"regex": "[a-c]{3}x"}},
+        {"guided_regex": "[a-c]{3}x"},
+        {"regex": "[a-c]{3}x"},
+    ],
+    ids=str,
+)
+def test_regular_expressions(http: httpx.Client, asked: Any) -> None:
+    assert re.fullmatch("[a-c]{3}x", ask(http, **asked)["message"]["content"])
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"response_format": {"type": "grammar", "grammar": GRAMMAR}},
+        {"response_format": {"type": "grammar", "grammar": 'start: ("ab" | "cd") ("ab" | "cd")', "syntax": "lark"}},
+        {"structured_outputs": {"grammar": GRAMMAR}},
+        {"guided_grammar": GRAMMAR},
+        {"grammar": GRAMMAR},
+        {"ebnf": 'root ::= ("ab" | "cd") ("ab" | "cd")'},
+    ],
+    ids=str,
+)
+def test_grammars(http: httpx.Client, asked: Any) -> None:
+    assert re.fullmatch("(ab|cd){2}", ask(http, **asked)["message"]["content"])
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"response_format": {"type": "choice", "choice": ["yes", "no"]}}, {"guided_choice": ["yes", "no"]}, {"structured_outputs": {"choice": ["yes", "no"]}}],
+    ids=str,
+)
+def test_choices(http: httpx.Client, asked: Any) -> None:
+    assert ask(http, **asked)["message"]["content"] in ("yes", "no")
+
+
+@pytest.mark.parametrize("asked", [{"response_format": TAGS}, {"structured_outputs": {"structural_tag": TAGS}}], ids=["openai", "vllm"])
+def test_structural_tags(http: httpx.Client, asked: Any) -> None:
+    assert re.fullmatch(r'<on>\{"on": ?(true|false)\}</on>', ask(http, **asked)["message"]["content"])
+
+
+def test_text_is_no_constraint(http: httpx.Client) -> None:
+    plain, text = ask(http), ask(http, response_format={"type": "text"})
+    assert plain["message"] == text["message"]
+
+
+def test_completions_take_them_too(http: httpx.Client) -> None:
+    answer = http.post("/v1/completions", json={"prompt": "x", "max_tokens": 8, "regex": "[0-9]{4}"})
+    assert re.fullmatch("[0-9]{4}", answer.json()["choices"][0]["text"])
+
+
+# -- refused --------------------------------------------------------------------------------------------------------------
+
+
+def test_an_unsupported_keyword_is_named_with_its_path(http: httpx.Client) -> None:
+    schema = {"type": "object", "properties": {"name": {"type": "string", "pattern": r"(a)\1"}}}
+    error = refusal(http, response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": schema, "strict": True}})
+    assert error["param"] == "response_format.json_schema.schema" and error["type"] == "invalid_request_error"
+    assert error["path"].startswith("#/properties/name") and error["reason"]
+
+
+def test_without_strict_it_is_left_out_and_told(http: httpx.Client) -> None:
+    schema = {"type": "string", "maxLength": 3, "pattern": r"^(a)\1$"}
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema, "strict": False}}
+    answer = http.post("/v1/chat/completions", json={**ASKED, "response_format": form})
+    if answer.status_code == 400:  # a pattern that cannot be read at all is refused in any case
+        assert answer.json()["error"]["path"]
+    else:
+        assert len(json.loads(answer.json()["choices"][0]["message"]["content"])) <= 3 and answer.json()["residue"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "param", "code"),
+    [
+        ({"regex": "(["}, "regex", "constraint_syntax"),
+        ({"grammar": "root ::= other"}, "grammar", None),
+        ({"guided_json": {"type": "nothing"}}, "guided_json", None),
+        ({"json_schema": False}, "json_schema", "invalid_constraint"),
+        ({"response_format": {"type": "xml"}}, "response_format.type", "invalid_value"),
+        ({"response_format": {"type": "json_schema"}}, "response_format.json_schema", None),
+        ({"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}}, "response_format.json_schema.schema", "invalid_value"),
+        ({"response_format": {"type": "regex", "regex": "a", "flags": "i"}}, "response_format.flags", "unknown_parameter"),
+        ({"structured_outputs": {"regex": "a", "choice": ["a"]}}, "structured_outputs", "invalid_value"),
+        ({"structured_outputs": {"regex": "a", "whitespace_pattern": " "}}, "structured_outputs.whitespace_pattern", "unknown_parameter"),
+        ({"regex": "a", "guided_json": {}}, "regex", None),
+        ({"regex": "[a-z]{30}", "max_tokens": 2}, "max_tokens", "max_tokens_too_small"),
+        ({"regex": "a", "stop": "b"}, "stop", None),
+        ({"tools": [{"type": "function", "function": {"name": "f"}}], "regex": "a"}, "regex", "invalid_value"),
+        ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "array"}}}]}, "tools", "invalid_constraint"),
+        ({"tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "f"}, "tool_choice", "invalid_value"),
+        ({"tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": {"type": "function", "function": {"name": "g"}}}, "tool_choice", None),
+        ({"tool_choice": "required"}, "tool_choice", "invalid_value"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused_by_name(http: httpx.Client, asked: Any, param: str, code: str | None) -> None:
+    error = refusal(http, **asked)
+    assert error["param"] == param
+    assert code is None or error["code"] == code
+
+
+def test_hostile_nesting_is_refused(http: httpx.Client) -> None:
+    deep = '{"not":' * 5000 + "{}" + "}" * 5000
+    body = json.dumps({**ASKED, "json_schema": "SCHEMA"}).replace('"SCHEMA"', deep)
+    for text in (body, "[" * 200_000):
+        answer = http.post("/v1/chat/completions", content=text, headers={"content-type": "application/json"})
+        assert answer.status_code == 400 and answer.json()["error"]["message"]
+
+
+def test_an_operator_can_refuse_grammars(llm: LLM) -> None:
+    with served(llm, ServerSettings(client_grammars=False)) as closed, closed.http() as http:
+        for asked in ({"regex": "a"}, {"grammar": GRAMMAR}, {"response_format": TAGS}):
+            assert refusal(http, 403, **asked)["code"] == "grammars_refused"
+        assert json.loads(ask(http, json_schema=SCHEMA)["message"]["content"])["on"] in (True, False)
+        assert ask(http, guided_choice=["yes", "no"])["message"]["content"] in ("yes", "no")
+
+
+def test_a_constraint_is_compiled_once(server: Served, http: httpx.Client) -> None:
+    def counted() -> dict[str, float]:
+        lines = [line.rsplit(" ", 1) for line in http.get("/metrics").text.splitlines() if line.startswith("maskwright:constraint")]
+        return {name.split("{")[0]: float(value) for name, value in lines if "bucket" not in name}
+
+    before = counted()
+    for _ in range(3):
+        ask(http, regex="once[0-9]{2}")
+    after = counted()
+    assert after["maskwright:constraint_compile_seconds_count"] - before["maskwright:constraint_compile_seconds_count"] == 1
+    assert after["maskwright:constraint_cache_hits_total"] - before["maskwright:constraint_cache_hits_total"] == 2
