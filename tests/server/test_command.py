@@ -22,7 +22,7 @@ def test_without_the_extra_one_line_says_what_to_install() -> None:
 def test_help_lists_the_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["serve", "--help"]) == 0
     shown = capsys.readouterr().out
-    for option in ("--host", "--port", "--api-key", "--model", "--no-client-gramm", "--max-model-len", "--prefix-cache"):
+    for option in ("--host", "--port", "--api-key", "--model", "--max-model-len", "--prefix-cache"):
         assert option in shown
 
 
