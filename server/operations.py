@@ -25,7 +25,7 @@ async def health(request: Request) -> Response:
 
 @router.get("/ready", summary="Whether the server takes requests")
 async def ready(request: Request) -> Response:
-    """503 while it shuts down or is full: send requests elsewhere."""
+    """503 while it shuts down: send requests elsewhere."""
     service: Service = request.app.state.service
     return JSONResponse({"ready": service.is_ready}, 200 if service.is_ready else 503)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+from typing import Any
 
 import uvicorn
+from uvicorn.config import LOGGING_CONFIG
 
 from ..llm import LLM
 from .app import create_app
@@ -17,7 +19,7 @@ def server_of(llm: LLM, settings: ServerSettings, model_name: str) -> uvicorn.Se
         create_app(llm, settings, model_name=model_name),
         host=settings.host,
         port=settings.port,
-        log_level="info",
+        log_config=_log_config(),
         access_log=False,  # the gate writes one line for each request, with its id
         h11_max_incomplete_event_size=settings.max_header_bytes,
         http="h11",
@@ -32,3 +34,9 @@ def serve(llm: LLM, settings: ServerSettings, model_name: str) -> None:
     server = server_of(llm, settings, model_name)
     signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises it once more when all is done, which is no failure
     server.run()
+
+
+def _log_config() -> dict[str, Any]:
+    """Uvicorn's, with our own loggers beside its own."""
+    loggers = {**LOGGING_CONFIG["loggers"], "maskwright": {"handlers": ["default"], "level": "INFO", "propagate": False}}
+    return {**LOGGING_CONFIG, "loggers": loggers}

@@ -1,0 +1,98 @@
+"""The output items of a response: reasoning, a message, calls of functions, and the events that tell them piece by piece."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..engine.output import Event
+from ..planning import Plan
+from .replies import CallStart, ContentDelta, ReplyDelta, ReplyParts, ReplyReader, ThoughtDelta
+
+
+class ItemWriter:
+    """Follows one output. At any time one item is open; what belongs to another one closes it."""
+
+    def __init__(self, response_id: str, plan: Plan) -> None:
+        self._id = response_id
+        self._reader = ReplyReader(plan.choice.source, plan.constraint)
+        self.parts = ReplyParts()
+        self.items: list[dict[str, Any]] = []
+        self._is_open = False
+
+    def read(self, event: Event) -> list[dict[str, Any]]:
+        """What one event of the engine adds, as events of the stream."""
+        told: list[dict[str, Any]] = []
+        for delta in self._reader.read(event):
+            self.parts.add(delta)
+            told += self._take(delta)
+        return told
+
+    def finish(self) -> list[dict[str, Any]]:
+        """The end of the output. One without any text is an empty message."""
+        opened = [] if self.items else self._open({"type": "message", "role": "assistant", "content": []})
+        return opened + self._close()
+
+    def _take(self, delta: ReplyDelta) -> list[dict[str, Any]]:
+        if isinstance(delta, ThoughtDelta):
+            told = self._switch({"type": "reasoning", "summary": [], "content": []})
+            return [*told, self._grow("response.reasoning_text.delta", delta.text, content_index=0)]
+        if isinstance(delta, ContentDelta):
+            told = self._switch({"type": "message", "role": "assistant", "content": []})
+            return [*told, self._grow("response.output_text.delta", delta.text, content_index=0, logprobs=[])]
+        if isinstance(delta, CallStart):
+            call = {"type": "function_call", "call_id": delta.call_id, "name": delta.name, "arguments": ""}
+            return self._close() + self._open(call)
+        return [self._grow("response.function_call_arguments.delta", delta.text)]
+
+    def _switch(self, item: dict[str, Any]) -> list[dict[str, Any]]:
+        """Make an item of this type the open one."""
+        if self._is_open and self.items[-1]["type"] == item["type"]:
+            return []
+        return self._close() + self._open(item)
+
+    def _open(self, item: dict[str, Any]) -> list[dict[str, Any]]:
+        number = len(self.items)
+        made = {"id": f"item_{self._id.removeprefix('resp_')}_{number}", "status": "in_progress", **item}
+        self.items.append(made)
+        self._is_open = True
+        told = [{"type": "response.output_item.added", "output_index": number, "item": dict(made)}]
+        if item["type"] == "function_call":
+            return told
+        made["content"] = [_part(item["type"])]
+        if item["type"] == "message":
+            told.append(self._about("response.content_part.added", content_index=0, part=_part("message")))
+        return told
+
+    def _grow(self, kind: str, text: str, **more: Any) -> dict[str, Any]:
+        item = self.items[-1]
+        if item["type"] == "function_call":
+            item["arguments"] += text
+        else:
+            item["content"][0]["text"] += text
+        return self._about(kind, delta=text, **more)
+
+    def _close(self) -> list[dict[str, Any]]:
+        if not self._is_open:
+            return []
+        item = self.items[-1]
+        item["status"], self._is_open = "completed", False
+        done = self._about("response.output_item.done", item=dict(item))
+        del done["item_id"]
+        if item["type"] == "function_call":
+            arguments = self._about("response.function_call_arguments.done", arguments=item["arguments"], name=item["name"])
+            return [arguments, done]
+        part = item["content"][0]
+        if item["type"] == "reasoning":
+            return [self._about("response.reasoning_text.done", content_index=0, text=part["text"]), done]
+        text = self._about("response.output_text.done", content_index=0, text=part["text"], logprobs=[])
+        return [text, self._about("response.content_part.done", content_index=0, part=dict(part)), done]
+
+    def _about(self, kind: str, **members: Any) -> dict[str, Any]:
+        """An event about the last item."""
+        return {"type": kind, "item_id": self.items[-1]["id"], "output_index": len(self.items) - 1, **members}
+
+
+def _part(kind: str) -> dict[str, Any]:
+    if kind == "reasoning":
+        return {"type": "reasoning_text", "text": ""}
+    return {"type": "output_text", "text": "", "annotations": [], "logprobs": []}

@@ -1,0 +1,194 @@
+"""POST /v1/responses: OpenAI's newer interface over the same conversations. Nothing is stored: a request has all of its input."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import JSONResponse
+
+from ..engine.output import Event, RequestOutput
+from ..planning import Plan
+from .chat import ChatBody, plan_chat
+from .errors import ApiError
+from .response_items import ItemWriter
+from .service import Service
+from .streams import EventStream, data, unless_gone
+
+
+class ResponseBody(BaseModel):
+    """An input to be answered."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    model: str | None = None
+    input: str | list[dict[str, Any]] = Field(description="Text, or messages, calls and their results.")
+    instructions: str | None = Field(None, description="What the model is told first.")
+    max_output_tokens: int | None = Field(None, ge=1)
+    temperature: float | None = Field(None, ge=0)
+    top_p: float | None = Field(None, gt=0, le=1)
+    text: dict[str, Any] | None = Field(None, description="format: text, json_object, json_schema or another response format.")
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    reasoning: dict[str, Any] | None = Field(None, description="effort is handed to the chat template.")
+    stream: bool | None = None
+    user: str | None = None
+    metadata: dict[str, Any] | None = Field(None, description="Given back.")
+    store: bool | None = Field(None, description="Has no effect: nothing is stored.")
+    service_tier: str | None = Field(None, description="Has no effect.")
+    safety_identifier: str | None = Field(None, description="Has no effect.")
+    prompt_cache_key: str | None = Field(None, description="Has no effect.")
+
+
+router = APIRouter()
+
+
+@router.post("/v1/responses", summary="Answer an input")
+async def create_response(request: Request, body: ResponseBody) -> Response:
+    """OpenAI's responses, without storage."""
+    service: Service = request.app.state.service
+    plan = await unless_gone(request, plan_chat(service, _as_chat(body)))
+    writer = ResponseWriter(f"resp_{request.state.request_id}", service, body, plan)
+    stack = AsyncExitStack()
+    events = await stack.enter_async_context(service.running([plan]))
+    if body.stream:
+        return EventStream(writer.stream(events, stack), service.settings.keep_alive_seconds)
+    async with stack:
+        return JSONResponse(await unless_gone(request, writer.whole(events)))
+
+
+class ResponseWriter:
+    """From the events of one output to a response, whole or as typed events."""
+
+    def __init__(self, response_id: str, service: Service, body: ResponseBody, plan: Plan) -> None:
+        self._id, self._service, self._body = response_id, service, body
+        self._created = time.time()
+        self._items = ItemWriter(response_id, plan)
+        self._usage: dict[str, Any] | None = None
+        self._reason = ""
+        self._number = 0  # of the next event
+
+    async def whole(self, events: AsyncIterator[tuple[int, Event]]) -> dict[str, Any]:
+        """The response when it has ended."""
+        async for _, event in events:
+            self._read(event)
+        return self._response(self._status)
+
+    async def stream(self, events: AsyncIterator[tuple[int, Event]], stack: AsyncExitStack) -> AsyncGenerator[bytes, None]:
+        """The events, while they come. `stack` holds the request, which ends with the stream."""
+        async with stack:
+            for kind in ("response.created", "response.in_progress"):
+                yield self._event({"type": kind, "response": self._response("in_progress")})
+            async for _, event in events:
+                for each in self._read(event):
+                    yield self._event(each)
+            yield self._event({"type": f"response.{self._status}", "response": self._response(self._status)})
+
+    def _read(self, event: Event) -> list[dict[str, Any]]:
+        told = self._items.read(event)
+        if event.output is not None:
+            told += self._items.finish()
+            self._reason = event.output.finish_reason
+            self._usage = self._usage_of(event.output)
+        return told
+
+    @property
+    def _status(self) -> str:
+        return "completed" if self._reason == "stop" else "incomplete"
+
+    def _event(self, event: dict[str, Any]) -> bytes:
+        numbered = {**event, "sequence_number": self._number}
+        self._number += 1
+        return f"event: {event['type']}\n".encode() + data(numbered)
+
+    def _usage_of(self, ended: RequestOutput) -> dict[str, Any]:
+        """Reasoning is counted by encoding its text again."""
+        prompt, output = ended.num_prompt_tokens, len(ended.token_ids)
+        thought = self._items.parts.reasoning
+        reasoning = len(self._service.llm.tokenizer.encode(thought, add_special_tokens=False)) if thought else 0
+        return {
+            "input_tokens": prompt,
+            "input_tokens_details": {"cached_tokens": ended.num_cached_tokens},
+            "output_tokens": output,
+            "output_tokens_details": {"reasoning_tokens": min(reasoning, output)},
+            "total_tokens": prompt + output,
+        }
+
+    def _response(self, status: str) -> dict[str, Any]:
+        body = self._body
+        is_cut = status == "incomplete"
+        reason = "max_output_tokens" if self._reason == "length" else self._reason
+        return {
+            "id": self._id,
+            "object": "response",
+            "created_at": self._created,
+            "status": status,
+            "model": self._service.model_name,
+            "output": self._items.items if status != "in_progress" else [],
+            "usage": self._usage,
+            "error": None,
+            "incomplete_details": {"reason": reason} if is_cut else None,
+            "instructions": body.instructions,
+            "max_output_tokens": body.max_output_tokens,
+            "metadata": body.metadata or {},
+            "parallel_tool_calls": body.parallel_tool_calls is not False,
+            "previous_response_id": None,
+            "temperature": body.temperature,
+            "top_p": body.top_p,
+            "text": body.text or {"format": {"type": "text"}},
+            "tool_choice": body.tool_choice or "auto",
+            "tools": body.tools or [],
+            "truncation": "disabled",
+        }
+
+
+def _as_chat(body: ResponseBody) -> ChatBody:
+    """The same as a chat completion. Raises ApiError for what that has no form for."""
+    _check_known(body.text, "text", "format", "verbosity")
+    _check_known(body.reasoning, "reasoning", "effort", "summary")
+    items = [{"role": "user", "content": body.input}] if isinstance(body.input, str) else body.input
+    messages = [{"role": "system", "content": body.instructions}] if body.instructions is not None else []
+    for index, item in enumerate(items):
+        _add_item(messages, item, f"input[{index}]")
+    return ChatBody(
+        model=body.model,
+        messages=messages,
+        max_tokens=body.max_output_tokens,
+        temperature=body.temperature,
+        top_p=body.top_p,
+        response_format=(body.text or {}).get("format"),
+        tools=body.tools,
+        tool_choice=body.tool_choice,
+        parallel_tool_calls=body.parallel_tool_calls,
+        reasoning_effort=(body.reasoning or {}).get("effort"),
+        user=body.user,
+    )
+
+
+def _add_item(messages: list[dict[str, Any]], item: Mapping[str, Any], place: str) -> None:
+    """One item of the input. Calls that follow each other are calls of one message."""
+    kind = item.get("type", "message")
+    if kind == "message":
+        messages.append({"role": item.get("role"), "content": item.get("content")})
+    elif kind == "function_call":
+        call = {"id": item.get("call_id"), "function": {"name": item.get("name"), "arguments": item.get("arguments")}}
+        if messages and messages[-1].get("tool_calls"):
+            messages[-1]["tool_calls"].append(call)
+        else:
+            messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+    elif kind == "function_call_output":
+        messages.append({"role": "tool", "tool_call_id": item.get("call_id"), "content": item.get("output")})
+    elif kind != "reasoning":  # what was thought before is not shown again
+        raise ApiError(400, f"{place}: items of type {kind!r} are not supported", param=place, code="unsupported_content")
+
+
+def _check_known(form: Mapping[str, Any] | None, place: str, *known: str) -> None:
+    unknown = next((name for name in form or () if name not in known), None)
+    if unknown is not None:
+        raise ApiError(400, f"unknown parameter: {place}.{unknown}", param=f"{place}.{unknown}", code="unknown_parameter")

@@ -1,0 +1,67 @@
+"""OpenAI's responses with the official client."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import openai
+import pytest
+from pydantic import BaseModel
+
+MODEL = "embedded"
+WEATHER: Any = {
+    "type": "function",
+    "name": "get_weather",
+    "strict": True,
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": False},
+}
+
+
+class Person(BaseModel):
+    name: str
+    age: int
+
+
+def test_text(client: openai.OpenAI) -> None:
+    reply = client.responses.create(model=MODEL, input="hello", max_output_tokens=6, temperature=0)
+    chat = client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": "hello"}], max_tokens=6, temperature=0)
+    assert reply.output_text == chat.choices[0].message.content
+    assert reply.usage is not None and reply.usage.output_tokens == 6
+    assert reply.status == "incomplete" and reply.incomplete_details is not None
+    assert reply.incomplete_details.reason == "max_output_tokens"
+
+
+def test_parse(client: openai.OpenAI) -> None:
+    reply = client.responses.parse(model=MODEL, input="Ada Lovelace, 36, lives in London.", text_format=Person)
+    assert reply.output_parsed == Person(name="Ada Lovelace", age=36) and reply.status == "completed"
+
+
+def test_a_call_and_its_result(client: openai.OpenAI) -> None:
+    question: Any = {"role": "user", "content": "What is the weather in Paris?"}
+    reply = client.responses.create(model=MODEL, input=[question], tools=[WEATHER])
+    (call,) = reply.output
+    assert call.type == "function_call" and call.name == "get_weather" and json.loads(call.arguments) == {"city": "Paris"}
+    result: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "rain"}
+    items: Any = [question, call.model_dump(exclude_none=True), result]
+    answer = client.responses.parse(model=MODEL, input=items, text_format=Person, max_output_tokens=40)
+    assert isinstance(answer.output_parsed, Person)
+
+
+def test_streams_join_to_the_same(client: openai.OpenAI) -> None:
+    with client.responses.stream(model=MODEL, input="Ada Lovelace, 36, lives in London.", text_format=Person) as stream:
+        events = list(stream)
+        final = stream.get_final_response()
+    assert final.output_parsed == Person(name="Ada Lovelace", age=36)
+    assert "".join(event.delta for event in events if event.type == "response.output_text.delta") == final.output_text
+    assert events[0].type == "response.created" and events[-1].type == "response.completed"
+    called = list(client.responses.create(model=MODEL, input="What is the weather in Paris?", tools=[WEATHER], stream=True))
+    arguments = "".join(event.delta for event in called if event.type == "response.function_call_arguments.delta")
+    assert json.loads(arguments) == {"city": "Paris"}
+    assert [event.sequence_number for event in called] == list(range(len(called)))
+
+
+@pytest.mark.parametrize("more", [{"previous_response_id": "resp_1"}, {"text": {"tone": 1}}, {"input": [{"type": "computer_call"}]}], ids=str)
+def test_what_is_not_supported_is_named(client: openai.OpenAI, more: Any) -> None:
+    with pytest.raises(openai.BadRequestError):
+        client.responses.create(**{"model": MODEL, "input": "x", **more})
