@@ -28,7 +28,7 @@ from triton.compiler import ASTSource
 
 from .triton_support import INTERPRETED
 
-OPERATIONS: tuple[str, ...] = ("attention", "automaton", "fused", "sampler")  # folders of kernels/ that have a variants.py
+OPERATIONS: tuple[str, ...] = ("attention", "automaton", "fused", "moe", "sampler")  # folders of kernels/ that have a variants.py
 HOPPER = GPUTarget("cuda", 90, 32)
 
 

@@ -6,10 +6,9 @@ of token and choice are sorted by expert, and every program multiplies a few pai
 
 from __future__ import annotations
 
-from typing import Literal
-
 from torch import Tensor
 
+from ..backend import Backend, uses_triton
 from . import reference
 from .reference import ACTIVATIONS
 
@@ -25,19 +24,19 @@ def grouped_mlp(
     activation: str = "silu",
     scales_input: bool = False,
     *,
-    backend: Literal["auto", "triton", "torch"] = "auto",
+    backend: Backend = "auto",
 ) -> Tensor:
     """Each token's weighted sum of down(activation(gate) * up) over its chosen experts.
 
     hidden [num_tokens, hidden_size]; gate_up [num_experts, 2 * size, hidden_size], gate first; down [num_experts, hidden_size,
     size]; chosen int64 and weights float32 [num_tokens, per_token], the experts of a token all different. With `scales_input`
     a weight multiplies the expert's input instead of its output. Returns [num_tokens, hidden_size] in the dtype of `hidden`;
-    products are summed in float32. On CUDA nothing is asked of the device. Raises ValueError for an unknown activation.
+    products are summed in float32. On CUDA nothing is asked of the device. Raises ValueError for an unknown activation or backend.
     """
     if activation not in ACTIVATIONS:
         raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}")
-    if backend == "triton" or (backend == "auto" and hidden.is_cuda):
-        from .gpu.experts import launch
+    if not uses_triton(backend, hidden.device):
+        return reference.grouped_mlp(hidden, gate_up, down, chosen, weights, activation, scales_input)
+    from .gpu.experts import launch
 
-        return launch(hidden, gate_up, down, chosen, weights, activation, scales_input)
-    return reference.grouped_mlp(hidden, gate_up, down, chosen, weights, activation, scales_input)
+    return launch(hidden, gate_up, down, chosen, weights, activation, scales_input)

@@ -45,7 +45,7 @@ def double_loop(hidden, gate_up, down, chosen, weights, activation, scales_input
 def test_the_twin_is_the_double_loop(num_tokens, num_experts, data, activation, scales_input):
     per_token = data.draw(st.integers(1, num_experts))
     arrays = drawn(num_tokens, num_experts, per_token, seed=data.draw(st.integers(0, 99)))
-    found = grouped_mlp(*arrays, activation, scales_input, backend="torch")
+    found = grouped_mlp(*arrays, activation, scales_input, backend="reference")
     torch.testing.assert_close(found, double_loop(*arrays, activation, scales_input), atol=1e-4, rtol=1e-4)
 
 
@@ -63,7 +63,7 @@ def test_the_kernels_agree_with_the_twin(num_tokens, num_experts, per_token, hid
     pytest.importorskip("triton")
     x, gate_up, down, chosen, weights = drawn(num_tokens, num_experts, per_token, hidden, size)
     arrays = (x.to(dtype), gate_up.to(dtype), down.to(dtype), chosen, weights)
-    expected = grouped_mlp(*(a.float() if a.is_floating_point() else a for a in arrays), activation, scales_input, backend="torch")
+    expected = grouped_mlp(*(a.float() if a.is_floating_point() else a for a in arrays), activation, scales_input, backend="reference")
     found = grouped_mlp(*arrays, activation, scales_input, backend="triton")
     tolerance = (2e-4 if dtype == torch.float32 else 3e-2) * expected.abs().max()
     torch.testing.assert_close(found.float(), expected, atol=tolerance.item(), rtol=0.0)
@@ -72,3 +72,8 @@ def test_the_kernels_agree_with_the_twin(num_tokens, num_experts, per_token, hid
 def test_an_unknown_activation_is_named():
     with pytest.raises(ValueError, match="activation must be one of silu, gelu, gelu_tanh, got 'relu'"):
         grouped_mlp(*drawn(1, 2, 1), "relu")
+
+
+def test_an_unknown_backend_is_named():
+    with pytest.raises(ValueError, match='unknown backend "torch"'):
+        grouped_mlp(*drawn(1, 2, 1), backend="torch")
