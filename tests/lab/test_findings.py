@@ -124,8 +124,9 @@ def test_what_does_not_compile_is_a_finding_and_what_does_not_parse_an_error() -
 
 
 def test_alternatives_that_multiply_are_a_finding() -> None:
-    tails = " | ".join(f'sum "{char}" sum' for char in "+-<>=!?&^%")
-    text = f'root ::= ex\nex ::= sum | {tails}\nsum ::= "(" ex ")" | "a"'
+    chars = "+-<>=!?&^%"  # each in a rule of its own: alternatives of one rule that begin alike share their stacks
+    rules = "".join(f'\nof{k} ::= "(" ex ")" "{char}" | "a{char}"' for k, char in enumerate(chars))
+    text = f'root ::= ex\nex ::= "a" | {" | ".join(f"of{k}" for k in range(len(chars)))}{rules}'
     found = check(GrammarFile.named("x.gbnf", text), Compiler(byte_compiler().vocabulary, _few_nodes()), steps=0)
     assert [one.code for one in found.findings] == ["cost"] and "share their beginning" in found.findings[0].message
 
