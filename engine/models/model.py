@@ -23,6 +23,9 @@ class Model(Protocol):
     num_bytes: int  # of the weights in memory
 
     @property
+    def spec(self) -> ModelInfo: ...
+
+    @property
     def device(self) -> torch.device: ...
 
     @property

@@ -60,7 +60,7 @@ class Slots(NamedTuple):
     tight: Tensor  # [slots] int32, value of `left` for which row `tight_row` of the mask pool was made
     tight_row: Tensor  # [slots] int32, the slot's own row of the mask pool
     draw: Tensor  # [slots] int64, the number of the next draw (SamplerRows.position)
-    count: Tensor  # [slots] int32, tokens taken
+    num_taken: Tensor  # [slots] int32
     output: Tensor  # [slots, capacity] int64, tokens taken; token number n at n % capacity
     flags: Tensor  # [slots] int32, Flag
 
@@ -103,7 +103,7 @@ def new_slots(slots: int, capacity: int, device: torch.device | str) -> Slots:
         tight=filled(-1, slots),
         tight_row=torch.arange(slots, dtype=torch.int32, device=device),
         draw=filled(0, slots, dtype=torch.int64),
-        count=filled(0, slots),
+        num_taken=filled(0, slots),
         output=filled(NO_TOKEN, slots, capacity, dtype=torch.int64),
         flags=filled(0, slots),
     )

@@ -27,13 +27,13 @@ def advance(token: Tensor, slots: Slots, tables: Tables) -> None:
     takes = moves & ~finishes
 
     capacity = slots.output.shape[1]
-    place = (slots.count % capacity).long()[:, None]
+    place = (slots.num_taken % capacity).long()[:, None]
     slots.output.scatter_(1, place, torch.where(takes[:, None], offered[:, None], slots.output.gather(1, place)))
     slots.state.copy_(torch.where(moves & is_bound, target, slots.state))
     slots.pending.copy_(torch.where(waits, offered, NO_TOKEN))
-    slots.count.add_(takes)
+    slots.num_taken.add_(takes)
     slots.left.sub_(takes.int())
-    slots.draw.copy_(torch.where(takes, slots.count.long(), slots.draw + refused * REDRAW))
+    slots.draw.copy_(torch.where(takes, slots.num_taken.long(), slots.draw + refused * REDRAW))
 
     state = slots.state.clamp(min=0).long()
     facts = tables.facts[state]

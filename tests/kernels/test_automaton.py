@@ -68,8 +68,8 @@ def random_slots(rng: np.random.Generator, num_slots: int) -> Slots:
     slots.pending.copy_(torch.from_numpy(np.where(rng.random(num_slots) < 0.2, rng.integers(0, VOCABULARY, num_slots), NO_TOKEN)))
     slots.left.copy_(torch.from_numpy(rng.choice([0, 1, 3, 15, 18, 25, 100], num_slots)))
     slots.tight.copy_(torch.where(torch.from_numpy(rng.random(num_slots) < 0.5), slots.left, slots.left - 1))
-    slots.count.copy_(torch.from_numpy(rng.integers(0, 9, num_slots)))
-    slots.draw.copy_(slots.count)
+    slots.num_taken.copy_(torch.from_numpy(rng.integers(0, 9, num_slots)))
+    slots.draw.copy_(slots.num_taken)
     slots.flags.copy_(torch.from_numpy(rng.choice([0, 0, Flag.REFUSED, Flag.DONE], num_slots)))
     return slots
 
@@ -114,9 +114,9 @@ def test_the_reference_does_what_the_docstring_says(seed: int) -> None:
         state, flags = int(before.state[k]), int(before.flags[k])
         offered = int(before.pending[k]) if before.pending[k] >= 0 else int(token[k])
         if state == IDLE or flags & Flag.DONE or offered < 0:
-            assert slots.state[k] == state and slots.count[k] == before.count[k] and slots.left[k] == before.left[k]
+            assert slots.state[k] == state and slots.num_taken[k] == before.num_taken[k] and slots.left[k] == before.left[k]
         elif state == FREE:
-            assert slots.count[k] == before.count[k] + 1 and slots.output[k, int(before.count[k]) % 3] == offered
+            assert slots.num_taken[k] == before.num_taken[k] + 1 and slots.output[k, int(before.num_taken[k]) % 3] == offered
         else:
             target = single_target(tables, state, offered)
             waits = target == UNKNOWN
@@ -125,7 +125,7 @@ def test_the_reference_does_what_the_docstring_says(seed: int) -> None:
             assert bool(slots.flags[k] & Flag.NO_TRANSITION) == waits
             assert int(slots.pending[k]) == (offered if waits else NO_TOKEN)
             assert int(slots.state[k]) == (state if waits or refused else target)
-            assert int(slots.count[k]) == int(before.count[k]) + (not (waits or ends or refused))
+            assert int(slots.num_taken[k]) == int(before.num_taken[k]) + (not (waits or ends or refused))
             if refused:
                 assert slots.draw[k] == before.draw[k] + (1 << 32)
         if slots.flags[k] & (Flag.DONE | Flag.NO_TRANSITION | Flag.NO_ROW) or state == IDLE:
