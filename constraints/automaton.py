@@ -160,7 +160,7 @@ class TokenAutomaton:
             if wanted != NO_CLASS:
                 self._build_tables(wanted - 1)
             if number != masking.NO_ROOM:
-                return number  # type: ignore[no-any-return]
+                return number
             self.rows.grow()
 
     def _build_tables(self, body_id: int) -> None:
