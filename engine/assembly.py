@@ -22,7 +22,7 @@ def assemble(
     draft: ModelRunner | None = None,
 ) -> Engine:
     """`draft` runs the model of speculation="draft"; its cache has as many blocks as that of `runner`."""
-    if getattr(runner.decoder.spec, "is_recurrent", False):
+    if runner.decoder.spec.is_recurrent:
         features = features.for_recurrent()
     forced_text = ForcedText(tokenizer.vocabulary, lambda text: tokenizer.encode(text, add_special_tokens=False))
     drafter = _drafter(features, forced_text, draft, tokenizer.vocabulary.size)
