@@ -96,7 +96,8 @@ class Event(IntEnum):
 
 
 _KINDS = tuple(Kind)  # by value; calling the enumeration is ten times slower
-_LITERAL, _SEQ, _ALT, _REPEAT = int(Kind.LITERAL), int(Kind.SEQ), int(Kind.ALT), int(Kind.REPEAT)  # reading a member is slow too
+# Reading a member is slow too.
+_CLASS, _LITERAL, _SEQ, _ALT, _REPEAT = (int(kind) for kind in (Kind.CLASS, Kind.LITERAL, Kind.SEQ, Kind.ALT, Kind.REPEAT))
 FAIL, EMPTY = Node(0), Node(1)
 
 
@@ -120,7 +121,10 @@ class Grammar:
         self.special_tokens: Mapping[str, int] = {}  # of the vocabulary: names that markup may spell by a token
         self.end_tokens: frozenset[int] = frozenset()  # of the vocabulary: EOS ids
         self.memo: dict[tuple[object, ...], Node] = {}  # for builders: what was asked for and what it became
-        self._interned: dict[tuple[object, ...], Node] = {}
+        self._interned: dict[tuple[int, int, int, int], Node] = {}
+        self._literals: dict[bytes, Node] = {}
+        self._unions: dict[tuple[Node, ...], Node] = {}
+        self._classes: dict[tuple[Edges, Event], Node] = {}
         self._empties: dict[Node, bool] = {}  # what `shows_empty` has found
         self._steps: dict[tuple[int, ...], int] = {}
         self._characters: dict[tuple[tuple[int, int], ...], Node] = {}
@@ -147,12 +151,10 @@ class Grammar:
         data = text.encode() if isinstance(text, str) else bytes(text)
         if not data:
             return EMPTY
-        key = ("literal", data)
-        node = self._interned.get(key)
+        node = self._literals.get(data)
         if node is None:
-            node = self._new((_LITERAL, len(self.pool), len(data), 0))
+            node = self._literals[data] = self._new((_LITERAL, len(self.pool), len(data), 0))
             self.pool += data
-            self._interned[key] = node
         return node
 
     def chars(self, ranges: Iterable[tuple[int, int]]) -> Node:
@@ -196,21 +198,23 @@ class Grammar:
             if kinds[part] == _LITERAL:
                 run.append(part)
             elif part != EMPTY:
-                out = self._pair(part, self._spelled(run, out))
-                run = []
-        return self._spelled(run, out)
+                if run:
+                    out, run = self._spelled(run, out), []
+                out = part if out == EMPTY else self._intern((_SEQ, part, out, 0))
+        return self._spelled(run, out) if run else out
 
     def alt(self, *parts: Node) -> Node:
         """Union; duplicates and FAIL drop out."""
+        known = self._unions.get(parts)
+        if known is not None:
+            return known
         options = tuple(dict.fromkeys(parts if FAIL not in parts else filter(None, parts)))
         if len(options) < 2:
             return options[0] if options else FAIL
-        key = ("alt", options)
-        node = self._interned.get(key)
+        node = self._unions.get(options) if len(options) < len(parts) else None
         if node is None:
-            node = self._new((_ALT, len(self.lists), len(options), 0))
+            node = self._unions[options] = self._new((_ALT, len(self.lists), len(options), 0))
             self.lists.extend(options)
-            self._interned[key] = node
         return node
 
     def optional(self, part: Node) -> Node:
@@ -317,6 +321,30 @@ class Grammar:
         """One of some strings, each with what follows it, as a prefix tree."""
         return self._word_tree(sorted(tails), tails)
 
+    def ladder(self, foot: Node, rungs: Iterable[tuple[Node, Node]], end: Node) -> list[Node]:
+        """Places above one another, each `alt(seq(head, the place below), leave, end)`, for (head, leave) from the lowest one up.
+
+        Made in bulk and therefore not found again: asking for the same twice makes equal nodes.
+        """
+        kinds, first, second, third = self.columns
+        below, node, start = foot, len(kinds), len(self.lists)
+        places: list[int] = []
+        heads: list[int] = []
+        tails: list[int] = []
+        options: list[int] = []
+        for head, leave in rungs:
+            heads += head, start
+            tails += below, 3
+            options += node, leave, end
+            below, node, start = node + 1, node + 2, start + 3  # type: ignore[assignment]
+            places.append(below)
+        kinds.extend((_SEQ, _ALT) * len(places))
+        first.extend(heads)
+        second.extend(tails)
+        third.extend(bytes(2 * len(places)))
+        self.lists.extend(options)
+        return places  # type: ignore[return-value]
+
     # -- rules ------------------------------------------------------------------------------------------------------
 
     def rule(self, name: str) -> Rule:
@@ -371,7 +399,7 @@ class Grammar:
 
     def alternatives(self, node: Node) -> list[Node]:
         start, count, _ = self.operands(node)
-        return [Node(option) for option in self.lists[start : start + count]]
+        return self.lists[start : start + count].tolist()  # type: ignore[return-value]
 
     def bag_parts(self, node: Node) -> list[tuple[Node, int, int]]:
         """(body, low, high or UNBOUNDED) of every part of a BAG."""
@@ -401,7 +429,7 @@ class Grammar:
         first.append(row[1])
         second.append(row[2])
         third.append(row[3])
-        return Node(node)
+        return node  # type: ignore[return-value]  # calling Node takes as long as all of this
 
     def _intern(self, row: tuple[int, int, int, int]) -> Node:
         node = self._interned.get(row)
@@ -424,14 +452,13 @@ class Grammar:
     def _class(self, edges: Edges, event: Event) -> Node:
         if not edges:
             return FAIL
-        key = ("class", edges, event)
-        node = self._interned.get(key)
+        key = edges, event
+        node = self._classes.get(key)
         if node is None:
             self.events.add(event)
-            node = self._new((Kind.CLASS, len(self.edges) // 3, len(edges), event))
+            node = self._classes[key] = self._new((_CLASS, len(self.edges) // 3, len(edges), event))
             for edge in edges:
                 self.edges.extend(edge)
-            self._interned[key] = node
         return node
 
     def _wide_edges(self, ranges: Ranges) -> Edges:
@@ -507,10 +534,13 @@ class Grammar:
 
     def shows_empty(self, node: Node) -> bool:
         """Whether `node` contains the empty string as far as can be seen without rules, intersections and complements."""
+        known = self._empties
+        if node in known:
+            return known[node]
         kind = self.kind(node)
         if kind is not Kind.SEQ and kind is not Kind.ALT and kind is not Kind.REPEAT:
             return self._leaf_shows_empty(node, kind)
-        known, work = self._empties, [node]
+        work = [node]
         while work:
             part = work[-1]
             if part in known:

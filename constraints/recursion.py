@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 
 from .expression import EMPTY, Grammar, Kind, Node
 
+_LEAVES = frozenset(map(int, (Kind.CLASS, Kind.LITERAL)))  # as numbers: many nodes are asked
+
 
 def left_recursion(grammar: Grammar, empty: NDArray[np.bool_]) -> str | None:
     """The name of a rule that can call itself without reading a byte, or None. empty: [nodes] contains the empty string."""
-    calls = {rule: first_calls(grammar, body, empty) for rule, body in enumerate(grammar.rule_bodies) if body is not None}
+    is_empty = empty.tolist()  # faster to index
+    calls = {rule: first_calls(grammar, body, is_empty) for rule, body in enumerate(grammar.rule_bodies) if body is not None}
     done: set[int] = set()
     for origin in calls:
         on_path: set[int] = set()
@@ -38,27 +41,28 @@ def left_recursion(grammar: Grammar, empty: NDArray[np.bool_]) -> str | None:
 
 def first_calls(grammar: Grammar, body: Node, empty: Sequence[bool] | NDArray[np.bool_]) -> list[int]:
     """Rules that may be called before the first byte of `body`."""
+    kinds, first, second, _ = grammar.columns
     found: dict[int, None] = {}
     seen: set[int] = set()
-    work = [body]
+    work: list[int] = [body]
     while work:
         node = work.pop()
-        if node in seen:
+        kind = kinds[node]
+        if kind in _LEAVES or node in seen:
             continue
         seen.add(node)
-        kind, (a, b, _) = grammar.kind(node), grammar.operands(node)
-        if kind is Kind.CALL:
-            found[a] = None
-        elif kind is Kind.SEQ:
-            work.append(Node(a))
-            if empty[a]:
-                work.append(Node(b))
-        elif kind is Kind.ALT:
-            work.extend(grammar.alternatives(node))
-        elif kind is Kind.REPEAT:
-            work.append(Node(a))
-        elif kind is Kind.BAG:
-            work.extend(part for part, _, _ in grammar.bag_parts(node))
+        if kind == Kind.CALL:
+            found[first[node]] = None
+        elif kind == Kind.SEQ:
+            work.append(first[node])
+            if empty[first[node]]:
+                work.append(second[node])
+        elif kind == Kind.ALT:
+            work.extend(grammar.alternatives(Node(node)))
+        elif kind == Kind.REPEAT:
+            work.append(first[node])
+        elif kind == Kind.BAG:
+            work.extend(part for part, _, _ in grammar.bag_parts(Node(node)))
     return list(found)
 
 

@@ -128,8 +128,9 @@ def check_units(grammar: Grammar) -> None:
     classes = Grammar()
     classes.columns, classes.edges = grammar.columns, grammar.edges
     for number in map(Node, np.flatnonzero(np.array(grammar.columns[0]) == Kind.CLASS).tolist()):
-        key = ("class", tuple(classes.class_edges(number)), Event(grammar.columns[3][number]))
-        classes._interned.setdefault(key, number)
+        edges = tuple((low, high, Node(follow)) for low, high, follow in classes.class_edges(number))
+        key = edges, Event(grammar.columns[3][number])
+        classes._classes.setdefault(key, number)
     count = len(classes)
     for node, ranges in grammar.units.items():
         least, most = min(low for low, _ in ranges), max(high for _, high in ranges)

@@ -82,14 +82,17 @@ class Branches:
 
     def conj(self, claims: Iterable[Claim]) -> Conj:
         """Claims without repetition, without those that hold of everything, and with plain references replaced by their target."""
-        return tuple(dict.fromkeys(claim for each in claims for claim in self._simplified(each)))
+        found = [self._simplified(claim) for claim in claims]
+        return found[0] if len(found) == 1 else tuple(dict.fromkeys(claim for each in found for claim in each))
 
     def terms(self, conj: Conj) -> list[Term]:
         """The alternatives of a conjunction; none when nothing satisfies it."""
         known = self._of_conj.get(conj)
         if known is None:
             pending = self.pending_terms(conj)
-            known = self._of_conj[conj] = list(dict.fromkeys(term for each in pending for term in self._settled(each)))
+            if any(isinstance(literal, Exclusive) for term in pending for literal in term):
+                pending = list(dict.fromkeys(term for each in pending for term in self._settled(each)))
+            known = self._of_conj[conj] = pending
         return known
 
     def pending_terms(self, conj: Conj) -> list[Term]:
@@ -404,6 +407,9 @@ class Branches:
         """One term of each group, in all combinations that are not void."""
         out: list[Term] = [()]
         for group in groups:
+            if out == [()] and len(group) == 1 and len(group[0]) < 2:
+                out = group
+                continue
             _check_count(len(out) * len(group), where)
             if len(out) * len(group) > FEW:
                 self._policy.check_time(where[0].path if where else None)

@@ -170,6 +170,8 @@ class Containers:
 
     def _named_variants(self, shape: ObjectShape, name: str, tests: list[NameTest]) -> list[Variant]:
         passed = self._names.passed(name, tests) if tests else frozenset()
+        if not shape.needs:
+            return [(shape.value(name, passed), frozenset())]
         concerned = [need.keys.admits(name, passed) for need in shape.needs]
         return self._variants(shape.value(name, passed), shape.needs, concerned)
 

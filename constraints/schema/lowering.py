@@ -7,8 +7,7 @@ met again inside itself becomes a rule, and so does what is nested deeply, which
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from decimal import Decimal
 from functools import reduce
 from typing import Any
@@ -234,14 +233,18 @@ class Lowering:
     def _array(self, term: Term) -> Node:
         shape = self._shapes.array(term)
         self._check_counts(term, "minItems", shape.low, shape.high)
-        with self._located(term, "minItems"):
+        try:
             return self._containers.array(shape)
+        except ConstraintLimit as error:
+            raise _with_place(error, term, "minItems") from None
 
     def _object(self, term: Term) -> Node:
         shape = self._shapes.object(term)
         self._check_counts(term, "minProperties", shape.low, shape.high)
-        with self._located(term, "properties"):
+        try:
             return self._containers.object(shape)
+        except ConstraintLimit as error:
+            raise _with_place(error, term, "properties") from None
 
     def _count(self, conj: Conj) -> int | None:
         """How many values satisfy a conjunction, where its terms list them or are of types with few values; else None."""
@@ -261,14 +264,6 @@ class Lowering:
             return None
         numbers = range(math.ceil(interval.low), math.floor(interval.high) + 1)
         return sum(self._membership.in_term(term, number) for number in numbers)
-
-    @contextmanager
-    def _located(self, term: Term, keyword: str) -> Iterator[None]:
-        """Gives a limit that was reached without knowing where a place in the schema."""
-        try:
-            yield
-        except ConstraintLimit as error:
-            raise (error if error.path else located(error, _path(term), keyword)) from None
 
     def _check_counts(self, term: Term, keyword: str, low: int, high: int | None) -> None:
         limit = self._limits.repetition
@@ -350,6 +345,11 @@ def _is_of(value: Any, kind: str) -> bool:
     if value is None or isinstance(value, (bool, str)):
         return kind == ("null" if value is None else "boolean" if isinstance(value, bool) else "string")
     return kind == "number" and isinstance(value, (int, Decimal))
+
+
+def _with_place(error: ConstraintLimit, term: Term, keyword: str) -> ConstraintError:
+    """A limit that was reached, perhaps without knowing where, with a place in the schema."""
+    return error if error.path else located(error, _path(term), keyword)
 
 
 def _path(term: Term) -> str:

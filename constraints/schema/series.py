@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..errors import ConstraintLimit
-from ..expression import EMPTY, FAIL, Grammar, Node
+from ..expression import EMPTY, FAIL, Grammar, Node, Rule
 
 Bounds = tuple[int, int | None]  # how many are still needed, and how many still allowed
 Remainder = tuple[Bounds, ...]  # per condition
@@ -65,6 +65,7 @@ class Series:
     sorts: list[Sort] = field(default_factory=list)
     _loops: dict[Remainder, Node] = field(default_factory=dict)
     _rests: dict[Remainder, Node] = field(default_factory=dict)
+    _members: dict[Node, Node] = field(default_factory=dict)  # each as one more, behind another one
 
     def node(self) -> Node:
         """What follows the opening bracket, closing one included; FAIL when no series meets the conditions."""
@@ -98,6 +99,8 @@ class Series:
     def _reached(self, start: Remainder) -> list[dict[Remainder, None]]:
         """Before each stage, and behind the last, the remainders that can occur there."""
         reached: list[dict[Remainder, None]] = [{start: None}]
+        if start == (_FREE,):
+            return reached * (len(self.stages) + 1)
         count = 1
         for stage in self.stages:
             behind: dict[Remainder, None] = {}
@@ -124,7 +127,10 @@ class Series:
 
     def _further(self, member: Node) -> Node:
         """One more member, behind another one."""
-        return self.separated(self.grammar.seq(member, self.gap))
+        known = self._members.get(member)
+        if known is None:
+            known = self._members[member] = self.separated(self.grammar.seq(member, self.gap))
+        return known
 
     # -- in any order -----------------------------------------------------------------------------------------------
 
@@ -156,23 +162,24 @@ class Series:
 
     def _loop(self, start: Remainder) -> Node:
         """Where a member counts in several conditions: a rule for each remainder."""
-        grammar = self.grammar
-        if start in self._loops:
-            return self._loops[start]
-        rules = {start: grammar.rule("members")}
-        open_remainders = [start]
-        while open_remainders:
-            remainder = open_remainders.pop()
+        grammar, loops = self.grammar, self._loops
+        fresh: dict[Remainder, Rule] = {}
+
+        def loop(remainder: Remainder) -> Node:
+            known = loops.get(remainder)
+            if known is None:
+                fresh[remainder] = grammar.rule("members")
+                known = loops[remainder] = grammar.call(fresh[remainder])
+                self._check(len(loops))
+            return known
+
+        node = loop(start)
+        while fresh:
+            remainder, rule = fresh.popitem()
             options = [EMPTY] if _is_met(remainder) else []
-            for sort, after in _steps(self.sorts, remainder):
-                if after not in rules:
-                    rules[after] = grammar.rule("members")
-                    open_remainders.append(after)
-                    self._check(len(rules))
-                options.append(grammar.seq(self._further(sort.node), grammar.call(rules[after])))
-            grammar.define(rules[remainder], grammar.alt(*options))
-        self._loops |= {remainder: grammar.call(rule) for remainder, rule in rules.items()}
-        return self._loops[start]
+            options += (grammar.seq(self._further(sort.node), loop(after)) for sort, after in _steps(self.sorts, remainder))
+            grammar.define(rule, grammar.alt(*options))
+        return node
 
     def _merge_sorts(self) -> None:
         """One sort per set of conditions; what exists of it in all."""
@@ -199,15 +206,16 @@ def _steps(sorts: Iterable[Sort], remainder: Remainder) -> list[tuple[Sort, Rema
         return [(sort, remainder) for sort in sorts if sort.node != FAIL]
     out = []
     for sort in sorts:
-        counted = sort.counts_in | {TOTAL}
-        if sort.node != FAIL and all(remainder[i][1] != 0 for i in counted):
-            out.append((sort, tuple(_less(bounds) if i in counted else bounds for i, bounds in enumerate(remainder))))
+        after = list(remainder)
+        for i in (TOTAL, *sort.counts_in):
+            low, high = remainder[i]
+            if high == 0:
+                break
+            after[i] = low - 1 if low else 0, None if high is None else high - 1
+        else:
+            if sort.node != FAIL:
+                out.append((sort, tuple(after)))
     return out
-
-
-def _less(bounds: Bounds) -> Bounds:
-    low, high = bounds
-    return max(low - 1, 0), None if high is None else high - 1
 
 
 def _is_met(remainder: Remainder) -> bool:

@@ -187,7 +187,7 @@ class Shapes:
 
     def atoms(self, term: Term) -> frozenset[str]:
         """The atoms (see values.py) that are left."""
-        return reduce(frozenset.__and__, map(literal_atoms, term), ALL_ATOMS)
+        return literal_atoms(term[0]) if len(term) == 1 else reduce(frozenset.__and__, map(literal_atoms, term), ALL_ATOMS)
 
     def values(self, term: Term) -> dict[str, Any] | None:
         """The values that `enum` and `const` leave, by their equality key; None without such a condition."""
@@ -269,6 +269,13 @@ class Shapes:
     # -- strings and numbers ----------------------------------------------------------------------------------------
 
     def string(self, term: Term) -> StringShape:
+        key = ("string", term)
+        if key not in self._memo:
+            self._memo[key] = self._read_string(term)
+        known: StringShape = self._memo[key]
+        return known
+
+    def _read_string(self, term: Term) -> StringShape:
         sites = _sites(term)
         lengths = [literal for literal in term if isinstance(literal, Length)]
         low = max([*_counts(sites, "minLength"), *(each.low for each in lengths)], default=0)
@@ -279,6 +286,13 @@ class Shapes:
         return StringShape(low, high, tuple(patterns.values()), tuple(formats.values()), mismatches)
 
     def number(self, term: Term) -> NumberShape:
+        key = ("number", term)
+        if key not in self._memo:
+            self._memo[key] = self._read_number(term)
+        known: NumberShape = self._memo[key]
+        return known
+
+    def _read_number(self, term: Term) -> NumberShape:
         interval, sites = Interval(), _sites(term)
         for site in sites:
             interval = tightened(interval, site)

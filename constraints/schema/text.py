@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import takewhile
 from typing import Any, ClassVar
 
 from ..errors import ConstraintError
@@ -38,7 +37,9 @@ class JsonText:
         self._other_names: dict[tuple[str, ...], Node] = {}
         self._letters: dict[str, Node] = {}
         self._exits: dict[str, Node] = {}
-        self._ways_on: dict[tuple[str, Node], Node] = {}
+        self._rungs: dict[str, tuple[Node, Node]] = {}
+        self._ways_on: dict[Node, dict[str, Node]] = {}  # by what follows, by the characters on the way there
+        self._end_of_name = self._place((), True)
         self.whitespace = whitespace
         self.gap = self._gap(whitespace, limits)  # between two tokens
         self.margin = self.gap if whitespace == "flexible" else EMPTY  # before and after the whole text
@@ -90,13 +91,13 @@ class JsonText:
             if shared == len(name):
                 ends.add(shared)
                 continue
-            node = self._place((), True)
-            for depth in range(len(name) - 1, shared, -1):
-                if depth in children or depth in ends:
-                    node = self._place([*children.pop(depth, ()), (name[depth], node)], depth in ends)
-                    ends.discard(depth)
-                else:
-                    node = self._way_on(name[depth], node)
+            node, behind = self._end_of_name, len(name)
+            for depth in sorted((depth for depth in {*children, *ends} if depth > shared), reverse=True):
+                node = self._way_on(name[depth + 1 : behind], node)
+                node = self._place([*children.pop(depth, ()), (name[depth], node)], depth in ends)
+                ends.discard(depth)
+                behind = depth
+            node = self._way_on(name[shared + 1 : behind], node)
             children.setdefault(shared, []).append((name[shared], node))
         return self._place(children.get(0, ()), 0 in ends)
 
@@ -106,12 +107,20 @@ class JsonText:
         leave = self._exit("".join(char for char, _ in children))
         return self.grammar.alt(*inside, leave, FAIL if is_end else self._key_end)
 
-    def _way_on(self, char: str, child: Node) -> Node:
-        """What may follow where names go on with one character: most places, and the same behind many names."""
-        known = self._ways_on.get((char, child))
+    def _way_on(self, chars: str, node: Node) -> Node:
+        """What may follow where names go on with some characters, and then with `node`: most places, many of them shared."""
+        known = self._ways_on.setdefault(node, {"": node})
+        done = next(start for start in range(len(chars) + 1) if chars[start:] in known)
+        rungs = [self._rung(char) for char in reversed(chars[:done])]
+        for place in self.grammar.ladder(known[chars[done:]], rungs, self._key_end):
+            done -= 1
+            known[chars[done:]] = place
+        return known[chars]
+
+    def _rung(self, char: str) -> tuple[Node, Node]:
+        known = self._rungs.get(char)
         if known is None:
-            inside = self.grammar.seq(self._letter(char), child)
-            known = self._ways_on[char, child] = self.grammar.alt(inside, self._exit(char), self._key_end)
+            known = self._rungs[char] = self._letter(char), self._exit(char)
         return known
 
     def _letter(self, char: str) -> Node:
@@ -130,8 +139,7 @@ class JsonText:
     def prepare(self, letters: str) -> None:
         """Make what names of such letters need, so that grammars which begin with this one have it."""
         for letter in letters:
-            self._letter(letter)
-            self._exit(letter)
+            self._rung(letter)
 
     def _escaped(self, ranges: Ranges) -> Node:
         """Characters that need an escape. Bytes, not characters: nothing of this is a body worth tables."""
@@ -194,7 +202,8 @@ class BareText(JsonText):
 
 
 def _shared_length(left: str, right: str) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))
+    pairs = enumerate(zip(left, right, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(left), len(right)))
 
 
 @lru_cache(maxsize=4096)
