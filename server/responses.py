@@ -8,8 +8,9 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from fastapi import APIRouter, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import JSONResponse
 
 from ..engine.output import Event, RequestOutput
@@ -150,25 +151,29 @@ class ResponseWriter:
 
 def _as_chat(body: ResponseBody) -> ChatBody:
     """The same as a chat completion. Raises ApiError for what that has no form for."""
-    _check_known(body.text, "text", "format", "verbosity")
-    _check_known(body.reasoning, "reasoning", "effort", "summary")
+    _check_known(body.text, "text", "format")
+    _check_known(body.reasoning, "reasoning", "effort")
     items = [{"role": "user", "content": body.input}] if isinstance(body.input, str) else body.input
-    messages = [{"role": "system", "content": body.instructions}] if body.instructions is not None else []
+    messages: list[dict[str, Any]] = [{"role": "system", "content": body.instructions}] if body.instructions is not None else []
     for index, item in enumerate(items):
         _add_item(messages, item, f"input[{index}]")
-    return ChatBody(
-        model=body.model,
-        messages=messages,
-        max_tokens=body.max_output_tokens,
-        temperature=body.temperature,
-        top_p=body.top_p,
-        response_format=(body.text or {}).get("format"),
-        tools=body.tools,
-        tool_choice=body.tool_choice,
-        parallel_tool_calls=body.parallel_tool_calls,
-        reasoning_effort=(body.reasoning or {}).get("effort"),
-        user=body.user,
-    )
+    asked = {
+        "model": body.model,
+        "messages": messages,
+        "max_tokens": body.max_output_tokens,
+        "temperature": body.temperature,
+        "top_p": body.top_p,
+        "response_format": (body.text or {}).get("format"),
+        "tools": body.tools,
+        "tool_choice": body.tool_choice,
+        "parallel_tool_calls": body.parallel_tool_calls,
+        "reasoning_effort": (body.reasoning or {}).get("effort"),
+        "user": body.user,
+    }
+    try:
+        return ChatBody.model_validate(asked)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors()) from error
 
 
 def _add_item(messages: list[dict[str, Any]], item: Mapping[str, Any], place: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -166,5 +168,10 @@ def test_operators_see_what_goes_on(http: httpx.Client) -> None:
         "maskwright:constraint_cache_hits_total", "maskwright:mask_misses_total", "maskwright:kept_mass_count",
     ):  # fmt: skip
         assert f'{name}{{' in text, name
+    dashboard = (Path(__file__).parents[2] / "deploy" / "grafana.json").read_text()
+    shown = re.findall(r"(?:vllm|maskwright):\w+", dashboard)
+    assert len(shown) > 20
+    for name in shown:
+        assert f"\n{name}{{" in text, f"{name} is on the dashboard, but not among the metrics"
     paths = http.get("/openapi.json").json()["paths"]
     assert {"/v1/chat/completions", "/v1/completions", "/v1/models", "/tokenize", "/health"} <= paths.keys()

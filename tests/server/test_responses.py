@@ -61,7 +61,7 @@ def test_streams_join_to_the_same(client: openai.OpenAI) -> None:
     assert [event.sequence_number for event in called] == list(range(len(called)))
 
 
-@pytest.mark.parametrize("more", [{"previous_response_id": "resp_1"}, {"text": {"tone": 1}}, {"input": [{"type": "computer_call"}]}], ids=str)
+@pytest.mark.parametrize("more", [{"previous_response_id": "resp_1"}, {"text": {"tone": 1}}, {"text": {"format": "json"}}, {"input": [{"type": "computer_call"}]}], ids=str)
 def test_what_is_not_supported_is_named(client: openai.OpenAI, more: Any) -> None:
     with pytest.raises(openai.BadRequestError):
         client.responses.create(**{"model": MODEL, "input": "x", **more})
