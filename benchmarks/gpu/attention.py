@@ -1,35 +1,28 @@
-"""Paged attention on a GPU: decode against the card's copy bandwidth, prefill against torch's flash attention.
-
-    python benchmarks/gpu/attention.py [--out FILE] [--quick]
+"""Paged attention on a GPU: decode against the card's copy bandwidth, prefill against torch's flash attention. `run.py` runs it.
 
 Decode reads every key and value once, so its floor is their bytes over the measured copy bandwidth. The share of that bandwidth is
-reported at contexts of 1k to 32k and batches of 1 to 256, beside torch's attention on contiguous copies of the same keys (which,
-unlike ours, finds small ones in the card's cache again). Prefill is reported in TFLOP/s beside torch's flash kernel on contiguous
-keys, for whole prompts and for chunks behind a cached prefix. Every configuration is first compared with the plain twin at a small
-size. Without a GPU, --smoke runs tiny shapes in Triton's interpreter (set TRITON_INTERPRET=1): it shows that the script works, and
-its times mean nothing.
+reported at contexts of 1k to 32k and batches of 1 to 256, beside torch's attention and FlexAttention on contiguous copies of the
+same keys (which, unlike ours, find small ones in the card's cache again). Prefill is reported in TFLOP/s beside torch's flash
+kernel and FlexAttention, for whole prompts and for chunks behind a cached prefix. Every model is first compared with the plain twin
+at a small size.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
+from measure import seconds_per_call
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.bias import causal_lower_right
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.nn.functional import scaled_dot_product_attention
 
 from maskwright.kernels.attention import FP8, LayerCache, PagedBatch, Scoring, paged_attention
-
-sys.path.insert(0, str(Path(__file__).parent))
-from measure import copy_bandwidth, keep, machine, seconds_per_call
 
 BLOCK_SIZE = 16
 CACHE_BYTES = 192 << 20  # that repeated calls must go through before they meet their first keys again
@@ -128,6 +121,7 @@ def decode(model: Model, context: int, batch: int, bandwidth: float, device: tor
         "share_of_copy_bandwidth": num_bytes / seconds / bandwidth,
         "floor_microseconds": num_bytes / bandwidth * 1e6,
         "sdpa_microseconds": attempted(lambda: 1e6 * seconds_per_call([contiguous(inputs)], device, repeats)),
+        "flex_microseconds": attempted(lambda: 1e6 * seconds_per_call([flexible(inputs)], device, repeats)),
     }
 
 
@@ -138,13 +132,10 @@ def attend(inputs: Inputs, copied: int) -> Callable[[], Tensor]:
 
 def contiguous(inputs: Inputs, backend: SDPBackend | None = None) -> Callable[[], Tensor]:
     """torch's attention of the first batch, whose sequences are equally long, on contiguous keys."""
-    table, context, count = inputs.batches[0].block_tables.long(), inputs.contexts[0], inputs.counts[0]
-    if inputs.scoring.window is not None or inputs.cache.keys.dtype == FP8:
-        raise NotImplementedError("torch's attention has no window and no fp8 cache")
-    keys, values = (
-        array[table].flatten(1, 2)[:, :context].transpose(1, 2).contiguous() for array in (inputs.cache.keys, inputs.cache.values)
-    )
-    query = inputs.query.view(len(table), count, *inputs.query.shape[1:]).transpose(1, 2).contiguous()
+    context, count = inputs.contexts[0], inputs.counts[0]
+    if inputs.scoring.window is not None:
+        raise NotImplementedError("torch's attention has no window")
+    query, keys, values = contiguous_arrays(inputs)
     is_whole = 1 < count == context
     mask = None if is_whole or count == 1 else causal_lower_right(count, context)
 
@@ -155,6 +146,35 @@ def contiguous(inputs: Inputs, backend: SDPBackend | None = None) -> Callable[[]
             )
 
     return call
+
+
+def contiguous_arrays(inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
+    """Query, keys and values [batch, heads, tokens, head_dim]."""
+    table, context, count = inputs.batches[0].block_tables.long(), inputs.contexts[0], inputs.counts[0]
+    if inputs.cache.keys.dtype == FP8:
+        raise NotImplementedError("torch's attention has no fp8 cache")
+    keys, values = (
+        array[table].flatten(1, 2)[:, :context].transpose(1, 2).contiguous() for array in (inputs.cache.keys, inputs.cache.values)
+    )
+    return inputs.query.view(len(table), count, *inputs.query.shape[1:]).transpose(1, 2).contiguous(), keys, values
+
+
+def flexible(inputs: Inputs) -> Callable[[], Tensor]:
+    """FlexAttention, compiled where there is a GPU."""
+    query, keys, values = contiguous_arrays(inputs)
+    context, count = inputs.contexts[0], inputs.counts[0]
+    window = inputs.scoring.window or context
+
+    def is_seen(batch: Tensor, head: Tensor, row: Tensor, key: Tensor) -> Tensor:
+        position = row + (context - count)
+        return (key <= position) & (key > position - window)
+
+    blocks = create_block_mask(is_seen, None, None, count, context, device=query.device.type)
+    call = flex_attention
+    if query.is_cuda:
+        torch.compiler.reset()  # every shape compiles anew, and after eight of them torch would give up
+        call = torch.compile(flex_attention, dynamic=False)
+    return lambda: call(query, keys, values, block_mask=blocks, scale=inputs.scoring.scale, enable_gqa=True)
 
 
 def attempted(measure: Callable[[], float]) -> float | str:
@@ -189,6 +209,7 @@ def prefill(model: Model, context: int, count: int, batch: int, device: torch.de
         "microseconds": seconds * 1e6,
         "teraflops": operations / seconds / 1e12,
         "flash_microseconds": flash * 1e6 if isinstance(flash, float) else flash,
+        "flex_microseconds": attempted(lambda: 1e6 * seconds_per_call([flexible(inputs)], device, repeats)),
         "times_flash": seconds / flash if isinstance(flash, float) else None,
     }
 
@@ -197,39 +218,16 @@ WHOLE_PROMPTS = [(16384, 16384, 1), (4096, 4096, 4), (1024, 1024, 16), (512, 512
 CHUNKS = [(8192, 512, 1), (32768, 512, 1), (32768, 2048, 1), (8192, 512, 8)]
 
 
-def run(device: torch.device, models: Sequence[Model], *, quick: bool, smoke: bool) -> dict[str, Any]:
+SMOKE_MODELS = [Model(4, 2, 16, torch.bfloat16), Model(4, 2, 16, FP8, window=9)]
+
+
+def measure_attention(device: torch.device, bandwidth: float, *, quick: bool, smoke: bool) -> Iterator[dict[str, Any]]:
+    """One entry a model: {"model", "largest_difference", "decode": [...], "prefill": [...]}. bandwidth: bytes a second."""
     repeats = 1 if smoke else 20
-    bandwidth = copy_bandwidth(device, 1 << (20 if smoke else 30))
-    results: dict[str, Any] = {"machine": machine(device), "copy_gigabytes_per_second": bandwidth / 1e9, "models": []}
-    for model in models:
+    for model in SMOKE_MODELS if smoke else MODELS:
         decodes = [(40, 2)] if smoke else decode_sizes(model, quick)
         prefills = [(40, 40, 1), (40, 8, 2)] if smoke else WHOLE_PROMPTS[:: 3 if quick else 1] + CHUNKS[:: 3 if quick else 1]
         entry: dict[str, Any] = {"model": model.described(), "largest_difference": check(model, device)}
-        entry |= {"decode": [], "prefill": []}
-        results["models"].append(entry)
-        for context, batch in decodes:
-            entry["decode"].append(decode(model, context, batch, bandwidth, device, repeats))
-            print(model, entry["decode"][-1], flush=True)
-        for context, count, batch in prefills:
-            entry["prefill"].append(prefill(model, context, count, batch, device, repeats))
-            print(model, entry["prefill"][-1], flush=True)
-    return results
-
-
-def main(arguments: Sequence[str] | None = None) -> Path:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, help="file for the results; by default one in benchmarks/results")
-    parser.add_argument("--quick", action="store_true", help="one context, few batches")
-    parser.add_argument("--smoke", action="store_true", help="tiny shapes, also without a GPU: does the script work?")
-    options = parser.parse_args(arguments)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if device.type != "cuda" and not options.smoke:
-        parser.error("there is no GPU here; --smoke runs tiny shapes in Triton's interpreter")
-    models = [Model(4, 2, 16, torch.bfloat16), Model(4, 2, 16, FP8, window=9)] if options.smoke else MODELS
-    path = keep(run(device, models, quick=options.quick, smoke=options.smoke), "gpu-attention", options.out)
-    print(f"kept in {path}")
-    return path
-
-
-if __name__ == "__main__":
-    main()
+        entry["decode"] = [decode(model, context, batch, bandwidth, device, repeats) for context, batch in decodes]
+        entry["prefill"] = [prefill(model, *sizes, device, repeats) for sizes in prefills]
+        yield entry

@@ -8,25 +8,36 @@ from typing import Any
 import torch
 
 from maskwright.kernels.automaton.backend import Backend, choose_operations
-from maskwright.kernels.automaton.interface import new_slots, new_tables
+from maskwright.kernels.automaton.interface import Slots, Tables, new_slots, new_tables
 from maskwright.kernels.automaton.vocabulary import ByteAutomaton, TokenBytes
 
 
-def steps(batch: int, vocab_size: int, device: torch.device, backend: Backend) -> Callable[[], Any]:
-    """One step of `batch` sequences in states of which everything is known, by classes of tokens."""
-    operations = choose_operations(device, backend)
-    tables = new_tables(states=4096, partitions=4, vocab_size=vocab_size, ladder=4096, exceptions=1 << 14, device=device)
+def known_states(batch: int, vocab_size: int, num_masks: int, device: torch.device) -> tuple[Slots, Tables]:
+    """Sequences in states of which everything is known: a mask each, and transitions by class of token."""
+    num_states, num_classes = 4096, 16
+    tables = new_tables(
+        states=num_states, partitions=4, vocab_size=vocab_size, ladder=num_states, exceptions=1 << 14, device=device
+    )
     slots = new_slots(batch, 16, device)
     generator = torch.Generator(device).manual_seed(0)
-    tables.row.random_(0, 64, generator=generator)
+    tables.row.random_(0, num_masks, generator=generator)
     tables.needed.fill_(1)
     tables.partition.fill_(0)
-    tables.classes.random_(0, 16, generator=generator)
-    tables.ladder.random_(0, 4096, generator=generator)
-    slots.state.random_(0, 4096, generator=generator)
+    tables.classes.random_(0, num_classes, generator=generator)
+    tables.ladder_start.random_(0, num_states - num_classes, generator=generator)
+    tables.ladder.random_(0, num_states, generator=generator)
+    slots.state.random_(0, num_states, generator=generator)
+    slots.mask_index.copy_(tables.row[slots.state.long()])
     slots.left.fill_(1 << 30)
     slots.flags.zero_()
-    token = torch.randint(vocab_size, (batch,), generator=generator, device=device)
+    return slots, tables
+
+
+def steps(batch: int, vocab_size: int, device: torch.device, backend: Backend) -> Callable[[], Any]:
+    """One step of `batch` sequences."""
+    operations = choose_operations(device, backend)
+    slots, tables = known_states(batch, vocab_size, 64, device)
+    token = torch.randint(vocab_size, (batch,), generator=torch.Generator(device).manual_seed(1), device=device)
     return lambda: operations.advance(token, slots, tables)
 
 
@@ -56,6 +67,6 @@ def ways(
 ) -> Iterator[tuple[dict[str, Any], Callable[[], Any]]]:
     for batch in batches:
         yield {"what": "automaton step", "batch": batch}, steps(batch, vocab_size, device, backend)
-    for num_states in (16, 256):
+    for num_states in (16, 256) if device.type == "cuda" else (4,):
         what = {"what": "mask rows of an automaton", "states": num_states - 1}
         yield what, rows_of_all_states(vocab_size, num_states, device, backend)

@@ -8,6 +8,7 @@ import platform
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -59,20 +60,23 @@ def copy_bandwidth(device: torch.device, num_bytes: int = 1 << 30) -> float:
 
 
 def machine(device: torch.device) -> dict[str, Any]:
-    """Device and versions, for the record."""
-    try:
-        from triton import __version__ as triton_version
-    except ImportError:
-        triton_version = None
+    """What a result depends on."""
     is_cuda = device.type == "cuda"
+    packages = ("torch", "triton", "xgrammar", "flashinfer-python", "maskwright")
     return {
         "date": datetime.date.today().isoformat(),
         "device": torch.cuda.get_device_name(device) if is_cuda else platform.processor() or "cpu",
-        "torch": torch.__version__,
-        "triton": triton_version,
         "cuda": torch.version.cuda,
         "python": platform.python_version(),
+        **{package: version(package) for package in packages},
     }
+
+
+def version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def keep(results: dict[str, Any], name: str, out: Path | None) -> Path:

@@ -1,19 +1,18 @@
-"""Times the GPU kernels, with what one read of the logits would cost at the card's measured copy bandwidth beside them.
+"""Times the GPU kernels: sampler, automaton, a constrained step against a free one, attention; keeps figures and plots.
 
-    python benchmarks/gpu/run.py                              # everything; a few minutes on a large card
-    python benchmarks/gpu/run.py --batch 64 --vocabulary 131072 --dtype bfloat16
-    python benchmarks/gpu/run.py --smoke                      # tiny shapes, on any machine: does it still run?
+    python benchmarks/gpu/run.py                                         # everything
+    python benchmarks/gpu/run.py --quick                                 # fewer sizes
+    python benchmarks/gpu/run.py --parts sampler --batch 64 --vocabulary 131072 --dtype bfloat16
+    python benchmarks/gpu/run.py --smoke                                 # tiny shapes, on any machine: does it still run?
 
-Every line of the result is one batch of one kind: microseconds (median), logits read in GB/s, and the ratio to the floor. Results
-are kept as JSON under benchmarks/results/, with the device and all versions. Without a GPU only --smoke makes sense: the kernels
-then run in Triton's interpreter (TRITON_INTERPRET=1), or with --backend reference in plain PyTorch.
+Results are kept as JSON in benchmarks/results/, with the device and all versions, and plots beside it. At the end every bar is
+printed as met, missed or not measured. Without a GPU only --smoke makes sense: the kernels then run in Triton's interpreter, and
+the figures mean nothing.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,9 +25,13 @@ if not torch.cuda.is_available():
 
 import automaton_cases
 import sampler_cases
-from timing import Clock, copy_bandwidth, machine
+import step_cases
+from attention import measure_attention
+from bars import bars
+from measure import copy_bandwidth, keep, machine
+from timing import Clock
 
-RESULTS = Path(__file__).resolve().parents[1] / "results"
+PARTS = ("sampler", "automaton", "step", "attention")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -42,7 +45,8 @@ def measure_sampler(options: argparse.Namespace, clock: Clock, bandwidth: float)
                     for name, call in sampler_cases.ways(inputs, kind, options.backend):
                         seconds, captured = clock.seconds(call)
                         yield {
-                            "what": "sampler", "kind": kind.name, "by": name, "dtype": dtype, "vocabulary": vocab_size,
+                            "what": "sampler", "kind": kind.name, "by": name, "filters": bool(kind.top_k or kind.top_p < 1),
+                            "edits": bool(kind.num_edits), "dtype": dtype, "vocabulary": vocab_size,
                             "batch": batch, "us": seconds * 1e6, "logits_gb_s": floor * bandwidth / seconds / 1e9,
                             "times_floor": seconds / floor, "graph": captured,
                         }  # fmt: skip
@@ -55,14 +59,47 @@ def measure_automaton(options: argparse.Namespace, clock: Clock) -> Iterator[dic
             yield {**what, "vocabulary": vocab_size, "us": seconds * 1e6, "graph": captured}
 
 
+def measure_steps(options: argparse.Namespace, clock: Clock) -> Iterator[dict[str, Any]]:
+    for dtype in options.dtype:
+        for vocab_size in options.vocabulary:
+            for what, call in step_cases.ways(options.batch, vocab_size, DTYPES[dtype], clock.device, options.backend):
+                seconds, captured = clock.seconds(call)
+                yield {**what, "dtype": dtype, "vocabulary": vocab_size, "us": seconds * 1e6, "graph": captured}
+
+
+def measure(options: argparse.Namespace, device: torch.device) -> dict[str, Any]:
+    clock = Clock(device, options.repeats)
+    bandwidth = copy_bandwidth(device, 1 << (20 if options.smoke else 30))
+    print(f"copy bandwidth {bandwidth / 1e9:.0f} GB/s")
+    results: dict[str, Any] = {"machine": machine(device), "copy_gigabytes_per_second": bandwidth / 1e9, "backend": options.backend}
+    results |= {"lines": [], "attention": []}
+    lines = {
+        "sampler": measure_sampler(options, clock, bandwidth),
+        "automaton": measure_automaton(options, clock),
+        "step": measure_steps(options, clock),
+    }
+    for part in options.parts:
+        for line in lines.get(part, ()):
+            results["lines"].append(line)
+            print("  ".join(f"{value:.2f}" if isinstance(value, float) else str(value) for value in line.values()), flush=True)
+    if "attention" in options.parts:
+        for entry in measure_attention(device, bandwidth, quick=options.quick, smoke=options.smoke):
+            results["attention"].append(entry)
+            print(*(entry["model"].values()), *entry["decode"], *entry["prefill"], sep="\n  ", flush=True)
+    results["bars"] = [bar.described() for bar in bars(results)]
+    return results
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--batch", type=int, nargs="+", default=[1, 4, 16, 64, 128, 256, 512])
-    parser.add_argument("--vocabulary", type=int, nargs="+", default=[32_000, 128_256, 151_936, 262_144])
-    parser.add_argument("--dtype", nargs="+", default=["bfloat16", "float32"], choices=list(DTYPES))
-    parser.add_argument("--backend", default="triton", choices=["triton", "reference"])
+    parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
+    parser.add_argument("--batch", type=int, nargs="+", help="of the sampler, the automaton and the step; default: 1 to 512")
+    parser.add_argument("--vocabulary", type=int, nargs="+", help="default: 32,000 to 262,144")
+    parser.add_argument("--dtype", nargs="+", default=["bfloat16", "float32"], choices=list(DTYPES), help="of the logits")
+    parser.add_argument("--backend", default="triton", choices=["triton", "reference"], help="of all but attention")
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--out", type=Path, help="default: benchmarks/results/gpu-DEVICE-DATE.json")
+    parser.add_argument("--quick", action="store_true", help="fewer batches, vocabularies and contexts")
     parser.add_argument("--smoke", action="store_true", help="tiny shapes, one repeat, wherever this runs")
     options = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -70,19 +107,17 @@ def main() -> None:
         parser.error("there is no CUDA device; --smoke runs tiny shapes anywhere")
     if options.smoke:
         options.batch, options.vocabulary, options.dtype, options.repeats = [2], [300], ["bfloat16"], 1
-    clock = Clock(device, options.repeats)
-    bandwidth = copy_bandwidth(clock, 1 << (20 if options.smoke else 30))
-    print(f"copy bandwidth {bandwidth / 1e9:.0f} GB/s")
-    lines = []
-    for line in (*measure_sampler(options, clock, bandwidth), *measure_automaton(options, clock)):
-        lines.append(line)
-        print("  ".join(f"{value:.2f}" if isinstance(value, float) else str(value) for value in line.values()), flush=True)
-    today = datetime.date.today().isoformat()
-    about = machine(device)
-    out = options.out or RESULTS / f"gpu-{about['device'].replace(' ', '-').lower()}-{today}.json"
-    result = {"date": today, "machine": about, "copy_bytes_per_second": bandwidth, "backend": options.backend, "lines": lines}
-    out.write_text(json.dumps(result, indent=1) + "\n")
-    print(f"kept in {out}")
+    options.batch = options.batch or ([1, 64, 256] if options.quick else [1, 4, 16, 64, 128, 256, 512])
+    options.vocabulary = options.vocabulary or ([131_072] if options.quick else [32_000, 128_256, 151_936, 262_144])
+    results = measure(options, device)
+    path = keep(results, "gpu", options.out)
+    print(*bars(results), f"kept in {path}", sep="\n")
+    try:
+        from plots import write_plots
+    except ImportError:
+        print("no plots: they need matplotlib (pip install matplotlib, then benchmarks/gpu/plots.py)")
+    else:
+        print(*write_plots(path), sep="\n")
 
 
 if __name__ == "__main__":

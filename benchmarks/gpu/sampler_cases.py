@@ -105,11 +105,13 @@ def ways(inputs: Inputs, kind: Kind, backend: Backend) -> Iterator[tuple[str, Ca
     logits, rows, mask_rows, mask_index, vocab_size = inputs
     yield "maskwright", lambda: sample(logits, rows, mask_rows, mask_index, vocab_size=vocab_size)
     if not kind.num_edits:
-        apply_masks = xgrammar_masks(inputs)
-        if kind.masks == "none":
-            yield "torch", lambda: draw_with_torch(logits[:, :vocab_size].float(), kind)
-        elif apply_masks is not None:
-            yield "xgrammar and torch", lambda: draw_with_torch(apply_masks(), kind)
+        masked = xgrammar_masks(inputs) if kind.masks != "none" else lambda: logits[:, :vocab_size].float()
+        prefix = "" if kind.masks == "none" else "xgrammar and "
+        if masked is not None:
+            yield prefix + "torch", lambda: draw_with_torch(masked(), kind)
+            draw = flashinfer_draw(kind, vocab_size) if logits.is_cuda else None
+            if draw is not None:
+                yield prefix + "flashinfer", lambda: draw(masked())
 
 
 def xgrammar_masks(inputs: Inputs) -> Callable[[], Tensor] | None:
@@ -131,6 +133,20 @@ def xgrammar_masks(inputs: Inputs) -> Callable[[], Tensor] | None:
         return logits
 
     return masked
+
+
+def flashinfer_draw(kind: Kind, vocab_size: int) -> Callable[[Tensor], Tensor] | None:
+    """FlashInfer's sampling of fp32 logits; None without FlashInfer."""
+    try:
+        from flashinfer import sampling
+    except ImportError:
+        return None
+    if kind.temperature == 0:
+        return lambda logits: logits.argmax(-1)
+    if not kind.top_k and kind.top_p == 1:
+        return lambda logits: sampling.sampling_from_logits(logits / kind.temperature)
+    top_k = min(kind.top_k or vocab_size, vocab_size)
+    return lambda logits: sampling.top_k_top_p_sampling_from_logits(logits / kind.temperature, top_k, kind.top_p)
 
 
 def draw_with_torch(logits: Tensor, kind: Kind) -> Tensor:

@@ -1,13 +1,11 @@
-"""Seconds of one call on the device, and what to compare them with."""
+"""Seconds of one call whose inputs lie in no cache."""
 
 from __future__ import annotations
 
-import platform
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any
 
 import torch
@@ -60,24 +58,3 @@ class Clock:
         begun = time.perf_counter()
         call()
         return time.perf_counter() - begun
-
-
-def copy_bandwidth(clock: Clock, num_bytes: int) -> float:
-    """Bytes per second, read and written ones counted, of a copy that does not fit into any cache."""
-    source = torch.empty(num_bytes, dtype=torch.uint8, device=clock.device)
-    target = torch.empty_like(source)
-    return 2 * num_bytes / clock.seconds(lambda: target.copy_(source))[0]
-
-
-def machine(device: torch.device) -> dict[str, Any]:
-    """What a result depends on."""
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
-    versions = {package: version(package) for package in ("torch", "triton", "xgrammar", "maskwright")}
-    return {"device": name, "type": device.type, "cuda": torch.version.cuda, "python": platform.python_version(), **versions}
-
-
-def version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None

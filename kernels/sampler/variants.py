@@ -46,6 +46,19 @@ def chunk_variant(name: str, dtype: str, flags: dict[str, bool], aligned: bool, 
     )
 
 
+def draw_variant(name: str, *, edits: bool, draws: bool, limits: bool) -> Variant:
+    flags = {"HAS_MASKS": True, "HAS_EDITS": edits, "HAS_DRAWS": draws, "HAS_LIMITS": limits, "ALIGNED": True}
+    return Variant(
+        name=f"draw {name} bf16",
+        kernel=draw_kernel,
+        types={**scored_types("*bf16", "*u8"), **ROW_TYPES, **OUT_TYPES},
+        constants={"CHUNK": CHUNK, "CHUNKS": CHUNKS, **flags},
+        aligned=ALIGNED,
+        max_registers=160,  # one block a row: there are few of them
+        elements=PER_THREAD,
+    )
+
+
 VARIANTS = [
     chunk_variant("greedy", "*bf16", GREEDY, True, 120),
     chunk_variant("plain", "*bf16", PLAIN, True, 120),
@@ -73,18 +86,9 @@ VARIANTS = [
         )
         for groups in (GROUPS, 2 * GROUPS)
     ),
-    Variant(
-        name="draw bf16",
-        kernel=draw_kernel,
-        types={**scored_types("*bf16", "*u8"), **ROW_TYPES, **OUT_TYPES},
-        constants={
-            "CHUNK": CHUNK, "CHUNKS": CHUNKS, "HAS_MASKS": True, "HAS_EDITS": True, "HAS_DRAWS": True, "HAS_LIMITS": True,
-            "ALIGNED": True,
-        },
-        aligned=ALIGNED,
-        max_registers=160,  # one block a row: there are few of them
-        elements=PER_THREAD,
-    ),
+    draw_variant("greedy", edits=False, draws=False, limits=False),
+    draw_variant("plain", edits=False, draws=True, limits=False),
+    draw_variant("mixed", edits=True, draws=True, limits=True),
     Variant(
         name="edit bf16",
         kernel=edit_kernel,

@@ -68,8 +68,6 @@ def draw_kernel(
     model_total, model_best = total_and_max(model_max, tl.load(planes + MODEL_SUM * plane, mask=is_chunk, other=0.0))
     masked_max = tl.load(planes + MASKED_MAX * plane, mask=is_chunk, other=NEVER)
     masked_total, masked_best = total_and_max(masked_max, tl.load(planes + MASKED_SUM * plane, mask=is_chunk, other=0.0))
-    kept_mass = masked_total / model_total * tl.exp((masked_best - model_best).to(tl.float64))
-    tl.store(kept_mass_out + row, kept_mass)
     num_masked = tl.sum(tl.load(planes + NUM_MASKED * plane, mask=is_chunk, other=0.0), axis=0)
     tl.store(num_allowed_out + row, num_masked.to(tl.int64))
 
@@ -119,6 +117,9 @@ def draw_kernel(
         logprob = ((tl.max(chosen) - model_best).to(tl.float64) - tl.log(model_total)).to(tl.float32)
     tl.store(token_out + row, token)
     tl.store(logprob_out + row, logprob)
+    # last, since a division of fp64 is a call, around which everything that is still needed is spilled
+    kept_mass = masked_total / model_total * tl.exp((masked_best - model_best).to(tl.float64))
+    tl.store(kept_mass_out + row, kept_mass)
 
 
 @triton.jit
