@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .expression import EMPTY, Grammar, Node
-from .regex_context import Unit
+from .regex_tree import Unit
 from .utf8 import Ranges, normalize
 
 _STEP = 8  # a label and its dot take at most this many characters for each unit of weight

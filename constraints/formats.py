@@ -14,8 +14,7 @@ from string import ascii_lowercase, ascii_uppercase, digits
 from .addresses import Addresses
 from .expression import Grammar, Node
 from .regex import lower_tree, parse_pattern, tree_length
-from .regex_context import Unit
-from .regex_tree import CharSet, Tree, shared
+from .regex_tree import CharSet, Tree, Unit, shared
 from .source import Limits
 from .utf8 import Ranges
 

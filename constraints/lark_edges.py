@@ -15,7 +15,7 @@ from lark import Token
 from .errors import UnsupportedKeyword
 from .regex import tree_length
 from .regex_parser import line_and_column
-from .regex_tree import Anchor, Concat, Lookahead, Place, Tree, assertions, children
+from .regex_tree import Anchor, Concat, Lookahead, Lookbehind, Place, Tree, assertions, children
 
 _WORD_EDGES = {Place.WORD_EDGE: "\\b", Place.NOT_WORD_EDGE: "\\B", Place.NOT_WORD_EDGE_OF_TEXT: "\\B"}
 _BEHIND = (Place.AFTER, Place.START_OR_AFTER)
@@ -38,7 +38,7 @@ def check_edges(text: str, token: Token, pattern: Tree) -> None:
             _refuse(text, token, "(?!" if part.negative else "(?=", "behind")
         elif isinstance(part, Anchor) and part.place in _WORD_EDGES and (is_first or is_last):
             _refuse(text, token, _WORD_EDGES[part.place], "before" if is_first else "behind")
-        elif isinstance(part, Anchor) and part.place in _BEHIND and is_first:
+        elif isinstance(part, Lookbehind) or (isinstance(part, Anchor) and part.place in _BEHIND and is_first):
             _refuse(text, token, "(?<", "before")
         elif not isinstance(part, Lookahead):
             work += [(child, is_first, is_last) for child in children(part)]

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from .combination import Combinable
 from .errors import ConstraintError, ConstraintLimit
 from .expression import Grammar, Node
-from .regex_context import Unit
 from .regex_ecma import parse_ecma
 from .regex_lower import PatternLowering
 from .regex_python import parse_python
-from .regex_tree import Alternate, Anchor, Both, CharSet, Complement, Concat, Lookahead, Place, Repeat, Tree, fold
+from .regex_tree import Alternate, Anchor, Both, CharSet, Complement, Concat, Lookahead, Place, Repeat, Tree, Unit, fold
 from .source import Limits
 from .utf8 import Ranges
 

@@ -1,7 +1,8 @@
 """What surrounds a position in a text: anchors, word edges, lookarounds as operations on continuations.
 
 A continuation is the node of what may follow up to the end of the whole text, for each case of what stands to the left (`Left`):
-nothing, or a character of one of the cells into which the sets that a pattern looks back at divide all characters.
+nothing, or a character of one of the cells into which the sets that a pattern looks back at divide all characters, and what has
+been read of longer lookbehinds (`regex_behind.py`).
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from collections.abc import Callable
 
 from .charsets import NEWLINE
 from .expression import EMPTY, FAIL, Grammar, Kind, Node
-from .regex_tree import Anchor, Place
+from .regex_behind import Cases
+from .regex_tree import Anchor, Lookbehind, Place, Unit
 from .utf8 import ALL, Ranges, intersect, invert, normalize
 
-Unit = Callable[[Ranges], Node]
 Left = int  # the index of a case
 START: Left = 0  # the case that nothing stands before a position
 Continuation = tuple[Node, ...]  # [cases]
@@ -23,14 +24,14 @@ class Surroundings:
     """Operations on the continuations of one pattern; `word` is what `\\w` means to its word edges, `behind` are the sets of
     its lookbehinds."""
 
-    def __init__(self, grammar: Grammar, unit: Unit, word: Ranges, behind: list[Ranges]) -> None:
+    def __init__(self, grammar: Grammar, unit: Unit, word: Ranges, behind: list[Ranges], lookbehinds: list[Lookbehind]) -> None:
         self.grammar, self.unit, self.word = grammar, unit, word
         self.anything = grammar.repeat(unit(ALL))
         # The same to a complement, of which nothing is left then; of all texts it would still have those that are no texts,
         # and a search would look for one of them in vain.
         self.any_bytes = grammar.repeat(grammar.bytes_in([(0x00, 0xFF)]))
-        self._cells: list[Ranges] = [()]  # [cases] the characters of a case; none for START
-        self._cells += _partition([NEWLINE, word, *behind])
+        self.cases = Cases(grammar, unit, [NEWLINE, word, *behind], lookbehinds)
+        self._cells: list[Ranges] = [case.last for case in self.cases.all]  # the last character; none for START
 
     def placed(self, anchor: Anchor, left: Left, then: Node) -> Node:
         """The part of `then` before which an anchor holds."""
@@ -49,6 +50,17 @@ class Surroundings:
         if place is Place.LINE_END:
             return self.intersection(then, self._begins_with(NEWLINE, or_empty=True))
         return self._at_word_edge(place, left, then)
+
+    def behind(self, lookbehind: Lookbehind, left: Left, then: Node) -> Node:
+        """`then`, where a lookbehind holds."""
+        return then if self.cases.holds(left, lookbehind) else FAIL
+
+    def groups(self, then: Continuation) -> list[tuple[frozenset[Left], Node]]:
+        """The cases behind which a text goes on alike, with how."""
+        found: dict[Node, set[Left]] = {}
+        for left, node in enumerate(then):
+            found.setdefault(node, set()).add(left)
+        return [(frozenset(lefts), node) for node, lefts in found.items()]
 
     def _is_in(self, left: Left, chars: Ranges) -> bool:
         return bool(intersect(self._cells[left], chars))
@@ -103,15 +115,6 @@ class Surroundings:
             case, known = merged.get(then[left], (left, ()))
             merged[then[left]] = (case, normalize([*known, *chars]))
         return list(merged.values())
-
-
-def _partition(sets: list[Ranges]) -> list[Ranges]:
-    """All characters, divided so that each of `sets` is a union of cells."""
-    cells = [ALL]
-    for chars in sets:
-        halves = ((intersect(cell, chars), intersect(cell, invert(chars))) for cell in cells)
-        cells = [half for pair in halves for half in pair if half]
-    return cells
 
 
 def is_nullable(grammar: Grammar, node: Node) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from .charsets import NEWLINE
 from .errors import UnsupportedKeyword
 from .expression import EMPTY, FAIL, Grammar, Node
-from .regex_context import START, Continuation, Surroundings, Unit, is_nullable
+from .regex_context import START, Continuation, Surroundings, is_nullable
 from .regex_tree import (
     Alternate,
     Anchor,
@@ -25,9 +25,11 @@ from .regex_tree import (
     Complement,
     Concat,
     Lookahead,
+    Lookbehind,
     Place,
     Repeat,
     Tree,
+    Unit,
     assertions,
     children,
     fold,
@@ -56,7 +58,8 @@ class PatternLowering:
     def __init__(self, grammar: Grammar, unit: Unit, tree: Tree) -> None:
         self.grammar, self.unit, self.tree = grammar, unit, tree
         self.languages: dict[int, Language | None] = fold(tree, self._language)  # None: has assertions
-        self.around = Surroundings(grammar, unit, _word_of(tree), _sets_behind(tree))
+        longer = [part for part in assertions(tree) if isinstance(part, Lookbehind)]
+        self.around = Surroundings(grammar, unit, _word_of(tree), _sets_behind(tree), longer)
 
     def whole_text(self) -> Node:
         """The texts that the pattern matches from end to end."""
@@ -67,6 +70,13 @@ class PatternLowering:
         at = self._lower(self.around.same(self.around.anything if behind is None else behind))
         if len(set(at)) == 1:
             return self.grammar.seq(self.around.anything, at[0])
+        if self.around.cases.reach:
+            paths = [
+                self.grammar.seq(self.around.cases.paths(START, ends), node)
+                for ends, node in self.around.groups(at)
+                if node != FAIL
+            ]
+            return self.grammar.alt(at[START], *paths)
         after_more = [
             self.grammar.seq(self.around.anything, self.unit(chars), at[left]) for left, chars in self.around.lefts(at)
         ]
@@ -78,7 +88,7 @@ class PatternLowering:
         if isinstance(tree, Both | Complement):
             return self._combined(tree, parts)
         known = [part for part in parts if part is not None]
-        if isinstance(tree, Anchor | Lookahead) or len(known) < len(parts):
+        if isinstance(tree, Anchor | Lookahead | Lookbehind) or len(known) < len(parts):
             return None
         if isinstance(tree, CharSet):
             node = self.unit(tree.ranges) if tree.ranges else FAIL
@@ -153,7 +163,7 @@ class PatternLowering:
             return self._repeat(tree, then)
         if isinstance(tree, Lookahead):
             return self._lookahead(tree, then)
-        assert isinstance(tree, Anchor)
+        assert isinstance(tree, Anchor | Lookbehind)
         return self._anchor(tree, then)
 
     def _concat(self, tree: Concat, then: Continuation) -> Routine:
@@ -184,8 +194,10 @@ class PatternLowering:
         seen = yield tree.body, self.around.same(self.around.anything)
         return self.around.by_left(lambda left: self.around.intersection(then[left], seen[left]))
 
-    def _anchor(self, tree: Anchor, then: Continuation) -> Routine:
+    def _anchor(self, tree: Anchor | Lookbehind, then: Continuation) -> Routine:
         yield from ()
+        if isinstance(tree, Lookbehind):
+            return self.around.by_left(lambda left: self.around.behind(tree, left, then[left]))
         return self.around.by_left(lambda left: self.around.placed(tree, left, then[left]))
 
     def _plain(self, tree: Tree, language: Language, then: Continuation) -> Routine:
@@ -196,8 +208,27 @@ class PatternLowering:
             return (yield from self._concat(tree, then))
         if isinstance(tree, Alternate):
             return (yield from self._alternate(tree, then))
+        if self.around.cases.reach:
+            return self._by_path(tree, language, then)
         filled = self.grammar.alt(*self._by_last_character(tree, language, then))
         return self.around.by_left(lambda left: self.grammar.alt(then[left] if language.nullable else FAIL, filled))
+
+    def _by_path(self, tree: Tree, language: Language, then: Continuation) -> Continuation:
+        """The texts of a tree without assertions, each with the continuation of the case that it leads to."""
+        grammar, cases = self.grammar, self.around.cases
+
+        def of(left: int) -> Node:
+            if isinstance(tree, CharSet):
+                options = [(self.unit(chars), then[after]) for chars, after in cases.by_character(left, tree.ranges)]
+            else:
+                options = [
+                    (self.around.intersection(language.filled, cases.paths(left, ends)), node)
+                    for ends, node in self.around.groups(then)
+                ]
+            empty = then[left] if language.nullable else FAIL
+            return grammar.alt(empty, *(grammar.seq(texts, node) for texts, node in options if node != FAIL))
+
+        return self.around.by_left(of)
 
     def _by_last_character(self, tree: Tree, language: Language, then: Continuation) -> list[Node]:
         """The texts of a repetition or a set that are not empty, each with the continuation for its last character."""
@@ -221,7 +252,7 @@ class PatternLowering:
 
     def _repeat(self, tree: Repeat, then: Continuation) -> Routine:
         """Copies of a body with assertions: the first `low` one by one, then optional ones."""
-        if isinstance(tree.body, Anchor | Lookahead):
+        if isinstance(tree.body, Anchor | Lookahead | Lookbehind):
             return then if tree.low == 0 else (yield tree.body, then)
         tempered = yield from self._tempered(tree, then)
         if tempered is not None:
@@ -312,7 +343,7 @@ def _sets_behind(tree: Tree) -> list[Ranges]:
 
 def _refused_loop() -> UnsupportedKeyword:
     return UnsupportedKeyword(
-        "an assertion (lookahead, \\b, ^ or $) inside a repetition that is not known to be regular",
+        "an assertion (lookahead, lookbehind, \\b, ^ or $) inside a repetition that is not known to be regular",
         keyword="assertion in a repetition",
         instead="the assertion outside of the repetition",
     )

@@ -8,10 +8,24 @@ from typing import NoReturn
 
 from .charsets import ignoring_case
 from .errors import ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
-from .regex_tree import Alternate, Anchor, CharSet, Concat, Lookahead, Place, Repeat, Tree, fold
+from .regex_tree import (
+    Alternate,
+    Anchor,
+    CharSet,
+    Concat,
+    Lookahead,
+    Lookbehind,
+    Place,
+    Repeat,
+    SequenceBehind,
+    Tree,
+    fold,
+)
 from .source import Limits
 from .utf8 import ALL, Ranges, invert, normalize
 
+_REACH, _SEQUENCES = 16, 100
+Sequences = list[SequenceBehind] | None
 Before = tuple[Ranges, bool] | None  # characters that may stand before a position, and whether nothing may
 
 _QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
@@ -120,12 +134,17 @@ class PatternParser:
         return self._dialect_extension(group)
 
     def _lookbehind(self, body: Tree, negative: bool, start: int) -> Tree:
-        """A lookbehind of at most one character is an anchor; longer ones are refused."""
+        """A lookbehind of at most one character is an anchor."""
         before = fold(body, _before)[id(body)]
         if before is None:
-            keyword = self.data[start : start + 4]
-            reason = "a lookbehind of more than one character, or with an assertion inside"
-            self._refuse(keyword, reason, "a lookbehind of one character, or none", start)
+            sequences = fold(body, _sequences)[id(body)]
+            if sequences is None:
+                keyword = self.data[start : start + 4]
+                reason = f"a lookbehind that is not bounded by {_REACH} characters, {_SEQUENCES} alternatives, or has assertions"
+                self._refuse(keyword, reason, "a lookbehind of a few characters", start)
+            if self._has_fixed_lookbehind and len({len(one.sets) for one in sequences}) > 1:
+                self._fail("a lookbehind has one length", start)
+            return Lookbehind(tuple(sequences), negative)
         chars, at_start = before
         if negative:
             chars, at_start = invert(chars), not at_start
@@ -267,6 +286,7 @@ class PatternParser:
 
     _initial_flags: frozenset[str] = frozenset()
     _low_may_be_absent = False  # whether "{,n}" is a quantifier
+    _has_fixed_lookbehind = False  # whether all alternatives of a lookbehind must be of one length
     _has_possessive = False  # whether "+" may follow a quantifier
     _leading_bracket_is_member = False  # whether "]" is a member where a set begins
 
@@ -325,6 +345,48 @@ def _before(tree: Tree, parts: list[Before]) -> Before:
         return normalize([one for chars, _ in known for one in chars]), any(at_start for _, at_start in known)
     is_once = isinstance(tree, Repeat) and tree.low == 1 and not isinstance(tree.body, Anchor)
     return parts[0] if is_once else (ALL, True) if isinstance(tree, Repeat) and tree.low == 0 else None
+
+
+def _sequences(tree: Tree, parts: list[Sequences]) -> Sequences:
+    """The sequences of sets that the body of a lookbehind may be; None if they are too many, too long, or not all there is."""
+    known = [part for part in parts if part is not None]
+    if isinstance(tree, Anchor):
+        return [SequenceBehind((), True)] if tree.place is Place.START else None
+    if len(known) < len(parts):
+        return None
+    if isinstance(tree, CharSet):
+        return [SequenceBehind((tree.ranges,), False)]
+    if isinstance(tree, Alternate):
+        return _bounded([one for part in known for one in part])
+    if isinstance(tree, Concat):
+        return _joined(known)
+    if not isinstance(tree, Repeat) or tree.high is None or tree.high > _REACH:
+        return None
+    found: list[SequenceBehind] = []
+    for count in range(tree.low, tree.high + 1):
+        copies = _joined(known * count)
+        if copies is None:
+            return None
+        found += copies
+    return _bounded(found)
+
+
+def _joined(parts: list[list[SequenceBehind]]) -> Sequences:
+    """Sequences one behind the other; what begins at the start of the text has nothing before it."""
+    found = [SequenceBehind((), False)]
+    for part in parts:
+        pairs = [(before, after) for before in found for after in part if not (after.at_start and before.sets)]
+        grown = [SequenceBehind(one.sets + two.sets, one.at_start or two.at_start) for one, two in pairs]
+        bounded = _bounded(grown)
+        if bounded is None:
+            return None
+        found = bounded
+    return found
+
+
+def _bounded(sequences: list[SequenceBehind]) -> Sequences:
+    found = list(dict.fromkeys(sequences))
+    return None if len(found) > _SEQUENCES or any(len(one.sets) > _REACH for one in found) else found
 
 
 def _is_one(ranges: Ranges) -> bool:

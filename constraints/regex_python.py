@@ -42,6 +42,7 @@ class PythonParser(PatternParser):
 
     _low_may_be_absent = True
     _has_possessive = True
+    _has_fixed_lookbehind = True
     _leading_bracket_is_member = True
 
     def _dialect_extension(self, group: Group) -> bool:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
+from .expression import Node
 from .utf8 import Ranges
 
+Unit = Callable[[Ranges], Node]  # one character of a set
 Result = TypeVar("Result")
 
 
@@ -91,7 +93,22 @@ class Complement:
     body: Tree
 
 
-Tree = CharSet | Concat | Alternate | Repeat | Anchor | Lookahead | Both | Complement
+class SequenceBehind(NamedTuple):
+    """Sets of which one character each stands before a position, behind the beginning of the text if `at_start`."""
+
+    sets: tuple[Ranges, ...]
+    at_start: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lookbehind:
+    """The empty string where what stands before it ends with one of `sequences`, or does not if `negative`."""
+
+    sequences: tuple[SequenceBehind, ...]
+    negative: bool
+
+
+Tree = CharSet | Concat | Alternate | Repeat | Anchor | Lookahead | Lookbehind | Both | Complement
 
 
 def children(tree: Tree) -> tuple[Tree, ...]:
@@ -120,11 +137,11 @@ def fold(tree: Tree, combine: Callable[[Tree, list[Result]], Result]) -> dict[in
 
 
 def assertions(tree: Tree) -> list[Tree]:
-    """All anchors and lookaheads in a tree."""
+    """All anchors and lookarounds in a tree."""
     found: list[Tree] = []
 
     def note(part: Tree, _: list[None]) -> None:
-        if isinstance(part, Anchor | Lookahead):
+        if isinstance(part, Anchor | Lookahead | Lookbehind):
             found.append(part)
 
     fold(tree, note)

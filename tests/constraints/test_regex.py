@@ -171,8 +171,12 @@ AHEAD = [
     "(?=a|(?!b)).",
 ]
 BEHIND = ["(?<=a)b", "(?<!a)b", "^.*(?<!b)$", "^(?!b)[ab ]{1,3}(?<!a)$", "(?<!^)a", "(?<=[a ])b*(?<![b\n])", "(?<=a)(?<!b)(?=b)", r"(?<=\n)\b", "(a|b)(?<!a)(a|b)", "(?<=)a", "(?:a(?<=a)|b){2}", r"(?<!\w)(?m:^)?a+"]
+LOOKBEHIND = [
+    "(?<=ab)b", "(?<!ab)b", "a*(?<=aa)b*", "(?<=ab|ba)a", "(?<=^a)b", "(?<!^ab)a", "(?<=aab)(?<!bb)[ab]?", "(a|b)*(?<=bab)\\Z",
+    r"(?<=a\n)^b", r"(?<!ab)\bab", "(?=b)(?<=aa)b", "(?<=(?:ab){2})a*", ".*(?<!abb)$", "(?:a(?<=aa)|b){1,3}", "(?<=[^a]b)a*?",
+]  # fmt: skip
 TEMPERED = ["^((?!ab).)*$", "^(?:(?!a).)*$", r"^((?!b\n)[^ ])+$", "((?!a).)*", "^((?!ab).){2,40}$", "^((?!ab).){1,2}b"]
-ALL_PATTERNS = PLAIN + LAZY + SETS + ESCAPES + FLAGS + GROUPS + ANCHORS + LINES + LOOPS + WORDS + AHEAD + BEHIND + TEMPERED
+ALL_PATTERNS = PLAIN + LAZY + SETS + ESCAPES + FLAGS + GROUPS + ANCHORS + LINES + LOOPS + WORDS + AHEAD + BEHIND + LOOKBEHIND + TEMPERED
 
 
 @pytest.mark.filterwarnings("ignore:Possible nested set")
@@ -285,8 +289,9 @@ REFUSED = [  # dialect, pattern, the name it is refused by
     ("python", "(a)?(?(1)b|c)", "(?("),
     ("python", "(?>a+)a", "(?>"),
     ("python", "a++", "possessive quantifier"),
-    ("python", "(?<=ab)b", "(?<="),
-    ("ecma", "(?<!ab)b", "(?<!"),
+    ("python", "(?<=a{17})b", "(?<="),
+    ("ecma", "(?<!ab*)b", "(?<!"),
+    ("ecma", r"(?<=a\b.)b", "(?<="),
     ("python", r"(a\b ?)*b", "assertion in a repetition"),
     ("ecma", r"(?<x>a)\k<x>", r"\k"),
     ("ecma", r"(a)\1", r"\1"),
