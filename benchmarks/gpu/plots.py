@@ -32,6 +32,8 @@ def plot_sampler(results: dict[str, Any]) -> plt.Figure | None:
     for axis, (kind, curves) in zip(axes.flat, panels.items(), strict=False):
         _curves(axis, curves, kind, "times one read of the logits")
         axis.set(yscale="log")
+    for axis in axes.flat[len(panels) :]:
+        axis.set_axis_off()
     figure.suptitle(f"{results['machine']['device']}: {dtype} logits, vocabulary {largest}")
     return figure
 
@@ -85,7 +87,9 @@ def _prefill_bars(axis: plt.Axes, lines: Sequence[dict[str, Any]]) -> None:
 def _curves(axis: plt.Axes, curves: dict[str, list[tuple[float, float]]], title: str, ylabel: str) -> None:
     for name, points in curves.items():
         axis.plot(*zip(*sorted(points), strict=True), marker="o", label=name)
-    axis.set(title=title, xlabel="batch", ylabel=ylabel, xscale="log")
+    axis.set_title(title, fontsize=9)
+    axis.set(xlabel="batch", ylabel=ylabel)
+    axis.set_xscale("log", base=2)
     axis.grid(True, alpha=0.3)
     axis.legend(fontsize=7)
 
