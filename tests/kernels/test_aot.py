@@ -17,14 +17,13 @@ from maskwright.kernels.aot import OPERATIONS, Variant, compile_variant, longest
 from maskwright.kernels.triton_support import INTERPRETED, dot
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_kernels_compile_within_their_bounds(operation: str) -> None:
-    """In a process of its own, since this one may interpret kernels instead."""
+def test_kernels_compile_within_their_bounds() -> None:
+    """In a process of its own, since this one may interpret kernels instead; one for all, since torch takes seconds to import."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    command = [sys.executable, "-m", "maskwright.kernels.aot", operation, "--json"]
+    command = [sys.executable, "-m", "maskwright.kernels.aot", "--json"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     reports = [json.loads(line) for line in done.stdout.splitlines()]
-    assert reports, done.stderr
+    assert {report["operation"] for report in reports} == set(OPERATIONS), done.stderr
     assert [f"{report['name']}: {fault}" for report in reports for fault in report["faults"]] == []
     assert done.returncode == 0, done.stderr
 
