@@ -13,7 +13,7 @@ from uuid import uuid4
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .errors import ApiError
+from .errors import ApiError, api_error
 
 logger = logging.getLogger("maskwright.server.access")
 
@@ -41,9 +41,11 @@ class Gate:
             self._check_key(scope["path"], headers)
             body = _LimitedBody(receive, headers, self._max_body_bytes)
             await self._app(scope, body, answer)
-        except ApiError as error:
+        except Exception as error:  # answered here, or the connection would be closed under the client's next request
             if not answer.has_begun:
-                await error.response()(scope, receive, answer)
+                await api_error(error).response()(scope, receive, answer)
+            elif not isinstance(error, ApiError):
+                raise
         finally:
             seconds = time.perf_counter() - started
             logger.info("%s %s %s %s %.3fs", request_id, scope["method"], scope["path"], answer.status, seconds)
