@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lark import Token, Tree
 
-from .constraint import Constraint
+from .budgeted_text import BudgetedText
 from .ebnf_syntax import NOTATIONS, EbnfRule, notation_of, parse
-from .errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
+from .errors import ConstraintError, GrammarSyntaxError, UnsupportedKeyword
 from .expression import EMPTY, Grammar, Kind, Node
 from .gbnf import RuleLowering, calls_of, check_defined, lower_rules, undefined
 from .gbnf_syntax import RuleText, fail_at
-from .left_factoring import left_factored
 from .recursion import reachable
 from .regex import lower_tree
 from .regex_lark import FLAGS, parse_lark_regex
 from .regex_parser import line_and_column, syntax_error
 from .regex_tree import Tree as Pattern
-from .source import Limits, Source
-from .staged import staged
-from .stages import Budgets, Stages, budgeted_root, refuse_budgets, stages_of
+from .source import Limits
+from .stages import Budgets, budgeted_root
 from .substrings import runs_of
 from .utf8 import ALL, MAX_CODE_POINT, SURROGATES, Ranges, invert, normalize
 
@@ -33,7 +30,7 @@ _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 
 
 @dataclass(frozen=True, slots=True)
-class Ebnf:
+class Ebnf(BudgetedText):
     """Texts that the rule `root` of a grammar describes; without `root`, the rule named so, or else the first one.
 
     >>> Ebnf("root = 'on' | 'off' ;"), Ebnf("root ::= 'on' | [0-9]+ '%'")
@@ -53,29 +50,7 @@ class Ebnf:
         if self.notation not in (None, *NOTATIONS):
             raise ConstraintError(f"no notation {self.notation!r} of EBNF", instead=" or ".join(map(repr, NOTATIONS)))
 
-    def lower(self, grammar: Grammar, limits: Limits) -> Node:
-        """The expression of the root rule. Raises `GrammarSyntaxError`, `UnsupportedKeyword`, `ConstraintLimit`, and
-        `ConstraintError` for rules that are called but not defined."""
-        root, budgets = self._lowered(grammar, limits)
-        refuse_budgets(budgets)
-        return left_factored(grammar, root, limits)
-
-    def lower_whole(self, grammar: Grammar, limits: Limits) -> Node:
-        """The same for a grammar that stands alone: budgets of tokens are left to `finish`."""
-        return left_factored(grammar, self._lowered(grammar, limits)[0], limits)
-
-    def stages(self, grammar: Grammar, limits: Limits) -> Stages:
-        """The parts of the grammar, cut at rules with a budget of tokens."""
-        return stages_of(grammar, *self._lowered(grammar, limits))
-
-    def finish(self, constraint: Constraint, compiled: Callable[[Source], Constraint]) -> Constraint:
-        """The constraint with its budgets of tokens."""
-        return staged(self, constraint, compiled) if "max_tokens" in self.text else constraint
-
-    def _lowered(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets]:
-        if len(self.text) > limits.source_bytes:
-            value = limits.source_bytes
-            raise ConstraintLimit(f"a grammar of {len(self.text)} characters", limit="source_bytes", value=value)
+    def _written(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets]:
         notation = self.notation or notation_of(self.text)
         written = parse(self.text, notation)
         rules = {str(rule.name): RuleText(rule.name, rule.tree) for rule in written}

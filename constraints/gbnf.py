@@ -33,8 +33,7 @@ class Gbnf:
 
     The syntax is llama.cpp's: `"text"`, `[a-z]`, `[^a-z]`, `.` (any character), rule names, `( )`, `|`, `* + ? {2} {2,} {2,4}`,
     `# comments`; escapes `\\n \\r \\t \\\\ \\" \\[ \\] \\- \\xNN \\uNNNN \\UNNNNNNNN`. All of it counts characters, not bytes.
-    Token terminals (`<name>`, `<[id]>`) are refused by name. Rules may begin
-    with themselves. Of two definitions of a rule the last counts.
+    `<name>` and `<[id]>` are special tokens. Rules may begin with themselves. Of two definitions of a rule the last counts.
     """
 
     text: str

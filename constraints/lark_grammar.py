@@ -7,12 +7,12 @@ longest), with one exception: lazy ones, see `lark_lexemes.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lark import Token, Tree
 
-from .constraint import Constraint
+from .budgeted_text import BudgetedText
 from .errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from .expression import EMPTY, FAIL, Grammar, Node, Rule
 from .json_schema import JsonSchema
@@ -21,14 +21,12 @@ from .lark_lexemes import Lexemes
 from .lark_names import Definition, Names
 from .lark_syntax import fail_at
 from .lark_terminals import Terminals, count_of, literal_pattern, regexp_pattern
-from .left_factoring import left_factored
 from .regex import lower_tree
 from .regex_parser import line_and_column
 from .regex_tree import Alternate, CharSet, Concat
 from .regex_tree import Tree as Pattern
-from .source import Limits, Source
-from .staged import staged
-from .stages import Budgets, Stages, budgeted_root, refuse_budgets, stages_of
+from .source import Limits
+from .stages import Budgets, budgeted_root, refuse_budgets
 from .stopwatch import Stopwatch
 from .tokens import token_terminal
 from .utf8 import Ranges
@@ -45,14 +43,15 @@ Instance = tuple[str, int | tuple[Node, ...] | None]  # a rule with its paramete
 
 
 @dataclass(frozen=True, slots=True)
-class Lark:
+class Lark(BudgetedText):
     """Texts that the rule `start` of a grammar describes.
 
     >>> Lark('start: "on" | NUMBER "%"\\n%import common.NUMBER')
 
     The notation is lark's, with the additions of llguidance: rules and terminals, templates, `%import common`, `%ignore`,
     `%override`, `%extend`, inline `%json {...}` and `%regex {...}`, `&` and `~` between terminals, `[lazy]`, `stop=`, `suffix=`,
-    parameters, `max_tokens=`. What is not enforced is refused by name: priorities of rules, `temperature`, token terminals.
+    parameters, `max_tokens=`, special tokens (`<name>`, `<[id]>`). What is not enforced is refused by name: priorities of rules,
+    `temperature`.
     """
 
     text: str
@@ -63,29 +62,7 @@ class Lark:
             if not isinstance(value, str):
                 raise ConstraintError(f"the {name} of a grammar is a string, not {type(value).__name__}")
 
-    def lower(self, grammar: Grammar, limits: Limits) -> Node:
-        """The expression of the start rule. Raises `GrammarSyntaxError`, `UnsupportedKeyword`, `ConstraintLimit`, and
-        `ConstraintError` for names that are not defined."""
-        root, budgets = self._lowered(grammar, limits)
-        refuse_budgets(budgets)
-        return left_factored(grammar, root, limits)
-
-    def lower_whole(self, grammar: Grammar, limits: Limits) -> Node:
-        """The same for a grammar that stands alone: budgets of tokens are left to `finish`."""
-        return left_factored(grammar, self._lowered(grammar, limits)[0], limits)
-
-    def stages(self, grammar: Grammar, limits: Limits) -> Stages:
-        """The parts of the grammar, cut at rules with a budget of tokens."""
-        return stages_of(grammar, *self._lowered(grammar, limits))
-
-    def finish(self, constraint: Constraint, compiled: Callable[[Source], Constraint]) -> Constraint:
-        """The constraint with its budgets of tokens."""
-        return staged(self, constraint, compiled) if "max_tokens" in self.text else constraint
-
-    def _lowered(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets]:
-        if len(self.text) > limits.source_bytes:
-            value = limits.source_bytes
-            raise ConstraintLimit(f"a grammar of {len(self.text)} characters", limit="source_bytes", value=value)
+    def _written(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets]:
         lowering = LarkLowering(self.text, grammar, limits)
         return budgeted_root(grammar, lowering.whole(self.start), lowering.budgets, limits), lowering.budgets
 
