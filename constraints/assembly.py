@@ -94,6 +94,7 @@ def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]
     table("rules")[:] = [_body_of(grammar, rule) for rule in range(len(grammar.rule_bodies))]
     table("unit")[: len(grammar)] = derive.NO_BODY
     table("stride")[: len(grammar)] = 1
+    table("shared")[: len(grammar)] = _begin_several(grammar)
     for node, body_id in _units(grammar, body_classes).items():
         table("unit")[node] = body_id
         table("stride")[node] = lexicon.stride(body_classes[body_id])
@@ -103,6 +104,13 @@ def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]
     counters[NODES], counters[POOL], counters[STATES] = len(grammar), 1, 1  # offset 0 and state 0 mean "none"
     table("state_cost")[DEAD] = INFINITE
     table("next")[:256] = DEAD  # the one row that no state's description writes
+
+
+def _begin_several(grammar: Grammar) -> NDArray[np.bool_]:
+    """Which nodes are the first of several sequences. bool [nodes]"""
+    kinds, first = (np.array(column) for column in grammar.columns[:2])
+    is_compound = np.isin(kinds, (Kind.SEQ, Kind.ALT, Kind.CALL))
+    return is_compound & (np.bincount(first[kinds == Kind.SEQ], minlength=kinds.size)[: kinds.size] > 1)
 
 
 def _point_to_body_classes(machine: Machine, body_classes: list[Ranges], lexicon: Lexicon) -> None:

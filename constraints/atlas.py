@@ -9,8 +9,9 @@ all lie in one array, and a table is named by the offset of its record:
                 that many quotation marks or more: those that can open a key, end another one before, and so on  [SEPARATED]
                 of those with a quotation mark or a comma, in which a key or another item can begin  [STRING], [LINE] the body
                 classes of the characters of JSON strings, and of those without line separators, which `.` does not match
+                [GROUPED] the trie of all tokens by groups of bytes, see groups.py
     trie        [NUM_NODES] n  [NODES] 4 words a node  [CHILDREN] 256 words a table  [ORDER] token ids
-                [SHAPES] 8 words a node, or 0
+                [SHAPES] 8 words a node, or 0  [GROUPS] where the groups of bytes end (see groups.py), 0 when nodes are of bytes
     node        byte | table of children << 8, depth, skip, first: see TokenTrie; one more node at the end
     children    1 + node by byte, 0 = none; table 0 is no table, table 1 the root's
     shape       of what lies below a node: most characters begun, NO_HEIGHT when something is not UTF-8; the set of first bytes
@@ -21,6 +22,7 @@ all lie in one array, and a table is named by the offset of its record:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
@@ -28,13 +30,14 @@ from numpy.typing import NDArray
 
 from .bodies import BodyClass, Exits, SubTrie
 from .compiled import entry, inner
+from .groups import GROUP_ENDS, GROUP_RANGES, grouped
 from .pages import reserved
 from .trie import TokenTrie
 from .utf8 import ALL, Ranges, byte_tree, transitions
 
 WORDS, DEPTH, TRIE, EOS, NUM_EOS, OFFSETS, BYTES, SPELLS = range(8)
-QUOTED_ONCE, QUOTED_TWICE, QUOTED_THRICE, SEPARATED, STRING, LINE, HEADER = range(8, 15)
-NUM_NODES, NODES, CHILDREN, ORDER, SHAPES = range(5)
+QUOTED_ONCE, QUOTED_TWICE, QUOTED_THRICE, SEPARATED, STRING, LINE, GROUPED, HEADER = range(8, 16)
+NUM_NODES, NODES, CHILDREN, ORDER, SHAPES, GROUPS = range(6)
 LONGEST, LAST_SLICE, SLICES, RESIDUAL, EXITS, REST, BY_PREFIX, PREFIX, NUM_EXITS, FIRST_BYTES = range(10)
 NODE_WIDTH, SHAPE_WIDTH, SET_WORDS = 4, 8, 6
 NO_HEIGHT = 1 << 20  # more characters than any token has
@@ -48,7 +51,7 @@ class Atlas:
 
     def __init__(self, trie: TokenTrie, words: int, eos_token_ids: tuple[int, ...], spells_every_byte: bool) -> None:
         size = HEADER + 64 * (trie.num_nodes + trie.token_offsets.size) + trie.token_bytes.size
-        self.array = reserved(size + _SPARE_WORDS, _never_again, "atlas")
+        self.array = reserved(size + _SPARE_WORDS, _never_again, "atlas", in_huge_pages=True)
         self.address = int(self.array.ctypes.data)
         self._used = HEADER
         v = self.array
@@ -59,6 +62,7 @@ class Atlas:
         for at_least, field in enumerate((QUOTED_ONCE, QUOTED_TWICE, QUOTED_THRICE), 1):
             v[field] = self.trie(SubTrie.with_bytes(b'"', at_least, trie))
         self._add_shapes(int(v[TRIE]))
+        v[GROUPED] = self._grouped(grouped(trie))
 
     @property
     def nbytes(self) -> int:
@@ -71,8 +75,23 @@ class Atlas:
     def trie(self, trie: TokenTrie | SubTrie) -> int:
         """The offset of a new trie record, without shapes."""
         nodes, children = _tabulated(trie.byte, trie.depth, trie.skip, trie.first)
-        parts = (trie.byte.size, self._add(nodes), self._add(children), self._add(trie.order), 0)
+        parts = (trie.byte.size, self._add(nodes), self._add(children), self._add(trie.order), 0, 0)
         return self._add(np.array(parts, np.int32))
+
+    def _grouped(self, trie: TokenTrie) -> int:
+        """The offset of a new trie record by groups. It has no tables of children: a dead byte says nothing of its group."""
+        record = self.trie(trie)
+        v, n = self.array, trie.num_nodes
+        v[int(v[record + NODES]) :][: NODE_WIDTH * n : NODE_WIDTH] &= 255
+        v[record + GROUPS] = self._add(GROUP_ENDS)
+        self._add_shapes(record)
+        shapes = v[int(v[record + SHAPES]) :][: SHAPE_WIDTH * n].reshape(n, SHAPE_WIDTH)
+        for first, end in GROUP_RANGES:
+            if first < 0x80 or first >= FIRST_LEAD:
+                begun, whole = _positions(range(first, first + 1)), _positions(range(first, end))
+                has_group = (shapes[:, 1 : 1 + SET_WORDS] & begun).any(axis=1)
+                shapes[:, 1 : 1 + SET_WORDS] |= np.where(has_group[:, None], whole, 0)
+        return record
 
     def body_class(self, ranges: Ranges, body: BodyClass, exits: Exits | None = None) -> int:
         """The offset of a new record of a body class."""
@@ -104,14 +123,18 @@ class Atlas:
 @lru_cache(maxsize=1024)
 def first_bytes(ranges: Ranges) -> NDArray[np.int32]:
     """The bytes that begin only characters of a class, as the set of a shape. int32 [SET_WORDS]"""
-    words = [0] * SET_WORDS
-    for byte in [*range(0x80), *range(0xC2, 0xF5)]:
-        if _whole_lead(byte, ranges):
-            position = byte if byte < 0x80 else byte - FIRST_LEAD + 0x80
-            words[position >> 5] |= 1 << (position & 31)
-    found = np.array(words, np.uint32).view(np.int32)
+    found = _positions(byte for byte in [*range(0x80), *range(0xC2, 0xF5)] if _whole_lead(byte, ranges))
     found.setflags(write=False)
     return found
+
+
+def _positions(lead_bytes: Iterable[int]) -> NDArray[np.int32]:
+    """The set, as shapes have it, of some first bytes of characters. int32 [SET_WORDS]"""
+    words = [0] * SET_WORDS
+    for byte in lead_bytes:
+        position = byte if byte < 0x80 else byte - FIRST_LEAD + 0x80
+        words[position >> 5] |= 1 << (position & 31)
+    return np.array(words, np.uint32).view(np.int32)
 
 
 def _whole_lead(byte: int, ranges: Ranges) -> bool:

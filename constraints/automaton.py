@@ -22,7 +22,7 @@ from .lexicon import Lexicon
 from .recursion import reachable
 from .rows import MaskRows
 from .source import Limits
-from .tables import CLASS_TABLES, CLASS_WIDTH, DEAD, INFINITE, ITEM_GAP, NO_CLASS
+from .tables import CLASS_TABLES, CLASS_WIDTH, DEAD, FRAMED, INFINITE, ITEM_GAP, NO_CLASS
 from .trie import TokenTrie
 from .vocabulary import TOKEN_OPEN
 
@@ -126,14 +126,13 @@ class TokenAutomaton:
         """What suffices after any token inside a state's body, because a repetition that is longer than all of them goes on;
         None when there is none. A token may end in a character, of which three bytes are missing."""
         self.row_number(state)  # finds out `state_alone`, where that matters
+        items = self._items(state)
         names = ("kind", "a", "b", "c", "unit", "cost")
         kind, a, b, c, unit, cost = (self._machine.table(name) for name in names)
-        start, length, radius, alone = (
-            int(self._machine.table(name)[state]) for name in ("state_start", "state_length", "state_radius", "state_alone")
-        )
+        radius, alone = (int(self._machine.table(name)[state]) for name in ("state_radius", "state_alone"))
         needed = min(longest, radius) if alone == 1 else longest  # longer tokens do not survive
         found: list[int] = []
-        for item in self._machine.table("pool")[start : start + length].tolist():
+        for item in items:
             if kind[item] != Kind.SEQ or kind[a[item]] != Kind.CLASS or unit[a[item]] != body_id:
                 continue
             rest = int(a[b[item]] if kind[b[item]] == Kind.SEQ else b[item])
@@ -272,9 +271,17 @@ class TokenAutomaton:
 
     def paths(self, state: State) -> tuple[str, ...]:
         """Where in the source the parts come from that are being matched in a state."""
-        start, length = (int(self._machine.table(name)[state]) for name in ("state_start", "state_length"))
-        items = self._machine.table("pool")[start : start + length].tolist()
+        tail = derive.EMPTY
+        if self._machine.table("state_length")[state] == FRAMED:  # labels are of parts as the grammar has them, which a frame keeps
+            frame = int(self._machine.table("state_start")[state])
+            state, tail = self._machine.table("pool")[[frame + derive.INNER, frame + derive.TAIL]].tolist()
+        items = [item if self._label(item) is not None else tail for item in self._items(state)]
         return tuple(dict.fromkeys(label for label in map(self._label, items) if label is not None))
+
+    def _items(self, state: State) -> list[int]:
+        """The continuations that a state stands for."""
+        start, length = self._machine.call(derive.find_items, state)
+        return self._machine.table("pool")[start : start + length].tolist()  # type: ignore[no-any-return]
 
     def _label(self, node: int) -> str | None:
         """The nearest label on the way from the head of a continuation to its end."""
@@ -289,8 +296,7 @@ class TokenAutomaton:
 
     def segments(self, state: State, byte: int) -> frozenset[Hashable]:
         """The segments of the grammar in which `byte` may be read in a state; see `Grammar.segment`."""
-        start, length = (int(self._machine.table(name)[state]) for name in ("state_start", "state_length"))
-        items = self._machine.table("pool")[start : start + length].tolist()
+        items = self._items(state)
         nodes = {name: self._machine.table(name) for name in ("kind", "a", "b")}
         return frozenset(self._segment(nodes, item) for item in items if self._reads(nodes, item, byte))
 

@@ -12,8 +12,8 @@ from numba.core import types
 from numba.extending import intrinsic
 
 _SOURCES = (
-    "atlas", "bodies", "compiled", "derive", "divisors", "expression", "masking", "measure", "memory", "rivals", "rows",
-    "runs", "tables", "tails", "verdicts", "walk",
+    "atlas", "bodies", "compiled", "derive", "divisors", "expression", "groups", "masking", "measure", "memory",
+    "repetitions", "rivals", "rows", "runs", "tables", "tails", "verdicts", "walk",
 )  # fmt: skip
 
 

@@ -5,6 +5,10 @@ they are the stack of a pushdown automaton and the values of its counters in one
 continuations that begin with a leaf (or are finished) reachable without reading a byte, computed once. A *state* is an interned
 sorted set of such items: the subset construction on partial derivatives (Antimirov 1996), made when first reached.
 
+When many states differ only in a tail that all their items end with, because the same part of a grammar stands at many places, it
+is derived once. A *frame* is a state that is written as another one, `inner`, that knows nothing of the tail, and the tail. It
+goes where `inner` goes, until that is complete; its items are written out only when somebody asks.
+
 A tail call pushes nothing (the empty tail is dropped), so right recursion stays finite. Nodes from which nothing can be
 completed have infinite size and are never entered, so every state except DEAD can be completed.
 
@@ -25,6 +29,7 @@ from .tables import (
     DEAD,
     EPOCH,
     FAULT,
+    FRAMED,
     FULL_ITEMS,
     FULL_NODES,
     FULL_POOL,
@@ -58,6 +63,7 @@ MIN_BODY = 8  # shorter repetitions are measured as they are
 ENDLESS = 1 << 30  # the radius of a body without bound
 MANY_EXPANDED = 256
 HEADER = 3  # words of a closure before its items
+INNER, TAIL, FRAME_START, FRAME_LENGTH, FRAME_WORDS = range(5)  # of a frame in `pool`: its items, 0 of them when not written out
 RANKS = 4096  # of products in a search; worse ones share the last
 SEARCH = -1  # in a request, instead of a byte
 SEARCHES = 4  # one step may visit so many times the products of one search: searches may need others, and begin anew
@@ -535,19 +541,29 @@ def intern_state(m, t, count, body, radius):
             if is_equal(m, t.pool + m[t.state_start + REC * s], t.items, unique):
                 return s
         slot = (slot + 1) & mask
+    s = new_state(m, t, slot, key, unique, unique)
+    if m[t.n + FAULT] == NO_FAULT:
+        for j in range(unique):
+            m[t.pool + m[t.state_start + REC * s] + j] = m[t.items + j]
+        describe(m, t, s, body, radius)
+    return s
+
+
+@inner
+def new_state(m, t, slot, key, length, words):
+    """A state with room for so many words in `pool`, entered at a slot of the hash table. DEAD on a fault."""
     s, start = wide(m[t.n + STATES]), wide(m[t.n + POOL])
     if s >= t.states_size or 2 * s >= t.state_hash_size:
         m[t.n + FAULT] = FULL_STATES
-        return wide(DEAD)
-    if start + unique > t.pool_size:
+    elif start + words > t.pool_size:
         m[t.n + FAULT] = FULL_POOL
+    if m[t.n + FAULT] != NO_FAULT:
         return wide(DEAD)
-    m[t.n + STATES], m[t.n + POOL] = s + 1, start + unique
+    m[t.n + STATES], m[t.n + POOL] = s + 1, start + words
     m[t.state_hash + slot] = s
-    for j in range(unique):
-        m[t.pool + start + j] = m[t.items + j]
-    m[t.state_start + REC * s], m[t.state_length + REC * s], m[t.state_key + REC * s] = start, unique, key
-    describe(m, t, s, body, radius)
+    m[t.state_start + REC * s], m[t.state_length + REC * s], m[t.state_key + REC * s] = start, length, key
+    m[t.state_after + REC * s] = m[t.state_alone + REC * s] = UNKNOWN
+    m[t.state_row + REC * s] = m[t.state_events + REC * s] = m[t.state_ends + REC * s] = m[t.state_run + REC * s] = 0
     return s
 
 
@@ -565,7 +581,7 @@ def describe(m, t, s, body, radius):
     row = t.next + s * 256
     for byte in range(256):
         m[row + byte] = DEAD
-    m[t.state_left + REC * s], m[t.state_after + REC * s], m[t.state_run + REC * s] = 0, UNKNOWN, 0
+    m[t.state_left + REC * s] = 0
     for j in range(start, start + length):
         item = wide(m[t.pool + j])
         if item == EMPTY:
@@ -579,9 +595,7 @@ def describe(m, t, s, body, radius):
         elif m[t.kind + REC * node] == LITERAL and length == 1:
             m[t.state_text + REC * s], m[t.state_left + REC * s] = m[t.a + REC * node], m[t.b + REC * node]
     m[t.state_accept + REC * s], m[t.state_cost + REC * s], m[t.state_flat + REC * s] = accept, cost, flat
-    m[t.state_row + REC * s] = m[t.state_events + REC * s] = m[t.state_ends + REC * s] = 0
     m[t.state_body + REC * s], m[t.state_radius + REC * s] = body, radius
-    m[t.state_alone + REC * s] = UNKNOWN
 
 
 @inner
@@ -601,86 +615,6 @@ def mark_live(m, t, node, row):
 
 
 @inner
-def is_alone(m, t, s):
-    """Whether characters of the body class can only be read by repetitions of it, and not by what follows those.
-
-    Then the tokens made of such characters are exactly those of at most `radius` characters, the most that one of the repetitions
-    allows.
-    """
-    if m[t.state_alone + REC * s] != UNKNOWN:
-        return m[t.state_alone + REC * s] == 1
-    body, start, length = wide(m[t.state_body + REC * s]), wide(m[t.state_start + REC * s]), wide(m[t.state_length + REC * s])
-    answer, own = True, wide(-1)
-    for j in range(start, start + length):
-        item = wide(m[t.pool + j])
-        if m[t.unit + REC * leaf(m, t, item)] == body and m[t.kind + REC * leaf(m, t, item)] == CLASS:
-            answer = answer and (own < 0 or own == leaf(m, t, item)) and m[t.kind + REC * item] == SEQ
-            own = leaf(m, t, item)
-    answer = answer and own >= 0
-    for j in range(start, start + length):
-        item = wide(m[t.pool + j])
-        if answer and item != EMPTY and leaf(m, t, item) != own:
-            answer = not overlaps(m, t, own, leaf(m, t, item))
-        elif answer and item != EMPTY:
-            rest = wide(m[t.b + REC * item])
-            answer = 1 + copies(m, t, rest, body) <= m[t.state_radius + REC * s]
-            answer = answer and not begins_alike(m, t, own, behind(m, t, rest, body))
-    if m[t.n + FAULT] == NO_FAULT:
-        m[t.state_alone + REC * s] = 1 if answer else 0
-    return answer
-
-
-@inner
-def copies(m, t, continuation, body):
-    """The most characters that a repetition of a body class reads at the beginning of a continuation; 0 if none is there."""
-    head = leaf(m, t, continuation)
-    if m[t.kind + REC * head] != REPEAT or m[t.unit + REC * m[t.a + REC * head]] != body:
-        return wide(0)
-    return wide(ENDLESS - 1) if m[t.c + REC * head] < 0 else wide(m[t.c + REC * head])
-
-
-@inner
-def behind(m, t, continuation, body):
-    """What comes behind that repetition; the continuation itself if it does not begin with one."""
-    if copies(m, t, continuation, body) == 0:
-        return continuation
-    return wide(m[t.b + REC * continuation]) if m[t.kind + REC * continuation] == SEQ else wide(EMPTY)
-
-
-@inner
-def begins_alike(m, t, own, continuation):
-    """Whether a continuation can begin with a byte of a class."""
-    if m[t.kind + REC * leaf(m, t, continuation)] == LITERAL:
-        return overlaps(m, t, own, leaf(m, t, continuation))
-    if m[t.closure + REC * continuation] == 0:
-        close(m, t, continuation)
-        if m[t.n + FAULT] != NO_FAULT:
-            return True
-    start = wide(m[t.closure + REC * continuation])
-    for j in range(start + HEADER, start + HEADER + wide(m[t.pool + start])):
-        if m[t.pool + j] != EMPTY and overlaps(m, t, own, leaf(m, t, wide(m[t.pool + j]))):
-            return True
-    return False
-
-
-@inner
-def overlaps(m, t, own, node):
-    """Whether a class and another leaf can begin with the same byte."""
-    for e in range(m[t.a + REC * own], m[t.a + REC * own] + m[t.b + REC * own]):
-        low, high = m[t.edge_low + e], m[t.edge_high + e]
-        if m[t.kind + REC * node] == LITERAL:
-            if low <= m[t.text + m[t.a + REC * node]] <= high:
-                return True
-        elif m[t.kind + REC * node] == CLASS:
-            for f in range(m[t.a + REC * node], m[t.a + REC * node] + m[t.b + REC * node]):
-                if m[t.edge_low + f] <= high and low <= m[t.edge_high + f]:
-                    return True
-        else:
-            return True
-    return False
-
-
-@inner
 def rehash_states(m, t):
     """Fill `state_hash`, all zero."""
     mask = t.state_hash_size - 1
@@ -694,6 +628,18 @@ def rehash_states(m, t):
 @inner
 def state_of(m, t, continuation):
     """The state before any byte of a continuation."""
+    head = shared_head(m, t, continuation)
+    if head == FAIL or m[t.n + FAULT] != NO_FAULT:
+        return unframed_state_of(m, t, continuation)
+    tail = wide(m[t.b + REC * continuation])
+    if m[t.a + REC * continuation] != head:
+        tail = wide(m[t.b + REC * tail])
+    inner_state = unframed_state_of(m, t, head)
+    return wide(DEAD) if m[t.n + FAULT] != NO_FAULT else intern_frame(m, t, inner_state, tail)
+
+
+@inner
+def unframed_state_of(m, t, continuation):
     count = gather(m, t, continuation, wide(0))
     if m[t.n + FAULT] != NO_FAULT:
         return wide(DEAD)
@@ -709,18 +655,170 @@ def after_text(m, t, s, count):
 
     DEAD on a fault.
     """
-    item, left = wide(m[t.pool + m[t.state_start + REC * s]]), wide(m[t.state_left + REC * s]) - count
-    if left == 0 and m[t.state_after + REC * s] != UNKNOWN:
+    is_all = count == m[t.state_left + REC * s]
+    if is_all and m[t.state_after + REC * s] != UNKNOWN:
         return wide(m[t.state_after + REC * s])
+    if m[t.state_length + REC * s] == FRAMED:
+        frame = t.pool + wide(m[t.state_start + REC * s])
+        after = framed(m, t, unframed_after_text(m, t, wide(m[frame + INNER]), count), wide(m[frame + TAIL]))
+    else:
+        after = unframed_after_text(m, t, s, count)
+    if is_all and m[t.n + FAULT] == NO_FAULT:
+        m[t.state_after + REC * s] = after
+    return after
+
+
+@inner
+def unframed_after_text(m, t, s, count):
+    item, left = wide(m[t.pool + m[t.state_start + REC * s]]), wide(m[t.state_left + REC * s]) - count
     tail = wide(m[t.b + REC * item]) if m[t.kind + REC * item] == SEQ else wide(EMPTY)
     if left > 0:
         tail = join(m, t, literal(m, t, m[t.state_text + REC * s] + count, left), tail)
+    return wide(DEAD) if m[t.n + FAULT] != NO_FAULT else state_of(m, t, tail)
+
+
+# -- frames -------------------------------------------------------------------------------------------------------------
+
+
+@inner
+def shared_head(m, t, continuation):
+    """What a continuation begins with, if that stands at several places, is never empty, and something comes behind it; FAIL when
+    there is no such part. A lead-in belongs to it, whose end, where the next part may begin, is not certain."""
+    if m[t.kind + REC * continuation] != SEQ:
+        return wide(FAIL)
+    first, rest = wide(m[t.a + REC * continuation]), wide(m[t.b + REC * continuation])
+    if not ends_with_characters(m, t, first):
+        return first if m[t.shared + REC * first] == 1 and m[t.size + REC * first] > 0 else wide(FAIL)
+    if m[t.kind + REC * rest] != SEQ:
+        return wide(FAIL)
+    second = wide(m[t.a + REC * rest])
+    if m[t.shared + REC * second] == 0 or m[t.size + REC * second] == 0:
+        return wide(FAIL)
+    return pair(m, t, first, second)
+
+
+@inner
+def ends_with_characters(m, t, node):
+    """Whether a node is, or ends with, a repetition of characters of a class that may be empty, such as white space."""
+    while m[t.kind + REC * node] == SEQ:
+        node = wide(m[t.b + REC * node])
+    return m[t.kind + REC * node] == REPEAT and m[t.b + REC * node] == 0 and m[t.unit + REC * m[t.a + REC * node]] != NO_BODY
+
+
+@inner
+def intern_frame(m, t, inner_state, tail):
+    """The state `inner_state`, which is not complete, with `tail` behind all its items. DEAD on a fault."""
+    if m[t.state_length + REC * inner_state] == FRAMED:
+        frame = t.pool + wide(m[t.state_start + REC * inner_state])
+        inner_state = wide(m[frame + INNER])
+        tail = append(m, t, wide(m[frame + TAIL]), tail)
+    if m[t.n + FAULT] != NO_FAULT or inner_state == DEAD or m[t.size + REC * tail] >= INFINITE:
+        return wide(DEAD)
+    mask = t.state_hash_size - 1
+    key = mix(inner_state, tail, wide(0), wide(FRAMED))
+    slot = key & mask
+    while m[t.state_hash + slot] != 0:
+        s = wide(m[t.state_hash + slot])
+        if m[t.state_key + REC * s] == key and m[t.state_length + REC * s] == FRAMED:
+            frame = t.pool + wide(m[t.state_start + REC * s])
+            if m[frame + INNER] == inner_state and m[frame + TAIL] == tail:
+                return s
+        slot = (slot + 1) & mask
+    s = new_state(m, t, slot, key, wide(FRAMED), wide(FRAME_WORDS))
+    if m[t.n + FAULT] == NO_FAULT:
+        describe_frame(m, t, s, inner_state, tail)
+    return s
+
+
+@inner
+def describe_frame(m, t, s, inner_state, tail):
+    """Fill in a frame, and what follows from its inner state: transitions are unknown where that may go on."""
+    frame, other = t.pool + wide(m[t.state_start + REC * s]), REC * inner_state
+    m[frame + INNER], m[frame + TAIL], m[frame + FRAME_START], m[frame + FRAME_LENGTH] = inner_state, tail, 0, 0
+    m[t.state_accept + REC * s], m[t.state_flat + REC * s] = 0, m[t.state_flat + other]
+    m[t.state_cost + REC * s] = plus(wide(m[t.state_cost + other]), wide(m[t.cost + REC * tail]))
+    m[t.state_text + REC * s], m[t.state_left + REC * s] = m[t.state_text + other], m[t.state_left + other]
+    m[t.state_body + REC * s], m[t.state_radius + REC * s] = m[t.state_body + other], m[t.state_radius + other]
+    row, inner_row = t.next + s * 256, t.next + inner_state * 256
+    for byte in range(256):
+        m[row + byte] = DEAD if m[inner_row + byte] == DEAD else UNKNOWN
+
+
+@inner
+def framed(m, t, inner_state, tail):
+    """A state with a tail behind all its items; where it is complete the tail begins. DEAD on a fault."""
+    if inner_state == DEAD or m[t.n + FAULT] != NO_FAULT:
+        return wide(DEAD)
+    if m[t.state_accept + REC * inner_state] == 0:
+        return intern_frame(m, t, inner_state, tail)
+    if m[t.state_length + REC * inner_state] == 1:
+        return state_of(m, t, tail)
+    count = append_to_items(m, t, inner_state, tail)
+    if m[t.n + FAULT] == NO_FAULT:
+        count = gather(m, t, tail, count)
+    if m[t.n + FAULT] != NO_FAULT:
+        return wide(DEAD)
+    body, radius = wide(m[t.state_body + REC * inner_state]), wide(m[t.state_radius + REC * inner_state])
+    closure = wide(m[t.closure + REC * tail])
+    if closure != 0 and m[t.pool + closure + 2] > radius:
+        body, radius = wide(m[t.pool + closure + 1]), wide(m[t.pool + closure + 2])
+    return intern_state(m, t, count, body, radius)
+
+
+@inner
+def append_to_items(m, t, s, tail):
+    """Write the items of a state that is no frame, each with a tail behind it, to `items`; returns how many can be completed."""
+    start, count = wide(m[t.state_start + REC * s]), wide(0)
+    for j in range(start, start + wide(m[t.state_length + REC * s])):
+        item = wide(m[t.pool + j])
+        if item == EMPTY:
+            continue
+        longer = append(m, t, item, tail)
+        if m[t.n + FAULT] == NO_FAULT and count >= t.items_size:
+            m[t.n + FAULT] = FULL_ITEMS
         if m[t.n + FAULT] != NO_FAULT:
-            return wide(DEAD)
-    after = state_of(m, t, tail)
-    if left == 0 and m[t.n + FAULT] == NO_FAULT:
-        m[t.state_after + REC * s] = after
-    return after
+            return count
+        if m[t.size + REC * longer] < INFINITE:
+            m[t.items + count] = longer
+            count += 1
+    return count
+
+
+@inner
+def append(m, t, continuation, tail):
+    """A continuation, then a tail: the last of the former is joined with it."""
+    depth = wide(0)
+    while m[t.kind + REC * continuation] == SEQ:
+        depth = later(m, t, wide(m[t.a + REC * continuation]), depth)
+        if m[t.n + FAULT] != NO_FAULT:
+            return wide(FAIL)
+        continuation = wide(m[t.b + REC * continuation])
+    out = join(m, t, continuation, tail)
+    while depth > 0 and m[t.n + FAULT] == NO_FAULT:
+        depth -= 1
+        out = pair(m, t, wide(m[t.work + depth]), out)
+    return out
+
+
+@inner
+def items_of(m, t, s):
+    """(start in `pool`, number) of the items of a state, sorted; those of a frame are written out. (0, 0) on a fault."""
+    if m[t.state_length + REC * s] != FRAMED:
+        return wide(m[t.state_start + REC * s]), wide(m[t.state_length + REC * s])
+    frame = t.pool + wide(m[t.state_start + REC * s])
+    if m[frame + FRAME_LENGTH] == 0:
+        count = append_to_items(m, t, wide(m[frame + INNER]), wide(m[frame + TAIL]))
+        start = wide(m[t.n + POOL])
+        if m[t.n + FAULT] == NO_FAULT and start + count > t.pool_size:
+            m[t.n + FAULT] = FULL_POOL
+        if m[t.n + FAULT] != NO_FAULT:
+            return wide(0), wide(0)
+        count = sort_unique(m, t.items, count)
+        for j in range(count):
+            m[t.pool + start + j] = m[t.items + j]
+        m[t.n + POOL] = start + count
+        m[frame + FRAME_START], m[frame + FRAME_LENGTH] = start, count
+    return wide(m[frame + FRAME_START]), wide(m[frame + FRAME_LENGTH])
 
 
 # -- transitions --------------------------------------------------------------------------------------------------------
@@ -770,6 +868,8 @@ def derive(m, t, s, byte):
     if m[t.next + s * 256 + byte] != UNKNOWN:
         return True
     m[t.n + STEPS] += 1
+    if m[t.state_length + REC * s] == FRAMED:
+        return derive_frame(m, t, s, byte)
     start = wide(m[t.state_start + REC * s])
     end = start + wide(m[t.state_length + REC * s])
     if m[t.state_flat + REC * s] == 0:
@@ -778,7 +878,7 @@ def derive(m, t, s, byte):
             if m[t.kind + REC * node] == PRODUCT and not product_after(m, t, node, byte) >= 0:
                 return False
     low, high = wide(0), wide(255)
-    count, event, body, radius = wide(0), wide(0), wide(NO_BODY), wide(0)
+    count, event, body, radius, only = wide(0), wide(0), wide(NO_BODY), wide(0), wide(FAIL)
     for j in range(start, end):
         item = wide(m[t.pool + j])
         head, tail = item, wide(EMPTY)
@@ -824,17 +924,49 @@ def derive(m, t, s, byte):
                 return False
             if m[t.size + REC * target] >= INFINITE:
                 continue
-            count = gather(m, t, target, count)
-            if m[t.n + FAULT] != NO_FAULT:
-                return False
-            closure = wide(m[t.closure + REC * target])
-            if closure != 0 and m[t.pool + closure + 2] > radius:
-                body, radius = wide(m[t.pool + closure + 1]), wide(m[t.pool + closure + 2])
-    target_state = intern_state(m, t, count, body, radius)
+            if target == only:
+                continue
+            if only == FAIL and count == 0:
+                only = target  # the only one so far, not gathered yet
+                continue
+            for k in range(2):
+                after = only if k == 0 else target
+                if after == FAIL:
+                    continue
+                count = gather(m, t, after, count)
+                if m[t.n + FAULT] != NO_FAULT:
+                    return False
+                closure = wide(m[t.closure + REC * after])
+                if closure != 0 and m[t.pool + closure + 2] > radius:
+                    body, radius = wide(m[t.pool + closure + 1]), wide(m[t.pool + closure + 2])
+            only = wide(FAIL)
+    target_state = state_of(m, t, only) if only != FAIL else intern_state(m, t, count, body, radius)
     if m[t.n + FAULT] != NO_FAULT:
         return False
     for value in range(low, high + 1):
         m[t.next + s * 256 + value] = (event << STATE_BITS) | target_state
+    return True
+
+
+@inner
+def derive_frame(m, t, s, byte):
+    """The same of a frame, from the transitions of its inner state."""
+    frame = t.pool + wide(m[t.state_start + REC * s])
+    row = t.next + 256 * wide(m[frame + INNER])
+    answer = wide(m[row + byte])
+    if answer == UNKNOWN:
+        ask(m, t, wide(m[frame + INNER]), byte)
+        return False
+    target = framed(m, t, answer & STATE_MASK, wide(m[frame + TAIL]))
+    if m[t.n + FAULT] != NO_FAULT:
+        return False
+    low = high = byte
+    while low > 0 and m[row + low - 1] == answer:
+        low -= 1
+    while high < 255 and m[row + high + 1] == answer:
+        high += 1
+    for value in range(low, high + 1):
+        m[t.next + s * 256 + value] = (answer >> STATE_BITS << STATE_BITS) | target
     return True
 
 
@@ -968,9 +1100,7 @@ def know_operands(m, t, node):
             continue
         for byte in range(256):
             if m[t.next + s * 256 + byte] == UNKNOWN:
-                if m[t.state_flat + REC * s] == 1:
-                    derive(m, t, s, wide(byte))
-                else:
+                if m[t.state_flat + REC * s] == 0 or not derive(m, t, s, wide(byte)):
                     ask(m, t, s, wide(byte))
                     known = False
             if m[t.n + FAULT] != NO_FAULT:
@@ -1012,3 +1142,10 @@ def start_state(arena, root):
     m = words_at(arena)
     t = layout(m)
     return state_of(m, t, wide(root))
+
+
+@entry
+def find_items(arena, s):
+    """(start in `pool`, number) of the items of a state."""
+    m = words_at(arena)
+    return items_of(m, layout(m), wide(s))

@@ -8,13 +8,11 @@ from .atlas import (
     BY_PREFIX,
     EXITS,
     FIRST_BYTES,
+    GROUPED,
     LAST_SLICE,
     LINE,
     LONGEST,
-    NODE_WIDTH,
-    NODES,
     NUM_EXITS,
-    NUM_NODES,
     PREFIX,
     RESIDUAL,
     REST,
@@ -25,7 +23,9 @@ from .atlas import (
     is_inside,
 )
 from .compiled import entry, inner, words_at
-from .derive import CLASS, EMPTY, ENDLESS, behind, copies, is_alone, leaf, state_of, step, wide
+from .derive import EMPTY, ENDLESS, state_of, wide
+from .groups import LOWER, UPPER
+from .repetitions import exits_alike, is_alone
 from .rivals import TRACKED, outlook
 from .rows import CAPACITY, COUNT, NUM_EDITS, clear_tokens, find_or_make, has_too_many_edits
 from .runs import FIRST_PRINTABLE, LAST_PRINTABLE, majority, run_of
@@ -40,13 +40,12 @@ from .tables import (
     NO_FAULT,
     NUM_ENDS,
     REC,
-    UNKNOWN,
     WANTED,
     layout,
 )
 from .tails import ENDS, TOO_MANY, common_tail, completes_inside, keep_ends, without_tail
 from .verdicts import REMEMBERED, judge_trie, where_words_begin
-from .walk import walk, walk_apart
+from .walk import reads_alike, walk, walk_apart
 
 MANY_VISITED = 1000  # trie nodes, by a walk inside a class, after which tables of the class are asked for
 NO_ROOM = -1  # instead of the number of a row
@@ -103,6 +102,8 @@ def fill(m, t, v, r, state):
     if tables != 0:
         slice_ = slice_of(m, t, v, tables, state, radius) if body >= 0 else wide(v[tables + LAST_SLICE])
     if slice_ < 0:
+        if reads_letters_alike(m, t, state):
+            trie = wide(v[GROUPED])
         if walk(m, t, v, r, trie, wide(-1), state) > MANY_VISITED and body >= 0 and tables == 0:
             m[t.n + WANTED] = body + 1
         return wide(0)
@@ -117,6 +118,17 @@ def fill(m, t, v, r, state):
         trie = wide(v[tables + REST])
     walk(m, t, v, r, trie, wide(-1), state)
     return v[tables + SLICES] + slice_ * wide(v[WORDS])
+
+
+@inner
+def reads_letters_alike(m, t, state):
+    """Whether a state reads letters, and one like another."""
+    if m[t.next + state * 256 + LOWER] == DEAD and m[t.next + state * 256 + UPPER] == DEAD:
+        return False
+    for first in (LOWER, UPPER):
+        if not reads_alike(m, t, wide(state), wide(first), wide(first + 26)):
+            return False
+    return True
 
 
 @inner
@@ -137,48 +149,6 @@ def slice_of(m, t, v, tables, state, radius):
     if radius >= v[tables + LONGEST]:
         return wide(v[tables + LAST_SLICE])
     return radius if radius < v[tables + LAST_SLICE] and is_alone(m, t, state) else wide(-1)
-
-
-@inner
-def exits_alike(m, t, v, trie, state):
-    """Whether the suffixes of a trie leave a state's body alike from wherever in the body that is: at once, and after any number
-    of characters up to the radius. For states where `is_alone`.
-
-    So what is behind each repetition has to read them as the state itself does (any of them may be left later, when the others
-    have come to their ends), and the longest repetition must have no lower bound that is still to be reached.
-    """
-    body, radius, is_left_anywhere = wide(m[t.state_body + REC * state]), wide(m[t.state_radius + REC * state]), False
-    start = wide(m[t.state_start + REC * state])
-    for j in range(start, start + wide(m[t.state_length + REC * state])):
-        item = wide(m[t.pool + j])
-        own = leaf(m, t, item)
-        if m[t.kind + REC * own] != CLASS or m[t.unit + REC * own] != body:
-            continue
-        rest = wide(m[t.b + REC * item])
-        more = copies(m, t, rest, body)
-        if not begin_alike(m, t, v, trie, state, state_of(m, t, behind(m, t, rest, body))):
-            return False
-        if more + 1 == radius and (more == 0 or m[t.b + REC * leaf(m, t, rest)] == 0):
-            is_left_anywhere = True
-    return is_left_anywhere
-
-
-@inner
-def begin_alike(m, t, v, trie, state, other):
-    """Whether two states go to the same ones on the first bytes of a trie. False on a fault."""
-    nodes, i = wide(v[trie + NODES]), wide(0)
-    while i < v[trie + NUM_NODES] and m[t.n + FAULT] == NO_FAULT:
-        node = nodes + NODE_WIDTH * i
-        byte = v[node] & 255
-        s, after = m[t.next + state * 256 + byte], m[t.next + other * 256 + byte]
-        if s == UNKNOWN:
-            s = step(m, t, wide(state), wide(byte))
-        if after == UNKNOWN:
-            after = step(m, t, wide(other), wide(byte))
-        if s != after:
-            return False
-        i = wide(v[node + 2])
-    return m[t.n + FAULT] == NO_FAULT
 
 
 @inner

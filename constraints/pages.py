@@ -2,7 +2,8 @@
 
 A first touch costs 2 us and more a page of 4 KB, clearing a used page a tenth of that. So regions are kept for the next constraint.
 NumPy asks the system for huge pages from 4 MB on, and the first touch of each clears 2 MB, which takes longer than most masks;
-here pages are small, so that room can be reserved which may never be needed.
+here pages are small, so that room can be reserved which may never be needed. What is filled once and then read all over by every
+mask asks for huge ones, which spare it misses of the address cache.
 """
 
 from __future__ import annotations
@@ -25,27 +26,27 @@ _kept: dict[tuple[int, Hashable], list[mmap.mmap]] = {}
 _NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0)  # what is reserved may never be needed
 
 
-def reserved(num_words: int, clean: Clean, layout: Hashable) -> NDArray[np.int32]:
+def reserved(num_words: int, clean: Clean, layout: Hashable, in_huge_pages: bool = False) -> NDArray[np.int32]:
     """int32 [num_words], zero where `clean` makes it so when the array and all its views are gone; the first time everywhere.
 
-    layout: what lies where in it. Memory is used again only for the same one, so that what `clean` leaves alone is found where it
-    does no harm.
+    layout: what lies where in it, and in what pages. Memory is used again only for the same one, so that what `clean` leaves alone
+    is found where it does no harm.
     """
     if num_words < _SMALL or not hasattr(mmap, "MADV_NOHUGEPAGE"):
         return np.zeros(num_words, np.int32)
     size = 1 << (num_words - 1).bit_length()
-    pages = _take(4 * size, layout)
+    pages = _take(4 * size, layout, in_huge_pages)
     owner = (ctypes.c_int32 * size).from_buffer(pages)  # what all views hold on to
     weakref.finalize(owner, _give_back, pages, num_words, clean, layout).atexit = False
     return np.frombuffer(memoryview(owner), np.int32)[:num_words]
 
 
-def _take(num_bytes: int, layout: Hashable) -> mmap.mmap:
+def _take(num_bytes: int, layout: Hashable, in_huge_pages: bool) -> mmap.mmap:
     try:
         return _kept[num_bytes, layout].pop()
     except (KeyError, IndexError):
         pages = mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
-        pages.madvise(mmap.MADV_NOHUGEPAGE)
+        pages.madvise(mmap.MADV_HUGEPAGE if in_huge_pages else mmap.MADV_NOHUGEPAGE)
         return pages
 
 

@@ -23,6 +23,7 @@ INFINITE = 1 << 30  # a size or cost that does not exist
 STATE_BITS = 28  # a transition is (event << STATE_BITS) | state, or UNKNOWN
 STATE_MASK = (1 << STATE_BITS) - 1
 UNKNOWN = -1
+FRAMED = -1  # instead of the number of a state's items
 
 # Indices into the table `n`.
 NODES, POOL, STATES, EPOCH, FAULT, STEPS, VISITED, SEARCH_LIMIT, REQUESTS, ITEM_GAP, SEARCHED, WANTED = range(12)
@@ -65,10 +66,11 @@ NODE_FIELDS = (
     "stamp",  # epoch of the last visit
     "unit",  # body class of a repeated node, -1 when it has none; of static nodes only
     "stride",  # copies of a repeated node that one token can spell, for any number of copies up to this; static
+    "shared",  # 1 of a static node that begins several sequences, see `shared_head`
     "enter",  # the PRODUCT that a BOTH or NEGATE begins with; of a PRODUCT the last search that visited it
 )  # fmt: skip
 STATE_FIELDS = (
-    "state_start", "state_length",  # items in `pool`, sorted
+    "state_start", "state_length",  # items in `pool`, sorted; a frame there when the length is FRAMED, see derive.py
     "state_accept",  # 1 when the text so far is complete
     "state_cost",  # tokens that suffice to finish
     "state_body", "state_radius",  # body class the state loops on, -1; characters left in it

@@ -9,8 +9,22 @@ value, any string: the same part stands at many places of a schema, with another
 from __future__ import annotations
 
 from .compiled import inner
-from .derive import CLASS, EMPTY, NO_BODY, SEQ, behind, copies, intern_state, leaf, pair, state_of, wide
-from .tables import CLEARED, CLEARED_END, DEAD, FAULT, FULL_POOL, MAX_ENDS, NO_FAULT, NUM_ENDS, POOL, REC, STATES
+from .derive import CLASS, EMPTY, INNER, NO_BODY, SEQ, TAIL, intern_state, items_of, leaf, pair, state_of, wide
+from .repetitions import behind, copies
+from .tables import (
+    CLEARED,
+    CLEARED_END,
+    DEAD,
+    FAULT,
+    FRAMED,
+    FULL_POOL,
+    MAX_ENDS,
+    NO_FAULT,
+    NUM_ENDS,
+    POOL,
+    REC,
+    STATES,
+)
 
 _MAX_HEADS = 12  # before a tail; also how deep one is looked for
 _MAX_ITEMS = 64
@@ -20,8 +34,10 @@ ENDS = 3  # words before the pairs of trie and node: their number; tokens (of th
 
 @inner
 def common_tail(m, t, s):
-    """The longest tail with which all items of a state end; EMPTY when there is none, or a single item."""
+    """The tail of a frame; else the longest one with which all items of a state end, EMPTY when there is none, or a single item."""
     start, length = wide(m[t.state_start + REC * s]), wide(m[t.state_length + REC * s])
+    if length == FRAMED:
+        return wide(m[t.pool + start + TAIL])
     if length < 2 or length > _MAX_ITEMS:
         return wide(EMPTY)
     first = wide(m[t.pool + start])
@@ -45,11 +61,13 @@ def ends_with(m, t, item, tail):
 
 @inner
 def without_tail(m, t, s, tail):
-    """The state without its common tail if it has been asked for before, else DEAD: what stands at one place is not worth it.
+    """The state without its common tail if it is there already, else DEAD: what stands at one place is not worth it.
 
     Its body is found from its own items: the tail may begin with the rest of the repetition that gave the state its body.
     """
     start, length = wide(m[t.state_start + REC * s]), wide(m[t.state_length + REC * s])
+    if length == FRAMED:
+        return wide(m[t.pool + start + INNER])
     body, radius = wide(NO_BODY), wide(0)
     for j in range(length):
         node, depth = wide(m[t.pool + start + j]), wide(0)
@@ -80,10 +98,11 @@ def completes_inside(m, t, s):
 
     Its ends are then not all seen: tokens inside the body are not walked, those that leave it only from its beginning.
     """
-    body, start = wide(m[t.state_body + REC * s]), wide(m[t.state_start + REC * s])
+    body = wide(m[t.state_body + REC * s])
     if body < 0:
         return False
-    for j in range(start, start + wide(m[t.state_length + REC * s])):
+    start, length = items_of(m, t, s)
+    for j in range(start, start + length):
         item = wide(m[t.pool + j])
         own = leaf(m, t, item)
         if m[t.kind + REC * own] == CLASS and m[t.unit + REC * own] == body:

@@ -35,9 +35,13 @@ class TokenTrie:
 
     @classmethod
     def build(cls, vocabulary: Vocabulary) -> TokenTrie:
-        """The trie of the spellings of `vocabulary`. O(total bytes) array operations, no Python loop over tokens."""
-        order = vocabulary.spelled_ids
-        offsets, data = _concatenated(vocabulary)
+        """The trie of the spellings of `vocabulary`."""
+        return cls.of_spellings(vocabulary.spelled_ids, *_concatenated(vocabulary))
+
+    @classmethod
+    def of_spellings(cls, order: NDArray[np.int32], offsets: NDArray[np.int32], data: NDArray[np.uint8]) -> TokenTrie:
+        """The trie of the tokens `order`, sorted by their bytes; the other arguments as the fields `token_offsets` and
+        `token_bytes`. O(total bytes) array operations, no Python loop over tokens."""
         lengths = np.diff(offsets)[order]  # [tokens]
         shared = _shared_prefix_lengths(data, offsets[order], lengths)
         is_new = (shared < lengths) | (np.arange(order.size) == 0)  # not a duplicate of the token before

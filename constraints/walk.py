@@ -1,6 +1,6 @@
 """The mask walk: which tokens may come next in a state.
 
-Five versions of one idea, from obvious to fast; tests hold them equal.
+Six versions of one idea, from obvious to fast; tests hold them equal.
 
 1. Try every token byte by byte (`end_states`): also says where each token leads.
 2. Walk the vocabulary's byte trie depth first (`walk`): a dead byte skips a whole subtree, a shared prefix is read once.
@@ -8,7 +8,9 @@ Five versions of one idea, from obvious to fast; tests hold them equal.
 4. Use *bodies*: a state that loops on a class of characters (the inside of a JSON string) accepts every token made of them.
    Subtrees made of such characters are taken whole (`shapes` of atlas.py). For classes that are met often the bits of those tokens
    are known, by length in characters (`BodyClass.slices`); only the *residual* trie of the other tokens is walked.
-5. Walk two states in step (`walk_apart`): where both are in one state, the masks agree, so a mask is known from one of a state that
+5. Walk a trie of groups of bytes (groups.py) where states read groups alike, and look at single tokens where they do not
+   (`walk_each`).
+6. Walk two states in step (`walk_apart`): where both are in one state, the masks agree, so a mask is known from one of a state that
    differs in a few bytes only.
 
 Exactness of the slices: every byte string of class characters, the last one possibly cut short, of at most `radius` characters
@@ -23,6 +25,7 @@ import numpy as np
 from .atlas import (
     BYTES,
     CHILDREN,
+    GROUPS,
     NO_HEIGHT,
     NODE_WIDTH,
     NODES,
@@ -44,7 +47,9 @@ from .tables import (
     DEAD,
     FAULT,
     FRAME,
+    MAX_ENDS,
     NO_FAULT,
+    NUM_ENDS,
     REC,
     STATE_BITS,
     STATE_MASK,
@@ -80,12 +85,13 @@ def walk(m, t, v, r, trie, top, state):
     """Note tokens below a node of a trie (-1: the root) that survive from `state`, as edits of rows.py. On a fault not all are."""
     nodes, order, shapes = wide(v[trie + NODES]), wide(v[trie + ORDER]), wide(v[trie + SHAPES])
     n, i, visited, events, first = wide(v[trie + NUM_NODES]), top + 1, 0, 0, t.path
-    m[first + TABLE] = 1
+    groups = wide(v[trie + GROUPS])
+    m[first + TABLE] = 1 if groups == 0 else 0
     if top >= 0:
         n, first = wide(v[nodes + NODE_WIDTH * top + 2]), t.path + FRAME * wide(v[nodes + NODE_WIDTH * top + 1])
         m[first + TABLE] = v[nodes + NODE_WIDTH * top] >> 8
     m[first + STATE], m[first + AFTER] = state, n
-    if m[t.state_left + REC * state] > 0:
+    if m[t.state_left + REC * state] > 0 and groups == 0:
         i = walk_text(m, t, v, r, trie, top, wide(state))
     pending_start = pending_end = wide(0)  # tokens of the order that live, not yet set
     while i < n and m[t.n + FAULT] == NO_FAULT:
@@ -96,6 +102,10 @@ def walk(m, t, v, r, trie, top, state):
         before = m[above + STATE]
         if before == DEAD:
             i = wide(m[above + AFTER])
+            continue
+        if groups != 0 and not reads_alike(m, t, wide(before), wide(byte), wide(v[groups + byte])):
+            events |= walk_each(m, t, v, r, trie, i, wide(before))
+            i = wide(v[node + 2])
             continue
         s = m[t.next + before * 256 + byte]
         if s == UNKNOWN:
@@ -113,7 +123,7 @@ def walk(m, t, v, r, trie, top, state):
         start, end, skip = v[node + 3], v[node + NODE_WIDTH + 3], wide(v[node + 2])
         if shapes != 0 and skip > i + 1 and is_within(m, t, v, shapes + SHAPE_WIDTH * i, s, skip - i):
             end, i = v[nodes + NODE_WIDTH * skip + 3], skip
-        elif m[t.state_left + REC * s] > 0 and skip > i + 1:
+        elif m[t.state_left + REC * s] > 0 and skip > i + 1 and groups == 0:
             m[above + FRAME + STATE], m[above + FRAME + AFTER] = DEAD, skip
             i = walk_text(m, t, v, r, trie, i, wide(s))
         else:
@@ -130,6 +140,47 @@ def walk(m, t, v, r, trie, top, state):
     m[t.state_events + REC * state] |= events
     m[t.n + VISITED] += visited
     return visited
+
+
+@inner
+def reads_alike(m, t, state, first, end):
+    """Whether a state goes the same way on the bytes first..end. False on a fault."""
+    row = t.next + state * 256
+    for byte in range(first, end):
+        if m[row + byte] == UNKNOWN:
+            step(m, t, state, wide(byte))
+            if m[t.n + FAULT] != NO_FAULT:
+                return False
+        if m[row + byte] != m[row + first]:
+            return False
+    return True
+
+
+@inner
+def walk_each(m, t, v, r, trie, i, state):
+    """Note the tokens at a node of a trie by groups, and below, that survive when `state` stands before the node's byte, each
+    looked at by itself. Returns the events that they can pass."""
+    nodes, order, events = wide(v[trie + NODES]), wide(v[trie + ORDER]), 0
+    node = nodes + NODE_WIDTH * i
+    pending_start = pending_end = wide(0)
+    for k in range(v[node + 3], v[nodes + NODE_WIDTH * v[node + 2] + 3]):
+        start, end = token_bytes(v, v[order + k])
+        s, at = wide(state), start + v[node + 1] - 1
+        while at < end and s != DEAD and m[t.n + FAULT] == NO_FAULT:
+            answer = m[t.next + s * 256 + v[at]]
+            if answer == UNKNOWN:
+                answer = step(m, t, s, wide(v[at]))
+            events |= 1 << (answer >> STATE_BITS)
+            s, at = wide(answer & STATE_MASK), at + 1
+            if m[t.state_accept + REC * s] == 1 and at < end and m[t.n + NUM_ENDS] >= 0:
+                m[t.n + NUM_ENDS] = MAX_ENDS + 1  # an end that is no node
+        if s != DEAD:
+            if k != pending_end:
+                set_tokens(r, order + pending_start, order + pending_end)
+                pending_start = wide(k)
+            pending_end = wide(k) + 1
+    set_tokens(r, order + pending_start, order + pending_end)
+    return events
 
 
 @inner

@@ -1,0 +1,39 @@
+"""The vocabulary by groups of bytes that automata mostly read alike: letters, digits, parts of characters beyond ASCII.
+
+Where a state goes the same way on all small letters, thousands of tokens differ in nothing: 266,000 nodes of the trie of a
+vocabulary of 131,072 tokens are 14,500 once each byte is replaced by the first of its group, and 70 of them are of letters and
+digits. A walk looks whether a state reads a group alike, and follows the tokens below one by one where it does not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .trie import TokenTrie
+
+LOWER, UPPER = ord("a"), ord("A")
+# First byte and end of every group of several. Those from 0x80 on keep apart what UTF-8 does not allow behind some first bytes
+# (RFC 3629, section 4). C2, E1 to E3 and EF begin the white space and the controls beyond ASCII, which many classes leave out.
+GROUP_RANGES = (
+    (ord("0"), ord("9") + 1), (UPPER, ord("Z") + 1), (LOWER, ord("z") + 1),
+    (0x80, 0x90), (0x90, 0xA0), (0xA0, 0xC0), (0xC3, 0xE0), (0xE4, 0xED), (0xF1, 0xF4),
+)  # fmt: skip
+
+
+def _group_ends() -> NDArray[np.int32]:
+    ends = np.arange(1, 257, dtype=np.int32)
+    for first, end in GROUP_RANGES:
+        ends[first:end] = end
+    return ends
+
+
+GROUP_ENDS = _group_ends()  # [256] where the group of a byte ends
+_FIRST_OF_GROUP = bytes(next((first for first, end in GROUP_RANGES if first <= byte < end), byte) for byte in range(256))
+
+
+def grouped(trie: TokenTrie) -> TokenTrie:
+    """The trie of the same tokens with each byte replaced by the first of its group; ids as before."""
+    text, offsets = trie.token_bytes.tobytes().translate(_FIRST_OF_GROUP), trie.token_offsets.tolist()
+    order = sorted(np.sort(trie.order).tolist(), key=lambda token: text[offsets[token] : offsets[token + 1]])
+    return TokenTrie.of_spellings(np.array(order, np.int32), trie.token_offsets, np.frombuffer(text, np.uint8))

@@ -1,0 +1,137 @@
+"""What else stands beside the repetitions of a state's body, and behind them.
+
+Tables say which tokens are made of the characters of a class, and how long they are. They are right for a state whose body is of
+that class if nothing but repetitions of it reads its characters, and tokens that leave it do so alike from wherever in the body
+that is only if what comes behind each repetition goes on as the state itself does.
+"""
+
+from __future__ import annotations
+
+from .atlas import NODE_WIDTH, NODES, NUM_NODES
+from .compiled import inner
+from .derive import CLASS, EMPTY, ENDLESS, HEADER, LITERAL, REPEAT, SEQ, close, items_of, leaf, state_of, step, wide
+from .tables import FAULT, NO_FAULT, REC, UNKNOWN
+
+
+@inner
+def is_alone(m, t, s):
+    """Whether characters of the body class can only be read by repetitions of it, and not by what follows those.
+
+    Then the tokens made of such characters are exactly those of at most `radius` characters, the most that one of the repetitions
+    allows.
+    """
+    if m[t.state_alone + REC * s] != UNKNOWN:
+        return m[t.state_alone + REC * s] == 1
+    body, (start, length) = wide(m[t.state_body + REC * s]), items_of(m, t, s)
+    answer, own = m[t.n + FAULT] == NO_FAULT, wide(-1)
+    for j in range(start, start + length):
+        item = wide(m[t.pool + j])
+        if m[t.unit + REC * leaf(m, t, item)] == body and m[t.kind + REC * leaf(m, t, item)] == CLASS:
+            answer = answer and (own < 0 or own == leaf(m, t, item)) and m[t.kind + REC * item] == SEQ
+            own = leaf(m, t, item)
+    answer = answer and own >= 0
+    for j in range(start, start + length):
+        item = wide(m[t.pool + j])
+        if answer and item != EMPTY and leaf(m, t, item) != own:
+            answer = not overlaps(m, t, own, leaf(m, t, item))
+        elif answer and item != EMPTY:
+            rest = wide(m[t.b + REC * item])
+            answer = 1 + copies(m, t, rest, body) <= m[t.state_radius + REC * s]
+            answer = answer and not begins_alike(m, t, own, behind(m, t, rest, body))
+    if m[t.n + FAULT] == NO_FAULT:
+        m[t.state_alone + REC * s] = 1 if answer else 0
+    return answer
+
+
+@inner
+def copies(m, t, continuation, body):
+    """The most characters that a repetition of a body class reads at the beginning of a continuation; 0 if none is there."""
+    head = leaf(m, t, continuation)
+    if m[t.kind + REC * head] != REPEAT or m[t.unit + REC * m[t.a + REC * head]] != body:
+        return wide(0)
+    return wide(ENDLESS - 1) if m[t.c + REC * head] < 0 else wide(m[t.c + REC * head])
+
+
+@inner
+def behind(m, t, continuation, body):
+    """What comes behind that repetition; the continuation itself if it does not begin with one."""
+    if copies(m, t, continuation, body) == 0:
+        return continuation
+    return wide(m[t.b + REC * continuation]) if m[t.kind + REC * continuation] == SEQ else wide(EMPTY)
+
+
+@inner
+def begins_alike(m, t, own, continuation):
+    """Whether a continuation can begin with a byte of a class."""
+    if m[t.kind + REC * leaf(m, t, continuation)] == LITERAL:
+        return overlaps(m, t, own, leaf(m, t, continuation))
+    if m[t.closure + REC * continuation] == 0:
+        close(m, t, continuation)
+        if m[t.n + FAULT] != NO_FAULT:
+            return True
+    start = wide(m[t.closure + REC * continuation])
+    for j in range(start + HEADER, start + HEADER + wide(m[t.pool + start])):
+        if m[t.pool + j] != EMPTY and overlaps(m, t, own, leaf(m, t, wide(m[t.pool + j]))):
+            return True
+    return False
+
+
+@inner
+def overlaps(m, t, own, node):
+    """Whether a class and another leaf can begin with the same byte."""
+    for e in range(m[t.a + REC * own], m[t.a + REC * own] + m[t.b + REC * own]):
+        low, high = m[t.edge_low + e], m[t.edge_high + e]
+        if m[t.kind + REC * node] == LITERAL:
+            if low <= m[t.text + m[t.a + REC * node]] <= high:
+                return True
+        elif m[t.kind + REC * node] == CLASS:
+            for f in range(m[t.a + REC * node], m[t.a + REC * node] + m[t.b + REC * node]):
+                if m[t.edge_low + f] <= high and low <= m[t.edge_high + f]:
+                    return True
+        else:
+            return True
+    return False
+
+
+@inner
+def exits_alike(m, t, v, trie, state):
+    """Whether the suffixes of a trie leave a state's body alike from wherever in the body that is: at once, and after any number
+    of characters up to the radius. For states where `is_alone`.
+
+    So what is behind each repetition has to read them as the state itself does (any of them may be left later, when the others
+    have come to their ends), and the longest repetition must have no lower bound that is still to be reached.
+    """
+    body, radius, is_left_anywhere = wide(m[t.state_body + REC * state]), wide(m[t.state_radius + REC * state]), False
+    start, length = items_of(m, t, state)
+    for j in range(start, start + length):
+        item = wide(m[t.pool + j])
+        own = leaf(m, t, item)
+        if m[t.kind + REC * own] != CLASS or m[t.unit + REC * own] != body:
+            continue
+        rest = wide(m[t.b + REC * item])
+        more = copies(m, t, rest, body)
+        if not begin_alike(m, t, v, trie, state, state_of(m, t, behind(m, t, rest, body))):
+            return False
+        if more + 1 == radius and (more == 0 or m[t.b + REC * leaf(m, t, rest)] == 0):
+            is_left_anywhere = True
+    return is_left_anywhere
+
+
+@inner
+def begin_alike(m, t, v, trie, state, other):
+    """Whether two states go to the same ones on the first bytes of a trie. False on a fault."""
+    nodes, i = wide(v[trie + NODES]), wide(0)
+    while i < v[trie + NUM_NODES] and m[t.n + FAULT] == NO_FAULT:
+        node = nodes + NODE_WIDTH * i
+        byte = v[node] & 255
+        s, after = m[t.next + state * 256 + byte], m[t.next + other * 256 + byte]
+        if s == UNKNOWN:
+            s = step(m, t, wide(state), wide(byte))
+        if after == UNKNOWN:
+            after = step(m, t, wide(other), wide(byte))
+        if s != after:
+            return False
+        i = wide(v[node + 2])
+    return m[t.n + FAULT] == NO_FAULT
+
+
