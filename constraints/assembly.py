@@ -42,6 +42,8 @@ from .utf8 import Ranges
 _SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 19, 1 << 16, 1 << 22, 4096
 _FIRST_STATE_HASH = 4096  # entries in use; doubled when half of them are taken
 
+_LONGEST_CHAIN = 4  # sequences in one another through which it is looked whether a part is shared
+
 
 def assemble(grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon, limits: Limits) -> Machine:
     """A machine that holds the grammar and nothing derived from it yet.
@@ -75,7 +77,6 @@ def restore(
     machine = Machine(Arena(sizes, hash_sizes), limits)
     for name, table in tables.items():
         machine.table(name)[: table.size] = table
-    machine.table("state_ends")[:num_states] = 0  # they are places in the tables of classes, which may lie elsewhere
     _point_to_body_classes(machine, body_classes, lexicon)
     derive.rehash(machine.address)
     return machine
@@ -94,7 +95,7 @@ def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]
     table("rules")[:] = [_body_of(grammar, rule) for rule in range(len(grammar.rule_bodies))]
     table("unit")[: len(grammar)] = derive.NO_BODY
     table("stride")[: len(grammar)] = 1
-    table("shared")[: len(grammar)] = _begin_several(grammar)
+    table("shared")[: len(grammar)] = _in_several_sequences(grammar)
     for node, body_id in _units(grammar, body_classes).items():
         table("unit")[node] = body_id
         table("stride")[node] = lexicon.stride(body_classes[body_id])
@@ -106,11 +107,15 @@ def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]
     table("next")[:256] = DEAD  # the one row that no state's description writes
 
 
-def _begin_several(grammar: Grammar) -> NDArray[np.bool_]:
-    """Which nodes are the first of several sequences. bool [nodes]"""
-    kinds, first = (np.array(column) for column in grammar.columns[:2])
-    is_compound = np.isin(kinds, (Kind.SEQ, Kind.ALT, Kind.CALL))
-    return is_compound & (np.bincount(first[kinds == Kind.SEQ], minlength=kinds.size)[: kinds.size] > 1)
+def _in_several_sequences(grammar: Grammar) -> NDArray[np.bool_]:
+    """Which alternatives, sequences and calls are parts of several sequences, or of parts of them. bool [nodes]"""
+    kinds, first, second = (np.array(column) for column in grammar.columns[:3])
+    sequences = np.flatnonzero(kinds == Kind.SEQ)
+    parts, wholes = np.concatenate([first[sequences], second[sequences]]), np.tile(sequences, 2)
+    shared = np.bincount(parts, minlength=kinds.size) > 1
+    for _ in range(_LONGEST_CHAIN):
+        shared[parts[shared[wholes]]] = True
+    return np.isin(kinds, (Kind.SEQ, Kind.ALT, Kind.CALL)) & shared
 
 
 def _point_to_body_classes(machine: Machine, body_classes: list[Ranges], lexicon: Lexicon) -> None:

@@ -17,7 +17,8 @@ all lie in one array, and a table is named by the offset of its record:
     shape       of what lies below a node: most characters begun, NO_HEIGHT when something is not UTF-8; the set of first bytes
                 of these characters, a bit for each of 0x00-0x7F and 0xC0-0xFF
     body class  [LONGEST] characters in the longest token  [LAST_SLICE]  [SLICES] see BodyClass  [RESIDUAL] a trie
-                [EXITS] and [REST] tries, or 0; [BY_PREFIX] and [PREFIX] with [NUM_EXITS] words: see Exits; [FIRST_BYTES] a set
+                [EXITS] and [REST] tries, or 0; [BY_PREFIX] and [PREFIX] with [NUM_EXITS] words: see Exits; [REACH], [FAR] and
+                [FAR_LENGTH] with [NUM_FAR] words: see BodyClass; [FIRST_BYTES] a set
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ from .utf8 import ALL, Ranges, byte_tree, transitions
 WORDS, DEPTH, TRIE, EOS, NUM_EOS, OFFSETS, BYTES, SPELLS = range(8)
 QUOTED_ONCE, QUOTED_TWICE, QUOTED_THRICE, SEPARATED, STRING, LINE, GROUPED, HEADER = range(8, 16)
 NUM_NODES, NODES, CHILDREN, ORDER, SHAPES, GROUPS = range(6)
-LONGEST, LAST_SLICE, SLICES, RESIDUAL, EXITS, REST, BY_PREFIX, PREFIX, NUM_EXITS, FIRST_BYTES = range(10)
+LONGEST, LAST_SLICE, SLICES, RESIDUAL, EXITS, REST, BY_PREFIX, PREFIX, NUM_EXITS = range(9)
+REACH, FAR, FAR_LENGTH, NUM_FAR, FIRST_BYTES = range(9, 14)
 NODE_WIDTH, SHAPE_WIDTH, SET_WORDS = 4, 8, 6
 NO_HEIGHT = 1 << 20  # more characters than any token has
 WIDE = 12  # children from which a node gets a table of them
@@ -99,6 +101,8 @@ class Atlas:
         record[FIRST_BYTES:] = first_bytes(ranges)
         record[LONGEST], record[LAST_SLICE] = body.longest, len(body.slices) - 1
         record[SLICES], record[RESIDUAL] = self._add(body.slices.view(np.int32)), self.trie(body.residual)
+        record[REACH], record[NUM_FAR] = body.reach, body.far.size
+        record[FAR], record[FAR_LENGTH] = self._add(body.far), self._add(body.far_length)
         if exits is not None:
             record[EXITS], record[REST], record[NUM_EXITS] = self.trie(exits.trie), self.trie(exits.rest), exits.prefix.size
             record[BY_PREFIX], record[PREFIX] = self._add(exits.by_prefix), self._add(exits.prefix)

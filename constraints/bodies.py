@@ -87,6 +87,9 @@ class BodyClass:
     longest: int  # characters in the longest token of the class
     stride: int  # for every number of characters up to this some token of the class has so many, all whole
     residual: SubTrie  # the tokens that are not of the class
+    reach: int  # characters in the longest token that is not of the class, if more than control characters end its prefix that is
+    far: NDArray[np.int32]  # the tokens of the class that are longer, the longest first
+    far_length: NDArray[np.int32]  # characters of these
 
     @classmethod
     def build(cls, ranges: Ranges, trie: TokenTrie, words: int) -> BodyClass:
@@ -98,7 +101,19 @@ class BodyClass:
         stride = next(length for length in range(longest + 1) if length + 1 not in lengths)
         slices = np.zeros((min(longest, MAX_SLICE) + 2, words), np.uint32)
         _fill_slices(slices, inside, chars, trie.first, trie.order)
-        return cls(_read_only(slices), longest, max(stride, 1), SubTrie.without(inside, trie))
+        reach = int(_reach(table, trie.token_offsets, trie.token_bytes))
+        length = np.repeat(np.where(inside, chars, 0), np.diff(trie.first))  # of the tokens in their order; 0: not of the class
+        far = np.flatnonzero(length > reach)
+        far = far[np.argsort(-length[far], kind="stable")]
+        return cls(
+            slices=_read_only(slices),
+            longest=longest,
+            stride=max(stride, 1),
+            residual=SubTrie.without(inside, trie),
+            reach=reach,
+            far=_read_only(trie.order[far]),
+            far_length=_read_only(length[far]),
+        )
 
     @property
     def nbytes(self) -> int:
@@ -143,6 +158,26 @@ def _prefixes(table, offsets, data):
             if state == 0:
                 length[token], chars[token] = i + 1 - offsets[token], chars[token] + 1
     return length, chars
+
+
+@entry
+def _reach(table, offsets, data):
+    """The most characters in a token that has some that are not of the class, the first of which is no control character."""
+    most = 0
+    for token in range(offsets.size - 1):
+        state, first = 0, offsets[token]
+        for i in range(offsets[token], offsets[token + 1]):
+            if state == 0:
+                first = i
+            state = table[state, data[i]]
+            if state < 0:
+                break
+        if state < 0 and data[first] >= 0x20:
+            chars = 0
+            for i in range(offsets[token], offsets[token + 1]):
+                chars += 0 if 0x80 <= data[i] < 0xC0 else 1
+            most = max(most, chars)
+    return most
 
 
 @entry

@@ -631,10 +631,9 @@ def state_of(m, t, continuation):
     head = shared_head(m, t, continuation)
     if head == FAIL or m[t.n + FAULT] != NO_FAULT:
         return unframed_state_of(m, t, continuation)
-    tail = wide(m[t.b + REC * continuation])
+    tail, inner_state = wide(m[t.b + REC * continuation]), unframed_state_of(m, t, head)
     if m[t.a + REC * continuation] != head:
-        tail = wide(m[t.b + REC * tail])
-    inner_state = unframed_state_of(m, t, head)
+        tail = wide(m[t.b + REC * tail])  # the head is a lead-in and what follows
     return wide(DEAD) if m[t.n + FAULT] != NO_FAULT else intern_frame(m, t, inner_state, tail)
 
 
@@ -683,13 +682,17 @@ def unframed_after_text(m, t, s, count):
 @inner
 def shared_head(m, t, continuation):
     """What a continuation begins with, if that stands at several places, is never empty, and something comes behind it; FAIL when
-    there is no such part. A lead-in belongs to it, whose end, where the next part may begin, is not certain."""
+    there is no such part.
+
+    It is a call, or a lead-in with what follows: white space, a colon and white space. (Other parts may be entered half read by
+    states that are no frames, and states that mean the same would not be the same.)
+    """
     if m[t.kind + REC * continuation] != SEQ:
         return wide(FAIL)
     first, rest = wide(m[t.a + REC * continuation]), wide(m[t.b + REC * continuation])
-    if not ends_with_characters(m, t, first):
+    if m[t.kind + REC * first] == CALL:
         return first if m[t.shared + REC * first] == 1 and m[t.size + REC * first] > 0 else wide(FAIL)
-    if m[t.kind + REC * rest] != SEQ:
+    if m[t.kind + REC * rest] != SEQ or not ends_with_characters(m, t, first):
         return wide(FAIL)
     second = wide(m[t.a + REC * rest])
     if m[t.shared + REC * second] == 0 or m[t.size + REC * second] == 0:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from . import derive
 from .errors import ConstraintLimit
 from .source import Limits
-from .tables import FAULT_WORD, FIELDS, NO_FAULT, NODES, POOL, REC, SEARCH_EXHAUSTED, STATES, Arena
+from .tables import FAULT_WORD, FIELDS, NO_FAULT, NODES, POOL, REC, SEARCH_EXHAUSTED, STATE_FIELDS, STATES, Arena
 
 # Hash tables follow from the others, the rest is scratch.
 REBUILT = ("node_hash", "state_hash", "work", "items", "path", "ends", "requests")
@@ -50,12 +50,17 @@ class Machine:
         return 4 * int(words)
 
     def tables(self) -> dict[str, NDArray[np.int32]]:
-        """Copies of what is in use of all tables, those in REBUILT left out: all that the machine has found."""
+        """Copies of what is in use of all tables, those in REBUILT left out: all that the machine has found.
+
+        Ends are left out too: they are places in the tables of classes, which may lie elsewhere another time.
+        """
         counters = self.table("n")
         num_nodes, num_states, pool = int(counters[NODES]), int(counters[STATES]), int(counters[POOL])
         used = {"nodes": REC * num_nodes, "states": REC * num_states, "next": 256 * num_states, "pool": pool}
         names = [name for name in FIELDS if name not in REBUILT]
-        return {name: self.table(name)[: used.get(name)].copy() for name in names}
+        copies = {name: self.table(name)[: used.get(name)].copy() for name in names}
+        copies["states"][STATE_FIELDS.index("state_ends") :: REC] = 0
+        return copies
 
     def call(self, compiled: Callable[..., Any], *arguments: Any) -> Any:
         """compiled(address, *arguments), growing what is full and repeating. Raises ConstraintLimit."""

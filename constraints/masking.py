@@ -7,12 +7,15 @@ import numpy as np
 from .atlas import (
     BY_PREFIX,
     EXITS,
+    FAR,
+    FAR_LENGTH,
     FIRST_BYTES,
     GROUPED,
     LAST_SLICE,
     LINE,
     LONGEST,
     NUM_EXITS,
+    NUM_FAR,
     PREFIX,
     RESIDUAL,
     REST,
@@ -23,9 +26,9 @@ from .atlas import (
     is_inside,
 )
 from .compiled import entry, inner, words_at
-from .derive import EMPTY, ENDLESS, state_of, wide
+from .derive import EMPTY, ENDLESS, INNER, state_of, wide
 from .groups import LOWER, UPPER
-from .repetitions import exits_alike, is_alone
+from .repetitions import exits_alike, far_state, is_alone
 from .rivals import TRACKED, outlook
 from .rows import CAPACITY, COUNT, NUM_EDITS, clear_tokens, find_or_make, has_too_many_edits
 from .runs import FIRST_PRINTABLE, LAST_PRINTABLE, majority, run_of
@@ -36,6 +39,7 @@ from .tables import (
     CLEARED_END,
     DEAD,
     FAULT,
+    FRAMED,
     NO_CLASS,
     NO_FAULT,
     NUM_ENDS,
@@ -65,7 +69,7 @@ def mask_row(arena, atlas, rows, state, here, has_items, completable):
     if number == 0:
         if r[COUNT] + ROOM > r[CAPACITY]:
             return wide(NO_ROOM), wanted
-        like = similar_state(m, t, v, state) if completable == 0 else wide(DEAD)
+        like = similar_state(m, t, v, state) if completable == 0 and not has_known_inner(m, t, state) else wide(DEAD)
         if like != DEAD:
             row_of(m, t, v, r, like, wide(DEAD), completable)
         number = row_of(m, t, v, r, state, like, completable)
@@ -74,6 +78,14 @@ def mask_row(arena, atlas, rows, state, here, has_items, completable):
     if here != 0 and m[t.n + FAULT] == NO_FAULT:
         number = row_remembering(m, t, v, rows, number, state, here, has_items)
     return number, wanted
+
+
+@inner
+def has_known_inner(m, t, state):
+    """Whether a state is a frame whose mask follows from what is known of its inner state."""
+    if m[t.state_length + REC * state] != FRAMED:
+        return False
+    return m[t.state_ends + REC * m[t.pool + m[t.state_start + REC * state] + INNER]] > 0
 
 
 @inner
@@ -163,6 +175,8 @@ def row_of(m, t, v, r, state, like, completable):
         is_done = walk_apart(m, t, v, r, state, like)
     elif completable == 0:
         base = before_tail(m, t, v, r, state)
+        if base == 0 and m[t.n + FAULT] == NO_FAULT:
+            base = before_end(m, t, v, r, state)
         is_done = base != 0
     if not is_done and m[t.n + FAULT] == NO_FAULT:
         r[NUM_EDITS] = 0
@@ -184,8 +198,10 @@ def before_tail(m, t, v, r, state):
     if m[t.state_ends + REC * before] == 0 or m[t.state_row + REC * before] == 0:
         find_ends(m, t, v, r, before)
     ends = wide(m[t.state_ends + REC * before])
-    following = state_of(m, t, tail)
     if ends == TOO_MANY or m[t.n + FAULT] != NO_FAULT:
+        return wide(0)
+    following = state_of(m, t, tail) if m[t.pool + ends] > 0 else wide(DEAD)
+    if m[t.n + FAULT] != NO_FAULT:
         return wide(0)
     r[NUM_EDITS] = 0
     for k in range(t.pool + ends + ENDS, t.pool + ends + ENDS + 2 * m[t.pool + ends], 2):
@@ -193,18 +209,54 @@ def before_tail(m, t, v, r, state):
     clear_tokens(r, wide(m[t.pool + ends + 1]), wide(m[t.pool + ends + 2]))
     if has_too_many_edits(r):
         return wide(0)
-    m[t.state_events + REC * state] = m[t.state_events + REC * before] | m[t.state_events + REC * following]
+    m[t.state_events + REC * state] = m[t.state_events + REC * before]
+    if following != DEAD:
+        m[t.state_events + REC * state] |= m[t.state_events + REC * following]
     return -wide(m[t.state_row + REC * before])
 
 
 @inner
 def find_ends(m, t, v, r, state):
-    """Make the row of a state, and note its ends on the way. They outlive the row, see `TokenAutomaton.drop_rows`."""
+    """Make the row of a state, and find its ends. They outlive the row, see `TokenAutomaton.drop_rows`."""
+    base = before_end(m, t, v, r, state)
+    if base == 0:
+        fill_and_note(m, t, v, r, state)
+    elif m[t.n + FAULT] == NO_FAULT and m[t.state_row + REC * state] == 0:
+        m[t.state_row + REC * state] = find_or_make(r, v, base, wide(m[t.state_accept + REC * state]), wide(0))
+
+
+@inner
+def fill_and_note(m, t, v, r, state):
+    """The same by a walk from this state, noting the ends on the way."""
     m[t.n + CLEARED] = m[t.n + CLEARED_END] = m[t.n + NUM_ENDS] = r[NUM_EDITS] = 0
     base = fill(m, t, v, r, state)
     keep_ends(m, t, state)
     if m[t.n + FAULT] == NO_FAULT and m[t.state_row + REC * state] == 0:
         m[t.state_row + REC * state] = find_or_make(r, v, base, wide(m[t.state_accept + REC * state]), wide(0))
+
+
+@inner
+def before_end(m, t, v, r, state):
+    """Describe the mask of a state inside repetitions that end far away by that of the state in which they have no end (see
+    `far_state`), the ends too; returns the base, 0 when it is not done."""
+    body = wide(m[t.state_body + REC * state])
+    tables = wide(m[t.classes + CLASS_WIDTH * body + CLASS_TABLES]) if body >= 0 else wide(0)
+    if tables == 0 or slice_of(m, t, v, tables, state, wide(m[t.state_radius + REC * state])) < 0:
+        return wide(0)
+    far = far_state(m, t, v, tables, state)
+    if far == DEAD:
+        return wide(0)
+    if m[t.state_ends + REC * far] == 0 or m[t.state_row + REC * far] == 0:
+        fill_and_note(m, t, v, r, far)
+    too_long, first = wide(0), wide(v[tables + FAR])
+    while too_long < v[tables + NUM_FAR] and v[v[tables + FAR_LENGTH] + too_long] > m[t.state_radius + REC * state]:
+        too_long += 1
+    r[NUM_EDITS] = 0
+    clear_tokens(r, first, first + too_long)
+    m[t.state_events + REC * state] = m[t.state_events + REC * far]
+    if m[t.state_ends + REC * state] == 0:
+        m[t.state_ends + REC * state] = m[t.state_ends + REC * far]
+    return -wide(m[t.state_row + REC * far])
 
 
 @inner

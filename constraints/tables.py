@@ -66,7 +66,7 @@ NODE_FIELDS = (
     "stamp",  # epoch of the last visit
     "unit",  # body class of a repeated node, -1 when it has none; of static nodes only
     "stride",  # copies of a repeated node that one token can spell, for any number of copies up to this; static
-    "shared",  # 1 of a static node that begins several sequences, see `shared_head`
+    "shared",  # 1 of a static node that is a part of several sequences, see `shared_head`
     "enter",  # the PRODUCT that a BOTH or NEGATE begins with; of a PRODUCT the last search that visited it
 )  # fmt: skip
 STATE_FIELDS = (

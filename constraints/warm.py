@@ -61,6 +61,7 @@ def warm_up(report: Callable[[str], None] | None = None) -> float:
         constraint.mask(at, constraint.min_tokens(at))
         constraint.mask(at, 1 << 20)
         constraint.forced(at)
+        constraint.explain(at, ord("b"))
     say("  3/3 batches")
     regular = compiler.compile(_Regular())
     start = regular.start()

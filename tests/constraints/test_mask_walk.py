@@ -112,6 +112,40 @@ def test_masks_of_what_stands_at_several_places_equal_plain_walks(part: str, bet
     check_walk(Regex("".join(part + separator for separator in between)), which, seed, length=16)
 
 
+WORDS = [
+    *("".join(text).encode() for n in (2, 3) for text in itertools.product("aZ7-é", repeat=n)),
+    *(f"{word}{end}".encode() for word in ("true", "Null", "the7", "née", "ABC") for end in ("", '"', " ", "-", '":', '"},', "\u3000")),
+    *(f"{lead}name{end}".encode() for lead in ("", '"', ', "', '{"', "\\n") for end in ("", "s", '"', '":')),
+    "\u00a0".encode(), "a\u2003b".encode(), "a\u2003b".encode()[:3], "漢字".encode(), "ñandú".encode(), b"a" * 40, b"-" * 30 + b'"',
+]  # fmt: skip
+COMPILERS.append(compiler([*SINGLE_BYTES, *dict.fromkeys(word for word in WORDS if len(word) > 1)]))
+SLOW.append(Compiler(COMPILERS[-1].vocabulary))
+LETTERS = [
+    "[a-z]+", "[A-Za-z]+", "[A-Za-z0-9-]{1,9}", "[a-zA-Zé]*", r"[^\s]+", r"[^\s\"]{2,}", "[b-y]*", "[a-z]{3}", "[0-9a-fA-F]+", r"[^\x00-\x1f]{0,5}",
+    r"(?:[a-z]+|TRUE)", r"(?:[a-zA-Z]|\\[nt])*", r"[\u00e0-\uffff]*", "[A-Z][a-z]*", "(?:true|[a-z]{2}Z)", '"[^"]{0,35}"', r'"(?:[^"\\]|\\[n"]){0,99}"',
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from([*LETTERS, *BETWEEN, '"', ": ", "}"]), min_size=1, max_size=4), st.integers(0, 99))
+def test_masks_by_groups_of_bytes_equal_plain_walks(parts: list[str], seed: int) -> None:
+    check_walk(Regex("".join(parts)), len(COMPILERS) - 1, seed)
+
+
+SHARED = [{}, {"type": "string"}, {"type": "number"}, {"type": "array", "items": {}}, {"type": "string", "maxLength": 90}, {"enum": [1, "a"]},
+    {"type": "object", "properties": {"name": {"type": "string"}, "names": {}}}, {"$ref": "#/$defs/name"}]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(SHARED), min_size=2, max_size=5), st.sampled_from(["flexible", "compact"]), st.booleans(), st.integers(0, 99))
+def test_masks_of_values_at_several_places_equal_plain_walks(parts: list[dict[str, Any]], whitespace: str, closed: bool, seed: int) -> None:
+    schema = {
+        "type": "object",
+        "properties": {name: parts[k % len(parts)] for k, name in enumerate(["name", "names", "true", "ABC", "a"])},
+        "additionalProperties": False if closed else parts[0],
+        "$defs": {"name": {"anyOf": [{"type": "null"}, {"type": "array", "items": {"$ref": "#/$defs/name"}}]}},
+    }
+    check_walk(JsonSchema(schema, whitespace=whitespace), len(COMPILERS) - 1, seed, length=24)
+
+
 @given(runs, st.integers(0, 99))
 @settings(max_examples=20)
 def test_masks_of_runs_equal_brute_force(source: Recipe, seed: int) -> None:
