@@ -734,6 +734,20 @@ def intern_frame(m, t, inner_state, tail):
 
 
 @inner
+def inner_of(m, t, s):
+    """The inner state of a frame."""
+    return wide(m[t.pool + m[t.state_start + REC * s] + INNER])
+
+
+@inner
+def have_one_tail(m, t, s, other):
+    """Whether two states are frames with the same tail."""
+    if m[t.state_length + REC * s] != FRAMED or m[t.state_length + REC * other] != FRAMED:
+        return False
+    return m[t.pool + m[t.state_start + REC * s] + TAIL] == m[t.pool + m[t.state_start + REC * other] + TAIL]
+
+
+@inner
 def describe_frame(m, t, s, inner_state, tail):
     """Fill in a frame, and what follows from its inner state: transitions are unknown where that may go on."""
     frame, other = t.pool + wide(m[t.state_start + REC * s]), REC * inner_state

@@ -26,7 +26,7 @@ from .atlas import (
     is_inside,
 )
 from .compiled import entry, inner, words_at
-from .derive import EMPTY, ENDLESS, INNER, state_of, wide
+from .derive import EMPTY, ENDLESS, inner_of, state_of, wide
 from .groups import LOWER, UPPER
 from .repetitions import exits_alike, far_state, is_alone
 from .rivals import TRACKED, outlook
@@ -85,7 +85,7 @@ def has_known_inner(m, t, state):
     """Whether a state is a frame whose mask follows from what is known of its inner state."""
     if m[t.state_length + REC * state] != FRAMED:
         return False
-    return m[t.state_ends + REC * m[t.pool + m[t.state_start + REC * state] + INNER]] > 0
+    return m[t.state_ends + REC * inner_of(m, t, state)] > 0
 
 
 @inner

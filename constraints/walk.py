@@ -39,7 +39,7 @@ from .atlas import (
     is_inside,
 )
 from .compiled import entry, inner, pointer, words_at
-from .derive import after_text, step, wide
+from .derive import after_text, have_one_tail, inner_of, step, wide
 from .rows import clear_tokens, set_tokens
 from .runs import survives
 from .tables import (
@@ -235,11 +235,14 @@ def walk_text(m, t, v, r, trie, node, s):
 def walk_apart(m, t, v, r, state, like):
     """Note the edits that make the mask of `state` of that of `like`: only subtrees that lead them to different states are walked.
 
-    Returns whether that was done; it is given up where they differ in too much. On a fault the edits are not complete.
+    Two frames with the same tail are walked as their inner states, up to where these are complete. Returns whether that was done;
+    it is given up where they differ in too much. On a fault the edits are not complete.
     """
     trie = wide(v[TRIE])
     nodes, order = wide(v[trie + NODES]), wide(v[trie + ORDER])
-    m[t.path + STATE], m[t.path + LIKE] = state, like
+    is_inside_frame = have_one_tail(m, t, state, like)
+    m[t.path + STATE] = inner_of(m, t, state) if is_inside_frame else state
+    m[t.path + LIKE] = inner_of(m, t, like) if is_inside_frame else like
     n, i, visited, events = wide(v[trie + NUM_NODES]), wide(0), 0, wide(m[t.state_events + REC * like])
     while i < n:
         visited += 1
@@ -261,6 +264,8 @@ def walk_apart(m, t, v, r, state, like):
         if s & STATE_MASK != DEAD:
             events |= 1 << (s >> STATE_BITS)
         s, other = s & STATE_MASK, other & STATE_MASK
+        if is_inside_frame and (m[t.state_accept + REC * s] == 1 or m[t.state_accept + REC * other] == 1):
+            return False
         m[above + FRAME + STATE], m[above + FRAME + LIKE] = s, other
         if s == DEAD:
             clear_tokens(r, order + v[node + 3], order + v[node + NODE_WIDTH + 3])
