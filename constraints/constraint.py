@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from .automaton import Hard, TokenAutomaton
 from .distance import Distances
-from .explanation import Explanation, byte_set, explain
+from .explanation import NUM_NEAREST, Explanation, byte_set, explain
 from .rows import MaskRows
 from .source import Limits, Source
 from .tables import DEAD, INFINITE
@@ -260,11 +260,14 @@ class Constraint:
         with self._lock:
             return self._min_tokens(state & _STATE_PART, state >> 32)
 
-    def explain(self, state: State, token_id: int) -> Explanation:
-        """Why a token is allowed or masked: the part of the grammar, the byte where it dies, the nearest legal tokens."""
+    def explain(self, state: State, token_id: int, *, num_nearest: int = NUM_NEAREST) -> Explanation:
+        """Why a token is allowed or masked: the part of the grammar, the byte where it dies, the nearest legal tokens.
+
+        num_nearest: how many of these; finding them compares all legal tokens, so 0 is much faster in a large vocabulary.
+        """
         self._check_token(token_id)
         with self._lock:
-            return explain(self, state, token_id)
+            return explain(self, state, token_id, num_nearest)
 
     def _paths(self, state: State) -> tuple[str, ...]:
         return () if state == FINISHED else self._automaton.paths(state & _STATE_PART)
