@@ -52,7 +52,7 @@ def num_top_wanted(asked: int | None, options: DetailOptions | None, max_logprob
         return asked
     if options.candidates > max_logprobs:
         message = f"maskwright.candidates asks for {options.candidates}, and this server allows {max_logprobs}"
-        raise ApiError(400, message, param="maskwright.candidates", code="limit_exceeded")
+        raise ApiError(400, message, param="maskwright.candidates", code="limit_exceeded", limit=max_logprobs)
     return max(asked or 0, options.candidates)
 
 
