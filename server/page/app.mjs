@@ -106,7 +106,7 @@ function showError(told, form) {
   byId("error").hidden = false;
   byId("error-title").textContent = told.title;
   byId("error-reason").textContent = told.reason;
-  byId("error-instead").textContent = told.instead ?? "";
+  byId("error-instead").textContent = told.instead ? `Instead: ${told.instead}` : "";
   byId("error-instead").hidden = !told.instead;
   const place = [told.path, told.line ? `line ${told.line}, column ${told.column}` : null].filter(Boolean).join(" · ");
   byId("error-place").textContent = place;
