@@ -80,7 +80,8 @@ def main(folder: Path) -> None:
                 target = page.locator(part) if part else page
                 path = folder / f"playground-{name}.png"
                 target.screenshot(path=path)
-                Image.open(path).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)  # a third of the size
+                few = Image.open(path).convert("RGB").quantize(256, dither=Image.Dither.NONE)  # a third of the size
+                few.save(path, optimize=True)
                 page.close()
             browser.close()
     finally:
