@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, NewType
+from typing import TYPE_CHECKING, NewType, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from .tables import DEAD, INFINITE
 if TYPE_CHECKING:
     from .vocabulary import Vocabulary
 
+T = TypeVar("T")
 State = NewType("State", int)
 FINISHED = State(-1)
 NOWHERE = State(-2)  # of `successors`: the token is not allowed
@@ -55,6 +56,8 @@ class Constraint:
         self._row_numbers: dict[State, int] = {}
         self._num_misses = 0
         self._steps: dict[tuple[State, int], tuple[State | None, frozenset[Hashable]]] = {}  # for parsers
+        self._places: dict[State, tuple[str, ...]] = {}  # for explanations
+        self._expected: dict[State, str] = {}
         self.residue: tuple[str, ...] = tuple(automaton.grammar.residue)
         self.notes: tuple[str, ...] = tuple(automaton.grammar.notes)
 
@@ -270,7 +273,13 @@ class Constraint:
             return explain(self, state, token_id, num_nearest)
 
     def _paths(self, state: State) -> tuple[str, ...]:
-        return () if state == FINISHED else self._automaton.paths(state & _STATE_PART)
+        if state == FINISHED:
+            return ()
+        places = self._places.get(state)
+        if places is None:
+            places = self._automaton.paths(state & _STATE_PART)
+            _keep(self._places, state, places)
+        return places
 
     def _survives(self, state: State, data: bytes) -> tuple[int, str]:
         """How many bytes of `data` survive from `state`, and what could stand where it dies."""
@@ -278,7 +287,13 @@ class Constraint:
             return 0, ""
         read = self._run(state, data)[2]
         at = self.advance_bytes(state, data[:read])
-        return read, "" if at is None else byte_set(self._automaton.live_bytes(at & _STATE_PART))
+        if at is None or at == FINISHED:
+            return read, ""
+        expected = self._expected.get(at)
+        if expected is None:
+            expected = byte_set(self._automaton.live_bytes(at & _STATE_PART))
+            _keep(self._expected, at, expected)
+        return read, expected
 
     def _step(self, state: State, byte: int) -> tuple[State | None, frozenset[Hashable]]:
         """The state after a byte, and the segments of the grammar in which it may have been read."""
@@ -361,6 +376,12 @@ class Constraint:
 def fingerprint_of(source: Source, vocabulary: Vocabulary) -> str:
     """`Constraint.fingerprint` of what a source compiles to."""
     return hashlib.sha256(f"{vocabulary.fingerprint}\n{source!r}".encode()).hexdigest()
+
+
+def _keep(kept: dict[State, T], state: State, value: T) -> None:
+    if len(kept) >= _MAX_KEPT:
+        kept.clear()
+    kept[state] = value
 
 
 def _read_only(mask: NDArray[np.uint32]) -> NDArray[np.uint32]:

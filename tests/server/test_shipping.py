@@ -145,6 +145,14 @@ def test_services_fit_each_other() -> None:
     assert any(f":{provider['options']['path']}/" in volume for volume in services["grafana"]["volumes"])
 
 
+def test_prometheus_understands_its_configuration() -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("needs promtool (on Debian: apt-get install prometheus)")
+    ended = subprocess.run([promtool, "check", "config", str(DEPLOY / "prometheus.yaml")], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
 # -- service
 
 

@@ -14,6 +14,7 @@ from maskwright.constraints import Compiler, JsonSchema, Regex, Vocabulary
 from maskwright.engine.output import TokenRecord
 from maskwright.engine.request import Request
 from maskwright.sampling import SamplingParams, TokenLogprob
+from maskwright.server import token_details
 from maskwright.server.settings import ServerSettings
 from maskwright.server.token_details import DetailReader
 
@@ -98,6 +99,15 @@ def test_it_is_off_unless_asked_for(http: httpx.Client) -> None:
         answer = http.post("/v1/chat/completions", json={**asked, "response_format": FORM}).json()
         assert "maskwright" not in answer and "maskwright" not in answer["choices"][0]
         assert not any("maskwright" in json.dumps(chunk) for chunk in chunks(http, "/v1/chat/completions", **asked))
+
+
+def test_nothing_is_computed_for_it_then(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: Any, **__: Any) -> None:
+        pytest.fail("details were computed for a request that did not ask for them")
+
+    monkeypatch.setattr(token_details, "DetailReader", never)
+    for asked in (ASKED, {**ASKED, "stream": True, "maskwright": {}}):
+        assert http.post("/v1/chat/completions", json={**asked, "response_format": FORM}).status_code == 200
 
 
 def test_it_changes_no_output_and_no_logprobs(http: httpx.Client) -> None:
