@@ -24,7 +24,7 @@ from .replies import CallDelta, CallStart, ContentDelta, ReplyDelta, ReplyParts,
 from .sampling_options import SamplingBody, StreamOptions, sampling_of
 from .service import Service
 from .streams import EventStream, data, unless_gone
-from .token_details import ExtendedBody, detail_writer, num_top_wanted
+from .token_details import ExtendedBody, detail_writer, head_of, num_top_wanted
 from .token_logprobs import LogprobWriter
 from .usage import usage_of
 
@@ -135,17 +135,18 @@ class ChatWriter:
             self._read(index, event)
         choices = [await self._choice(index) for index in range(len(self._parts))]
         usage = usage_of(list(self._outputs.values()))
-        return {**self._head, "object": "chat.completion", "choices": choices, "usage": usage, **self._remarks()}
+        remarks = {**self._remarks(), **head_of(self._details)}
+        return {**self._head, "object": "chat.completion", "choices": choices, "usage": usage, **remarks}
 
     async def stream(
         self, events: AsyncIterator[tuple[int, Event]], stack: AsyncExitStack, include_usage: bool
     ) -> AsyncGenerator[bytes, None]:
         """The chunks, while they come. `stack` holds the requests, which end with the stream."""
         async with stack:
-            if self._details is not None:
-                yield data({**self._head, "object": "chat.completion.chunk", "choices": [], "maskwright": self._details.head()})
+            remarks = head_of(self._details)
             for index in range(len(self._parts)):
-                yield self._chunk(index, {"role": "assistant", "content": ""}, include_usage)
+                yield self._chunk(index, {"role": "assistant", "content": ""}, include_usage, **remarks)
+                remarks = {}
             async for index, event in events:
                 details = await self._details.of_event(index, event) if self._details is not None else None
                 for chunk in self._chunks(index, event, include_usage, details):
@@ -185,12 +186,13 @@ class ChatWriter:
         logprobs: dict[str, Any] | None = None,
         finish_reason: str | None = None,
         details: dict[str, Any] | None = None,
+        **remarks: Any,
     ) -> bytes:
         choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason}
         if details is not None:
             choice["maskwright"] = details
         usage = {"usage": None} if include_usage else {}
-        return data({**self._head, "object": "chat.completion.chunk", "choices": [choice], **usage})
+        return data({**self._head, "object": "chat.completion.chunk", "choices": [choice], **usage, **remarks})
 
     async def _choice(self, index: int) -> dict[str, Any]:
         output = self._outputs[index]
@@ -207,8 +209,7 @@ class ChatWriter:
     def _remarks(self) -> dict[str, Any]:
         """What was not enforced although it was asked for; only with "strict": false."""
         residue: Sequence[str] = self._plan.constraint.residue if self._plan.constraint is not None else ()
-        details = {} if self._details is None else {"maskwright": self._details.head()}
-        return ({"residue": list(residue)} if residue else {}) | details
+        return {"residue": list(residue)} if residue else {}
 
 
 def _delta(delta: ReplyDelta) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from .errors import ApiError
 from .sampling_options import SamplingBody, StreamOptions, sampling_of
 from .service import Service
 from .streams import EventStream, data, unless_gone
-from .token_details import ExtendedBody, detail_writer, num_top_wanted
+from .token_details import ExtendedBody, detail_writer, head_of, num_top_wanted
 from .token_logprobs import LogprobWriter
 from .usage import usage_of
 
@@ -108,7 +108,7 @@ class CompletionWriter:
             number += len(outputs)
             for output in plan.chosen(outputs):
                 choices.append(await self._choice(len(choices), output, numbers[id(output)]))
-        return {**self._head, "choices": choices, "usage": self._usage(), **self._details_head()}
+        return {**self._head, "choices": choices, "usage": self._usage(), **head_of(self._details)}
 
     async def stream(
         self, events: AsyncIterator[tuple[int, Event]], stack: AsyncExitStack, include_usage: bool
@@ -116,9 +116,8 @@ class CompletionWriter:
         """The chunks, while they come. `stack` holds the requests, which end with the stream."""
         writers: dict[int, LogprobWriter] = {}
         usage: dict[str, Any] = {"usage": None} if include_usage else {}
+        remarks = head_of(self._details)
         async with stack:
-            if self._details is not None:
-                yield data({**self._head, "choices": [], **usage, **self._details_head()})
             async for index, event in events:
                 self._read(index, event)
                 writer = writers.setdefault(index, self._logprob_writer())
@@ -130,7 +129,8 @@ class CompletionWriter:
                 choice = {"index": index, "text": event.text, "logprobs": logprobs, "finish_reason": reason}
                 if details is not None:
                     choice["maskwright"] = details
-                yield data({**self._head, "choices": [choice], **usage})
+                yield data({**self._head, "choices": [choice], **usage, **remarks})
+                remarks = {}
             if include_usage:
                 yield data({**self._head, "choices": [], "usage": self._usage()})
             yield b"data: [DONE]\n\n"
@@ -147,9 +147,6 @@ class CompletionWriter:
 
     def _logprob_writer(self) -> LogprobWriter:
         return LogprobWriter(self._vocabulary, self._body.logprobs or 0)
-
-    def _details_head(self) -> dict[str, Any]:
-        return {} if self._details is None else {"maskwright": self._details.head()}
 
     def _usage(self) -> dict[str, Any]:
         outputs = [self._outputs[index] for index in sorted(self._outputs)]

@@ -143,7 +143,7 @@ class DetailWriter:
         ]
 
     def head(self) -> dict[str, Any]:
-        """What is told once: in the first chunk of a stream, or beside the choices."""
+        """What is told once."""
         seconds = [plan.compile_seconds for plan in self._plans if plan.compile_seconds is not None]
         constraint = self._plans[0].constraint
         told: dict[str, Any] = {"version": VERSION, "vocabulary_size": self._service.llm.vocabulary.size, "constraint": None}
@@ -168,6 +168,11 @@ class DetailWriter:
 def detail_writer(service: Service, plans: Sequence[Plan], options: DetailOptions | None) -> DetailWriter | None:
     """None unless it was asked for."""
     return DetailWriter(service, plans, options) if options is not None and options.tokens else None
+
+
+def head_of(details: DetailWriter | None) -> dict[str, Any]:
+    """The member of an answer, or of the first chunk of a stream, beside its choices."""
+    return {} if details is None else {"maskwright": details.head()}
 
 
 def _probability(logprob: float | None) -> float | None:

@@ -40,14 +40,15 @@ def chunks(http: httpx.Client, path: str, **options: Any) -> Iterator[Any]:
 
 def streamed(http: httpx.Client, path: str = "/v1/chat/completions", **options: Any) -> tuple[Any, list[Any], str]:
     """(what is told once, the tokens of choice 0, its text)."""
-    first, *others = chunks(http, path, **options)
+    every = list(chunks(http, path, **options))
+    assert not any("maskwright" in chunk for chunk in every[1:])
     tokens, text = [], ""
-    for chunk in others:
+    for chunk in every:
         for choice in chunk["choices"]:
             text += choice["delta"].get("content", "") if "delta" in choice else choice["text"]
             assert choice.get("maskwright", {"version": 1})["version"] == 1
             tokens += choice.get("maskwright", {"tokens": []})["tokens"]
-    return first["maskwright"], tokens, text
+    return every[0]["maskwright"], tokens, text
 
 
 def test_each_token_says_how_free_it_was(http: httpx.Client) -> None:
