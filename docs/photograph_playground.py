@@ -73,6 +73,7 @@ def main(folder: Path) -> None:
             browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
             for name, scheme, size, action, part in SHOTS:
                 page = browser.new_page(viewport=size, color_scheme=scheme, device_scale_factor=2, reduced_motion="reduce")
+                page.set_default_timeout(120_000)  # milliseconds
                 page.goto(f"http://127.0.0.1:{listening.getsockname()[1]}")
                 page.locator("#server", has_text="tokens").wait_for()
                 action(page)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -143,6 +144,22 @@ def test_services_fit_each_other() -> None:
     assert source["url"] == "http://prometheus:9090" and "prometheus" in services
     (provider,) = yaml.safe_load((DEPLOY / "grafana-dashboards.yaml").read_text())["providers"]
     assert any(f":{provider['options']['path']}/" in volume for volume in services["grafana"]["volumes"])
+
+
+@pytest.mark.parametrize("names", [("compose.yaml",), ("compose.yaml", "compose.cuda.yaml")], ids=["cpu", "cuda"])
+def test_compose_understands_them(names: tuple[str, ...]) -> None:
+    tool = ["docker", "compose"]
+    if not shutil.which("docker") or subprocess.run([*tool, "version"], capture_output=True, check=False).returncode != 0:
+        tool = ["docker-compose"]
+    if shutil.which(tool[0]) is None:
+        pytest.skip("needs docker compose")
+    files = [argument for name in names for argument in ("-f", str(DEPLOY / name))]
+    asked = [*tool, *files, "config", "--quiet"]
+    ended = subprocess.run(asked, env={**os.environ, "MASKWRIGHT_API_KEY": "x"}, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 0, ended.stderr
+    without = {name: value for name, value in os.environ.items() if name != "MASKWRIGHT_API_KEY"}
+    ended = subprocess.run(asked, env=without, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode != 0 and "key that clients must send" in ended.stderr
 
 
 def test_prometheus_understands_its_configuration() -> None:
