@@ -33,6 +33,7 @@ class Plan:
     choice: ConstraintChoice
     requests: tuple[Request, ...]  # one for each output that is generated
     num_wanted: int = 1  # outputs that are given
+    compile_seconds: float | None = None  # how long its constraint was waited for, where that was measured
 
     @property
     def request(self) -> Request:

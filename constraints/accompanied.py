@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .constraint import Constraint, State
-from .explanation import Explanation, explain
+from .explanation import NUM_NEAREST, Explanation, explain
 from .rows import MaskRows
 
 if TYPE_CHECKING:
@@ -73,11 +73,11 @@ class AccompaniedConstraint(Constraint):
     def min_tokens(self, state: Any) -> int:
         return self.unbudgeted.min_tokens(whole_of(state))
 
-    def explain(self, state: Any, token_id: int) -> Explanation:
-        found = self.unbudgeted.explain(whole_of(state), token_id)
+    def explain(self, state: Any, token_id: int, *, num_nearest: int = NUM_NEAREST) -> Explanation:
+        found = self.unbudgeted.explain(whole_of(state), token_id, num_nearest=num_nearest)
         if not found.allowed or not is_beside(state) or self.advance(state, token_id) is not None:
             return found
-        return explain(self, state, token_id)
+        return explain(self, state, token_id, num_nearest)
 
     def _paths(self, state: Any) -> tuple[str, ...]:
         return self.unbudgeted._paths(whole_of(state))

@@ -12,14 +12,14 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, NewType
+from typing import TYPE_CHECKING, NewType, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .automaton import Hard, TokenAutomaton
 from .distance import Distances
-from .explanation import Explanation, byte_set, explain
+from .explanation import NUM_NEAREST, Explanation, byte_set, explain
 from .rows import MaskRows
 from .source import Limits, Source
 from .tables import DEAD, INFINITE
@@ -27,6 +27,7 @@ from .tables import DEAD, INFINITE
 if TYPE_CHECKING:
     from .vocabulary import Vocabulary
 
+T = TypeVar("T")
 State = NewType("State", int)
 FINISHED = State(-1)
 NOWHERE = State(-2)  # of `successors`: the token is not allowed
@@ -55,6 +56,8 @@ class Constraint:
         self._row_numbers: dict[State, int] = {}
         self._num_misses = 0
         self._steps: dict[tuple[State, int], tuple[State | None, frozenset[Hashable]]] = {}  # for parsers
+        self._places: dict[State, tuple[str, ...]] = {}  # for explanations
+        self._expected: dict[State, str] = {}
         self.residue: tuple[str, ...] = tuple(automaton.grammar.residue)
         self.notes: tuple[str, ...] = tuple(automaton.grammar.notes)
 
@@ -260,14 +263,23 @@ class Constraint:
         with self._lock:
             return self._min_tokens(state & _STATE_PART, state >> 32)
 
-    def explain(self, state: State, token_id: int) -> Explanation:
-        """Why a token is allowed or masked: the part of the grammar, the byte where it dies, the nearest legal tokens."""
+    def explain(self, state: State, token_id: int, *, num_nearest: int = NUM_NEAREST) -> Explanation:
+        """Why a token is allowed or masked: the part of the grammar, the byte where it dies, the nearest legal tokens.
+
+        num_nearest: how many of these; finding them compares all legal tokens, so 0 is much faster in a large vocabulary.
+        """
         self._check_token(token_id)
         with self._lock:
-            return explain(self, state, token_id)
+            return explain(self, state, token_id, num_nearest)
 
     def _paths(self, state: State) -> tuple[str, ...]:
-        return () if state == FINISHED else self._automaton.paths(state & _STATE_PART)
+        if state == FINISHED:
+            return ()
+        places = self._places.get(state)
+        if places is None:
+            places = self._automaton.paths(state & _STATE_PART)
+            _keep(self._places, state, places)
+        return places
 
     def _survives(self, state: State, data: bytes) -> tuple[int, str]:
         """How many bytes of `data` survive from `state`, and what could stand where it dies."""
@@ -275,7 +287,13 @@ class Constraint:
             return 0, ""
         read = self._run(state, data)[2]
         at = self.advance_bytes(state, data[:read])
-        return read, "" if at is None else byte_set(self._automaton.live_bytes(at & _STATE_PART))
+        if at is None or at == FINISHED:
+            return read, ""
+        expected = self._expected.get(at)
+        if expected is None:
+            expected = byte_set(self._automaton.live_bytes(at & _STATE_PART))
+            _keep(self._expected, at, expected)
+        return read, expected
 
     def _step(self, state: State, byte: int) -> tuple[State | None, frozenset[Hashable]]:
         """The state after a byte, and the segments of the grammar in which it may have been read."""
@@ -358,6 +376,12 @@ class Constraint:
 def fingerprint_of(source: Source, vocabulary: Vocabulary) -> str:
     """`Constraint.fingerprint` of what a source compiles to."""
     return hashlib.sha256(f"{vocabulary.fingerprint}\n{source!r}".encode()).hexdigest()
+
+
+def _keep(kept: dict[State, T], state: State, value: T) -> None:
+    if len(kept) >= _MAX_KEPT:
+        kept.clear()
+    kept[state] = value
 
 
 def _read_only(mask: NDArray[np.uint32]) -> NDArray[np.uint32]:

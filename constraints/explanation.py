@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from .constraint import Constraint, State
 
-_NEAREST = 5  # legal tokens named in an explanation
+NUM_NEAREST = 5  # legal tokens named in an explanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Explanation:
         return f"token {self.token_id} {self.token!r} is {'allowed' if self.allowed else 'masked'}{where}: {self.reason}"
 
 
-def explain(constraint: Constraint, state: State, token_id: int) -> Explanation:
+def explain(constraint: Constraint, state: State, token_id: int, num_nearest: int = NUM_NEAREST) -> Explanation:
     """The explanation of `token_id` in `state`; see `Constraint.explain`."""
     token = constraint.vocabulary.spellings[token_id]
     allowed = constraint.advance(state, token_id) is not None
@@ -45,7 +45,7 @@ def explain(constraint: Constraint, state: State, token_id: int) -> Explanation:
         reason = "a completion begins with it"
     else:
         dies_at, expected = constraint._survives(state, token)
-        nearest = _nearest(constraint, state, token[:dies_at])
+        nearest = _nearest(constraint, state, token[:dies_at], num_nearest) if num_nearest else ()
         reason = f"byte {dies_at} ({token[dies_at : dies_at + 1]!r}) cannot follow; expected {expected or 'the end'}"
         if dies_at == len(token):
             reason, dies_at = "no sequence of tokens of this vocabulary completes the text after it", None
@@ -53,12 +53,12 @@ def explain(constraint: Constraint, state: State, token_id: int) -> Explanation:
     return Explanation(token_id, token or None, allowed, reason, dies_at, expected, paths, nearest)
 
 
-def _nearest(constraint: Constraint, state: State, prefix: bytes) -> tuple[int, ...]:
+def _nearest(constraint: Constraint, state: State, prefix: bytes, count: int) -> tuple[int, ...]:
     """Legal tokens with the longest common prefix with `prefix`, longest first."""
     tokens = constraint.vocabulary.spellings
     bits = np.unpackbits(constraint.mask(state).view(np.uint8), bitorder="little")
     legal = [int(i) for i in np.flatnonzero(bits) if i < len(tokens) and tokens[i]]
-    return tuple(sorted(legal, key=lambda i: (-_shared(tokens[i] or b"", prefix), len(tokens[i] or b""), i))[:_NEAREST])
+    return tuple(sorted(legal, key=lambda i: (-_shared(tokens[i] or b"", prefix), len(tokens[i] or b""), i))[:count])
 
 
 def _shared(left: bytes, right: bytes) -> int:

@@ -24,11 +24,12 @@ from .replies import CallDelta, CallStart, ContentDelta, ReplyDelta, ReplyParts,
 from .sampling_options import SamplingBody, StreamOptions, sampling_of
 from .service import Service
 from .streams import EventStream, data, unless_gone
+from .token_details import ExtendedBody, detail_writer, head_of, num_top_wanted
 from .token_logprobs import LogprobWriter
 from .usage import usage_of
 
 
-class ChatBody(SamplingBody, ConstraintBody):
+class ChatBody(SamplingBody, ConstraintBody, ExtendedBody):
     """A conversation to be continued."""
 
     messages: list[dict[str, Any]] = Field(description="The conversation so far: role, content, tool_calls, tool_call_id.")
@@ -73,13 +74,14 @@ async def plan_chat(service: Service, body: ChatBody) -> Plan:
         raise ApiError(400, "top_logprobs needs logprobs=true", param="top_logprobs", code="invalid_value")
     if body.stream_options is not None and not body.stream:
         raise ApiError(400, "stream_options needs stream=true", param="stream_options", code="invalid_value")
+    num_top = (body.top_logprobs or 0) if body.logprobs else None
     sampling = sampling_of(
         body,
         defaults=service.llm.default_sampling,
         settings=service.settings,
         model_len=service.model_len,
         max_tokens=body.max_completion_tokens,
-        logprobs=(body.top_logprobs or 0) if body.logprobs else None,
+        logprobs=num_top_wanted(num_top, body.maskwright, service.settings.max_logprobs),
     )
     turn, param = await service.in_thread(turn_of, service, body)
     return await service.plan_turn(turn, sampling, body, param)
@@ -123,26 +125,31 @@ class ChatWriter:
         num = len(plan.requests)
         self._readers = [ReplyReader(plan.choice.source, plan.constraint) for _ in range(num)]
         self._parts = [ReplyParts() for _ in range(num)]
-        self._logprobs = [LogprobWriter(service.llm.vocabulary) for _ in range(num)]
+        self._logprobs = [LogprobWriter(service.llm.vocabulary, body.top_logprobs or 0) for _ in range(num)]
+        self._details = detail_writer(service, [plan], body.maskwright)
         self._outputs: dict[int, RequestOutput] = {}
 
     async def whole(self, events: AsyncIterator[tuple[int, Event]]) -> dict[str, Any]:
         """The answer when all outputs have ended."""
         async for index, event in events:
             self._read(index, event)
-        choices = [self._choice(index) for index in range(len(self._parts))]
+        choices = [await self._choice(index) for index in range(len(self._parts))]
         usage = usage_of(list(self._outputs.values()))
-        return {**self._head, "object": "chat.completion", "choices": choices, "usage": usage, **self._remarks()}
+        remarks = {**self._remarks(), **head_of(self._details)}
+        return {**self._head, "object": "chat.completion", "choices": choices, "usage": usage, **remarks}
 
     async def stream(
         self, events: AsyncIterator[tuple[int, Event]], stack: AsyncExitStack, include_usage: bool
     ) -> AsyncGenerator[bytes, None]:
         """The chunks, while they come. `stack` holds the requests, which end with the stream."""
         async with stack:
+            remarks = head_of(self._details)
             for index in range(len(self._parts)):
-                yield self._chunk(index, {"role": "assistant", "content": ""}, include_usage)
+                yield self._chunk(index, {"role": "assistant", "content": ""}, include_usage, **remarks)
+                remarks = {}
             async for index, event in events:
-                for chunk in self._chunks(index, event, include_usage):
+                details = await self._details.of_event(index, event) if self._details is not None else None
+                for chunk in self._chunks(index, event, include_usage, details):
                     yield chunk
             if include_usage:
                 usage = usage_of(list(self._outputs.values()))
@@ -157,16 +164,16 @@ class ChatWriter:
             self._outputs[index] = event.output
         return deltas
 
-    def _chunks(self, index: int, event: Event, include_usage: bool) -> list[bytes]:
-        """A chunk for each delta; log-probabilities go with the first, or with one of their own."""
+    def _chunks(self, index: int, event: Event, include_usage: bool, details: dict[str, Any] | None) -> list[bytes]:
+        """A chunk for each delta; log-probabilities and details go with the first, or with one of their own."""
         deltas = [_delta(delta) for delta in self._read(index, event)]
         logprobs = self._logprobs[index].chat(event.tokens) if self._body.logprobs and event.tokens else None
-        if logprobs is not None and not deltas:
+        if (logprobs is not None or details is not None) and not deltas:
             deltas = [{"content": ""}]
         chunks = []
         for delta in deltas:
-            chunks.append(self._chunk(index, delta, include_usage, logprobs))
-            logprobs = None
+            chunks.append(self._chunk(index, delta, include_usage, logprobs, details=details))
+            logprobs = details = None
         if event.output is not None:
             chunks.append(self._chunk(index, {}, include_usage, finish_reason=self._finish_reason(index)))
         return chunks
@@ -178,16 +185,22 @@ class ChatWriter:
         include_usage: bool,
         logprobs: dict[str, Any] | None = None,
         finish_reason: str | None = None,
+        details: dict[str, Any] | None = None,
+        **remarks: Any,
     ) -> bytes:
         choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason}
+        if details is not None:
+            choice["maskwright"] = details
         usage = {"usage": None} if include_usage else {}
-        return data({**self._head, "object": "chat.completion.chunk", "choices": [choice], **usage})
+        return data({**self._head, "object": "chat.completion.chunk", "choices": [choice], **usage, **remarks})
 
-    def _choice(self, index: int) -> dict[str, Any]:
+    async def _choice(self, index: int) -> dict[str, Any]:
         output = self._outputs[index]
         logprobs = self._logprobs[index].chat(output.records) if self._body.logprobs else None
         message = _message(self._parts[index])
-        return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": self._finish_reason(index)}
+        details = {} if self._details is None else {"maskwright": await self._details.of(index, output.records)}
+        reason = self._finish_reason(index)
+        return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": reason, **details}
 
     def _finish_reason(self, index: int) -> str:
         reason = self._outputs[index].finish_reason

@@ -19,13 +19,14 @@ from .errors import ApiError
 from .sampling_options import SamplingBody, StreamOptions, sampling_of
 from .service import Service
 from .streams import EventStream, data, unless_gone
+from .token_details import ExtendedBody, detail_writer, head_of, num_top_wanted
 from .token_logprobs import LogprobWriter
 from .usage import usage_of
 
 Prompt = str | list[int]
 
 
-class CompletionBody(SamplingBody, ConstraintBody):
+class CompletionBody(SamplingBody, ConstraintBody, ExtendedBody):
     """Prompts to be completed. They are rendered as `generate` does: for most models taken as they are."""
 
     prompt: str | list[str] | list[int] | list[list[int]] = Field(description="A prompt or several, as text or as token ids.")
@@ -70,7 +71,7 @@ async def plan_completion(service: Service, body: CompletionBody) -> list[Plan]:
         defaults=defaults,
         settings=service.settings,
         model_len=service.model_len,
-        logprobs=body.logprobs,
+        logprobs=num_top_wanted(body.logprobs, body.maskwright, service.settings.max_logprobs),
         best_of=body.best_of,
     )
     asked = await service.in_thread(lambda: asked_constraint(body, allows_grammars=service.settings.client_grammars))
@@ -93,6 +94,7 @@ class CompletionWriter:
         self._body, self._plans = body, plans
         self._head = {"id": reply_id, "object": "text_completion", "created": int(time.time()), "model": service.model_name}
         self._vocabulary = service.llm.vocabulary
+        self._details = detail_writer(service, plans, body.maskwright)
         self._outputs: dict[int, RequestOutput] = {}
 
     async def whole(self, events: AsyncIterator[tuple[int, Event]]) -> dict[str, Any]:
@@ -100,11 +102,13 @@ class CompletionWriter:
         async for index, event in events:
             self._read(index, event)
         choices, number = list[dict[str, Any]](), 0
+        numbers = {id(output): index for index, output in self._outputs.items()}
         for plan in self._plans:
             outputs = [self._outputs[number + each] for each in range(len(plan.requests))]
             number += len(outputs)
-            choices += [self._choice(len(choices) + place, output) for place, output in enumerate(plan.chosen(outputs))]
-        return {**self._head, "choices": choices, "usage": self._usage()}
+            for output in plan.chosen(outputs):
+                choices.append(await self._choice(len(choices), output, numbers[id(output)]))
+        return {**self._head, "choices": choices, "usage": self._usage(), **head_of(self._details)}
 
     async def stream(
         self, events: AsyncIterator[tuple[int, Event]], stack: AsyncExitStack, include_usage: bool
@@ -112,16 +116,21 @@ class CompletionWriter:
         """The chunks, while they come. `stack` holds the requests, which end with the stream."""
         writers: dict[int, LogprobWriter] = {}
         usage: dict[str, Any] = {"usage": None} if include_usage else {}
+        remarks = head_of(self._details)
         async with stack:
             async for index, event in events:
                 self._read(index, event)
-                writer = writers.setdefault(index, LogprobWriter(self._vocabulary))
+                writer = writers.setdefault(index, self._logprob_writer())
+                details = await self._details.of_event(index, event) if self._details is not None else None
                 logprobs = writer.completion(event.tokens) if self._body.logprobs is not None else None
                 reason = event.output.finish_reason if event.output is not None else None
-                if not event.text and reason is None and logprobs is None:
+                if not event.text and reason is None and logprobs is None and details is None:
                     continue
                 choice = {"index": index, "text": event.text, "logprobs": logprobs, "finish_reason": reason}
-                yield data({**self._head, "choices": [choice], **usage})
+                if details is not None:
+                    choice["maskwright"] = details
+                yield data({**self._head, "choices": [choice], **usage, **remarks})
+                remarks = {}
             if include_usage:
                 yield data({**self._head, "choices": [], "usage": self._usage()})
             yield b"data: [DONE]\n\n"
@@ -130,10 +139,14 @@ class CompletionWriter:
         if event.output is not None:
             self._outputs[index] = event.output
 
-    def _choice(self, index: int, output: RequestOutput) -> dict[str, Any]:
-        wants_logprobs = self._body.logprobs is not None
-        logprobs = LogprobWriter(self._vocabulary).completion(output.records) if wants_logprobs else None
-        return {"index": index, "text": output.text, "logprobs": logprobs, "finish_reason": output.finish_reason}
+    async def _choice(self, index: int, output: RequestOutput, number: int) -> dict[str, Any]:
+        """number: of the output among all that were generated."""
+        logprobs = self._logprob_writer().completion(output.records) if self._body.logprobs is not None else None
+        details = {} if self._details is None else {"maskwright": await self._details.of(number, output.records)}
+        return {"index": index, "text": output.text, "logprobs": logprobs, "finish_reason": output.finish_reason, **details}
+
+    def _logprob_writer(self) -> LogprobWriter:
+        return LogprobWriter(self._vocabulary, self._body.logprobs or 0)
 
     def _usage(self) -> dict[str, Any]:
         outputs = [self._outputs[index] for index in sorted(self._outputs)]

@@ -17,7 +17,8 @@ from .errors import ApiError, api_error
 
 logger = logging.getLogger("maskwright.server.access")
 
-OPEN = ("/health", "/ready", "/version", "/metrics", "/docs", "/redoc", "/openapi.json")  # need no key
+OPEN = ("/", "/health", "/ready", "/version", "/metrics", "/docs", "/redoc", "/openapi.json")  # need no key
+OPEN_FOLDER = "/playground/"
 _REQUEST_ID = re.compile(r"[\w.:/-]{1,128}", re.ASCII)
 
 
@@ -51,7 +52,7 @@ class Gate:
             logger.info("%s %s %s %s %.3fs", request_id, scope["method"], scope["path"], answer.status, seconds)
 
     def _check_key(self, path: str, headers: Headers) -> None:
-        if not self._digests or path in OPEN:
+        if not self._digests or path in OPEN or path.startswith(OPEN_FOLDER):
             return
         bearer = headers.get("authorization", "")
         given = bearer[7:] if bearer[:7].lower() == "bearer " else headers.get("x-api-key", "")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TypeVar
 
 from ..chat import Turn
@@ -69,16 +71,17 @@ class Service:
 
     async def plan_turn(self, turn: Turn, sampling: SamplingParams, body: SamplingBody, param: str | None) -> Plan:
         """A conversation, ready to run. `param` is where its constraint stands in the request."""
-        await self._compile(turn.choice, sampling, param)
-        return (await self.in_thread(self.llm.planner.plan_replies, turn, sampling)).ranked(body.priority or 0, body.user or "")
+        seconds = await self._compile(turn.choice, sampling, param)
+        plan = await self.in_thread(self.llm.planner.plan_replies, turn, sampling)
+        return replace(plan, compile_seconds=seconds).ranked(body.priority or 0, body.user or "")
 
     async def plan_prompt(
         self, prompt: str | Sequence[int], choice: ConstraintChoice, sampling: SamplingParams, body: SamplingBody, param: str | None
     ) -> Plan:
         """A prompt, as text or as tokens, ready to run."""
-        await self._compile(choice, sampling, param)
+        seconds = await self._compile(choice, sampling, param)
         plan = await self.in_thread(self._plan_prompt, prompt, choice, sampling)
-        return plan.ranked(body.priority or 0, body.user or "")
+        return replace(plan, compile_seconds=seconds).ranked(body.priority or 0, body.user or "")
 
     @asynccontextmanager
     async def running(self, plans: Sequence[Plan]) -> AsyncIterator[AsyncIterator[tuple[int, Event]]]:
@@ -115,16 +118,19 @@ class Service:
                 headers={"Retry-After": "1"},
             )
 
-    async def _compile(self, choice: ConstraintChoice, sampling: SamplingParams, param: str | None) -> None:
+    async def _compile(self, choice: ConstraintChoice, sampling: SamplingParams, param: str | None) -> float | None:
+        """Seconds until the constraint was there; None without one."""
         if choice.source is None:
-            return
+            return None
         if sampling.stop:
             raise ApiError(400, "stop strings would cut an output that has a constraint: leave one of them out", param="stop")
         assert isinstance(choice.source, Source), "clients send sources, not compiled constraints"
+        started = time.perf_counter()
         try:
             await self.compiler.compile(choice.source)
         except Exception as error:
             raise api_error(error, param) from error
+        return time.perf_counter() - started
 
     def _plan_prompt(self, prompt: str | Sequence[int], choice: ConstraintChoice, sampling: SamplingParams) -> Plan:
         planner = self.llm.planner

@@ -7,15 +7,16 @@ from typing import Any
 
 from ..constraints import Vocabulary
 from ..engine.output import TokenRecord
+from ..sampling import TokenLogprob
 
 LEAST = -9999.0  # a log-probability that JSON can write, for a probability of 0
 
 
 class LogprobWriter:
-    """For one output; text offsets count the characters since its beginning."""
+    """For one output; text offsets count the characters since its beginning. `num_top`: alternatives of each token."""
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
+    def __init__(self, vocabulary: Vocabulary, num_top: int) -> None:
+        self._vocabulary, self._num_top = vocabulary, num_top
         self._offset = 0
 
     def chat(self, records: Sequence[TokenRecord]) -> dict[str, Any]:
@@ -29,13 +30,16 @@ class LogprobWriter:
         for text in texts:
             offsets.append(self._offset)
             self._offset += len(text)
-        top = [{self._text(each.token_id): _finite(each.logprob) for each in record.top} for record in records]
+        top = [{self._text(each.token_id): _finite(each.logprob) for each in self._top(record)} for record in records]
         chosen = [_finite(record.logprob) for record in records]
         return {"tokens": texts, "token_logprobs": chosen, "top_logprobs": top, "text_offset": offsets}
 
     def _entry(self, record: TokenRecord) -> dict[str, Any]:
-        top = [self._token(each.token_id, each.logprob) for each in record.top]
+        top = [self._token(each.token_id, each.logprob) for each in self._top(record)]
         return self._token(record.token_id, record.logprob) | {"top_logprobs": top}
+
+    def _top(self, record: TokenRecord) -> Sequence[TokenLogprob]:
+        return record.top[: self._num_top]  # there may be more, for someone else
 
     def _token(self, token_id: int, logprob: float | None) -> dict[str, Any]:
         return {"token": self._text(token_id), "logprob": _finite(logprob), "bytes": list(self._bytes(token_id))}

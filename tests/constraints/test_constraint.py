@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -243,6 +244,7 @@ def test_explanations_name_the_byte_and_what_was_expected() -> None:
     verdict = constraint.explain(constraint.start(), 256 + 2)  # b"aab"
     assert not verdict.allowed and verdict.dies_at == 1 and "'b'" in verdict.expected
     assert TOKENS[verdict.nearest[0]] in (b"ab", b'a"', b"a")
+    assert constraint.explain(constraint.start(), 256 + 2, num_nearest=0) == replace(verdict, nearest=())
     assert constraint.explain(constraint.start(), 97).allowed
     assert "complete" in constraint.explain(constraint.start(), EOS).reason
 

@@ -1,0 +1,179 @@
+"""The extension `maskwright` of answers: how free the choice of each token was, and what the constraint kept the model from.
+
+A request asks with `"maskwright": {"tokens": true}`; docs/serving.md describes the answer, whose `version` is 1. Nothing here
+runs when it is not asked for. What it takes is computed beside the event loop: it follows each output through its constraint once
+more, so the engine knows nothing of it. Only `candidates` makes the engine do more: forced tokens are then asked of the model too.
+"""
+
+from __future__ import annotations
+
+import codecs
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..engine.guide import with_tokens
+from ..engine.output import Event, TokenRecord
+from ..engine.request import Request
+from ..planning import Plan
+from ..sampling import TokenLogprob
+from .errors import ApiError
+from .service import Service
+
+VERSION = 1
+FREE_SHARE = 0.5  # of the vocabulary: with more of it allowed, as inside a string, a choice counts as free
+DECIMALS = 6  # of probabilities
+FINISHED_TOO_LATE = "allowed by the constraint, but from there the output could not finish within max_tokens"
+
+
+class DetailOptions(BaseModel):
+    """What a request wants to know about its tokens."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    version: Literal[1] = 1
+    tokens: bool = Field(False, description="Whether answers say how free the choice of each token was.")
+    candidates: int = Field(5, ge=0, description="The model's most probable tokens to be listed; 0 leaves forced tokens unasked.")
+
+
+class ExtendedBody(BaseModel):
+    """Part of a request body."""
+
+    maskwright: DetailOptions | None = Field(None, description="This server's own extension of answers: details of tokens.")
+
+
+def num_top_wanted(asked: int | None, options: DetailOptions | None, max_logprobs: int) -> int | None:
+    """How many of the most probable tokens the engine shall record. `asked`: for log-probabilities in OpenAI's form."""
+    if options is None or not options.tokens or not options.candidates:
+        return asked
+    if options.candidates > max_logprobs:
+        message = f"maskwright.candidates asks for {options.candidates}, and this server allows {max_logprobs}"
+        raise ApiError(400, message, param="maskwright.candidates", code="limit_exceeded", limit=max_logprobs)
+    return max(asked or 0, options.candidates)
+
+
+class DetailReader:
+    """Follows one output through its constraint. `read` its tokens in order; it may take milliseconds for each."""
+
+    def __init__(self, request: Request, constraint: Any, vocabulary: Any, model_len: int, num_candidates: int) -> None:
+        self._constraint, self._tokens, self._num_candidates = constraint, vocabulary.tokens, num_candidates
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._state = None if constraint is None else constraint.start()
+        self._num_left = min(request.sampling.max_tokens, model_len - len(request.prompt_token_ids))
+        self._extra_end_ids = request.sampling.stop_token_ids
+
+    def read(self, records: Iterable[TokenRecord]) -> list[dict[str, Any]]:
+        """The details of the next tokens."""
+        return [self._read(record) for record in records]
+
+    def _read(self, record: TokenRecord) -> dict[str, Any]:
+        mask = self._mask(record)
+        candidates = [self._candidate(each, mask) for each in record.top[: self._num_candidates]]
+        details = {
+            "id": record.token_id,
+            "token": self._spelling(record.token_id),
+            "text": self._decoder.decode(self._tokens[record.token_id] or b""),
+            "kind": self._kind(record),
+            "num_allowed": record.num_allowed,
+            "probability": _probability(record.logprob),
+            "kept_mass": None if record.kept_mass is None else round(record.kept_mass, DECIMALS),
+            "paths": [] if self._constraint is None else list(self._constraint.explain(self._state, record.token_id).paths),
+            "candidates": candidates,
+        }
+        if self._constraint is not None:
+            self._state = self._constraint.advance(self._state, record.token_id)
+        self._num_left -= 1
+        return details
+
+    def _kind(self, record: TokenRecord) -> str:
+        data = self._tokens[record.token_id] or b""
+        if self._constraint is None:
+            return "free"
+        if record.is_only_choice or (data and self._constraint.forced(self._state).startswith(data)):
+            return "forced"
+        return "free" if record.num_allowed >= FREE_SHARE * len(self._tokens) else "constrained"
+
+    def _mask(self, record: TokenRecord) -> NDArray[np.uint32] | None:
+        """The mask that was in force: it has as many tokens as the record says, and near the limit not all that are legal."""
+        if self._constraint is None or not record.top or not self._num_candidates:
+            return None
+        mask: NDArray[np.uint32] = self._constraint.mask(self._state)
+        if self._extra_end_ids and self._constraint.is_accepting(self._state):
+            mask = with_tokens(mask, self._extra_end_ids)
+        if int(np.bitwise_count(mask).sum()) != record.num_allowed:
+            mask = mask & self._constraint.mask(self._state, budget=self._num_left)
+        return mask
+
+    def _candidate(self, candidate: TokenLogprob, mask: NDArray[np.uint32] | None) -> dict[str, Any]:
+        token_id = candidate.token_id
+        is_allowed = mask is None or bool(mask[token_id // 32] >> np.uint32(token_id % 32) & np.uint32(1))
+        told = {
+            "id": token_id,
+            "token": self._spelling(token_id),
+            "probability": _probability(candidate.logprob),
+            "allowed": is_allowed,
+        }
+        return told if is_allowed else told | self._why(token_id)
+
+    def _why(self, token_id: int) -> dict[str, Any]:
+        found = self._constraint.explain(self._state, token_id, num_nearest=0)
+        if found.allowed:
+            return {"reason": FINISHED_TOO_LATE}
+        return {"reason": found.reason, "dies_at": found.dies_at, "expected": found.expected}
+
+    def _spelling(self, token_id: int) -> str | None:
+        """As text; None for tokens that are never text."""
+        data = self._tokens[token_id]
+        return None if data is None else data.decode(errors="replace")
+
+
+class DetailWriter:
+    """For all outputs of a request."""
+
+    def __init__(self, service: Service, plans: Sequence[Plan], options: DetailOptions) -> None:
+        self._service, self._plans = service, plans
+        self._readers = [
+            DetailReader(request, plan.constraint, service.llm.vocabulary, service.model_len, options.candidates)
+            for plan in plans
+            for request in plan.requests
+        ]
+
+    def head(self) -> dict[str, Any]:
+        """What is told once."""
+        seconds = [plan.compile_seconds for plan in self._plans if plan.compile_seconds is not None]
+        constraint = self._plans[0].constraint
+        told: dict[str, Any] = {"version": VERSION, "vocabulary_size": self._service.llm.vocabulary.size, "constraint": None}
+        if constraint is not None:
+            told["constraint"] = {
+                "compile_seconds": round(sum(seconds), DECIMALS),
+                "min_tokens": constraint.min_tokens(constraint.start()),
+                "residue": list(constraint.residue),
+                "notes": list(constraint.notes),
+            }
+        return told
+
+    async def of_event(self, index: int, event: Event) -> dict[str, Any] | None:
+        """The member of a chunk's choice."""
+        return await self.of(index, event.tokens) if event.tokens else None
+
+    async def of(self, index: int, records: Sequence[TokenRecord]) -> dict[str, Any]:
+        """The member of a choice, for the next tokens of output `index`."""
+        return {"version": VERSION, "tokens": await self._service.in_thread(self._readers[index].read, records)}
+
+
+def detail_writer(service: Service, plans: Sequence[Plan], options: DetailOptions | None) -> DetailWriter | None:
+    """None unless it was asked for."""
+    return DetailWriter(service, plans, options) if options is not None and options.tokens else None
+
+
+def head_of(details: DetailWriter | None) -> dict[str, Any]:
+    """The member of an answer, or of the first chunk of a stream, beside its choices."""
+    return {} if details is None else {"maskwright": details.head()}
+
+
+def _probability(logprob: float | None) -> float | None:
+    return None if logprob is None else round(math.exp(logprob), DECIMALS)
