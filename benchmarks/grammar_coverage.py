@@ -96,11 +96,6 @@ EXCLUDED = (
         lambda case: _is_of_xgrammar_alone(case) and "[lazy]" in case["grammar"] and "" in case["accept"],
     ),
     Exclusion(
-        "other spellings of a JSON string", "%json has one canonical spelling of a string; llguidance takes \\u0009 beside \\t",
-        lambda case: "%json" in case["grammar"] and any(re.search(r"\\u00[01]", text) for text in case["accept"])
-        and "pattern" in case["grammar"],
-    ),
-    Exclusion(
         "\\s without the vertical tab", "strings checked by RE2 alone, whose \\s is not that of ECMA-262 or Python",
         lambda case: case["verified_by"] == ["re2"] and "\\s" in case["grammar"] and any("\v" in text for text in case["reject"]),
     ),

@@ -15,8 +15,8 @@ from lark import Token, Tree
 from .budgeted_text import BudgetedText
 from .errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from .expression import EMPTY, FAIL, Grammar, Node, Rule
-from .json_schema import JsonSchema
 from .lark_edges import check_edges
+from .lark_json import inline_json
 from .lark_lexemes import Lexemes
 from .lark_names import Definition, Names
 from .lark_syntax import fail_at
@@ -50,8 +50,7 @@ class Lark(BudgetedText):
 
     The notation is lark's, with the additions of llguidance: rules and terminals, templates, `%import common`, `%ignore`,
     `%override`, `%extend`, inline `%json {...}` and `%regex {...}`, `&` and `~` between terminals, `[lazy]`, `stop=`, `suffix=`,
-    parameters, `max_tokens=`, special tokens (`<name>`, `<[id]>`). What is not enforced is refused by name: priorities of rules,
-    `temperature`.
+    parameters, `max_tokens=`, special tokens (`<name>`, `<[id]>`). What is not enforced is refused by name, as `temperature` is.
     """
 
     text: str
@@ -239,11 +238,8 @@ class LarkLowering:
             raise UnsupportedKeyword(reason, keyword=str(token), instead=instead, line=line, column=column)
         if kind == "block":
             return self._block(token)
-        if '"x-guidance"' in token:
-            reason, instead = "llguidance's options inside a schema are not enforced", "the schema without it"
-            raise UnsupportedKeyword(reason, keyword="x-guidance", instead=instead, line=line, column=column)
         try:
-            return self._opaque(JsonSchema(str(token), whitespace="flexible").lower(self.grammar, self.limits))
+            return self._opaque(inline_json(str(token)).lower(self.grammar, self.limits))
         except ConstraintLimit:
             raise
         except ConstraintError as error:

@@ -14,7 +14,7 @@ from lark import Token, Tree
 from .charsets import ignoring_case
 from .components import components, is_recursive
 from .errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
-from .lark_common import COMMON
+from .lark_common import LIBRARIES
 from .lark_syntax import fail_at, parse
 from .regex_lark import FLAGS, parse_lark_regex
 from .regex_parser import line_and_column, syntax_error
@@ -158,11 +158,12 @@ def _called(tree: Tree[Token]) -> list[str]:
     return [str(part.children[0]) for part in tree.iter_subtrees() if part.data == "reference"]
 
 
-@lru_cache(maxsize=1)
-def common_terminals() -> Mapping[str, Pattern]:
-    """What `%import common.NAME` names."""
-    bodies = {str(tree.children[0]): tree.children[-1] for tree in parse(COMMON)}
-    return Terminals(COMMON, bodies, Limits()).patterns  # type: ignore[arg-type]
+@lru_cache
+def library_terminals(library: str) -> Mapping[str, Pattern]:
+    """What `%import library.NAME` names."""
+    text = LIBRARIES[library]
+    bodies = {str(tree.children[0]): tree.children[-1] for tree in parse(text)}
+    return Terminals(text, bodies, Limits()).patterns  # type: ignore[arg-type]
 
 
 # -- leaves -------------------------------------------------------------------------------------------------------------
