@@ -49,7 +49,7 @@ class Call:
         for one in tree.children[1:]:
             if isinstance(one, Tree) and one.data == "pair":
                 key, value = one.children[0], one.children[-1]
-                call.options[str(key)] = value  # type: ignore[assignment]
+                call.options[str(key)] = value
             elif one is not None:
                 call.values.append(one)
         return call

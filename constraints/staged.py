@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .accompanied import AccompaniedConstraint, whole_of
 from .constraint import Constraint, State
-from .errors import ConstraintError, UnsupportedKeyword
+from .errors import ConstraintError
 from .expression import Grammar
 from .source import Source
 from .stages import HasStages, StageOf, Stages
@@ -56,7 +56,7 @@ class StagedConstraint(AccompaniedConstraint):
 
     def __init__(self, whole: Constraint, parts: Sequence[Constraint], stages: Stages) -> None:
         super().__init__(whole, parts)
-        self._stages = stages
+        self.stages = stages
         self._least = [part.min_tokens(part.start()) for part in parts]
         for stage, least in zip(stages.all, self._least, strict=True):
             if stage.max_tokens is not None and least > stage.max_tokens:
@@ -66,13 +66,8 @@ class StagedConstraint(AccompaniedConstraint):
         self._masks_of: dict[tuple[Ways, int | None], NDArray[np.uint32]] = {}
         self._byte_moves: dict[tuple[int, State, int], State | None] = {}
 
-    def save(self, path: Any, *, found: bool = True) -> None:
-        """Not possible: a file holds a grammar, which does not count tokens."""
-        reason, instead = "a constraint with budgets of tokens is not kept in a file", "compile its text again"
-        raise UnsupportedKeyword(reason, keyword="max_tokens", instead=instead)
-
     def start(self) -> Any:
-        first = self._entered(self._stages.first)
+        first = self._entered(self.stages.first)
         return Ways(self.unbudgeted.start(), self._settled(first))
 
     def is_accepting(self, state: Any) -> bool:
@@ -165,7 +160,7 @@ class StagedConstraint(AccompaniedConstraint):
     def _step_all(self, at: Iterable[Following], byte: int, counts: bool) -> frozenset[Following]:
         after = set[Following]()
         for way, counted in at:
-            spends = counts and not counted and self._stages.all[way.stage].max_tokens is not None
+            spends = counts and not counted and self.stages.all[way.stage].max_tokens is not None
             if spends and way.left == 0:
                 continue
             state = self._after_byte(way.stage, way.state, byte)
@@ -192,7 +187,7 @@ class StagedConstraint(AccompaniedConstraint):
         entered: set[Way] = set()
         work = [way for way in ways if self.parts[way.stage].is_accepting(way.state)]
         while work:
-            for k in self._stages.all[work.pop().stage].following:
+            for k in self.stages.all[work.pop().stage].following:
                 way = Way(k, self.parts[k].start(), self._budget(k))
                 if way not in entered:
                     entered.add(way)
@@ -201,7 +196,7 @@ class StagedConstraint(AccompaniedConstraint):
         return entered
 
     def _budget(self, stage: int) -> int:
-        most = self._stages.all[stage].max_tokens
+        most = self.stages.all[stage].max_tokens
         return INFINITE if most is None else most
 
     def _settled(self, ways: Iterable[Way]) -> frozenset[Way]:
@@ -217,11 +212,11 @@ class StagedConstraint(AccompaniedConstraint):
 
     def _costs_behind(self) -> list[int]:
         """How many tokens suffice behind each stage."""
-        behind = [0 if stage.may_end else INFINITE for stage in self._stages.all]
+        behind = [0 if stage.may_end else INFINITE for stage in self.stages.all]
         changed = True
         while changed:
             changed = False
-            for k, stage in enumerate(self._stages.all):
+            for k, stage in enumerate(self.stages.all):
                 least = min((self._least[other] + behind[other] for other in stage.following), default=INFINITE)
                 if least < behind[k]:
                     behind[k] = least
