@@ -88,6 +88,8 @@ def _budget(constraint: Constraint) -> Any:
 
 
 def _accompanied(budget: Any, automata: Sequence[Constraint]) -> Constraint:
+    if not automata:
+        raise malformed("at least one automaton")
     whole, *parts = automata
     if isinstance(budget, list):
         try:
