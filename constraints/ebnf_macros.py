@@ -115,7 +115,7 @@ class Macros:
             is_one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
             return self.grammar.literal(chr(ranges[0][0])) if is_one else self.grammar.chars(ranges)
 
-        return lower_tree(self.grammar, pattern, full=True, unit=character)
+        return lower_tree(self.grammar, pattern, full=True, unit=character, limits=self.limits)
 
     # -- text with tags ---------------------------------------------------------------------------------------------
 

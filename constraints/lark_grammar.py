@@ -289,7 +289,7 @@ class LarkLowering:
         text = _plain_text(pattern)
         if text is not None:
             return self.grammar.literal(text)
-        return lower_tree(self.grammar, pattern, full=True, unit=self._character)
+        return lower_tree(self.grammar, pattern, full=True, unit=self._character, limits=self.limits)
 
     def _character(self, ranges: Ranges) -> Node:
         is_one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]

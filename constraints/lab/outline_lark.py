@@ -32,7 +32,7 @@ class Terminal:
     pattern: PatternTree
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
-        return lower_tree(grammar, self.pattern, full=True, unit=grammar.chars)
+        return lower_tree(grammar, self.pattern, full=True, unit=grammar.chars, limits=limits)
 
 
 def lark_outline(source: Lark, limits: Limits) -> Outline:
