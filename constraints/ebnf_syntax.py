@@ -204,7 +204,7 @@ def _rule(text: str, tree: Tree[Token]) -> EbnfRule:
 
 _WORDS = {
     "DEFINED": "a rule name", "NAME": "a rule name", "__ANON_0": "::=", "EQUAL": "=", "VBAR": "|", "_OR": "|", "RPAR": ")",
-    "RSQB": "]", "RBRACE": "}", "COMMA": ",", "INT": "a number", "_END": ";", "MINUS": "-", "$END": "the end",
+    "RSQB": "]", "RBRACE": "}", "COMMA": ",", "INT": "a number", "FLOAT": "a number", "_END": ";", "MINUS": "-", "$END": "the end",
     "LPAR": "(", "LSQB": "[", "LBRACE": "{", "STRING": "a string", "ATTRIBUTE": "an attribute",
 }  # fmt: skip
 _BEGINS = {"STRING", "CLASS", "CODE", "DOT", "TOKEN", "MACRO", "LPAR", "SPECIAL", "NAME", "LSQB", "LBRACE", "INT"}
@@ -237,4 +237,6 @@ def _listed(expected: set[str]) -> str:
 def _unreadable(text: str, index: int) -> str:
     closers = {'"': "a string", "'": "a string", "[": "a character class", "?": "a special sequence", "<": "a token"}
     char = text[index]
+    if text.startswith("/*", index):
+        return "a comment that is never closed"
     return f"{closers[char]} that is never closed" if char in closers else f"unexpected {char!r}"

@@ -136,7 +136,11 @@ class Names:
             self._refuse(definition.name, "%extend", "what is declared only has no alternatives", "a definition")
 
     def _ignore(self, tree: Tree[Token]) -> None:
-        self.ignored.extend(child for child in tree.children if isinstance(child, Tree))
+        for child in tree.children:
+            assert isinstance(child, Tree)
+            if next(child.scan_values(lambda value: isinstance(value, Token)), None) is None:
+                raise ConstraintError("%ignore names nothing", keyword="%ignore", instead="a terminal, such as %ignore / +/")
+            self.ignored.append(child)
 
     def _import(self, tree: Tree[Token]) -> None:
         path, *alias = tree.children

@@ -6,7 +6,7 @@ A terminal is one set of texts, built as one tree, so that an assertion sees the
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from lark import Token, Tree
@@ -61,11 +61,13 @@ class Terminals:
         calls = {name: [called for called in _called(body) if called in bodies] for name, body in bodies.items()}
         for component in components(calls):
             if is_recursive(component, calls):
+                body = bodies[component[0]]
+                called = next(token for token in _uses(body) if token in component)
+                line, column = line_and_column(text, called.start_pos or 0)
                 raise ConstraintError(
-                    "the terminal is made of itself",
-                    path=component[0],
+                    "the terminal is made of itself", path=component[0], line=line, column=column,
                     instead="a rule, in lower case, which may call itself",
-                )
+                )  # fmt: skip
             self.patterns[component[0]] = self.pattern(bodies[component[0]])
 
     def pattern(self, tree: Tree[Token]) -> Pattern:
@@ -155,7 +157,13 @@ class Terminals:
 
 
 def _called(tree: Tree[Token]) -> list[str]:
-    return [str(part.children[0]) for part in tree.iter_subtrees() if part.data == "reference"]
+    return list(map(str, _uses(tree)))
+
+
+def _uses(tree: Tree[Token]) -> Iterator[Token]:
+    """The names in an expression."""
+    parts = (part.children[0] for part in tree.iter_subtrees() if part.data == "reference")
+    return (token for token in parts if isinstance(token, Token))
 
 
 @lru_cache

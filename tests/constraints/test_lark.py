@@ -168,7 +168,7 @@ REFUSED = {
     "start: a\na[temperature=3]: /a*/": "temperature",
     "start: a\na[temperature=0.5]: /a*/": "temperature",
     "start: A & B\nA: /a/\nB: /b/": "&",
-    "start: ~A\nA: /a/": "~",
+    "start: ~a\na: /a/": "~",
     "%declare A\nstart: A": "%declare",
     "%import grammar.NAME\nstart: NAME": "%import",
     "%import .common.INT\nstart: INT": "%import",
@@ -246,6 +246,24 @@ def test_terminals_of_python(name):
     lark = pytest.importorskip("lark").Lark(f"%import python.{name}\nstart: {name}", parser="earley", lexer="dynamic")
     for text in PYTHON_TEXTS[name][0]:
         lark.parse(text)
+
+
+@pytest.mark.parametrize(("text", "line", "column"), [
+    ('start: T\nT: "x" T', 2, 8), ('start: a\na: "b" & "c"', 2, 4), ("start: ~a\na: /b/", 1, 9),
+])  # fmt: skip
+def test_places_of_what_is_refused(text, line, column):
+    with pytest.raises(ConstraintError) as caught:
+        COMPILER.compile(Lark(text))
+    assert (caught.value.line, caught.value.column) == (line, column)
+
+
+def test_complements_of_terminals_in_rules():
+    check('start: "<" ~("a" | B) ">" | (~/[ab]+/)+ "!"\nB: "b"', ["<>", "<ab>", "c!", "ca!"], ["<a>", "<b>", "<b"])
+
+
+def test_nothing_is_ignored():
+    with pytest.raises(ConstraintError, match="names nothing"):
+        COMPILER.compile(Lark('start: "a"\n%ignore'))
 
 
 def test_imports_by_other_names():
