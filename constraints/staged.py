@@ -77,7 +77,7 @@ class StagedConstraint(AccompaniedConstraint):
         self._masks_of: dict[tuple[Ways, int | None], NDArray[np.uint32]] = {}
         self._byte_moves: dict[tuple[int, State, int], State | None] = {}
         self._crossings: dict[frozenset[Way], Crossings] = {}
-        self._steps: dict[tuple[frozenset[Following], int], frozenset[Following]] = {}
+        self._steps_of_ways: dict[tuple[frozenset[Following], int], frozenset[Following]] = {}
         self._distances_behind: dict[frozenset[Following], int] = {}
 
     def start(self) -> Any:
@@ -179,11 +179,11 @@ class StagedConstraint(AccompaniedConstraint):
 
     def _known_step(self, at: frozenset[Following], byte: int) -> frozenset[Following]:
         key = at, byte
-        if key not in self._steps:
-            if len(self._steps) >= 64 * _MAX_KEPT:
-                self._steps.clear()
-            self._steps[key] = self._step_all(at, byte, counts=True)
-        return self._steps[key]
+        if key not in self._steps_of_ways:
+            if len(self._steps_of_ways) >= 64 * _MAX_KEPT:
+                self._steps_of_ways.clear()
+            self._steps_of_ways[key] = self._step_all(at, byte, counts=True)
+        return self._steps_of_ways[key]
 
     def _distance_behind(self, at: frozenset[Following]) -> int:
         if at not in self._distances_behind:
