@@ -7,26 +7,29 @@ from dataclasses import dataclass, field
 from lark import Token, Tree
 
 from .budgeted_text import BudgetedText
+from .ebnf_macros import Macros, rules_called
 from .ebnf_syntax import NOTATIONS, EbnfRule, notation_of, parse
-from .errors import ConstraintError, GrammarSyntaxError, UnsupportedKeyword
+from .errors import ConstraintError, UnsupportedKeyword
 from .expression import EMPTY, Grammar, Kind, Node
 from .gbnf import RuleLowering, calls_of, check_defined, lower_rules, undefined
 from .gbnf_syntax import RuleText, fail_at
 from .recursion import reachable
-from .regex import lower_tree
-from .regex_lark import FLAGS, parse_lark_regex
 from .regex_parser import line_and_column, syntax_error
-from .regex_tree import Tree as Pattern
 from .source import Limits
 from .stages import Budgets, budgeted_root
-from .substrings import runs_of
 from .utf8 import ALL, MAX_CODE_POINT, SURROGATES, Ranges, invert, normalize
 
 _ESCAPES = {
     "n": 0x0A, "r": 0x0D, "t": 0x09, "f": 0x0C, "v": 0x0B, "a": 0x07, "b": 0x08, "0": 0x00, "e": 0x1B,
     **{char: ord(char) for char in "\\\"'?-[]^/"},
 }  # fmt: skip
-_HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
+_ESCAPES_IN_CLASSES = {char: ord(char) for char in "$.*+(){}|"}
+_HEX_DIGITS = {"u": 4, "U": 8}
+_HEXADECIMAL = "0123456789abcdefABCDEF"
+_CAPTURES = frozenset(  # what they name is told by nobody here, and the texts are the same
+    ["capture", "stop_capture", "capture_hidden_suffix_bytes", "capture_hidden_stop_bytes",
+     "capture_hidden_body_rule_id", "capture_hidden_marker_rule_id"]
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +38,8 @@ class Ebnf(BudgetedText):
 
     >>> Ebnf("root = 'on' | 'off' ;"), Ebnf("root ::= 'on' | [0-9]+ '%'")
 
-    notation: "xgrammar" (GBNF, where `{2,-1}` has no bound, a rule ends where the next one begins, and `Regex("...")` and
-    `Substring("...", ...)` are expressions), "w3c" (`#x20`, `[#x0-#x1F]`, strings without escapes, `A - B`, `/* */`) or "iso"
+    notation: "xgrammar" (GBNF, where `{2,-1}` has no bound, a rule ends where the next one begins, and the macros of
+    `ebnf_macros.py` are expressions), "w3c" (`#x20`, `[#x0-#x1F]`, strings without escapes, `A - B`, `/* */`) or "iso"
     (ISO 14977: `,` `;` `[ ]` `{ }` `3 * x` `x - y` `(* *)`); None: "iso" without `::=`, else "w3c" if it has what only that has.
     """
 
@@ -78,7 +81,8 @@ def _check_once(text: str, rules: list[EbnfRule]) -> None:
 
 
 def _calls(tree: Tree[Token]) -> dict[str, Token]:
-    return {" ".join(name.split()): token for name, token in calls_of(tree).items()}
+    called = {" ".join(name.split()): token for name, token in calls_of(tree).items()}
+    return called | {str(token): token for token in rules_called(tree)}
 
 
 @dataclass
@@ -98,9 +102,17 @@ class EbnfLowering(RuleLowering):
                 body = self.grammar.without(body, self.grammar.seq(body, some))
             elif attribute == "max_tokens":
                 body = self._with_budget(name, body, attribute, value)
-            elif attribute != "capture":
+            elif attribute == "max_chars":
+                body = self._at_most(body, attribute, value)
+            elif attribute not in _CAPTURES:
                 self._refuse(attribute, str(attribute), "not an attribute that is enforced", "the rule without it")
         return body
+
+    def _at_most(self, body: Node, attribute: Token, value: Token | None) -> Node:
+        if value is None or value.type != "INT" or value.startswith("-"):
+            fail_at(self.text, attribute, "max_chars is a number of characters")
+        self._check_regular(body, attribute, "max_chars")
+        return self.grammar.both(body, self.grammar.repeat(self.grammar.chars(ALL), 0, self._count(value)))
 
     def _with_budget(self, name: str, body: Node, attribute: Token, value: Token | None) -> Node:
         if value is None or value.type != "INT" or not int(value[:9]) > 0:
@@ -138,7 +150,8 @@ class EbnfLowering(RuleLowering):
         if token is not None and kind == "code":
             return self.grammar.literal(chr(self._code_point(token, token[2:])))
         if token is not None and kind == "macro":
-            return self._macro(tree, token)
+            macros = Macros(self.text, self.grammar, self.limits, self.string_text)
+            return macros.lower(tree, self.rules, repeated=id(tree) in self._repeated)
         if token is not None and kind == "special":
             self._refuse(token, "special sequence", "what stands between ? has no meaning of its own", "a rule")
         return super()._node(tree, parts)
@@ -196,7 +209,7 @@ class EbnfLowering(RuleLowering):
             digits = ""
             if inner.startswith("#x", index):
                 rest = inner[index + 2 :]
-                digits = rest[: len(rest) - len(rest.lstrip("0123456789abcdefABCDEF"))]
+                digits = rest[: len(rest) - len(rest.lstrip(_HEXADECIMAL))]
             members.append((self._code_point(token, digits), True) if digits else (ord(inner[index]), False))
             index += len(digits) + 2 if digits else 1
         return members
@@ -210,73 +223,43 @@ class EbnfLowering(RuleLowering):
     def _characters(self, token: Token, skipped: int) -> list[tuple[int, bool]]:
         """The code points between delimiters, and whether each was escaped."""
         start = token.start_pos or 0
-        index, end, text = start + skipped, start + len(token) - 1, self.text
+        index, end = start + skipped, start + len(token) - 1
         found = []
         while index < end:
-            if text[index] != "\\":
-                found.append((ord(text[index]), False))
-                index += 1
-                continue
-            letter, count = text[index + 1], _HEX_DIGITS.get(text[index + 1], 0)
-            digits = text[index + 2 : min(index + 2 + count, end)]
-            if letter == "u" and text[index + 2] == "{":
-                digits = text[index + 3 : max(text.find("}", index, end), index + 3)]
-                count = len(digits) + 2
-            if count == 0 and letter not in _ESCAPES:
-                known = " ".join(f"\\{one}" for one in [*_ESCAPES, *_HEX_DIGITS])
-                raise syntax_error(text, f"unknown escape \\{letter}, expected one of {known}", index)
-            if count and (
-                not digits
-                or not set(digits) <= set("0123456789abcdefABCDEF")
-                or (count in (2, 4, 8) and len(digits) not in (count, count - 2))
-            ):
-                raise syntax_error(text, f"\\{letter} must be followed by {_HEX_DIGITS[letter]} hex digits", index)
-            code = int(digits, 16) if count else _ESCAPES[letter]
-            if code > MAX_CODE_POINT or (token.type == "STRING" and SURROGATES[0] <= code <= SURROGATES[1]):
-                raise syntax_error(text, f"\\{letter}{digits} is no character", index)
-            found.append((code, True))
-            index += 2 + count
+            escaped = self.text[index] == "\\"
+            code, after = self._escape(token, index, end) if escaped else (ord(self.text[index]), index + 1)
+            found.append((code, escaped))
+            index = after
         return found
 
-    # -- macros -----------------------------------------------------------------------------------------------------
-
-    def _macro(self, tree: Tree[Token], name: Token) -> Node:
-        arguments = [child for child in tree.children[1:] if child is not None]
-        if name == "Substring":
-            if not all(isinstance(one, Token) and one.type == "STRING" for one in arguments):
-                fail_at(self.text, name, "Substring takes strings")
-            return self._lowered(
-                runs_of([self.string_text(one) for one in arguments if isinstance(one, Token)], self.limits)
-            )
-        if name == "Regex":
-            return self._regex(name, arguments)
-        self._refuse(name, str(name), "not a part of EBNF that is enforced", "the rules written out, or StructuralTag")
-        return EMPTY
-
-    def _regex(self, name: Token, arguments: list[Token | Tree[Token]]) -> Node:
-        pattern, *options = arguments
-        if not isinstance(pattern, Token) or pattern.type != "STRING":
-            fail_at(self.text, name, "Regex takes a string first")
-        flags = ""
-        for option in options:
-            if not isinstance(option, Tree):
-                fail_at(self.text, name, 'behind its pattern Regex takes options such as flags="i"')
-            key, *_, value = option.children
-            if key == "flags" and isinstance(value, Token) and value.type == "STRING" and set(value[1:-1]) <= FLAGS:
-                flags = value[1:-1]
-            elif not (key == "json_string" and value == "false"):
-                self._refuse(name, f"Regex({key})", "not an option that is enforced", "a pattern without it")
-        try:
-            return self._lowered(parse_lark_regex(self.string_text(pattern), flags, self.limits))
-        except GrammarSyntaxError as error:
-            fail_at(self.text, pattern, error.reason.split("\n")[0])
-
-    def _lowered(self, pattern: Pattern) -> Node:
-        def character(ranges: Ranges) -> Node:
-            is_one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
-            return self.grammar.literal(chr(ranges[0][0])) if is_one else self.grammar.chars(ranges)
-
-        return lower_tree(self.grammar, pattern, full=True, unit=character)
+    def _escape(self, token: Token, index: int, end: int) -> tuple[int, int]:
+        """The code point of the escape at `index`, and the index behind it."""
+        text, letter = self.text, self.text[index + 1]
+        escapes = _ESCAPES | (_ESCAPES_IN_CLASSES if token.type == "CLASS" else {})
+        if letter in escapes:
+            return escapes[letter], index + 2
+        begin = index + 2
+        if letter == "x":  # as many digits as there are
+            rest = text[begin:end]
+            after = stop = begin + len(rest) - len(rest.lstrip(_HEXADECIMAL))
+            expected = "hex digits"
+        elif letter == "u" and text[begin] == "{":
+            begin, stop = begin + 1, max(text.find("}", begin, end), begin + 1)
+            after, expected = stop + 1, "hex digits and }"
+        elif letter in _HEX_DIGITS:
+            after = stop = min(begin + _HEX_DIGITS[letter], end)
+            expected = f"{_HEX_DIGITS[letter]} hex digits"
+        else:
+            known = " ".join(f"\\{one}" for one in [*escapes, "x", *_HEX_DIGITS])
+            raise syntax_error(text, f"unknown escape \\{letter}, expected one of {known}", index)
+        digits = text[begin:stop]
+        is_short = letter in _HEX_DIGITS and expected[0].isdigit() and len(digits) < _HEX_DIGITS[letter]
+        if not digits or digits.strip(_HEXADECIMAL) or is_short:
+            raise syntax_error(text, f"\\{letter} must be followed by {expected}", index)
+        code = int(digits[:16], 16)
+        if code > MAX_CODE_POINT or (token.type == "STRING" and SURROGATES[0] <= code <= SURROGATES[1]):
+            raise syntax_error(text, f"\\{letter}{digits[:16]} is no character", index)
+        return code, after
 
     def _refuse(self, token: Token, keyword: str, reason: str, instead: str) -> None:
         line, column = line_and_column(self.text, token.start_pos or 0)

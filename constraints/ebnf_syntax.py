@@ -25,7 +25,7 @@ _RULES = r"""
 start: rule*
 rule: DEFINED [attributes] "::=" alternatives
 attributes: "[" _attribute ("," _attribute)* "]"
-_attribute: ATTRIBUTE [EQUAL (STRING | INT)]
+_attribute: ATTRIBUTE [EQUAL (STRING | INT | FLOAT | NAME)]
 alternatives: sequence ("|" sequence)*
 sequence: _item* [lookahead]
 lookahead: "(" EQUAL alternatives ")"
@@ -50,7 +50,7 @@ _argument: pair | tuple | STRING | INT | NAME
 pair: NAME EQUAL (STRING | INT | NAME | tuple)
 tuple: "(" [_argument ("," _argument)* [","]] ")"
 EQUAL: "="
-%declare DEFINED ATTRIBUTE STRING CLASS CODE TOKEN NAME MACRO INT
+%declare DEFINED ATTRIBUTE STRING CLASS CODE TOKEN NAME MACRO INT FLOAT
 """
 _ISO_RULES = r"""
 start: rule*
@@ -83,7 +83,7 @@ _TOKENS = {
         rf"""(?P<blank> \s+ | \#[^\r\n]* ) | {_DEFINED}
         | (?P<MACRO> (?:Regex|Substring|TagDispatch|TokenTagDispatch|Token|ExcludeToken) (?=\s*\() )
         | (?P<STRING> "(?:[^"\\\r\n]|\\[^\r\n])*" ) | (?P<CLASS> \[(?:[^\]\\\r\n]|\\[^\r\n])*\] ) | (?P<TOKEN> !?<[^>\r\n]*> )
-        | (?P<INT> -?[0-9]+ ) | (?P<NAME> {_NAME} ) {_PUNCTUATION}""", re.VERBOSE,
+        | (?P<FLOAT> [0-9]+\.[0-9]+ ) | (?P<INT> -?[0-9]+ ) | (?P<NAME> {_NAME} ) {_PUNCTUATION}""", re.VERBOSE,
     ),
     "w3c": re.compile(
         rf"""(?P<blank> \s+ | /\*(?:[^*]|\*(?!/))*\*/ ) | {_DEFINED}
@@ -129,7 +129,7 @@ class Tokens(Lexer):
                 end = match.end()
             if in_attributes and kind in ("NAME", "RSQB"):
                 in_attributes = kind == "NAME"
-                kind = "ATTRIBUTE" if kind == "NAME" else kind
+                kind = "ATTRIBUTE" if kind == "NAME" and before != "EQUAL" else kind
             if kind != "blank":
                 before = kind
                 yield Token("__ANON_0" if kind == "DEFINES" else kind, text[index:end], start_pos=index)
@@ -160,10 +160,29 @@ def parse(text: str, notation: str) -> list[EbnfRule]:
         tree = _parser(notation).parse(text)
     except UnexpectedToken as error:
         raise _unexpected(text, error) from None
-    return [_rule(rule) for rule in tree.children if isinstance(rule, Tree)]
+    rules = [_rule(text, rule) for rule in tree.children if isinstance(rule, Tree)]
+    if notation == "xgrammar":
+        for rule in rules:
+            _check_form(text, rule)
+    return rules
 
 
-def _rule(tree: Tree[Token]) -> EbnfRule:
+def _check_form(text: str, rule: EbnfRule) -> None:
+    """What the notation of XGrammar asks for beyond what its tokens do."""
+    at = rule.name.start_pos or 0
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    if line.strip():
+        raise syntax_error(text, f"the rule {str(rule.name)!r} does not begin on a line of its own", at)
+    for alternatives in rule.tree.find_data("alternatives"):
+        for one in alternatives.children:
+            may_be_empty = len(alternatives.children) == 1 and alternatives is not rule.tree  # as ( ) is
+            if isinstance(one, Tree) and not any(one.children) and not may_be_empty:
+                beside = next(alternatives.scan_values(lambda value: isinstance(value, Token)), rule.name)
+                reason = 'an alternative is empty, expected "" or an expression'
+                raise syntax_error(text, reason, beside.start_pos or 0)
+
+
+def _rule(text: str, tree: Tree[Token]) -> EbnfRule:
     name, body = tree.children[0], tree.children[-1]
     assert isinstance(name, Token) and isinstance(body, Tree)
     name = Token("NAME", " ".join(name.split()), start_pos=name.start_pos)
@@ -173,6 +192,8 @@ def _rule(tree: Tree[Token]) -> EbnfRule:
         tokens = [token for token in attributes.children if isinstance(token, Token) and token.type != "EQUAL"]
         for token in tokens:
             if token.type == "ATTRIBUTE":
+                if any(known == token for known, _ in found):
+                    raise syntax_error(text, f"{str(token)!r} is said twice", token.start_pos or 0)
                 found.append((token, None))
             else:
                 found[-1] = (found[-1][0], token)
@@ -183,7 +204,7 @@ def _rule(tree: Tree[Token]) -> EbnfRule:
 
 _WORDS = {
     "DEFINED": "a rule name", "NAME": "a rule name", "__ANON_0": "::=", "EQUAL": "=", "VBAR": "|", "_OR": "|", "RPAR": ")",
-    "RSQB": "]", "RBRACE": "}", "COMMA": ",", "INT": "a number", "_END": ";", "MINUS": "-", "$END": "the end",
+    "RSQB": "]", "RBRACE": "}", "COMMA": ",", "INT": "a number", "FLOAT": "a number", "_END": ";", "MINUS": "-", "$END": "the end",
     "LPAR": "(", "LSQB": "[", "LBRACE": "{", "STRING": "a string", "ATTRIBUTE": "an attribute",
 }  # fmt: skip
 _BEGINS = {"STRING", "CLASS", "CODE", "DOT", "TOKEN", "MACRO", "LPAR", "SPECIAL", "NAME", "LSQB", "LBRACE", "INT"}
@@ -216,4 +237,6 @@ def _listed(expected: set[str]) -> str:
 def _unreadable(text: str, index: int) -> str:
     closers = {'"': "a string", "'": "a string", "[": "a character class", "?": "a special sequence", "<": "a token"}
     char = text[index]
+    if text.startswith("/*", index):
+        return "a comment that is never closed"
     return f"{closers[char]} that is never closed" if char in closers else f"unexpected {char!r}"

@@ -50,8 +50,8 @@ def format_node(grammar: Grammar, name: str, unit: Unit, limits: Limits) -> Node
     if known.narrower and note not in grammar.notes:
         grammar.notes.append(note)
     if known.build is None:
-        return lower_tree(grammar, _tree(known.pattern), full=True, unit=unit)
-    literal = lower_tree(grammar, _tree(known.literal), full=True, unit=unit)
+        return lower_tree(grammar, _tree(known.pattern), full=True, unit=unit, limits=limits)
+    literal = lower_tree(grammar, _tree(known.literal), full=True, unit=unit, limits=limits)
     return known.build(Addresses(grammar, unit), literal)
 
 

@@ -7,7 +7,7 @@ recursion becomes one regular expression. Only rules that are recursive become r
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lark import Token, Tree
@@ -21,7 +21,7 @@ from .left_recursion import without_left_recursion
 from .regex_parser import line_and_column
 from .source import Limits
 from .tail_recursion import as_repetition
-from .tokens import token_terminal
+from .tokens import token_terminal, tokens_but
 from .utf8 import ALL, Ranges
 
 
@@ -33,7 +33,8 @@ class Gbnf:
 
     The syntax is llama.cpp's: `"text"`, `[a-z]`, `[^a-z]`, `.` (any character), rule names, `( )`, `|`, `* + ? {2} {2,} {2,4}`,
     `# comments`; escapes `\\n \\r \\t \\\\ \\" \\[ \\] \\- \\xNN \\uNNNN \\UNNNNNNNN`. All of it counts characters, not bytes.
-    `<name>` and `<[id]>` are special tokens. Rules may begin with themselves. Of two definitions of a rule the last counts.
+    `<name>` and `<[id]>` are special tokens, `!<name>*` is any text, other special tokens included. Rules may begin with
+    themselves. Of two definitions of a rule the last counts.
     """
 
     text: str
@@ -125,9 +126,11 @@ class RuleLowering:
     rules: dict[str, Node] = field(default_factory=dict)
     wants_repetitions: bool = False  # instead of rules that end with themselves, for operations on regular parts
     _nesting: dict[int, int] = field(default_factory=dict)
+    _repeated: set[int] = field(default_factory=set)  # by id: what a repetition without bounds is directly about
 
     def expression(self, tree: Tree[Token]) -> Node:
         nodes: dict[int, Node] = {}
+        self._repeated = set(_directly_repeated(tree))
         for subtree in tree.iter_subtrees():
             self._check_nesting(subtree)
             parts = [nodes[id(child)] for child in subtree.children if isinstance(child, Tree)]
@@ -157,8 +160,14 @@ class RuleLowering:
                 return self._char_class(token)
             case "reference":
                 return self.rules[str(token)]
+        return self._token(tree, token)
+
+    def _token(self, tree: Tree[Token], token: Token) -> Node:
         line, column = line_and_column(self.text, token.start_pos or 0)
-        return token_terminal(self.grammar, str(token), line=line, column=column)
+        if not token.startswith("!"):
+            return token_terminal(self.grammar, str(token), line=line, column=column)
+        counted = id(tree) not in self._repeated
+        return tokens_but(self.grammar, [token[1:]], str(token), counted=counted, line=line, column=column)
 
     def string_text(self, token: Token) -> str:
         """What a string means."""
@@ -202,3 +211,13 @@ class RuleLowering:
         self._nesting[id(tree)] = depth = below + adds
         if depth > self.limits.nesting:
             raise ConstraintLimit("parentheses and repetitions too deep", limit="nesting", value=self.limits.nesting)
+
+
+def _directly_repeated(tree: Tree[Token]) -> Iterator[int]:
+    """What stands under `*` or `+` and, through parentheses, nothing else with it."""
+    for subtree in tree.iter_subtrees():
+        inner: Tree[Token] | Token | None = subtree if subtree.data in ("star", "plus") else None
+        while isinstance(inner, Tree):
+            parts = [child for child in inner.children if child is not None]
+            inner = parts[0] if len(parts) == 1 or inner is subtree else None
+            yield id(inner)

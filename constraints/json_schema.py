@@ -83,13 +83,15 @@ class JsonSchema:
         """The schema as a whole, in reach of its resources. Raises `ConstraintError` for an unknown draft."""
         return Library(dict(self.resources), lambda text: _parse(text, limits)).root(self.schema, self.draft)
 
+    def _text(self, grammar: Grammar, limits: Limits) -> JsonText:
+        return JsonText(grammar, self.whitespace, limits)
+
     def _lower(self, grammar: Grammar, limits: Limits) -> Node:
         grammar.search_share = 0.05  # the sum of the parts is close, and a search is dear where strings are free
         root = self.root(limits)
         policy = Policy(grammar, self.on_unsupported == "relax", limits.seconds)
-        text = JsonText(grammar, self.whitespace, limits)
         lowering = Lowering(
-            grammar, limits, policy, text,
+            grammar, limits, policy, self._text(grammar, limits),
             assert_formats=FORMATS_OPTIONS[self.formats], is_ordered=self.property_order == "declared",
         )  # fmt: skip
         return lowering.whole(root)

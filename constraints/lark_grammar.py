@@ -15,8 +15,8 @@ from lark import Token, Tree
 from .budgeted_text import BudgetedText
 from .errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from .expression import EMPTY, FAIL, Grammar, Node, Rule
-from .json_schema import JsonSchema
 from .lark_edges import check_edges
+from .lark_json import inline_json
 from .lark_lexemes import Lexemes
 from .lark_names import Definition, Names
 from .lark_syntax import fail_at
@@ -50,8 +50,7 @@ class Lark(BudgetedText):
 
     The notation is lark's, with the additions of llguidance: rules and terminals, templates, `%import common`, `%ignore`,
     `%override`, `%extend`, inline `%json {...}` and `%regex {...}`, `&` and `~` between terminals, `[lazy]`, `stop=`, `suffix=`,
-    parameters, `max_tokens=`, special tokens (`<name>`, `<[id]>`). What is not enforced is refused by name: priorities of rules,
-    `temperature`.
+    parameters, `max_tokens=`, special tokens (`<name>`, `<[id]>`). What is not enforced is refused by name, as `temperature` is.
     """
 
     text: str
@@ -184,11 +183,16 @@ class LarkLowering:
                 return parts[0] if parts else FAIL  # none: its condition does not hold
             case "conjunction" if len(parts) == 1:
                 return parts[0]
+            case "negation" if not parts:
+                pattern = self.terminals.pattern(tree)
+                check_edges(self.text, _first_token(tree), pattern)
+                return self._lexeme(pattern)
         token = next((child for child in reversed(tree.children) if isinstance(child, Token)), None)
         if token is None:
             keyword = "~" if kind == "negation" else "&"
             reason, instead = "it is for terminals, not for rules", "the same in a terminal, a name in upper case"
-            raise UnsupportedKeyword(reason, keyword=keyword, instead=instead)
+            line, column = line_and_column(self.text, _first_token(tree).start_pos or 0)
+            raise UnsupportedKeyword(reason, keyword=keyword, instead=instead, line=line, column=column)
         match kind:
             case "counted":
                 return grammar.repeat(parts[0], *count_of(self.text, token, self.limits))
@@ -216,6 +220,8 @@ class LarkLowering:
             part = work.pop()
             found.pop(id(part), None)
             found[id(part)] = part
+            if part.data == "negation" and _is_terminal(part):
+                continue
             condition = part.children[-1] if part.data == "alternative" else None
             if value is None or not isinstance(condition, Token) or self._holds(condition, value):
                 work.extend(child for child in part.children if isinstance(child, Tree))
@@ -239,11 +245,8 @@ class LarkLowering:
             raise UnsupportedKeyword(reason, keyword=str(token), instead=instead, line=line, column=column)
         if kind == "block":
             return self._block(token)
-        if '"x-guidance"' in token:
-            reason, instead = "llguidance's options inside a schema are not enforced", "the schema without it"
-            raise UnsupportedKeyword(reason, keyword="x-guidance", instead=instead, line=line, column=column)
         try:
-            return self._opaque(JsonSchema(str(token), whitespace="flexible").lower(self.grammar, self.limits))
+            return self._opaque(inline_json(str(token)).lower(self.grammar, self.limits))
         except ConstraintLimit:
             raise
         except ConstraintError as error:
@@ -254,7 +257,7 @@ class LarkLowering:
                 "line": line,
                 "column": column,
             }
-            raise type(error)(error.reason, **where) from None  # type: ignore[arg-type]
+            raise type(error)(error.reason.split("\n")[0], **where) from None  # type: ignore[arg-type]
 
     def _block(self, token: Token) -> Node:
         if self.depth >= _BLOCKS:
@@ -293,11 +296,26 @@ class LarkLowering:
         text = _plain_text(pattern)
         if text is not None:
             return self.grammar.literal(text)
-        return lower_tree(self.grammar, pattern, full=True, unit=self._character)
+        return lower_tree(self.grammar, pattern, full=True, unit=self._character, limits=self.limits)
 
     def _character(self, ranges: Ranges) -> Node:
         is_one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
         return self.grammar.literal(chr(ranges[0][0])) if is_one else self.grammar.chars(ranges)
+
+
+_ABOUT_RULES = frozenset(["json", "block", "token", "subgrammar", "parametric", "use"])
+
+
+def _is_terminal(tree: Tree[Token]) -> bool:
+    """Whether an expression is made of terminals only."""
+    return not any(
+        part.data in _ABOUT_RULES or (part.data == "reference" and getattr(part.children[0], "type", "") == "RULE")
+        for part in tree.iter_subtrees()
+    )
+
+
+def _first_token(tree: Tree[Token]) -> Token:
+    return next(tree.scan_values(lambda value: isinstance(value, Token)), Token("", "", start_pos=0))
 
 
 def _plain_text(pattern: Pattern) -> str | None:

@@ -11,9 +11,10 @@ from lark import Token, Tree
 
 from .errors import ConstraintError, UnsupportedKeyword
 from .lark_attributes import Attributes, read_attributes
+from .lark_common import LIBRARIES
 from .lark_parameters import Condition, Parameter
 from .lark_syntax import fail_at, parse
-from .lark_terminals import Terminals, common_terminals, json_value
+from .lark_terminals import Terminals, json_value, library_terminals
 from .regex_parser import line_and_column, syntax_error
 from .regex_tree import Tree as Pattern
 from .source import Limits
@@ -91,7 +92,7 @@ class Names:
         name, parameter, template, priority, attributes, body = tree.children
         assert isinstance(name, Token) and isinstance(body, Tree)
         if isinstance(priority, Token):
-            self._prioritised(name, priority)
+            self.notes.append(f"the priority of {name} chooses between readings of a text; the texts are the same")
         if isinstance(parameter, Token) and parameter.removeprefix("::").strip() != "_":
             fail_at(self.text, parameter, "the parameter of a definition is written ::_")
         names = tuple(map(str, template.children)) if isinstance(template, Tree) else ()
@@ -101,12 +102,6 @@ class Names:
         if found.written and isinstance(parameter, Token):
             fail_at(self.text, parameter, "a rule with a parameter has no attributes")
         return Definition(name, body, names, isinstance(parameter, Token), found)
-
-    def _prioritised(self, name: Token, priority: Token) -> None:
-        if name.type == "RULE":
-            reason = "priorities of rules choose between readings of a text, not between texts"
-            self._refuse(priority, "priority", reason, "the definition without it")
-        self.notes.append(f"the priority of {name} chooses between readings of a text; the texts are the same")
 
     def _check_new(self, name: Token, replaces: bool) -> None:
         known = name in self.rules or name in self.terminals or name in self.imported or name in self.declared
@@ -141,7 +136,11 @@ class Names:
             self._refuse(definition.name, "%extend", "what is declared only has no alternatives", "a definition")
 
     def _ignore(self, tree: Tree[Token]) -> None:
-        self.ignored.extend(child for child in tree.children if isinstance(child, Tree))
+        for child in tree.children:
+            assert isinstance(child, Tree)
+            if next(child.scan_values(lambda value: isinstance(value, Token)), None) is None:
+                raise ConstraintError("%ignore names nothing", keyword="%ignore", instead="a terminal, such as %ignore / +/")
+            self.ignored.append(child)
 
     def _import(self, tree: Tree[Token]) -> None:
         path, *alias = tree.children
@@ -158,20 +157,22 @@ class Names:
 
     def _take_import(self, module: list[Token], name: Token, alias: Token) -> None:
         where = "".join(module).strip(".")
-        if where != "common":
-            reason, instead = f"there is no library {where!r}", "the definitions, or %import common.NAME"
+        if where not in LIBRARIES or module[0] == ".":
+            reason, instead = f"there is no library {where!r}", f"the definitions, or one of {', '.join(LIBRARIES)}"
             self._refuse(module[0] if module else name, "%import", reason, instead)
-        if name not in common_terminals():
-            similar = difflib.get_close_matches(name, common_terminals(), n=1)
-            fail_at(
-                self.text,
-                name,
-                f"the library common has no {str(name)!r}" + (f", but {similar[0]!r}" if similar else ""),
-            )
-        if alias.type != "TERMINAL":
-            fail_at(self.text, alias, f"{str(name)!r} is a terminal, so its new name is upper case")
+        terminals = library_terminals(where)
+        if name not in terminals:
+            similar = difflib.get_close_matches(name, terminals, n=1)
+            but = f", but {similar[0]!r}" if similar else ""
+            fail_at(self.text, name, f"the library {where} has no terminal {str(name)!r}{but}")
         self._check_new(alias, replaces=False)
-        self.imported[str(alias)] = common_terminals()[str(name)]
+        if alias.type == "TERMINAL":
+            self.imported[str(alias)] = terminals[str(name)]
+            return
+        hidden = f"{where}.{name}"  # a rule of that name
+        self.imported[hidden] = terminals[str(name)]
+        body = _alternatives_of(Token("TERMINAL", hidden, start_pos=name.start_pos))
+        self.rules[str(alias)] = Definition(alias, body, (), False, Attributes())
 
     def _declare(self, tree: Tree[Token]) -> None:
         self.declared.update((str(name), name) for name in tree.children if isinstance(name, Token))

@@ -85,7 +85,7 @@ _TOKENS = re.compile(
   | (?P<NUMBER> [+-]?[0-9]+(?:\.[0-9]+)? )
   | (?P<NAME> {_NAME} (?![A-Za-z0-9_]) )
   | (?P<STRING> "(?:[^"\\\r\n]|\\[^\r\n])*"i? )
-  | (?P<REGEXP> /(?!/)(?:[^/\\\r\n]|\\[^\r\n])*/[a-z]* )
+  | (?P<REGEXP> /(?!/) (?: (?:[^/\\\r\n]|\\[^\r\n])*/[a-z]* | (?:[^/\\]|\\.)*/[a-z]*x[a-z]* ) )
   | (?P<TOKEN> <[^>\s]*> )
   | (?P<GRAMMAR> @[A-Za-z0-9_-]+ )
   | (?P<WORD> %[a-z_]* )
@@ -93,7 +93,7 @@ _TOKENS = re.compile(
   | (?P<QMARK> \? ) | (?P<BANG> ! ) | (?P<LPAR> \( ) | (?P<RPAR> \) ) | (?P<DOT> \. ) | (?P<VBAR> \| ) | (?P<AMPERSAND> & )
   | (?P<STAR> \* ) | (?P<PLUS> \+ ) | (?P<TILDE> ~ )
     """,
-    re.VERBOSE,
+    re.VERBOSE | re.DOTALL,
 )
 _WORDS = {
     "%ignore": "_IGNORE", "%import": "_IMPORT", "%declare": "_DECLARE", "%override": "_OVERRIDE", "%extend": "_EXTEND",

@@ -6,7 +6,7 @@ A terminal is one set of texts, built as one tree, so that an assertion sees the
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from lark import Token, Tree
@@ -14,7 +14,7 @@ from lark import Token, Tree
 from .charsets import ignoring_case
 from .components import components, is_recursive
 from .errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
-from .lark_common import COMMON
+from .lark_common import LIBRARIES
 from .lark_syntax import fail_at, parse
 from .regex_lark import FLAGS, parse_lark_regex
 from .regex_parser import line_and_column, syntax_error
@@ -61,11 +61,13 @@ class Terminals:
         calls = {name: [called for called in _called(body) if called in bodies] for name, body in bodies.items()}
         for component in components(calls):
             if is_recursive(component, calls):
+                body = bodies[component[0]]
+                called = next(token for token in _uses(body) if token in component)
+                line, column = line_and_column(text, called.start_pos or 0)
                 raise ConstraintError(
-                    "the terminal is made of itself",
-                    path=component[0],
+                    "the terminal is made of itself", path=component[0], line=line, column=column,
                     instead="a rule, in lower case, which may call itself",
-                )
+                )  # fmt: skip
             self.patterns[component[0]] = self.pattern(bodies[component[0]])
 
     def pattern(self, tree: Tree[Token]) -> Pattern:
@@ -155,14 +157,21 @@ class Terminals:
 
 
 def _called(tree: Tree[Token]) -> list[str]:
-    return [str(part.children[0]) for part in tree.iter_subtrees() if part.data == "reference"]
+    return list(map(str, _uses(tree)))
 
 
-@lru_cache(maxsize=1)
-def common_terminals() -> Mapping[str, Pattern]:
-    """What `%import common.NAME` names."""
-    bodies = {str(tree.children[0]): tree.children[-1] for tree in parse(COMMON)}
-    return Terminals(COMMON, bodies, Limits()).patterns  # type: ignore[arg-type]
+def _uses(tree: Tree[Token]) -> Iterator[Token]:
+    """The names in an expression."""
+    parts = (part.children[0] for part in tree.iter_subtrees() if part.data == "reference")
+    return (token for token in parts if isinstance(token, Token))
+
+
+@lru_cache
+def library_terminals(library: str) -> Mapping[str, Pattern]:
+    """What `%import library.NAME` names."""
+    text = LIBRARIES[library]
+    bodies = {str(tree.children[0]): tree.children[-1] for tree in parse(text)}
+    return Terminals(text, bodies, Limits()).patterns  # type: ignore[arg-type]
 
 
 # -- leaves -------------------------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def lower_pattern(grammar: Grammar, pattern: str, *, dialect: str, full: bool, u
 
     `unit(ranges)` gives the node for one character out of a set of code points (no surrogates); texts are sequences of such.
     """
-    return lower_tree(grammar, parse_pattern(pattern, dialect, limits), full=full, unit=unit)
+    return lower_tree(grammar, parse_pattern(pattern, dialect, limits), full=full, unit=unit, limits=limits)
 
 
 def lower_mismatch(grammar: Grammar, pattern: str, *, dialect: str, unit: Unit, limits: Limits) -> Node:
@@ -67,13 +67,13 @@ def lower_mismatch(grammar: Grammar, pattern: str, *, dialect: str, unit: Unit, 
 
     Raises as `lower_pattern`.
     """
-    lowering = PatternLowering(grammar, unit, parse_pattern(pattern, dialect, limits))
+    lowering = PatternLowering(grammar, unit, parse_pattern(pattern, dialect, limits), limits)
     return grammar.negate(lowering.any_text_with_match(lowering.around.any_bytes))
 
 
-def lower_tree(grammar: Grammar, tree: Tree, *, full: bool, unit: Unit) -> Node:
+def lower_tree(grammar: Grammar, tree: Tree, *, full: bool, unit: Unit, limits: Limits) -> Node:
     """The same for a pattern that has been parsed."""
-    lowering = PatternLowering(grammar, unit, tree)
+    lowering = PatternLowering(grammar, unit, tree, limits)
     return lowering.whole_text() if full else lowering.any_text_with_match()
 
 

@@ -14,7 +14,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 from .charsets import NEWLINE
-from .errors import UnsupportedKeyword
+from .errors import ConstraintLimit, UnsupportedKeyword
 from .expression import EMPTY, FAIL, Grammar, Node
 from .regex_context import START, Continuation, Surroundings, is_nullable
 from .regex_tree import (
@@ -35,6 +35,8 @@ from .regex_tree import (
     fold,
     never_at_an_end,
 )
+from .source import Limits
+from .stopwatch import Stopwatch
 from .utf8 import ALL, Ranges, intersect
 
 UNROLLED = 32  # copies of a body with assertions that are written out
@@ -53,10 +55,14 @@ class Language:
 
 
 class PatternLowering:
-    """Lowers one pattern into `grammar`; `unit` gives the node for one character of a set."""
+    """Lowers one pattern into `grammar`; `unit` gives the node for one character of a set.
 
-    def __init__(self, grammar: Grammar, unit: Unit, tree: Tree) -> None:
-        self.grammar, self.unit, self.tree = grammar, unit, tree
+    Repetitions of assertions are written out, inside each other too, so it may take long. Raises `ConstraintLimit` then.
+    """
+
+    def __init__(self, grammar: Grammar, unit: Unit, tree: Tree, limits: Limits) -> None:
+        self.grammar, self.unit, self.tree, self._limits = grammar, unit, tree, limits
+        self._stopwatch = Stopwatch(limits, "a pattern with assertions")
         self.languages: dict[int, Language | None] = fold(tree, self._language)  # None: has assertions
         longer = [part for part in assertions(tree) if isinstance(part, Lookbehind)]
         self.around = Surroundings(grammar, unit, _word_of(tree), _sets_behind(tree), longer)
@@ -103,7 +109,7 @@ class PatternLowering:
     def _combined(self, tree: Both | Complement, parts: list[Language | None]) -> Language:
         """An intersection or a complement; a part with assertions is lowered as a text of its own."""
         nodes = [
-            PatternLowering(self.grammar, self.unit, child).whole_text() if part is None else part.full
+            PatternLowering(self.grammar, self.unit, child, self._limits).whole_text() if part is None else part.full
             for child, part in zip(children(tree), parts, strict=True)
         ]
         some = self.grammar.repeat(self.unit(ALL), 1)
@@ -140,6 +146,9 @@ class PatternLowering:
         """Runs the routines below on a stack of their own: patterns may nest deeper than Python calls."""
         stack, value = [self._routine(self.tree, continuation)], None
         while stack:
+            self._stopwatch.check()
+            if len(self.grammar) > self._limits.nodes:
+                raise ConstraintLimit("a pattern with assertions", limit="nodes", value=self._limits.nodes)
             try:
                 request = next(stack[-1]) if value is None else stack[-1].send(value)
                 stack.append(self._routine(*request))

@@ -12,7 +12,7 @@ from enum import Enum, auto
 from typing import NamedTuple, TypeVar
 
 from .expression import Node
-from .utf8 import Ranges
+from .utf8 import Ranges, intersect
 
 Unit = Callable[[Ranges], Node]  # one character of a set
 Result = TypeVar("Result")
@@ -175,6 +175,15 @@ def with_children(tree: Tree, parts: Sequence[Tree]) -> Tree:
     if isinstance(tree, Repeat):
         return Repeat(parts[0], tree.low, tree.high)
     return Lookahead(parts[0], tree.negative) if isinstance(tree, Lookahead) else tree
+
+
+def within(tree: Tree, allowed: Ranges) -> Tree:
+    """The same tree, whose characters are all out of a set."""
+
+    def rebuilt(part: Tree, parts: list[Tree]) -> Tree:
+        return CharSet(intersect(part.ranges, allowed)) if isinstance(part, CharSet) else with_children(part, parts)
+
+    return fold(tree, rebuilt)[id(tree)]
 
 
 def never_at_an_end(tree: Tree) -> Tree:

@@ -8,7 +8,8 @@ by byte, in byte order, so that what has come to an end is not followed twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,13 +17,15 @@ from numpy.typing import NDArray
 
 from .accompanied import AccompaniedConstraint, whole_of
 from .constraint import Constraint, State
-from .errors import ConstraintError, UnsupportedKeyword
+from .errors import ConstraintError
 from .expression import Grammar
 from .source import Source
 from .stages import HasStages, StageOf, Stages
 from .tables import INFINITE
 
 _MAX_KEPT = 1 << 12  # masks; and transitions, 64 times as many
+_MAX_CROSSINGS = 256  # places whose tokens into other stages are kept
+_GIVEN = -1  # left, of a way that may spend what the state says, which is not looked at
 
 
 class Way(NamedTuple):
@@ -47,6 +50,14 @@ class Ways(NamedTuple):
     ways: frozenset[Way]
 
 
+@dataclass
+class Crossings:
+    """Tokens into other stages. judged: a bit for each token that was looked at; distances: of those that are possible."""
+
+    judged: NDArray[np.uint32]
+    distances: dict[int, int] = field(default_factory=dict)
+
+
 class StagedConstraint(AccompaniedConstraint):
     """`whole`, cut into `stages`, of which `parts` are the constraints.
 
@@ -56,7 +67,7 @@ class StagedConstraint(AccompaniedConstraint):
 
     def __init__(self, whole: Constraint, parts: Sequence[Constraint], stages: Stages) -> None:
         super().__init__(whole, parts)
-        self._stages = stages
+        self.stages = stages
         self._least = [part.min_tokens(part.start()) for part in parts]
         for stage, least in zip(stages.all, self._least, strict=True):
             if stage.max_tokens is not None and least > stage.max_tokens:
@@ -65,14 +76,12 @@ class StagedConstraint(AccompaniedConstraint):
         self._behind = self._costs_behind()
         self._masks_of: dict[tuple[Ways, int | None], NDArray[np.uint32]] = {}
         self._byte_moves: dict[tuple[int, State, int], State | None] = {}
-
-    def save(self, path: Any, *, found: bool = True) -> None:
-        """Not possible: a file holds a grammar, which does not count tokens."""
-        reason, instead = "a constraint with budgets of tokens is not kept in a file", "compile its text again"
-        raise UnsupportedKeyword(reason, keyword="max_tokens", instead=instead)
+        self._crossings: dict[frozenset[Way], Crossings] = {}
+        self._steps_of_ways: dict[tuple[frozenset[Following], int], frozenset[Following]] = {}
+        self._distances_behind: dict[frozenset[Following], int] = {}
 
     def start(self) -> Any:
-        first = self._entered(self._stages.first)
+        first = self._entered(self.stages.first)
         return Ways(self.unbudgeted.start(), self._settled(first))
 
     def is_accepting(self, state: Any) -> bool:
@@ -125,15 +134,31 @@ class StagedConstraint(AccompaniedConstraint):
                 part = self.parts[way.stage]
                 sure |= part.mask(way.state) if tokens >= INFINITE else part.mask(way.state, tokens)
         sure &= ~ends
-        doubtful = np.flatnonzero(np.unpackbits((allowed & ~sure & ~ends).view(np.uint8), bitorder="little"))
-        crossing = _bits(self._crossing(state, doubtful, budget), self.vocabulary.size)
-        allowed = sure | crossing
+        allowed = sure | self._crossing(state, allowed & ~sure & ~ends, budget)
         return allowed | ends if self.is_accepting(state) else allowed
 
-    def _crossing(self, state: Ways, tokens: NDArray[np.int64], budget: int | None) -> Iterable[int]:
-        """Those of some tokens that a way allows which passes from stage to stage."""
+    def _crossing(self, state: Ways, doubtful: NDArray[np.uint32], budget: int | None) -> NDArray[np.uint32]:
+        """Those of some tokens that a way allows which passes from stage to stage.
+
+        How much a way may still spend where it is does not matter to them, as long as it is something: they leave that behind.
+        """
+        places = frozenset(Way(stage, at, left if left >= INFINITE else _GIVEN) for stage, at, left in state.ways if left > 0)
+        known = self._crossings.get(places)
+        if known is None:
+            if len(self._crossings) >= _MAX_CROSSINGS:
+                self._crossings.clear()
+            known = self._crossings[places] = Crossings(np.zeros_like(doubtful))
+        unknown = np.flatnonzero(np.unpackbits((doubtful & ~known.judged).view(np.uint8), bitorder="little"))
+        if unknown.size:
+            known.distances.update(self._crossed(places, unknown))
+            known.judged |= doubtful
+        most = INFINITE if budget is None else budget - 1
+        return doubtful & _bits([token for token, distance in known.distances.items() if distance <= most], self.vocabulary.size)
+
+    def _crossed(self, places: frozenset[Way], tokens: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+        """Some tokens that lead from stage to stage, each with how many tokens suffice behind it. Others are left out."""
         spellings, order = self.vocabulary.spellings, self.vocabulary.spelled_ids
-        at = [frozenset(Following(way, False) for way in state.ways)]  # after each byte of `read`
+        at = [frozenset(Following(way, False) for way in places)]  # after each byte of `read`
         read, dead = b"", None
         for token in order[np.isin(order, tokens)].tolist():
             spelled = spellings[token]
@@ -144,13 +169,29 @@ class StagedConstraint(AccompaniedConstraint):
             read, dead = spelled[:common], None
             for byte in spelled[common:]:
                 read += bytes([byte])
-                at.append(self._step_all(at[-1], byte, counts=True))
+                at.append(self._known_step(at[-1], byte))
                 if not at[-1]:
                     dead = read
                     break
-            ways = self._settled(following.way for following in at[-1])
-            if ways and (budget is None or self._distance(ways) <= budget - 1):
-                yield token
+            distance = self._distance_behind(at[-1])
+            if distance < INFINITE:
+                yield token, distance
+
+    def _known_step(self, at: frozenset[Following], byte: int) -> frozenset[Following]:
+        key = at, byte
+        if key not in self._steps_of_ways:
+            if len(self._steps_of_ways) >= 64 * _MAX_KEPT:
+                self._steps_of_ways.clear()
+            self._steps_of_ways[key] = self._step_all(at, byte, counts=True)
+        return self._steps_of_ways[key]
+
+    def _distance_behind(self, at: frozenset[Following]) -> int:
+        if at not in self._distances_behind:
+            if len(self._distances_behind) >= 64 * _MAX_KEPT:
+                self._distances_behind.clear()
+            ways = self._settled(following.way for following in at)
+            self._distances_behind[at] = self._distance(ways) if ways else INFINITE
+        return self._distances_behind[at]
 
     def _distance(self, ways: Iterable[Way]) -> int:
         return min(self.parts[way.stage].min_tokens(way.state) + self._behind[way.stage] for way in ways)
@@ -165,7 +206,8 @@ class StagedConstraint(AccompaniedConstraint):
     def _step_all(self, at: Iterable[Following], byte: int, counts: bool) -> frozenset[Following]:
         after = set[Following]()
         for way, counted in at:
-            spends = counts and not counted and self._stages.all[way.stage].max_tokens is not None
+            is_bounded = way.left != _GIVEN and self.stages.all[way.stage].max_tokens is not None
+            spends = counts and not counted and is_bounded
             if spends and way.left == 0:
                 continue
             state = self._after_byte(way.stage, way.state, byte)
@@ -192,7 +234,7 @@ class StagedConstraint(AccompaniedConstraint):
         entered: set[Way] = set()
         work = [way for way in ways if self.parts[way.stage].is_accepting(way.state)]
         while work:
-            for k in self._stages.all[work.pop().stage].following:
+            for k in self.stages.all[work.pop().stage].following:
                 way = Way(k, self.parts[k].start(), self._budget(k))
                 if way not in entered:
                     entered.add(way)
@@ -201,7 +243,7 @@ class StagedConstraint(AccompaniedConstraint):
         return entered
 
     def _budget(self, stage: int) -> int:
-        most = self._stages.all[stage].max_tokens
+        most = self.stages.all[stage].max_tokens
         return INFINITE if most is None else most
 
     def _settled(self, ways: Iterable[Way]) -> frozenset[Way]:
@@ -217,11 +259,11 @@ class StagedConstraint(AccompaniedConstraint):
 
     def _costs_behind(self) -> list[int]:
         """How many tokens suffice behind each stage."""
-        behind = [0 if stage.may_end else INFINITE for stage in self._stages.all]
+        behind = [0 if stage.may_end else INFINITE for stage in self.stages.all]
         changed = True
         while changed:
             changed = False
-            for k, stage in enumerate(self._stages.all):
+            for k, stage in enumerate(self.stages.all):
                 least = min((self._least[other] + behind[other] for other in stage.following), default=INFINITE)
                 if least < behind[k]:
                     behind[k] = least

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from .errors import UnsupportedKeyword
 from .expression import EMPTY, FAIL, UNBOUNDED, Grammar, Kind, Node
@@ -38,6 +38,22 @@ class Stages(NamedTuple):
 
     all: tuple[Stage, ...]
     first: tuple[int, ...]
+
+    def as_lists(self) -> list[Any]:
+        """What JSON can hold of them: all but the expressions."""
+        return [list(self.first), [[one.max_tokens, list(one.following), one.may_end] for one in self.all]]
+
+    @classmethod
+    def of_lists(cls, value: list[Any], num_stages: int) -> Stages:
+        """The same again. Raises ValueError and TypeError for what `as_lists` does not give."""
+        first, rows = value
+        numbers = [number for row in [first, *(following for _, following, _ in rows)] for number in row]
+        budgets = [max_tokens for max_tokens, _, _ in rows if max_tokens is not None]
+        are_integers = all(type(number) is int for number in [*numbers, *budgets])
+        if not are_integers or len(rows) != num_stages or set(numbers) - set(range(num_stages)) or min(budgets, default=1) < 1:
+            raise ValueError("stages that do not fit together")
+        stages = [Stage(FAIL, max_tokens, tuple(following), bool(may_end)) for max_tokens, following, may_end in rows]
+        return cls(tuple(stages), tuple(first))
 
 
 class HasStages(Protocol):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lark import Token, Tree
 
 from ..ebnf import Ebnf, EbnfLowering
+from ..ebnf_macros import rules_called
 from ..ebnf_syntax import notation_of
 from ..ebnf_syntax import parse as parse_ebnf
 from ..expression import Grammar, Node
@@ -91,12 +92,22 @@ class _Reader:
             case "exactly" | "between":
                 return Repeat(below[0], *self.lowering._counts(tree), at)
             case "macro":
-                return Pattern(Fragment(tree, self.lowering), f"{token}(...)", at)
+                return self._macro(tree, token, at)
             case "exception":
                 return self._exception(tree, at)
         if kind in _REPEATS:
             return Repeat(below[0], *_REPEATS[kind], at)
         return Pattern(None, str(token), at)  # a special token
+
+    def _macro(self, tree: Tree[Token], token: Token, at: int) -> Part:
+        """One that calls rules is taken for any number of calls."""
+        called = rules_called(tree)
+        if called:
+            self.unread.append(f"text up to a tag ({token})")
+            return Repeat(Choice(tuple(Call(str(name), name.start_pos or at) for name in called), at), 0, None, at)
+        if token in ("Token", "ExcludeToken"):
+            return Pattern(None, f"{token}(...)", at)
+        return Pattern(Fragment(tree, self.lowering), f"{token}(...)", at)
 
     def _exception(self, tree: Tree[Token], at: int) -> Part:
         """`A - B`, taken as one piece where no rule is called in it."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from lark import Token, Tree
 
 from ..expression import Grammar, Node
-from ..json_schema import JsonSchema
 from ..lark_grammar import Lark
+from ..lark_json import inline_json
 from ..lark_names import Definition, Names
 from ..lark_terminals import Terminals, count_of, literal_text, one_character
 from ..regex import lower_tree
@@ -32,7 +32,7 @@ class Terminal:
     pattern: PatternTree
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
-        return lower_tree(grammar, self.pattern, full=True, unit=grammar.chars)
+        return lower_tree(grammar, self.pattern, full=True, unit=grammar.chars, limits=limits)
 
 
 def lark_outline(source: Lark, limits: Limits) -> Outline:
@@ -130,7 +130,7 @@ class _Reader:
             case "reference" | "literal" | "regexp" | "structured":
                 return Pattern(Terminal(self.terminals.value(tree, tokens[-1])), str(tokens[-1]), at)
             case "json":
-                return Pattern(JsonSchema(str(tokens[-1]), whitespace="flexible"), "%json", at)
+                return Pattern(inline_json(str(tokens[-1])), "%json", at)
             case "block":
                 return Pattern(Lark(tokens[-1][tokens[-1].index("{") + 1 : -1]), "%lark", at)
         return Pattern(None, str(token), at)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from importlib.metadata import version
@@ -17,12 +17,15 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from ..accompanied import AccompaniedConstraint
 from ..automaton import TokenAutomaton
 from ..compiler import check_spelling
 from ..constraint import Constraint, fingerprint_of
 from ..errors import SavedConstraintError
 from ..lexicon import Lexicon
 from ..source import Limits, Source
+from ..staged import StagedConstraint
+from ..stages import Stages
 from ..tags.budget import BudgetedConstraint
 from .container import read, write
 from .grammar import packed, unpacked
@@ -35,14 +38,13 @@ _TAKE_PART = "save it anew with what is installed here"
 
 def save(constraint: Constraint, path: str | os.PathLike[str], found: bool) -> None:
     """See `Constraint.save`."""
-    budgeted = constraint if isinstance(constraint, BudgetedConstraint) else None
-    parts = [constraint] if budgeted is None else [budgeted.unbudgeted, budgeted.part]
+    parts = [constraint.unbudgeted, *constraint.parts] if isinstance(constraint, AccompaniedConstraint) else [constraint]
     header: dict[str, Any] = {
         "format": FORMAT,
         "version": _version(),
         "vocabulary": {"tokens": constraint.vocabulary.size, "fingerprint": constraint.vocabulary.fingerprint},
         "limits": asdict(parts[0].limits),
-        "max_tokens": None if budgeted is None else budgeted.max_tokens,
+        "budget": _budget(constraint),
         "automata": [],
     }
     arrays: dict[str, NDArray[Any]] = {}
@@ -73,12 +75,31 @@ def load(
             _constraint(document, _with_prefix(arrays, f"{number}/"), lexicon, limits, trusted)
             for number, document in enumerate(header["automata"])
         ]
-        max_tokens = header["max_tokens"]
+        return _accompanied(header["budget"], parts)
     except (KeyError, TypeError, AttributeError) as error:  # JSON of another shape
         raise malformed(f"{type(error).__name__}: {error}") from None
-    if len(parts) != (1 if max_tokens is None else 2) or not isinstance(max_tokens, int | None):
+
+
+def _budget(constraint: Constraint) -> Any:
+    """How the parts of a constraint narrow the whole: one number for its first part, stages, or nothing."""
+    if isinstance(constraint, StagedConstraint):
+        return constraint.stages.as_lists()
+    return constraint.max_tokens if isinstance(constraint, BudgetedConstraint) else None
+
+
+def _accompanied(budget: Any, automata: Sequence[Constraint]) -> Constraint:
+    if not automata:
+        raise malformed("at least one automaton")
+    whole, *parts = automata
+    if isinstance(budget, list):
+        try:
+            stages = Stages.of_lists(budget, len(parts))
+        except ValueError as error:
+            raise malformed(str(error)) from None
+        return StagedConstraint(whole, parts, stages)
+    if len(parts) != (budget is not None) or isinstance(budget, bool) or not isinstance(budget, int | None):
         raise malformed("one automaton, or two and a budget")
-    return parts[0] if max_tokens is None else BudgetedConstraint(parts[0], parts[1], max_tokens)
+    return whole if budget is None else BudgetedConstraint(whole, parts[0], budget)
 
 
 def _check_fit(header: Mapping[str, Any], lexicon: Lexicon, limits: Limits, source: Source | None) -> None:

@@ -34,8 +34,7 @@ class Containers:
         self._grammar, self._text, self._names, self._policy = grammar, text, names, policy
         self._node_of, self._count_of, self._conjoin = node_of, count_of, conjoin
         self._stand_together, self._is_ordered, self._explain = stand_together, is_ordered, explain
-        self._comma = grammar.seq(grammar.literal(","), text.gap)
-        self._colon = grammar.seq(text.gap, grammar.literal(":"), text.gap)
+        self._comma, self._colon = text.comma, text.colon
 
     def _separated(self, node: Node) -> Node:
         """A comma, and then a node."""

@@ -47,16 +47,17 @@ class Lowering:
             policy, lambda groups: self._disjointness.are_disjoint(groups), lambda term: self._shapes.is_void(term)
         )
         self._shapes = Shapes(self._branches.conj, limits)
-        self._strings = Strings(grammar, text, limits, policy, assert_formats)
+        self._strings = Strings(grammar, text.values, limits, policy, assert_formats)
+        of_names = self._strings if text.values is text else Strings(grammar, text, limits, policy, assert_formats)
         self._membership = Membership(grammar, self._branches, self._shapes, self._strings)
-        names = self._membership.names = Names(grammar, text, self._strings, self._string_bodies, self._listed_strings)
+        names = self._membership.names = Names(grammar, text, of_names, self._string_bodies, self._listed_strings)
         self._disjointness = Disjointness(self._branches, self._shapes, self._membership, self._strings)
         self._causes: list[str] = []  # why alternatives were found empty, first one first
         self._containers = Containers(
             grammar, text, names, policy, self.node, self._count, self._refuse_mixed_arrays, self._branches.conj, is_ordered,
             self._causes.append,
         )
-        self._any_value = ("any value", text.notation, text.whitespace, is_ordered)
+        self._any_value = ("any value", text.notation, text.values.notation, text.whitespace, text.comma, text.colon, is_ordered)
         known = grammar.memo.get(self._any_value)  # lowered once for all grammars, see JsonSchema.beginning
         self._nodes: dict[Conj, Node] = {} if known is None else {(): known}
         self._typed: dict[tuple[Term, str], Node] = {}

@@ -102,7 +102,7 @@ class Strings:
     def _lower_pattern(self, pattern: str, site: Site, keyword: str) -> Body | None:
         try:
             node = lower_pattern(
-                self._grammar, pattern, dialect="ecma", full=False, unit=self._text.unit, limits=self._limits
+                self._grammar, pattern, dialect="ecma", full=False, unit=self._text.pattern_unit, limits=self._limits
             )
             return node, _pattern_length(pattern, self._limits)
         except UnsupportedKeyword as error:
@@ -120,7 +120,7 @@ class Strings:
             self._policy.note(f"{site.path}: format {name!r} is not known and not asserted")
             return None
         if ("format", name) not in self._bodies:
-            node = format_node(self._grammar, name, self._text.unit, self._limits)
+            node = format_node(self._grammar, name, self._text.pattern_unit, self._limits)
             assert node is not None
             self._bodies["format", name] = node, format_length(name)
         return self._bodies["format", name]

@@ -16,9 +16,9 @@ from .values import scalar_text, string_text
 JSON_SPACE: Ranges = ((0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x20))
 MAX_SPACE = 20  # characters of white space between two tokens under whitespace="flexible"
 QUOTE = b'"'
-_SHORT_ESCAPES = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
+SHORT_ESCAPES = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
 _ESCAPED = normalize([(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C)])
-_LITERAL = invert(_ESCAPED)  # characters that stand for themselves
+LITERAL = invert(_ESCAPED)  # characters that stand for themselves
 
 
 class JsonText:
@@ -29,6 +29,7 @@ class JsonText:
 
     def __init__(self, grammar: Grammar, whitespace: str, limits: Limits) -> None:
         self.grammar = grammar
+        self.values: JsonText = self  # for strings that are not keys, where they have other spellings
         self.any_character = self.unit(ALL)
         self.any_body = grammar.repeat(self.any_character)
         self._quote = grammar.literal(QUOTE)
@@ -43,6 +44,8 @@ class JsonText:
         self.whitespace = whitespace
         self.gap = self._gap(whitespace, limits)  # between two tokens
         self.margin = self.gap if whitespace == "flexible" else EMPTY  # before and after the whole text
+        self.comma = grammar.seq(grammar.literal(","), self.gap)
+        self.colon = grammar.seq(self.gap, grammar.literal(":"), self.gap)
 
     def unit(self, ranges: Ranges) -> Node:
         """One character of a string out of a set of code points, escaped where JSON requires it."""
@@ -51,6 +54,10 @@ class JsonText:
             literal, escaped = _split(ranges)
             memo[key] = self.grammar.alt(self.grammar.chars(literal), self._escaped(escaped))
         return memo[key]
+
+    def pattern_unit(self, ranges: Ranges) -> Node:
+        """One character of what a pattern or format matches."""
+        return self.unit(ranges)
 
     def string(self, body: Node) -> Node:
         return self.grammar.seq(self._quote, body, self._quote)
@@ -149,8 +156,8 @@ class JsonText:
         return memo[key]
 
     def _escapes(self, codes: set[int]) -> Node:
-        short = [(ord(char), ord(char)) for code, char in _SHORT_ESCAPES.items() if code in codes]
-        long = {code for code in codes if code < 0x20 and code not in _SHORT_ESCAPES}
+        short = [(ord(char), ord(char)) for code, char in SHORT_ESCAPES.items() if code in codes]
+        long = {code for code in codes if code < 0x20 and code not in SHORT_ESCAPES}
         grammar = self.grammar
         rows = []
         for row in (0, 1):
@@ -215,7 +222,7 @@ def _others(chars: str) -> Ranges:
 @lru_cache(maxsize=4096)
 def _split(ranges: Ranges) -> tuple[Ranges, Ranges]:
     """The characters of a set that stand for themselves, and those that need an escape."""
-    return intersect(ranges, _LITERAL), intersect(ranges, _ESCAPED)
+    return intersect(ranges, LITERAL), intersect(ranges, _ESCAPED)
 
 
 def _has_surrogate(text: str) -> bool:

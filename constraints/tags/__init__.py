@@ -4,7 +4,8 @@ tree         what a structural tag is made of
 segments     what the bytes of a part are: text, markup, arguments, reasoning
 scan         text up to the first of some strings
 lowering     a tree as a grammar
-reading      trees from JSON: XGrammar's form, the response formats of OpenAI and vLLM
+reading      trees from JSON: XGrammar's form
+requests     the same as a request says it: the response formats of OpenAI and vLLM
 structural   the source `StructuralTag`
 styles       how models write tool calls, as a table
 tools        the source `Tools`

@@ -13,7 +13,7 @@ from functools import reduce
 from typing import Any
 
 from ..errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
-from ..expression import EMPTY, FAIL, Grammar, Node
+from ..expression import EMPTY, FAIL, Grammar, Node, Rule
 from ..source import Limits, Source, is_source
 from ..utf8 import ALL, invert, normalize
 from .scan import Outcome, text_until
@@ -136,15 +136,17 @@ class _TreeLowering:
         grammar = self._grammar
         excludes, ends = tuple(part.excludes), context.ends
         if part.max_chars is not None:
-            if excludes or ends:
+            if excludes or ends or part.without_tokens is not None:
                 raise UnsupportedKeyword(
                     "a bound on text that ends at a string", path=context.path, keyword="max_chars",
                     instead="Regex for text of bounded length",
                 )  # fmt: skip
             return grammar.segment(grammar.repeat(grammar.chars(ALL), 0, part.max_chars), context.segment)
-        outcomes = self._exclusions(excludes, context) | self._endings(context)
+        rule = grammar.rule("text")
+        outcomes = self._passed_over(part.without_tokens, rule, context)
+        outcomes |= self._exclusions(excludes, context) | self._endings(context)
         at_end = FAIL if ends else EMPTY
-        text = text_until(grammar, grammar.rule("text"), outcomes, at_end, context.segment, self._limits)
+        text = text_until(grammar, rule, outcomes, at_end, context.segment, self._limits)
         if not part.not_leading:
             return text
         others = grammar.chars(invert(normalize((ord(char), ord(char)) for char in part.not_leading)))
@@ -191,7 +193,7 @@ class _TreeLowering:
         after = self._ends(context) if part.stop_after_first else grammar.call(rule)
         if part.separator and not part.stop_after_first:
             after = self._after_tag(part, context, begins, after)
-        outcomes = self._exclusions(part.excludes, context)
+        outcomes = self._passed_over(part.without_tokens, rule, context) | self._exclusions(part.excludes, context)
         for trigger in (self._sought(text, context) for text in part.triggers):
             matching = {begin: content for begin, content in begins.items() if begin.startswith(trigger)}
             if not matching:
@@ -277,6 +279,15 @@ class _TreeLowering:
             reason = f"{text!r} cannot be looked for in text: it is empty, or a token that ends the output"
             raise ConstraintError(reason, path=context.path)
         return found
+
+    def _passed_over(self, without: Iterable[str | int] | None, rule: Rule, context: Context) -> dict[bytes, Outcome]:
+        """Special tokens that may stand in text, which goes on behind them."""
+        if without is None:
+            return {}
+        left_out = {self._token(Token(token), context) for token in without}
+        names = self._grammar.special_tokens
+        spelled = {token for name in names if (token := self._grammar.token(name)) and token not in left_out}
+        return {token: Outcome(self._grammar.call(rule), MARKUP) for token in sorted(spelled)}
 
     def _exclusions(self, excludes: Iterable[str], context: Context) -> dict[bytes, Outcome]:
         return {self._sought(text, context): Outcome(FAIL, context.marker) for text in excludes}

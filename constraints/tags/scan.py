@@ -25,7 +25,7 @@ class Outcome(NamedTuple):
     """What becomes of text in which a string has been found."""
 
     after: Node  # what follows the string; FAIL when it may not occur
-    marker: Segment  # what the string is
+    marker: Segment | None  # what the string is
 
 
 class Word(NamedTuple):
@@ -37,16 +37,17 @@ class Word(NamedTuple):
 
 
 def text_until(
-    grammar: Grammar, rule: Rule, outcomes: Mapping[bytes, Outcome], at_end: Node, segment: Segment, limits: Limits
+    grammar: Grammar, rule: Rule, outcomes: Mapping[bytes, Outcome], at_end: Node, segment: Segment | None, limits: Limits
 ) -> Node:
     """Text up to the first of some strings, that string, and its outcome; or text without any of them, and `at_end`.
 
     outcomes: by string, spelled as `Grammar.token` spells special tokens. `rule` is defined as the result, so that outcomes
-    may call it. The text belongs to `segment`.
+    may call it. The text belongs to `segment`; without segments no parser can tell it from what follows.
     """
     words = [_word(spelled, outcome) for spelled, outcome in outcomes.items()]
     if not words:
-        text = grammar.seq(grammar.segment(grammar.repeat(grammar.chars(ALL)), segment), at_end)
+        text = grammar.repeat(grammar.chars(ALL))
+        text = grammar.seq(text if segment is None else grammar.segment(text, segment), at_end)
         grammar.define(rule, text)
         return text
     _Scan(grammar, rule, words, at_end, segment, limits).define()
@@ -62,7 +63,7 @@ class _Scan:
     """Defines one rule for each beginning of a word."""
 
     def __init__(
-        self, grammar: Grammar, rule: Rule, words: list[Word], at_end: Node, segment: Segment, limits: Limits
+        self, grammar: Grammar, rule: Rule, words: list[Word], at_end: Node, segment: Segment | None, limits: Limits
     ) -> None:
         self._grammar, self._words, self._at_end, self._segment = grammar, words, at_end, segment
         self._alphabet = sorted({char for word in words for char in word.text})
@@ -87,9 +88,9 @@ class _Scan:
         targets: dict[str, list[str]] = {}
         options: list[Node] = []
         for char in self._alphabet:
-            found = [word.outcome for suffix in _suffixes(beginning + char) if (word := self._whole.get(suffix))]
-            if found:
-                options += [self._leave(char.encode(), outcome) for outcome in found]
+            found = next((word for suffix in _suffixes(beginning + char) if (word := self._whole.get(suffix))), None)
+            if found is not None:  # of words that end here the one that began first
+                options.append(self._leave(char.encode(), found.outcome))
             else:
                 targets.setdefault(self._longest_suffix(beginning + char), []).append(char)
         plain = _union(self._others, targets.pop("", []))
@@ -112,10 +113,13 @@ class _Scan:
         )
 
     def _text(self, node: Node, held: int) -> Node:
-        return self._grammar.segment(node, self._segment.holding(held)) if node != EMPTY else EMPTY
+        if self._segment is None or node == EMPTY:
+            return node
+        return self._grammar.segment(node, self._segment.holding(held))
 
     def _leave(self, rest: bytes, outcome: Outcome) -> Node:
-        return self._grammar.seq(self._grammar.segment(self._grammar.literal(rest), outcome.marker), outcome.after)
+        mark = self._grammar.literal(rest)
+        return self._grammar.seq(mark if outcome.marker is None else self._grammar.segment(mark, outcome.marker), outcome.after)
 
     def _chars(self, ranges: Ranges) -> Node:
         is_one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]

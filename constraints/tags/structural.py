@@ -9,7 +9,7 @@ from typing import Any
 from ..expression import Grammar, Node
 from ..source import Limits
 from .lowering import lower_tree
-from .reading import read_structural_tag
+from .requests import read_structural_tag
 from .tree import Part
 
 

@@ -26,6 +26,10 @@ def _texts(value: Any, name: str) -> tuple[str, ...]:
     return texts
 
 
+def _tokens(value: Iterable[str | int] | None) -> tuple[str | int, ...] | None:
+    return None if value is None else tuple(value)
+
+
 @dataclass(frozen=True, slots=True)
 class Text:
     """Any text without some strings. Where it is the content of a tag it goes to the first end of that."""
@@ -33,9 +37,11 @@ class Text:
     excludes: Iterable[str] = ()  # kept as a tuple
     max_chars: int | None = None  # only without excludes, and not before the end of a tag
     not_leading: str = ""  # characters that it does not begin with
+    without_tokens: Iterable[str | int] | None = None  # special tokens may stand in it, but not these; None: none may
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "excludes", _texts(self.excludes, "excluded strings"))
+        object.__setattr__(self, "without_tokens", _tokens(self.without_tokens))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +128,10 @@ class Triggered:
     stop_after_first: bool = False
     excludes: Iterable[str] = ()
     separator: str = ""
+    without_tokens: Iterable[str | int] | None = None  # as of `Text`
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "without_tokens", _tokens(self.without_tokens))
         object.__setattr__(self, "triggers", _texts(self.triggers, "triggers"))
         object.__setattr__(self, "excludes", _texts(self.excludes, "excluded strings"))
         object.__setattr__(self, "tags", tuple(self.tags))

@@ -18,7 +18,26 @@ LANGUAGES = {
     "xgrammar: names": (Ebnf('root ::= a_b-c.d # why\na_b-c.d ::= "x"'), ["x"], [""]),
     "xgrammar: any character": (Ebnf('root ::= . "b"'), ["é b".replace(" ", "")], ["b"]),
     "xgrammar: recursion": (Ebnf('root ::= root "+" root | [0-9] | ("(" root ")")'), ["1+2", "(1+1)+2"], ["1+", ""]),
-    "xgrammar: patterns": (Ebnf(r'root ::= Regex("a+(\?<n>b)\\d", flags="i") | Regex("x.z")'), ["aaB7", "xyz"], ["b7", "x\nz"]),
+    "xgrammar: patterns": (Ebnf(r'root ::= Regex("a+(\?<n>b)\\d", flags="i") | Regex("x.z", flags="")'), ["aaB7", "xyz"], ["b7", "x\nz"]),
+    "xgrammar: classes of patterns are ASCII": (Ebnf(r'root ::= Regex("\\w.\\s") | Regex("(?i)k")'), ["a\n\t", "K"], ["éa ", "a a\u3000", "\u212a"]),
+    "xgrammar: patterns inside of JSON strings": (Ebnf('root ::= Regex("a.|[^b]+", json_string=true)'), ["aé", "cd"], ['a"', "a\\", "c\n", ""]),
+    "xgrammar: bounds on characters": (Ebnf('root ::= a "!"\na[max_chars=2] ::= [a-zé]*'), ["!", "éé!"], ["abc!"]),
+    "xgrammar: hexadecimal of any length": (Ebnf(r'root ::= "\x1F600" [\x41-\x000043] [\.\*\$]'), ["😀B$"], ["😀D$"]),
+    "xgrammar: nothing in parentheses": (Ebnf('root ::= () "a" ( )'), ["a"], [""]),
+    "xgrammar: options of captures": (Ebnf('root ::= a\na[capture="x", stop_capture="m", capture_hidden_stop_bytes=1] ::= "a"'), ["a"], [""]),
+    "xgrammar: text with tags": (
+        Ebnf('root ::= TagDispatch(("<t>", x), ("<u>", y))\nx ::= "1" "2"?\ny ::= "[" root "]"'),
+        ["", "a", "<t", "<<t>1", "<t>12a<t>1", "<u>[<t>1]<", "<u>[<u>[é]]"], ["<t>", "<t>2", "<u>", "a<t><t>1", "<u>[<t>]"],
+    ),
+    "xgrammar: text and one tag": (
+        Ebnf('root ::= body "end"\nbody ::= TagDispatch(("<t>", x), loop_after_dispatch=false, excludes=("end", "X",))\nx ::= "1"'),
+        ["end", "aen<t>1end", "eend"], ["aendend", "X<t>1end", "<t>1", "<t>1aend", "<t>end"],
+    ),
+    "xgrammar: text without some": (Ebnf('root ::= TagDispatch(excludes=("ab", "b!"))'), ["", "a", "acb"], ["cab", "b!"]),
+    "xgrammar: tags that begin or end alike": (
+        Ebnf('root ::= TagDispatch(("<", x), ("<t>", y), ("t>", y))\nx ::= "1"\ny ::= "2"'), ["<1", "<t>2", "t>2"], ["<t>1", "<t", "t>1"],
+    ),
+    "xgrammar: a tag that ends as what is excluded": (Ebnf('root ::= TagDispatch(("<t>", x), excludes=("t>",))\nx ::= "1"'), ["<t"], ["<t>1"]),
     "xgrammar: runs": (Ebnf('root ::= "<" Substring("ab", "c", "ab") ">"'), ["<>", "<abcab>", "<cab>"], ["<b>", "<abab>"]),
     "xgrammar: nothing to run": (Ebnf("root ::= Substring()"), [""], ["a"]),
     "xgrammar: lazy recursion": (Ebnf('root ::= r ">"\nr[lazy] ::= s\ns ::= [a-z] s | [a-z]'), ["a>"], ["ab>", ">"]),
@@ -68,7 +87,24 @@ SYNTAX = {
     'root ::= "a': (1, 10, "never closed"),
     "root ::= [a": (1, 10, "never closed"),
     'root ::= "\\q"': (1, 11, "unknown escape"),
-    'root ::= "\\x4"': (1, 11, "2 hex digits"),
+    'root ::= "\\u00g4"': (1, 11, "4 hex digits"),
+    'root ::= "\\xg"': (1, 11, "hex digits"),
+    'root ::= "a" |': (1, 10, 'an alternative is empty, expected ""'),
+    'root ::= ("a" | )': (1, 11, "an alternative is empty"),
+    "root ::= ": (1, 1, "an alternative is empty"),
+    'root ::= a a ::= "x"': (1, 12, "line of its own"),
+    'root[lazy, lazy] ::= "a"': (1, 12, "twice"),
+    'root[max_chars="2"] ::= "a"': (1, 6, "number of characters"),
+    'root ::= Regex("a", "b")': (1, 10, "takes one pattern"),
+    'root ::= Regex("a", flags="x")': (1, 10, "flags are out of i s u"),
+    'root ::= Regex("a", json_string=yes)': (1, 10, "true or false"),
+    'root ::= Regex("a", foo="b")': (1, 10, "no option 'foo', expected flags or json_string"),
+    'root ::= "a" TagDispatch("a")': (1, 14, "pairs of a tag and a rule"),
+    'root ::= TagDispatch(("", root))': (1, 10, "not empty"),
+    'root ::= TagDispatch(("ab", root), excludes=("a",))': (1, 10, "begins the tag"),
+    'root ::= TagDispatch(("ab", root), excludes="a")': (1, 10, "excludes is a tuple"),
+    "root ::= Token()": (1, 10, "at least one"),
+    'root ::= Token("a")': (1, 10, "ids of tokens"),
     "root ::= [b-a]": (1, 10, "ends before it begins"),
     'root ::= "a"{-2}': (1, 14, "not negative"),
     'root ::= "a"\nroot ::= "b"': (2, 1, "defined already"),
@@ -89,9 +125,11 @@ def test_errors_show_the_place(text):
 
 
 REFUSED = {
-    'root ::= TagDispatch(("a", b), loop_after_dispatch=false)\nb ::= "x"': "TagDispatch",
-    "root ::= Token(3)": "Token",
-    'root ::= Regex("a", json_string=true)': "Regex(json_string)",
+    "root ::= Token(3)": "<[3]>",
+    "root ::= ExcludeToken(300)": "ExcludeToken",
+    "root ::= ExcludeToken(3)*": "<[3]>",
+    "root ::= TokenTagDispatch((3, root))": "<[3]>",
+    'root[temperature=0.7] ::= "a"': "temperature",
     'root ::= "a" <think>': "<think>",
     "root ::= a - 'x'\na ::= 'x' a 'y' | 'y'": "-",
     "root = 'a', ? a space ? ;": "special sequence",
@@ -116,3 +154,26 @@ def test_options_are_checked():
         Ebnf("a = 'x';", notation="abnf")
     with pytest.raises(ConstraintError, match="strings"):
         Ebnf(3)  # type: ignore[arg-type]
+
+
+TOKENS = Vocabulary(
+    [*(bytes([byte]) for byte in range(256)), None, b"<a>", b"<b>"], eos_token_ids=[256], special_tokens={"<a>": 257, "<b>": 258}
+)
+A, B = (TOKENS.spellings[token] for token in (257, 258))
+WITH_TOKENS = {
+    "one of several": ('root ::= Token(257, 258, 256) "x"', [A + b"x", B + b"x", b"x"], [b"<a>x", A]),
+    "anything but one": ("root ::= ExcludeToken(257)* Token(257)", [A, b"ab" + B + A, "é".encode() + A], [b"", A + A, b"<a>"]),
+    "at least one": ("root ::= (ExcludeToken(257, 256))+", [b"a", B], [b"", A, b"a" + A]),
+    "text with tokens": (
+        "root ::= TokenTagDispatch((257, x))\nx ::= [0-9]+", [b"", b"a" + A + b"1", A + b"1a" + B + A + b"22"], [A, A + b"a", A + A],
+    ),
+    "without some": ("root ::= TokenTagDispatch(excludes=(257,))", [b"", b"a" + B], [A]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WITH_TOKENS)
+def test_tokens(name):
+    text, accepted, rejected = WITH_TOKENS[name]
+    constraint = Compiler(TOKENS).compile(Ebnf(text))
+    assert [one for one in accepted if not constraint.accepts(one)] == []
+    assert [one for one in rejected if constraint.accepts(one)] == []

@@ -245,11 +245,25 @@ def test_rules_that_are_missing_are_named(text, root, name, message):
     assert caught.value.path == name
 
 
-@pytest.mark.parametrize("token", ["<think>", "<[1000]>", "!<[1000]>", "!</think>"])
+@pytest.mark.parametrize("token", ["<think>", "<[1000]>", "!<[1000]>*", "(!</think>)+", "!<think>", "(!<think>)?", '(!<think> "a")*'])
 def test_tokens_that_are_not_special_are_refused_by_name(token):
-    with pytest.raises(UnsupportedKeyword, match=r"no such special token|any token but one") as caught:
+    with pytest.raises(UnsupportedKeyword, match=r"no such special token|one token that may be any text") as caught:
         reference(f'root ::= "a"\nx ::= "b" {token}')
-    assert (caught.value.keyword, caught.value.line, caught.value.column) == (token, 2, 11)
+    assert caught.value.keyword in token and (caught.value.line, caught.value.column) == (2, 11 + token.startswith("("))
+
+
+@pytest.mark.parametrize("repeated", ["!</think>*", "(!<[258]>)*", "((!<[258]>))+"])
+def test_any_token_but_one_may_be_repeated(repeated):
+    tokens = [*(bytes([byte]) for byte in range(256)), None, None, None, None]
+    vocabulary = Vocabulary(tokens, [256], {"<think>": 257, "</think>": 258, "<other>": 259})
+    constraint = Compiler(vocabulary).compile(Gbnf(f'root ::= <think> {repeated} </think> "b"'))
+    think, end, other = (vocabulary.spellings[token] for token in (257, 258, 259))
+    assert constraint.accepts(think + "</think>é".encode() + other + end + b"b")
+    assert constraint.accepts(think + end + b"b") == ("*" in repeated)
+    assert not constraint.accepts(think + b"a" + end + end + b"b")
+    state = constraint.advance(constraint.advance(constraint.start(), 257), ord("a"))
+    allowed = list(as_token_ids(constraint.mask(state)))
+    assert 258 in allowed and 259 in allowed and ord("a") in allowed and 256 not in allowed
 
 
 @pytest.mark.parametrize("spelling", ["<think>", "<[257]>"])

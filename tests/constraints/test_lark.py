@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -142,6 +143,7 @@ SYNTAX = {
     "start: t{\"a\", \"b\"}\nt{x}: x": (1, 8, "takes 1 arguments"),
     "start: t\nt{x}: x": (1, 8, "arguments are missing"),
     "%import common.INTT\nstart: INTT": (1, 16, "but 'INT'"),
+    "%import python.expr_stmt\nstart: expr_stmt": (1, 16, "has no terminal 'expr_stmt'"),
     "%override x: \"a\"\nstart: x": (1, 11, "could replace"),
 }  # fmt: skip
 
@@ -160,14 +162,16 @@ REFUSED = {
     "start: <|tool|>": "<|tool|>",
     "start: <[12]>": "<[12]>",
     "start: @other": "@other",
-    'start.2: "a"': "priority",
-    'start: %json {"type": "null", "x-guidance": {}}': "x-guidance",
+    'start: %json {"type": "string", "not": {"const": "a"}, "x-guidance": {"json_allow_general_unicode_escapes": true}}': "x-guidance",
+    'start: %json {"uniqueItems": true, "x-guidance": {"item_separator": ";"}}': "x-guidance",
+    'start: %json {"const": "\\t", "x-guidance": {"json_allowed_escapes": "n"}}': "x-guidance",
     "start: a\na[temperature=3]: /a*/": "temperature",
     "start: a\na[temperature=0.5]: /a*/": "temperature",
     "start: A & B\nA: /a/\nB: /b/": "&",
-    "start: ~A\nA: /a/": "~",
+    "start: ~a\na: /a/": "~",
     "%declare A\nstart: A": "%declare",
-    "%import python.NAME\nstart: NAME": "%import",
+    "%import grammar.NAME\nstart: NAME": "%import",
+    "%import .common.INT\nstart: INT": "%import",
     "start: T{\"a\"}\nT{x}: \"b\"": "template",
     '%llguidance {"no_forcing": true}\nstart: "a"': "no_forcing",
     '%llguidance {"allow_initial_skip": 1}\nstart: "a"': "allow_initial_skip",
@@ -224,6 +228,46 @@ COMMON_TEXTS = {
     "CPP_COMMENT": (["//", "// a"], ["// a\n", "/"]),
     "NEWLINE": (["\n", "\r\n\n"], ["\r", ""]),
 }
+
+
+PYTHON_TEXTS = {
+    "NAME": (["a1", "é"], ["1a", ""]),
+    "STRING": (['"a"', "rb'x'", 'U"\\""', "''", 'f"\\\\"'], ['"a" "b"', '"a\nb"', '"""a"""', "bu''", '"\\"']),
+    "LONG_STRING": (['"""a"b""c\n"""', "\'\'\'\\\'\'\'\'", 'r""""""'], ['"""a""""', '"""a""" """b"""', '""']),
+    "DEC_NUMBER": (["0", "0_0", "10", "1_0"], ["01", "_1", "1_"]),
+    "FLOAT_NUMBER": (["1.", ".5", "1_0.0e-3", "1e5"], ["1", "."]),
+    "IMAG_NUMBER": (["1j", "1.5J"], ["j"]),
+}
+
+
+@pytest.mark.parametrize("name", PYTHON_TEXTS)
+def test_terminals_of_python(name):
+    check(f"%import python.{name}\nstart: {name}", *PYTHON_TEXTS[name])
+    lark = pytest.importorskip("lark").Lark(f"%import python.{name}\nstart: {name}", parser="earley", lexer="dynamic")
+    for text in PYTHON_TEXTS[name][0]:
+        lark.parse(text)
+
+
+@pytest.mark.parametrize(("text", "line", "column"), [
+    ('start: T\nT: "x" T', 2, 8), ('start: a\na: "b" & "c"', 2, 4), ("start: ~a\na: /b/", 1, 9),
+])  # fmt: skip
+def test_places_of_what_is_refused(text, line, column):
+    with pytest.raises(ConstraintError) as caught:
+        COMPILER.compile(Lark(text))
+    assert (caught.value.line, caught.value.column) == (line, column)
+
+
+def test_complements_of_terminals_in_rules():
+    check('start: "<" ~("a" | B) ">" | (~/[ab]+/)+ "!"\nB: "b"', ["<>", "<ab>", "c!", "ca!"], ["<a>", "<b>", "<b"])
+
+
+def test_nothing_is_ignored():
+    with pytest.raises(ConstraintError, match="names nothing"):
+        COMPILER.compile(Lark('start: "a"\n%ignore'))
+
+
+def test_imports_by_other_names():
+    check("%import common.WS -> space\n%import unicode (WS_INLINE)\nstart: space WS_INLINE", ["\n\xa0"], ["\xa0\n"])
 
 
 @pytest.mark.parametrize("name", COMMON_TEXTS)
@@ -284,7 +328,61 @@ def test_a_part_of_a_terminal_may_look_at_the_next_part():
     assert constraint.accepts(b"aa.-") and not constraint.accepts(b"aa-")
 
 
-def test_priorities_of_terminals_leave_the_texts_alone():
-    constraint = COMPILER.compile(Lark('start: A | B "!"\nA.2: "if"\nB.-1: /[a-z]+/'))
+def test_priorities_leave_the_texts_alone():
+    constraint = COMPILER.compile(Lark('start.3: A | B "!" | c\nA.2: "if"\nB.-1: /[a-z]+/\nc.1: "if" "!"'))
     assert all(constraint.accepts(text) for text in (b"if", b"if!", b"ab!"))
-    assert len(constraint.notes) == 2 and "priority of A" in constraint.notes[0]
+    assert len(constraint.notes) == 4 and "priority of start" in constraint.notes[0]
+
+
+def test_patterns_on_several_lines():
+    check('start: /a # first\n  b/x "c"\n', ["abc"], ["a b c"])
+
+
+JSON = {
+    "no white space around a value": ({"const": 1}, ["1"], [" 1", "1 "]),
+    "control characters in either spelling": ({"type": "string"}, ['"\\n"', '"\\u000A"', '"\\u001e"', '"é"'], ['"\\u00e9"', '"\\/"']),
+    "one spelling where strings are compared": ({"type": "string", "not": {"const": "\n"}}, ['"\\t"'], ['"\\n"', '"\\u000a"', '"\\u0009"']),
+    "white space": ({"x-guidance": {"whitespace_flexible": False}}, ["[1,2]"], ["[1, 2]"]),
+    "white space by a pattern": ({"x-guidance": {"whitespace_pattern": " {1,2}"}}, ["[1,2]", "[ 1  ,2]"], ["[1,   2]", "[1\n]"]),
+    "separators": (
+        {"x-guidance": {"item_separator": " ?; ?", "key_separator": "=", "whitespace_flexible": False}},
+        ['{"a"=1; "b"=[1;2]}'], ["[1,2]", '{"a":1}', "[1;  2]"],
+    ),
+    "some escapes": (
+        {"type": ["string", "object"], "x-guidance": {"json_allowed_escapes": "n"}},
+        ['"\\n"', '{"\\n":"\\n"}'], ['"\\t"', '"\\u0000"', '{"\\t":""}', '"\\""'],
+    ),
+    "all escapes": (
+        {"maxLength": 1, "x-guidance": {"json_allow_general_unicode_escapes": True}},
+        ['"\\u00e9"', '"\\u00E9"', '"\\uD83D\\uDE00"', '"\\udbff\\uDFFF"', '"\\uffff"', '"\\n"', '{"\\u0041b":1}'],
+        ['"\\uD800"', '"\\uDE00\\uD83D"', '"\\u00e9x"', '"\\u12"', '"\\ud7ff\\udc00"', '"\\uD83D\\u0041"'],
+    ),
+    "all escapes, known names": (
+        {"properties": {"known": {"const": 1}}, "additionalProperties": {"const": 2}, "x-guidance": {"json_allow_general_unicode_escapes": True}},
+        ['{"known":1,"\\u006bnowm":2}'], ['{"\\u006bnown":2}', '{"know\\u006e":2}', '{"known":2}'],
+    ),
+    "alternatives": ({"oneOf": [{"type": "integer"}, {"minimum": 3}], "x-guidance": {"coerce_one_of": True}}, ["5", "1"], ["1.5"]),
+    "what is not enforced": ({"type": "string", "pattern": r"^(.)\1$", "x-guidance": {"lenient": True}}, ['"ab"'], ["1"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", JSON)
+def test_inline_json(name):
+    schema, accepted, rejected = JSON[name]
+    check(f"start: %json {json.dumps(schema)}", accepted, rejected)
+
+
+@pytest.mark.parametrize("options", ['{"foo": 1}', "3", '{"lenient": "x"}', '{"json_allowed_escapes": "nx"}', '{"whitespace_flexible": null}'])
+def test_options_of_inline_json_are_checked(options):
+    with pytest.raises(ConstraintError) as caught:
+        COMPILER.compile(Lark(f'start: %json {{"x-guidance": {options}}}'))
+    assert caught.value.keyword == "x-guidance" and (caught.value.line, caught.value.column) == (1, 14)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(st.characters(codec="utf-8"), max_size=3), st.randoms(use_true_random=False))
+def test_every_spelling_of_a_string(text, random):
+    constraint = COMPILER.compile(Lark('start: %json {"type": "string", "x-guidance": {"json_allow_general_unicode_escapes": true}}'))
+    spelled = "".join(json.dumps(char)[1:-1].upper().replace("U", "u") if ord(char) > 126 and random.random() < 0.5 else
+                      json.dumps(char, ensure_ascii=random.random() < 0.5)[1:-1] for char in text)  # fmt: skip
+    assert constraint.accepts(f'"{spelled}"'.encode()) and json.loads(f'"{spelled}"') == text

@@ -431,3 +431,9 @@ def test_patterns_can_be_combined():
         (Regex("a") & Gbnf('root ::= "(" root ")" | ""')).lower(Grammar(), Limits())
     with pytest.raises(TypeError):
         Regex("a") & "b"
+
+
+def test_assertions_in_nested_repetitions_take_no_longer_than_allowed():
+    with pytest.raises(ConstraintLimit, match="takes too long") as caught:
+        Regex(r"(((\ba\b ){1,30}){1,30}){1,30}").lower(Grammar(), Limits(seconds=0.2))
+    assert caught.value.limit == "seconds"

@@ -19,6 +19,7 @@ from maskwright.constraints import (
     Compiler,
     Constraint,
     ConstraintError,
+    Ebnf,
     Gbnf,
     JsonSchema,
     Lark,
@@ -50,6 +51,8 @@ SOURCES: dict[str, Source] = {
     "choice": Choice(["ab", "abc", "12", "true"]),
     "tools": Tools([TOOL], style="hermes"),
     "reasoning": Reasoning(Regex("[0-9]{2}"), max_tokens=12),
+    "lark, budgets": Lark('start: (r ",")~1..3 s?\nr[max_tokens=2]: /[a-c]*|x[0-9]x/\ns[max_tokens=1]: /[0-9]+/'),
+    "ebnf, budgets": Ebnf('root ::= text "ab" [0-9]*\ntext[max_tokens=3] ::= TagDispatch(("<", tag), excludes=("ab",))\ntag ::= [a-z]{2} ">"'),
 }  # fmt: skip
 
 
@@ -275,7 +278,8 @@ def test_hostile_grammars_are_refused_or_harmless(name: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "change",
     [
-        {"automata": []}, {"automata": None}, {"automata": [{}]}, {"max_tokens": 3}, {"max_tokens": "x"}, {"limits": []},
+        {"automata": []}, {"automata": None}, {"automata": [{}]}, {"budget": 3}, {"budget": "x"}, {"budget": True}, {"limits": []},
+        {"budget": []}, {"budget": [[0], [[None, [], True]]]}, {"budget": [[1], []]}, {"budget": 1.5},
         {"format": None}, {"vocabulary": 1}, {"root": -1}, {"root": "0"}, {"root": 1 << 40}, {"labels": [[1], []]}, {"labels": {}},
         {"labels": [[1 << 40], [""]]}, {"segments": [[9999, {}]]}, {"segments": [[0, {"role": 1}]]}, {"search_share": "x"},
         {"search_share": float("nan")}, {"rule_names": 5}, {"rule_names": ["a"] * 99}, {"notes": 1}, {"residue": None},
@@ -291,6 +295,18 @@ def test_hostile_headers_are_refused(change: dict[str, Any], file: Path, compile
     write(file, header, arrays)
     with pytest.raises(SavedConstraintError):
         compiler.load(file)
+
+
+@pytest.mark.parametrize(
+    "budget", [[[0], []], [[0], [[2, [1], False]]], [[9], None], [[0], [[0, [0], True]]], [[0], [[2, ["0"], True]]], [[0], [[2, [0]]]], None]
+)  # fmt: skip
+def test_hostile_budgets_are_refused(budget: Any, compiler: Compiler, tmp_path: Path) -> None:
+    compiler.compile(Lark("start: r\nr[max_tokens=2]: /a*/")).save(tmp_path / "file")
+    header, arrays = read(tmp_path / "file")
+    assert header["budget"] == [[0], [[2, [], True]]]
+    write(tmp_path / "file", header | {"budget": budget}, arrays)
+    with pytest.raises(SavedConstraintError):
+        compiler.load(tmp_path / "file")
 
 
 def test_hostile_directories_are_refused(file: Path, compiler: Compiler) -> None:

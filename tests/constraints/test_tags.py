@@ -324,7 +324,11 @@ def test_tags_between_special_tokens() -> None:
 
 
 REFUSED: list[tuple[Any, type, str, str]] = [
-    ({"type": "structural_tag", "format": {"type": "sequence", "elements": [CALL, {"type": "any_tokens"}]}}, UnsupportedKeyword, "#/format/elements/1", "any_tokens"),
+    ({"type": "structural_tag", "format": {"type": "sequence", "elements": [CALL, {"type": "exclude_token"}]}}, UnsupportedKeyword, "#/format/elements/1", "exclude_token"),
+    ({"type": "structural_tag", "format": {"type": "any_tokens", "max_tokens": 3}}, UnsupportedKeyword, "#/format", "max_tokens"),
+    ({"type": "structural_tag", "format": {"type": "any_tokens", "exclude_tokens": [True]}}, ConstraintError, "#/format/exclude_tokens/0", "a token"),
+    ({"type": "structural_tag", "format": {"type": "any_tokens", "exclude_tokens": ["a"]}}, ConstraintError, "#/format", "no special token"),
+    ({"type": "structural_tag", "format": {"type": "token_dispatch", "rules": [[3, CALL]]}}, ConstraintError, "#/format/rules/0", "name of a token"),
     ({"type": "structural_tag", "format": {"type": "any_text", "max_tokens": 3}}, UnsupportedKeyword, "#/format", "max_tokens"),
     ({"type": "structural_tag", "format": {"type": "any_text", "exclude": ["a"]}}, ConstraintError, "#/format", "not a member"),
     ({"type": "structural_tag", "format": {"type": "any_text", "excludes": [1]}}, ConstraintError, "#/format/excludes/0", "string"),
@@ -373,3 +377,32 @@ def test_content_that_looks_like_its_end_is_told_apart(content: Any) -> None:
             ] + parser.finish()
             assert [event.content for event in events if isinstance(event, TagEnd)] == [inside, inside], inside
             assert "".join(event.text for event in events if isinstance(event, TagDelta)) == 2 * inside
+
+
+SPECIAL = Vocabulary(
+    [*(bytes([byte]) for byte in range(256)), None, b"<a>", b"<b>", b"<c>"], [256], {"<a>": 257, "<b>": 258, "<c>": 259}
+)
+TOKEN_A, TOKEN_B, TOKEN_C = (SPECIAL.spellings[token] or b"" for token in (257, 258, 259))
+DIGITS_FORM = {"type": "regex", "pattern": "[0-9]+"}
+TOKEN_FORMS: list[tuple[dict[str, Any], list[bytes], list[bytes]]] = [
+    ({"type": "any_tokens"}, [b"", b"a" + TOKEN_A + TOKEN_B, TOKEN_C], [b"\xff"]),
+    ({"type": "any_tokens", "exclude_tokens": ["<a>", 258]}, [b"<a>", TOKEN_C + b"x"], [TOKEN_A, TOKEN_B]),
+    ({"type": "tag", "begin": {"type": "token", "token": "<a>"}, "content": {"type": "any_tokens"}, "end": {"type": "token", "token": "<b>"}},
+     [TOKEN_A + TOKEN_B, TOKEN_A + b"x" + TOKEN_C + b"y" + TOKEN_A + TOKEN_B], [TOKEN_A + b"x", TOKEN_A + TOKEN_B + TOKEN_B]),
+    ({"type": "token_dispatch", "rules": [["<a>", DIGITS_FORM]], "exclude_tokens": ["<b>"]}, [b"x", TOKEN_C + TOKEN_A + b"1" + TOKEN_A + b"22x"], [TOKEN_A, TOKEN_B, TOKEN_A + b"x"]),
+    ({"type": "token_dispatch", "rules": [["<a>", DIGITS_FORM]], "loop": False}, [TOKEN_B, TOKEN_B + TOKEN_A + b"1"], [TOKEN_A + b"1x", TOKEN_A]),
+    ({"type": "token_triggered_tags", "trigger_tokens": ["<a>"], "exclude_tokens": ["<c>"],
+      "tags": [{"begin": {"type": "token", "token": "<a>"}, "content": DIGITS_FORM, "end": "!"}]}, [b"", TOKEN_B + TOKEN_A + b"1!" + TOKEN_B, b"<c>"], [TOKEN_C, TOKEN_A + b"1"]),
+    ({"type": "grammar", "grammar": 'root ::= TagDispatch(("x", word)) word ::= "1"'.replace(" word ::=", "\nword ::=")}, [b"", b"ax1b"], [b"x"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("form", "accepted", "rejected"), TOKEN_FORMS)
+def test_text_with_special_tokens_in_it(form: dict[str, Any], accepted: list[bytes], rejected: list[bytes]) -> None:
+    constraint = Compiler(SPECIAL).compile(StructuralTag({"type": "structural_tag", "format": form}))
+    assert [one for one in accepted if not constraint.accepts(one)] == []
+    assert [one for one in rejected if constraint.accepts(one)] == []
+    for text in accepted:
+        parser = OutputParser(constraint)
+        events = [*parser.feed(text), *parser.finish()]
+        assert not any("\ufffd" in repr(event) for event in events)
