@@ -12,18 +12,22 @@ from ..constraints.errors import ConstraintLimit
 from ..constraints.vocabulary import Vocabulary
 from .admission import admit
 from .config import Limits
+from .device_queue import queue_for
 from .drafting import Drafter, NoDrafts
 from .errors import InternalError, RequestError
 from .features import EngineFeatures
 from .forced_text import ForcedText
 from .guide import fill_masks
+from .host_masks import HostMasks
 from .kv_space import KVSpace
 from .output import Event, RequestOutput, TokenRecord
+from .pipeline import Device, Host, Pipeline
 from .policy import POLICIES, Arrival, FairShares, Rank
 from .request import Request
 from .runner import ModelRunner
 from .scheduler import Chunk, Scheduler
 from .sequence import Sequence
+from .slots import SlotTable
 from .statistics import EngineStatistics, statistics_of
 from .step_sampler import StepSampler
 from .threads import use_threads
@@ -65,6 +69,7 @@ class Engine:
         self._ids = count()
         self._shares = FairShares()
         self._totals = EngineStatistics()
+        self._pipeline = self._build_pipeline()
 
     @property
     def has_work(self) -> bool:
@@ -95,6 +100,7 @@ class Engine:
 
         Its events begin with the tokens it starts from. Raises RequestError when no such request is running.
         """
+        self.settle()
         parent = self._sequences.get(request_id)
         if parent is None or parent.is_finished:
             raise RequestError(f"no request {request_id} is waiting or running")
@@ -105,11 +111,15 @@ class Engine:
         return child.request_id
 
     def step(self) -> list[Event]:
-        """Compute one batch: the next tokens of every sequence that is ready, and prompts as far as the budget goes."""
+        """Compute one batch: the next tokens of every sequence that is ready, and prompts as far as the budget goes.
+
+        With `features.overlap` the events are those of the step before.
+        """
+        if self._pipeline is not None:
+            self._pipeline.step()
+            return self._take_events()
         with use_threads(self.threads):
-            chunks = self.scheduler.schedule()
-            if self.features.policy == "fair":
-                self._shares.serve(chunk.sequence.rank[0] for chunk in chunks)
+            chunks = self._schedule()
             logits = self._compute(chunks)
             if logits is not None:
                 self._sample(Verification(chunks, logits))
@@ -129,7 +139,30 @@ class Engine:
             self.scheduler.remove(sequence)
         return sequence.output()
 
+    def settle(self) -> None:
+        """Read the tokens of a step that is still under way, so that each sequence has all that was drawn for it."""
+        if self._pipeline is not None:
+            self._pipeline.settle()
+
     # ---- the parts of a step
+
+    def _schedule(self) -> list[Chunk[Sequence]]:
+        chunks = self.scheduler.schedule()
+        if self.features.policy == "fair":
+            self._shares.serve(chunk.sequence.rank[0] for chunk in chunks)
+        return chunks
+
+    def _build_pipeline(self) -> Pipeline | None:
+        """The loop with host and device side by side; None for the plain one, which is below."""
+        features, where = self.features, self.runner.decoder.device
+        if not features.overlap:
+            return None
+        host = Host(
+            self.scheduler, self._schedule, self._totals.count_step, self._accept, fail_step=self._fail_step, fail=self._fail
+        )
+        slots = SlotTable(self.limits.max_sequences, where)
+        device = Device(queue_for(where, features.overlap, self.threads), self.runner, self.sampler, slots)
+        return Pipeline(host, device, HostMasks(self.sampler, slots, self._look_ahead), overlaps=features.overlap)
 
     def _move_blocks(self) -> None:
         if transfers := self.space.take_transfers():
@@ -157,21 +190,27 @@ class Engine:
                 return None
             logits = self.runner.forward(chunks)
             self.drafter.follow(chunks)
-        except Exception as error:  # out of memory, say: what was in the batch is lost, the others begin anew
-            self.scheduler.distrust()
-            for chunk in chunks:
-                self._contain(chunk.sequence, _raise, error)
+        except Exception as error:
+            self._fail_step(chunks, error)
             return None
         self._totals.count_step(chunks)
         for chunk in chunks:
             chunk.sequence.num_computed += chunk.num_tokens
         return logits
 
+    def _fail_step(self, chunks: list[Chunk[Sequence]], error: Exception) -> None:
+        """Out of memory, say: what was in the batch is lost, the others begin anew."""
+        self.scheduler.distrust()
+        self._fail([chunk.sequence for chunk in chunks], error)
+
+    def _fail(self, sequences: list[Sequence], error: Exception) -> None:
+        for sequence in sequences:
+            self._contain(sequence, _raise, error)
+
     def _sample(self, verification: Verification) -> None:
         """Draw from the logits as long as they are those of the text that came out."""
         while ready := verification.ready():
-            for sequence, record in zip(ready, self._drawn(ready, verification), strict=True):
-                self._contain(sequence, _accept_drawn, sequence, record)
+            self._accept(ready, self._drawn(ready, verification))
             self._look_ahead(ready)
         drafted, accepted = verification.finish()
         self._totals.num_drafted_tokens += drafted
@@ -182,9 +221,12 @@ class Engine:
             logits = verification.logits()
             return self.sampler.test(ready, logits, verification.proposals(), self.sampler.draw(ready, logits))
         except Exception as error:
-            for sequence in ready:
-                self._contain(sequence, _raise, error)
+            self._fail(ready, error)
             return [None] * len(ready)
+
+    def _accept(self, sequences: list[Sequence], drawn: list[TokenRecord | None]) -> None:
+        for sequence, record in zip(sequences, drawn, strict=True):
+            self._contain(sequence, _accept_drawn, sequence, record)
 
     def _look_ahead(self, sequences: Iterable[Sequence]) -> None:
         """Prepare the next masks, and take at once what leaves no choice: forced text and tokens, and the end."""

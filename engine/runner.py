@@ -36,9 +36,14 @@ class ModelRunner:
 
         Writes the keys and values of all tokens and drafts.
         """
-        return self.decoder.forward(self._pack(chunks), self.cache)
+        return self.compute(self.pack(chunks))
 
-    def _pack(self, chunks: list[Chunk[Sequence]]) -> ForwardBatch:
+    def compute(self, batch: ForwardBatch) -> Tensor:
+        """`forward`, of what was packed before."""
+        return self.decoder.forward(batch, self.cache)
+
+    def pack(self, chunks: list[Chunk[Sequence]]) -> ForwardBatch:
+        """The input of a step, on its way to the device. A token that is drawn but not read yet is 0 here."""
         spans = [(c.sequence.num_computed, c.width, c.sequence.block_table) for c in chunks]
         token_ids = np.concatenate([_new_token_ids(chunk) for chunk in chunks])
         positions = np.concatenate([np.arange(past, past + new) for past, new, _ in spans])
@@ -57,4 +62,5 @@ class ModelRunner:
 
 def _new_token_ids(chunk: Chunk[Sequence]) -> np.ndarray:
     start = chunk.sequence.num_computed
-    return np.array(chunk.sequence.token_ids[start : start + chunk.num_tokens] + chunk.drafts, dtype=np.int64)
+    known = chunk.sequence.token_ids[start : start + chunk.num_tokens]
+    return np.array(known + [0] * (chunk.num_tokens - len(known)) + chunk.drafts, dtype=np.int64)
