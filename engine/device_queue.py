@@ -1,8 +1,8 @@
 """Work for the device, done in the order in which it was asked for, while the host goes on.
 
-A GPU has such a queue: a stream. On a CPU the queue is one worker thread: PyTorch gives the interpreter back while it computes, and so
-do compiled masks, so that the two overlap as far as cores allow. `InlineQueue` does everything at once: the same results, and nothing
-overlaps.
+A GPU has such a queue: a stream. On a CPU the queue is one worker thread: PyTorch gives the interpreter back while it computes, and
+so do compiled masks, so that the two overlap as far as cores allow. `InlineQueue` does everything at once: the same results, and
+nothing overlaps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Tensors = TypeVar("Tensors", bound=tuple[Any, ...])
 
 
 class Ticket(Protocol[T]):
-    """What was asked for; `result` waits for it, and raises what it raised."""
+    """What was asked for. `result` waits for it and raises what it raised; asking for it never does."""
 
     def result(self) -> T: ...
 
@@ -31,6 +31,13 @@ class Done(NamedTuple):
 
     def result(self) -> Any:
         return self.value
+
+
+class Failed(NamedTuple):
+    error: Exception
+
+    def result(self) -> Any:
+        raise self.error
 
 
 class DeviceQueue(Protocol):
@@ -52,8 +59,11 @@ class InlineQueue:
 
     @torch.inference_mode()
     def submit(self, work: Callable[[], T]) -> Ticket[T]:
-        with use_threads(self._threads):
-            return Done(work())
+        try:
+            with use_threads(self._threads):
+                return Done(work())
+        except Exception as error:
+            return Failed(error)
 
     def fetch(self, work: Callable[[], Tensors]) -> Ticket[Tensors]:
         return self.submit(work)
@@ -87,11 +97,14 @@ class StreamQueue:
 
     @torch.inference_mode()
     def submit(self, work: Callable[[], T]) -> Ticket[T]:
-        return Done(work())
+        try:
+            return Done(work())
+        except Exception as error:
+            return Failed(error)
 
-    @torch.inference_mode()
     def fetch(self, work: Callable[[], Tensors]) -> Ticket[Tensors]:
-        return Fetched(work(), self._device)
+        done = self.submit(lambda: Fetched(work(), self._device))
+        return done.value if isinstance(done, Done) else done
 
     def wait(self) -> None:
         torch.cuda.synchronize(self._device)

@@ -11,17 +11,19 @@ from torch import Tensor
 from ..constraints.errors import ConstraintLimit
 from ..constraints.vocabulary import Vocabulary
 from .admission import admit
+from .automata import DeviceAutomata
 from .config import Limits
+from .device_masks import DeviceMasks
 from .device_queue import queue_for
 from .drafting import Drafter, NoDrafts
 from .errors import InternalError, RequestError
 from .features import EngineFeatures
 from .forced_text import ForcedText
-from .guide import fill_masks
+from .guide import fill_masks, view_masks
 from .host_masks import HostMasks
 from .kv_space import KVSpace
 from .output import Event, RequestOutput, TokenRecord
-from .pipeline import Device, Host, Pipeline
+from .pipeline import Device, Host, Masks, Pipeline
 from .policy import POLICIES, Arrival, FairShares, Rank
 from .request import Request
 from .runner import ModelRunner
@@ -69,6 +71,7 @@ class Engine:
         self._ids = count()
         self._shares = FairShares()
         self._totals = EngineStatistics()
+        self._fill_masks = view_masks if self.features.automaton == "device" else fill_masks
         self._pipeline = self._build_pipeline()
 
     @property
@@ -155,14 +158,18 @@ class Engine:
     def _build_pipeline(self) -> Pipeline | None:
         """The loop with host and device side by side; None for the plain one, which is below."""
         features, where = self.features, self.runner.decoder.device
-        if not features.overlap:
+        if not features.overlap and features.automaton == "host":
             return None
         host = Host(
             self.scheduler, self._schedule, self._totals.count_step, self._accept, fail_step=self._fail_step, fail=self._fail
         )
         slots = SlotTable(self.limits.max_sequences, where)
-        device = Device(queue_for(where, features.overlap, self.threads), self.runner, self.sampler, slots)
-        return Pipeline(host, device, HostMasks(self.sampler, slots, self._look_ahead), overlaps=features.overlap)
+        queue = queue_for(where, features.overlap, self.threads)
+        masks: Masks = HostMasks(self.sampler, slots, self._look_ahead)
+        if features.automaton == "device":
+            automata = DeviceAutomata(slots.num_slots, self.vocabulary.size, where, queue=queue)
+            masks = DeviceMasks(self.sampler, slots, automata, self._look_ahead)
+        return Pipeline(host, Device(queue, self.runner, self.sampler, slots), masks, overlaps=features.overlap)
 
     def _move_blocks(self) -> None:
         if transfers := self.space.take_transfers():
@@ -235,7 +242,7 @@ class Engine:
             for sequence in pending:
                 self._contain(sequence, self._jump_forward, sequence)
             pending = [sequence for sequence in pending if not sequence.is_finished]
-            fill_masks([sequence.guide for sequence in pending if sequence.guide is not None])
+            self._fill_masks([sequence.guide for sequence in pending if sequence.guide is not None])
             moved = []
             for sequence in pending:
                 length = sequence.num_tokens

@@ -29,6 +29,7 @@ class EngineFeatures:
     num_draft_tokens: int = 4  # tokens guessed ahead in a step at most
     draft_acceptance: str = "tokens"  # what guessing keeps: "tokens" of plain decoding, or its "distribution", accepting more
     overlap: bool = False  # a step is launched before the tokens of the one before are read (engine/pipeline.py)
+    automaton: str = "host"  # where constraint states advance: on the "host", or on the "device" (engine/device_masks.py)
     draft_model: Path | None = None  # folder of a small model with the same vocabulary, for speculation="draft"
 
     def __post_init__(self) -> None:
@@ -37,6 +38,7 @@ class EngineFeatures:
                 raise ConfigError(f"{name} must be True or False, got {getattr(self, name)!r}")
         _require_integer("num_host_blocks", self.num_host_blocks, at_least=0)
         _require_integer("num_draft_tokens", self.num_draft_tokens, at_least=1)
+        _require_name("automaton", self.automaton, ("host", "device"))
         _require_name("policy", self.policy, POLICIES)
         _require_name("speculation", self.speculation, SPECULATIONS)
         _require_name("draft_acceptance", self.draft_acceptance, ("tokens", "distribution"))
@@ -49,6 +51,11 @@ class EngineFeatures:
         if self.overlap and self.speculation != "off":
             raise ConfigError(
                 f'overlap=True launches a step before the tokens are read from which speculation="{self.speculation}" guesses; '
+                "choose one of the two"
+            )
+        if self.automaton == "device" and self.speculation != "off":
+            raise ConfigError(
+                f'automaton="device" takes one token a step, speculation="{self.speculation}" several, checked on the host; '
                 "choose one of the two"
             )
         if self.draft_model is not None:

@@ -32,12 +32,18 @@ class Guide:
         self.failure: Exception | None = None  # of the last fill_masks
         self.end_ids = frozenset(constraint.vocabulary.eos_token_ids) | frozenset(extra_end_ids)
         self._extra_end_ids = tuple(set(extra_end_ids) - set(constraint.vocabulary.eos_token_ids))
-        self._is_tight = False  # the last draw led too far: ask with the budget
+        self.is_tight = False  # the last draw led too far: ask with the budget
+        self.is_narrowed = False  # the mask was asked for with the budget
 
     @property
     def min_tokens(self) -> int:
         """A number of tokens that suffices to finish."""
         return self.constraint.min_tokens(self.state)
+
+    @property
+    def has_end_ids_of_its_own(self) -> bool:
+        """Ends where the constraint ends, but also with tokens of which that knows nothing."""
+        return bool(self._extra_end_ids)
 
     @property
     def is_complete(self) -> bool:
@@ -62,9 +68,9 @@ class Guide:
         if state is None:
             raise InternalError(f"token {token_id} was in the mask, but the constraint does not accept it")
         if self.constraint.min_tokens(state) > self.num_left - 1:
-            self._is_tight = True
+            self.is_tight = True
             return False
-        self.state, self.num_left, self._is_tight = state, self.num_left - 1, False
+        self.state, self.num_left, self.is_tight = state, self.num_left - 1, False
         return True
 
     def legal_prefix(self, token_ids: Sequence[int]) -> list[int]:
@@ -93,7 +99,10 @@ class Guide:
     def _install(self, plain: NDArray[np.uint32]) -> None:
         """Make `plain`, the mask of the current state, the mask of the next token."""
         self.mask = plain
-        if self.num_left and (self._is_tight or self.num_left <= self.constraint.min_tokens(self.state) + NEAR):
+        self.is_narrowed = self.num_left > 0 and (
+            self.is_tight or self.num_left <= self.constraint.min_tokens(self.state) + NEAR
+        )
+        if self.is_narrowed:
             self.mask = self.constraint.mask(self.state, budget=self.num_left)
             self.closed_by_budget |= not np.array_equal(self.mask, plain)
         if self._extra_end_ids and self.is_accepting:
@@ -109,6 +118,12 @@ def fill_masks(guides: Sequence[Guide]) -> None:
     for group in by_constraint.values():
         for guide, plain in zip(group, _plain_masks(group), strict=True):
             _try_install(guide, plain)
+
+
+def view_masks(guides: Sequence[Guide]) -> None:
+    """The same one by one, without copies: for masks that are not stacked afterwards."""
+    for guide in guides:
+        _try_install(guide, None)
 
 
 def _plain_masks(group: list[Guide]) -> Sequence[NDArray[np.uint32] | None]:

@@ -5,8 +5,8 @@
     draw     sample step t + 1 from its logits, under the masks that are there by now
 
 A row of step t + 1 whose sequence turned out to go on otherwise (it ended, its token was refused by the budget, forced text was
-taken) is computed in vain and draws nothing. So every draw sees the same text, mask, penalties and random number as in the plain loop
-(`Engine.step`), and gives the same token. Without overlap the three happen in the order launch, draw, accept.
+taken) is computed in vain and draws nothing. So every draw sees the same text, mask, penalties and random number as in the plain
+loop (`Engine.step`), and gives the same token. Without overlap the three happen in the order launch, draw, accept.
 
 Blocks that a sequence gives back while a row of it is under way are safe: the device works in order, so what that row writes is
 overwritten before anybody reads it, and places behind the tokens that are known are never shared.

@@ -14,7 +14,7 @@ class SlotTable:
     """Slots 0 .. num_slots - 1, the lowest free one first. One more, `idle`, is nobody's: rows that pad a batch use it."""
 
     def __init__(self, num_slots: int, device: torch.device) -> None:
-        self.device, self.idle = device, num_slots
+        self.device, self.num_slots, self.idle = device, num_slots + 1, num_slots
         self.last_token = torch.zeros(num_slots + 1, dtype=torch.int64, device=device)  # [slots + 1]
         self._slot_of: dict[int, int] = {}  # request id -> slot
         self._free = list(range(num_slots - 1, -1, -1))

@@ -31,7 +31,7 @@ SAMPLINGS = [
     {"temperature": 1.5, "repetition_penalty": 1.2, "frequency_penalty": 0.3, "presence_penalty": 0.1},
     {"temperature": 1.0, "logit_bias": {40: 5.0}, "banned_token_ids": (41, 42)},
 ]
-LOOPS = [{"overlap": True}]
+LOOPS = [{"overlap": True}, {"automaton": "device"}, {"automaton": "device", "overlap": True}]
 
 
 def encode(text: str) -> list[int]:
@@ -67,12 +67,14 @@ def all_kinds() -> dict[int, list[Request]]:
 
 @pytest.mark.parametrize("loop", LOOPS, ids=str)
 @pytest.mark.parametrize("tight", [{}, {"num_blocks": 20, "max_model_len": 76, "max_batch_tokens": 9, "max_sequences": 5, "num_host_blocks": 9}])
-def test_every_kind_of_row_beside_every_other(loop, tight, tiny_model, make_engine):
+def test_every_kind_of_row_beside_every_other(loop, tight, tiny_model, make_engine, caplog):
+    caplog.set_level(logging.INFO)
     folder = tiny_model("llama").folder
     plain = run_all(make_engine(folder, encode=encode), all_kinds())
     engine = make_engine(folder, encode=encode, **loop, **tight)
     outputs = run_all(engine, all_kinds())
     assert summaries(outputs) == summaries(plain)
+    assert "on the host" not in caplog.text
     for place, output in outputs.items():
         assert [record.is_only_choice for record in output.records] == [record.is_only_choice for record in plain[place].records]
         assert [len(record.top) for record in output.records] == [len(record.top) for record in plain[place].records]
