@@ -109,9 +109,11 @@ class DecodeBuffers:
         ]
         first = 1 if token_ids is None else 0
         self._numbers[first:].copy_(self._staged(numbers[first:]), non_blocking=True)
-        self._write_tables(block_tables)
+        self.write_tables(block_tables)
 
-    def _write_tables(self, block_tables: Sequence[Sequence[int]]) -> None:
+    @torch.inference_mode()
+    def write_tables(self, block_tables: Sequence[Sequence[int]]) -> None:
+        """The blocks of row i are block_tables[i] from here on; all else stays as it is."""
         places: list[int] = []
         entries: list[int] = []
         width = self._block_tables.shape[1]

@@ -12,7 +12,7 @@ tables cannot hold what they need: a row of the mask pool is theirs, and the hos
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from .automata import DeviceAutomata
 from .guide import Guide
 from .output import TokenRecord
 from .pipeline import Row
+from .request import Constraint
 from .sequence import Sequence
 from .slots import SlotTable
 from .step_sampler import StepSampler, Wishes, records
@@ -72,9 +73,9 @@ class DeviceMasks:
         sampler: StepSampler,
         slots: SlotTable,
         automata: DeviceAutomata,
-        look_ahead: Callable[[list[Sequence]], None],
+        look_ahead: Callable[..., None],
     ) -> None:
-        self._sampler, self._slots, self._automata, self.look_ahead = sampler, slots, automata, look_ahead
+        self._sampler, self._slots, self._automata, self._look_ahead = sampler, slots, automata, look_ahead
         self._offered = torch.full((slots.num_slots,), NO_TOKEN, dtype=torch.int64, device=slots.device)
         self._known: dict[int, Known] = {}  # of a slot whose state advances on the device
         self._tight: dict[int, int] = {}  # tokens left for which a slot's own mask row was written
@@ -99,6 +100,40 @@ class DeviceMasks:
                 self._known[row.slot] = Known(row.sequence.request_id, row.length, token)
                 self._learn(row.slot, state[place], pending[place], flags[place])
         return drawn
+
+    # ---- several steps a visit (`visits.py`)
+
+    def is_on_host(self, slot: int) -> bool:
+        return slot in self._on_host
+
+    def seat(self, rows: list[Row]) -> bool:
+        """See to it that the states of all rows, also of free ones, advance on the device; False where they cannot."""
+        return all(self._place(row) for row in rows)
+
+    def send(self) -> bool:
+        """Send what the host has written to slots and tables; whether there was anything."""
+        return self._automata.send()
+
+    def steps(self, rows: list[Row], read: Any) -> Iterator[list[TokenRecord | None]]:
+        """What the rows have drawn, step by step."""
+        sequences = [row.sequence for row in rows]
+        for step in range(len(read.token)):
+            yield records(sequences, read.of_step(step))
+
+    def follow(self, rows: list[Row], read: Any) -> None:
+        """All of that was taken: where rows wait, find out for what."""
+        state, pending, flags = (part.tolist() for part in read[-3:])
+        for place, row in enumerate(rows):
+            if not row.sequence.is_finished:
+                self._known[row.slot] = Known(row.sequence.request_id, len(row.sequence.token_ids))
+                self._learn(row.slot, state[place], pending[place], flags[place])
+
+    def look_at_ends(self, sequences: list[Sequence]) -> None:
+        """End what is complete; what is forced is being drawn on the device."""
+        self._look_ahead(sequences, False)
+
+    def look_ahead(self, sequences: list[Sequence]) -> None:
+        self._look_ahead(sequences)
 
     def release(self, slot: int) -> None:
         if self._known.pop(slot, None) is not None:
@@ -128,7 +163,7 @@ class DeviceMasks:
         guide, slot = row.sequence.guide, row.slot
         if guide is None:
             return UNCONSTRAINED
-        if slot in self._on_host or guide.has_end_ids_of_its_own or not self._place(row, guide):
+        if slot in self._on_host or guide.has_end_ids_of_its_own or not self._place(row):
             self._automata.write_row(slot, guide.mask)
             return slot
         if guide.is_narrowed and self._tight.get(slot) != guide.num_left:
@@ -136,14 +171,15 @@ class DeviceMasks:
             self._tight[slot] = guide.num_left
         return ADVANCES
 
-    def _place(self, row: Row, guide: Guide) -> bool:
+    def _place(self, row: Row) -> bool:
         """See to it that the device knows what the host knows; False where the tables cannot hold it."""
         sequence, known = row.sequence, self._known.get(row.slot)
         if known is None or not known.covers(sequence):
-            sampling = sequence.sampling
-            registers = {"left": guide.num_left, "draw": sampling.draw_index, "taken": sampling.position}
+            constraint, state, refused = _at(sequence.guide)
+            left, sampling = sequence.max_tokens - len(sequence.records), sequence.sampling
+            registers = {"left": left, "draw": sampling.draw_index, "taken": sampling.position}
             try:
-                self._automata.place(row.slot, guide.constraint, guide.state, refused=guide.is_tight, **registers)
+                self._automata.place(row.slot, constraint, state, refused=refused, **registers)
             except Exception as error:
                 self._leave_to_host(row.slot, error)
                 return False
@@ -165,3 +201,8 @@ class DeviceMasks:
 
     def _to_device(self, numbers: list[int], dtype: type = np.int64) -> Tensor:
         return torch.from_numpy(np.array(numbers, dtype)).to(self._slots.device, non_blocking=True)
+
+
+def _at(guide: Guide | None) -> tuple[Constraint | None, Any, bool]:
+    """(constraint, state in it, whether its last draw led too far)"""
+    return (None, None, False) if guide is None else (guide.constraint, guide.state, guide.is_tight)

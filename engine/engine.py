@@ -16,9 +16,10 @@ from .config import Limits
 from .device_masks import DeviceMasks
 from .device_queue import queue_for
 from .drafting import Drafter, NoDrafts
-from .errors import InternalError, RequestError
+from .errors import ConfigError, InternalError, RequestError
 from .features import EngineFeatures
 from .forced_text import ForcedText
+from .graphs import StepGraphs, capture_for
 from .guide import fill_masks, view_masks
 from .host_masks import HostMasks
 from .kv_space import KVSpace
@@ -34,6 +35,8 @@ from .statistics import EngineStatistics, statistics_of
 from .step_sampler import StepSampler
 from .threads import use_threads
 from .verification import Verification
+from .visiting import VisitingPipeline
+from .visits import Visits
 
 logger = logging.getLogger(__name__)
 
@@ -165,11 +168,34 @@ class Engine:
         )
         slots = SlotTable(self.limits.max_sequences, where)
         queue = queue_for(where, features.overlap, self.threads)
+        device = Device(queue, self.runner, self.sampler, slots)
         masks: Masks = HostMasks(self.sampler, slots, self._look_ahead)
         if features.automaton == "device":
             automata = DeviceAutomata(slots.num_slots, self.vocabulary.size, where, queue=queue)
             masks = DeviceMasks(self.sampler, slots, automata, self._look_ahead)
-        return Pipeline(host, Device(queue, self.runner, self.sampler, slots), masks, overlaps=features.overlap)
+            if features.steps_per_visit > 1 or features.cuda_graphs:
+                visits = self._build_visits(slots, automata)
+                return VisitingPipeline(host, device, masks, visits, overlaps=features.overlap)
+        return Pipeline(host, device, masks, overlaps=features.overlap)
+
+    def _build_visits(self, slots: SlotTable, automata: DeviceAutomata) -> Visits:
+        features, limits = self.features, self.limits
+        if not self.runner.can_decode:
+            raise ConfigError(
+                "steps_per_visit and cuda_graphs need a model whose decode step reads its input from the device; "
+                "this one's family is computed otherwise. Leave them at 1 and False"
+            )
+        longest = limits.max_model_len + 2 * features.steps_per_visit  # the host reserves blocks for as many steps ahead
+        return Visits(
+            self.runner,
+            self.sampler,
+            slots,
+            automata,
+            num_steps=features.steps_per_visit,
+            max_blocks=-(-longest // limits.block_size),
+            block_size=limits.block_size,
+            graphs=StepGraphs(capture_for(slots.device)) if features.cuda_graphs else None,
+        )
 
     def _move_blocks(self) -> None:
         if transfers := self.space.take_transfers():
@@ -235,8 +261,9 @@ class Engine:
         for sequence, record in zip(sequences, drawn, strict=True):
             self._contain(sequence, _accept_drawn, sequence, record)
 
-    def _look_ahead(self, sequences: Iterable[Sequence]) -> None:
+    def _look_ahead(self, sequences: Iterable[Sequence], takes_forced: bool = True) -> None:
         """Prepare the next masks, and take at once what leaves no choice: forced text and tokens, and the end."""
+        takes_forced = takes_forced and self.features.skips_forced
         pending = [sequence for sequence in sequences if _is_guided(sequence)]
         while pending:
             for sequence in pending:
@@ -246,7 +273,7 @@ class Engine:
             moved = []
             for sequence in pending:
                 length = sequence.num_tokens
-                self._contain(sequence, _take_forced, sequence, self.features.skips_forced)
+                self._contain(sequence, _take_forced, sequence, takes_forced)
                 if sequence.num_tokens > length and not sequence.is_finished:
                     moved.append(sequence)
             pending = moved

@@ -30,13 +30,16 @@ class EngineFeatures:
     draft_acceptance: str = "tokens"  # what guessing keeps: "tokens" of plain decoding, or its "distribution", accepting more
     overlap: bool = False  # a step is launched before the tokens of the one before are read (engine/pipeline.py)
     automaton: str = "host"  # where constraint states advance: on the "host", or on the "device" (engine/device_masks.py)
+    steps_per_visit: int = 1  # decode steps before the host looks at the tokens, for automaton="device" (engine/visits.py)
+    cuda_graphs: bool = False  # decode steps are captured and replayed, for automaton="device" on a GPU (engine/graphs.py)
     draft_model: Path | None = None  # folder of a small model with the same vocabulary, for speculation="draft"
 
     def __post_init__(self) -> None:
-        for name in ("prefix_cache", "skips_forced", "overlap"):
+        for name in ("prefix_cache", "skips_forced", "overlap", "cuda_graphs"):
             if not isinstance(getattr(self, name), bool):
                 raise ConfigError(f"{name} must be True or False, got {getattr(self, name)!r}")
         _require_integer("num_host_blocks", self.num_host_blocks, at_least=0)
+        _require_integer("steps_per_visit", self.steps_per_visit, at_least=1)
         _require_integer("num_draft_tokens", self.num_draft_tokens, at_least=1)
         _require_name("automaton", self.automaton, ("host", "device"))
         _require_name("policy", self.policy, POLICIES)
@@ -58,6 +61,8 @@ class EngineFeatures:
                 f'automaton="device" takes one token a step, speculation="{self.speculation}" several, checked on the host; '
                 "choose one of the two"
             )
+        if (self.steps_per_visit > 1 or self.cuda_graphs) and self.automaton == "host":
+            raise ConfigError('steps_per_visit and cuda_graphs need constraint states on the device; set automaton="device"')
         if self.draft_model is not None:
             object.__setattr__(self, "draft_model", Path(self.draft_model))
 

@@ -125,7 +125,9 @@ class Pipeline:
     # ---- launch
 
     def _launch(self) -> Flight | None:
-        chunks = self._host.schedule()
+        return self._launch_step(self._host.schedule())
+
+    def _launch_step(self, chunks: list[Chunk[Sequence]]) -> Flight | None:
         transfers = self._host.scheduler.space.take_transfers()
         if not chunks and not transfers:
             return None
@@ -192,8 +194,10 @@ class Pipeline:
             self._give_up(flight.chunks, error)
             return
         drawn = self._read(flight, drew)
-        for row in drew:
+        for row, record in zip(drew, drawn, strict=True):
             row.sequence.num_expected = 0
+            if record is not None:
+                self._stalls.pop(row.slot, None)
         told = [(row, record) for row, record in zip(drew, drawn, strict=True) if record is not None or self._is_stuck(row)]
         sequences = [row.sequence for row, _ in told]
         self._host.accept(sequences, [record for _, record in told])

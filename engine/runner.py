@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .attend import Attend, fused
+from .decode_batch import DecodeBatch
 from .kv_space import Transfer
 from .models.decoder import ForwardBatch
 from .models.model import Model
@@ -41,6 +42,14 @@ class ModelRunner:
     def compute(self, batch: ForwardBatch) -> Tensor:
         """`forward`, of what was packed before."""
         return self.decoder.forward(batch, self.cache)
+
+    def decode(self, batch: DecodeBatch) -> Tensor:
+        """Logits [rows, head width] of a step whose input is on the device (`decode_batch.py`), if `can_decode`."""
+        return self.decoder.decode(batch, self.cache, self.attend)  # type: ignore[attr-defined, no-any-return]
+
+    @property
+    def can_decode(self) -> bool:
+        return hasattr(self.decoder, "decode")
 
     def pack(self, chunks: list[Chunk[Sequence]]) -> ForwardBatch:
         """The input of a step, on its way to the device. A token that is drawn but not read yet is 0 here."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -31,7 +32,13 @@ SAMPLINGS = [
     {"temperature": 1.5, "repetition_penalty": 1.2, "frequency_penalty": 0.3, "presence_penalty": 0.1},
     {"temperature": 1.0, "logit_bias": {40: 5.0}, "banned_token_ids": (41, 42)},
 ]
-LOOPS = [{"overlap": True}, {"automaton": "device"}, {"automaton": "device", "overlap": True}]
+LOOPS = [
+    {"overlap": True},
+    {"automaton": "device"},
+    {"automaton": "device", "overlap": True},
+    {"automaton": "device", "steps_per_visit": 4},
+    {"automaton": "device", "overlap": True, "steps_per_visit": 3},
+]
 
 
 def encode(text: str) -> list[int]:
@@ -78,6 +85,38 @@ def test_every_kind_of_row_beside_every_other(loop, tight, tiny_model, make_engi
     for place, output in outputs.items():
         assert [record.is_only_choice for record in output.records] == [record.is_only_choice for record in plain[place].records]
         assert [len(record.top) for record in output.records] == [len(record.top) for record in plain[place].records]
+
+
+VISITED = [0, 1, 2, 4]  # samplings that need no host at every step
+
+
+def long_runs() -> list[Request]:
+    """Rows of which a visit takes several tokens."""
+    requests = [request(kind, sampling, 5, length=3 + 2 * kind, max_tokens=60) for kind in range(3) for sampling in VISITED]
+    return [replace(each, sampling=replace(each.sampling, min_tokens=0, stop_token_ids=())) for each in requests]
+
+
+@pytest.mark.parametrize("loop", [loop for loop in LOOPS if "steps_per_visit" in loop], ids=str)
+@pytest.mark.parametrize("tight", [{}, {"num_blocks": 40, "max_model_len": 76, "max_sequences": 5}])
+def test_visits_take_the_same_tokens_and_look_less_often(loop, tight, tiny_model, make_engine):
+    folder = tiny_model("llama").folder
+    plain, engine = make_engine(folder), make_engine(folder, **loop, **tight)
+    visits = counted_visits(engine)
+    assert summaries(run_all(engine, {0: long_runs()})) == summaries(run_all(plain, {0: long_runs()}))
+    assert len(visits) > 4
+    assert max(visits) == loop["steps_per_visit"]
+
+
+def counted_visits(engine) -> list[int]:
+    """How many steps each visit takes, as they are launched."""
+    counts, launch = [], engine._pipeline._visits.work
+
+    def work(sequences, start, num_steps, **options):
+        counts.append(num_steps)
+        return launch(sequences, start, num_steps, **options)
+
+    engine._pipeline._visits.work = work
+    return counts
 
 
 wishes = st.builds(
