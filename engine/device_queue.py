@@ -17,13 +17,14 @@ from torch import Tensor
 from .threads import use_threads
 
 T = TypeVar("T")
+Result = TypeVar("Result", covariant=True)
 Tensors = TypeVar("Tensors", bound=tuple[Any, ...])
 
 
-class Ticket(Protocol[T]):
+class Ticket(Protocol[Result]):
     """What was asked for. `result` waits for it and raises what it raised; asking for it never does."""
 
-    def result(self) -> T: ...
+    def result(self) -> Result: ...
 
 
 class Done(NamedTuple):
@@ -103,8 +104,9 @@ class StreamQueue:
             return Failed(error)
 
     def fetch(self, work: Callable[[], Tensors]) -> Ticket[Tensors]:
-        done = self.submit(lambda: Fetched(work(), self._device))
-        return done.value if isinstance(done, Done) else done
+        done: Any = self.submit(lambda: Fetched(work(), self._device))
+        copied: Ticket[Tensors] = done.value if isinstance(done, Done) else done
+        return copied
 
     def wait(self) -> None:
         torch.cuda.synchronize(self._device)

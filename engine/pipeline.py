@@ -54,7 +54,7 @@ class Flight:
 
     chunks: list[Chunk[Sequence]]
     rows: list[Row]
-    logits: Ticket[Tensor]
+    logits: Ticket[Any]
     drawing: list[int] = field(default_factory=list)  # rows that draw
     drawn: Ticket[Any] | None = None
 

@@ -147,9 +147,11 @@ class StepMemory:
         device = slots.device
         self.of_slots = torch.full((max_rows,), slots.idle, dtype=torch.int64, device=device)
         self._idle, self._max_rows, self._num_steps = slots.idle, max_rows, num_steps
-        self._fixed = pack_fixed([], device)._replace(
-            **{name: torch.zeros(max_rows, dtype=value.dtype, device=device) for name, value in _columns(pack_fixed([], device))}
-        )
+        empty = pack_fixed([], device)
+        columns: dict[str, Any] = {
+            name: torch.zeros(max_rows, dtype=value.dtype, device=device) for name, value in _columns(empty)
+        }
+        self._fixed = empty._replace(**columns)
         self._offered = torch.full((slots.num_slots,), NO_TOKEN, dtype=torch.int64, device=device)
         self._step = torch.zeros(1, dtype=torch.int64, device=device)  # number of the step in its visit
         self._drawn: dict[int, Sampled] = {}  # top log-probabilities wanted -> [steps, rows] of each
@@ -169,7 +171,8 @@ class StepMemory:
         self._current = self._drawn[num_top]
 
     def rows(self, num_rows: int, wishes: SamplerRows) -> SamplerRows:
-        return wishes._replace(**{name: value[:num_rows] for name, value in _columns(self._fixed)})
+        columns: dict[str, Any] = {name: value[:num_rows] for name, value in _columns(self._fixed)}
+        return wishes._replace(**columns)
 
     def keep(self, sampled: Sampled) -> None:
         """Note the draws of this step."""
@@ -186,7 +189,7 @@ class StepMemory:
         """Copies, for the next visit writes to the same memory."""
         assert self._current is not None
         of_slots, slots = self.of_slots[:num_rows], automata.slots
-        drawn = (part[:num_steps, :num_rows].clone() for part in self._current)
+        drawn = Sampled(*(part[:num_steps, :num_rows].clone() for part in self._current))
         return Steps(*drawn, slots.state[of_slots], slots.pending[of_slots], slots.flags[of_slots])
 
     def _allocate(self, num_top: int) -> Sampled:
