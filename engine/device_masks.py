@@ -101,6 +101,10 @@ class DeviceMasks:
                 self._learn(row.slot, state[place], pending[place], flags[place])
         return drawn
 
+    def hurry(self, slot: int) -> None:
+        """The tables are forgotten for others whenever they have learned what this row needs."""
+        self._leave_to_host(slot, "it waited too long")
+
     # ---- several steps a visit (`visits.py`)
 
     def is_on_host(self, slot: int) -> bool:
@@ -193,7 +197,7 @@ class DeviceMasks:
         except Exception as error:
             self._leave_to_host(slot, error)
 
-    def _leave_to_host(self, slot: int, error: Exception) -> None:
+    def _leave_to_host(self, slot: int, error: Exception | str) -> None:
         """What the tables cannot hold, or a constraint will not tell of all its states at once, is asked for state by state."""
         logger.info("slot %d: its masks are made on the host (%s)", slot, error)
         self.release(slot)

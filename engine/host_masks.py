@@ -40,6 +40,9 @@ class HostMasks:
     def records(self, rows: list[Row], read: Any) -> list[TokenRecord | None]:
         return records([row.sequence for row in rows], read)
 
+    def hurry(self, slot: int) -> None:
+        return
+
     def release(self, slot: int) -> None:
         return
 

@@ -30,7 +30,7 @@ from .sequence import Sequence
 from .slots import SlotTable
 from .step_sampler import StepSampler, Wishes
 
-MAX_STALLS = 8  # steps in which a sequence draws nothing, before that is an error
+PATIENCE = 4  # steps in which a sequence may draw nothing because its mask is late; then the host makes its masks
 
 
 @dataclass(slots=True, eq=False)
@@ -72,6 +72,9 @@ class Masks(Protocol):
 
     def records(self, rows: list[Row], read: Any) -> list[TokenRecord | None]:
         """What the rows that drew have drawn."""
+
+    def hurry(self, slot: int) -> None:
+        """See to it that a row that drew nothing, several times, draws next time."""
 
     def release(self, slot: int) -> None:
         """Nobody is there any more."""
@@ -221,7 +224,9 @@ class Pipeline:
         if not self._masks.may_be_late:
             return True
         stalls = self._stalls[row.slot] = self._stalls.get(row.slot, 0) + 1
-        return stalls > MAX_STALLS
+        if stalls == PATIENCE:
+            self._masks.hurry(row.slot)
+        return stalls > 2 * PATIENCE
 
     def _give_up(self, chunks: list[Chunk[Sequence]], error: Exception) -> None:
         """A forward pass failed: what was launched after it, too, is worth nothing."""

@@ -6,13 +6,18 @@ import logging
 from dataclasses import replace
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskwright.constraints.errors import ConstraintLimit
+from maskwright.engine import automata
+from maskwright.engine.device_masks import Known
+from maskwright.engine.device_queue import InlineQueue, ThreadQueue
 from maskwright.engine.errors import ConfigError
 from maskwright.engine.features import EngineFeatures
 from maskwright.engine.request import Request
+from maskwright.engine.state_tables import Capacity
 from maskwright.sampling import SamplingParams
 
 from .conftest import EOS, check_nothing_leaked, run_all, tiny_vocabulary
@@ -213,10 +218,58 @@ def test_after_a_failure_of_the_device_the_engine_goes_on(part, loop, tiny_model
     assert summaries(outputs)[2:] == summaries(healthy)
 
 
+DEVICE_LOOPS = [loop for loop in LOOPS if "automaton" in loop]
+
+
+@pytest.mark.parametrize("loop", DEVICE_LOOPS, ids=str)
+@pytest.mark.parametrize(
+    "capacity",
+    [{"rows": 24}, {"exceptions": 256}, {"states": 120}, {"states": 3}, {"exceptions": 8}],
+    ids=str,
+)
+def test_little_room_on_the_device_only_costs_time(capacity, loop, tiny_model, make_engine, monkeypatch):
+    """Tables are forgotten again and again, or cannot hold what a batch needs: then masks are made on the host."""
+    small = Capacity(states=400, rows=64, partitions=4, ladder=400, exceptions=2048)._replace(**capacity)
+    monkeypatch.setattr(automata, "Capacity", lambda: small)
+    folder = tiny_model("llama").folder
+    asked = {0: long_runs()[4:], 2: all_kinds()[0]}
+    plain = run_all(make_engine(folder, encode=encode), asked)
+    assert summaries(run_all(make_engine(folder, encode=encode, **loop), asked)) == summaries(plain)
+
+
+def test_a_slot_knows_as_much_as_the_host_or_not():
+    class Follower:
+        request_id, token_ids = 7, [1, 2, 3]
+        num_tokens = 3
+
+    assert Known(7, 3).covers(Follower) and Known(7, 2, 3).covers(Follower)
+    assert not Known(7, 2, 9).covers(Follower)  # another token was drawn than was taken
+    assert not Known(7, 1, 2).covers(Follower)  # forced text came on top
+    assert not Known(8, 3).covers(Follower)
+
+
+@pytest.mark.parametrize("queue", [InlineQueue(), ThreadQueue(1)], ids=["inline", "thread"])
+def test_work_is_done_in_order_and_errors_come_with_the_result(queue):
+    done: list[int] = []
+    tickets = [queue.submit(lambda number=number: done.append(number) or number) for number in range(20)]
+    failed = queue.submit(lambda: 1 // 0)
+    assert [ticket.result() for ticket in tickets] == list(range(20)) == done
+    with pytest.raises(ZeroDivisionError):
+        failed.result()
+    queue.wait()
+    assert torch.is_inference(queue.submit(lambda: torch.ones(2) + 1).result())
+
+
 @pytest.mark.parametrize("other", [{"speculation": "lookup"}, {"speculation": "forced"}])
 def test_overlap_and_guesses_ahead_are_not_combined(other):
     with pytest.raises(ConfigError, match="choose one"):
         EngineFeatures(overlap=True, **other)
+
+
+@pytest.mark.parametrize("speculation", ["lookup", "forced"])
+def test_the_devices_automaton_and_guesses_ahead_are_not_combined(speculation):
+    with pytest.raises(ConfigError, match="choose one"):
+        EngineFeatures(automaton="device", speculation=speculation)
 
 
 def test_overlap_takes_back_what_a_recurrent_model_cannot():
