@@ -74,6 +74,7 @@ class Engine:
         self._ids = count()
         self._shares = FairShares()
         self._totals = EngineStatistics()
+        self._retried: dict[Sequence, int] = {}  # sequences that only the plain loop is to go on with -> tokens they have
         self._fill_masks = view_masks if self.features.automaton == "device" else fill_masks
         self._pipeline = self._build_pipeline()
 
@@ -121,7 +122,7 @@ class Engine:
 
         With `features.overlap` the events are those of the step before.
         """
-        if self._pipeline is not None:
+        if self._pipeline is not None and not self._retried:
             self._pipeline.step()
             return self._take_events()
         with use_threads(self.threads):
@@ -129,6 +130,7 @@ class Engine:
             logits = self._compute(chunks)
             if logits is not None:
                 self._sample(Verification(chunks, logits))
+            self._retried = {sequence: length for sequence, length in self._retried.items() if _stands_at(sequence, length)}
             return self._take_events()
 
     def cancel(self, request_id: int) -> RequestOutput:
@@ -164,7 +166,7 @@ class Engine:
         if not features.overlap and features.automaton == "host":
             return None
         host = Host(
-            self.scheduler, self._schedule, self._totals.count_step, self._accept, fail_step=self._fail_step, fail=self._fail
+            self.scheduler, self._schedule, self._totals.count_step, accept=self._accept, begin_anew=self._retry
         )
         slots = SlotTable(self.limits.max_sequences, where)
         queue = queue_for(where, features.overlap, self.threads)
@@ -235,6 +237,12 @@ class Engine:
         """Out of memory, say: what was in the batch is lost, the others begin anew."""
         self.scheduler.distrust()
         self._fail([chunk.sequence for chunk in chunks], error)
+
+    def _retry(self, sequences: list[Sequence], error: Exception) -> None:
+        """The pipeline failed with these: the plain loop goes on, until each of them has come further or has ended."""
+        logger.warning("a step failed and is computed again (%s: %s)", type(error).__name__, error)
+        self.scheduler.distrust()
+        self._retried = {sequence: sequence.num_tokens for sequence in sequences}
 
     def _fail(self, sequences: list[Sequence], error: Exception) -> None:
         for sequence in sequences:
@@ -321,6 +329,10 @@ class Engine:
 
 def _is_guided(sequence: Sequence) -> bool:
     return sequence.guide is not None and not sequence.is_finished
+
+
+def _stands_at(sequence: Sequence, length: int) -> bool:
+    return not sequence.is_finished and sequence.num_tokens == length
 
 
 def _raise(error: Exception) -> None:

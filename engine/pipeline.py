@@ -8,6 +8,9 @@ A row of step t + 1 whose sequence turned out to go on otherwise (it ended, its 
 taken) is computed in vain and draws nothing. So every draw sees the same text, mask, penalties and random number as in the plain
 loop (`Engine.step`), and gives the same token. Without overlap the three happen in the order launch, draw, accept.
 
+What fails on the device fails late, when later work is under way already. So all of it is given up, and the plain loop computes
+what was in the failed step once more, from what the sequences have: it can tell whose fault it is, and whether it comes back.
+
 Blocks that a sequence gives back while a row of it is under way are safe: the device works in order, so what that row writes is
 overwritten before anybody reads it, and places behind the tokens that are known are never shared.
 """
@@ -16,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -87,8 +91,7 @@ class Host(NamedTuple):
     schedule: Callable[[], list[Chunk[Sequence]]]
     count_step: Callable[[list[Chunk[Sequence]]], None]
     accept: Callable[[list[Sequence], list[TokenRecord | None]], None]  # what was drawn, None for nothing
-    fail_step: Callable[[list[Chunk[Sequence]], Exception], None]
-    fail: Callable[[list[Sequence], Exception], None]
+    begin_anew: Callable[[list[Sequence], Exception], None]  # from what they have: nothing in the cache is to be trusted
 
 
 class Device(NamedTuple):
@@ -119,11 +122,10 @@ class Pipeline:
         if not self._overlaps:
             self.settle()
 
-    def settle(self) -> None:
-        """Read what is still under way: from here on, all that was drawn is in the sequences."""
+    def settle(self) -> bool:
+        """Read what is still under way: from here on, all that was drawn is in the sequences. False if that failed."""
         flight, self._flight = self._flight, None
-        if flight is not None:
-            self._accept(flight)
+        return flight is None or self._accept(flight)
 
     # ---- launch
 
@@ -136,10 +138,10 @@ class Pipeline:
             return None
         self._free_slots()
         try:
-            logits = self._queue.submit(self._forward(chunks, transfers))
+            forward = self._forward(chunks, transfers)
         except Exception as error:
-            self._give_up(chunks, error)
-            return None
+            forward = partial(_raise, error)
+        logits = self._queue.submit(forward)
         for chunk in chunks:
             chunk.sequence.num_computed += chunk.num_tokens
         self._host.count_step(chunks)
@@ -179,8 +181,7 @@ class Pipeline:
         try:
             sample = self._masks.sampling(rows, flight.drawing, self._sampler.wishes(sequences))
         except Exception as error:
-            flight.drawing = []
-            self._host.fail(sequences, error)
+            self._give_up(flight, error)
             return
         flight.drawn = self._queue.fetch(lambda: sample(flight.logits.result()))
         for sequence in sequences:
@@ -188,15 +189,15 @@ class Pipeline:
 
     # ---- accept
 
-    def _accept(self, flight: Flight) -> None:
-        """Read what was drawn, and let the sequences go on with it."""
+    def _accept(self, flight: Flight) -> bool:
+        """Read what was drawn, and let the sequences go on with it. False if the step failed, and was given up."""
         drew = [flight.rows[place] for place in flight.drawing]
         try:
             flight.logits.result()
+            drawn = [] if flight.drawn is None else self._masks.records(drew, flight.drawn.result())
         except Exception as error:
-            self._give_up(flight.chunks, error)
-            return
-        drawn = self._read(flight, drew)
+            self._give_up(flight, error)
+            return False
         for row, record in zip(drew, drawn, strict=True):
             row.sequence.num_expected = 0
             if record is not None:
@@ -209,15 +210,7 @@ class Pipeline:
         for row in drew:
             if row.sequence.request_id not in current:
                 _feed_last_again(row.sequence)
-
-    def _read(self, flight: Flight, drew: list[Row]) -> list[TokenRecord | None]:
-        if flight.drawn is None:
-            return []
-        try:
-            return self._masks.records(drew, flight.drawn.result())
-        except Exception as error:
-            self._host.fail([row.sequence for row in drew], error)
-            return [None] * len(drew)
+        return True
 
     def _is_stuck(self, row: Row) -> bool:
         """Whether a row that drew nothing has to be told so; a few times it may wait for its mask."""
@@ -228,15 +221,21 @@ class Pipeline:
             self._masks.hurry(row.slot)
         return stalls > 2 * PATIENCE
 
-    def _give_up(self, chunks: list[Chunk[Sequence]], error: Exception) -> None:
-        """A forward pass failed: what was launched after it, too, is worth nothing."""
-        flight, self._flight = self._flight, None
+    def _give_up(self, failed: Flight, error: Exception) -> None:
+        """Something failed: what was launched after it, too, is worth nothing."""
+        newer, self._flight = self._flight, None
         self._queue.wait()
-        for other in [] if flight is None else flight.rows:
-            other.sequence.num_expected = 0
-        for chunk in chunks:
-            chunk.sequence.num_expected = 0
-        self._host.fail_step(chunks, error)
+        for flight in (failed, newer):
+            for chunk in [] if flight is None else flight.chunks:
+                chunk.sequence.num_expected = 0
+        for slot in self._slots.free_all_but(()):
+            self._masks.release(slot)
+        self._stalls.clear()
+        self._host.begin_anew([chunk.sequence for chunk in failed.chunks], error)
+
+
+def _raise(error: Exception) -> Any:
+    raise error
 
 
 def _fed_on_device(chunks: list[Chunk[Sequence]], slots: SlotTable) -> tuple[Tensor, Tensor] | None:

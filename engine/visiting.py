@@ -35,8 +35,8 @@ class VisitingPipeline(Pipeline):
 
     def step(self) -> None:
         before = self._flight
-        if before is not None and not self._may_follow(before):
-            self.settle()
+        if before is not None and not self._may_follow(before) and not self.settle():
+            return  # the plain loop goes on from here
         super().step()
 
     def _may_follow(self, before: Flight) -> bool:
@@ -86,12 +86,8 @@ class VisitingPipeline(Pipeline):
             [sequence.num_computed for sequence in sequences],
             [list(sequence.block_table) for sequence in sequences],
         )
-        try:
-            has_news = self._device_masks.send()
-            visit = self._visits.work(sequences, start, num_steps, continues=continues, has_news=has_news)
-        except Exception as error:
-            self._give_up(chunks, error)
-            return None
+        has_news = self._device_masks.send()
+        visit = self._visits.work(sequences, start, num_steps, continues=continues, has_news=has_news)
 
         def work() -> Steps:
             if transfers:
@@ -112,15 +108,14 @@ class VisitingPipeline(Pipeline):
 
     # ---- accept
 
-    def _accept(self, flight: Flight) -> None:
+    def _accept(self, flight: Flight) -> bool:
         if not isinstance(flight, Visit) or flight.steps is None:
-            super()._accept(flight)
-            return
+            return super()._accept(flight)
         try:
             steps = flight.steps.result()
         except Exception as error:
-            self._give_up(flight.chunks, error)
-            return
+            self._give_up(flight, error)
+            return False
         lengths = [len(row.sequence.token_ids) for row in flight.rows]
         for row in flight.rows:
             row.sequence.num_expected -= flight.num_steps
@@ -129,6 +124,7 @@ class VisitingPipeline(Pipeline):
         self._note(flight.rows, lengths, flight.num_steps)
         self._device_masks.follow(flight.rows, steps)
         self._go_on([row.sequence for row in flight.rows if not row.sequence.is_finished])
+        return True
 
     def _take(self, rows: list[Row], drawn: Sequence_[TokenRecord | None]) -> None:
         """One token of each row that drew one."""

@@ -197,25 +197,50 @@ def test_a_failing_constraint_ends_its_own_request_only(method, loop, tiny_model
 
 
 @pytest.mark.parametrize("loop", LOOPS, ids=str)
-@pytest.mark.parametrize("part", ["runner", "sampler"])
-def test_after_a_failure_of_the_device_the_engine_goes_on(part, loop, tiny_model, make_engine, caplog):
+@pytest.mark.parametrize("part", ["forward", "draw", "visit"])
+def test_what_fails_now_and_then_on_the_device_is_computed_again(part, loop, tiny_model, make_engine, caplog):
+    if part == "visit" and "steps_per_visit" not in loop:
+        pytest.skip("there are no visits in this loop")
     caplog.set_level(logging.CRITICAL)
-    engine = make_engine(tiny_model("llama").folder, max_sequences=2, **loop)
-    name = {"runner": "compute", "sampler": "sample"}[part]
-    whole, calls = getattr(getattr(engine, part), name), []
+    folder = tiny_model("llama").folder
+    engine, failures = make_engine(folder, max_sequences=3, **loop), []
+    pipeline = engine._pipeline
+    owner, name = {"forward": (pipeline, "_forward"), "draw": (pipeline._masks, "sampling"), "visit": (engine.runner, "decode")}[part]
+    whole, calls = getattr(owner, name), []
 
-    def fails_once(*arguments):
+    def boom(*_):
+        failures.append(1)
+        raise MemoryError("boom")
+
+    def fails_sometimes(*arguments):
         calls.append(1)
-        if len(calls) == 4:
-            raise MemoryError("boom")
-        return whole(*arguments)
+        if len(calls) % 7 != 4:
+            return whole(*arguments)
+        return boom() if part == "visit" else boom  # a visit does it, the others give the device work to do
 
-    setattr(getattr(engine, part), name, fails_once)
-    outputs = run_all(engine, {0: [request(kind, 0, kind) for kind in range(4)]})
-    reasons = [output.finish_reason for _, output in sorted(outputs.items())]
-    assert reasons[:2] == ["error", "error"] and "error" not in reasons[2:]
-    healthy = run_all(make_engine(tiny_model("llama").folder), {0: [request(kind, 0, kind) for kind in (2, 3)]})
-    assert summaries(outputs)[2:] == summaries(healthy)
+    setattr(owner, name, fails_sometimes)
+    asked = {0: long_runs()[:6], 3: [] if part == "visit" else [request(kind, 0, kind) for kind in range(4)]}
+    assert summaries(run_all(engine, asked)) == summaries(run_all(make_engine(folder), asked))
+    assert failures
+
+
+@pytest.mark.parametrize("loop", LOOPS, ids=str)
+def test_what_fails_again_ends_with_an_error_and_the_others_go_on(loop, tiny_model, make_engine, caplog):
+    caplog.set_level(logging.CRITICAL)
+    folder = tiny_model("llama").folder
+    engine = make_engine(folder, max_sequences=2, prefix_cache=False, **loop)
+    whole = engine.runner.pack
+
+    def refuses_a_prompt(chunks):
+        if any(chunk.sequence.request.prompt_token_ids[0] == 50 for chunk in chunks):
+            raise MemoryError("boom")
+        return whole(chunks)
+
+    engine.runner.pack = refuses_a_prompt
+    healthy = [request(kind, 0, kind) for kind in (2, 3)]
+    outputs = run_all(engine, {0: [Request(prompt_token_ids=(50, 4)), request(1, 0, 1), *healthy]})
+    assert outputs[0].finish_reason == "error" and "boom" in outputs[0].error
+    assert summaries(outputs)[2:] == summaries(run_all(make_engine(folder), {0: healthy}))
 
 
 DEVICE_LOOPS = [loop for loop in LOOPS if "automaton" in loop]
