@@ -5,6 +5,9 @@
 All sequences of a batch decode; constrained ones write JSON records without end. Loops take turns, --turns times, and medians are
 given: milliseconds and processor milliseconds for a token of every sequence, and tokens per second. The first turn, in which masks
 are made, is not counted. Forced tokens make a step worth more than a token a sequence, so loops are compared by tokens.
+
+--pretend MS: the forward pass is a wait of so many milliseconds, and logits are a fixed function of the last token: what is left is
+the host's part, beside a device that is none of the CPU. The sampler and the automaton still run on the CPU.
 """
 
 from __future__ import annotations
@@ -69,6 +72,20 @@ def pace(engine: Engine, batch: int, constraint: Constraint | None, steps: int, 
     return Pace(1e3 * wall * batch / tokens, 1e3 * processor * batch / tokens, tokens / wall)
 
 
+def pretend(engine: Engine, milliseconds: float) -> None:
+    """Let forward passes take that long, and nothing else."""
+    size = engine.vocabulary.size
+    table = torch.randn(size, size, generator=torch.Generator().manual_seed(0)) * 3
+    runner: Any = engine.runner
+
+    def logits_behind(token_ids: torch.Tensor) -> torch.Tensor:
+        time.sleep(milliseconds / 1e3)
+        return table[token_ids.clamp_min(0).long()]
+
+    runner.compute = lambda batch: logits_behind(batch.token_ids[batch.logit_rows])
+    runner.decode = lambda batch: logits_behind(batch.token_ids)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, default=Path(__file__).parents[1] / "api" / "embedded")
@@ -79,6 +96,7 @@ def main() -> None:
     parser.add_argument("--temperature", type=float, default=0.8)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--loops", nargs="+", choices=LOOPS, default=[name for name in LOOPS if "graphs" not in name])
+    parser.add_argument("--pretend", type=float, metavar="MS", help="forward passes of this many milliseconds")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
 
@@ -89,6 +107,8 @@ def main() -> None:
             max_batch_tokens=max(512, batch), max_model_len=600, num_kv_blocks=40 * batch,
         )  # fmt: skip
         loaded = {name: load(config, EngineFeatures(**LOOPS[name])) for name in arguments.loops}
+        for each in loaded.values() if arguments.pretend else ():
+            pretend(each.engine, arguments.pretend)
         vocabulary = next(iter(loaded.values())).tokenizer.vocabulary
         kinds = {"free": None, "records": Compiler(vocabulary).compile(Regex(RECORDS))}
         seen: dict[tuple[str, str], list[Pace]] = {}

@@ -18,6 +18,7 @@ class EngineFeatures:
     """EngineFeatures()                                        shared prefixes, forced tokens taken at once
     EngineFeatures(speculation="lookup")                    what the prompt says again is guessed, and checked by the model
     EngineFeatures(speculation="draft", draft_model=folder)    a small model guesses for a large one
+    EngineFeatures(overlap=True, automaton="device", steps_per_visit=4, cuda_graphs=True)    on a GPU the host keeps out of its way
     EngineFeatures(policy="priority", num_host_blocks=4096)    urgent requests first; what they displace waits in host memory
     """
 

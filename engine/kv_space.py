@@ -150,7 +150,7 @@ class KVSpace:
     def plan(self, sequence: Occupant, num_tokens: int) -> None:
         """The sequence's tokens up to `num_tokens` are computed in this step: its full blocks are known from now on.
 
-        A block that ends with a token nobody has read yet becomes known later, with the next one or on release.
+        A block that ends with a token nobody has read yet becomes known on release.
         """
         begin, end = sequence.num_computed // self.block_size, min(num_tokens, len(sequence.token_ids)) // self.block_size
         if self.reuses and begin < end:
