@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from ..kernels.sampler.interface import NO_TOKEN, UNCONSTRAINED, Sampled
+from ..kernels.to_device import to_device
 from .automata import DeviceAutomata
 from .guide import Guide
 from .output import TokenRecord
@@ -204,7 +205,7 @@ class DeviceMasks:
         self._on_host.add(slot)
 
     def _to_device(self, numbers: list[int], dtype: type = np.int64) -> Tensor:
-        return torch.from_numpy(np.array(numbers, dtype)).to(self._slots.device, non_blocking=True)
+        return to_device(np.array(numbers, dtype), self._slots.device)
 
 
 def _at(guide: Guide | None) -> tuple[Constraint | None, Any, bool]:

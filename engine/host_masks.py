@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from ..kernels.sampler.interface import Sampled
+from ..kernels.to_device import to_device
 from .output import TokenRecord
 from .pipeline import Row
 from .sequence import Sequence
@@ -47,4 +47,4 @@ class HostMasks:
         return
 
     def _to_device(self, numbers: list[int]) -> Tensor:
-        return torch.from_numpy(np.array(numbers, np.int64)).to(self._slots.device, non_blocking=True)
+        return to_device(np.array(numbers, np.int64), self._slots.device)

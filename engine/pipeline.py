@@ -26,6 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..kernels.to_device import to_device
 from .device_queue import DeviceQueue, Ticket
 from .output import TokenRecord
 from .runner import ModelRunner
@@ -248,8 +249,8 @@ def _fed_on_device(chunks: list[Chunk[Sequence]], slots: SlotTable) -> tuple[Ten
     ]
     if not fed:
         return None
-    places, of_slots = torch.tensor(fed).unbind(1)
-    return places.to(slots.device, non_blocking=True), of_slots.to(slots.device, non_blocking=True)
+    places, of_slots = to_device(np.array(fed, np.int64).T, slots.device)
+    return places, of_slots
 
 
 def _feed_last_again(sequence: Sequence) -> None:

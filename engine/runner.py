@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
+from ..kernels.to_device import to_device
 from .attend import Attend, fused
 from .decode_batch import DecodeBatch
 from .kv_space import Transfer
@@ -66,7 +66,7 @@ class ModelRunner:
         )
 
     def _to_device(self, array: np.ndarray) -> Tensor:
-        return torch.from_numpy(array).to(self.decoder.device, non_blocking=True)
+        return to_device(array, self.decoder.device)
 
 
 def _new_token_ids(chunk: Chunk[Sequence]) -> np.ndarray:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..kernels.sampler.backend import Backend, choose_sampler
 from ..kernels.sampler.interface import NO_TOKEN, UNCONSTRAINED, Sampled, SamplerRows
+from ..kernels.to_device import to_device
 from ..sampling import BatchPacker, TokenLogprob
 from .output import TokenRecord
 from .rejection import Proposal, decide, probabilities
@@ -84,7 +85,7 @@ class StepSampler:
         constrained = np.array([sequence.guide is not None for sequence in sequences])
         index = np.where(constrained, np.cumsum(constrained) - 1, UNCONSTRAINED)
         pool = np.stack(masks).view(np.int32)
-        return torch.from_numpy(pool).to(self.device), torch.from_numpy(index).to(self.device)
+        return to_device(pool, self.device), to_device(index, self.device)
 
 
 def records(sequences: list[Sequence], sampled: Sampled) -> list[TokenRecord | None]:

@@ -20,10 +20,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ..kernels.sampler.interface import MISSING, NO_TOKEN, Sampled, SamplerRows
+from ..kernels.to_device import to_device
 from ..sampling.batch import pack_bias, pack_fixed
 from .automata import DeviceAutomata
 from .decode_batch import NOBODY, DecodeBatch, DecodeBuffers
@@ -160,7 +162,7 @@ class StepMemory:
     def seat(self, of_slots: list[int], rows: SamplerRows) -> None:
         """Who is in which row; the others pad."""
         padding = [self._idle] * (self._max_rows - len(of_slots))
-        self.of_slots.copy_(torch.tensor(of_slots + padding), non_blocking=True)
+        self.of_slots.copy_(to_device(np.array(of_slots + padding), self.of_slots.device))
         for name, value in _columns(rows):
             getattr(self._fixed, name)[: len(of_slots)].copy_(value)
 
