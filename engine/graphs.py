@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Hashable
 from typing import Protocol
 
 import torch
 
 from .errors import ConfigError
+
+logger = logging.getLogger(__name__)
 
 
 class Replay(Protocol):
@@ -37,25 +40,40 @@ class CudaCapture:
 
 
 class StepGraphs:
-    """One captured step for each key. The first step of a key runs as it is, which compiles its kernels; the second is captured."""
+    """One captured step for each key. The first step of a key runs as it is, which compiles its kernels; the second is captured.
+
+    What cannot be captured (a model part that asks the device, memory that is not there) runs as it is, and the log says why.
+    """
 
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
-        self._replays: dict[Hashable, Replay | None] = {}
+        self._replays: dict[Hashable, Replay] = {}
+        self._seen: set[Hashable] = set()  # done once
+        self._failed: set[Hashable] = set()
 
     def __len__(self) -> int:
-        return sum(replay is not None for replay in self._replays.values())
+        return len(self._replays)
 
     def run(self, key: Hashable, step: Callable[[], None]) -> None:
         """Do `step`, or what was captured of the first one with this key."""
-        if key not in self._replays:
-            self._replays[key] = None
-            step()
-            return
-        replay = self._replays[key]
+        replay = self._replays.get(key) or self._new_replay(key, step)
         if replay is None:
-            replay = self._replays[key] = self._capture(step)
-        replay.replay()
+            step()
+        else:
+            replay.replay()
+
+    def _new_replay(self, key: Hashable, step: Callable[[], None]) -> Replay | None:
+        if key not in self._seen:
+            self._seen.add(key)
+            return None
+        if key in self._failed:
+            return None
+        try:
+            self._replays[key] = self._capture(step)
+        except Exception as error:
+            self._failed.add(key)
+            logger.warning("decode steps %s are not captured: %s", key, error)
+        return self._replays.get(key)
 
 
 def capture_for(device: torch.device) -> Capture:

@@ -180,7 +180,8 @@ class StepMemory:
         """Note the draws of this step."""
         assert self._current is not None
         for there, drawn in zip(self._current, sampled, strict=True):
-            there[:, : len(drawn)].index_copy_(0, self._step, drawn[None])
+            if drawn.numel():
+                there[:, : len(drawn)].index_copy_(0, self._step, drawn[None])
         self._step.add_(1)
 
     def offer(self, of_slots: Tensor, token: Tensor) -> Tensor:

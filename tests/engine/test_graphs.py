@@ -91,6 +91,18 @@ def test_a_step_is_captured_when_it_comes_again():
     assert counts == {"done": 202, "captured": 1} and len(graphs) == 1
 
 
+def test_what_cannot_be_captured_runs_as_it_is(caplog):
+    done = []
+
+    def refuse(step):
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    graphs = StepGraphs(refuse)
+    for _ in range(4):
+        graphs.run("a", lambda: done.append(1))
+    assert len(done) == 4 and not len(graphs) and caplog.text.count("not permitted") == 1
+
+
 def test_what_asks_the_device_cannot_be_captured():
     with pytest.raises(RuntimeError, match="waits for the device"):
         RecordedCapture()(lambda: torch.ones(3).sum().item())
@@ -130,5 +142,5 @@ def test_a_cuda_graph_is_really_replayed(captures, tiny_model, make_engine):
     """With graphs the host launches no kernel of a step itself."""
     engine = make_engine(tiny_model("llama").folder, device="cuda", automaton="device", cuda_graphs=True, steps_per_visit=4)
     run_all(engine, {0: runs(samplings=[0])})
-    for replay in engine._pipeline._visits._graphs._replays.values():
-        assert replay is None or isinstance(replay, torch.cuda.CUDAGraph)
+    replays = engine._pipeline._visits._graphs._replays
+    assert replays and all(isinstance(replay, torch.cuda.CUDAGraph) for replay in replays.values())
