@@ -20,7 +20,7 @@ from .errors import ConfigError, InternalError, RequestError
 from .features import EngineFeatures
 from .forced_text import ForcedText
 from .graphs import StepGraphs, capture_for
-from .guide import fill_masks, view_masks
+from .guide import MaskViews, fill_masks
 from .host_masks import HostMasks
 from .kv_space import KVSpace
 from .output import Event, RequestOutput, TokenRecord
@@ -75,7 +75,7 @@ class Engine:
         self._shares = FairShares()
         self._totals = EngineStatistics()
         self._retried: dict[Sequence, int] = {}  # sequences that only the plain loop is to go on with -> tokens they have
-        self._fill_masks = view_masks if self.features.automaton == "device" else fill_masks
+        self._fill_masks = MaskViews().fill if self.features.automaton == "device" else fill_masks
         self._pipeline = self._build_pipeline()
 
     @property

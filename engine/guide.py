@@ -96,8 +96,8 @@ class Guide:
         self._install(self.constraint.mask(self.state))
         self.closed_by_budget |= not self.is_complete
 
-    def _install(self, plain: NDArray[np.uint32]) -> None:
-        """Make `plain`, the mask of the current state, the mask of the next token."""
+    def _install(self, plain: NDArray[np.uint32], num_allowed: int | None = None) -> None:
+        """Make `plain`, the mask of the current state, the mask of the next token. num_allowed: tokens in it, if known."""
         self.mask = plain
         self.is_narrowed = self.num_left > 0 and (
             self.is_tight or self.num_left <= self.constraint.min_tokens(self.state) + NEAR
@@ -107,7 +107,7 @@ class Guide:
             self.closed_by_budget |= not np.array_equal(self.mask, plain)
         if self._extra_end_ids and self.is_accepting:
             self.mask = with_tokens(self.mask, self._extra_end_ids)
-        self.num_allowed = int(np.bitwise_count(self.mask).sum())
+        self.num_allowed = count_tokens(self.mask) if num_allowed is None or self.mask is not plain else num_allowed
 
 
 def fill_masks(guides: Sequence[Guide]) -> None:
@@ -120,10 +120,32 @@ def fill_masks(guides: Sequence[Guide]) -> None:
             _try_install(guide, plain)
 
 
-def view_masks(guides: Sequence[Guide]) -> None:
-    """The same one by one, without copies: for masks that are not stacked afterwards."""
-    for guide in guides:
-        _try_install(guide, None)
+class MaskViews:
+    """`fill_masks` without copies, for masks that are not stacked afterwards; a mask that was seen before is not counted again."""
+
+    def __init__(self, capacity: int = 2048) -> None:
+        self._capacity = capacity
+        self._counted: dict[int, tuple[NDArray[np.uint32], int]] = {}  # id of a mask -> the mask, which so keeps it, and its tokens
+
+    def fill(self, guides: Sequence[Guide]) -> None:
+        for guide in guides:
+            try:
+                plain = guide.constraint.mask(guide.state)
+                guide._install(plain, self._count(plain))
+            except Exception as error:
+                guide.failure = error
+
+    def _count(self, mask: NDArray[np.uint32]) -> int:
+        known = self._counted.get(id(mask))
+        if known is None:
+            if len(self._counted) >= self._capacity:
+                self._counted.clear()
+            known = self._counted[id(mask)] = mask, count_tokens(mask)
+        return known[1]
+
+
+def count_tokens(mask: NDArray[np.uint32]) -> int:
+    return int(np.bitwise_count(mask).sum())
 
 
 def _plain_masks(group: list[Guide]) -> Sequence[NDArray[np.uint32] | None]:
