@@ -8,18 +8,19 @@ tokens: 27 instead of 107 ms a layer). Prefill chunks, whose lengths differ wide
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from .attend import PLAIN, Attend, Scoring, Visible, fused
+from .decode_batch import DecodeBatch
+from .kv_cache import KVCache
 
-CPU_GATHER_BYTES = 1 << 20  # of keys, and as many of values, gathered at once
+Positions = TypeVar("Positions", np.ndarray, Tensor)
 Span = tuple[int, int, Sequence[int]]  # of one sequence: tokens in the cache, new tokens, block table
 
 
@@ -33,72 +34,28 @@ class Chunks:
 Window = int | Chunks | None  # how far back a query sees: that many tokens, itself included; its chunk; everything
 
 
-class LayerShape(NamedTuple):
-    """What the cache holds of one token in one layer. Without a width of their own values are the keys' first columns."""
+class LayerCall(NamedTuple):
+    """What one layer asks of attention."""
 
-    num_kv_heads: int
-    key_dim: int
+    layer: int
     value_dim: int
+    window: Window = None
+    scoring: Scoring = PLAIN
+    sinks: Tensor | None = None  # [num_heads]: the score of one more key, whose value is zero
 
 
-def kv_block_bytes(layers: Sequence[LayerShape], block_size: int, dtype: torch.dtype) -> int:
-    """Memory that one block of the cache takes."""
-    return block_size * dtype.itemsize * sum(heads * (key_dim + value_dim) for heads, key_dim, value_dim in layers)
-
-
-@dataclass(frozen=True, slots=True)
-class KVCache:
-    """Keys and values of every layer, [num_blocks, block_size, num_kv_heads, head_dim] each.
-
-    Layers may differ in heads and widths. Values of width 0 are not stored: they are the first columns of the keys (the
-    latent cache of DeepSeek's attention). A contiguous cache is one whose blocks are as long as the longest sequence.
-    Blocks are reused without being cleared. They start as zeros because masked places still meet a weight of 0: a
-    NaN there would not vanish.
-    """
-
-    keys: tuple[Tensor, ...]
-    values: tuple[Tensor, ...]
-
-    @classmethod
-    def allocate(
-        cls, num_layers: int, shape: tuple[int, int, int, int], dtype: torch.dtype, device: torch.device
-    ) -> KVCache:
-        """Layers all alike: `shape` is [num_blocks, block_size, num_kv_heads, head_dim]."""
-        num_blocks, block_size, num_kv_heads, head_dim = shape
-        layers = [LayerShape(num_kv_heads, head_dim, head_dim)] * num_layers
-        return cls.of_layers(layers, num_blocks, block_size, dtype, device)
-
-    @classmethod
-    def of_layers(
-        cls, layers: Sequence[LayerShape], num_blocks: int, block_size: int, dtype: torch.dtype, device: torch.device
-    ) -> KVCache:
-        zeros = partial(_lazy_zeros if device.type == "cpu" else torch.zeros, dtype=dtype, device=device)
-        keys = tuple(zeros((num_blocks, block_size, layer.num_kv_heads, layer.key_dim)) for layer in layers)
-        values = tuple(zeros((num_blocks, block_size, layer.num_kv_heads, layer.value_dim)) for layer in layers)
-        return cls(keys, values)
+class Plan(Protocol):
+    """Where a step's keys go and what each query sees; built once per step and shared by all layers."""
 
     @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        """All tensors; their first axis is the block."""
-        return (*self.keys, *self.values)
+    def slots(self) -> Tensor:
+        """int64 [num_tokens]: block * block_size + place, for writing; rows that pad have the cache's spare slot."""
 
-    @property
-    def block_size(self) -> int:
-        return self.keys[0].shape[1]
+    def attend(self, query: Tensor, cache: KVCache, call: LayerCall) -> Tensor:
+        """query [num_tokens, num_heads, head_dim] to what is in the cache: [num_tokens, num_heads, value_dim].
 
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.keys[0].dtype
-
-    @property
-    def device(self) -> torch.device:
-        return self.keys[0].device
-
-    @property
-    def tokens_per_gather(self) -> int | None:
-        """How many tokens' keys to gather at once; None = any number."""
-        token_bytes = self.keys[0][0, 0].numel() * self.dtype.itemsize
-        return CPU_GATHER_BYTES // token_bytes if self.device.type == "cpu" else None
+        Query i sees the tokens up to its own, within its window.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,122 +84,119 @@ class PrefillChunk:
 
 @dataclass(frozen=True, slots=True)
 class AttentionPlan:
-    """Where this step's keys go and what each query sees; built once per step and shared by all layers."""
+    """A plan for plain PyTorch: keys and values are gathered, and `method` attends to them."""
 
-    slots: Tensor  # int64 [num_tokens]: block * block_size + place, for writing
+    slots: Tensor
     decodes: tuple[DecodeGroup, ...]  # these come first in the batch
     prefills: tuple[PrefillChunk, ...]
-    attend: Attend = fused
+    method: Attend = fused
+
+    def attend(self, query: Tensor, cache: KVCache, call: LayerCall) -> Tensor:
+        task = _LayerTask(cache, call, self.method)
+        outputs = [_attend_decodes(query[group.start : group.stop], group, task) for group in self.decodes]
+        outputs += [_attend_prefill(query[chunk.start : chunk.stop], chunk, task) for chunk in self.prefills]
+        return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
 
 
 def plan_attention(
-    spans: Sequence[Span], cache: KVCache, windows: frozenset[Window], attend: Attend = fused
+    spans: Sequence[Span], cache: KVCache, windows: Iterable[Window], method: Attend = fused
 ) -> AttentionPlan:
-    """Plan a step for sequences of which those with one new token come first."""
-    num_decodes = sum(1 for _, num_new, _ in spans if num_new == 1)
-    assert all(num_new == 1 for _, num_new, _ in spans[:num_decodes]), "decodes come first"
+    """Plan a step for sequences of which those with one new token come first. `windows`: all that layers will ask for."""
+    num_decodes = count_decodes(spans)
     return AttentionPlan(
-        slots=_to_device(np.concatenate([_slots(*span, cache.block_size) for span in spans]), cache.device),
+        slots=_to_device(slots_of(spans, cache.block_size), cache.device),
         decodes=tuple(_decode_groups(spans[:num_decodes], cache, windows)),
         prefills=tuple(_prefill_chunks(spans[num_decodes:], num_decodes, cache, windows)),
-        attend=attend,
+        method=method,
     )
 
 
+def plan_decode(batch: DecodeBatch, cache: KVCache, windows: Iterable[Window], method: Attend = fused) -> AttentionPlan:
+    """The same for a step whose input is on the device: every row gathers all that its block table has room for."""
+    position = torch.arange(batch.max_tokens, device=cache.device)
+    last = batch.positions[:, None].clamp_min(0)  # a row that pads sees token 0 of some block: no NaN comes out
+    bias: dict[Window, Tensor | None] = {}
+    for window in windows:
+        seen = (position <= last) & (position >= first_seen(last, window))
+        bias[window] = torch.zeros(seen.shape, dtype=cache.dtype, device=cache.device).masked_fill_(~seen, float("-inf"))[:, None, None]
+    tables = batch.block_tables.clamp_min(0).long()
+    slots = torch.where(batch.slots < 0, cache.spare_slot, batch.slots).long()
+    return AttentionPlan(slots, (DecodeGroup(0, len(batch), batch.max_tokens, tables, bias),), (), method)
+
+
+def count_decodes(spans: Sequence[Span]) -> int:
+    """How many sequences have one new token; these come first."""
+    num_decodes = sum(1 for _, num_new, _ in spans if num_new == 1)
+    assert all(num_new == 1 for _, num_new, _ in spans[:num_decodes]), "decodes come first"
+    return num_decodes
+
+
 def paged_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    cache: KVCache,
-    layer: int,
-    plan: AttentionPlan,
-    window: Window,
-    *,
-    scoring: Scoring = PLAIN,
-    sinks: Tensor | None = None,
+    query: Tensor, key: Tensor, value: Tensor, cache: KVCache, plan: Plan, call: LayerCall
 ) -> Tensor:
     """Store this step's keys and values, then attend.
 
     query [num_tokens, num_heads, head_dim]; key [num_tokens, num_kv_heads, head_dim], both rotated already; value
-    [num_tokens, num_kv_heads, value_dim], the first columns of key itself where the cache stores no values; sinks
-    [num_heads]. Returns [num_tokens, num_heads, value_dim]. Query i sees the tokens up to its own, within its window.
-    Modifies the layer's cache at `plan.slots`.
+    [num_tokens, num_kv_heads, value_dim], the first columns of key itself where the cache stores no values.
+    Returns [num_tokens, num_heads, value_dim]. Modifies the layer's cache at `plan.slots`.
     """
-    keys, values = cache.keys[layer], cache.values[layer]
-    keys.view(-1, *keys.shape[2:]).index_copy_(0, plan.slots, key)
-    if values.shape[-1]:
-        values.view(-1, *values.shape[2:]).index_copy_(0, plan.slots, value)
-    task = _LayerTask(keys, values, value.shape[-1], window, sinks, scoring, plan.attend)
-    outputs = [_attend_decodes(query[group.start : group.stop], group, task) for group in plan.decodes]
-    outputs += [_attend_prefill(query[chunk.start : chunk.stop], chunk, task) for chunk in plan.prefills]
-    return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
+    cache.write(call.layer, plan.slots, key, value)
+    return plan.attend(query, cache, call)
 
 
 @dataclass(frozen=True, slots=True)
 class _LayerTask:
     """What all groups and chunks of one layer share."""
 
-    keys: Tensor
-    values: Tensor
-    value_dim: int
-    window: Window
-    sinks: Tensor | None
-    scoring: Scoring
-    attend: Attend
+    cache: KVCache
+    call: LayerCall
+    method: Attend
+
+    @property
+    def num_kv_heads(self) -> int:
+        return self.cache.keys[self.call.layer].shape[2]
 
     def gather(self, tables: Tensor, num_tokens: int, run: int | None) -> tuple[Tensor, Tensor]:
         """Keys and values [num_rows, num_tokens, num_kv_heads, ...] of the blocks that `tables` lists; views of a run."""
-        key = _gather(self.keys, tables, num_tokens, run)
-        stored = self.values.shape[-1]
-        return key, _gather(self.values, tables, num_tokens, run) if stored else key[..., : self.value_dim]
+        keys, values = self.cache.keys[self.call.layer], self.cache.values[self.call.layer]
+        key = self.cache.gather(keys, tables, num_tokens, run)
+        if values.shape[-1]:
+            return key, self.cache.gather(values, tables, num_tokens, run)
+        return key, key[..., : self.call.value_dim]
 
     def sinks_of(self, *shape: int) -> Tensor | None:
-        return None if self.sinks is None else self.sinks.view(shape)
+        return None if self.call.sinks is None else self.call.sinks.view(shape)
 
 
 def _attend_decodes(query: Tensor, group: DecodeGroup, task: _LayerTask) -> Tensor:
     """All rows in one call; the queries that share a key-value head take the place of query positions."""
     num_rows, num_heads, head_dim = query.shape
-    num_kv_heads = task.keys.shape[2]
+    num_kv_heads = task.num_kv_heads
     grouped = query.view(num_rows, num_kv_heads, num_heads // num_kv_heads, head_dim)
     key, value = (kv.transpose(1, 2) for kv in task.gather(group.block_tables, group.max_context, group.run))
-    bias = group.bias[task.window]  # key, value: [rows, kv_heads, context, ...]
+    bias = group.bias[task.call.window]  # key, value: [rows, kv_heads, context, ...]
     if bias is not None:
         bias = bias.expand(-1, -1, grouped.shape[2], -1)
     sinks = task.sinks_of(1, num_kv_heads, -1, 1)
-    attended = task.attend(grouped, key, value, Visible(bias), sinks, task.scoring)
-    return attended.reshape(num_rows, num_heads, task.value_dim)
+    attended = task.method(grouped, key, value, Visible(bias), sinks, task.call.scoring)
+    return attended.reshape(num_rows, num_heads, task.call.value_dim)
 
 
 def _attend_prefill(query: Tensor, chunk: PrefillChunk, task: _LayerTask) -> Tensor:
     """One sequence; key-value heads are the batch axis, so sharing them among queries needs no copy."""
     num_new, num_heads, head_dim = query.shape
-    num_kv_heads = task.keys.shape[2]
+    num_kv_heads = task.num_kv_heads
     shared = (num_kv_heads, num_heads // num_kv_heads, -1, -1)
     gathered = task.gather(chunk.block_table[None], chunk.num_past + num_new, chunk.run)
     key, value = (kv[0].transpose(0, 1)[:, None].expand(shared) for kv in gathered)
     grouped = query.view(num_new, num_kv_heads, -1, head_dim).permute(1, 2, 0, 3)  # [kv_heads, group, chunk, head_dim]
-    bias = chunk.bias[task.window]
+    bias = chunk.bias[task.call.window]
     sinks = task.sinks_of(num_kv_heads, -1, 1, 1)
-    attended = task.attend(grouped, key, value, Visible(bias, is_causal=bias is None), sinks, task.scoring)
-    return attended.permute(2, 0, 1, 3).reshape(num_new, num_heads, task.value_dim)
+    attended = task.method(grouped, key, value, Visible(bias, is_causal=bias is None), sinks, task.call.scoring)
+    return attended.permute(2, 0, 1, 3).reshape(num_new, num_heads, task.call.value_dim)
 
 
-def _gather(blocks: Tensor, tables: Tensor, num_tokens: int, run: int | None) -> Tensor:
-    """[num_rows, num_tokens, num_kv_heads, head_dim] from the blocks that `tables` [num_rows, num_blocks] lists.
-
-    A contiguous cache has one block for each sequence: nothing beyond `num_tokens` is copied, and nothing at all of a run.
-    """
-    num_rows, num_blocks = tables.shape
-    if run is not None:
-        return blocks[run : run + num_rows, :num_tokens]
-    if num_blocks == 1:
-        return blocks[:, :num_tokens].index_select(0, tables[:, 0])
-    found = blocks.flatten(1).index_select(0, tables.flatten())  # whole blocks are long runs: fast to copy
-    return found.view(num_rows, num_blocks * blocks.shape[1], *blocks.shape[2:])[:, :num_tokens]
-
-
-def _decode_groups(spans: Sequence[Span], cache: KVCache, windows: frozenset[Window]) -> Iterator[DecodeGroup]:
+def _decode_groups(spans: Sequence[Span], cache: KVCache, windows: Iterable[Window]) -> Iterator[DecodeGroup]:
     contexts = np.array([num_past + 1 for num_past, _, _ in spans], dtype=np.int64)
     for start, stop in _cuts(contexts.tolist(), cache.tokens_per_gather):
         members = contexts[start:stop]
@@ -275,7 +229,7 @@ def _cuts(contexts: Sequence[int], limit: int | None) -> Iterator[tuple[int, int
 
 
 def _prefill_chunks(
-    spans: Sequence[Span], start: int, cache: KVCache, windows: frozenset[Window]
+    spans: Sequence[Span], start: int, cache: KVCache, windows: Iterable[Window]
 ) -> Iterator[PrefillChunk]:
     for num_past, num_new, table in spans:
         used = np.array(table[: -(-(num_past + num_new) // cache.block_size)], dtype=np.int64)
@@ -286,7 +240,7 @@ def _prefill_chunks(
 
 def _decode_bias(contexts: np.ndarray, window: Window, cache: KVCache) -> Tensor | None:
     longest = int(contexts.max())
-    first = _first_visible(contexts - 1, window)
+    first = first_seen(contexts - 1, window)
     if contexts.min() == longest and not first.any():
         return None
     position = np.arange(longest)
@@ -297,26 +251,31 @@ def _decode_bias(contexts: np.ndarray, window: Window, cache: KVCache) -> Tensor
 def _prefill_bias(num_past: int, num_new: int, window: Window, cache: KVCache) -> Tensor | None:
     context = num_past + num_new
     query, key = np.arange(num_past, context), np.arange(context)
-    first = _first_visible(query, window)
+    first = first_seen(query, window)
     if num_past == 0 and not first.any():
         return None
     visible = (key <= query[:, None]) & (key >= first[:, None])
     return _bias(visible, cache)
 
 
-def _first_visible(positions: np.ndarray, window: Window) -> np.ndarray:
+def first_seen(positions: Positions, window: Window) -> Positions:
     """The first position that a query at each of `positions` sees."""
     if window is None:
-        return np.zeros_like(positions)
+        return positions * 0
     if isinstance(window, Chunks):
         return positions // window.size * window.size
-    return np.maximum(positions - window + 1, 0)
+    return (positions - window + 1).clip(0)
 
 
 def _bias(visible: np.ndarray, cache: KVCache) -> Tensor:
     """0 where visible, -inf elsewhere: added to the scores."""
     bias = torch.from_numpy(np.where(visible, np.float32(0), np.float32("-inf")))
     return bias.to(cache.device, cache.dtype, non_blocking=True)
+
+
+def slots_of(spans: Sequence[Span], block_size: int) -> np.ndarray:
+    """Where the new tokens of all sequences go, int64 [num_tokens]."""
+    return np.concatenate([_slots(*span, block_size) for span in spans])
 
 
 def _slots(num_past: int, num_new: int, table: Sequence[int], block_size: int) -> np.ndarray:
@@ -329,12 +288,3 @@ def _slots(num_past: int, num_new: int, table: Sequence[int], block_size: int) -
 
 def _to_device(array: np.ndarray, device: torch.device) -> Tensor:
     return torch.from_numpy(array).to(device, non_blocking=True)
-
-
-def _lazy_zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Zeros whose memory pages are taken at the first write: a generous cache costs a small run nothing."""
-    itemsize = torch.empty((), dtype=dtype).element_size()
-    if 0 in shape:
-        return torch.zeros(shape, dtype=dtype, device=device)
-    raw = np.zeros(int(np.prod(shape)) * itemsize, dtype=np.uint8)
-    return torch.from_numpy(raw).to(device).view(dtype).view(shape)

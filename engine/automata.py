@@ -18,11 +18,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ..kernels.automaton.backend import Backend, choose_operations
 from ..kernels.automaton.interface import FREE, IDLE, NEAR, REDRAW, Flag, Slots, new_slots
 from ..kernels.sampler.interface import MISSING, NO_TOKEN, UNCONSTRAINED
+from .device_queue import DeviceQueue, InlineQueue
 from .errors import InternalError
 from .mask_pool import MaskPool
 from .request import Constraint
@@ -83,16 +85,76 @@ class DeviceAutomata(Automata):
         capacity: Capacity | None = None,
         outputs: int = 64,
         backend: Backend = "auto",
+        queue: DeviceQueue | None = None,
     ) -> None:
-        """outputs: how many tokens a slot can take before the host must have read them."""
-        capacity = capacity or Capacity()
+        """outputs: how many tokens a slot can take before the host must have read them; queue: what steps are submitted to."""
+        capacity, self._queue = capacity or Capacity(), queue or InlineQueue()
         self._operations = choose_operations(device, backend)
-        self._uploads = Uploads(device)
+        self._uploads = Uploads(device, self._queue.submit)
         words = -(-vocab_size // 32)
         self._pool = MaskPool(rows=capacity.rows, reserved=num_slots, words=words, uploads=self._uploads)
         self._states = StateTables(capacity, vocab_size, self._pool, self._uploads)
         self.slots = new_slots(num_slots, outputs, device)
         self.mask_rows = self._pool.rows
+        self._nothing = torch.full_like(self.slots.pending, NO_TOKEN)
+
+    # ---- for a host that follows the sequences itself (`device_masks.py`): all of this is sent, and takes effect at `settle`
+
+    def place(
+        self, slot: int, constraint: Constraint | None, state: Any, *, left: int, draw: int, taken: int, refused: bool = False
+    ) -> None:
+        """The sequence in this slot has taken `taken` tokens and is in this state; refused: its last draw led too far.
+
+        Raises InternalError when the tables have no room, and whatever the constraint raises.
+        """
+        number = FREE if constraint is None else self._with_room(lambda: self._known(constraint, state))
+        self._write(slot, number, MISSING, left, draw, taken, Flag.REFUSED if refused else 0)
+
+    def vacate(self, slot: int) -> None:
+        self._write(slot, IDLE, MISSING, 0, 0, 0, Flag.DONE)
+
+    def learn(self, state: int, pending: int, flags: int) -> None:
+        """Find out what a slot with these registers waits for. Raises like `place`."""
+        if flags & Flag.NO_TRANSITION:
+            self._with_room(lambda: self._states.learn_transition(state, pending))
+        elif flags & Flag.NO_ROW:
+            self._with_room(lambda: self._states.learn(state))
+
+    def write_row(self, slot: int, mask: NDArray[np.uint32]) -> None:
+        """The slot's own mask row, number `slot`."""
+        self._uploads.write_row(self.mask_rows, slot, mask.view(np.int32))
+
+    def write_tight(self, slot: int, mask: NDArray[np.uint32], left: int) -> None:
+        """The slot's own mask row, for when so many tokens are left."""
+        self.write_row(slot, mask)
+        self._uploads.write(self.slots.tight, slot, left)
+
+    def send(self) -> bool:
+        """Send all this; whether there was anything."""
+        return self._uploads.send()
+
+    def settle(self) -> None:
+        """Work for the device: what was sent takes effect."""
+        self.join()
+        self._nothing.fill_(NO_TOKEN)
+        self.step(self._nothing)
+
+    def mark(self) -> None:
+        """Work for the device, after a step: what is launched now does not read the tables before the next `settle`."""
+        self._uploads.mark()
+
+    def _known(self, constraint: Constraint, state: Any) -> int:
+        number = self._states.number(constraint, state)
+        self._states.learn(number)
+        return number
+
+    def _write(self, slot: int, state: int, mask_index: int, left: int, draw: int, taken: int, flags: int) -> None:
+        slots = self.slots
+        fields = (slots.state, slots.pending, slots.mask_index, slots.left, slots.tight, slots.draw, slots.taken, slots.flags)
+        for field, value in zip(fields, (state, NO_TOKEN, mask_index, left, -1, draw, taken, int(flags)), strict=True):
+            self._uploads.write(field, slot, value)
+
+    # ---- for a host that reads the slots
 
     def attach(self, slot: int, constraint: Constraint | None, *, left: int, draw: int = 0) -> None:
         if constraint is None:
@@ -143,6 +205,9 @@ class DeviceAutomata(Automata):
         try:
             return work()
         except Full:
+            self._uploads.send()
+            self.join()
+            self._queue.wait()
             self._states.forget_all_but({state for state in self.slots.state.tolist() if state >= 0})
             self.slots.mask_index.masked_fill_(self.slots.state >= 0, MISSING)  # the places of rows are used anew
         try:

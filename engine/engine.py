@@ -11,23 +11,32 @@ from torch import Tensor
 from ..constraints.errors import ConstraintLimit
 from ..constraints.vocabulary import Vocabulary
 from .admission import admit
+from .automata import DeviceAutomata
 from .config import Limits
+from .device_masks import DeviceMasks
+from .device_queue import queue_for
 from .drafting import Drafter, NoDrafts
-from .errors import InternalError, RequestError
+from .errors import ConfigError, InternalError, RequestError
 from .features import EngineFeatures
 from .forced_text import ForcedText
-from .guide import fill_masks
+from .graphs import StepGraphs, capture_for
+from .guide import MaskViews, fill_masks
+from .host_masks import HostMasks
 from .kv_space import KVSpace
 from .output import Event, RequestOutput, TokenRecord
+from .pipeline import Device, Host, Masks, Pipeline
 from .policy import POLICIES, Arrival, FairShares, Rank
 from .request import Request
 from .runner import ModelRunner
 from .scheduler import Chunk, Scheduler
 from .sequence import Sequence
+from .slots import SlotTable
 from .statistics import EngineStatistics, statistics_of
 from .step_sampler import StepSampler
 from .threads import use_threads
 from .verification import Verification
+from .visiting import VisitingPipeline
+from .visits import Visits
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +74,9 @@ class Engine:
         self._ids = count()
         self._shares = FairShares()
         self._totals = EngineStatistics()
+        self._retried: dict[Sequence, int] = {}  # sequences that only the plain loop is to go on with -> tokens they have
+        self._fill_masks = MaskViews().fill if self.features.automaton == "device" else fill_masks
+        self._pipeline = self._build_pipeline()
 
     @property
     def has_work(self) -> bool:
@@ -95,6 +107,7 @@ class Engine:
 
         Its events begin with the tokens it starts from. Raises RequestError when no such request is running.
         """
+        self.settle()
         parent = self._sequences.get(request_id)
         if parent is None or parent.is_finished:
             raise RequestError(f"no request {request_id} is waiting or running")
@@ -105,14 +118,19 @@ class Engine:
         return child.request_id
 
     def step(self) -> list[Event]:
-        """Compute one batch: the next tokens of every sequence that is ready, and prompts as far as the budget goes."""
+        """Compute one batch: the next tokens of every sequence that is ready, and prompts as far as the budget goes.
+
+        With `features.overlap` the events are those of the step before.
+        """
+        if self._pipeline is not None and not self._retried:
+            self._pipeline.step()
+            return self._take_events()
         with use_threads(self.threads):
-            chunks = self.scheduler.schedule()
-            if self.features.policy == "fair":
-                self._shares.serve(chunk.sequence.rank[0] for chunk in chunks)
+            chunks = self._schedule()
             logits = self._compute(chunks)
             if logits is not None:
                 self._sample(Verification(chunks, logits))
+            self._retried = {sequence: length for sequence, length in self._retried.items() if _stands_at(sequence, length)}
             return self._take_events()
 
     def cancel(self, request_id: int) -> RequestOutput:
@@ -129,7 +147,57 @@ class Engine:
             self.scheduler.remove(sequence)
         return sequence.output()
 
+    def settle(self) -> None:
+        """Read the tokens of a step that is still under way, so that each sequence has all that was drawn for it."""
+        if self._pipeline is not None:
+            self._pipeline.settle()
+
     # ---- the parts of a step
+
+    def _schedule(self) -> list[Chunk[Sequence]]:
+        chunks = self.scheduler.schedule()
+        if self.features.policy == "fair":
+            self._shares.serve(chunk.sequence.rank[0] for chunk in chunks)
+        return chunks
+
+    def _build_pipeline(self) -> Pipeline | None:
+        """The loop with host and device side by side; None for the plain one, which is below."""
+        features, where = self.features, self.runner.decoder.device
+        if not features.overlap and features.automaton == "host":
+            return None
+        host = Host(
+            self.scheduler, self._schedule, self._totals.count_step, accept=self._accept, begin_anew=self._retry
+        )
+        slots = SlotTable(self.limits.max_sequences, where)
+        queue = queue_for(where, features.overlap, self.threads)
+        device = Device(queue, self.runner, self.sampler, slots)
+        masks: Masks = HostMasks(self.sampler, slots, self._look_ahead)
+        if features.automaton == "device":
+            automata = DeviceAutomata(slots.num_slots, self.vocabulary.size, where, queue=queue)
+            masks = DeviceMasks(self.sampler, slots, automata, self._look_ahead)
+            if features.steps_per_visit > 1 or features.cuda_graphs:
+                visits = self._build_visits(slots, automata)
+                return VisitingPipeline(host, device, masks, visits, overlaps=features.overlap)
+        return Pipeline(host, device, masks, overlaps=features.overlap)
+
+    def _build_visits(self, slots: SlotTable, automata: DeviceAutomata) -> Visits:
+        features, limits = self.features, self.limits
+        if not self.runner.can_decode:
+            raise ConfigError(
+                "steps_per_visit and cuda_graphs need a model whose decode step reads its input from the device; "
+                "this one's family is computed otherwise. Leave them at 1 and False"
+            )
+        longest = limits.max_model_len + 2 * features.steps_per_visit  # the host reserves blocks for as many steps ahead
+        return Visits(
+            self.runner,
+            self.sampler,
+            slots,
+            automata,
+            num_steps=features.steps_per_visit,
+            max_blocks=-(-longest // limits.block_size),
+            block_size=limits.block_size,
+            graphs=StepGraphs(capture_for(slots.device)) if features.cuda_graphs else None,
+        )
 
     def _move_blocks(self) -> None:
         if transfers := self.space.take_transfers():
@@ -157,21 +225,33 @@ class Engine:
                 return None
             logits = self.runner.forward(chunks)
             self.drafter.follow(chunks)
-        except Exception as error:  # out of memory, say: what was in the batch is lost, the others begin anew
-            self.scheduler.distrust()
-            for chunk in chunks:
-                self._contain(chunk.sequence, _raise, error)
+        except Exception as error:
+            self._fail_step(chunks, error)
             return None
         self._totals.count_step(chunks)
         for chunk in chunks:
             chunk.sequence.num_computed += chunk.num_tokens
         return logits
 
+    def _fail_step(self, chunks: list[Chunk[Sequence]], error: Exception) -> None:
+        """Out of memory, say: what was in the batch is lost, the others begin anew."""
+        self.scheduler.distrust()
+        self._fail([chunk.sequence for chunk in chunks], error)
+
+    def _retry(self, sequences: list[Sequence], error: Exception) -> None:
+        """The pipeline failed with these: the plain loop goes on, until each of them has come further or has ended."""
+        logger.warning("a step failed and is computed again (%s: %s)", type(error).__name__, error)
+        self.scheduler.distrust()
+        self._retried = {sequence: sequence.num_tokens for sequence in sequences}
+
+    def _fail(self, sequences: list[Sequence], error: Exception) -> None:
+        for sequence in sequences:
+            self._contain(sequence, _raise, error)
+
     def _sample(self, verification: Verification) -> None:
         """Draw from the logits as long as they are those of the text that came out."""
         while ready := verification.ready():
-            for sequence, record in zip(ready, self._drawn(ready, verification), strict=True):
-                self._contain(sequence, _accept_drawn, sequence, record)
+            self._accept(ready, self._drawn(ready, verification))
             self._look_ahead(ready)
         drafted, accepted = verification.finish()
         self._totals.num_drafted_tokens += drafted
@@ -182,22 +262,26 @@ class Engine:
             logits = verification.logits()
             return self.sampler.test(ready, logits, verification.proposals(), self.sampler.draw(ready, logits))
         except Exception as error:
-            for sequence in ready:
-                self._contain(sequence, _raise, error)
+            self._fail(ready, error)
             return [None] * len(ready)
 
-    def _look_ahead(self, sequences: Iterable[Sequence]) -> None:
+    def _accept(self, sequences: list[Sequence], drawn: list[TokenRecord | None]) -> None:
+        for sequence, record in zip(sequences, drawn, strict=True):
+            self._contain(sequence, _accept_drawn, sequence, record)
+
+    def _look_ahead(self, sequences: Iterable[Sequence], takes_forced: bool = True) -> None:
         """Prepare the next masks, and take at once what leaves no choice: forced text and tokens, and the end."""
+        takes_forced = takes_forced and self.features.skips_forced
         pending = [sequence for sequence in sequences if _is_guided(sequence)]
         while pending:
             for sequence in pending:
                 self._contain(sequence, self._jump_forward, sequence)
             pending = [sequence for sequence in pending if not sequence.is_finished]
-            fill_masks([sequence.guide for sequence in pending if sequence.guide is not None])
+            self._fill_masks([sequence.guide for sequence in pending if sequence.guide is not None])
             moved = []
             for sequence in pending:
                 length = sequence.num_tokens
-                self._contain(sequence, _take_forced, sequence, self.features.skips_forced)
+                self._contain(sequence, _take_forced, sequence, takes_forced)
                 if sequence.num_tokens > length and not sequence.is_finished:
                     moved.append(sequence)
             pending = moved
@@ -245,6 +329,10 @@ class Engine:
 
 def _is_guided(sequence: Sequence) -> bool:
     return sequence.guide is not None and not sequence.is_finished
+
+
+def _stands_at(sequence: Sequence, length: int) -> bool:
+    return not sequence.is_finished and sequence.num_tokens == length
 
 
 def _raise(error: Exception) -> None:

@@ -32,12 +32,18 @@ class Guide:
         self.failure: Exception | None = None  # of the last fill_masks
         self.end_ids = frozenset(constraint.vocabulary.eos_token_ids) | frozenset(extra_end_ids)
         self._extra_end_ids = tuple(set(extra_end_ids) - set(constraint.vocabulary.eos_token_ids))
-        self._is_tight = False  # the last draw led too far: ask with the budget
+        self.is_tight = False  # the last draw led too far: ask with the budget
+        self.is_narrowed = False  # the mask was asked for with the budget
 
     @property
     def min_tokens(self) -> int:
         """A number of tokens that suffices to finish."""
         return self.constraint.min_tokens(self.state)
+
+    @property
+    def has_end_ids_of_its_own(self) -> bool:
+        """Ends where the constraint ends, but also with tokens of which that knows nothing."""
+        return bool(self._extra_end_ids)
 
     @property
     def is_complete(self) -> bool:
@@ -62,9 +68,9 @@ class Guide:
         if state is None:
             raise InternalError(f"token {token_id} was in the mask, but the constraint does not accept it")
         if self.constraint.min_tokens(state) > self.num_left - 1:
-            self._is_tight = True
+            self.is_tight = True
             return False
-        self.state, self.num_left, self._is_tight = state, self.num_left - 1, False
+        self.state, self.num_left, self.is_tight = state, self.num_left - 1, False
         return True
 
     def legal_prefix(self, token_ids: Sequence[int]) -> list[int]:
@@ -90,15 +96,18 @@ class Guide:
         self._install(self.constraint.mask(self.state))
         self.closed_by_budget |= not self.is_complete
 
-    def _install(self, plain: NDArray[np.uint32]) -> None:
-        """Make `plain`, the mask of the current state, the mask of the next token."""
+    def _install(self, plain: NDArray[np.uint32], num_allowed: int | None = None) -> None:
+        """Make `plain`, the mask of the current state, the mask of the next token. num_allowed: tokens in it, if known."""
         self.mask = plain
-        if self.num_left and (self._is_tight or self.num_left <= self.constraint.min_tokens(self.state) + NEAR):
+        self.is_narrowed = self.num_left > 0 and (
+            self.is_tight or self.num_left <= self.constraint.min_tokens(self.state) + NEAR
+        )
+        if self.is_narrowed:
             self.mask = self.constraint.mask(self.state, budget=self.num_left)
             self.closed_by_budget |= not np.array_equal(self.mask, plain)
         if self._extra_end_ids and self.is_accepting:
             self.mask = with_tokens(self.mask, self._extra_end_ids)
-        self.num_allowed = int(np.bitwise_count(self.mask).sum())
+        self.num_allowed = count_tokens(self.mask) if num_allowed is None or self.mask is not plain else num_allowed
 
 
 def fill_masks(guides: Sequence[Guide]) -> None:
@@ -109,6 +118,34 @@ def fill_masks(guides: Sequence[Guide]) -> None:
     for group in by_constraint.values():
         for guide, plain in zip(group, _plain_masks(group), strict=True):
             _try_install(guide, plain)
+
+
+class MaskViews:
+    """`fill_masks` without copies, for masks that are not stacked afterwards; a mask that was seen before is not counted again."""
+
+    def __init__(self, capacity: int = 2048) -> None:
+        self._capacity = capacity
+        self._counted: dict[int, tuple[NDArray[np.uint32], int]] = {}  # id of a mask -> the mask, which so keeps it, and its tokens
+
+    def fill(self, guides: Sequence[Guide]) -> None:
+        for guide in guides:
+            try:
+                plain = guide.constraint.mask(guide.state)
+                guide._install(plain, self._count(plain))
+            except Exception as error:
+                guide.failure = error
+
+    def _count(self, mask: NDArray[np.uint32]) -> int:
+        known = self._counted.get(id(mask))
+        if known is None:
+            if len(self._counted) >= self._capacity:
+                self._counted.clear()
+            known = self._counted[id(mask)] = mask, count_tokens(mask)
+        return known[1]
+
+
+def count_tokens(mask: NDArray[np.uint32]) -> int:
+    return int(np.bitwise_count(mask).sum())
 
 
 def _plain_masks(group: list[Guide]) -> Sequence[NDArray[np.uint32] | None]:

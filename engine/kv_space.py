@@ -148,8 +148,11 @@ class KVSpace:
         self._is_planned.clear()
 
     def plan(self, sequence: Occupant, num_tokens: int) -> None:
-        """The sequence's tokens up to `num_tokens` are computed in this step: its full blocks are known from now on."""
-        begin, end = sequence.num_computed // self.block_size, num_tokens // self.block_size
+        """The sequence's tokens up to `num_tokens` are computed in this step: its full blocks are known from now on.
+
+        A block that ends with a token nobody has read yet becomes known on release.
+        """
+        begin, end = sequence.num_computed // self.block_size, min(num_tokens, len(sequence.token_ids)) // self.block_size
         if self.reuses and begin < end:
             for place in range(max(begin - 1, 0), end):  # accepted drafts may have filled the one before
                 self._remember(sequence, place)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
+from ..kernels.to_device import to_device
 from .attend import Attend, fused
+from .decode_batch import DecodeBatch
 from .kv_space import Transfer
 from .models.decoder import ForwardBatch
 from .models.model import Model
@@ -36,9 +37,22 @@ class ModelRunner:
 
         Writes the keys and values of all tokens and drafts.
         """
-        return self.decoder.forward(self._pack(chunks), self.cache)
+        return self.compute(self.pack(chunks))
 
-    def _pack(self, chunks: list[Chunk[Sequence]]) -> ForwardBatch:
+    def compute(self, batch: ForwardBatch) -> Tensor:
+        """`forward`, of what was packed before."""
+        return self.decoder.forward(batch, self.cache)
+
+    def decode(self, batch: DecodeBatch) -> Tensor:
+        """Logits [rows, head width] of a step whose input is on the device (`decode_batch.py`), if `can_decode`."""
+        return self.decoder.decode(batch, self.cache, self.attend)  # type: ignore[attr-defined]
+
+    @property
+    def can_decode(self) -> bool:
+        return hasattr(self.decoder, "decode")
+
+    def pack(self, chunks: list[Chunk[Sequence]]) -> ForwardBatch:
+        """The input of a step, on its way to the device. A token that is drawn but not read yet is 0 here."""
         spans = [(c.sequence.num_computed, c.width, c.sequence.block_table) for c in chunks]
         token_ids = np.concatenate([_new_token_ids(chunk) for chunk in chunks])
         positions = np.concatenate([np.arange(past, past + new) for past, new, _ in spans])
@@ -52,9 +66,10 @@ class ModelRunner:
         )
 
     def _to_device(self, array: np.ndarray) -> Tensor:
-        return torch.from_numpy(array).to(self.decoder.device, non_blocking=True)
+        return to_device(array, self.decoder.device)
 
 
 def _new_token_ids(chunk: Chunk[Sequence]) -> np.ndarray:
     start = chunk.sequence.num_computed
-    return np.array(chunk.sequence.token_ids[start : start + chunk.num_tokens] + chunk.drafts, dtype=np.int64)
+    known = chunk.sequence.token_ids[start : start + chunk.num_tokens]
+    return np.array(known + [0] * (chunk.num_tokens - len(known)) + chunk.drafts, dtype=np.int64)

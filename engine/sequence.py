@@ -30,6 +30,7 @@ class Sequence:
 
     token_ids: list[int] = field(default_factory=list)  # prompt, then output
     rank: Rank = (0.0,)  # who goes first
+    num_expected: int = 0  # tokens drawn behind `token_ids` that the host has not read yet: 0 or 1
     num_computed: int = 0  # tokens whose keys and values are in the cache; the scheduler resets it on preemption
     num_cached: int | None = None  # prompt tokens that were in the cache when the sequence was admitted first
     block_table: list[int] = field(default_factory=list)  # filled by the scheduler
@@ -50,7 +51,7 @@ class Sequence:
 
     @property
     def num_tokens(self) -> int:
-        return len(self.token_ids)
+        return len(self.token_ids) + self.num_expected
 
     @property
     def num_pinned(self) -> int:
@@ -95,7 +96,7 @@ class Sequence:
         child = copy.copy(self)
         child.request_id, child.rank = request_id, rank
         child.token_ids, child.records, child.block_table = list(self.token_ids), list(self.records), []
-        child.num_computed, child.num_reported, child.num_reported_characters = 0, 0, 0
+        child.num_computed, child.num_expected, child.num_reported, child.num_reported_characters = 0, 0, 0, 0
         child.sampling = self.sampling.fork(seed)
         child.detokenizer, child.stop_matcher = copy.deepcopy(self.detokenizer), copy.copy(self.stop_matcher)
         child.guide, child.ngrams = copy.copy(self.guide), None

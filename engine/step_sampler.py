@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ..kernels.sampler.backend import Backend, choose_sampler
-from ..kernels.sampler.interface import NO_TOKEN, UNCONSTRAINED, Sampled
+from ..kernels.sampler.interface import NO_TOKEN, UNCONSTRAINED, Sampled, SamplerRows
+from ..kernels.to_device import to_device
 from ..sampling import BatchPacker, TokenLogprob
 from .output import TokenRecord
 from .rejection import Proposal, decide, probabilities
 from .sequence import Sequence
+
+
+class Wishes(NamedTuple):
+    """How the rows of a step are to be drawn."""
+
+    rows: SamplerRows
+    num_top_logprobs: int  # the most that any row wants
 
 
 class StepSampler:
@@ -32,16 +41,24 @@ class StepSampler:
 
         Reading the result is the one place of a step that waits for the device.
         """
+        wishes = self.wishes(sequences)
+        return records(sequences, self.sample(logits, wishes, *self.masks(sequences)))
+
+    def wishes(self, sequences: list[Sequence]) -> Wishes:
+        """What the host knows about the next draw of each sequence, on its way to the device."""
         rows = self._packer.pack([sequence.sampling for sequence in sequences])
-        mask_rows, mask_index = self._masks(sequences)
-        num_top = max(sequence.request.sampling.logprobs or 0 for sequence in sequences)
-        sampled = self._sample(logits, rows, mask_rows, mask_index, vocab_size=self.vocab_size, num_top_logprobs=num_top)
-        return _records(sequences, sampled)
+        return Wishes(rows, max((sequence.request.sampling.logprobs or 0 for sequence in sequences), default=0))
+
+    def sample(self, logits: Tensor, wishes: Wishes, mask_rows: Tensor | None, mask_index: Tensor | None) -> Sampled:
+        """The draw itself, which is the device's part."""
+        return self._sample(
+            logits, wishes.rows, mask_rows, mask_index, vocab_size=self.vocab_size, num_top_logprobs=wishes.num_top_logprobs
+        )
 
     def probabilities(self, sequences: list[Sequence], logits: Tensor) -> Tensor:
         """[len(sequences), V] float64: what `draw` draws from."""
         rows = BatchPacker(self.device).pack([sequence.sampling for sequence in sequences])
-        return probabilities(logits, rows, *self._masks(sequences), self.vocab_size)
+        return probabilities(logits, rows, *self.masks(sequences), self.vocab_size)
 
     def test(
         self, sequences: list[Sequence], logits: Tensor, proposals: list[Proposal | None], drawn: list[TokenRecord | None]
@@ -60,7 +77,7 @@ class StepSampler:
             drawn[places[row]] = replace(record, token_id=token_id, logprob=float(logprobs[row, token_id]))
         return drawn
 
-    def _masks(self, sequences: list[Sequence]) -> tuple[Tensor | None, Tensor | None]:
+    def masks(self, sequences: list[Sequence]) -> tuple[Tensor | None, Tensor | None]:
         """(int32 [constrained rows, words], row of each sequence or UNCONSTRAINED)."""
         masks = [sequence.guide.mask for sequence in sequences if sequence.guide is not None]
         if not masks:
@@ -68,16 +85,17 @@ class StepSampler:
         constrained = np.array([sequence.guide is not None for sequence in sequences])
         index = np.where(constrained, np.cumsum(constrained) - 1, UNCONSTRAINED)
         pool = np.stack(masks).view(np.int32)
-        return torch.from_numpy(pool).to(self.device), torch.from_numpy(index).to(self.device)
+        return to_device(pool, self.device), to_device(index, self.device)
 
 
-def _records(sequences: list[Sequence], sampled: Sampled) -> list[TokenRecord | None]:
+def records(sequences: list[Sequence], sampled: Sampled) -> list[TokenRecord | None]:
+    """A record for each sequence, None where nothing was drawn. Waits for the device."""
     token_ids, logprobs, kept, allowed, overridden, top_ids, top_logprobs = (part.tolist() for part in sampled)
-    records: list[TokenRecord | None] = []
+    drawn: list[TokenRecord | None] = []
     for row, sequence in enumerate(sequences):
         sequence.bans_overridden |= overridden[row]
         num_top = sequence.request.sampling.logprobs or 0
         top = tuple(map(TokenLogprob, top_ids[row][:num_top], top_logprobs[row][:num_top]))
         record = TokenRecord(token_ids[row], logprobs[row], kept[row], allowed[row], top)
-        records.append(None if token_ids[row] == NO_TOKEN else record)
-    return records
+        drawn.append(None if token_ids[row] == NO_TOKEN else record)
+    return drawn

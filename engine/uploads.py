@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
 
+def _at_once(work: Callable[[], None]) -> None:
+    work()
+
+
 class Uploads:
     """`write` collects, `send` sends, `join` makes the current stream wait for what was sent. Nothing waits on the host.
 
-    What is sent becomes visible in the order of the writes; a later write to the same place wins.
+    What is sent becomes visible in the order of the writes; a later write to the same place wins. On a CPU, where no streams are,
+    the copies are work for `submit`, in order with all other work.
     """
 
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
+    def __init__(self, device: torch.device, submit: Callable[[Callable[[], None]], object] = _at_once) -> None:
+        self.device, self._submit = device, submit
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         self._sent = torch.cuda.Event() if device.type == "cuda" else None
         self._single: dict[int, tuple[Tensor, dict[int, int]]] = {}
         self._rows: list[tuple[Tensor, int, Tensor]] = []
         self._staged: list[Tensor] = []  # host memory that copies under way read from
+        self._read: torch.cuda.Event | None = None  # after the last step that reads what is written here
 
     def write(self, array: Tensor, place: int, value: int) -> None:
         """array[place] = value"""
@@ -31,22 +37,36 @@ class Uploads:
         """array[row, :len(values)] = values, or array[row : row + len(values)] = values if it has one dimension."""
         self._rows.append((array, row, torch.from_numpy(np.array(values))))
 
-    def send(self) -> None:
+    def mark(self) -> None:
+        """What is launched on the current stream from now on, until `join`, does not read what is written: so `send` waits only
+        for what was launched before."""
+        if self._stream is not None:
+            self._read = torch.cuda.Event()
+            self._read.record(torch.cuda.current_stream(self.device))
+
+    def send(self) -> bool:
+        """Whether there was something to send."""
         if not self._rows and not self._single:
-            return
+            return False
+        rows, single = self._rows, list(self._single.values())
         if self._stream is None:
-            self._copy(self._rows, list(self._single.values()))
+            self._submit(lambda: self._copy(rows, single))
         else:
             assert self._sent is not None
-            self._stream.wait_stream(torch.cuda.current_stream(self.device))  # a step that reads what is overwritten is done
+            if self._read is None:
+                self._stream.wait_stream(torch.cuda.current_stream(self.device))  # a step that reads what is overwritten is done
+            else:
+                self._stream.wait_event(self._read)
             self._staged = []
             with torch.cuda.stream(self._stream):
-                self._copy(self._rows, list(self._single.values()))
+                self._copy(rows, single)
                 self._sent.record(self._stream)
         self._rows, self._single = [], {}
+        return True
 
     def join(self) -> None:
         """What is launched on the current stream from now on sees what was sent."""
+        self._read = None
         if self._sent is not None:
             torch.cuda.current_stream(self.device).wait_event(self._sent)
 

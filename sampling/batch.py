@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..kernels.sampler.interface import SamplerRows, Stages, TokenValues
+from ..kernels.to_device import to_device
 from .params import SamplingParams
 from .sequence import SequenceSampling, TokenArrays
 
@@ -28,7 +29,7 @@ class BatchPacker:
             self._packed = list(sequences)
         position = np.fromiter((sequence.draw_index for sequence in sequences), np.int64, len(sequences))
         return self._fixed._replace(
-            position=torch.from_numpy(position).to(self.device),
+            position=to_device(position, self.device),
             bias=pack_bias(sequences, self.device),
             history=pack_history(sequences, self.device),
         )
@@ -42,19 +43,19 @@ def pack_fixed(sequences: Sequence[SequenceSampling], device: torch.device) -> S
     """What does not change while a sequence runs; position is left at 0."""
     params = [sequence.params for sequence in sequences]
 
-    def column(name: str, dtype: torch.dtype = torch.float32) -> Tensor:
-        return torch.tensor([getattr(p, name) for p in params], dtype=dtype, device=device)
+    def column(name: str, dtype: type = np.float32) -> Tensor:
+        return to_device(np.array([getattr(p, name) for p in params], dtype), device)
 
     seeds = np.array([sequence.seed for sequence in sequences], dtype=np.uint64).view(np.int64)
     return SamplerRows(
         temperature=column("temperature"),
-        top_k=column("top_k", torch.int32),
+        top_k=column("top_k", np.int32),
         top_p=column("top_p"),
         min_p=column("min_p"),
         repetition_penalty=column("repetition_penalty"),
         presence_penalty=column("presence_penalty"),
         frequency_penalty=column("frequency_penalty"),
-        seed=torch.from_numpy(seeds).to(device),
+        seed=to_device(seeds, device),
         position=torch.zeros(len(params), dtype=torch.int64, device=device),
         stages=stages(params),
     )
@@ -86,4 +87,4 @@ def token_values(rows: Sequence[TokenArrays], device: torch.device) -> TokenValu
     token_ids, values = zip(*rows, strict=True)
     offsets = np.cumsum([0, *map(len, token_ids)], dtype=np.int64)
     arrays = offsets, np.concatenate(token_ids), np.concatenate(values)
-    return TokenValues(*(torch.from_numpy(array).to(device) for array in arrays))
+    return TokenValues(*(to_device(array, device) for array in arrays))

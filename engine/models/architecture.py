@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ..attend import Scoring
-from ..attention import LayerShape, Window
+from ..attention import Window
+from ..kv_cache import LayerShape
 from .rope import RopeSpec
 
 

@@ -12,7 +12,9 @@ from torch import Tensor
 from torch.nn.functional import embedding, linear
 
 from ..attend import Attend, fused
-from ..attention import AttentionPlan, KVCache, Span, kv_block_bytes, plan_attention
+from ..attention import Plan, Span, plan_attention, plan_decode
+from ..decode_batch import DecodeBatch
+from ..kv_cache import KVCache, kv_block_bytes
 from .architecture import ModelSpec, NormSpec
 from .layers import Attention, LatentAttention, Layer, Step
 from .layout import sources_of
@@ -62,19 +64,32 @@ class Decoder:
     def allocate_cache(self, num_blocks: int, block_size: int) -> KVCache:
         return KVCache.of_layers(self.spec.kv_layers, num_blocks, block_size, self.dtype, self.device)
 
-    def plan(self, spans: Sequence[Span], cache: KVCache, attend: Attend = fused) -> AttentionPlan:
-        return plan_attention(spans, cache, frozenset(self.spec.windows), attend)
+    def plan(self, spans: Sequence[Span], cache: KVCache, attend: Attend = fused) -> Plan:
+        return plan_attention(spans, cache, set(self.spec.windows), attend)
 
     @torch.inference_mode()
     def forward(self, batch: ForwardBatch, cache: KVCache) -> Tensor:
         """Logits [num_logits, vocab] for `batch.logit_rows`; writes this step's keys and values into `cache`."""
-        hidden = embedding(batch.token_ids, self.embedding)
+        hidden = self._hidden(batch.token_ids, batch.positions, batch.attention, cache)
+        return self._logits(hidden.index_select(0, batch.logit_rows))
+
+    @torch.inference_mode()
+    def decode(self, batch: DecodeBatch, cache: KVCache, attend: Attend = fused) -> Tensor:
+        """Logits [num_rows, vocab] of a step in which every sequence has one new token: see `decode_batch.py`.
+
+        Can be captured in a CUDA graph. Rows that pad have logits, which mean nothing.
+        """
+        plan = plan_decode(batch, cache, set(self.spec.windows), attend)
+        return self._logits(self._hidden(batch.token_ids.clamp_min(0), batch.positions, plan, cache))
+
+    def _hidden(self, token_ids: Tensor, positions: Tensor, plan: Plan, cache: KVCache) -> Tensor:
+        hidden = embedding(token_ids, self.embedding)
         if self.spec.embedding_scale != 1.0:
             hidden = hidden * self._embedding_scale
-        step = Step(batch.positions, self._rotations(batch.positions), batch.attention, cache)
+        step = Step(positions, self._rotations(positions), plan, cache)
         for layer in self.layers:
             hidden = layer(hidden, step)
-        return self._logits(hidden.index_select(0, batch.logit_rows))
+        return hidden
 
     def _logits(self, hidden: Tensor) -> Tensor:
         logits = linear(self._final_norm(hidden), self.head)

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from ..attention import AttentionPlan, KVCache, paged_attention
+from ..attention import LayerCall, Plan, paged_attention
+from ..kv_cache import KVCache
 from .architecture import LatentSpec, ModelSpec
 from .modules import Experts, Mlp, Norm, Rotation
 
@@ -19,7 +20,7 @@ class Step:
 
     positions: Tensor  # int64 [num_tokens]
     rotations: tuple[Rotation, ...]  # one for each of the model's `ropes`
-    plan: AttentionPlan
+    plan: Plan
     cache: KVCache
 
 
@@ -40,10 +41,8 @@ class Attention:
         heads = linear(hidden, self.qkv, self.qkv_bias).view(len(hidden), -1, spec.head_dim)
         turned, value = heads.split((spec.num_heads + spec.num_kv_heads, spec.num_kv_heads), dim=1)
         query, key = self._placed(turned, step).split((spec.num_heads, spec.num_kv_heads), dim=1)
-        window = spec.windows[self.index]
-        attended = paged_attention(
-            query, key, value, step.cache, self.index, step.plan, window, scoring=spec.scoring
-        )
+        call = LayerCall(self.index, spec.head_dim, spec.windows[self.index], spec.scoring)
+        attended = paged_attention(query, key, value, step.cache, step.plan, call)
         return linear(attended.flatten(1), self.output, self.output_bias)
 
     def _placed(self, heads: Tensor, step: Step) -> Tensor:
@@ -98,9 +97,8 @@ class LatentAttention:
         query = torch.cat((absorbed, rotation.apply(turning)), dim=-1)
         value = self.latent_norm(compressed)[:, None]
         key = torch.cat((value, rotation.apply(shared_key[:, None])), dim=-1)
-        attended = paged_attention(
-            query, key, value, step.cache, self.index, step.plan, spec.windows[self.index], scoring=spec.scoring
-        )
+        call = LayerCall(self.index, latent.rank, spec.windows[self.index], spec.scoring)
+        attended = paged_attention(query, key, value, step.cache, step.plan, call)
         raised = torch.einsum("thr,hvr->thv", attended, self.value_up)
         return linear(raised.flatten(1), self.output, self.output_bias)
 

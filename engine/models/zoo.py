@@ -17,17 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from ..attend import Attend, Scoring, fused
-from ..attention import (
-    AttentionPlan,
-    KVCache,
-    LayerShape,
-    Span,
-    Window,
-    kv_block_bytes,
-    paged_attention,
-    plan_attention,
-)
+from ..attention import LayerCall, Plan, Span, Window, paged_attention, plan_attention
 from ..errors import ModelFolderError, UnsupportedModel, WeightError
+from ..kv_cache import KVCache, LayerShape, kv_block_bytes
 from .architecture import ModelInfo
 from .decoder import ForwardBatch
 from .families import dtype_of, token_ids
@@ -65,7 +57,7 @@ class _Switchboard:
 
     calls: dict[int, _Call] = field(default_factory=dict)
     windows: list[Window] = field(default_factory=list)  # per layer, once known
-    plan: AttentionPlan | None = None
+    plan: Plan | None = None
     cache: KVCache | None = None
 
 
@@ -138,8 +130,8 @@ class ZooModel:
         shapes = [call.shape for call in self._layers]
         return KVCache.of_layers(shapes, num_blocks, block_size, self.dtype, self.device)
 
-    def plan(self, spans: Sequence[Span], cache: KVCache, attend: Attend = fused) -> AttentionPlan:
-        return plan_attention(spans, cache, frozenset(self._switchboard.windows), attend)
+    def plan(self, spans: Sequence[Span], cache: KVCache, attend: Attend = fused) -> Plan:
+        return plan_attention(spans, cache, set(self._switchboard.windows), attend)
 
     @torch.inference_mode()
     def forward(self, batch: ForwardBatch, cache: KVCache) -> Tensor:
@@ -226,17 +218,8 @@ def _attention(
         if (strange := _strange(module, attention_mask, others)) is not None:
             raise UnsupportedModel(f"{type(module).__name__} calls attention with {strange}, which is not supported")
         return value.new_zeros((1, query.shape[0], query.shape[1], value.shape[-1])), None
-    attended = paged_attention(
-        query.contiguous(),
-        key,
-        value,
-        board.cache,
-        index,
-        board.plan,
-        board.windows[index],
-        scoring=Scoring(scaling, softcap),
-        sinks=s_aux,
-    )
+    call = LayerCall(index, value.shape[-1], board.windows[index], Scoring(scaling, softcap), s_aux)
+    attended = paged_attention(query.contiguous(), key, value, board.cache, board.plan, call)
     return attended[None], None
 
 

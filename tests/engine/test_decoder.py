@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from maskwright.engine.attention import KVCache
+from maskwright.engine.kv_cache import KVCache
 from maskwright.engine.models.decoder import Decoder, ForwardBatch, load_decoder
 from maskwright.engine.models.spec import read_spec
 
@@ -80,7 +80,7 @@ def test_decodes_in_groups_equal_decodes_at_once(gather_bytes, tiny_model, monke
     )
     decodes = [(s[-1:], len(s) - 1, t) for s, t in zip(sequences, tables, strict=True)]
     at_once = forward(decoder, cache, decodes)
-    monkeypatch.setattr("maskwright.engine.attention.CPU_GATHER_BYTES", gather_bytes)
+    monkeypatch.setattr("maskwright.engine.kv_cache.CPU_GATHER_BYTES", gather_bytes)
     torch.testing.assert_close(forward(decoder, cache, decodes), at_once, atol=1e-5, rtol=1e-5)
 
 
