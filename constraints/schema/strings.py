@@ -7,12 +7,11 @@ from functools import lru_cache
 from ..cardinality import list_words
 from ..errors import ConstraintError, UnsupportedKeyword
 from ..expression import FAIL, Grammar, Node
-from ..formats import FORMATS, format_length, format_node
+from ..formats import FORMATS, format_length, format_node, wider_node
 from ..regex import lower_mismatch, lower_pattern, pattern_length
 from ..source import Limits
 from .claims import Mismatch
 from .document import Site
-from .keywords import instead_of
 from .policy import Policy, located
 from .shapes import StringShape
 from .text import JsonText
@@ -62,7 +61,7 @@ class Strings:
     def listed(self, shape: StringShape) -> frozenset[bytes] | None:
         """The texts of a shape's strings, where patterns leave a few only."""
         if shape not in self._listed:
-            few = (shape.patterns or shape.formats) and (self.longest(shape) or MAX_LISTED_LENGTH) < MAX_LISTED_LENGTH
+            few = not self.is_narrowed(shape) and (shape.patterns or shape.formats) and (self.longest(shape) or MAX_LISTED_LENGTH) < MAX_LISTED_LENGTH
             words = list_words(self._grammar, self.body(shape), MAX_LISTED) if few else None
             self._listed[shape] = None if words is None else frozenset(words)
         return self._listed[shape]
@@ -71,6 +70,11 @@ class Strings:
         """A bound on the length of a shape's strings."""
         bounds = [lengths[1] for _, lengths in self._parts(shape)] + [shape.high]
         return min((bound for bound in bounds if bound is not None), default=None)
+
+    def is_narrowed(self, shape: StringShape) -> bool:
+        """Whether a format leaves out strings that are valid for its definition."""
+        names = (site.keywords["format"] for site in shape.formats)
+        return self._assert_formats and any(name in FORMATS and FORMATS[name].wider for name in names)
 
     def _parts(self, shape: StringShape) -> list[Body]:
         wanted = [self.search(site.keywords["pattern"], site, "pattern") for site in shape.patterns]
@@ -93,11 +97,12 @@ class Strings:
         text = site.keywords[keyword]
         if keyword == "pattern":
             return FAIL if self.search(text, site, keyword) is None else self.mismatch(text)
-        body = self._format(site)
-        if body is not None and FORMATS[text].narrower:
-            reason = f"the negation of format {text!r}, which is enforced more narrowly than it is defined"
-            self._policy.refuse(site.unsupported("format", reason, instead_of("format")))
-        return FAIL if body is None else self._grammar.negate(body[0])
+        if self._format(site) is None:
+            return FAIL
+        key = ("not format", text)
+        if key not in self._grammar.memo:
+            self._grammar.memo[key] = self._grammar.negate(wider_node(self._grammar, text, self._text.unit))
+        return self._grammar.memo[key]
 
     def _lower_pattern(self, pattern: str, site: Site, keyword: str) -> Body | None:
         try:
