@@ -25,7 +25,7 @@ class Strings:
     """Builds the bodies of strings, each pattern and format once."""
 
     def __init__(self, grammar: Grammar, text: JsonText, limits: Limits, policy: Policy, assert_formats: bool) -> None:
-        self._grammar, self._text, self._limits, self._policy = grammar, text, limits, policy
+        self._grammar, self.text, self._limits, self._policy = grammar, text, limits, policy
         self._assert_formats = assert_formats
         self._bodies: dict[tuple[str, str], Body | None] = {}  # by keyword ("pattern" or "format") and its value
         self._mismatches: dict[str, Node] = {}  # by pattern
@@ -41,7 +41,7 @@ class Strings:
 
     def spelled(self, text: str) -> bytes:
         """What stands between the quotes of a given string."""
-        return self._text.body(text)
+        return self.text.body(text)
 
     def search(self, pattern: str, site: Site, keyword: str) -> Body | None:
         """The strings in which a pattern matches somewhere; None when the pattern is not supported and was relaxed."""
@@ -54,7 +54,7 @@ class Strings:
         """All strings in which a pattern, which `search` has lowered, matches nowhere; and byte strings that are no text."""
         known = self._mismatches.get(pattern)
         if known is None:
-            known = lower_mismatch(self._grammar, pattern, dialect="ecma", unit=self._text.unit, limits=self._limits)
+            known = lower_mismatch(self._grammar, pattern, dialect="ecma", unit=self.text.unit, limits=self._limits)
             self._mismatches[pattern] = known
         return known
 
@@ -86,9 +86,9 @@ class Strings:
         low, high = shape.low, shape.high
         if (high is not None and low > high) or any(_are_apart((low, high), lengths) for _, lengths in parts):
             return FAIL
-        bodies = [node for node, _ in parts if node != self._text.any_body]
+        bodies = [node for node, _ in parts if node != self.text.any_body]
         if not bodies or not any(_is_within(lengths, (low, high)) for _, lengths in parts):
-            bodies.append(self._grammar.repeat(self._text.any_character, low, high))
+            bodies.append(self._grammar.repeat(self.text.any_character, low, high))
         return self._grammar.both(*bodies, *(self._mismatch(each) for each in shape.mismatches))
 
     def _mismatch(self, literal: Mismatch) -> Node:
@@ -99,15 +99,15 @@ class Strings:
             return FAIL if self.search(text, site, keyword) is None else self.mismatch(text)
         if self._format(site) is None:
             return FAIL
-        key = ("not format", text)
+        key = ("not format", text, self.text.notation)
         if key not in self._grammar.memo:
-            self._grammar.memo[key] = self._grammar.negate(wider_node(self._grammar, text, self._text.unit))
+            self._grammar.memo[key] = self._grammar.negate(wider_node(self._grammar, text, self.text.unit))
         return self._grammar.memo[key]
 
     def _lower_pattern(self, pattern: str, site: Site, keyword: str) -> Body | None:
         try:
             node = lower_pattern(
-                self._grammar, pattern, dialect="ecma", full=False, unit=self._text.unit, limits=self._limits
+                self._grammar, pattern, dialect="ecma", full=False, unit=self.text.unit, limits=self._limits
             )
             return node, _pattern_length(pattern, self._limits)
         except UnsupportedKeyword as error:
@@ -125,7 +125,7 @@ class Strings:
             self._policy.note(f"{site.path}: format {name!r} is not known and not asserted")
             return None
         if ("format", name) not in self._bodies:
-            node = format_node(self._grammar, name, self._text.unit, self._limits)
+            node = format_node(self._grammar, name, self.text.unit, self._limits)
             assert node is not None
             self._bodies["format", name] = node, format_length(name)
         return self._bodies["format", name]

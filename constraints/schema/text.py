@@ -18,7 +18,7 @@ MAX_SPACE = 20  # characters of white space between two tokens under whitespace=
 QUOTE = b'"'
 _SHORT_ESCAPES = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
 _ESCAPED = normalize([(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C)])
-_LITERAL = invert(_ESCAPED)  # characters that stand for themselves
+LITERAL = invert(_ESCAPED)  # characters that stand for themselves
 
 
 class JsonText:
@@ -44,6 +44,11 @@ class JsonText:
         self.gap = self._gap(whitespace, limits)  # between two tokens
         self.margin = self.gap if whitespace == "flexible" else EMPTY  # before and after the whole text
 
+    @property
+    def canonical(self) -> JsonText:
+        """Builds the same texts with one spelling for each string."""
+        return self
+
     def unit(self, ranges: Ranges) -> Node:
         """One character of a string out of a set of code points, escaped where JSON requires it."""
         key, memo = ("unit", ranges), self.grammar.memo
@@ -58,6 +63,14 @@ class JsonText:
     def body(self, text: str) -> bytes:
         """A given string, without its quotes."""
         return string_text(text)[1:-1].encode()
+
+    def bodies(self, texts: Iterable[str]) -> Node:
+        """Given strings, without their quotes."""
+        return self.grammar.words(map(self.body, texts))
+
+    def scalars(self, values: Iterable[Any], digits: int) -> Node:
+        """Given values that are neither arrays nor objects."""
+        return self.grammar.words(self.scalar(value, digits).encode() for value in values)
 
     def scalar(self, value: Any, digits: int) -> str:
         """A given value that is neither array nor object."""
@@ -215,7 +228,7 @@ def _others(chars: str) -> Ranges:
 @lru_cache(maxsize=4096)
 def _split(ranges: Ranges) -> tuple[Ranges, Ranges]:
     """The characters of a set that stand for themselves, and those that need an escape."""
-    return intersect(ranges, _LITERAL), intersect(ranges, _ESCAPED)
+    return intersect(ranges, LITERAL), intersect(ranges, _ESCAPED)
 
 
 def _has_surrogate(text: str) -> bool:
