@@ -1,6 +1,6 @@
 """Random walks through constraints: every token drawn evenly from the mask, until EOS is drawn or must be.
 
-    python benchmarks/random_walks.py --schemas dev.jsonl.xz --suite FOLDER --tokenizers FOLDER ... --walks walks.jsonl [--output results.json]
+    python benchmarks/random_walks.py --schemas dev.jsonl.xz --suite FOLDER --tokenizers FOLDER ... --walks walks.jsonl
 
 A walk without a budget draws evenly among the allowed tokens for a while and is then brought home by a budget. Walks with budgets
 of min_tokens(start) plus 0, 1, 5 and 50 have to end within them. What comes out is parsed and checked by jsonschema-rs (or by
@@ -28,8 +28,7 @@ import jsonschema
 import jsonschema_rs
 import numpy as np
 from referencing import Resource
-from referencing.jsonschema import DRAFT202012
-from referencing.jsonschema import SPECIFICATIONS  # the meta-schemas
+from referencing.jsonschema import DRAFT202012, SPECIFICATIONS
 from schema_coverage import Case, read_remotes, read_schemas, read_suite
 from transformers import AutoTokenizer
 from workers import TimeUp

@@ -1,7 +1,7 @@
 """The formats of JSON Schema as regular expressions (ECMA-262, matched in full), with the RFC that each is taken from.
 
-Every text of a format's language is valid for its RFC. Where the language is smaller than the RFC's, `narrower` says how, and `wider`
-is a pattern that every valid text matches: what does not match it certainly violates the format, which is how formats are negated.
+Every text of a format's language is valid for its RFC. Where the language is smaller than the RFC's, `narrower` says how, and
+`wider` is a pattern that every valid text matches: what does not match it certainly violates the format, which is its negation.
 Names that are not in the table ("password", "binary", "path", ...) are annotations.
 """
 

@@ -27,6 +27,7 @@ class EscapedText(JsonText):
 
     def __init__(self, grammar: Grammar, whitespace: str, limits: Limits) -> None:
         self._canonical = JsonText(grammar, whitespace, limits)
+        self._characters: dict[str, Node] = {}
         super().__init__(grammar, whitespace, limits)
 
     @property
@@ -43,9 +44,12 @@ class EscapedText(JsonText):
 
     def bodies(self, texts: Iterable[str]) -> Node:
         """Given strings, without their quotes, as a prefix tree of characters."""
+        distinct = list(dict.fromkeys(texts))
+        if len(distinct) == 1:
+            return self.grammar.seq(*map(self._character, distinct[0]))
         children: list[dict[str, int]] = [{}]
         ends: set[int] = set()
-        for text in dict.fromkeys(texts):
+        for text in distinct:
             at = 0
             for char in text:
                 following = children[at].get(char)
@@ -76,10 +80,14 @@ class EscapedText(JsonText):
         return self.grammar.alt(self.string(self.bodies(strings)) if strings else FAIL, self.grammar.words(others))
 
     def _character(self, char: str) -> Node:
-        code = ord(char)
-        if 0xD800 <= code <= 0xDFFF:  # has no other spelling
-            return self.grammar.seq(self.grammar.literal("\\"), self._four_digits(((code, code),)))
-        return self.unit(((code, code),))
+        known = self._characters.get(char)
+        if known is None:
+            code = ord(char)
+            known = self.unit(((code, code),))
+            if 0xD800 <= code <= 0xDFFF:  # has no other spelling
+                known = self.grammar.seq(self.grammar.literal("\\"), self._four_digits(((code, code),)))
+            self._characters[char] = known
+        return known
 
     def _any_escape(self, ranges: Ranges) -> Node:
         """What may follow the backslash."""

@@ -15,7 +15,6 @@ from typing import Any
 from ..errors import ConstraintError, ConstraintLimit
 from ..expression import FAIL, Grammar, Node, Rule
 from ..multiples import common_step, not_multiple_node
-from ..numbers import number_node
 from ..source import Limits
 from .branches import Branches
 from .claims import Among, Conj, Count, Equals, Index, Keys, Kinds, Literal, Term
@@ -203,8 +202,8 @@ class Lowering:
         step = reduce(common_step, shape.steps) if shape.steps else None
         fractions = [] if "integer" in self._shapes.atoms(term) else [Decimal(1)]
         return not_multiple_node(
-            grammar, [*fractions, *shape.not_steps], multiple_of=step, integer=shape.is_integer, low=interval.low, high=interval.high,
-            exclusive_low=interval.exclusive_low, exclusive_high=interval.exclusive_high, digits=digits,
+            grammar, [*fractions, *shape.not_steps], multiple_of=step, integer=shape.is_integer, low=interval.low,
+            high=interval.high, exclusive_low=interval.exclusive_low, exclusive_high=interval.exclusive_high, digits=digits,
         )  # fmt: skip
 
     # -- strings ------------------------------------------------------------------------------------------------------

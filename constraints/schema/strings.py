@@ -61,7 +61,8 @@ class Strings:
     def listed(self, shape: StringShape) -> frozenset[bytes] | None:
         """The texts of a shape's strings, where patterns leave a few only."""
         if shape not in self._listed:
-            few = not self.is_narrowed(shape) and (shape.patterns or shape.formats) and (self.longest(shape) or MAX_LISTED_LENGTH) < MAX_LISTED_LENGTH
+            is_short = (self.longest(shape) or MAX_LISTED_LENGTH) < MAX_LISTED_LENGTH
+            few = is_short and (shape.patterns or shape.formats) and not self.is_narrowed(shape)
             words = list_words(self._grammar, self.body(shape), MAX_LISTED) if few else None
             self._listed[shape] = None if words is None else frozenset(words)
         return self._listed[shape]
