@@ -27,8 +27,9 @@ from typing import Any
 import jsonschema
 import jsonschema_rs
 import numpy as np
+from jsonschema_specifications import REGISTRY
 from referencing import Resource
-from referencing.jsonschema import DRAFT202012, SPECIFICATIONS
+from referencing.jsonschema import DRAFT202012
 from schema_coverage import Case, read_remotes, read_schemas, read_suite
 from transformers import AutoTokenizer
 from workers import TimeUp
@@ -150,7 +151,7 @@ def validator(case: Case, remotes: tuple[tuple[str, str], ...]) -> Verdict:
     except ValueError:
         default = getattr(jsonschema, f"{BY_DRAFT[case.draft or '2020-12']}Validator")
         known = ((address, Resource.from_contents(json.loads(text), DRAFT202012)) for address, text in remotes)
-        judge = jsonschema.validators.validator_for(schema, default)(schema, registry=SPECIFICATIONS.with_resources(known))
+        judge = jsonschema.validators.validator_for(schema, default)(schema, registry=REGISTRY.with_resources(known))
         return judge.is_valid  # type: ignore[no-any-return]
 
 
