@@ -65,7 +65,7 @@ class Maskwright:
         except ConstraintLimit as error:
             raise Declined("refused", f"limit {error.limit}", str(error)) from None
         except ConstraintError as error:
-            if "no value satisfies" in error.reason:
+            if "no value satisfies" in error.reason or "nothing satisfies" in error.reason:
                 return lambda text: False
             raise Declined("malformed", error.keyword or "?", str(error)) from None
         return lambda text: constraint.accepts(text.encode())

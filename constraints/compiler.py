@@ -135,4 +135,6 @@ def check_spelling(automaton: TokenAutomaton) -> None:
             path="#", instead="use a vocabulary with byte tokens",
         )  # fmt: skip
     if automaton.cost(automaton.start) >= INFINITE:
+        if automaton.lexicon.spells_every_byte:
+            raise ConstraintError("nothing satisfies this constraint", path="#")
         raise ConstraintError("the vocabulary cannot spell any text that satisfies this", path="#", instead="byte tokens")

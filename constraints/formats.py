@@ -1,6 +1,7 @@
 """The formats of JSON Schema as regular expressions (ECMA-262, matched in full), with the RFC that each is taken from.
 
-Every text of a format's language is valid for its RFC. Where the language is smaller than the RFC's, `narrower` says how.
+Every text of a format's language is valid for its RFC. Where the language is smaller than the RFC's, `narrower` says how, and
+`wider` is a pattern that every valid text matches: what does not match it certainly violates the format, which is its negation.
 Names that are not in the table ("password", "binary", "path", ...) are annotations.
 """
 
@@ -36,6 +37,7 @@ class Format:
     build: Builder | None = None
     literal: str = ""
     length: tuple[int, int | None] | None = None
+    wider: str = ""
 
 
 def format_node(grammar: Grammar, name: str, unit: Unit, limits: Limits) -> Node | None:
@@ -55,6 +57,12 @@ def format_node(grammar: Grammar, name: str, unit: Unit, limits: Limits) -> Node
     return known.build(Addresses(grammar, unit), literal)
 
 
+def wider_node(grammar: Grammar, name: str, unit: Unit) -> Node:
+    """Texts of a known format among which are all that are valid for its RFC."""
+    known = FORMATS[name]
+    return lower_tree(grammar, _tree(known.wider or known.pattern), full=True, unit=unit)
+
+
 def format_length(name: str) -> tuple[int, int | None]:
     """The least and the greatest number of characters of a known format's texts; None = no bound."""
     known = FORMATS[name]
@@ -71,7 +79,8 @@ def formats_page() -> str:
     """What `docs/formats.md` says: the table and the patterns, as Markdown."""
     rows = [f"| `{one.name}` | {one.source} | {one.narrower or 'equal'} |" for one in FORMATS.values()]
     patterns = [f"- `{one.name}`\n\n      {one.pattern}\n" for one in FORMATS.values()]
-    return "\n".join([_PAGE_HEAD, *rows, "", "## Patterns", "", *patterns])
+    wider = [f"- `{one.name}`\n\n      {one.wider}\n" for one in FORMATS.values() if one.wider]
+    return "\n".join([_PAGE_HEAD, *rows, "", "## Patterns", "", *patterns, _WIDER_HEAD, "", *wider])
 
 
 _PAGE_HEAD = """# Formats
@@ -85,6 +94,12 @@ repeats it. A format that is not listed is an annotation, with a note; among the
 
 | format | defined in | compared with the definition |
 |---|---|---|"""
+
+_WIDER_HEAD = """## Negations
+
+A string violates a format (under `not`, in the other branches of a `oneOf`, where an `if` does not hold) when it does not match the
+format's pattern above; for formats that are narrower than their definition, when it does not match this one, which every valid
+string does. What lies between the two patterns is taken for neither."""
 
 
 # -- dates and times: RFC 3339 --------------------------------------------------------------------------------------
@@ -124,6 +139,8 @@ _DECEMBER = "197[2-9]|1987|199[058]|1989|2005|2008|2016"
 _LEAP_DATE_TIME = f"(?:(?:{_JUNE})-06-30|(?:{_DECEMBER})-12-31)[Tt]{_LEAP_UTC}"
 _LEAP_TIME_NOTE = "a leap second (:60) only at offsets of whole and half hours"
 _LEAP_DATE_NOTE = "leap seconds (:60) as there have been until 2016, in UTC"
+_ANY_DATE = rf"(?:\d{{4}}-{_MONTH_AND_DAY}|(?:{_LEAP_YEAR}|0000)-02-29)"
+_ANY_TIME = rf"{_HOUR_AND_MINUTE}:(?:[0-5]\d|60)(?:\.\d+)?{_OFFSET}"
 
 # -- names of hosts and mail: RFC 1123, RFC 5891, RFC 5321, RFC 6531 --------------------------------------------------
 
@@ -176,6 +193,16 @@ def _idn_letters() -> Ranges:
 def _mailbox(wide: str, domain: str) -> str:
     atom, quoted = f"[{_ATEXT}{wide}]+", rf'"(?:[ !#-\[\]-~{wide}]|\\[ -~]){{0,62}}"'
     return rf"(?=.{{1,64}}@)(?:{atom}(?:\.{atom})*|{quoted})@(?:{domain}|{_ADDRESS_LITERAL})"
+
+
+_ANY_LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_ANY_WIDE_LABEL = rf"[A-Za-z0-9{_WIDE}](?:[A-Za-z0-9{_WIDE}-]*[A-Za-z0-9{_WIDE}])?"
+_ANY_WIDE_DOMAIN = rf"{_ANY_WIDE_LABEL}(?:[.\u3002\uFF0E\uFF61]{_ANY_WIDE_LABEL})*"
+
+
+def _any_mailbox(wide: str, domain: str) -> str:
+    atom, quoted = f"[{_ATEXT}{wide}]+", rf'"(?:[ !#-\[\]-~{wide}]|\\[ -~])*"'
+    return rf"(?:{atom}(?:\.{atom})*|{quoted})@(?:{domain}|\[[!-Z^-~]+\])"
 
 
 _NO_A_LABELS = "no A-labels (xn--)"
@@ -233,7 +260,13 @@ class _Identifiers:
 
 _URIS, _IRIS = _Identifiers(), _Identifiers(_UCSCHAR, _IPRIVATE)
 _VARIABLE = rf"(?:\w|{_PERCENT})(?:\.?(?:\w|{_PERCENT}))*(?::[1-9]\d{{0,3}}|\*)?"
-_TEMPLATE = rf"(?:[!#$&-;=?-\[\]_a-z~{_UCSCHAR}{_IPRIVATE}]|{_PERCENT}|\{{[+#./;?&]?{_VARIABLE}(?:,{_VARIABLE})*\}})*"
+
+
+def _template(operators: str) -> str:
+    expression = rf"\{{[{operators}]?{_VARIABLE}(?:,{_VARIABLE})*\}}"
+    return rf"(?:[!#$&-;=?-\[\]_a-z~{_UCSCHAR}{_IPRIVATE}]|{_PERCENT}|{expression})*"
+
+
 _POINTER = "(?:/(?:[^~/]|~[01])*)*"
 
 # -- regular expressions: ECMA-262 ----------------------------------------------------------------------------------
@@ -284,9 +317,10 @@ FORMATS: dict[str, Format] = {
             "RFC 3339, 5.6",
             f"(?:{_DATE}[Tt]{_TIME}|{_LEAP_DATE_TIME})",
             f"{_YEAR_NOTE}; {_LEAP_DATE_NOTE}",
+            wider=f"{_ANY_DATE}[Tt]{_ANY_TIME}",
         ),
-        Format("date", "RFC 3339, 5.6 (full-date)", _DATE, _YEAR_NOTE),
-        Format("time", "RFC 3339, 5.6 (full-time)", f"(?:{_TIME}|{_LEAP_TIME})", _LEAP_TIME_NOTE),
+        Format("date", "RFC 3339, 5.6 (full-date)", _DATE, _YEAR_NOTE, wider=_ANY_DATE),
+        Format("time", "RFC 3339, 5.6 (full-time)", f"(?:{_TIME}|{_LEAP_TIME})", _LEAP_TIME_NOTE, wider=_ANY_TIME),
         Format("duration", "RFC 3339, appendix A", _DURATION),
         Format(
             "email",
@@ -296,6 +330,7 @@ FORMATS: dict[str, Format] = {
             lambda addresses, literal: addresses.mailbox(literal),
             _ADDRESS_LITERAL,
             (3, 248),
+            _any_mailbox("", rf"{_ANY_LABEL}(?:\.{_ANY_LABEL})*"),
         ),
         Format(
             "idn-email",
@@ -305,6 +340,7 @@ FORMATS: dict[str, Format] = {
             lambda addresses, literal: addresses.mailbox(literal, _idn_letters()),
             _ADDRESS_LITERAL,
             (3, 248),
+            _any_mailbox(_WIDE, _ANY_WIDE_DOMAIN),
         ),
         Format(
             "hostname",
@@ -313,6 +349,7 @@ FORMATS: dict[str, Format] = {
             _HOSTNAME_NOTE,
             lambda addresses, _: addresses.host_name(),
             length=(1, 247),
+            wider=rf"{_ANY_LABEL}(?:\.{_ANY_LABEL})*",
         ),
         Format(
             "idn-hostname",
@@ -321,6 +358,7 @@ FORMATS: dict[str, Format] = {
             f"{_HOSTNAME_NOTE}; {_IDN_NOTE}",
             lambda addresses, _: addresses.host_name(_idn_letters()),
             length=(1, 247),
+            wider=_ANY_WIDE_DOMAIN,
         ),
         Format("ipv4", "RFC 2673, 3.2", _IPV4),
         Format("ipv6", "RFC 4291, 2.2", _IPV6),
@@ -331,8 +369,9 @@ FORMATS: dict[str, Format] = {
         Format(
             "uri-template",
             "RFC 6570, 2 (with erratum 6937)",
-            _TEMPLATE,
+            _template("+#./;?&"),
             "none of the operators that are reserved for extensions",
+            wider=_template("+#./;?&=,!@|"),
         ),
         Format("json-pointer", "RFC 6901, 3", _POINTER),
         Format(
@@ -340,6 +379,7 @@ FORMATS: dict[str, Format] = {
             "draft-bhutton-relative-json-pointer-00, 3",
             rf"(?:0|[1-9]\d*)(?:#|{_POINTER})",
             "no index manipulation (+N, -N), which earlier drafts lack",
+            wider=rf"(?:0|[1-9]\d*)(?:[+-]\d+)?(?:#|{_POINTER})",
         ),
         Format("uuid", "RFC 9562, 4", _uuid(_ANY_HEX, _ANY_HEX)),
         *(Format(f"uuid{version}", "RFC 9562, 5", _uuid(str(version), "[89ABab]")) for version in range(1, 9)),
@@ -349,6 +389,7 @@ FORMATS: dict[str, Format] = {
             _regex(3),
             "groups nest at most 3 deep, no names, backreferences, properties or \\u{...}; ranges in sets only of ASCII letters "
             "or digits; `{n,m}` up to 99",
+            wider=r"(?:(?![*+?)])(?:[^\\]|\\[^]))(?:[^\\]|\\[^])*|",
         ),
     )
 }

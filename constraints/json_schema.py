@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from .errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
+from .errors import ConstraintError, ConstraintLimit
 from .expression import Grammar, Node
 from .numbers import number_node
+from .schema.any_spelling import AnySpelling
 from .schema.document import Library, Site
 from .schema.lowering import Lowering
 from .schema.policy import Policy
@@ -31,7 +32,9 @@ class JsonSchema:
     whitespace: "compact" (none), "flexible" (up to 20 characters wherever JSON allows it), or a regular expression for
         what stands between two tokens.
     property_order: "declared": members in the order of `properties`, then all others in any order; "any": all in any order.
-    escapes: "json": each string in its one canonical spelling.
+    escapes: "json": each string in its one canonical spelling; "any": with every escape that JSON has. Patterns, lengths, formats
+        and names are about the string that is meant. Items of unique arrays and names that `properties` does not list are
+        remembered as they are written, and keep the canonical spelling.
     formats: "assert", or "annotation" to ignore `format`.
     resources: other documents that `$ref` may name, by address; each may be of another draft. The meta-schemas of the drafts
         are known. Nothing is fetched.
@@ -52,13 +55,13 @@ class JsonSchema:
     on_unsupported: str = "refuse"
 
     def __post_init__(self) -> None:
-        for option, value, known, later in (
-            ("property_order", self.property_order, ("declared", "any"), ()),
-            ("escapes", self.escapes, ("json",), ("any",)),
-            ("formats", self.formats, tuple(FORMATS_OPTIONS), ()),
-            ("on_unsupported", self.on_unsupported, ("refuse", "relax"), ()),
+        for option, value, known in (
+            ("property_order", self.property_order, ("declared", "any")),
+            ("escapes", self.escapes, ("json", "any")),
+            ("formats", self.formats, tuple(FORMATS_OPTIONS)),
+            ("on_unsupported", self.on_unsupported, ("refuse", "relax")),
         ):
-            _check_option(option, value, known, later)
+            _check_option(option, value, known)
         if not isinstance(self.whitespace, str):
             raise ConstraintError("whitespace is 'compact', 'flexible' or a regular expression", keyword="whitespace")
         object.__setattr__(self, "schema", _schema_text(self.schema))
@@ -84,7 +87,7 @@ class JsonSchema:
         return Library(dict(self.resources), lambda text: _parse(text, limits)).root(self.schema, self.draft)
 
     def _text(self, grammar: Grammar, limits: Limits) -> JsonText:
-        return JsonText(grammar, self.whitespace, limits)
+        return (AnySpelling if self.escapes == "any" else JsonText)(grammar, self.whitespace, limits)
 
     def _lower(self, grammar: Grammar, limits: Limits) -> Node:
         grammar.search_share = 0.05  # the sum of the parts is close, and a search is dear where strings are free
@@ -107,9 +110,7 @@ def _common_parts(limits: Limits, whitespace: str, is_ordered: bool) -> Grammar:
     return grammar
 
 
-def _check_option(option: str, value: object, known: tuple[str, ...], later: tuple[str, ...]) -> None:
-    if value in later:
-        raise UnsupportedKeyword(f"{value!r} is not enforced yet", keyword=option, instead=f"{option}={known[0]!r}")
+def _check_option(option: str, value: object, known: tuple[str, ...]) -> None:
     if value not in known:
         raise ConstraintError(f"{value!r} is not one of its values", keyword=option, instead=" or ".join(map(repr, known)))
 

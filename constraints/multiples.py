@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from math import gcd
+from fractions import Fraction
+from math import ceil, floor, gcd
 
 from .digits import shared_prefix_length
 from .divisors import COUNTS, MAX_MODULUS
 from .errors import ConstraintError, ConstraintLimit
 from .expression import EMPTY, FAIL, Grammar, Node
-from .numbers import DEFAULT_DIGITS, MIN_MAGNITUDE, MIN_PLAIN, Interval, number_node, shifted
+from .numbers import DEFAULT_DIGITS, MIN_MAGNITUDE, MIN_PLAIN, Interval, canonical_number, number_node, shifted
 
+MAX_LISTED = 1_000  # multiples within bounds that are listed, where remainders would be slow or too large
+_ONE = Decimal(1)
 _MAX_EXPONENT = 10_000  # of a step; far beyond every double
 
 
@@ -41,6 +44,9 @@ def multiple_node(
     if key not in grammar.memo:
         interval = Interval(low=low, high=high, exclusive_low=exclusive_low, exclusive_high=exclusive_high)
         factor, exponent = _factored(step, integer)
+        few = _few_multiples(factor, exponent, interval, digits)
+        if few is not None and factor > MAX_MODULUS:
+            return grammar.words(canonical_number(value, digits).encode() for value in few)
         if factor > MAX_MODULUS:
             raise ConstraintLimit(f"multiples of {step}, which has too many digits", limit="modulus", value=MAX_MODULUS)
         if max(-exponent, digits) >= COUNTS or -exponent > digits:
@@ -66,6 +72,14 @@ def not_multiple_node(
     digits: int = DEFAULT_DIGITS,
 ) -> Node:
     """The numbers in an interval (multiples of `multiple_of`, if it is given) that are multiples of none of some steps."""
+    if any(divides(step, multiple_of, integer) for step in steps):
+        return FAIL
+    if steps and (multiple_of is not None or integer):
+        interval = Interval(low=low, high=high, exclusive_low=exclusive_low, exclusive_high=exclusive_high)
+        few = _few_multiples(*_factored(multiple_of or _ONE, integer), interval, digits)
+        if few is not None:
+            kept = (value for value in few if not any(_is_multiple(value, step) for step in steps))
+            return grammar.words(canonical_number(value, digits).encode() for value in kept)
     if multiple_of is None:
         out = number_node(
             grammar, integer=integer, low=low, high=high, exclusive_low=exclusive_low, exclusive_high=exclusive_high, digits=digits
@@ -76,9 +90,11 @@ def not_multiple_node(
             exclusive_high=exclusive_high, digits=digits,
         )  # fmt: skip
     for step in steps:
-        if divides(step, multiple_of, integer):
-            return FAIL
-        out = grammar.without(out, multiple_node(grammar, step, integer=integer, digits=digits))
+        if step == 1:
+            multiples = number_node(grammar, integer=True, digits=digits)
+        else:
+            multiples = multiple_node(grammar, step, integer=integer, digits=digits)
+        out = grammar.without(out, multiples)
     return out
 
 
@@ -112,6 +128,25 @@ def _factored(step: Decimal, integer: bool) -> tuple[int, int]:
         raise ConstraintLimit("a step with too many digits", limit="digits", value=_MAX_EXPONENT)
     factor = int(text)
     return (factor // gcd(factor, 10**-exponent), 0) if integer and exponent < 0 else (factor, exponent)
+
+
+def _few_multiples(factor: int, exponent: int, interval: Interval, digits: int) -> list[Decimal] | None:
+    """The multiples of factor * 10**exponent in an interval, where they are few and have at most so many digits; else None."""
+    low, high = interval.low, interval.high
+    if low is None or high is None or interval.is_empty() or exponent < -digits:
+        return None
+    if max(abs(low.adjusted()), abs(high.adjusted()), len(low.as_tuple().digits), len(high.as_tuple().digits)) > digits:
+        return None
+    step = Fraction(factor) * Fraction(10) ** exponent
+    first, last = ceil(Fraction(low) / step), floor(Fraction(high) / step)
+    if last - first >= MAX_LISTED or exponent > digits:
+        return None
+    values = (shifted(Decimal(count * factor), exponent) for count in range(first, last + 1))
+    return [value for value in values if interval.contains(value)]
+
+
+def _is_multiple(value: Decimal, step: Decimal) -> bool:
+    return (Fraction(value) / Fraction(step)).denominator == 1
 
 
 def _units(interval: Interval, exponent: int, longest: int) -> tuple[int, int]:

@@ -129,12 +129,12 @@ class Containers:
         is_empty = False
         for members in objects:
             is_empty |= not members
-            pairs = [self._pair(grammar.literal(string_text(name)), grammar.literal(text)) for name, text in members.items()]
+            pairs = [self._pair(self._text.name(name), grammar.literal(text)) for name, text in members.items()]
             further = [(self._further(pair), 1, 1) for pair in pairs]
             for i, (name, text) in enumerate(members.items()):
                 rest = grammar.seq(gap, grammar.bag(further[:i] + further[i + 1 :]), end)
                 by_name.setdefault(name, {}).setdefault(text, []).append(rest)
-        firsts = (self._pair(grammar.literal(string_text(name)), self._tree_of(tails)) for name, tails in by_name.items())
+        firsts = (self._pair(self._text.name(name), self._tree_of(tails)) for name, tails in by_name.items())
         return grammar.seq(grammar.literal("{"), gap, grammar.alt(*firsts, end if is_empty else FAIL))
 
     def _tree_of(self, tails: dict[bytes, list[Node]]) -> Node:
@@ -161,7 +161,7 @@ class Containers:
         return grammar.seq(opening, self._text.gap, series.node())
 
     def _stage(self, shape: ObjectShape, name: str, tests: list[NameTest]) -> Stage:
-        key = self._grammar.literal(string_text(name))
+        key = self._text.name(name)
         sorts = tuple(
             Sort(self._pair(key, self._node_of(conj)), counts_in) for conj, counts_in in self._named_variants(shape, name, tests)
         )
@@ -214,7 +214,7 @@ class Containers:
         else:
             for name, values in writable.items():
                 index = series.condition(int(required), 1)
-                key = self._grammar.literal(string_text(name))
+                key = self._text.name(name)
                 series.sorts += [Sort(self._pair(key, value), frozenset([index])) for value, _ in values]
             for _ in range(len(names) - len(writable) if required else 0):
                 series.condition(1, 1)  # which nothing meets

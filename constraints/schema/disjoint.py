@@ -84,7 +84,11 @@ class Disjointness:
         listed, other = (a, b) if self._shapes.values(a) is not None else (b, a)
         values = self._shapes.values(listed)
         assert values is not None
-        return not any(self._membership.in_term(other, v) and self._membership.in_term(listed, v) for v in values.values())
+        is_narrowed = self._texts.is_narrowed(self._shapes.string(other))
+        return not any(
+            (self._membership.in_term(other, v) or (is_narrowed and isinstance(v, str))) and self._membership.in_term(listed, v)
+            for v in values.values()
+        )
 
     def _numbers(self, a: Term, b: Term) -> bool:
         first, second = self._shapes.number(a).interval, self._shapes.number(b).interval

@@ -15,7 +15,6 @@ from typing import Any
 from ..errors import ConstraintError, ConstraintLimit
 from ..expression import FAIL, Grammar, Node, Rule
 from ..multiples import common_step, not_multiple_node
-from ..numbers import number_node
 from ..source import Limits
 from .branches import Branches
 from .claims import Among, Conj, Count, Equals, Index, Keys, Kinds, Literal, Term
@@ -43,14 +42,19 @@ class Lowering:
         self, grammar: Grammar, limits: Limits, policy: Policy, text: JsonText, *, assert_formats: bool, is_ordered: bool
     ) -> None:
         self._grammar, self._limits, self._policy, self._text = grammar, limits, policy, text
+        self._assert_formats, self._is_ordered = assert_formats, is_ordered
         self._branches = Branches(
             policy, lambda groups: self._disjointness.are_disjoint(groups), lambda term: self._shapes.is_void(term)
         )
         self._shapes = Shapes(self._branches.conj, limits)
-        self._strings = Strings(grammar, text.values, limits, policy, assert_formats)
-        of_names = self._strings if text.values is text else Strings(grammar, text, limits, policy, assert_formats)
+        values = text.values.canonical
+        self._strings = Strings(grammar, values, limits, policy, assert_formats)  # what strings are
+        self._spelled = self._strings  # how they are written
+        if text.values is not values:
+            self._spelled = Strings(grammar, text.values, limits, policy, assert_formats)
+        of_names = self._strings if text.canonical is values else Strings(grammar, text.canonical, limits, policy, assert_formats)
         self._membership = Membership(grammar, self._branches, self._shapes, self._strings)
-        names = self._membership.names = Names(grammar, text, of_names, self._string_bodies, self._listed_strings)
+        names = self._membership.names = Names(grammar, text.canonical, of_names, self._string_bodies, self._listed_strings)
         self._disjointness = Disjointness(self._branches, self._shapes, self._membership, self._strings)
         self._causes: list[str] = []  # why alternatives were found empty, first one first
         self._containers = Containers(
@@ -64,6 +68,7 @@ class Lowering:
         self._rules: dict[Conj, Rule] = {}
         self._open: set[Conj] = set()
         self._deferred: list[Conj] = []
+        self._canonical: Lowering | None = None  # for what is remembered, if strings have several spellings
 
     def whole(self, root: Site) -> Node:
         """The texts of a schema's values. Raises `ConstraintError` when there is none."""
@@ -76,10 +81,15 @@ class Lowering:
     def all_of(self, *sites: Site) -> Node:
         """The texts of the values that satisfy all of these schemas; FAIL when there is none."""
         node = self.node(self._branches.conj(sites))
+        self._lower_deferred()
+        if self._canonical is not None:
+            self._canonical._lower_deferred()
+        return node
+
+    def _lower_deferred(self) -> None:
         while self._deferred:
             later = self._deferred.pop()
             self._grammar.define(self._rules[later], self._lower(later))
-        return node
 
     def node(self, conj: Conj) -> Node:
         """The texts of a conjunction's values; FAIL when there is none."""
@@ -190,36 +200,34 @@ class Lowering:
         if interval.is_empty():
             return FAIL
         step = reduce(common_step, shape.steps) if shape.steps else None
-        out = not_multiple_node(
-            grammar, list(shape.not_steps), multiple_of=step, integer=shape.is_integer, low=interval.low, high=interval.high,
-            exclusive_low=interval.exclusive_low, exclusive_high=interval.exclusive_high, digits=digits,
+        fractions = [] if "integer" in self._shapes.atoms(term) else [Decimal(1)]
+        return not_multiple_node(
+            grammar, [*fractions, *shape.not_steps], multiple_of=step, integer=shape.is_integer, low=interval.low,
+            high=interval.high, exclusive_low=interval.exclusive_low, exclusive_high=interval.exclusive_high, digits=digits,
         )  # fmt: skip
-        if "integer" in self._shapes.atoms(term):
-            return out
-        return grammar.without(out, number_node(grammar, integer=True, digits=digits))
 
     # -- strings ------------------------------------------------------------------------------------------------------
 
     def _string(self, term: Term) -> Node:
-        return self._text.string(self._string_body(term))
+        return self._text.string(self._string_body(term, self._spelled))
 
-    def _string_body(self, term: Term) -> Node:
+    def _string_body(self, term: Term, strings: Strings) -> Node:
         """The texts between the quotes of the strings of a term."""
         values = self._shapes.values(term)
         if values is not None:
             kept = [value for value in values.values() if isinstance(value, str) and self._membership.in_shape(term, value)]
-            return self._grammar.words(self._text.body(value) for value in kept)
+            return strings.text.bodies(kept)
         shape = self._shapes.string(term)
         self._check_counts(term, "minLength", shape.low, shape.high)
         excluded = [value for value in self._shapes.excluded(term).values() if isinstance(value, str)]
-        return self._grammar.without(self._strings.body(shape), self._grammar.words(map(self._text.body, excluded)))
+        return self._grammar.without(strings.body(shape), strings.text.bodies(excluded))
 
     def _string_bodies(self, conj: Conj) -> Body:
         """The texts between the quotes of the strings that satisfy a conjunction, and a bound on their length."""
         terms = [term for term in self._branches.terms(conj) if "string" in self._shapes.atoms(term)]
         longest = [self._strings.longest(self._shapes.string(term)) for term in terms]
         most = None if None in longest else max((length for length in longest if length is not None), default=0)
-        return self._grammar.alt(*map(self._string_body, terms)), (0, most)
+        return self._grammar.alt(*(self._string_body(term, self._strings) for term in terms)), (0, most)
 
     def _listed_strings(self, conj: Conj) -> list[str] | None:
         """The strings that satisfy a conjunction, where each of its terms lists them."""
@@ -235,9 +243,20 @@ class Lowering:
         shape = self._shapes.array(term)
         self._check_counts(term, "minItems", shape.low, shape.high)
         try:
-            return self._containers.array(shape)
+            return self._of_unique_items()._containers.array(shape) if shape.is_unique else self._containers.array(shape)
         except ConstraintLimit as error:
             raise _with_place(error, term, "minItems") from None
+
+    def _of_unique_items(self) -> Lowering:
+        """Writes every string in one spelling: items that must differ are compared as texts."""
+        if self._text.canonical is self._text:
+            return self
+        if self._canonical is None:
+            self._canonical = Lowering(
+                self._grammar, self._limits, self._policy, self._text.canonical,
+                assert_formats=self._assert_formats, is_ordered=self._is_ordered,
+            )  # fmt: skip
+        return self._canonical
 
     def _object(self, term: Term) -> Node:
         shape = self._shapes.object(term)
@@ -285,12 +304,12 @@ class Lowering:
         arrays = [value for value in containers if isinstance(value, list) and "array" in atoms]
         objects = [value for value in containers if isinstance(value, dict) and "object" in atoms]
         others = [self._arrays_of(term, arrays), self._objects_of(term, objects)]
-        return self._grammar.alt(self._grammar.words(self._scalar_text(term, value).encode() for value in kept), *others)
+        return self._grammar.alt(self._scalar_texts(term, kept), *others)
 
     def _arrays_of(self, term: Term, arrays: list[list[Any]]) -> Node:
         """The texts of those of some arrays that satisfy the term; item by item, which may have other texts too."""
-        flat = [[self._scalar_text(term, item).encode() for item in value] for value in arrays if _is_flat(term, value)]
-        others = (value for value in arrays if not _is_flat(term, value))
+        flat = [[self._scalar_text(term, item).encode() for item in value] for value in arrays if self._is_flat(term, value)]
+        others = (value for value in arrays if not self._is_flat(term, value))
         nodes = [self._containers.array(self._shapes.array(term + _parts_of(value))) for value in others]
         return self._grammar.alt(self._containers.flat_arrays(flat) if flat else FAIL, *nodes)
 
@@ -298,11 +317,22 @@ class Lowering:
         """The same for objects, member by member."""
         flat = [
             {name: self._scalar_text(term, item).encode() for name, item in value.items()}
-            for value in objects if _is_flat(term, value.values())
+            for value in objects if self._is_flat(term, value.values())
         ]  # fmt: skip
-        others = (value for value in objects if not _is_flat(term, value.values()))
+        others = (value for value in objects if not self._is_flat(term, value.values()))
         nodes = [self._containers.object(self._shapes.object(term + _parts_of(value))) for value in others]
         return self._grammar.alt(self._containers.flat_objects(flat) if flat else FAIL, *nodes)
+
+    def _is_flat(self, term: Term, parts: Collection[Any]) -> bool:
+        """Whether an array or object holds a few scalars, is written in one way, and satisfies a term if its type does."""
+        few = len(parts) <= MAX_FLAT and not any(isinstance(part, (list, dict)) for part in parts)
+        return few and self._text.canonical is self._text and all(map(_is_about_values, term))
+
+    def _scalar_texts(self, term: Term, values: list[Any]) -> Node:
+        try:
+            return self._text.scalars(values, self._limits.digits)
+        except ConstraintLimit as error:
+            raise located(error, _path(term), "enum or const") from None
 
     def _scalar_text(self, term: Term, value: Any) -> str:
         try:
@@ -323,12 +353,6 @@ def _parts_of(value: list[Any] | dict[str, Any]) -> tuple[Literal, ...]:
     names = Keys(frozenset(value), others=True)
     members = (Count(Keys(frozenset([name])), (_equal(item),), 1, None) for name, item in value.items())
     return (Kinds(TYPES["object"]), Count(names, (), 0, 0), *members)
-
-
-def _is_flat(term: Term, parts: Collection[Any]) -> bool:
-    """Whether an array or object holds a few scalars and satisfies a term if its type does."""
-    few = len(parts) <= MAX_FLAT and not any(isinstance(part, (list, dict)) for part in parts)
-    return few and all(map(_is_about_values, term))
 
 
 def _is_about_values(literal: Literal) -> bool:

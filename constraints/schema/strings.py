@@ -7,12 +7,11 @@ from functools import lru_cache
 from ..cardinality import list_words
 from ..errors import ConstraintError, UnsupportedKeyword
 from ..expression import FAIL, Grammar, Node
-from ..formats import FORMATS, format_length, format_node
+from ..formats import FORMATS, format_length, format_node, wider_node
 from ..regex import lower_mismatch, lower_pattern, pattern_length
 from ..source import Limits
 from .claims import Mismatch
 from .document import Site
-from .keywords import instead_of
 from .policy import Policy, located
 from .shapes import StringShape
 from .text import JsonText
@@ -26,7 +25,7 @@ class Strings:
     """Builds the bodies of strings, each pattern and format once."""
 
     def __init__(self, grammar: Grammar, text: JsonText, limits: Limits, policy: Policy, assert_formats: bool) -> None:
-        self._grammar, self._text, self._limits, self._policy = grammar, text, limits, policy
+        self._grammar, self.text, self._limits, self._policy = grammar, text, limits, policy
         self._assert_formats = assert_formats
         self._bodies: dict[tuple[str, str], Body | None] = {}  # by keyword ("pattern" or "format") and its value
         self._mismatches: dict[str, Node] = {}  # by pattern
@@ -42,7 +41,7 @@ class Strings:
 
     def spelled(self, text: str) -> bytes:
         """What stands between the quotes of a given string."""
-        return self._text.body(text)
+        return self.text.body(text)
 
     def search(self, pattern: str, site: Site, keyword: str) -> Body | None:
         """The strings in which a pattern matches somewhere; None when the pattern is not supported and was relaxed."""
@@ -55,14 +54,15 @@ class Strings:
         """All strings in which a pattern, which `search` has lowered, matches nowhere; and byte strings that are no text."""
         known = self._mismatches.get(pattern)
         if known is None:
-            known = lower_mismatch(self._grammar, pattern, dialect="ecma", unit=self._text.unit, limits=self._limits)
+            known = lower_mismatch(self._grammar, pattern, dialect="ecma", unit=self.text.unit, limits=self._limits)
             self._mismatches[pattern] = known
         return known
 
     def listed(self, shape: StringShape) -> frozenset[bytes] | None:
         """The texts of a shape's strings, where patterns leave a few only."""
         if shape not in self._listed:
-            few = (shape.patterns or shape.formats) and (self.longest(shape) or MAX_LISTED_LENGTH) < MAX_LISTED_LENGTH
+            is_short = (self.longest(shape) or MAX_LISTED_LENGTH) < MAX_LISTED_LENGTH
+            few = is_short and (shape.patterns or shape.formats) and not self.is_narrowed(shape)
             words = list_words(self._grammar, self.body(shape), MAX_LISTED) if few else None
             self._listed[shape] = None if words is None else frozenset(words)
         return self._listed[shape]
@@ -71,6 +71,11 @@ class Strings:
         """A bound on the length of a shape's strings."""
         bounds = [lengths[1] for _, lengths in self._parts(shape)] + [shape.high]
         return min((bound for bound in bounds if bound is not None), default=None)
+
+    def is_narrowed(self, shape: StringShape) -> bool:
+        """Whether a format leaves out strings that are valid for its definition."""
+        names = (site.keywords["format"] for site in shape.formats)
+        return self._assert_formats and any(name in FORMATS and FORMATS[name].wider for name in names)
 
     def _parts(self, shape: StringShape) -> list[Body]:
         wanted = [self.search(site.keywords["pattern"], site, "pattern") for site in shape.patterns]
@@ -82,9 +87,9 @@ class Strings:
         low, high = shape.low, shape.high
         if (high is not None and low > high) or any(_are_apart((low, high), lengths) for _, lengths in parts):
             return FAIL
-        bodies = [node for node, _ in parts if node != self._text.any_body]
+        bodies = [node for node, _ in parts if node != self.text.any_body]
         if not bodies or not any(_is_within(lengths, (low, high)) for _, lengths in parts):
-            bodies.append(self._grammar.repeat(self._text.any_character, low, high))
+            bodies.append(self._grammar.repeat(self.text.any_character, low, high))
         return self._grammar.both(*bodies, *(self._mismatch(each) for each in shape.mismatches))
 
     def _mismatch(self, literal: Mismatch) -> Node:
@@ -93,16 +98,17 @@ class Strings:
         text = site.keywords[keyword]
         if keyword == "pattern":
             return FAIL if self.search(text, site, keyword) is None else self.mismatch(text)
-        body = self._format(site)
-        if body is not None and FORMATS[text].narrower:
-            reason = f"the negation of format {text!r}, which is enforced more narrowly than it is defined"
-            self._policy.refuse(site.unsupported("format", reason, instead_of("format")))
-        return FAIL if body is None else self._grammar.negate(body[0])
+        if self._format(site) is None:
+            return FAIL
+        key = ("not format", text, self.text.notation)
+        if key not in self._grammar.memo:
+            self._grammar.memo[key] = self._grammar.negate(wider_node(self._grammar, text, self.text.unit))
+        return self._grammar.memo[key]
 
     def _lower_pattern(self, pattern: str, site: Site, keyword: str) -> Body | None:
         try:
             node = lower_pattern(
-                self._grammar, pattern, dialect="ecma", full=False, unit=self._text.pattern_unit, limits=self._limits
+                self._grammar, pattern, dialect="ecma", full=False, unit=self.text.pattern_unit, limits=self._limits
             )
             return node, _pattern_length(pattern, self._limits)
         except UnsupportedKeyword as error:
@@ -120,7 +126,7 @@ class Strings:
             self._policy.note(f"{site.path}: format {name!r} is not known and not asserted")
             return None
         if ("format", name) not in self._bodies:
-            node = format_node(self._grammar, name, self._text.pattern_unit, self._limits)
+            node = format_node(self._grammar, name, self.text.pattern_unit, self._limits)
             assert node is not None
             self._bodies["format", name] = node, format_length(name)
         return self._bodies["format", name]

@@ -47,6 +47,11 @@ class JsonText:
         self.comma = grammar.seq(grammar.literal(","), self.gap)
         self.colon = grammar.seq(self.gap, grammar.literal(":"), self.gap)
 
+    @property
+    def canonical(self) -> JsonText:
+        """Builds the same texts with one spelling for each string."""
+        return self
+
     def unit(self, ranges: Ranges) -> Node:
         """One character of a string out of a set of code points, escaped where JSON requires it."""
         key, memo = ("unit", ranges), self.grammar.memo
@@ -65,6 +70,14 @@ class JsonText:
     def body(self, text: str) -> bytes:
         """A given string, without its quotes."""
         return string_text(text)[1:-1].encode()
+
+    def bodies(self, texts: Iterable[str]) -> Node:
+        """Given strings, without their quotes."""
+        return self.grammar.words(map(self.body, texts))
+
+    def scalars(self, values: Iterable[Any], digits: int) -> Node:
+        """Given values that are neither arrays nor objects."""
+        return self.grammar.words(self.scalar(value, digits).encode() for value in values)
 
     def scalar(self, value: Any, digits: int) -> str:
         """A given value that is neither array nor object."""

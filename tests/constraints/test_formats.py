@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import random
 import re
 from datetime import date, datetime, timedelta
 from functools import lru_cache
@@ -14,9 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskwright.constraints.expression import Grammar
-from maskwright.constraints.formats import FORMATS, _idn_letters, format_length, format_node, formats_page
+from maskwright.constraints.formats import FORMATS, _idn_letters, format_length, format_node, formats_page, wider_node
+from maskwright.constraints.matcher import Matcher
 from maskwright.constraints.reference import Reference
 from maskwright.constraints.source import Limits
+
+from .json_texts import matcher
 
 # the published valid strings that a narrower format leaves out, as a pattern over their descriptions
 LEFT_OUT = {
@@ -261,6 +265,45 @@ def test_labels_of_idn_letters_fit_in_ascii():
     )
     for extreme in ("힣가" * 5 + "힣", "à" + "힣" * 10, "힣" * 11):
         assert accepts("idn-hostname", extreme) and len(extreme.encode("punycode")) + 4 <= 63
+
+
+@lru_cache(maxsize=64)
+def wider_reference(name: str) -> Reference:
+    grammar = Grammar()
+    return Reference(grammar, wider_node(grammar, name, grammar.chars))
+
+
+def test_what_a_format_leaves_out_is_not_taken_for_a_violation(shared_data):
+    valid = [case for case in published_cases(shared_data) if case[3]]
+    assert [case for case in valid if not wider_reference(case[0]).accepts(case[1].encode())] == []
+    assert all(bool(one.wider) == bool(one.narrower) for one in FORMATS.values())
+
+
+@pytest.mark.parametrize("name", [name for name, one in FORMATS.items() if one.wider])
+def test_the_wider_pattern_of_a_format_matches_its_texts(name):
+    grammar, rng = Grammar(), random.Random(name)
+    node = format_node(grammar, name, grammar.chars, Limits())
+    assert node is not None
+    matcher, found = Matcher(grammar, node), 0
+    for _ in range(20):
+        position, text = matcher.start, bytearray()
+        while len(text) < 60 and not (matcher.is_accepting(position) and rng.random() < 0.2):
+            ways = list(matcher.intervals(position))
+            if not ways:
+                break
+            low, high, position = rng.choice(ways)
+            text.append(rng.randint(low, high))
+        if matcher.is_accepting(position):
+            found += 1
+            assert wider_reference(name).accepts(bytes(text)), text
+    assert found
+
+
+def test_formats_that_are_narrower_can_be_negated():
+    schema = {"oneOf": [{"format": "hostname"}, {"format": "ipv4"}, {"enum": ["xn--a", "*"]}], "type": "string"}
+    reference = matcher(schema)
+    verdicts = {"a.b": True, "1.2.3.4": False, "xn--a": False, "*": True, "a b": False}
+    assert {text: reference.accepts(json.dumps(text).encode()) for text in verdicts} == verdicts
 
 
 def test_an_unknown_format_is_none_and_a_narrower_one_leaves_one_note():

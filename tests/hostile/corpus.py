@@ -179,6 +179,25 @@ SCHEMAS: dict[str, Case] = {
     "a megabyte of one pattern": lambda: _string(pattern="a" * 1_000_000),
     "patterns that meet": lambda: _schema({"type": "string", "allOf": [{"pattern": f"^.*[a-{end}]{{9}}.*x"} for end in "bcdefghij"]}),
     "every format at once": lambda: _schema({"allOf": [{"format": name} for name in ("email", "uri", "regex", "hostname", "date")], "type": "string"}),
+    "no format at all": lambda: _schema(
+        {"type": "string", "not": {"anyOf": [{"format": name} for name in ("email", "idn-email", "uri", "regex", "hostname", "date-time")]}}
+    ),
+    "multiples of 300 digits within bounds": lambda: JsonSchema(
+        '{"type":"integer","multipleOf":' + "7" * 300 + ',"minimum":-1' + "0" * 299 + ',"maximum":1' + "0" * 299 + "}"
+    ),
+    "a step of 10,000 zeros within bounds": lambda: JsonSchema('{"type":"number","multipleOf":1e9999,"minimum":-1e9999,"maximum":1e9999}'),
+    "few multiples, many steps": lambda: _schema(
+        {"type": "integer", "minimum": 0, "maximum": 999, "allOf": [{"not": {"multipleOf": step}} for step in range(2, 200)]}
+    ),
+    "any escapes: enum of 5,000 strings": lambda: _schema({"enum": _words(5_000)}, escapes="any"),
+    "any escapes: enum with one long string": lambda: _schema({"enum": ["x" * 500_000]}, escapes="any"),
+    "any escapes: maxLength of 10^6": lambda: _schema({"type": "string", "maxLength": 10**6, "pattern": "^[a-zé😀/]*$"}, escapes="any"),
+    "any escapes: unique towers": lambda: JsonSchema(
+        _nested('{"type":"array","uniqueItems":true,"items":', "true", "}", 150), escapes="any"
+    ),
+    "any escapes: every third character": lambda: _schema(
+        {"pattern": "^[" + "".join(chr(code) for code in range(0x3000, 0x3000 + 3 * 3_000, 3)) + "]*$"}, escapes="any"
+    ),
     "format and length": lambda: _string(format="idn-email", minLength=100, maxLength=110),
     "propertyNames of a tower": lambda: _schema({"type": "object", "propertyNames": {"pattern": "^(a+)+$"}, "minProperties": 1_000}),
     "uniqueItems of many": lambda: _schema({"type": "array", "uniqueItems": True, "minItems": 1_000, "items": {"type": "integer"}}),
