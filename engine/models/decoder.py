@@ -121,7 +121,7 @@ class Decoder:
         dtype = torch.float32 if self.uses_triton else self.dtype
         rotations = []
         for frequencies, factor in self._turns:
-            angles = positions[:, None].float() * frequencies  # [num_tokens, dim / 2]
+            angles = positions[:, None, None].float() * frequencies  # [num_tokens, 1, dim / 2]
             rotations.append(Rotation((angles.cos() * factor).to(dtype), (angles.sin() * factor).to(dtype)))
         return tuple(rotations)
 

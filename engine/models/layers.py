@@ -72,7 +72,8 @@ class Attention:
             still = heads.new_empty((len(heads), 0), dtype=torch.float32)
             rotation, norm = fused.Rotation(still, still), None if spec.qk_norm == "after_rope" else self.head_norm
         else:
-            rotation, norm = fused.Rotation(step.rotations[rope].cosine, step.rotations[rope].sine), self.head_norm
+            angles = step.rotations[rope]
+            rotation, norm = fused.Rotation(angles.cosine[:, 0], angles.sine[:, 0]), self.head_norm
         where = layer_cache(step.cache, self.index)
         query = fused.rotate_and_cache(query, key, value, rotation, where, step.plan.slots, norm=norm, backend="triton")
         return query if rope is not None else self._tempered(query, step.positions)

@@ -57,7 +57,7 @@ class Norm:
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """Cosine and sine of each token's angles, [num_tokens, dim / 2]: dimension i turns with i + dim / 2."""
+    """Cosine and sine of each token's angles, [num_tokens, 1, dim / 2]: dimension i turns with i + dim / 2."""
 
     cosine: Tensor
     sine: Tensor
@@ -65,9 +65,11 @@ class Rotation:
     def apply(self, heads: Tensor) -> Tensor:
         """Turn the first `dim` dimensions of [num_tokens, num_heads, head_dim]."""
         half = self.cosine.shape[-1]
-        first, second, rest = heads[..., :half], heads[..., half : 2 * half], heads[..., 2 * half :]
-        cosine, sine = self.cosine[:, None].to(heads.dtype), self.sine[:, None].to(heads.dtype)
-        return torch.cat((first * cosine - second * sine, second * cosine + first * sine, rest), dim=-1)
+        first, second = heads[..., :half], heads[..., half : 2 * half]
+        turned = [first * self.cosine - second * self.sine, second * self.cosine + first * self.sine]
+        if 2 * half < heads.shape[-1]:
+            turned.append(heads[..., 2 * half :])
+        return torch.cat(turned, dim=-1).to(heads.dtype)
 
 
 @dataclass(frozen=True, slots=True)
