@@ -23,13 +23,14 @@ from statistics import median
 from typing import Any, NamedTuple
 
 import torch
+from random_weights import random_weights
 from rich.console import Console
 from rich.table import Table
 
 from maskwright.engine.attend import METHODS
 from maskwright.engine.config import DTYPES, KV_LAYOUTS
+from maskwright.engine.models.architecture import ModelSpec
 from maskwright.engine.models.decoder import Decoder, ForwardBatch
-from maskwright.engine.models.layout import sources_of
 from maskwright.engine.models.spec import spec_from_config
 from maskwright.engine.profiling import profiled
 
@@ -61,11 +62,8 @@ class Setup:
         config = {"architectures": ["Qwen3ForCausalLM"], "vocab_size": VOCAB_SIZE[shape], "num_key_value_heads": 8}
         spec = spec_from_config({**config, **SHAPES[shape], "max_position_embeddings": longest})
         where, kind = torch.device(device), DTYPES[dtype]
-        weights = {
-            name: torch.randn(_shape_of(source), device=where, dtype=kind) * 0.02
-            for name, source in sources_of(spec).items()  # type: ignore[arg-type]
-        }
-        self.decoder = Decoder(spec, weights)  # type: ignore[arg-type]
+        assert isinstance(spec, ModelSpec)
+        self.decoder = Decoder(spec, random_weights(spec, kind, where))
         self.attend = METHODS[variant.method]
         block_size = BLOCK_SIZE if variant.layout == "paged" else longest
         per_sequence = -(-longest // block_size)
@@ -102,13 +100,6 @@ class Setup:
         if self.decoder.device.type == "cuda":
             return torch.cuda.max_memory_allocated()
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def _shape_of(source: Any) -> tuple[int, ...]:
-    """Parts are joined along their first axis; the only finish here, the norms' of heads, is repeated for every head."""
-    if source.finish is not None:
-        return (1, *source.parts[0][1])
-    return (sum(shape[0] for _, shape in source.parts), *source.parts[0][1][1:])
 
 
 def parser(description: str | None, lengths: list[int]) -> argparse.ArgumentParser:

@@ -104,7 +104,7 @@ def plan_attention(
     """Plan a step for sequences of which those with one new token come first. `windows`: all that layers will ask for."""
     num_decodes = count_decodes(spans)
     return AttentionPlan(
-        slots=_to_device(slots_of(spans, cache.block_size), cache.device),
+        slots=to_device(slots_of(spans, cache.block_size), cache.device),
         decodes=tuple(_decode_groups(spans[:num_decodes], cache, windows)),
         prefills=tuple(_prefill_chunks(spans[num_decodes:], num_decodes, cache, windows)),
         method=method,
@@ -118,10 +118,16 @@ def plan_decode(batch: DecodeBatch, cache: KVCache, windows: Iterable[Window], m
     bias: dict[Window, Tensor | None] = {}
     for window in windows:
         seen = (position <= last) & (position >= first_seen(last, window))
-        bias[window] = torch.zeros(seen.shape, dtype=cache.dtype, device=cache.device).masked_fill_(~seen, float("-inf"))[:, None, None]
+        unseen = torch.zeros(seen.shape, dtype=cache.dtype, device=cache.device)
+        bias[window] = unseen.masked_fill_(~seen, float("-inf"))[:, None, None]
     tables = batch.block_tables.clamp_min(0).long()
-    slots = torch.where(batch.slots < 0, cache.spare_slot, batch.slots).long()
-    return AttentionPlan(slots, (DecodeGroup(0, len(batch), batch.max_tokens, tables, bias),), (), method)
+    decodes = DecodeGroup(0, len(batch), batch.max_tokens, tables, bias)
+    return AttentionPlan(slots_of_batch(batch, cache), (decodes,), (), method)
+
+
+def slots_of_batch(batch: DecodeBatch, cache: KVCache) -> Tensor:
+    """int64 [n], where rows that pad write to the spare place."""
+    return torch.where(batch.slots < 0, cache.spare_slot, batch.slots).long()
 
 
 def count_decodes(spans: Sequence[Span]) -> int:
@@ -206,7 +212,7 @@ def _decode_groups(spans: Sequence[Span], cache: KVCache, windows: Iterable[Wind
             used = table[: tables.shape[1]]
             tables[row, : len(used)] = used
         bias = {window: _decode_bias(members, window, cache) for window in windows}
-        yield DecodeGroup(start, stop, longest, _to_device(tables, cache.device), bias, _run(tables))
+        yield DecodeGroup(start, stop, longest, to_device(tables, cache.device), bias, _run(tables))
 
 
 def _run(tables: np.ndarray) -> int | None:
@@ -234,7 +240,7 @@ def _prefill_chunks(
     for num_past, num_new, table in spans:
         used = np.array(table[: -(-(num_past + num_new) // cache.block_size)], dtype=np.int64)
         bias = {window: _prefill_bias(num_past, num_new, window, cache) for window in windows}
-        yield PrefillChunk(start, start + num_new, num_past, _to_device(used, cache.device), bias, _run(used[None]))
+        yield PrefillChunk(start, start + num_new, num_past, to_device(used, cache.device), bias, _run(used[None]))
         start += num_new
 
 
@@ -269,8 +275,7 @@ def first_seen(positions: Positions, window: Window) -> Positions:
 
 def _bias(visible: np.ndarray, cache: KVCache) -> Tensor:
     """0 where visible, -inf elsewhere: added to the scores."""
-    bias = torch.from_numpy(np.where(visible, np.float32(0), np.float32("-inf")))
-    return bias.to(cache.device, cache.dtype, non_blocking=True)
+    return to_device(np.where(visible, np.float32(0), np.float32("-inf")), cache.device).to(cache.dtype)
 
 
 def slots_of(spans: Sequence[Span], block_size: int) -> np.ndarray:
@@ -286,5 +291,7 @@ def _slots(num_past: int, num_new: int, table: Sequence[int], block_size: int) -
     return np.array(table, dtype=np.int64)[position // block_size] * block_size + position % block_size
 
 
-def _to_device(array: np.ndarray, device: torch.device) -> Tensor:
-    return torch.from_numpy(array).to(device, non_blocking=True)
+def to_device(array: np.ndarray, device: torch.device) -> Tensor:
+    """The host does not wait for the copy; what it reads from is kept until it is done."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)

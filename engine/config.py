@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 
+from ..kernels.attention import FP8
+from ..kernels.backend import Backend, uses_triton
 from .attend import METHODS
 from .errors import ConfigError
 
@@ -21,6 +23,7 @@ DTYPES: Mapping[str, torch.dtype] = {
     "float16": torch.float16,
 }
 KV_LAYOUTS = ("paged", "contiguous")
+KV_DTYPES: Mapping[str, torch.dtype | None] = {"auto": None, "fp8": FP8}  # None = the model's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +41,9 @@ class EngineConfig:
     dtype: str = "auto"  # "auto", "float32", "bfloat16" or "float16"
     block_size: int = 16  # tokens per KV-cache block
     kv_layout: str = "paged"  # "paged", or "contiguous": one block of max_model_len tokens for each sequence
-    attention: str = "fused"  # "fused", "streaming" or "naive": see engine/attend.py
+    attention: str = "fused"  # "fused" (on CUDA by Triton kernels), "streaming" or "naive": see engine/attend.py
+    kernels: Backend = "auto"  # "auto" (Triton on CUDA), "reference" (plain PyTorch) or "triton": see kernels/backend.py
+    kv_dtype: str = "auto"  # of the KV cache: "auto" (that of the model) or "fp8" (e4m3, half the memory of 16 bits)
     max_batch_tokens: int = 512  # tokens per step; longer prompts are prefilled in chunks
     max_sequences: int = 64  # sequences in the batch at once
     max_model_len: int | None = None  # prompt + output tokens; None: all that model and KV cache allow
@@ -58,7 +63,8 @@ class EngineConfig:
         _require_fraction("kv_memory_fraction", self.kv_memory_fraction)
         if self.dtype not in ("auto", *DTYPES):
             raise ConfigError(f'dtype must be "auto" or one of {", ".join(DTYPES)}, got "{self.dtype}"')
-        for name, choices in (("kv_layout", KV_LAYOUTS), ("attention", tuple(METHODS))):
+        named = {"kv_layout": KV_LAYOUTS, "attention": METHODS, "kernels": get_args(Backend), "kv_dtype": KV_DTYPES}
+        for name, choices in named.items():
             if getattr(self, name) not in choices:
                 raise ConfigError(f'{name} must be one of {", ".join(choices)}, got "{getattr(self, name)}"')
 
@@ -100,6 +106,7 @@ def resolve(config: EngineConfig, spec: ModelInfo) -> EngineConfig:
         block_size=max_model_len if has_whole_blocks else config.block_size,
         max_model_len=max_model_len,
         kv_memory_fraction=config.kv_memory_fraction or default_fraction,
+        kernels=_resolve_kernels(config.kernels, device),
     )
 
 
@@ -115,6 +122,13 @@ def resolve_device(name: str) -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ConfigError(f'device "{name}" was asked for, but PyTorch sees {torch.cuda.device_count()} CUDA devices')
     return device
+
+
+def _resolve_kernels(backend: Backend, device: torch.device) -> Backend:
+    try:
+        return "triton" if uses_triton(backend, device) else "reference"
+    except ValueError as error:
+        raise ConfigError(f"kernels: {error}") from None
 
 
 def resolve_num_blocks(config: EngineConfig, bytes_per_block: int, free_bytes: int) -> int:

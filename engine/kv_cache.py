@@ -34,7 +34,7 @@ class KVCache:
     """Keys and values of every layer, [num_blocks, block_size, num_kv_heads, head_dim] each.
 
     Token i of a sequence has slot table[i // block_size] * block_size + i % block_size: its place among all tokens of all
-    blocks. Behind the last block lies one place more, `spare_slot`, which belongs to nobody: rows that only pad a batch write there.
+    blocks. Behind the last block lies one place more, `spare_slot`, of nobody: rows that only pad a batch write there.
 
     Layers may differ in heads and widths. Values of width 0 are not stored: they are the first columns of the keys (the
     latent cache of DeepSeek's attention). A contiguous cache is one whose blocks are as long as the longest sequence.

@@ -10,7 +10,7 @@ import torch
 
 from .assembly import assemble
 from .attend import METHODS
-from .config import DTYPES, EngineConfig, Limits, limits_of, resolve, resolve_num_blocks
+from .config import DTYPES, KV_DTYPES, EngineConfig, Limits, limits_of, resolve, resolve_num_blocks
 from .engine import Engine
 from .errors import ConfigError
 from .features import EngineFeatures
@@ -38,13 +38,18 @@ def load(config: EngineConfig, features: EngineFeatures | None = None) -> Loaded
     tokenizer = load_tokenizer(resolved.model, spec)
     assert resolved.max_model_len is not None
     features = features or EngineFeatures()
-    model = load_model(resolved.model, spec, DTYPES[resolved.dtype], torch.device(resolved.device), resolved.max_model_len)
+    model = _model(resolved.model, spec, resolved, resolved.max_model_len)
     limits = _limits(resolved, model, config.max_model_len)
     threads = threads_for(resolved.threads, model.num_bytes)
     runner = _runner(model, resolved, limits, features)
     draft = _draft_runner(features, resolved, limits, spec)
     engine = assemble(runner, tokenizer, limits, features, threads=threads, draft=draft)
     return Loaded(engine, tokenizer, spec, _with_limits(resolved, limits))
+
+
+def _model(folder: Path, spec: ModelInfo, config: EngineConfig, longest: int) -> Model:
+    dtype, device, kv_dtype = DTYPES[config.dtype], torch.device(config.device), KV_DTYPES[config.kv_dtype]
+    return load_model(folder, spec, dtype, device, longest, backend=config.kernels, kv_dtype=kv_dtype)
 
 
 def _runner(model: Model, config: EngineConfig, limits: Limits, features: EngineFeatures) -> ModelRunner:
@@ -64,7 +69,7 @@ def _draft_runner(
             f"draft_model {features.draft_model} has {spec.vocab_size} tokens and {spec.max_positions} positions; it needs the "
             f"{large.vocab_size} tokens of the model, and {limits.max_model_len} positions"
         )
-    model = load_model(features.draft_model, spec, DTYPES[config.dtype], torch.device(config.device), limits.max_model_len)
+    model = _model(features.draft_model, spec, config, limits.max_model_len)
     return _runner(model, config, limits, features)
 
 

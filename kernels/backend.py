@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.util import find_spec
 from typing import Literal
 
@@ -18,10 +19,9 @@ def uses_triton(backend: Backend, device: torch.device) -> bool:
     """
     if backend not in ("auto", "reference", "triton"):
         raise ValueError(f'unknown backend "{backend}"; use "auto", "reference" or "triton"')
-    has_triton = find_spec("triton") is not None
     if backend != "triton":
-        return backend == "auto" and device.type == "cuda" and has_triton
-    if not has_triton:
+        return backend == "auto" and device.type == "cuda" and _has_triton()
+    if not _has_triton():
         raise ValueError('the backend "triton" needs the package triton; install it, or use "reference"')
     from .triton_support import can_run
 
@@ -31,3 +31,8 @@ def uses_triton(backend: Backend, device: torch.device) -> bool:
             "before Triton is imported"
         )
     return True
+
+
+@cache
+def _has_triton() -> bool:
+    return find_spec("triton") is not None

@@ -35,6 +35,11 @@ def bars(results: dict[str, Any]) -> list[Bar]:
     filtered = [line["times_floor"] for line in ours if line["filters"]]
     plain = [line["times_floor"] for line in ours if not line["filters"] and not line["edits"]]
     models = results["attention"]
+    steps = [
+        line["share_of_floor"]
+        for line in results["lines"]
+        if line["what"] == "decode" and line["by"] == "triton" and line["batch"] <= 64
+    ]
     shares = [
         line["share_of_copy_bandwidth"]
         for entry in models
@@ -48,6 +53,7 @@ def bars(results: dict[str, Any]) -> list[Bar]:
         Bar("sampler with masks and automaton over the sampler alone", 1.05, most(overheads(results["lines"], forward=False))),
         Bar("constrained step over an unconstrained one", 1.05, most(overheads(results["lines"], forward=True))),
         Bar("decode attention, share of copy bandwidth, context 8192, batch >= 32", 0.7, least(shares), is_floor=True),
+        Bar("decode step, share of the speed of its floor, batch 1 to 64", 0.75, least(steps), is_floor=True),
         Bar("prefill attention over torch's flash kernel", 1.5, most(flash)),
     ]
 

@@ -1,4 +1,4 @@
-"""Times the GPU kernels: sampler, automaton, a constrained step against a free one, attention; keeps figures and plots.
+"""Times the GPU kernels: sampler, automaton, a constrained step against a free one, attention, decode steps of whole models.
 
     python benchmarks/gpu/run.py                                         # everything
     python benchmarks/gpu/run.py --quick                                 # fewer sizes
@@ -28,10 +28,11 @@ import sampler_cases
 import step_cases
 from attention import measure_attention
 from bars import bars
+from decode_cases import measure_decode
 from measure import copy_bandwidth, keep, machine
 from timing import Clock
 
-PARTS = ("sampler", "automaton", "step", "attention")
+PARTS = ("sampler", "automaton", "step", "attention", "decode")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -67,6 +68,11 @@ def measure_steps(options: argparse.Namespace, clock: Clock) -> Iterator[dict[st
                 yield {**what, "dtype": dtype, "vocabulary": vocab_size, "us": seconds * 1e6, "graph": captured}
 
 
+def measure_models(options: argparse.Namespace, clock: Clock, bandwidth: float) -> Iterator[dict[str, Any]]:
+    batches = [batch for batch in options.batch if batch <= 256]
+    return measure_decode(batches, options.context, clock.device, bandwidth, clock, smoke=options.smoke)
+
+
 def measure(options: argparse.Namespace, device: torch.device) -> dict[str, Any]:
     clock = Clock(device, options.repeats)
     bandwidth = copy_bandwidth(device, 1 << (20 if options.smoke else 30))
@@ -77,6 +83,7 @@ def measure(options: argparse.Namespace, device: torch.device) -> dict[str, Any]
         "sampler": measure_sampler(options, clock, bandwidth),
         "automaton": measure_automaton(options, clock),
         "step": measure_steps(options, clock),
+        "decode": measure_models(options, clock, bandwidth),
     }
     for part in options.parts:
         for line in lines.get(part, ()):
@@ -93,8 +100,9 @@ def measure(options: argparse.Namespace, device: torch.device) -> dict[str, Any]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
-    parser.add_argument("--batch", type=int, nargs="+", help="of the sampler, the automaton and the step; default: 1 to 512")
+    parser.add_argument("--batch", type=int, nargs="+", help="of all but attention; default: 1 to 512, of decode steps to 256")
     parser.add_argument("--vocabulary", type=int, nargs="+", help="default: 32,000 to 262,144")
+    parser.add_argument("--context", type=int, nargs="+", help="tokens, of decode steps; default: 512 to 32,768")
     parser.add_argument("--dtype", nargs="+", default=["bfloat16", "float32"], choices=list(DTYPES), help="of the logits")
     parser.add_argument("--backend", default="triton", choices=["triton", "reference"], help="of all but attention")
     parser.add_argument("--repeats", type=int, default=30)
@@ -107,6 +115,8 @@ def main() -> None:
         parser.error("there is no CUDA device; --smoke runs tiny shapes anywhere")
     if options.smoke:
         options.batch, options.vocabulary, options.dtype, options.repeats = [2], [300], ["bfloat16"], 1
+        options.context = [3]
+    options.context = options.context or ([4096] if options.quick else [512, 4096, 32_768])
     options.batch = options.batch or ([1, 64, 256] if options.quick else [1, 4, 16, 64, 128, 256, 512])
     options.vocabulary = options.vocabulary or ([131_072] if options.quick else [32_000, 128_256, 151_936, 262_144])
     results = measure(options, device)

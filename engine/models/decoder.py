@@ -11,9 +11,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding, linear
 
+from ...kernels import fused as kernels
+from ...kernels.backend import Backend, uses_triton
+from ...kernels.fused import HeadNorm
 from ..attend import Attend, fused
-from ..attention import Plan, Span, plan_attention, plan_decode
+from ..attention import Plan, Span
 from ..decode_batch import DecodeBatch
+from ..kernel_attention import decode_plan, step_plan
 from ..kv_cache import KVCache, kv_block_bytes
 from .architecture import ModelSpec, NormSpec
 from .layers import Attention, LatentAttention, Layer, Step
@@ -34,17 +38,22 @@ class ForwardBatch:
 
 
 class Decoder:
-    """A loaded model. `forward` is pure but for the KV cache it is given.
+    """A loaded model. `forward` and `decode` are pure but for the KV cache they are given.
 
-    `weights` are the tensors that `layout.sources_of(spec)` names.
+    `weights` are the tensors that `layout.sources_of(spec)` names. `backend` says whether Triton kernels compute what lies
+    between the matrix products, "auto": on a GPU. `kv_dtype` is what the KV cache holds, the weights' dtype or fp8.
     """
 
-    def __init__(self, spec: ModelSpec, weights: Mapping[str, Tensor]) -> None:
+    def __init__(
+        self, spec: ModelSpec, weights: Mapping[str, Tensor], backend: Backend = "auto", kv_dtype: torch.dtype | None = None
+    ) -> None:
         self.spec = spec
         self.embedding = weights["embedding"]  # [vocab, hidden]
         self.head = weights.get("head", self.embedding)  # [vocab, hidden]
         self.num_bytes = sum(tensor.nbytes for tensor in weights.values())
-        build = _Builder(spec, weights)
+        self.uses_triton = uses_triton(backend, self.device)
+        self.kv_dtype = kv_dtype or self.dtype
+        build = _Builder(spec, weights, self.uses_triton)
         self.layers = tuple(build.layer(index) for index in range(spec.num_layers))
         self._final_norm = build.norm("final_norm")
         self._embedding_scale = torch.tensor(spec.embedding_scale, dtype=self.dtype).item()
@@ -59,19 +68,20 @@ class Decoder:
         return self.embedding.dtype
 
     def block_bytes(self, block_size: int) -> int:
-        return kv_block_bytes(self.spec.kv_layers, block_size, self.dtype)
+        return kv_block_bytes(self.spec.kv_layers, block_size, self.kv_dtype)
 
     def allocate_cache(self, num_blocks: int, block_size: int) -> KVCache:
-        return KVCache.of_layers(self.spec.kv_layers, num_blocks, block_size, self.dtype, self.device)
+        layers = self.spec.kv_layers
+        return KVCache.of_layers(layers, num_blocks, block_size, self.dtype, self.device, self.kv_dtype)
 
     def plan(self, spans: Sequence[Span], cache: KVCache, attend: Attend = fused) -> Plan:
-        return plan_attention(spans, cache, set(self.spec.windows), attend)
+        return step_plan(spans, cache, self.spec.windows, attend, self.uses_triton)
 
     @torch.inference_mode()
     def forward(self, batch: ForwardBatch, cache: KVCache) -> Tensor:
         """Logits [num_logits, vocab] for `batch.logit_rows`; writes this step's keys and values into `cache`."""
-        hidden = self._hidden(batch.token_ids, batch.positions, batch.attention, cache)
-        return self._logits(hidden.index_select(0, batch.logit_rows))
+        hidden, delta = self._hidden(batch.token_ids, batch.positions, batch.attention, cache)
+        return self._logits(hidden.index_select(0, batch.logit_rows), delta.index_select(0, batch.logit_rows))
 
     @torch.inference_mode()
     def decode(self, batch: DecodeBatch, cache: KVCache, attend: Attend = fused) -> Tensor:
@@ -79,42 +89,52 @@ class Decoder:
 
         Can be captured in a CUDA graph. Rows that pad have logits, which mean nothing.
         """
-        plan = plan_decode(batch, cache, set(self.spec.windows), attend)
-        return self._logits(self._hidden(batch.token_ids.clamp_min(0), batch.positions, plan, cache))
+        plan = decode_plan(batch, cache, self.spec.windows, attend, self.uses_triton)
+        return self._logits(*self._hidden(batch.token_ids, batch.positions, plan, cache))
 
-    def _hidden(self, token_ids: Tensor, positions: Tensor, plan: Plan, cache: KVCache) -> Tensor:
-        hidden = embedding(token_ids, self.embedding)
-        if self.spec.embedding_scale != 1.0:
-            hidden = hidden * self._embedding_scale
+    def _hidden(self, token_ids: Tensor, positions: Tensor, plan: Plan, cache: KVCache) -> tuple[Tensor, Tensor]:
+        """The residual stream, and what the last layer adds to it."""
+        hidden, delta = self._embedded(token_ids), None
         step = Step(positions, self._rotations(positions), plan, cache)
         for layer in self.layers:
-            hidden = layer(hidden, step)
-        return hidden
+            hidden, delta = layer(hidden, delta, step)
+        assert delta is not None, "a model has layers"
+        return hidden, delta
 
-    def _logits(self, hidden: Tensor) -> Tensor:
-        logits = linear(self._final_norm(hidden), self.head)
+    def _embedded(self, token_ids: Tensor) -> Tensor:
+        scale = self._embedding_scale
+        if self.uses_triton:
+            return kernels.embedding(token_ids, self.embedding, scale=scale, backend="triton")
+        hidden = embedding(token_ids.clamp_min(0), self.embedding)  # negative ids pad
+        return hidden if scale == 1.0 else hidden * scale
+
+    def _logits(self, hidden: Tensor, delta: Tensor) -> Tensor:
+        normed, _ = self._final_norm.after(hidden, delta)
+        logits = linear(normed, self.head)
         if self.spec.logit_scale != 1.0:
             logits = logits * self.spec.logit_scale
         cap = self.spec.logit_softcap
         return logits if cap is None else cap * torch.tanh(logits / cap)
 
     def _rotations(self, positions: Tensor) -> tuple[Rotation, ...]:
+        """In float32 for kernels; where PyTorch turns heads, rounded to their dtype as transformers does."""
+        dtype = torch.float32 if self.uses_triton else self.dtype
         rotations = []
         for frequencies, factor in self._turns:
             angles = positions[:, None, None].float() * frequencies  # [num_tokens, 1, dim / 2]
-            angles = torch.cat((angles, angles), dim=-1)
-            rotations.append(Rotation((angles.cos() * factor).to(self.dtype), (angles.sin() * factor).to(self.dtype)))
+            rotations.append(Rotation((angles.cos() * factor).to(dtype), (angles.sin() * factor).to(dtype)))
         return tuple(rotations)
 
 
 class _Builder:
     """Puts tensors into the modules that `spec` asks for."""
 
-    def __init__(self, spec: ModelSpec, weights: Mapping[str, Tensor]) -> None:
-        self.spec, self.weights = spec, weights
+    def __init__(self, spec: ModelSpec, weights: Mapping[str, Tensor], uses_triton: bool) -> None:
+        self.spec, self.weights, self.uses_triton = spec, weights, uses_triton
 
     def norm(self, name: str, spec: NormSpec | None = None) -> Norm:
-        return Norm(spec or self.spec.norm, self.weights[f"{name}.weight"], self.weights.get(f"{name}.bias"))
+        weight, bias = self.weights[f"{name}.weight"], self.weights.get(f"{name}.bias")
+        return Norm(spec or self.spec.norm, weight, bias, self.uses_triton)
 
     def norm_if_any(self, name: str, spec: NormSpec | None = None) -> Norm | None:
         return self.norm(name, spec) if f"{name}.weight" in self.weights else None
@@ -135,9 +155,9 @@ class _Builder:
         output, output_bias = self.weights[f"{prefix}output"], get(f"{prefix}output_bias")
         if spec.latent is None:
             qk_norm = Norm(spec.norm, None) if spec.qk_norm == "after_rope" else self.norm_if_any(f"{prefix}qk_norm")
-            return Attention(
-                spec, index, self.weights[f"{prefix}qkv"], get(f"{prefix}qkv_bias"), qk_norm, output, output_bias
-            )
+            head_norm, is_fused = self._head_norm(qk_norm, self.spec.rope_of[index])
+            qkv, bias = self.weights[f"{prefix}qkv"], get(f"{prefix}qkv_bias")
+            return Attention(spec, index, qkv, bias, qk_norm, output, output_bias, head_norm, is_fused)
         inner = NormSpec("rms", 1e-6)  # DeepSeek's are not configurable
         return LatentAttention(
             spec=spec,
@@ -154,6 +174,22 @@ class _Builder:
             output_bias=output_bias,
         )
 
+    def _head_norm(self, norm: Norm | None, rope: int | None) -> tuple[HeadNorm | None, bool]:
+        """The norm of heads as the kernel that rotates takes it, and whether that kernel can be used.
+
+        A norm without weights may come before the rotation as well as after it, which changes no length.
+        """
+        spec, plain = self.spec, (None, self.uses_triton)
+        if norm is None or spec.norm.kind != "rms" or spec.qk_norm == "heads" or not self.uses_triton:
+            return plain
+        if norm.weight is not None:
+            return HeadNorm(norm.weight[0], norm.weight[spec.num_heads], norm.spec.eps), True
+        if rope is None:
+            return plain
+        ones = torch.ones(spec.head_dim, device=self.weights["embedding"].device)
+        is_turned_only = inverse_frequencies(spec.ropes[rope])[1] == 1.0
+        return (HeadNorm(ones, ones, norm.spec.eps), True) if is_turned_only else (None, False)
+
     def mlp(self, prefix: str) -> Mlp:
         return Mlp(
             self.spec.activation,
@@ -162,6 +198,7 @@ class _Builder:
             self.weights.get(f"{prefix}up_bias"),
             self.weights[f"{prefix}down"],
             self.weights.get(f"{prefix}down_bias"),
+            self.uses_triton,
         )
 
     def experts(self, prefix: str) -> Experts:
@@ -174,9 +211,17 @@ class _Builder:
             self.weights[f"{prefix}gate_up"],
             self.weights[f"{prefix}down"],
             self.mlp(f"{prefix}shared.") if self.spec.experts.shared_size else None,
+            self.uses_triton,
         )
 
 
-def load_decoder(folder: Path, spec: ModelSpec, dtype: torch.dtype, device: torch.device) -> Decoder:
+def load_decoder(
+    folder: Path,
+    spec: ModelSpec,
+    dtype: torch.dtype,
+    device: torch.device,
+    backend: Backend = "auto",
+    kv_dtype: torch.dtype | None = None,
+) -> Decoder:
     """The decoder of the checkpoint in `folder`. Raises ModelFolderError or WeightError, one line each."""
-    return Decoder(spec, read_weights(folder, spec, sources_of(spec), dtype, device))
+    return Decoder(spec, read_weights(folder, spec, sources_of(spec), dtype, device), backend, kv_dtype)

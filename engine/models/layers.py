@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
+from ...kernels import fused
 from ..attention import LayerCall, Plan, paged_attention
+from ..kernel_attention import layer_cache
 from ..kv_cache import KVCache
 from .architecture import LatentSpec, ModelSpec
 from .modules import Experts, Mlp, Norm, Rotation
@@ -18,7 +20,7 @@ from .modules import Experts, Mlp, Norm, Rotation
 class Step:
     """What all layers of one forward pass share."""
 
-    positions: Tensor  # int64 [num_tokens]
+    positions: Tensor  # integers [num_tokens]
     rotations: tuple[Rotation, ...]  # one for each of the model's `ropes`
     plan: Plan
     cache: KVCache
@@ -35,34 +37,54 @@ class Attention:
     qk_norm: Norm | None  # weight [num_heads + num_kv_heads, head_dim]: of the queries, then of the keys
     output: Tensor  # [hidden, num_heads * head_dim]
     output_bias: Tensor | None
+    head_norm: fused.HeadNorm | None = None  # qk_norm, where the kernel that rotates computes it as well
+    uses_triton: bool = False
 
     def __call__(self, hidden: Tensor, step: Step) -> Tensor:
         spec = self.spec
         heads = linear(hidden, self.qkv, self.qkv_bias).view(len(hidden), -1, spec.head_dim)
-        turned, value = heads.split((spec.num_heads + spec.num_kv_heads, spec.num_kv_heads), dim=1)
-        query, key = self._placed(turned, step).split((spec.num_heads, spec.num_kv_heads), dim=1)
+        query = self._stored_by_kernel(heads, step) if self.uses_triton else self._stored(heads, step)
         call = LayerCall(self.index, spec.head_dim, spec.windows[self.index], spec.scoring)
-        attended = paged_attention(query, key, value, step.cache, step.plan, call)
-        return linear(attended.flatten(1), self.output, self.output_bias)
+        return linear(step.plan.attend(query, step.cache, call).flatten(1), self.output, self.output_bias)
 
-    def _placed(self, heads: Tensor, step: Step) -> Tensor:
-        """Queries and keys, normalised and with their positions in them."""
-        rope = self.spec.rope_of[self.index]
-        if self.qk_norm is not None and self.spec.qk_norm != "after_rope":
-            heads = self.qk_norm(heads)
+    def _stored(self, heads: Tensor, step: Step) -> Tensor:
+        """Queries with their positions in them; keys and values are in the cache."""
+        spec, rope = self.spec, self.spec.rope_of[self.index]
+        turned, value = heads.split((spec.num_heads + spec.num_kv_heads, spec.num_kv_heads), dim=1)
+        if self.qk_norm is not None and spec.qk_norm != "after_rope":
+            turned = self.qk_norm(turned)
+        if rope is not None:
+            turned = step.rotations[rope].apply(turned)
+            if self.qk_norm is not None and spec.qk_norm == "after_rope":
+                turned = self.qk_norm(turned)
+        query, key = turned.split((spec.num_heads, spec.num_kv_heads), dim=1)
+        step.cache.write(self.index, step.plan.slots, key, value)
+        return query if rope is not None else self._tempered(query, step.positions)
+
+    def _stored_by_kernel(self, heads: Tensor, step: Step) -> Tensor:
+        """The same in one kernel: norms of heads, rotation, and the cache written."""
+        spec, rope = self.spec, self.spec.rope_of[self.index]
+        counts = (spec.num_heads, spec.num_kv_heads)
+        query, key, value = heads.split((*counts, spec.num_kv_heads), dim=1)
+        if self.qk_norm is not None and self.head_norm is None and spec.qk_norm != "after_rope":
+            query, key = self.qk_norm(heads[:, : sum(counts)]).split(counts, dim=1)
         if rope is None:
-            return self._tempered(heads, step.positions)
-        heads = step.rotations[rope].apply(heads)
-        return self.qk_norm(heads) if self.qk_norm is not None and self.spec.qk_norm == "after_rope" else heads
+            still = heads.new_empty((len(heads), 0), dtype=torch.float32)
+            rotation, norm = fused.Rotation(still, still), None if spec.qk_norm == "after_rope" else self.head_norm
+        else:
+            angles = step.rotations[rope]
+            rotation, norm = fused.Rotation(angles.cosine[:, 0], angles.sine[:, 0]), self.head_norm
+        where = layer_cache(step.cache, self.index)
+        query = fused.rotate_and_cache(query, key, value, rotation, where, step.plan.slots, norm=norm, backend="triton")
+        return query if rope is not None else self._tempered(query, step.positions)
 
-    def _tempered(self, heads: Tensor, positions: Tensor) -> Tensor:
-        """Queries of far positions grow; keys stay."""
+    def _tempered(self, query: Tensor, positions: Tensor) -> Tensor:
+        """Queries of far positions grow."""
         temperature = self.spec.temperature
         if temperature is None:
-            return heads
+            return query
         growth = torch.log1p(((positions.float() + 1) / temperature.floor).floor()) * temperature.scale + 1
-        query, key = heads.split((self.spec.num_heads, self.spec.num_kv_heads), dim=1)
-        return torch.cat(((query * growth[:, None, None]).to(key.dtype), key), dim=1)
+        return (query * growth[:, None, None]).to(query.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +136,13 @@ class Layer:
     mlp: Mlp | Experts
     after_mlp: Norm | None  # sandwich
 
-    def __call__(self, hidden: Tensor, step: Step) -> Tensor:
-        given = self.input_norm(hidden)
+    def __call__(self, hidden: Tensor, delta: Tensor | None, step: Step) -> tuple[Tensor, Tensor]:
+        """(residual stream, what is still to be added to it), of this layer from those of the layer before."""
+        given, hidden = self.input_norm.after(hidden, delta)
         attended = self.attention(given, step)
         if self.mlp_norm is None:
-            return hidden + attended + self.mlp(given)
-        hidden = hidden + (attended if self.after_attention is None else self.after_attention(attended))
-        raised = self.mlp(self.mlp_norm(hidden))
-        return hidden + (raised if self.after_mlp is None else self.after_mlp(raised))
+            return hidden, attended + self.mlp(given)
+        attended = attended if self.after_attention is None else self.after_attention(attended)
+        given, hidden = self.mlp_norm.after(hidden, attended)
+        raised = self.mlp(given)
+        return hidden, raised if self.after_mlp is None else self.after_mlp(raised)

@@ -9,8 +9,10 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from ...kernels.backend import Backend
 from ..attend import Attend
 from ..attention import Span
+from ..errors import UnsupportedModel
 from .architecture import ModelInfo, ModelSpec
 from .decoder import ForwardBatch, load_decoder
 from .mamba import MambaSpec, load_mamba
@@ -43,11 +45,26 @@ class Model(Protocol):
         """Logits [num_logits, vocab] for `batch.logit_rows`. Writes what the step adds into `cache`."""
 
 
-def load_model(folder: Path, info: ModelInfo, dtype: torch.dtype, device: torch.device, longest: int) -> Model:
-    """The model in `folder`, for sequences of at most `longest` tokens. Raises ModelFolderError or WeightError."""
+def load_model(
+    folder: Path,
+    info: ModelInfo,
+    dtype: torch.dtype,
+    device: torch.device,
+    longest: int,
+    *,
+    backend: Backend = "auto",
+    kv_dtype: torch.dtype | None = None,
+) -> Model:
+    """The model in `folder`, for sequences of at most `longest` tokens.
+
+    `backend` says who computes what there are Triton kernels for; `kv_dtype` is what the KV cache holds, `dtype` or fp8.
+    Raises ModelFolderError, WeightError, or UnsupportedModel for fp8 in a model without keys and values.
+    """
     if isinstance(info, ModelSpec):
-        return load_decoder(folder, info.for_length(longest), dtype, device)
+        return load_decoder(folder, info.for_length(longest), dtype, device, backend, kv_dtype)
     if isinstance(info, MambaSpec):
+        if kv_dtype not in (None, dtype):
+            raise UnsupportedModel(f"{info.architecture} has no keys and values, so kv_dtype={kv_dtype} means nothing for it")
         return load_mamba(folder, info, dtype, device)
     assert isinstance(info, ZooSpec)
-    return load_zoo(folder, info, dtype, device)
+    return load_zoo(folder, info, dtype, device, backend, kv_dtype)

@@ -1,13 +1,19 @@
-"""The parts of a decoder layer: each holds its weights and maps hidden states [num_tokens, ...] to hidden states."""
+"""The parts of a decoder layer: each holds its weights and maps hidden states [num_tokens, ...] to hidden states.
+
+`uses_triton` in each says whether the kernels of `kernels/fused` and `kernels/moe` compute it, or PyTorch.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor
 from torch.nn.functional import layer_norm, linear, rms_norm
 
+from ...kernels import fused
+from ...kernels.backend import Backend
 from ...kernels.moe import ACTIVATIONS, grouped_mlp
 from .architecture import ExpertSpec, NormSpec
 
@@ -19,11 +25,27 @@ class Norm:
     spec: NormSpec
     weight: Tensor | None  # over the last axes, or None
     bias: Tensor | None = None
+    uses_triton: bool = False
 
     def __call__(self, hidden: Tensor) -> Tensor:
+        if self._is_fused:
+            return fused.rms_norm(hidden, self.weight, self.spec.eps, backend="triton")
         if self.weight is None or self.weight.ndim == 1:
             return self._over(hidden, self.weight)
         return (self._over(hidden, None) * self.weight).to(hidden.dtype)  # a weight per head
+
+    def after(self, hidden: Tensor, delta: Tensor | None) -> tuple[Tensor, Tensor]:
+        """(what the next part reads, the residual stream), when `delta` is still to be added to the stream."""
+        if delta is None:
+            return self(hidden), hidden
+        if self._is_fused:
+            return fused.add_rms_norm(delta, hidden, self.weight, self.spec.eps, backend="triton")
+        total = hidden + delta
+        return self(total), total
+
+    @property
+    def _is_fused(self) -> bool:
+        return self.uses_triton and self.spec.kind == "rms" and (self.weight is None or self.weight.ndim == 1)
 
     def _over(self, hidden: Tensor, weight: Tensor | None) -> Tensor:
         exact = hidden if self.weight is None else hidden.to(self.weight.dtype)
@@ -35,21 +57,19 @@ class Norm:
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """Cosine and sine of each token's angles, [num_tokens, 1, dim]; halves repeat (Hugging Face's layout)."""
+    """Cosine and sine of each token's angles, [num_tokens, 1, dim / 2]: dimension i turns with i + dim / 2."""
 
     cosine: Tensor
     sine: Tensor
 
     def apply(self, heads: Tensor) -> Tensor:
-        """Turn the first `dim` dimensions of [num_tokens, num_heads, head_dim]: i pairs with i + dim / 2."""
-        dim = self.cosine.shape[-1]
-        if dim == heads.shape[-1]:
-            return self._turn(heads)
-        return torch.cat((self._turn(heads[..., :dim]), heads[..., dim:]), dim=-1)
-
-    def _turn(self, heads: Tensor) -> Tensor:
-        first, second = heads.chunk(2, dim=-1)
-        return heads * self.cosine + torch.cat((-second, first), dim=-1) * self.sine
+        """Turn the first `dim` dimensions of [num_tokens, num_heads, head_dim]."""
+        half = self.cosine.shape[-1]
+        first, second = heads[..., :half], heads[..., half : 2 * half]
+        turned = [first * self.cosine - second * self.sine, second * self.cosine + first * self.sine]
+        if 2 * half < heads.shape[-1]:
+            turned.append(heads[..., 2 * half :])
+        return torch.cat(turned, dim=-1).to(heads.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +82,19 @@ class Mlp:
     up_bias: Tensor | None
     down: Tensor  # [hidden, intermediate]
     down_bias: Tensor | None
+    uses_triton: bool = False
 
     def __call__(self, hidden: Tensor) -> Tensor:
-        inner = linear(hidden, self.up, self.up_bias)
+        return linear(self._activated(linear(hidden, self.up, self.up_bias)), self.down, self.down_bias)
+
+    def _activated(self, inner: Tensor) -> Tensor:
         act = ACTIVATIONS[self.activation]
-        if self.is_gated:
-            gate, up = inner.chunk(2, dim=-1)
-            return linear(act(gate) * up, self.down, self.down_bias)
-        return linear(act(inner), self.down, self.down_bias)
+        if not self.is_gated:
+            return act(inner)
+        if self.uses_triton:
+            return fused.gated_activation(inner, cast(fused.Activation, self.activation), backend="triton")
+        gate, up = inner.chunk(2, dim=-1)
+        return act(gate) * up
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +108,14 @@ class Experts:
     gate_up: Tensor  # [count, 2 * size, hidden]
     down: Tensor  # [count, hidden, size]
     shared: Mlp | None
+    uses_triton: bool = False
 
     def __call__(self, hidden: Tensor) -> Tensor:
         weights, chosen = self.route(hidden)
+        backend: Backend = "triton" if self.uses_triton else "reference"
+        scales_input = self.spec.scales_input
         output = grouped_mlp(
-            hidden, self.gate_up, self.down, chosen, weights, self.activation, self.spec.scales_input
+            hidden, self.gate_up, self.down, chosen, weights, self.activation, scales_input, backend=backend
         )
         return output if self.shared is None else output + self.shared(hidden)
 

@@ -16,9 +16,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ...kernels.backend import Backend, uses_triton
 from ..attend import Attend, Scoring, fused
-from ..attention import LayerCall, Plan, Span, Window, paged_attention, plan_attention
+from ..attention import LayerCall, Plan, Span, Window, paged_attention
 from ..errors import ModelFolderError, UnsupportedModel, WeightError
+from ..kernel_attention import step_plan
 from ..kv_cache import KVCache, LayerShape, kv_block_bytes
 from .architecture import ModelInfo
 from .decoder import ForwardBatch
@@ -101,8 +103,12 @@ def _max_positions(config: Any) -> int:
 class ZooModel:
     """A causal language model of transformers whose attention reads and writes our cache."""
 
-    def __init__(self, spec: ZooSpec, module: Any) -> None:
+    def __init__(
+        self, spec: ZooSpec, module: Any, backend: Backend = "auto", kv_dtype: torch.dtype | None = None
+    ) -> None:
         self.spec, self.module = spec, module
+        self.uses_triton = uses_triton(backend, self.device)
+        self.kv_dtype = kv_dtype or self.dtype
         self.num_bytes = sum(parameter.nbytes for parameter in module.parameters())
         self._switchboard = _Switchboard()
         for part in module.modules():
@@ -124,14 +130,14 @@ class ZooModel:
         return dtype
 
     def block_bytes(self, block_size: int) -> int:
-        return kv_block_bytes([call.shape for call in self._layers], block_size, self.dtype)
+        return kv_block_bytes([call.shape for call in self._layers], block_size, self.kv_dtype)
 
     def allocate_cache(self, num_blocks: int, block_size: int) -> KVCache:
         shapes = [call.shape for call in self._layers]
-        return KVCache.of_layers(shapes, num_blocks, block_size, self.dtype, self.device)
+        return KVCache.of_layers(shapes, num_blocks, block_size, self.dtype, self.device, self.kv_dtype)
 
     def plan(self, spans: Sequence[Span], cache: KVCache, attend: Attend = fused) -> Plan:
-        return plan_attention(spans, cache, set(self._switchboard.windows), attend)
+        return step_plan(spans, cache, self._switchboard.windows, attend, self.uses_triton)
 
     @torch.inference_mode()
     def forward(self, batch: ForwardBatch, cache: KVCache) -> Tensor:
@@ -168,7 +174,14 @@ def _windows_of(config: Any) -> list[Window]:
     return [window if kind == "sliding_attention" else None for kind in kinds[: config.num_hidden_layers]]
 
 
-def load_zoo(folder: Path, spec: ZooSpec, dtype: torch.dtype, device: torch.device) -> ZooModel:
+def load_zoo(
+    folder: Path,
+    spec: ZooSpec,
+    dtype: torch.dtype,
+    device: torch.device,
+    backend: Backend = "auto",
+    kv_dtype: torch.dtype | None = None,
+) -> ZooModel:
     """The model in `folder`. Raises ModelFolderError or WeightError, one line each."""
     from transformers import AutoModelForCausalLM
 
@@ -185,7 +198,7 @@ def load_zoo(folder: Path, spec: ZooSpec, dtype: torch.dtype, device: torch.devi
     for key, verb in (("missing_keys", "lacks"), ("unexpected_keys", "holds"), ("mismatched_keys", "misshapes")):
         if loaded.get(key):
             raise WeightError(f"the checkpoint {verb} {min(map(str, loaded[key]))} ({key} of {spec.architecture})")
-    return ZooModel(spec, module.eval().to(device))
+    return ZooModel(spec, module.eval().to(device), backend, kv_dtype)
 
 
 def _register() -> None:

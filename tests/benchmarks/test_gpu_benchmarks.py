@@ -23,11 +23,13 @@ def test_every_part_is_measured_kept_and_plotted(tmp_path: Path) -> None:
     result = json.loads(out.read_text())
     assert result["machine"]["torch"] and result["machine"]["date"] and result["copy_gigabytes_per_second"] > 0
     lines = result["lines"]
-    assert {"sampler", "automaton step", "mask rows of an automaton", "step"} == {line["what"] for line in lines}
+    assert {"sampler", "automaton step", "mask rows of an automaton", "step", "decode"} == {line["what"] for line in lines}
     assert {line["by"] for line in lines if line["what"] == "sampler"} >= {"maskwright", "torch"}
     assert all(line["us"] > 0 for line in lines)
+    steps = {(line["model"], line["by"], line["kv"]) for line in lines if line["what"] == "decode" and line["share_of_floor"] > 0}
+    assert len(steps) == 2 * 2 * 2, "two shapes, kernels and plain PyTorch, a cache of the weights' numbers and one of fp8"
     verdicts = [bar["verdict"] for bar in result["bars"]]
-    assert "not measured" in verdicts and len([line for line in done.stdout.splitlines() if line.startswith(tuple(verdicts))]) == 6
+    assert "not measured" in verdicts and len([line for line in done.stdout.splitlines() if line.startswith(tuple(verdicts))]) == 7
     plots = sorted(path.name for path in tmp_path.glob("*.svg"))
     if find_spec("matplotlib"):
         assert plots == ["result-attention.svg", "result-sampler.svg", "result-steps.svg"]

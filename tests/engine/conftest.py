@@ -147,7 +147,7 @@ def make_engine() -> Callable[..., Any]:
     from maskwright.engine.models.spec import read_spec
     from maskwright.engine.runner import ModelRunner
 
-    def make(folder: Path, *, vocabulary: Any = None, device: str = "cpu", encode: Any = None, drafter: Any = None, **options: Any) -> Engine:
+    def make(folder: Path, *, vocabulary: Any = None, device: str = "cpu", encode: Any = None, drafter: Any = None, backend: Any = "auto", kv_dtype: Any = None, **options: Any) -> Engine:
         features, options = EngineFeatures.split(options)
         spec, where = read_spec(folder), torch.device(device)
         defaults = {
@@ -158,7 +158,7 @@ def make_engine() -> Callable[..., Any]:
             "max_model_len": 128,
         }
         limits = Limits(**{**defaults, **options})
-        decoder = load_model(folder, spec, torch.float32, where, limits.max_model_len)
+        decoder = load_model(folder, spec, torch.float32, where, limits.max_model_len, backend=backend, kv_dtype=kv_dtype)
         cache = decoder.allocate_cache(limits.num_blocks, limits.block_size)
         runner = ModelRunner(decoder, cache, num_host_blocks=features.num_host_blocks)
         if getattr(spec, "is_recurrent", False):

@@ -8,6 +8,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from maskwright.engine.config import Limits
+from maskwright.engine.engine import Engine
 from maskwright.engine.errors import ModelFolderError, UnsupportedModel, WeightError
 from maskwright.engine.models.decoder import ForwardBatch
 from maskwright.engine.models.model import load_model
@@ -15,9 +17,10 @@ from maskwright.engine.models.spec import read_spec, spec_from_config
 from maskwright.engine.models.zoo import ZooModel, ZooSpec
 from maskwright.engine.models.zoo_families import REFUSED, VERIFIED
 from maskwright.engine.request import Request
+from maskwright.engine.runner import ModelRunner
 from maskwright.sampling import SamplingParams
 
-from .conftest import TinyModel, run_all, tiny_vocabulary
+from .conftest import EOS, TinyModel, run_all, tiny_vocabulary
 
 CPU = torch.device("cpu")
 VOCAB_SIZE = 160
@@ -114,6 +117,34 @@ def test_logits_equal_those_of_its_own_attention(model_type, changes):
         expected = [model(torch.tensor([ids]), use_cache=False).logits[0] for ids in sequences]
     for found, logits in zip(logits_in_chunks(zoo_model(model), sequences), expected, strict=True):
         torch.testing.assert_close(found, logits, atol=2e-4, rtol=2e-4)
+
+
+def greedy(model: Any, prompt: list[int], max_tokens: int) -> list[int]:
+    """What the model's own attention makes of it, computed from the first token each time; EOS dropped."""
+    tokens = list(prompt)
+    with torch.inference_mode():
+        while len(tokens) < len(prompt) + max_tokens and tokens[-1] != EOS:
+            tokens.append(int(model(torch.tensor([tokens]), use_cache=False).logits[0, -1].argmax()))
+    return [token for token in tokens[len(prompt) :] if token != EOS]
+
+
+@pytest.mark.parametrize("model_type", sorted(VERIFIED))
+def test_greedy_tokens_alone_and_in_a_batch_with_prefix_hits_and_preemption(model_type):
+    model = small_model(small_config(model_type))
+    generator = torch.Generator().manual_seed(2)
+    shared, *ends = (torch.randint(3, 150, (length,), generator=generator).tolist() for length in (9, 1, 2, 3))
+    prompts = [shared + end for end in ends]
+    expected = [greedy(model, prompt, 6) for prompt in prompts]  # now, while its attention is its own
+    sampling = SamplingParams(temperature=0, max_tokens=6)
+    requests = [Request(prompt_token_ids=tuple(prompt), sampling=sampling) for prompt in prompts]
+    zoo = zoo_model(model)
+    limits = Limits(block_size=4, num_blocks=6, max_batch_tokens=7, max_sequences=3, max_model_len=20)
+    engine = Engine(ModelRunner(zoo, zoo.allocate_cache(6, 4)), tiny_vocabulary(VOCAB_SIZE), limits)
+    alone = run_all(engine, {0: requests[:1]})
+    together = run_all(engine, {0: requests[1:] + requests[:1]})
+    found = [alone[0], *(together[i] for i in range(3))]
+    assert [list(output.token_ids) for output in found] == [expected[i] for i in (0, 1, 2, 0)]
+    assert engine.statistics.num_cached_tokens >= 16 and engine.statistics.num_preemptions > 0
 
 
 @pytest.mark.parametrize("model_type", ["gpt2", "gpt_oss", "gemma4_text", "glm4_moe", "granitemoe", "gpt_neox"])
