@@ -9,7 +9,7 @@ from importlib.metadata import version
 from fastapi import FastAPI
 
 from ..llm import LLM
-from . import chat, completions, operations, responses, tokens
+from . import anthropic_messages, chat, completions, operations, responses, tokens
 from .errors import add_handlers
 from .gate import Gate
 from .service import Service
@@ -34,7 +34,7 @@ def create_app(llm: LLM, settings: ServerSettings | None = None, *, model_name: 
 
     app = FastAPI(title="Maskwright", version=version("maskwright"), description=DESCRIPTION, lifespan=lifespan)
     app.state.service = service
-    for part in (chat, completions, responses, tokens, operations):
+    for part in (chat, completions, responses, anthropic_messages, tokens, operations):
         app.include_router(part.router)
     add_handlers(app)
     app.add_middleware(Gate, api_keys=settings.api_key, max_body_bytes=settings.max_body_bytes)

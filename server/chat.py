@@ -40,6 +40,7 @@ class ChatBody(SamplingBody, ConstraintBody):
     tool_choice: str | dict[str, Any] | None = Field(None, description="auto, none, required, a function or allowed_tools.")
     parallel_tool_calls: bool | None = Field(None, description="Whether one reply may have several calls.")
     reasoning_effort: str | None = Field(None, description="Handed to the chat template.")
+    thinking_token_budget: int | None = Field(None, ge=1, description="Tokens that reasoning may take, where the template has it.")
     chat_template_kwargs: dict[str, Any] | None = Field(None, description="Variables for the chat template.")
     metadata: dict[str, Any] | None = Field(None, description="Has no effect.")
     store: bool | None = Field(None, description="Has no effect: nothing is stored.")
@@ -104,7 +105,7 @@ def turn_of(service: Service, body: ChatBody) -> tuple[Turn, str | None]:
         _check_free(asked)
         turn = Turn(messages, tools[0], tools[1], variables)
         asked = AskedConstraint(tools[1], "tools")
-    return with_reasoning(turn, service.llm.tokenizer), asked.param
+    return with_reasoning(turn, service.llm.tokenizer, body.thinking_token_budget), asked.param
 
 
 def _check_free(asked: AskedConstraint) -> None:

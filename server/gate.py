@@ -43,7 +43,7 @@ class Gate:
             await self._app(scope, body, answer)
         except Exception as error:  # answered here, or the connection would be closed under the client's next request
             if not answer.has_begun:
-                await api_error(error).response()(scope, receive, answer)
+                await api_error(error).response(scope["path"], request_id)(scope, receive, answer)
             elif not isinstance(error, ApiError):
                 raise
         finally:

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse
 from ..engine.output import Event, RequestOutput
 from ..planning import Plan
 from .chat import ChatBody, plan_chat
-from .errors import ApiError
+from .errors import ApiError, told_as
 from .response_items import ItemWriter
 from .service import Service
 from .streams import EventStream, data, unless_gone
@@ -47,6 +47,8 @@ class ResponseBody(BaseModel):
     prompt_cache_key: str | None = Field(None, description="Has no effect.")
 
 
+# How the parameters of a chat completion are called here.
+NAMES = {"messages": "input", "max_tokens": "max_output_tokens", "response_format": "text.format"}
 router = APIRouter()
 
 
@@ -54,12 +56,13 @@ router = APIRouter()
 async def create_response(request: Request, body: ResponseBody) -> Response:
     """OpenAI's responses, without storage."""
     service: Service = request.app.state.service
-    plan = await unless_gone(request, plan_chat(service, _as_chat(body)))
-    writer = ResponseWriter(f"resp_{request.state.request_id}", service, body, plan)
     stack = AsyncExitStack()
-    events = await stack.enter_async_context(service.running([plan]))
+    with told_as(NAMES):
+        plan = await unless_gone(request, plan_chat(service, _as_chat(body)))
+        events = await stack.enter_async_context(service.running([plan]))
+    writer = ResponseWriter(f"resp_{request.state.request_id}", service, body, plan)
     if body.stream:
-        return EventStream(writer.stream(events, stack), service.settings.keep_alive_seconds)
+        return EventStream(writer.stream(events, stack), service.settings.keep_alive_seconds, writer.failed)
     async with stack:
         return JSONResponse(await unless_gone(request, writer.whole(events)))
 
@@ -90,6 +93,11 @@ class ResponseWriter:
                 for each in self._read(event):
                     yield self._event(each)
             yield self._event({"type": f"response.{self._status}", "response": self._response(self._status)})
+
+    def failed(self, error: ApiError) -> bytes:
+        """The last event of a stream that failed."""
+        told = {"code": error.code or "server_error", "message": error.message}
+        return self._event({"type": "response.failed", "response": {**self._response("failed"), "error": told}})
 
     def _read(self, event: Event) -> list[dict[str, Any]]:
         told = self._items.read(event)
