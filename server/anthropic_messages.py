@@ -19,6 +19,7 @@ from .anthropic_blocks import BlockWriter
 from .anthropic_conversation import chat_messages, chat_tool_choice, chat_tools
 from .chat import ChatBody, plan_chat
 from .errors import ApiError, anthropic_body, told_as
+from .remarks import remarks_of
 from .replies import ReplyReader
 from .service import Service
 from .streams import EventStream, data, unless_gone
@@ -91,6 +92,7 @@ class MessageWriter:
         self._num_prompt = len(plan.requests[0].prompt_token_ids)
         self._reader = ReplyReader(plan.choice.source, plan.constraint)
         self._blocks = BlockWriter()
+        self._remarks = remarks_of(plan)
         self._output: RequestOutput | None = None
 
     async def whole(self, events: AsyncIterator[tuple[int, Event]]) -> dict[str, Any]:
@@ -124,7 +126,7 @@ class MessageWriter:
 
     def _message(self, content: list[dict[str, Any]], ending: dict[str, Any], usage: dict[str, Any]) -> dict[str, Any]:
         head = {"id": self._id, "type": "message", "role": "assistant", "model": self._service.model_name}
-        return {**head, "content": content, **ending, "usage": usage}
+        return {**head, "content": content, **ending, "usage": usage, **self._remarks}
 
     def _ending(self) -> dict[str, Any]:
         assert self._output is not None, "the output has ended"

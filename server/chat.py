@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -20,6 +20,7 @@ from .asked_tools import asked_tools
 from .errors import ApiError
 from .messages import template_messages
 from .reasoning import with_reasoning
+from .remarks import remarks_of
 from .replies import CallDelta, CallStart, ContentDelta, ReplyDelta, ReplyParts, ReplyReader, ThoughtDelta
 from .sampling_options import SamplingBody, StreamOptions, sampling_of
 from .service import Service
@@ -133,7 +134,7 @@ class ChatWriter:
             self._read(index, event)
         choices = [self._choice(index) for index in range(len(self._parts))]
         usage = usage_of(list(self._outputs.values()))
-        return {**self._head, "object": "chat.completion", "choices": choices, "usage": usage, **self._remarks()}
+        return {**self._head, "object": "chat.completion", "choices": choices, "usage": usage, **remarks_of(self._plan)}
 
     async def stream(
         self, events: AsyncIterator[tuple[int, Event]], stack: AsyncExitStack, include_usage: bool
@@ -141,7 +142,7 @@ class ChatWriter:
         """The chunks, while they come. `stack` holds the requests, which end with the stream."""
         async with stack:
             for index in range(len(self._parts)):
-                yield self._chunk(index, {"role": "assistant", "content": ""}, include_usage)
+                yield self._chunk(index, {"role": "assistant", "content": ""}, include_usage, **remarks_of(self._plan))
             async for index, event in events:
                 for chunk in self._chunks(index, event, include_usage):
                     yield chunk
@@ -179,10 +180,11 @@ class ChatWriter:
         include_usage: bool,
         logprobs: dict[str, Any] | None = None,
         finish_reason: str | None = None,
+        **remarks: Any,
     ) -> bytes:
         choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason}
         usage = {"usage": None} if include_usage else {}
-        return data({**self._head, "object": "chat.completion.chunk", "choices": [choice], **usage})
+        return data({**self._head, "object": "chat.completion.chunk", "choices": [choice], **usage, **remarks})
 
     def _choice(self, index: int) -> dict[str, Any]:
         output = self._outputs[index]
@@ -193,11 +195,6 @@ class ChatWriter:
     def _finish_reason(self, index: int) -> str:
         reason = self._outputs[index].finish_reason
         return "tool_calls" if reason == "stop" and self._parts[index].calls else reason
-
-    def _remarks(self) -> dict[str, Any]:
-        """What was not enforced although it was asked for; only with "strict": false."""
-        residue: Sequence[str] = self._plan.constraint.residue if self._plan.constraint is not None else ()
-        return {"residue": list(residue)} if residue else {}
 
 
 def _delta(delta: ReplyDelta) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from ..engine.output import Event, RequestOutput
 from ..planning import Plan
 from .asked_constraint import ConstraintBody, asked_constraint
 from .errors import ApiError
+from .remarks import remarks_of
 from .sampling_options import SamplingBody, StreamOptions, sampling_of
 from .service import Service
 from .streams import EventStream, data, unless_gone
@@ -104,7 +105,7 @@ class CompletionWriter:
             outputs = [self._outputs[number + each] for each in range(len(plan.requests))]
             number += len(outputs)
             choices += [self._choice(len(choices) + place, output) for place, output in enumerate(plan.chosen(outputs))]
-        return {**self._head, "choices": choices, "usage": self._usage()}
+        return {**self._head, "choices": choices, "usage": self._usage(), **remarks_of(self._plans[0])}
 
     async def stream(
         self, events: AsyncIterator[tuple[int, Event]], stack: AsyncExitStack, include_usage: bool
@@ -112,6 +113,7 @@ class CompletionWriter:
         """The chunks, while they come. `stack` holds the requests, which end with the stream."""
         writers: dict[int, LogprobWriter] = {}
         usage: dict[str, Any] = {"usage": None} if include_usage else {}
+        remarks = remarks_of(self._plans[0])
         async with stack:
             async for index, event in events:
                 self._read(index, event)
@@ -121,7 +123,8 @@ class CompletionWriter:
                 if not event.text and reason is None and logprobs is None:
                     continue
                 choice = {"index": index, "text": event.text, "logprobs": logprobs, "finish_reason": reason}
-                yield data({**self._head, "choices": [choice], **usage})
+                yield data({**self._head, "choices": [choice], **usage, **remarks})
+                remarks = {}
             if include_usage:
                 yield data({**self._head, "choices": [], "usage": self._usage()})
             yield b"data: [DONE]\n\n"

@@ -17,6 +17,7 @@ from ..engine.output import Event, RequestOutput
 from ..planning import Plan
 from .chat import ChatBody, plan_chat
 from .errors import ApiError, told_as
+from .remarks import remarks_of
 from .response_items import ItemWriter
 from .service import Service
 from .streams import EventStream, data, unless_gone
@@ -74,6 +75,7 @@ class ResponseWriter:
         self._id, self._service, self._body = response_id, service, body
         self._created = time.time()
         self._items = ItemWriter(response_id, plan)
+        self._remarks = remarks_of(plan)
         self._usage: dict[str, Any] | None = None
         self._reason = ""
         self._number = 0  # of the next event
@@ -154,6 +156,7 @@ class ResponseWriter:
             "tool_choice": body.tool_choice or "auto",
             "tools": body.tools or [],
             "truncation": "disabled",
+            **self._remarks,
         }
 
 
