@@ -19,8 +19,8 @@ def chat_messages(messages: Sequence[Mapping[str, Any]], system: Any) -> list[di
         made += _messages_of(message, f"messages[{index}]")
     if made and made[-1]["role"] == "assistant":
         place = f"messages[{len(messages) - 1}]"
-        message = f"{place}: a reply that is begun by the client is not supported; end with a user message, and constrain the reply"
-        raise ApiError(400, message, param=place, code="unsupported_content")
+        said = f"{place}: a reply that is begun by the client is not supported; end with a user message, and constrain the reply"
+        raise ApiError(400, said, param=place, code="unsupported_content")
     return made
 
 

@@ -15,9 +15,20 @@ from starlette.responses import JSONResponse
 from ..constraints import Vocabulary
 from ..engine.output import Event, RequestOutput
 from ..planning import Plan
+from .answers import MessageAnswer, MessageEvent, MessageTokens
 from .anthropic_blocks import BlockWriter
 from .anthropic_conversation import chat_messages, chat_tool_choice, chat_tools
+from .asked_forms import (
+    AnthropicFormat,
+    AnthropicMessage,
+    AnthropicOutput,
+    AnthropicTextBlock,
+    AnthropicThinking,
+    AnthropicTool,
+    AnthropicToolChoice,
+)
 from .chat import ChatBody, plan_chat
+from .documentation import anthropic_answers
 from .errors import ApiError, anthropic_body, told_as
 from .remarks import remarks_of
 from .replies import ReplyReader
@@ -32,16 +43,16 @@ STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
 class ConversationBody(BaseModel):
     """What the model is shown."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
     model: str | None = Field(None, description="The name of the model, as /v1/models lists it.")
-    messages: list[dict[str, Any]] = Field(description="role; content as text or blocks: text, thinking, tool_use, tool_result.")
-    system: str | list[dict[str, Any]] | None = Field(None, description="What the model is told first, as text or text blocks.")
-    tools: list[dict[str, Any]] | None = Field(None, description="name, description, input_schema, strict.")
-    tool_choice: dict[str, Any] | None = Field(None, description="type auto, any, tool or none; disable_parallel_tool_use.")
-    thinking: dict[str, Any] | None = Field(None, description="type enabled (with budget_tokens), adaptive or disabled.")
-    output_config: dict[str, Any] | None = Field(None, description="format: a JSON Schema for the reply; effort: for the template.")
-    output_format: dict[str, Any] | None = Field(None, description="As output_config.format.")
+    messages: list[AnthropicMessage] = Field(description="role; content as text or blocks: text, thinking, tool_use, tool_result.")
+    system: str | list[AnthropicTextBlock] | None = Field(None, description="What the model is told first.")
+    tools: list[AnthropicTool] | None = Field(None, description="name, description, input_schema, strict.")
+    tool_choice: AnthropicToolChoice | None = Field(None, description="type auto, any, tool or none; disable_parallel_tool_use.")
+    thinking: AnthropicThinking | None = Field(None, description="type enabled (with budget_tokens), adaptive or disabled.")
+    output_config: AnthropicOutput | None = Field(None, description="format: a JSON Schema for the reply; effort.")
+    output_format: AnthropicFormat | None = Field(None, description="As output_config.format.")
     cache_control: dict[str, Any] | None = Field(None, description="Has no effect: equal beginnings are always shared.")
 
 
@@ -61,7 +72,11 @@ class MessageBody(ConversationBody):
 router = APIRouter()
 
 
-@router.post("/v1/messages", summary="Continue a conversation, as Anthropic's interface")
+@router.post(
+    "/v1/messages",
+    summary="Continue a conversation, as Anthropic's interface",
+    responses=anthropic_answers(MessageAnswer, MessageEvent),
+)
 async def create_message(request: Request, body: MessageBody) -> Response:
     """Anthropic's messages, with tools and structured output that always hold."""
     service: Service = request.app.state.service
@@ -76,7 +91,9 @@ async def create_message(request: Request, body: MessageBody) -> Response:
         return JSONResponse(await unless_gone(request, writer.whole(events)), headers={"request-id": request_id})
 
 
-@router.post("/v1/messages/count_tokens", summary="How many tokens a conversation has")
+@router.post(
+    "/v1/messages/count_tokens", summary="How many tokens a conversation has", responses=anthropic_answers(MessageTokens)
+)
 async def count_tokens(request: Request, body: ConversationBody) -> dict[str, int]:
     """The tokens that the model would read."""
     with told_as(NAMES):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache, partial
 from importlib.metadata import version
 
 from fastapi import FastAPI
 
 from ..llm import LLM
 from . import anthropic_messages, chat, completions, operations, responses, tokens
+from .documentation import document
 from .errors import add_handlers
 from .gate import Gate
 from .service import Service
@@ -38,4 +40,5 @@ def create_app(llm: LLM, settings: ServerSettings | None = None, *, model_name: 
         app.include_router(part.router)
     add_handlers(app)
     app.add_middleware(Gate, api_keys=settings.api_key, max_body_bytes=settings.max_body_bytes)
+    app.openapi = cache(partial(document, app, needs_key=bool(settings.api_key)))  # type: ignore[method-assign]  # FastAPI's own way to give another document
     return app

@@ -15,8 +15,11 @@ from starlette.responses import JSONResponse
 from ..chat import Turn
 from ..engine.output import Event, RequestOutput
 from ..planning import Plan
+from .answers import ChatCompletion, ChatCompletionChunk
 from .asked_constraint import AskedConstraint, ConstraintBody, asked_constraint
+from .asked_forms import AskedMessage, AskedTool, AskedToolChoice
 from .asked_tools import asked_tools
+from .documentation import answers
 from .errors import ApiError
 from .messages import template_messages
 from .reasoning import with_reasoning
@@ -32,13 +35,13 @@ from .usage import usage_of
 class ChatBody(SamplingBody, ConstraintBody):
     """A conversation to be continued."""
 
-    messages: list[dict[str, Any]] = Field(description="The conversation so far: role, content, tool_calls, tool_call_id.")
+    messages: list[AskedMessage] = Field(description="The conversation so far: role, content, tool_calls, tool_call_id.")
     max_completion_tokens: int | None = Field(None, ge=1, description="As max_tokens.")
     logprobs: bool | None = None
     top_logprobs: int | None = Field(None, ge=0, description="Alternatives of each token; needs logprobs.")
     stream_options: StreamOptions | None = None
-    tools: list[dict[str, Any]] | None = None
-    tool_choice: str | dict[str, Any] | None = Field(None, description="auto, none, required, a function or allowed_tools.")
+    tools: list[AskedTool] | None = None
+    tool_choice: str | AskedToolChoice | None = Field(None, description="auto, none, required, a function or allowed_tools.")
     parallel_tool_calls: bool | None = Field(None, description="Whether one reply may have several calls.")
     reasoning_effort: str | None = Field(None, description="Handed to the chat template.")
     thinking_token_budget: int | None = Field(None, ge=1, description="Tokens that reasoning may take, where the template has it.")
@@ -53,7 +56,7 @@ class ChatBody(SamplingBody, ConstraintBody):
 router = APIRouter()
 
 
-@router.post("/v1/chat/completions", summary="Continue a conversation")
+@router.post("/v1/chat/completions", summary="Continue a conversation", responses=answers(ChatCompletion, ChatCompletionChunk))
 async def create_chat_completion(request: Request, body: ChatBody) -> Response:
     """OpenAI's chat completions, with constraints and tools that always hold."""
     service: Service = request.app.state.service

@@ -14,7 +14,9 @@ from starlette.responses import JSONResponse
 
 from ..engine.output import Event, RequestOutput
 from ..planning import Plan
+from .answers import Completion
 from .asked_constraint import ConstraintBody, asked_constraint
+from .documentation import answers
 from .errors import ApiError
 from .remarks import remarks_of
 from .sampling_options import SamplingBody, StreamOptions, sampling_of
@@ -38,7 +40,7 @@ class CompletionBody(SamplingBody, ConstraintBody):
 router = APIRouter()
 
 
-@router.post("/v1/completions", summary="Complete prompts")
+@router.post("/v1/completions", summary="Complete prompts", responses=answers(Completion, Completion))
 async def create_completion(request: Request, body: CompletionBody) -> Response:
     """OpenAI's completions."""
     service: Service = request.app.state.service

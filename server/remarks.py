@@ -8,7 +8,9 @@ from ..planning import Plan
 
 
 def remarks_of(plan: Plan) -> dict[str, Any]:
-    """{"residue": [...]}: what was asked for and is not enforced, only with "strict": false; else nothing. Known before the first token,
-    so streams tell it with their first event."""
+    """{"residue": [...]}: what was asked for and is not enforced, only with "strict": false; else nothing.
+
+    It is known before the first token, so streams tell it with their first event.
+    """
     residue = plan.constraint.residue if plan.constraint is not None else ()
     return {"residue": list(residue)} if residue else {}

@@ -15,7 +15,10 @@ from starlette.responses import JSONResponse
 
 from ..engine.output import Event, RequestOutput
 from ..planning import Plan
+from .answers import ResponseAnswer, ResponseEvent
+from .asked_forms import AskedItem, AskedReasoning, AskedText, AskedTool, AskedToolChoice
 from .chat import ChatBody, plan_chat
+from .documentation import answers
 from .errors import ApiError, told_as
 from .remarks import remarks_of
 from .response_items import ItemWriter
@@ -26,19 +29,19 @@ from .streams import EventStream, data, unless_gone
 class ResponseBody(BaseModel):
     """An input to be answered."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
     model: str | None = None
-    input: str | list[dict[str, Any]] = Field(description="Text, or messages, calls and their results.")
+    input: str | list[AskedItem] = Field(description="Text, or messages, calls and their results.")
     instructions: str | None = Field(None, description="What the model is told first.")
     max_output_tokens: int | None = Field(None, ge=1)
     temperature: float | None = Field(None, ge=0)
     top_p: float | None = Field(None, gt=0, le=1)
-    text: dict[str, Any] | None = Field(None, description="format: text, json_object, json_schema or another response format.")
-    tools: list[dict[str, Any]] | None = None
-    tool_choice: str | dict[str, Any] | None = None
+    text: AskedText | None = Field(None, description="format: text, json_object, json_schema or another response format.")
+    tools: list[AskedTool] | None = None
+    tool_choice: str | AskedToolChoice | None = None
     parallel_tool_calls: bool | None = None
-    reasoning: dict[str, Any] | None = Field(None, description="effort is handed to the chat template.")
+    reasoning: AskedReasoning | None = Field(None, description="effort is handed to the chat template.")
     stream: bool | None = None
     user: str | None = None
     metadata: dict[str, Any] | None = Field(None, description="Given back.")
@@ -53,7 +56,7 @@ NAMES = {"messages": "input", "max_tokens": "max_output_tokens", "response_forma
 router = APIRouter()
 
 
-@router.post("/v1/responses", summary="Answer an input")
+@router.post("/v1/responses", summary="Answer an input", responses=answers(ResponseAnswer, ResponseEvent))
 async def create_response(request: Request, body: ResponseBody) -> Response:
     """OpenAI's responses, without storage."""
     service: Service = request.app.state.service
