@@ -32,9 +32,8 @@ def answers(whole: type[BaseModel], event: type[BaseModel] | None = None, error:
     """Of an endpoint: its answer, which with "stream" comes as events, and its errors."""
     success: dict[str, Any] = {"model": whole}
     if event is not None:
-        said = f"With `stream`: server-sent events whose data are `{event.__name__}` objects."
-        stream = {"schema": {"type": "string", "description": said}}
-        success |= {"description": f"The answer. {said}", "content": {"text/event-stream": stream}}
+        said = f"The answer. With `stream`: server-sent events whose data are `{event.__name__}` objects."
+        success |= {"description": said, "content": {"text/event-stream": {"schema": _event_schema(event)}}}
     found: Responses = {200: success}
     for status, reason in REASONS.items():
         found[status] = {"model": error, "description": reason}
@@ -57,6 +56,16 @@ def document(app: FastAPI, *, needs_key: bool) -> dict[str, Any]:
         for operation in guarded:
             operation["security"] = [{"key": []}]
     return made
+
+
+def _event_schema(event: type[BaseModel]) -> dict[str, Any]:
+    """Of one server-sent event, as OpenAPI 3.2 describes streams."""
+    content = {"contentMediaType": "application/json", "contentSchema": {"$ref": f"#/components/schemas/{event.__name__}"}}
+    return {
+        "type": "object",
+        "properties": {"event": {"type": "string"}, "data": {"type": "string", **content}},
+        "required": ["data"],
+    }
 
 
 def _schemas(models: Sequence[type[BaseModel]]) -> dict[str, Any]:
