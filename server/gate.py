@@ -48,7 +48,8 @@ class Gate:
                 raise
         finally:
             seconds = time.perf_counter() - started
-            logger.info("%s %s %s %s %.3fs", request_id, scope["method"], scope["path"], answer.status, seconds)
+            facts = {"request_id": request_id, "method": scope["method"], "path": scope["path"], "status": answer.status}
+            logger.info("%s %s %s %s %.3fs", *facts.values(), seconds, extra=facts | {"seconds": round(seconds, 6)})
 
     def _check_key(self, path: str, headers: Headers) -> None:
         if not self._digests or path in OPEN:
