@@ -10,16 +10,18 @@ from uvicorn.config import LOGGING_CONFIG
 
 from ..llm import LLM
 from .app import create_app
+from .logs import JsonFormatter
 from .settings import ServerSettings
+from .traces import exporting_provider
 
 
 def server_of(llm: LLM, settings: ServerSettings, model_name: str) -> uvicorn.Server:
     """A server that is not yet running."""
     config = uvicorn.Config(
-        create_app(llm, settings, model_name=model_name),
+        create_app(llm, settings, model_name=model_name, tracer_provider=exporting_provider() if settings.traces else None),
         host=settings.host,
         port=settings.port,
-        log_config=_log_config(),
+        log_config=_log_config(settings.log_format),
         access_log=False,  # the gate writes one line for each request, with its id
         h11_max_incomplete_event_size=settings.max_header_bytes,
         http="h11",
@@ -36,7 +38,8 @@ def serve(llm: LLM, settings: ServerSettings, model_name: str) -> None:
     server.run()
 
 
-def _log_config() -> dict[str, Any]:
+def _log_config(log_format: str) -> dict[str, Any]:
     """Uvicorn's, with our own loggers beside its own."""
     loggers = {**LOGGING_CONFIG["loggers"], "maskwright": {"handlers": ["default"], "level": "INFO", "propagate": False}}
-    return {**LOGGING_CONFIG, "loggers": loggers}
+    formatters = {name: {"()": JsonFormatter} for name in LOGGING_CONFIG["formatters"]}
+    return {**LOGGING_CONFIG, "loggers": loggers} | ({"formatters": formatters} if log_format == "json" else {})

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..chat import Turn
 from ..constraint_choice import ConstraintChoice
@@ -22,6 +22,7 @@ from .errors import ApiError, api_error
 from .metrics import Metrics, RequestWatch
 from .sampling_options import SamplingBody
 from .settings import ServerSettings
+from .traces import OutputSpan, Traces, closing_all
 from .worker import EngineWorker
 
 T = TypeVar("T")
@@ -31,9 +32,10 @@ PLANNING_THREADS = 2
 class Service:
     """Runs from `start` to `stop`, on one event loop."""
 
-    def __init__(self, llm: LLM, settings: ServerSettings, model_name: str) -> None:
+    def __init__(self, llm: LLM, settings: ServerSettings, model_name: str, tracer_provider: Any | None = None) -> None:
         self.llm, self.settings, self.model_name = llm, settings, model_name
         self.worker = EngineWorker(llm.driver)
+        self.traces = Traces(tracer_provider, model_name)
         self.metrics = Metrics(model_name, lambda: self.worker.statistics, lambda: llm.compiler.num_mask_misses)
         self.compiler = ConstraintCompiler(llm.compiler, settings.compile_threads, self.metrics)
         self._pool = ThreadPoolExecutor(PLANNING_THREADS, thread_name_prefix="planning")
@@ -94,15 +96,17 @@ class Service:
                 self.metrics.asked_n.observe(len(requests))
                 self.metrics.asked_tokens.observe(requests[0].sampling.max_tokens)
                 watches = [RequestWatch(self.metrics, request.constraint is not None) for request in requests]
-                yield self._watched(answers, watches)
+                with closing_all(map(self.traces.output, requests)) as spans:
+                    yield self._watched(answers, watches, spans)
         finally:
             self._num_open -= len(requests)
 
     async def _watched(
-        self, answers: AsyncIterator[tuple[int, Event]], watches: Sequence[RequestWatch]
+        self, answers: AsyncIterator[tuple[int, Event]], watches: Sequence[RequestWatch], spans: Sequence[OutputSpan]
     ) -> AsyncIterator[tuple[int, Event]]:
         async for index, event in answers:
             watches[index].see(event)
+            spans[index].see(event)
             if event.output is not None:
                 _check_success(event.output)
             yield index, event
@@ -127,7 +131,8 @@ class Service:
         assert isinstance(choice.source, Source), "clients send sources, not compiled constraints"
         started = time.perf_counter()
         try:
-            await self.compiler.compile(choice.source)
+            with self.traces.span("compile constraint", **{"maskwright.constraint": type(choice.source).__name__}):
+                await self.compiler.compile(choice.source)
         except Exception as error:
             raise api_error(error, param) from error
         return time.perf_counter() - started

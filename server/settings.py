@@ -29,6 +29,8 @@ class ServerSettings:
     compile_seconds: float = 10.0  # processor time for one constraint
     compile_threads: int = 2  # constraints compiled at the same time
     keep_alive_seconds: float = 15.0  # a comment is sent when a stream was silent for that long
+    log_format: str = "text"  # of log lines: text, or json for one object a line
+    traces: bool = False  # OpenTelemetry spans, sent over OTLP as the OTEL_ variables of the environment say
     drain_seconds: int | None = None  # how long running requests may take after SIGTERM; else until they are done
 
     def __post_init__(self) -> None:
@@ -41,6 +43,8 @@ class ServerSettings:
                 _require(name, getattr(self, name), at_least=1)
         if self.compile_seconds <= 0 or self.keep_alive_seconds <= 0:
             raise UsageError("compile_seconds and keep_alive_seconds are more than 0")
+        if self.log_format not in ("text", "json"):
+            raise UsageError(f"log_format is text or json, not {self.log_format!r}")
         if not all(self.api_key):
             raise UsageError("an API key is not empty")
 
