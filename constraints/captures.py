@@ -19,7 +19,7 @@ from itertools import accumulate
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from .capture_marks import Mark
+from .capture_marks import Mark, refused_captures
 from .chart import Chart, Parts, Span
 from .constraint import Constraint
 from .errors import ConstraintError, UnsupportedKeyword
@@ -210,7 +210,7 @@ class _Reading:
         for parts in self._chart.options(span):
             if all(part[1:] != span[1:] or self._ends_without(part, around) for part in parts):
                 return parts
-        raise AssertionError("a span in the chart has no derivation")
+        raise refused_captures("in a repetition whose copies may be empty, beside lazy terminals that end others")
 
     def _ends_without(self, start: Span, around: frozenset[Span]) -> bool:
         """Whether a part can be read so that none of the spans around it is part of it: the least fixpoint over equal spans."""

@@ -140,6 +140,7 @@ class Chart:
         self.grammar, self.size = parts.grammar, len(data) + 1
         self._cells: dict[_Key, _Cell] = {}
         self._matches: dict[tuple[Node, int], list[int]] = {}
+        self._ways: dict[tuple[Node, Place], set[Place]] = {}
         self._fresh: list[_Key] = []
         self._news: list[tuple[_Key, Node, Place]] = []
         self._fill()
@@ -193,8 +194,10 @@ class Chart:
                     yield ((option, begin, end),)
         elif kind is Kind.REPEAT:
             again = self._again(node)
+            reaching = self._reaching(span) if again == node else None
             for middle in self._longest_first(Node(a), begin):
-                if self.position(middle) > self.position(begin) and end in self.ends(again, middle):
+                is_on_the_way = end in self.ends(again, middle) if reaching is None else middle in reaching
+                if self.position(middle) > self.position(begin) and is_on_the_way:
                     yield (Node(a), begin, middle), (again, middle, end)
             if end == begin and b == 0:
                 yield ()
@@ -205,6 +208,22 @@ class Chart:
         else:  # BOTH: captures are those of one side
             side = Node(b) if self.is_whole(Node(a)) else Node(a)
             yield ((side, begin, end),)
+
+    def _reaching(self, span: Span) -> set[Place]:
+        """The places from which copies of a repetition without bounds lead to the end of a span."""
+        node, begin, end = span
+        known = self._ways.setdefault((node, end), {end})
+        if begin not in known:
+            body, seen = Node(self.grammar.operands(node)[0]), {begin}
+            work = [begin]
+            while work:
+                fresh = {m for m in self.ends(body, work.pop()) if self.position(m) <= self.position(end)} - seen
+                seen |= fresh
+                work += fresh
+            for place in sorted(seen, key=self.position, reverse=True):
+                if not known.isdisjoint(self.ends(body, place)):
+                    known.add(place)
+        return known
 
     def _longest_first(self, node: Node, begin: Place) -> list[Place]:
         return sorted(self.ends(node, begin), key=lambda place: (self.position(place), place), reverse=True)
@@ -280,6 +299,11 @@ class Chart:
         kind = self.grammar.kind(node)
         if kind is Kind.SEQ:
             self._await((rest, end), key) if rest != EMPTY else self._end(key, end)
+        elif kind is Kind.REPEAT and rest == node:  # without bounds: another copy, not another repetition in it
+            body = Node(self.grammar.operands(node)[0])
+            if self.position(end) > self.position(place) and end not in self._cells[key].ends:
+                self._await((body, end), key, node)
+            self._end(key, end)
         elif kind is Kind.REPEAT and rest != EMPTY and self.position(end) > self.position(place):
             self._await((rest, end), key)
         elif kind is Kind.BOTH:
