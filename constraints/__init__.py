@@ -5,6 +5,7 @@
 """
 
 from ..kernels import compile_cache as _compile_cache  # noqa: F401  before numba: where compiled code is kept
+from .captures import Capture, IncompleteOutput, captures, captures_by_name
 from .choice import Choice
 from .compiler import Compiler
 from .constraint import Constraint, State
@@ -24,6 +25,7 @@ from .vocabulary import Vocabulary
 from .warm import warm_up
 
 __all__ = [
+    "Capture",
     "Choice",
     "Compiler",
     "Constraint",
@@ -32,6 +34,7 @@ __all__ = [
     "Ebnf",
     "Gbnf",
     "GrammarSyntaxError",
+    "IncompleteOutput",
     "JsonSchema",
     "Lark",
     "Limits",
@@ -47,6 +50,8 @@ __all__ = [
     "UnexpectedOutput",
     "UnsupportedKeyword",
     "Vocabulary",
+    "captures",
+    "captures_by_name",
     "parse_output",
     "warm_up",
 ]

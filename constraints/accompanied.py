@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .constraint import Constraint, State
 from .explanation import NUM_NEAREST, Explanation, explain
 from .rows import MaskRows
+from .source import Source
 
 if TYPE_CHECKING:
     from .vocabulary import Vocabulary
@@ -32,6 +33,10 @@ class AccompaniedConstraint(Constraint):
     @cached_property
     def fingerprint(self) -> str:
         return self.unbudgeted.fingerprint
+
+    @property
+    def source(self) -> Source | None:
+        return self.unbudgeted.source
 
     @property
     def nbytes(self) -> int:

@@ -71,6 +71,10 @@ class TokenAutomaton:
 
     # -- states -----------------------------------------------------------------------------------------------------
 
+    def start_of(self, node: Node) -> State:
+        """The state before any text of one part of the grammar, and nothing behind it; DEAD when it has no text."""
+        return int(self._machine.call(derive.start_state, node))
+
     def is_accepting(self, state: State) -> bool:
         return bool(self._machine.table("state_accept")[state])
 

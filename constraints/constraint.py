@@ -70,6 +70,11 @@ class Constraint:
         """SHA-256 (hex) of vocabulary and source: the same in every process."""
         return self._source if isinstance(self._source, str) else fingerprint_of(self._source, self.vocabulary)
 
+    @property
+    def source(self) -> Source | None:
+        """What was compiled; None of a constraint that was read from a file."""
+        return None if isinstance(self._source, str) else self._source
+
     def save(self, path: str | PathLike[str], *, found: bool = True) -> None:
         """Write the constraint to a file that `Compiler.load` reads: its grammar and, with `found`, all states, transitions and
         mask rows that exist by now. The file is replaced at once or not at all.

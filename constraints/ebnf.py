@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from lark import Token, Tree
 
 from .budgeted_text import BudgetedText
+from .capture_marks import Mark, Marks
 from .ebnf_macros import Macros, rules_called
 from .ebnf_syntax import NOTATIONS, EbnfRule, notation_of, parse
 from .errors import ConstraintError, UnsupportedKeyword
@@ -26,10 +27,12 @@ _ESCAPES = {
 _ESCAPES_IN_CLASSES = {char: ord(char) for char in "$.*+(){}|"}
 _HEX_DIGITS = {"u": 4, "U": 8}
 _HEXADECIMAL = "0123456789abcdefABCDEF"
-_CAPTURES = frozenset(  # what they name is told by nobody here, and the texts are the same
+_CAPTURES = frozenset(  # the texts are the same with them and without
     ["capture", "stop_capture", "capture_hidden_suffix_bytes", "capture_hidden_stop_bytes",
      "capture_hidden_body_rule_id", "capture_hidden_marker_rule_id"]
 )  # fmt: skip
+
+_COMPILED_CAPTURES = frozenset(["capture_hidden_stop_bytes", "capture_hidden_body_rule_id", "capture_hidden_marker_rule_id"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,16 @@ class Ebnf(BudgetedText):
             raise ConstraintError(f"no notation {self.notation!r} of EBNF", instead=" or ".join(map(repr, NOTATIONS)))
 
     def _written(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets]:
+        root, lowering = self._rules(grammar, limits, None)
+        return budgeted_root(grammar, root, lowering.budgets, limits), lowering.budgets
+
+    def lower_marked(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets, Marks]:
+        """For `captures`: the expression as written, with its left recursion."""
+        marks = Marks()
+        root, lowering = self._rules(grammar, limits, marks)
+        return root, lowering.budgets, marks
+
+    def _rules(self, grammar: Grammar, limits: Limits, marks: Marks | None) -> tuple[Node, EbnfLowering]:
         notation = self.notation or notation_of(self.text)
         written = parse(self.text, notation)
         rules = {str(rule.name): RuleText(rule.name, rule.tree) for rule in written}
@@ -66,10 +79,9 @@ class Ebnf(BudgetedText):
         wants = any(rule.attributes or any(rule.tree.find_data("exception")) for rule in written)
         attributes = {str(rule.name): rule.attributes for rule in written if rule.attributes}
         lowering = EbnfLowering(
-            self.text, grammar, limits, notation=notation, attributes=attributes, wants_repetitions=wants
+            self.text, grammar, limits, notation=notation, attributes=attributes, wants_repetitions=wants, marks=marks
         )
-        root = lower_rules(rules, calls, lowering)[start]
-        return budgeted_root(grammar, root, lowering.budgets, limits), lowering.budgets
+        return lower_rules(rules, calls, lowering)[start], lowering
 
 
 def _check_once(text: str, rules: list[EbnfRule]) -> None:
@@ -92,6 +104,7 @@ class EbnfLowering(RuleLowering):
     notation: str = "xgrammar"
     attributes: dict[str, tuple[tuple[Token, Token | None], ...]] = field(default_factory=dict)
     budgets: Budgets = field(default_factory=dict)
+    marks: Marks | None = None  # where to write down captures
 
     def finished(self, name: str, body: Node) -> Node:
         """A rule's body under its attributes."""
@@ -106,7 +119,26 @@ class EbnfLowering(RuleLowering):
                 body = self._at_most(body, attribute, value)
             elif attribute not in _CAPTURES:
                 self._refuse(attribute, str(attribute), "not an attribute that is enforced", "the rule without it")
-        return body
+        captures = {str(name): (name, value) for name, value in self.attributes.get(name, ()) if name in _CAPTURES}
+        if self.marks is None or not captures:
+            return body
+        rule = self.grammar.rule(name)
+        self.grammar.define(rule, body)
+        self.marks.of_rule[rule] = self._mark(name, captures)
+        return self.grammar.call(rule)
+
+    def _mark(self, name: str, attributes: dict[str, tuple[Token, Token | None]]) -> Mark:
+        """What a rule is captured as. Raises `UnsupportedKeyword` for what only XGrammar's own compiler writes."""
+        for keyword in _COMPILED_CAPTURES & attributes.keys():
+            reason = "it numbers rules that are made from others, or hides bytes inside of what is around it"
+            self._refuse(attributes[keyword][0], keyword, reason, "capture_hidden_suffix_bytes=")
+        hidden = attributes.get("capture_hidden_suffix_bytes", (None, None))[1]
+        names = {
+            keyword: name if value is None else self.string_text(value)
+            for keyword, (_, value) in attributes.items() if keyword in ("capture", "stop_capture")
+        }  # fmt: skip
+        num_hidden = 0 if hidden is None else self._count(hidden)
+        return Mark(names.get("capture", ""), names.get("stop_capture", ""), hidden_bytes=num_hidden)
 
     def _at_most(self, body: Node, attribute: Token, value: Token | None) -> Node:
         if value is None or value.type != "INT" or value.startswith("-"):

@@ -13,16 +13,26 @@ from .regex_parser import line_and_column
 
 _KNOWN = ("capture", "lazy", "stop", "suffix", "stop_capture", "max_tokens", "temperature")
 
+_CAPTURES = ("capture", "stop_capture")
+
 
 @dataclass(frozen=True)
 class Attributes:
-    """`end`: the terminal that ends the rule's text, with `stop` or `suffix`. `written`: the names as they stand there."""
+    """`end`: the terminal that ends the rule's text, with `stop` or `suffix`. `written`: the names as they stand there.
+    `capture`: "" under the rule's own name, None for none."""
 
     written: tuple[str, ...] = ()
     lazy: bool = False
     end: Token | None = None
     stops_at_end: bool = False  # stop="": nothing but the end of the text
     max_tokens: int | None = None
+    capture: str | None = None
+    stop_capture: str = ""
+
+    @property
+    def captures(self) -> bool:
+        """Whether some of the rule's text has a name."""
+        return self.capture is not None or bool(self.stop_capture)
 
     @property
     def is_lexeme(self) -> bool:
@@ -52,9 +62,11 @@ def read_attributes(text: str, tree: Tree[Token] | None) -> Attributes:
     end = found.get("stop", found.get("suffix", (None, None)))[1]
     is_empty = end is not None and end.type == "STRING" and not literal_text(text, end)
     budget = found.get("max_tokens", (None, None))[1]
+    names = {name: "" if value is None else literal_text(text, value) for name, (_, value) in found.items() if name in _CAPTURES}
     return Attributes(
-        tuple(found), "lazy" in found, None if is_empty else end, is_empty, None if budget is None else int(budget[:9])
-    )
+        tuple(found), "lazy" in found, None if is_empty else end, is_empty, None if budget is None else int(budget[:9]),
+        names.get("capture"), names.get("stop_capture", ""),
+    )  # fmt: skip
 
 
 def _check_value(text: str, name: Token, value: Token | None) -> None:

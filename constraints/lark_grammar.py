@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from lark import Token, Tree
 
 from .budgeted_text import BudgetedText
+from .capture_marks import Mark, Marks, refused_captures
 from .errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from .expression import EMPTY, FAIL, Grammar, Node, Rule
 from .lark_edges import check_edges
@@ -65,12 +66,27 @@ class Lark(BudgetedText):
         lowering = LarkLowering(self.text, grammar, limits)
         return budgeted_root(grammar, lowering.whole(self.start), lowering.budgets, limits), lowering.budgets
 
+    def lower_marked(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets, Marks]:
+        """For `captures`: the expression as written, with its left recursion."""
+        marks = Marks()
+        lowering = LarkLowering(self.text, grammar, limits, marks=marks)
+        return lowering.whole(self.start), lowering.budgets, marks
+
 
 class LarkLowering:
     """Lowers one grammar text: its rules on a list of work, expressions children first, nothing by recursion."""
 
-    def __init__(self, text: str, grammar: Grammar, limits: Limits, depth: int = 0, budgets: Budgets | None = None) -> None:
-        self.text, self.grammar, self.limits, self.depth = text, grammar, limits, depth
+    def __init__(
+        self,
+        text: str,
+        grammar: Grammar,
+        limits: Limits,
+        depth: int = 0,
+        budgets: Budgets | None = None,
+        marks: Marks | None = None,
+    ) -> None:
+        """marks: where to write down captures; without it the language alone counts."""
+        self.text, self.grammar, self.limits, self.depth, self.marks = text, grammar, limits, depth, marks
         self.names = Names(text, limits)
         grammar.notes += self.names.notes
         self.terminals: Terminals = self.names.all_terminals()
@@ -83,6 +99,8 @@ class LarkLowering:
         once = self.names.options.ignore_once
         skipped = self._language(Alternate(tuple(ignored))) if ignored else EMPTY
         self.skip = grammar.optional(skipped) if once else grammar.repeat(skipped)
+        if marks is not None:
+            self.skip = marks.ignored(grammar, self.skip)
         lazy = any(rule.attributes.lazy or rule.attributes.end for rule in self.names.rules.values())
         self.lexemes = Lexemes(grammar, limits, self.skip) if lazy else None
 
@@ -104,7 +122,15 @@ class LarkLowering:
             stopwatch.check()
             instance = self._todo.pop()
             self.grammar.define(self.rules[instance], self._body(instance))
-        if self.lexemes is not None:
+        if self.lexemes is not None and self.marks is not None:
+            states = self.lexemes.states_beside(root)
+            if states is not None and self.depth > 0:
+                if any(rule.attributes.captures for rule in self.names.rules.values()):
+                    raise refused_captures("in a grammar inside of another one, with lazy terminals that end others")
+                root = self.lexemes.separated(root)
+            else:
+                self.marks.lexeme_states, self.marks.lexemes, self.marks.skip = states, self.lexemes.of_rule, self.skip
+        elif self.lexemes is not None:
             separated = self.lexemes.separated(root)
             if separated != root:
                 refuse_budgets(self.budgets, "beside lazy terminals that end others")
@@ -129,6 +155,8 @@ class LarkLowering:
     def _body(self, instance: Instance) -> Node:
         name, given = instance
         definition = self.names.rules[name]
+        if self.marks is not None and definition.attributes.captures:
+            self.marks.of_rule[self.rules[instance]] = self._mark(name, definition)
         if definition.attributes.is_lexeme:
             return self._one_lexeme(definition)
         arguments = dict(zip(definition.template, given, strict=True)) if isinstance(given, tuple) else {}
@@ -144,6 +172,15 @@ class LarkLowering:
         if rule.attributes.stops_at_end:
             return self._lexeme(pattern)
         return self._lexeme(pattern, lazy=True)
+
+    def _mark(self, name: str, rule: Definition) -> Mark:
+        """What a rule is captured as, and what of its text is not."""
+        attributes = rule.attributes
+        captured = name if attributes.capture == "" else attributes.capture or ""
+        if attributes.end is None:
+            return Mark(captured, attributes.stop_capture)
+        end = self._language(self._end_pattern(attributes.end))
+        return Mark(captured, attributes.stop_capture, self._language(self.terminals.pattern(rule.body)), end)
 
     def _end_pattern(self, token: Token) -> Pattern:
         if token.type == "STRING":
@@ -267,7 +304,7 @@ class LarkLowering:
         blank = "".join(
             char if char in "\r\n" else " " for char in self.text[:begin]
         )  # so that errors tell the right place
-        inner = LarkLowering(blank + self.text[begin:end], self.grammar, self.limits, self.depth + 1, self.budgets)
+        inner = LarkLowering(blank + self.text[begin:end], self.grammar, self.limits, self.depth + 1, self.budgets, self.marks)
         return self._opaque(inner.whole("start"))
 
     # -- lexemes ----------------------------------------------------------------------------------------------------

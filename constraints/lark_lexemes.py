@@ -30,6 +30,13 @@ class Lexeme(NamedTuple):
     opaque: bool
 
 
+class LexemeState(NamedTuple):
+    """following: the lexemes that may come next, each with those of its texts that may, and the number of the state behind it."""
+
+    following: dict[Lexeme, tuple[Node, int]]
+    may_end: bool
+
+
 class Lexemes:
     """The lexemes of a grammar that has lazy ones; each is a rule, so that it stays a letter of its own in expressions."""
 
@@ -57,33 +64,50 @@ class Lexemes:
     def separated(self, root: Node) -> Node:
         """The same language, except that lazy lexemes end what they stand beside. Raises `UnsupportedKeyword`."""
         without_left_recursion(self.grammar, root, self.limits)
-        if not self._can_conflict():
+        states = self._states(root)
+        if states is None:
             return root
-        states: dict[frozenset[Node], Rule] = {}
-        work: list[frozenset[Node]] = []
+        rules = [self.grammar.rule("lexemes") for _ in states]
+        for rule, state in zip(rules, states, strict=True):
+            options = [EMPTY] if state.may_end else []
+            for cut, after in state.following.values():
+                options.append(self.grammar.seq(cut, self.skip, self.grammar.call(rules[after])))
+            self.grammar.define(rule, self.grammar.alt(*options))
+        return self.grammar.call(rules[0])
+
+    def states_beside(self, root: Node) -> list[LexemeState] | None:
+        """The states that `separated` makes rules of, with the rules left as they are; None where there are none."""
+        bodies = list(self.grammar.rule_bodies)
+        without_left_recursion(self.grammar, root, self.limits)
+        states = self._states(root)
+        self.grammar.rule_bodies[: len(bodies)] = bodies
+        return states
+
+    def _states(self, root: Node) -> list[LexemeState] | None:
+        """The automaton over lexemes, its start first; None where no lazy lexeme ends another one."""
+        if not self._can_conflict():
+            return None
+        sets = [frozenset([root])]
+        numbers = {sets[0]: 0}
+        found: list[LexemeState] = []
         conflict = False
-
-        def rule_of(state: frozenset[Node]) -> Rule:
-            if state not in states:
-                if len(states) >= _STATES:
-                    raise _refused("lazy terminals beside others in rules that call themselves, or in high counts")
-                states[state] = self.grammar.rule("lexemes")
-                work.append(state)
-            return states[state]
-
-        start = rule_of(frozenset([root]))
         stopwatch = Stopwatch(self.limits, "lazy terminals beside others")
-        while work:
+        while len(found) < len(sets):
             stopwatch.check()
-            state = work.pop()
-            following, may_end = self._following(state)
-            options = [EMPTY] if may_end else []
+            following, may_end = self._following(sets[len(found)])
+            state = LexemeState({}, may_end)
             for lexeme, tails in following.items():
                 cut = self._cut(lexeme, [other for other in following if other.lazy])
                 conflict |= cut != lexeme.node
-                options.append(self.grammar.seq(cut, self.skip, self.grammar.call(rule_of(frozenset(tails)))))
-            self.grammar.define(states[state], self.grammar.alt(*options))
-        return self.grammar.call(start) if conflict else root
+                behind = frozenset(tails)
+                if behind not in numbers:
+                    numbers[behind] = len(sets)
+                    sets.append(behind)
+                state.following[lexeme] = cut, numbers[behind]
+            if len(sets) > _STATES:
+                raise _refused("lazy terminals beside others in rules that call themselves, or in high counts")
+            found.append(state)
+        return found if conflict else None
 
     def _can_conflict(self) -> bool:
         """Whether a lazy lexeme and another one may begin with the same byte, wherever they stand."""

@@ -97,7 +97,7 @@ def stages_of(grammar: Grammar, root: Node, budgets: Budgets) -> Stages:
 class _Cutting:
     def __init__(self, grammar: Grammar, root: Node, budgets: Budgets) -> None:
         self.grammar, self.budgets = grammar, budgets
-        self._cut = _judged(grammar, root, budgets)
+        self._cut = holding(grammar, root, budgets)
         for call in budgets:
             if any(self._cut.get(part) for part in children(grammar, call)):
                 raise _refused("a rule with a budget inside of another one with a budget")
@@ -185,14 +185,14 @@ class _Cutting:
         return self._cut[start]
 
 
-def _judged(grammar: Grammar, root: Node, budgets: Iterable[Node]) -> dict[Node, bool]:
-    """Of all nodes, whether some budget is part of them."""
+def holding(grammar: Grammar, root: Node, calls: Iterable[Node]) -> dict[Node, bool]:
+    """Of all nodes, whether some of the calls is part of them."""
     parents: dict[Node, list[Node]] = {}
     judged = dict.fromkeys(reachable(grammar, root), False)
     for node in judged:
         for part in children(grammar, node):
             parents.setdefault(part, []).append(node)
-    work = [call for call in budgets if call in judged]
+    work = [call for call in calls if call in judged]
     while work:
         node = work.pop()
         if not judged[node]:
