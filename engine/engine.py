@@ -17,7 +17,7 @@ from .errors import InternalError, RequestError
 from .features import EngineFeatures
 from .forced_text import ForcedText
 from .guide import fill_masks
-from .kv_space import KVSpace
+from .kv_space import Brought, KVSpace
 from .output import Event, RequestOutput, TokenRecord
 from .policy import POLICIES, Arrival, FairShares, Rank
 from .request import Request
@@ -81,24 +81,41 @@ class Engine:
 
         When prompt and max_tokens together exceed the model's length, the output may get only as long as what is left.
         """
-        sequence = admit(next(self._ids), request, self.vocabulary, self.limits)
+        sequence = admit(self.next_id(), request, self.vocabulary, self.limits)
         if request.sampling.jump_forward and request.constraint is not None and self.forced_text is None:
             raise RequestError("jump_forward needs the model's tokenizer, and this engine was made without one")
-        sequence.rank = self._rank(sequence)
-        self._sequences[sequence.request_id] = sequence
-        self.scheduler.add(sequence)
+        self.adopt(sequence)
         self._look_ahead([sequence])
         return sequence.request_id
+
+    def adopt(self, sequence: Sequence, brought: Brought | None = None) -> None:
+        """Queue a sequence that is ready to run or ended elsewhere, with keys and values that it brings from elsewhere (`sessions.py`)."""
+        self._sequences[sequence.request_id] = sequence
+        if sequence.is_finished:  # there is nothing to do but to tell
+            self._news[sequence.request_id] = sequence
+            return
+        sequence.rank = self._rank(sequence)
+        if brought is not None:
+            self.space.bring(sequence, brought)
+        self.scheduler.add(sequence)
+
+    def sequence(self, request_id: int) -> Sequence:
+        """The progress of a request. Raises RequestError when no such request is waiting or running."""
+        sequence = self._sequences.get(request_id)
+        if sequence is None or sequence.is_finished:
+            raise RequestError(f"no request {request_id} is waiting or running")
+        return sequence
+
+    def next_id(self) -> int:
+        return next(self._ids)
 
     def fork(self, request_id: int, seed: int | None = None) -> int:
         """A second request that continues what this one has so far, and shares its blocks; with `seed` it draws differently.
 
         Its events begin with the tokens it starts from. Raises RequestError when no such request is running.
         """
-        parent = self._sequences.get(request_id)
-        if parent is None or parent.is_finished:
-            raise RequestError(f"no request {request_id} is waiting or running")
-        child_id = next(self._ids)
+        parent = self.sequence(request_id)
+        child_id = self.next_id()
         child = parent.fork(child_id, (*parent.rank, child_id), seed)
         self._sequences[child.request_id] = child
         self.scheduler.add_fork(parent, child)
@@ -131,7 +148,8 @@ class Engine:
 
     # ---- the parts of a step
 
-    def _move_blocks(self) -> None:
+    def move_blocks(self) -> None:
+        """Carry out what the space has planned; before a forward pass."""
         if transfers := self.space.take_transfers():
             self.runner.move_blocks(transfers)
             self.drafter.move_blocks(transfers)
@@ -151,7 +169,7 @@ class Engine:
     def _compute(self, chunks: list[Chunk[Sequence]]) -> Tensor | None:
         """Run the model over the chunks and what is guessed behind them; None when nothing was computed."""
         try:
-            self._move_blocks()
+            self.move_blocks()
             self._draft(chunks)
             if not chunks:
                 return None

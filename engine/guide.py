@@ -67,6 +67,14 @@ class Guide:
         self.state, self.num_left, self._is_tight = state, self.num_left - 1, False
         return True
 
+    @property
+    def is_tight(self) -> bool:
+        """The next mask is one with the budget, because a draw from the plain one led too far."""
+        return self._is_tight
+
+    def tighten(self) -> None:
+        self._is_tight = True
+
     def legal_prefix(self, token_ids: Sequence[int]) -> list[int]:
         """The leading ones of these tokens that could be taken one after another; end-of-text is none of them.
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .attend import Attend, fused
-from .kv_space import Transfer
+from .kv_space import Restored, Transfer
 from .models.decoder import ForwardBatch
 from .models.model import Model
 from .scheduler import Chunk
@@ -27,7 +27,7 @@ class ModelRunner:
         self.decoder, self.cache, self.attend = decoder, cache, attend
         self._mover = BlockMover(cache, num_host_blocks)
 
-    def move_blocks(self, transfers: list[Transfer]) -> None:
+    def move_blocks(self, transfers: list[Transfer | Restored]) -> None:
         """Before `forward` of the same step."""
         self._mover.move(transfers)
 

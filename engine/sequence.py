@@ -74,6 +74,10 @@ class Sequence:
     def has_news(self) -> bool:
         return self.is_finished or self.num_reported < len(self.records)
 
+    def takes(self, token_id: int) -> bool:
+        """This is a token, and does not end the output."""
+        return 0 <= token_id < self.sampling.vocab_size and not self._is_end(token_id)
+
     def accept(self, record: TokenRecord) -> None:
         """Take the token chosen for the next place; it may end the sequence, or be refused by the budget."""
         if self._is_end(record.token_id):
