@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, Unpack
 
 from .chat import Message, Reply, Turn, plan_turn, reply_of
@@ -13,12 +15,17 @@ from .constraints import Limits as ConstraintLimits
 from .driver import Driver
 from .engine import EngineConfig, EngineFeatures, EngineStatistics, RequestOutput, load
 from .engine import Event as EngineEvent
+from .engine.engine import Engine
+from .engine.fingerprints import model_fingerprint
+from .engine.session_file import load_snapshot
+from .engine.sessions import CacheUse, Sessions
 from .events import Delta, Done, Event
 from .model_folder import EMBEDDED, find_model
 from .outputs import GenerationOutput
 from .pieces import PieceReader, TokenPiece
 from .planning import Plan, Planner, PromptStyle
 from .sampling import SamplingParams
+from .session import Session
 from .stream_events import StreamEvents
 from .tools import ToolLike
 
@@ -61,7 +68,7 @@ class LLM:
         engine, self.tokenizer, _, self.config = load(config, self.features)
         self.vocabulary: Vocabulary = self.tokenizer.vocabulary
         self.compiler = Compiler(self.vocabulary, constraint_limits)
-        self.driver = Driver(engine)
+        self.driver = Driver(engine, _sessions(engine, folder, self.features))
         self.planner = Planner(folder, self.tokenizer, self.compiler, prompt_style)
 
     @property
@@ -133,6 +140,43 @@ class LLM:
             yield from reader.read_all(record.token_id for record in event.tokens)
             if event.output is not None:
                 yield Done(plan.output(event.output))
+
+    def open(
+        self,
+        prompt: str | Sequence[Message],
+        *,
+        sampling: SamplingParams | None = None,
+        **constraint: Unpack[ConstraintOptions],
+    ) -> Session:
+        """One request as an object that gives its typed events, can be saved between two of them, and resumed (see `session.py`).
+
+        Args:
+            prompt: as for `generate`, or a conversation as for `chat`. The other arguments and errors are those of `generate`.
+        """
+        if isinstance(prompt, str):
+            (plan,) = self.planner.plan_all(prompt, sampling, constraint)
+        else:
+            plan = self.planner.plan_turn(plan_turn(prompt, (), "auto", constraint), sampling)
+        (request_id,) = self.driver.submit([plan.request])
+        return Session(self.driver, plan, request_id)
+
+    def resume(
+        self, path: str | os.PathLike[str], *, cache: CacheUse = "private", **constraint: Unpack[ConstraintOptions]
+    ) -> Session:
+        """Go on with a session that was saved: exactly the tokens that would have come anyway.
+
+        Args:
+            path: a file that `Session.save` wrote. It is checked in full, and nothing in it is executed.
+            cache: what becomes of the keys and values in it. "private": only this session uses them; "shared": so do prompts that begin
+                alike, for files that only you can write; "recompute": nobody, they are computed again.
+            constraint: the one it was opened with.
+
+        Raises:
+            SessionError: it was changed, or does not fit; `keyword` is what differs, such as "model" or "constraint".
+        """
+        snapshot = load_snapshot(path)
+        plan = self.planner.plan_resumed(snapshot, constraint)
+        return Session(self.driver, plan, self.driver.resume(snapshot, plan.constraint, cache))
 
     def chat(
         self,
@@ -206,3 +250,8 @@ class LLM:
                     return
         finally:
             self.driver.cancel(request_id)
+
+
+def _sessions(engine: Engine, folder: Path, features: EngineFeatures) -> Sessions:
+    draft = features.draft_model
+    return Sessions(engine, partial(model_fingerprint, folder), None if draft is None else partial(model_fingerprint, draft))
