@@ -20,9 +20,13 @@ from .guide import fill_masks
 from .kv_space import Brought, KVSpace
 from .output import Event, RequestOutput, TokenRecord
 from .policy import POLICIES, Arrival, FairShares, Rank
+from .population import Population, Surroundings
 from .request import Request
 from .runner import ModelRunner
 from .scheduler import Chunk, Scheduler
+from .searches import Search, by_population
+from .searches import begin as begin_search
+from .searches import check as check_search
 from .sequence import Sequence
 from .statistics import EngineStatistics, statistics_of
 from .step_sampler import StepSampler
@@ -88,6 +92,19 @@ class Engine:
         self._look_ahead([sequence])
         return sequence.request_id
 
+    def add_search(self, request: Request, search: Search) -> int:
+        """Queue a request whose outputs are searched for (`beams.py`, `particles.py`) and return its id.
+
+        Its one event is the final one: the best output, with the others as its `alternatives`. Raises RequestError when it can never run
+        as asked, or asks for something that this search does not understand.
+        """
+        check_search(request, search, self.limits, shares=self.features.prefix_cache)
+        facade = admit(self.next_id(), request, self.vocabulary, self.limits)
+        facade.rank = self._rank(facade)
+        begin_search(facade, search, Surroundings(self.scheduler, self.next_id, self.vocabulary.size, self.runner.decoder.device))
+        self._sequences[facade.request_id] = facade
+        return facade.request_id
+
     def adopt(self, sequence: Sequence, brought: Brought | None = None) -> None:
         """Queue a sequence that is ready to run or ended elsewhere, with keys and values that it brings from elsewhere (`sessions.py`)."""
         self._sequences[sequence.request_id] = sequence
@@ -104,6 +121,8 @@ class Engine:
         sequence = self._sequences.get(request_id)
         if sequence is None or sequence.is_finished:
             raise RequestError(f"no request {request_id} is waiting or running")
+        if sequence.population is not None:
+            raise RequestError(f"request {request_id} is a search, which has no one text to go on with")
         return sequence
 
     def next_id(self) -> int:
@@ -129,7 +148,9 @@ class Engine:
                 self._shares.serve(chunk.sequence.rank[0] for chunk in chunks)
             logits = self._compute(chunks)
             if logits is not None:
-                self._sample(Verification(chunks, logits))
+                verification = Verification(chunks, logits)
+                self._search(verification)
+                self._sample(verification)
             return self._take_events()
 
     def cancel(self, request_id: int) -> RequestOutput:
@@ -143,7 +164,7 @@ class Engine:
         self._news.pop(request_id, None)
         if not sequence.is_finished:
             sequence.finish("cancelled")
-            self.scheduler.remove(sequence)
+            self._free(sequence)
         return sequence.output()
 
     # ---- the parts of a step
@@ -178,12 +199,30 @@ class Engine:
         except Exception as error:  # out of memory, say: what was in the batch is lost, the others begin anew
             self.scheduler.distrust()
             for chunk in chunks:
-                self._contain(chunk.sequence, _raise, error)
+                self._contain(_visible(chunk.sequence), _raise, error)
             return None
         self._totals.count_step(chunks)
         for chunk in chunks:
             chunk.sequence.num_computed += chunk.num_tokens
         return logits
+
+    def _search(self, verification: Verification) -> None:
+        """Let searches see the logits of their members."""
+        for population, members, logits in by_population(*verification.take_searched()):
+            self._contain(population.facade, self._observe, population, members, logits)
+
+    def _observe(self, population: Population, members: list[Sequence], logits: Tensor) -> None:
+        population.observe(members, logits)
+        if population.is_ended:
+            best, *others = population.results()
+            best.alternatives = tuple(other.output() for other in others)
+            self._sequences[best.request_id] = self._news[best.request_id] = best
+
+    def _free(self, sequence: Sequence) -> None:
+        if sequence.population is None:
+            self.scheduler.remove(sequence)
+        else:
+            sequence.population.close()
 
     def _sample(self, verification: Verification) -> None:
         """Draw from the logits as long as they are those of the text that came out."""
@@ -244,7 +283,7 @@ class Engine:
             logger.exception("request %d failed", sequence.request_id)
             sequence.finish("error", f"{type(error).__name__}: {error}")
         if sequence.is_finished:
-            self.scheduler.remove(sequence)
+            self._free(sequence)
         if sequence.has_news:
             self._news[sequence.request_id] = sequence
 
@@ -263,6 +302,11 @@ class Engine:
 
 def _is_guided(sequence: Sequence) -> bool:
     return sequence.guide is not None and not sequence.is_finished
+
+
+def _visible(sequence: Sequence) -> Sequence:
+    """What is known outside: of a search's members their request."""
+    return sequence if sequence.population is None else sequence.population.facade
 
 
 def _raise(error: Exception) -> None:
