@@ -9,11 +9,13 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from .engine.engine import Engine
 from .engine.errors import SessionError
 from .engine.output import Event, RequestOutput
 from .engine.request import Constraint, Request
+from .engine.searches import Search
 from .engine.sessions import CacheUse, Sessions
 from .engine.snapshot import Snapshot
 from .engine.statistics import EngineStatistics
@@ -47,16 +49,18 @@ class Driver:
         with self._lock:
             return self._engine.statistics
 
-    def submit(self, requests: Sequence[Request], *, pushed: bool = False) -> list[int]:
+    def submit(self, requests: Sequence[Request], *, pushed: bool = False, search: Search | None = None) -> list[int]:
         """Queue requests, all or none, and return their ids. Raises RequestError when one can never run.
 
+        search: how their outputs are searched for; else they are drawn.
         pushed: their events are what `step` returns, for a caller that steps the engine itself; else `next_event` gives them.
         """
         request_ids: list[int] = []
         with self._lock:
             try:
                 for request in requests:
-                    request_ids.append(self._engine.add_request(request))
+                    add = self._engine.add_request if search is None else partial(self._engine.add_search, search=search)
+                    request_ids.append(add(request))
             except Exception:
                 for request_id in request_ids:
                     self._engine.cancel(request_id)

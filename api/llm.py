@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from .chat import Message, Reply, Turn, plan_turn, reply_of
 from .constraint_choice import ConstraintOptions
@@ -15,8 +15,11 @@ from .constraints import Limits as ConstraintLimits
 from .driver import Driver
 from .engine import EngineConfig, EngineFeatures, EngineStatistics, RequestOutput, load
 from .engine import Event as EngineEvent
+from .engine.beams import BeamSearch
 from .engine.engine import Engine
 from .engine.fingerprints import model_fingerprint
+from .engine.particles import Particles
+from .engine.searches import Search
 from .engine.session_file import load_snapshot
 from .engine.sessions import CacheUse, Sessions
 from .events import Delta, Done, Event
@@ -108,6 +111,59 @@ class LLM:
         """
         plans = self.planner.plan_all(prompts, sampling, constraint)
         return self._run([plan.ranked(priority, user) for plan in plans], progress)
+
+    def beam_search(
+        self,
+        prompts: str | Sequence[str],
+        *,
+        width: int = 4,
+        n: int = 1,
+        length_penalty: float = 1.0,
+        early_stopping: bool | Literal["never"] = False,
+        sampling: SamplingParams | None = None,
+        **constraint: Unpack[ConstraintOptions],
+    ) -> list[GenerationOutput]:
+        """The outputs that the model finds most probable, as far as `width` beams find them; the best one, others as `alternatives`.
+
+        The beams of a prompt share their blocks of the cache. Without a constraint these are the beams of transformers'
+        `generate(num_beams=width)`; under one, all of them satisfy it. `output.score` says how they compare.
+
+        Args:
+            n: outputs for each prompt, at most `width`; fewer come where the constraint has fewer.
+            length_penalty: outputs are compared by their log-probability over length to this power.
+            early_stopping: True: `width` finished outputs are enough; "never": until none can get better.
+            sampling: max_tokens, min_tokens, bans, bias and stop tokens; what is about drawing is refused.
+
+        Errors are those of `generate`.
+        """
+        search = BeamSearch(width=width, num_wanted=n, length_penalty=length_penalty, early_stopping=early_stopping)
+        return self._search(self.planner.plan_all(prompts, sampling or SamplingParams(), constraint), search)
+
+    def particles(
+        self,
+        prompts: str | Sequence[str],
+        *,
+        count: int = 8,
+        resample_below: float = 0.5,
+        sampling: SamplingParams | None = None,
+        **constraint: Unpack[ConstraintOptions],
+    ) -> list[GenerationOutput]:
+        """Weighted outputs from the model's own distribution given that the output satisfies the constraint.
+
+        Masked sampling, which `generate` does, draws every token from what is allowed there; that is another distribution over texts.
+        Here `count` outputs are drawn together, weighted by how probable the model finds what the masks leave, and resampled on the way
+        (sequential Monte Carlo steering, arXiv:2306.03081). The heaviest output comes first, the others are its `alternatives`;
+        `output.score.weight` sums to 1 over them, `output.score.log_evidence` estimates the probability that the model alone would
+        have satisfied the constraint.
+
+        Args:
+            resample_below: share of effective particles below which they are resampled; 0 = never.
+            sampling: temperature, seed, max_tokens and stop tokens; filters and penalties are refused.
+
+        Errors are those of `generate`.
+        """
+        search = Particles(count=count, resample_below=resample_below)
+        return self._search(self.planner.plan_all(prompts, sampling or SamplingParams(), constraint), search)
 
     def stream(
         self, prompt: str, *, sampling: SamplingParams | None = None, **constraint: Unpack[ConstraintOptions]
@@ -228,6 +284,14 @@ class LLM:
             for request_id in request_ids:
                 self.driver.cancel(request_id)
         return outputs
+
+    def _search(self, plans: list[Plan], search: Search) -> list[GenerationOutput]:
+        request_ids = self.driver.submit([plan.request for plan in plans], search=search)
+        try:
+            return [plan.found(self._final(request_id)) for plan, request_id in zip(plans, request_ids, strict=True)]
+        finally:
+            for request_id in request_ids:
+                self.driver.cancel(request_id)
 
     def _final(self, request_id: int) -> RequestOutput:
         while (final := self.driver.next_event(request_id)).output is None:

@@ -58,6 +58,10 @@ class Plan:
         first, *others = [self._one(each) for each in self.chosen(ended)]
         return replace(first, alternatives=tuple(others))
 
+    def found(self, ended: RequestOutput) -> GenerationOutput:
+        """What a search gave back: the best output leads the others."""
+        return replace(self._one(ended), alternatives=tuple(map(self._one, ended.alternatives)))
+
     def chosen(self, ended: Sequence[RequestOutput]) -> list[RequestOutput]:
         """Those outputs that are given: all, or of more than are wanted the most probable ones."""
         is_choice = len(ended) > self.num_wanted
@@ -74,6 +78,7 @@ class Plan:
             logprobs=ended.logprobs,
             error=ended.error,
             choice=self.choice,
+            score=ended.score,
             usage=Usage(
                 prompt_tokens=ended.num_prompt_tokens,
                 cached_tokens=ended.num_cached_tokens,
