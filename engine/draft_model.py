@@ -52,7 +52,7 @@ class DraftModel(Drafter):
 
     def _extend(self, forks: list[_Fork]) -> None:
         """One token more for each."""
-        forks = sorted(forks, key=lambda fork: fork.num_pending > 1)
+        forks = sorted(forks, key=lambda fork: fork.num_pending)
         logits = self.runner.forward([Chunk(fork.sequence, fork.num_pending) for fork in forks])
         sequences = [fork.sequence for fork in forks]
         records = self._sampler.draw(sequences, logits)

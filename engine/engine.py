@@ -185,7 +185,7 @@ class Engine:
             chunk.drafts = guessed[: chunk.num_draftable]
             if guide is not None and not chunk.proposals:  # those were drawn under the masks
                 chunk.drafts = guide.legal_prefix(chunk.drafts)
-        chunks.sort(key=lambda chunk: chunk.width > 1)
+        chunks.sort(key=lambda chunk: chunk.width)
 
     def _compute(self, chunks: list[Chunk[Sequence]]) -> Tensor | None:
         """Run the model over the chunks and what is guessed behind them; None when nothing was computed."""
