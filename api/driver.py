@@ -92,7 +92,8 @@ class Driver:
     def snapshot(
         self, request_id: int, request: Request, ended: RequestOutput | None, label: str, keeps_cache: bool
     ) -> Snapshot:
-        """The request as it stands, or as it has `ended`; also if its last events were not read. Raises SessionError for another."""
+        """The request as it stands, or as it has `ended`; also if its last events were not read. Raises SessionError for
+        another."""
         with self._lock:
             assert self._sessions is not None, "an engine without a model folder has no sessions"
             unread = self._news.get(request_id, ())

@@ -123,7 +123,8 @@ class LLM:
         sampling: SamplingParams | None = None,
         **constraint: Unpack[ConstraintOptions],
     ) -> list[GenerationOutput]:
-        """The outputs that the model finds most probable, as far as `width` beams find them; the best one, others as `alternatives`.
+        """The outputs that the model finds most probable, as far as `width` beams find them; the best one, others as
+        `alternatives`.
 
         The beams of a prompt share their blocks of the cache. Without a constraint these are the beams of transformers'
         `generate(num_beams=width)`; under one, all of them satisfy it. `output.score` says how they compare.
@@ -150,11 +151,11 @@ class LLM:
     ) -> list[GenerationOutput]:
         """Weighted outputs from the model's own distribution given that the output satisfies the constraint.
 
-        Masked sampling, which `generate` does, draws every token from what is allowed there; that is another distribution over texts.
-        Here `count` outputs are drawn together, weighted by how probable the model finds what the masks leave, and resampled on the way
-        (sequential Monte Carlo steering, arXiv:2306.03081). The heaviest output comes first, the others are its `alternatives`;
-        `output.score.weight` sums to 1 over them, `output.score.log_evidence` estimates the probability that the model alone would
-        have satisfied the constraint.
+        Masked sampling, which `generate` does, draws every token from what is allowed there; that is another distribution over
+        texts. Here `count` outputs are drawn together, weighted by how probable the model finds what the masks leave, and resampled
+        on the way (sequential Monte Carlo steering, arXiv:2306.03081). The heaviest output comes first, the others are its
+        `alternatives`; `output.score.weight` sums to 1 over them, `output.score.log_evidence` estimates the probability that the
+        model alone would have satisfied the constraint.
 
         Args:
             resample_below: share of effective particles below which they are resampled; 0 = never.
@@ -223,7 +224,8 @@ class LLM:
 
         Args:
             path: a file that `Session.save` wrote. It is checked in full, and nothing in it is executed.
-            cache: what becomes of the keys and values in it. "private": only this session uses them; "shared": so do prompts that begin
+            cache: what becomes of the keys and values in it. "private": only this session uses them; "shared": so do prompts that
+            begin
                 alike, for files that only you can write; "recompute": nobody, they are computed again.
             constraint: the one it was opened with.
 

@@ -70,8 +70,8 @@ class Session:
         """Write the session as it stands to a file, which replaces one that is there when it is complete; it goes on.
 
         keeps_cache: with the keys and values computed so far; without them the file is small, and they are computed again.
-        Of a session that has ended the file is a conversation: `resume` with cache="shared", and prompts that begin with it cost only what
-        is new. Raises OSError, and SessionError where it was closed before its end.
+        Of a session that has ended the file is a conversation: `resume` with cache="shared", and prompts that begin with it cost
+        only what is new. Raises OSError, and SessionError where it was closed before its end.
         """
         save_snapshot(
             self._driver.snapshot(self._request_id, self._plan.request, self._ended, self._plan.prompt, keeps_cache), path

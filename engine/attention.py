@@ -2,9 +2,9 @@
 
 A block table lists the cache blocks of one sequence in order: token i lives in block table[i // block_size] at place
 i % block_size. Tokens of all sequences are packed along one axis, rows that decode first, then those with few new tokens (drafts to
-be checked, forced text, ends of prompts). Both share padded gathers and `scaled_dot_product_attention` calls: one for all on a GPU, on a
-CPU one for as many rows as fit its cache (64 rows of 500 tokens: 27 instead of 107 ms a layer). Longer chunks of prompts, whose
-lengths differ widely, go one by one.
+be checked, forced text, ends of prompts). Both share padded gathers and `scaled_dot_product_attention` calls: one for all on a GPU,
+on a CPU one for as many rows as fit its cache (64 rows of 500 tokens: 27 instead of 107 ms a layer). Longer chunks of prompts,
+whose lengths differ widely, go one by one.
 """
 
 from __future__ import annotations

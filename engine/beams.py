@@ -1,12 +1,12 @@
 """Beam search: of all continuations of the beams by one token the best go on.
 
-As transformers' `generate(num_beams=width)` does it, token for token, without a constraint; under one, over its outputs alone. In each
-round the 2 x width best continuations are looked at (more with several end-of-text tokens). Those among the first `width` that end
-are finished: an output's score is the log-probability of its tokens and of its end, divided by their number to the power of
+As transformers' `generate(num_beams=width)` does it, token for token, without a constraint; under one, over its outputs alone. In
+each round the 2 x width best continuations are looked at (more with several end-of-text tokens). Those among the first `width` that
+end are finished: an output's score is the log-probability of its tokens and of its end, divided by their number to the power of
 `length_penalty`. The best `width` of the others are the next beams. Ties go to the better beam, then to the smaller token id.
 
-Scores are sums of the model's log-probabilities as it gives them, not renormalised over what the constraint allows: of two outputs the
-one that the model finds more probable wins, however it was forced there.
+Scores are sums of the model's log-probabilities as it gives them, not renormalised over what the constraint allows: of two outputs
+the one that the model finds more probable wins, however it was forced there.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ class BeamSearch:
             raise RequestError(f"width must be an integer of at least 1, got {self.width!r}")
         if type(self.num_wanted) is not int or not 1 <= self.num_wanted <= self.width:
             raise RequestError(f"num_wanted must be an integer from 1 to width ({self.width}), got {self.num_wanted!r}")
-        if isinstance(self.length_penalty, bool) or not isinstance(self.length_penalty, int | float) or abs(self.length_penalty) > 100:
-            raise RequestError(f"length_penalty must be a number from -100 to 100, got {self.length_penalty!r}")
+        penalty = self.length_penalty
+        if isinstance(penalty, bool) or not isinstance(penalty, int | float) or not abs(penalty) <= 100:
+            raise RequestError(f"length_penalty must be a number from -100 to 100, got {penalty!r}")
         if self.early_stopping not in (True, False, "never"):
             raise RequestError(f'early_stopping must be True, False or "never", got {self.early_stopping!r}')
 
@@ -70,7 +71,7 @@ class Beams(Population):
     def advance(self, seen: Mapping[Sequence, Seen]) -> None:
         beams = list(self.members)
         best = self._best(beams, seen)
-        going_on = []
+        going_on: list[Continuation] = []
         for place, each in enumerate(best):
             if self._ends(beams[each.beam], each.token_id):
                 if place < self.options.width:

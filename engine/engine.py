@@ -95,8 +95,8 @@ class Engine:
     def add_search(self, request: Request, search: Search) -> int:
         """Queue a request whose outputs are searched for (`beams.py`, `particles.py`) and return its id.
 
-        Its one event is the final one: the best output, with the others as its `alternatives`. Raises RequestError when it can never run
-        as asked, or asks for something that this search does not understand.
+        Its one event is the final one: the best output, with the others as its `alternatives`. Raises RequestError when it can
+        never run as asked, or asks for something that this search does not understand.
         """
         check_search(request, search, self.limits, shares=self.features.prefix_cache)
         facade = admit(self.next_id(), request, self.vocabulary, self.limits)
@@ -106,7 +106,8 @@ class Engine:
         return facade.request_id
 
     def adopt(self, sequence: Sequence, brought: Brought | None = None) -> None:
-        """Queue a sequence that is ready to run or ended elsewhere, with keys and values that it brings from elsewhere (`sessions.py`)."""
+        """Queue a sequence that is ready to run or ended elsewhere, with keys and values that it brings from elsewhere
+        (`sessions.py`)."""
         self._sequences[sequence.request_id] = sequence
         if sequence.is_finished:  # there is nothing to do but to tell
             self._news[sequence.request_id] = sequence

@@ -20,8 +20,8 @@ VOLATILE = ("_name_or_path", "transformers_version")  # in config.json: they say
 def model_fingerprint(folder: Path) -> str:
     """SHA-256 (hex) over config.json and all tensors: names, dtypes, shapes and, of each, its bytes at 16 spots of 4 KiB.
 
-    A model that was trained further differs in nearly all bytes of nearly all tensors, so that spots suffice to tell it, and 16 GB are
-    fingerprinted in a fraction of a second. It is no protection against somebody who changes a few weights between the spots.
+    A model that was trained further differs in nearly all bytes of nearly all tensors, so that spots suffice to tell it, and 16 GB
+    are fingerprinted in a fraction of a second. It is no protection against somebody who changes a few weights between the spots.
     Raises ModelFolderError.
     """
     config = {key: value for key, value in read_json(folder / "config.json").items() if key not in VOLATILE}

@@ -1,7 +1,7 @@
 """Keys and values of one sequence outside a cache: taken out token by token, so that it does not matter how long blocks are.
 
-Of a cache of keys and values this is [num_tokens, ...] for each tensor; places behind the last token, which may hold what others have
-left there, are not taken. Of a pool of states it is the sequence's slot.
+Of a cache of keys and values this is [num_tokens, ...] for each tensor; places behind the last token, which may hold what others
+have left there, are not taken. Of a pool of states it is the sequence's slot.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def take_out(cache: Any, block_table: Sequence[int], num_tokens: int) -> Kept:
         return tuple(tensor[block_table[0]].cpu().clone() for tensor in tensors)
     block_size = tensors[0].shape[1]
     blocks = torch.tensor(block_table[: -(-num_tokens // block_size)], dtype=torch.int64, device=tensors[0].device)
-    return tuple(tensor.index_select(0, blocks).flatten(0, 1)[:num_tokens].cpu().contiguous() for tensor in tensors)
+    return tuple(_rows(tensor, blocks).flatten(0, 1)[:num_tokens].cpu().contiguous() for tensor in tensors)
 
 
 def cut_into_blocks(kept: Kept, num_tokens: int, block_size: int, is_state: bool) -> list[Kept]:
@@ -53,6 +53,13 @@ def cut_into_blocks(kept: Kept, num_tokens: int, block_size: int, is_state: bool
     if is_state:
         return [kept]
     return [tuple(tensor[start : start + block_size] for tensor in kept) for start in range(0, num_tokens, block_size)]
+
+
+def _rows(tensor: Tensor, rows: Tensor) -> Tensor:
+    """`tensor[rows]`, of any dtype: some of one byte cannot be indexed on a CPU."""
+    if tensor.dtype.itemsize > 1:
+        return tensor.index_select(0, rows)
+    return tensor.view(torch.uint8).index_select(0, rows).view(tensor.dtype)
 
 
 def _is_state(cache: Any) -> bool:

@@ -35,7 +35,7 @@ class SearchScore:
     score: float  # beam search: log-probability over length to the power of length_penalty; particles: the weight
     logprob: float  # of all its tokens, and of its end where the model was asked for it, as the model gives it
     weight: float | None = None  # of a particle, of 1 for all together
-    log_evidence: float | None = None  # of all particles: estimate of the log-probability that the model alone satisfies the constraint
+    log_evidence: float | None = None  # of all particles: estimated log-probability that the model alone satisfies the constraint
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,19 @@
 """Particles: sequential Monte Carlo over outputs, so that a constraint chooses among texts and not among tokens.
 
-Masked sampling draws each token from what the constraint allows there. That favours beginnings which the model likes and which leave
-it, later, only continuations it finds improbable. Particles correct this: each draws under the masks and carries as its weight the
-product of the kept masses, the model's probabilities of what was allowed at each place. When weights have become uneven, particles are
-resampled: improbable ones give their place to copies of probable ones, which share their blocks and go on with other random numbers.
+Masked sampling draws each token from what the constraint allows there. That favours beginnings which the model likes and which
+leave it, later, only continuations it finds improbable. Particles correct this: each draws under the masks and carries as its
+weight the product of the kept masses, the model's probabilities of what was allowed at each place. When weights have become uneven,
+particles are resampled: improbable ones give their place to copies of probable ones, which share their blocks and go on with other
+random numbers.
 
 The weighted outputs approximate the model's own distribution given that its output satisfies the constraint, and is complete within
-max_tokens; exactly so as their number grows. The mean weight estimates, without bias, the probability that the model alone would have
-satisfied it (`log_evidence`).
+max_tokens; exactly so as their number grows. The mean weight estimates, without bias, the probability that the model alone would
+have satisfied it (`log_evidence`).
 
 Source: Lew, Zhi-Xuan, Grand, Mansinghka, "Sequential Monte Carlo Steering of Large Language Models using Probabilistic Programs",
-arXiv:2306.03081; with locally constrained proposals and resampling below a share of effective particles as in Loula et al., "Syntactic
-and Semantic Control of Large Language Models via Sequential Monte Carlo", arXiv:2504.13139. Resampling is systematic (Carpenter,
-Clifford, Fearnhead 1999).
+arXiv:2306.03081; with locally constrained proposals and resampling below a share of effective particles as in Loula et al.,
+"Syntactic and Semantic Control of Large Language Models via Sequential Monte Carlo", arXiv:2504.13139. Resampling is systematic
+(Carpenter, Clifford, Fearnhead 1999).
 """
 
 from __future__ import annotations
@@ -48,8 +49,9 @@ class Particles:
     def __post_init__(self) -> None:
         if type(self.count) is not int or self.count < 1:
             raise RequestError(f"count must be an integer of at least 1, got {self.count!r}")
-        if isinstance(self.resample_below, bool) or not isinstance(self.resample_below, int | float) or not 0 <= self.resample_below <= 1:
-            raise RequestError(f"resample_below must be a number from 0 to 1, got {self.resample_below!r}")
+        share = self.resample_below
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+            raise RequestError(f"resample_below must be a number from 0 to 1, got {share!r}")
 
 
 class _Particle:
@@ -84,7 +86,8 @@ class Swarm(Population):
         evidence = self.log_evidence + _log_mean([particle.log_weight for particle in self._particles])
         best_first = sorted(zip(self._weights(), self._particles, strict=True), key=lambda pair: -pair[0])
         return [
-            self.named(particle.sequence, SearchScore(weight, particle.logprob, weight, evidence)) for weight, particle in best_first
+            self.named(particle.sequence, SearchScore(weight, particle.logprob, weight, evidence))
+            for weight, particle in best_first
         ]
 
     # ---- drawing

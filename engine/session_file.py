@@ -2,10 +2,11 @@
 
     metadata   "maskwright": "session", "header": JSON, "digest": BLAKE2b of the header and of all tensors
     tensors    "prompt", "tokens" int64; "logprob", "kept_mass" float64 (NaN where the model was not asked); "num_allowed",
-               "num_top", "top_token" int64, "top_logprob" float64; "model.0", "model.1", ... and "draft.0", ...: what the caches keep
+               "num_top", "top_token" int64, "top_logprob" float64; "model.0", "model.1", ... and "draft.0", ...: what the caches
+               keep
 
-Nothing in it is executed or decides what is imported. Everything is checked on loading: the container by safetensors, the digest, and
-then each value for its type and range; whatever is wrong is a `SessionError`.
+Nothing in it is executed or decides what is imported. Everything is checked on loading: the container by safetensors, the digest,
+and then each value for its type and range; whatever is wrong is a `SessionError`.
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ def load_snapshot(path: str | os.PathLike[str]) -> Snapshot:
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RuntimeError, OverflowError) as error:
         if isinstance(error, SessionError):
             raise
-        raise SessionError("content", f"{path} has a right checksum over something else ({type(error).__name__}: {error})") from None
+        reason = f"{path} has a right checksum over something else ({type(error).__name__}: {error})"
+        raise SessionError("content", reason) from None
 
 
 # ---- the container
@@ -150,7 +152,7 @@ def _sampling(found: dict[str, Any], num_records: int) -> SamplingParams:
     """Its own checks are those of any user's; a SamplingError is a ValueError."""
     known = {field.name for field in fields(SamplingParams)}
     _require(set(found) == known, f"sampling has the fields {', '.join(sorted(found))}")
-    sampling = SamplingParams(**{**found, "logit_bias": {token_id: value for token_id, value in found["logit_bias"]}})
+    sampling = SamplingParams(**{**found, "logit_bias": dict(found["logit_bias"])})
     _require(sampling.num_copies == 1 and sampling.seed is not None, "sampling is not that of one output with a seed")
     _require(num_records <= sampling.max_tokens, "there are more tokens than max_tokens")
     return sampling
@@ -196,7 +198,8 @@ def _kept(tensors: dict[str, Tensor], name: str, layout: KeptLayout, num_tokens:
     for place, (dtype, shape) in enumerate(layout.parts):
         tensor = tensors[f"{name}.{place}"]
         wanted = shape if layout.is_state else (num_tokens, *shape)
-        _require(str(tensor.dtype) == f"torch.{dtype}" and tuple(tensor.shape) == wanted, f"{name}.{place} is not what the layout says")
+        fits = str(tensor.dtype) == f"torch.{dtype}" and tuple(tensor.shape) == wanted
+        _require(fits, f"{name}.{place} is not what the layout says")
         kept.append(tensor)
     return tuple(kept)
 

@@ -1,11 +1,11 @@
 """Putting a request aside and going on with it, in this process or another: exactly the tokens that would have come anyway.
 
-A session fits where model, tokenizer and constraint are the same, and its keys and values where the cache keeps the same of a token;
-everything else is refused by name. How long the cache's blocks are does not matter.
+A session fits where model, tokenizer and constraint are the same, and its keys and values where the cache keeps the same of a
+token; everything else is refused by name. How long the cache's blocks are does not matter.
 
 Who wrote a file could have written any keys and values into it, and nobody could tell without computing them. So only that request
-sees them ("private"), unless the file is trusted ("shared"): then other prompts that begin alike use them too. "recompute" leaves them
-where they are.
+sees them ("private"), unless the file is trusted ("shared"): then other prompts that begin alike use them too. "recompute" leaves
+them where they are.
 """
 
 from __future__ import annotations
@@ -177,8 +177,8 @@ class Sessions:
         if sequence.max_tokens < snapshot.sampling.max_tokens and not snapshot.is_ended:
             raise SessionError(
                 "max_model_len",
-                f"it may grow to {len(snapshot.prompt_token_ids) + snapshot.sampling.max_tokens} tokens, and this engine's sequences "
-                f"to {self._engine.limits.max_model_len}",
+                f"it may grow to {len(snapshot.prompt_token_ids) + snapshot.sampling.max_tokens} tokens, and sequences of this "
+                f"engine to {self._engine.limits.max_model_len}",
             )
         return sequence
 

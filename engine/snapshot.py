@@ -1,7 +1,7 @@
 """One request as it stands between two steps: all that continuing it needs, but for model, tokenizer and constraint themselves.
 
-What follows from the tokens is not in it: they are replayed, through the constraint, the penalties' counts, the stop strings and the
-text. So a snapshot can tell nothing about those that its tokens do not.
+What follows from the tokens is not in it: they are replayed, through the constraint, the penalties' counts, the stop strings and
+the text. So a snapshot can tell nothing about those that its tokens do not.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from maskwright.engine.session_file import load_snapshot, save_snapshot
 from maskwright.engine.sessions import Sessions
 from maskwright.sampling import SamplingParams
 
-from .conftest import MODELS, check_nothing_leaked, save_tiny_model, tiny_vocabulary
+from .conftest import check_nothing_leaked, save_tiny_model, tiny_vocabulary
 
 VOCABULARY = tiny_vocabulary()
 WORDS_PATTERN = r"([a-z]{1,5} ){2,6}(left|right)[0-9]{1,4}"
@@ -278,7 +278,7 @@ def test_what_does_not_belong_is_named(saved, folder, make_engine):
         sessions.resume(snapshot, COMPILER.compile(Choice(["a", "b"])))
     with pytest.raises(SessionError, match="another model") as model:
         sessions_of(make_engine(folder("gemma2")), folder("gemma2")).resume(snapshot, WORDS)
-    with pytest.raises(SessionError, match="128 tokens|may grow to") as length:
+    with pytest.raises(SessionError, match="may grow to") as length:
         sessions_of(make_engine(where, max_model_len=30), where).resume(snapshot, WORDS)
     vocabulary = type(VOCABULARY)([*VOCABULARY.tokens[:-1], b"~~"], eos_token_ids=[2], special_tokens={"<pad>": 0, "<s>": 1})
     with pytest.raises(SessionError, match="another tokenizer") as tokenizer:
