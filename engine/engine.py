@@ -22,13 +22,17 @@ from .forced_text import ForcedText
 from .graphs import StepGraphs, capture_for
 from .guide import MaskViews, fill_masks
 from .host_masks import HostMasks
-from .kv_space import KVSpace
+from .kv_space import Brought, KVSpace
 from .output import Event, RequestOutput, TokenRecord
 from .pipeline import Device, Host, Masks, Pipeline
 from .policy import POLICIES, Arrival, FairShares, Rank
+from .population import Population, Surroundings
 from .request import Request
 from .runner import ModelRunner
 from .scheduler import Chunk, Scheduler
+from .searches import Search, by_population
+from .searches import begin as begin_search
+from .searches import check as check_search
 from .sequence import Sequence
 from .slots import SlotTable
 from .statistics import EngineStatistics, statistics_of
@@ -93,25 +97,68 @@ class Engine:
 
         When prompt and max_tokens together exceed the model's length, the output may get only as long as what is left.
         """
-        sequence = admit(next(self._ids), request, self.vocabulary, self.limits)
+        sequence = admit(self.next_id(), request, self.vocabulary, self.limits)
         if request.sampling.jump_forward and request.constraint is not None and self.forced_text is None:
             raise RequestError("jump_forward needs the model's tokenizer, and this engine was made without one")
-        sequence.rank = self._rank(sequence)
-        self._sequences[sequence.request_id] = sequence
-        self.scheduler.add(sequence)
+        self.adopt(sequence)
         self._look_ahead([sequence])
         return sequence.request_id
+
+    def add_search(self, request: Request, search: Search) -> int:
+        """Queue a request whose outputs are searched for (`beams.py`, `particles.py`) and return its id.
+
+        Its one event is the final one: the best output, with the others as its `alternatives`. Raises RequestError when it can
+        never run as asked, or asks for something that this search does not understand.
+        """
+        if self._pipeline is not None:
+            raise RequestError(
+                "beam search and particles decide on the host after every step; they run in an engine with overlap=False, "
+                'automaton="host"'
+            )
+        check_search(request, search, self.limits, shares=self.features.prefix_cache)
+        facade = admit(self.next_id(), request, self.vocabulary, self.limits)
+        facade.rank = self._rank(facade)
+        begin_search(facade, search, Surroundings(self.scheduler, self.next_id, self.vocabulary.size, self.runner.decoder.device))
+        self._sequences[facade.request_id] = facade
+        return facade.request_id
+
+    def adopt(self, sequence: Sequence, brought: Brought | None = None) -> None:
+        """Queue a sequence that is ready to run or ended elsewhere, with keys and values that it brings from elsewhere
+        (`sessions.py`)."""
+        self._sequences[sequence.request_id] = sequence
+        if sequence.is_finished:  # there is nothing to do but to tell
+            self._news[sequence.request_id] = sequence
+            return
+        sequence.rank = self._rank(sequence)
+        if brought is not None:
+            self.space.bring(sequence, brought)
+        self.scheduler.add(sequence)
+
+    def sequence(self, request_id: int) -> Sequence:
+        """The progress of a request, with all that was drawn. Raises RequestError when no such request is waiting or running."""
+        self.settle()
+        sequence = self._sequences.get(request_id)
+        if sequence is None or sequence.is_finished:
+            raise RequestError(f"no request {request_id} is waiting or running")
+        if sequence.population is not None:
+            raise RequestError(f"request {request_id} is a search, which has no one text to go on with")
+        return sequence
+
+    def ended(self, request_id: int) -> Sequence | None:
+        """A request that has ended, whose final event is still to be given."""
+        sequence = self._news.get(request_id)
+        return sequence if sequence is not None and sequence.is_finished else None
+
+    def next_id(self) -> int:
+        return next(self._ids)
 
     def fork(self, request_id: int, seed: int | None = None) -> int:
         """A second request that continues what this one has so far, and shares its blocks; with `seed` it draws differently.
 
         Its events begin with the tokens it starts from. Raises RequestError when no such request is running.
         """
-        self.settle()
-        parent = self._sequences.get(request_id)
-        if parent is None or parent.is_finished:
-            raise RequestError(f"no request {request_id} is waiting or running")
-        child_id = next(self._ids)
+        parent = self.sequence(request_id)
+        child_id = self.next_id()
         child = parent.fork(child_id, (*parent.rank, child_id), seed)
         self._sequences[child.request_id] = child
         self.scheduler.add_fork(parent, child)
@@ -129,7 +176,9 @@ class Engine:
             chunks = self._schedule()
             logits = self._compute(chunks)
             if logits is not None:
-                self._sample(Verification(chunks, logits))
+                verification = Verification(chunks, logits)
+                self._search(verification)
+                self._sample(verification)
             self._retried = {sequence: length for sequence, length in self._retried.items() if _stands_at(sequence, length)}
             return self._take_events()
 
@@ -144,7 +193,7 @@ class Engine:
         self._news.pop(request_id, None)
         if not sequence.is_finished:
             sequence.finish("cancelled")
-            self.scheduler.remove(sequence)
+            self._free(sequence)
         return sequence.output()
 
     def settle(self) -> None:
@@ -199,7 +248,8 @@ class Engine:
             graphs=StepGraphs(capture_for(slots.device)) if features.cuda_graphs else None,
         )
 
-    def _move_blocks(self) -> None:
+    def move_blocks(self) -> None:
+        """Carry out what the space has planned; before a forward pass."""
         if transfers := self.space.take_transfers():
             self.runner.move_blocks(transfers)
             self.drafter.move_blocks(transfers)
@@ -214,12 +264,12 @@ class Engine:
             chunk.drafts = guessed[: chunk.num_draftable]
             if guide is not None and not chunk.proposals:  # those were drawn under the masks
                 chunk.drafts = guide.legal_prefix(chunk.drafts)
-        chunks.sort(key=lambda chunk: chunk.width > 1)
+        chunks.sort(key=lambda chunk: chunk.width)
 
     def _compute(self, chunks: list[Chunk[Sequence]]) -> Tensor | None:
         """Run the model over the chunks and what is guessed behind them; None when nothing was computed."""
         try:
-            self._move_blocks()
+            self.move_blocks()
             self._draft(chunks)
             if not chunks:
                 return None
@@ -246,7 +296,25 @@ class Engine:
 
     def _fail(self, sequences: list[Sequence], error: Exception) -> None:
         for sequence in sequences:
-            self._contain(sequence, _raise, error)
+            self._contain(_visible(sequence), _raise, error)
+
+    def _search(self, verification: Verification) -> None:
+        """Let searches see the logits of their members."""
+        for population, members, logits in by_population(*verification.take_searched()):
+            self._contain(population.facade, self._observe, population, members, logits)
+
+    def _observe(self, population: Population, members: list[Sequence], logits: Tensor) -> None:
+        population.observe(members, logits)
+        if population.is_ended:
+            best, *others = population.results()
+            best.alternatives = tuple(other.output() for other in others)
+            self._sequences[best.request_id] = self._news[best.request_id] = best
+
+    def _free(self, sequence: Sequence) -> None:
+        if sequence.population is None:
+            self.scheduler.remove(sequence)
+        else:
+            sequence.population.close()
 
     def _sample(self, verification: Verification) -> None:
         """Draw from the logits as long as they are those of the text that came out."""
@@ -310,7 +378,7 @@ class Engine:
             logger.exception("request %d failed", sequence.request_id)
             sequence.finish("error", f"{type(error).__name__}: {error}")
         if sequence.is_finished:
-            self.scheduler.remove(sequence)
+            self._free(sequence)
         if sequence.has_news:
             self._news[sequence.request_id] = sequence
 
@@ -333,6 +401,11 @@ def _is_guided(sequence: Sequence) -> bool:
 
 def _stands_at(sequence: Sequence, length: int) -> bool:
     return not sequence.is_finished and sequence.num_tokens == length
+
+
+def _visible(sequence: Sequence) -> Sequence:
+    """What is known outside: of a search's members their request."""
+    return sequence if sequence.population is None else sequence.population.facade
 
 
 def _raise(error: Exception) -> None:

@@ -7,7 +7,8 @@ EngineError
 │   └── WeightError        the checkpoint does not fit the model that config.json describes
 ├── RequestError           one request cannot be admitted as it was asked
 │   ├── PromptTooLong
-│   └── BudgetTooSmall
+│   ├── BudgetTooSmall
+│   └── SessionError       a saved session cannot be resumed here; `keyword` is what differs
 └── InternalError          a failure while running; ends the request it belongs to
 """
 
@@ -58,6 +59,19 @@ class BudgetTooSmall(RequestError):
             f"set max_tokens to at least {min_tokens}"
         )
         self.max_tokens, self.min_tokens = max_tokens, min_tokens
+
+
+class SessionError(RequestError):
+    """A session that cannot be saved or resumed here.
+
+    `keyword` is why: "file" (none of ours, cut short or changed), "format" (of another version), "content" (well written, but no
+    session), "model", "tokenizer", "constraint", "cache" (what is kept of a token, its dtype or the draft model's), "max_model_len"
+    (what differs from where it was saved), or "request" (it is not one that can be saved).
+    """
+
+    def __init__(self, keyword: str, reason: str) -> None:
+        super().__init__(f"session ({keyword}): {reason}")
+        self.keyword = keyword
 
 
 class InternalError(EngineError):

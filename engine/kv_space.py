@@ -15,7 +15,7 @@ Transfers (`take_transfers`) are to be carried out in their order before the ste
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from .blocks import BlockPool
 from .config import Limits
@@ -29,6 +29,23 @@ class Transfer(NamedTuple):
     kind: Literal["copy", "save", "load"]
     source: int
     target: int
+
+
+class Restored(NamedTuple):
+    """What a sequence brought with it goes into a block."""
+
+    kind: Literal["restore"]
+    content: Any  # see `kept_blocks.py`
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """Keys and values that a sequence brings from elsewhere: of its first `num_tokens` tokens, block by block."""
+
+    blocks: tuple[Any, ...]
+    num_tokens: int
+    is_trusted: bool = False  # others may share them; they cannot be told from wrong ones without computing them
 
 
 class Occupant(Protocol):
@@ -74,7 +91,9 @@ class KVSpace:
         self._node_of: dict[int, Node] = {}  # block -> node
         self._is_planned: set[int] = set()  # blocks whose content is computed in this step only
         self._forked: set[int] = set()  # blocks in which a fork began, while they have several users
-        self._transfers: list[Transfer] = []
+        self._transfers: list[Transfer | Restored] = []
+        self._brought: dict[Occupant, Brought] = {}  # of sequences that were not admitted yet
+        self._private: set[Occupant] = set()  # whose blocks nobody is to share, but for forks
         self._min_copied = max(1, limits.block_size // 4)  # fewer tokens are computed sooner than copied
 
     # ---- a sequence's blocks
@@ -99,6 +118,8 @@ class KVSpace:
         if part is not None:
             sequence.block_table.append(part)
             sequence.num_computed += taken
+        if (brought := self._brought.pop(sequence, None) if self._brought else None) is not None:
+            self._unpack(sequence, brought)
         if sequence.num_cached is None:
             sequence.num_cached = sequence.num_computed
             self.statistics.num_prompt_tokens += sequence.num_tokens
@@ -125,7 +146,7 @@ class KVSpace:
 
     def release(self, sequence: Occupant) -> None:
         """Take a sequence's blocks; what they hold stays known while there is room."""
-        path = self._remember_all(sequence) if self.reuses else []
+        path = self._remember_all(sequence) if self._shares(sequence) else []
         self.pool.release(reversed(sequence.block_table))
         for node in reversed(path):
             self._touch(node)
@@ -133,12 +154,20 @@ class KVSpace:
             self._forked = {block for block in self._forked if self.pool.num_users(block) > 1}
         sequence.block_table.clear()
         sequence.num_computed = 0
+        self._brought.pop(sequence, None)
+        self._private.discard(sequence)
+
+    def bring(self, sequence: Occupant, brought: Brought) -> None:
+        """This waiting sequence is to be admitted with what it brings, which is laid down before the next forward pass."""
+        self._brought[sequence] = brought
 
     def fork(self, parent: Occupant, child: Occupant) -> None:
         """The child, which has the parent's tokens, shares all blocks in which something was computed."""
         child.block_table[:] = parent.block_table[: self._num_blocks(parent.num_computed)]
         child.num_computed = parent.num_computed
         self.pool.share(child.block_table)
+        if parent in self._private:
+            self._private.add(child)
         if parent.num_computed % self.block_size:
             self._forked.add(child.block_table[-1])
 
@@ -153,7 +182,7 @@ class KVSpace:
         A block that ends with a token nobody has read yet becomes known on release.
         """
         begin, end = sequence.num_computed // self.block_size, min(num_tokens, len(sequence.token_ids)) // self.block_size
-        if self.reuses and begin < end:
+        if self._shares(sequence) and begin < end:
             for place in range(max(begin - 1, 0), end):  # accepted drafts may have filled the one before
                 self._remember(sequence, place)
 
@@ -183,7 +212,7 @@ class KVSpace:
         self._node_of.clear()
         self._transfers.clear()
 
-    def take_transfers(self) -> list[Transfer]:
+    def take_transfers(self) -> list[Transfer | Restored]:
         transfers, self._transfers = self._transfers, []
         return transfers
 
@@ -211,12 +240,27 @@ class KVSpace:
 
     def _match(self, sequence: Occupant) -> tuple[list[Node], int]:
         """The known prefix, at most all tokens but one: the last one's logits are wanted."""
-        if not self.reuses:
+        if not self.reuses or sequence in self._brought:
             return [], 0
         path, taken = self.tree.match(sequence.token_ids, sequence.num_tokens - 1)
         if path and taken < self.block_size and (taken < self._min_copied or path[-1].block in self._is_planned):
             path, taken = path[:-1], self.block_size
         return path, taken
+
+    def _shares(self, sequence: Occupant) -> bool:
+        """What is computed for this sequence may be remembered."""
+        return self.reuses and sequence not in self._private
+
+    def _unpack(self, sequence: Occupant, brought: Brought) -> None:
+        blocks = self.pool.allocate(len(brought.blocks))
+        self._transfers += [Restored("restore", *pair) for pair in zip(brought.blocks, blocks, strict=True)]
+        sequence.block_table += blocks
+        sequence.num_computed = brought.num_tokens
+        if not brought.is_trusted:
+            self._private.add(sequence)
+        elif self.reuses:
+            for place in range(brought.num_tokens // self.block_size):
+                self._remember(sequence, place)
 
     def _share(self, nodes: list[Node]) -> None:
         """Nothing of this is to be evicted from now on."""

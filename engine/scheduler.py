@@ -121,7 +121,7 @@ class Scheduler(Generic[S]):
             self._preempt(self.running[-1])
 
     def schedule(self) -> list[Chunk[S]]:
-        """The chunks of the next step, decodes first. Allocates the blocks they need; computes nothing."""
+        """The chunks of the next step, shorter ones first. Allocates the blocks they need; computes nothing."""
         self.space.begin_step()
         has_preempted = self._grow_running()
         if not has_preempted:
@@ -132,7 +132,7 @@ class Scheduler(Generic[S]):
             chunks += self._admissions(budget)
         if self.max_drafts:
             self._allow_drafts(chunks, budget)
-        return sorted(chunks, key=lambda chunk: chunk.num_tokens > 1)
+        return sorted(chunks, key=lambda chunk: chunk.num_tokens)
 
     def _grow_running(self) -> bool:
         """Give every running sequence the blocks its tokens need, taking from the last; whether any was preempted."""

@@ -66,6 +66,13 @@ class Verification:
                 row += 1 + len(chunk.drafts)
         assert row == len(logits), "a row for each token and draft whose successor is wanted"
 
+    def take_searched(self) -> tuple[list[Sequence], Tensor]:
+        """The members of searches, which are not drawn for, and their logits [members, head width]."""
+        taken = [lead for lead in self._leads if lead.sequence.population is not None]
+        self._leads = [lead for lead in self._leads if lead.sequence.population is None]
+        rows = [lead.first_row for lead in taken]
+        return [lead.sequence for lead in taken], self._logits[rows]
+
     def ready(self) -> list[Sequence]:
         """The sequences whose next token can be drawn."""
         return [lead.sequence for lead in self._leads if lead.is_ready]
