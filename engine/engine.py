@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 
 from torch import Tensor
@@ -13,19 +13,21 @@ from ..constraints.vocabulary import Vocabulary
 from .admission import admit
 from .config import Limits
 from .drafting import Drafter, NoDrafts
-from .errors import InternalError, RequestError
+from .errors import EngineFailure, InternalError, InvalidLogits, ModelFailure, RequestError, SamplerFailure
 from .features import EngineFeatures
 from .forced_text import ForcedText
 from .guide import fill_masks
+from .isolation import by_halves
 from .kv_space import KVSpace
 from .output import Event, RequestOutput, TokenRecord
 from .policy import POLICIES, Arrival, FairShares, Rank
+from .quarantine import Quarantine
 from .request import Request
 from .runner import ModelRunner
 from .scheduler import Chunk, Scheduler
 from .sequence import Sequence
 from .statistics import EngineStatistics, statistics_of
-from .step_sampler import StepSampler
+from .step_sampler import Drawn, StepSampler
 from .threads import use_threads
 from .verification import Verification
 
@@ -58,6 +60,8 @@ class Engine:
         self.forced_text, self.threads = forced_text, threads
         self.space = KVSpace(limits, reuses=self.features.prefix_cache, num_host_blocks=self.features.num_host_blocks)
         self.scheduler: Scheduler[Sequence] = Scheduler(limits, self.space, max_drafts=self.features.max_drafts)
+        self._quarantine = Quarantine(self.scheduler)
+        self._is_repeatable = not runner.decoder.spec.is_recurrent  # keys and values may be written twice, a state may not
         self.drafter = drafter or NoDrafts()
         self.sampler = StepSampler(vocabulary.size, runner.decoder.device)
         self._sequences: dict[int, Sequence] = {}  # not yet finished, or with an event still to be given
@@ -74,7 +78,7 @@ class Engine:
     @property
     def statistics(self) -> EngineStatistics:
         """What has been done since the engine started, and what is in use now."""
-        return statistics_of(self._totals, self.scheduler)
+        return statistics_of(self._totals, self.scheduler, len(self._quarantine))
 
     def add_request(self, request: Request) -> int:
         """Queue a request and return its id. Raises RequestError when it can never run as asked.
@@ -85,8 +89,8 @@ class Engine:
         if request.sampling.jump_forward and request.constraint is not None and self.forced_text is None:
             raise RequestError("jump_forward needs the model's tokenizer, and this engine was made without one")
         sequence.rank = self._rank(sequence)
+        (self.scheduler if self._quarantine.is_over else self._quarantine).add(sequence)
         self._sequences[sequence.request_id] = sequence
-        self.scheduler.add(sequence)
         self._look_ahead([sequence])
         return sequence.request_id
 
@@ -101,18 +105,22 @@ class Engine:
         child_id = next(self._ids)
         child = parent.fork(child_id, (*parent.rank, child_id), seed)
         self._sequences[child.request_id] = child
-        self.scheduler.add_fork(parent, child)
+        if self._quarantine.is_over:
+            self.scheduler.add_fork(parent, child)
+        else:
+            self._quarantine.add(child)
         return child.request_id
 
     def step(self) -> list[Event]:
-        """Compute one batch: the next tokens of every sequence that is ready, and prompts as far as the budget goes."""
+        """Compute one batch: the next tokens of every sequence that is ready, and prompts as far as the budget goes.
+
+        Raises nothing: a sequence with which the step fails ends with an error, the others go on as if it had not been there.
+        """
         with use_threads(self.threads):
-            chunks = self.scheduler.schedule()
-            if self.features.policy == "fair":
-                self._shares.serve(chunk.sequence.rank[0] for chunk in chunks)
-            logits = self._compute(chunks)
-            if logits is not None:
-                self._sample(Verification(chunks, logits))
+            try:
+                self._step()
+            except Exception as error:  # of planning, or moving blocks: it is not known whose fault it is
+                self._begin_anew(error)
             return self._take_events()
 
     def cancel(self, request_id: int) -> RequestOutput:
@@ -120,16 +128,30 @@ class Engine:
 
         Raises RequestError when no such request is running.
         """
-        if request_id not in self._sequences:
+        sequence = self._sequences.get(request_id)
+        if sequence is None:
             raise RequestError(f"no request {request_id} is waiting or running")
-        sequence = self._sequences.pop(request_id)
+        try:
+            self._contain(sequence, sequence.finish, "cancelled")
+        except Exception as error:
+            self._begin_anew(error)
+        del self._sequences[request_id]
         self._news.pop(request_id, None)
-        if not sequence.is_finished:
-            sequence.finish("cancelled")
-            self.scheduler.remove(sequence)
         return sequence.output()
 
     # ---- the parts of a step
+
+    def _step(self) -> None:
+        self._quarantine.let_in()
+        chunks = self.scheduler.schedule()
+        if self.features.policy == "fair":
+            self._shares.serve(chunk.sequence.rank[0] for chunk in chunks)
+        self._move_blocks()
+        if not chunks:
+            return
+        self._draft(chunks)
+        for group, logits in self._computed(chunks):
+            self._sample(group, logits)
 
     def _move_blocks(self) -> None:
         if transfers := self.space.take_transfers():
@@ -141,50 +163,89 @@ class Engine:
         with_room = [chunk for chunk in chunks if chunk.num_draftable]
         if not with_room:
             return
-        for chunk, guessed in zip(with_room, self.drafter.propose(with_room), strict=True):
+        try:
+            proposed = self.drafter.propose(with_room)
+        except Exception:
+            logger.exception("drafting failed; this step does without")
+            proposed = [[] for _ in with_room]
+            for chunk in with_room:
+                chunk.proposals = []
+        for chunk, guessed in zip(with_room, proposed, strict=True):
             guide = chunk.sequence.guide
             chunk.drafts = guessed[: chunk.num_draftable]
             if guide is not None and not chunk.proposals:  # those were drawn under the masks
                 chunk.drafts = guide.legal_prefix(chunk.drafts)
-        chunks.sort(key=lambda chunk: chunk.width > 1)
 
-    def _compute(self, chunks: list[Chunk[Sequence]]) -> Tensor | None:
-        """Run the model over the chunks and what is guessed behind them; None when nothing was computed."""
-        try:
-            self._move_blocks()
-            self._draft(chunks)
-            if not chunks:
-                return None
-            logits = self.runner.forward(chunks)
-            self.drafter.follow(chunks)
-        except Exception as error:  # out of memory, say: what was in the batch is lost, the others begin anew
-            self.scheduler.distrust()
-            for chunk in chunks:
-                self._contain(chunk.sequence, _raise, error)
+    def _computed(self, chunks: list[Chunk[Sequence]]) -> Iterator[tuple[list[Chunk[Sequence]], Tensor]]:
+        """The chunks and the logits behind them: all at once, or where that fails group by group without the guilty.
+
+        Who shares blocks that others compute in the same step begins behind them, and comes after them.
+        """
+        chunks = sorted(chunks, key=lambda chunk: chunk.sequence.num_computed)
+        groups = by_halves(chunks, self._forward) if self._is_repeatable else [(chunks, self._forward(chunks))]
+        for group, result in groups:
+            if isinstance(result, Exception):
+                self._blame(group[0].sequence, ModelFailure(f"the forward pass raised {type(result).__name__}: {result}"))
+            elif result is not None:
+                yield result
+
+    def _forward(self, chunks: list[Chunk[Sequence]]) -> tuple[list[Chunk[Sequence]], Tensor] | None:
+        """Run the model over the chunks, without those sent back meanwhile, and what is guessed behind them."""
+        chunks = sorted((chunk for chunk in chunks if chunk.sequence.block_table), key=lambda chunk: chunk.width > 1)
+        if not chunks:
             return None
+        logits = self.runner.forward(chunks)
+        try:
+            self.drafter.follow(chunks)
+        except Exception:
+            logger.exception("the drafter could not follow; its next guesses are worth less")
         self._totals.count_step(chunks)
         for chunk in chunks:
             chunk.sequence.num_computed += chunk.num_tokens
-        return logits
+        return chunks, logits
 
-    def _sample(self, verification: Verification) -> None:
-        """Draw from the logits as long as they are those of the text that came out."""
+    def _sample(self, chunks: list[Chunk[Sequence]], logits: Tensor) -> None:
+        """Draw from the logits as long as they are those of the text that came out; where they are NaN, compute alone."""
+        verification = Verification(chunks, logits)
+        invalid: list[Sequence] = []
         while ready := verification.ready():
-            for sequence, record in zip(ready, self._drawn(ready, verification), strict=True):
-                self._contain(sequence, _accept_drawn, sequence, record)
-            self._look_ahead(ready)
+            for sequence, drawn in zip(ready, self._drawn(ready, verification), strict=True):
+                if isinstance(drawn, InvalidLogits):
+                    invalid += [sequence] if verification.give_up(sequence) else []
+                else:
+                    self._take(sequence, drawn)
+            self._look_ahead(sequence for sequence in ready if sequence not in invalid)
         drafted, accepted = verification.finish()
         self._totals.num_drafted_tokens += drafted
         self._totals.num_accepted_tokens += accepted
+        for chunk in [chunk for chunk in chunks if chunk.sequence in invalid]:
+            self._doubt(chunk, is_alone=len(chunks) == 1)
 
-    def _drawn(self, ready: list[Sequence], verification: Verification) -> list[TokenRecord | None]:
-        try:
-            logits = verification.logits()
-            return self.sampler.test(ready, logits, verification.proposals(), self.sampler.draw(ready, logits))
-        except Exception as error:
-            for sequence in ready:
-                self._contain(sequence, _raise, error)
-            return [None] * len(ready)
+    def _drawn(self, ready: list[Sequence], verification: Verification) -> list[Drawn]:
+        """A record for each sequence, or why there is none."""
+        logits, proposals = verification.logits(), verification.proposals()
+
+        def draw(places: list[int]) -> list[Drawn]:
+            some, rows = [ready[place] for place in places], logits if len(places) == len(ready) else logits[places]
+            return self.sampler.test(some, rows, [proposals[place] for place in places], self.sampler.draw(some, rows))
+
+        drawn: list[Drawn] = []
+        for _, result in by_halves(list(range(len(ready))), draw):
+            if isinstance(result, Exception):
+                result = [SamplerFailure(f"drawing a token raised {type(result).__name__}: {result}")]
+            drawn += result
+        return drawn
+
+    def _take(self, sequence: Sequence, drawn: Drawn) -> None:
+        if isinstance(drawn, TokenRecord):
+            self._totals.num_failures_on_end = 0
+            self._contain(sequence, sequence.accept, drawn)
+        elif isinstance(drawn, SamplerFailure):
+            self._fail(sequence, drawn)
+        else:
+            self._contain(sequence, _raise, drawn)
+
+    # ---- what is forced
 
     def _look_ahead(self, sequences: Iterable[Sequence]) -> None:
         """Prepare the next masks, and take at once what leaves no choice: forced text and tokens, and the end."""
@@ -214,21 +275,62 @@ class Engine:
             sequence.num_jumped += 1
             self._totals.num_jumped_tokens += 1
 
+    # ---- when something fails
+
     def _contain(self, sequence: Sequence, action: Callable[..., None], *arguments: object) -> None:
         """Run one sequence's part of a step; whatever it raises ends that sequence alone."""
         if sequence.is_finished:
             return
         try:
-            action(*arguments)
-        except ConstraintLimit as error:
-            sequence.finish("constraint_limit", str(error))
+            try:
+                action(*arguments)
+            except ConstraintLimit as error:
+                sequence.finish("constraint_limit", str(error))
         except Exception as error:
-            logger.exception("request %d failed", sequence.request_id)
-            sequence.finish("error", f"{type(error).__name__}: {error}")
-        if sequence.is_finished:
-            self.scheduler.remove(sequence)
+            logger.error("request %d failed", sequence.request_id, exc_info=error)
+            sequence.fail(error)
         if sequence.has_news:
             self._news[sequence.request_id] = sequence
+        if sequence.is_finished and not self._quarantine.remove(sequence):
+            self.scheduler.remove(sequence)
+
+    def _fail(self, sequence: Sequence, error: InternalError) -> None:
+        """End a sequence with which the engine itself fails."""
+        self._totals.num_failures += 1
+        self._totals.num_failures_on_end += 1
+        self._contain(sequence, _raise, error)
+
+    def _blame(self, sequence: Sequence, error: InternalError) -> None:
+        """The model raises for this sequence: nothing that it was to compute is there, also for those that share it."""
+        lost = self.space.disown(sequence, sequence.num_computed)
+        self._fail(sequence, error)
+        self.scheduler.restart_users(lost)
+
+    def _doubt(self, chunk: Chunk[Sequence], is_alone: bool) -> None:
+        """The logits behind a chunk were NaN. Others may have caused that, whose keys and values it met with a weight of 0."""
+        sequence = chunk.sequence
+        if is_alone or not self._is_repeatable:
+            self.space.wipe(sequence)
+            self._fail(sequence, InvalidLogits("the model's scores for the next token are not numbers"))
+            return
+        chunk.drafts, chunk.proposals = [], []
+        sequence.num_computed -= chunk.num_tokens
+        for group, logits in self._computed([chunk]):
+            self._sample(group, logits)
+
+    def _begin_anew(self, error: Exception) -> None:
+        """A step could not be planned: all sequences go on from what they have produced, one after another."""
+        logger.error("a step failed as a whole; all sequences begin anew", exc_info=error)
+        guilty = self._quarantine.begin(each for each in self._sequences.values() if not each.is_finished)
+        if guilty is not None:
+            guilty.block_table.clear()
+            message = f"the engine failed again and again with this request: {type(error).__name__}: {error}"
+            guilty.fail(EngineFailure(message))
+            self._totals.num_failures += 1
+            self._totals.num_failures_on_end += 1
+            self._news[guilty.request_id] = guilty
+
+    # ---- the ends of a request
 
     def _take_events(self) -> list[Event]:
         news, self._news = self._news, {}
@@ -249,12 +351,6 @@ def _is_guided(sequence: Sequence) -> bool:
 
 def _raise(error: Exception) -> None:
     raise error
-
-
-def _accept_drawn(sequence: Sequence, record: TokenRecord | None) -> None:
-    if record is None:
-        raise InternalError("the mask allowed no token; a constraint's masks are never empty")
-    sequence.accept(record)
 
 
 def _take_forced(sequence: Sequence, skips_forced: bool) -> None:

@@ -8,7 +8,11 @@ EngineError
 ├── RequestError           one request cannot be admitted as it was asked
 │   ├── PromptTooLong
 │   └── BudgetTooSmall
-└── InternalError          a failure while running; ends the request it belongs to
+└── InternalError          a failure while running; ends the request it belongs to, whose `error` begins with the name
+    ├── ModelFailure       the forward pass raises, also when this sequence is computed alone
+    ├── InvalidLogits      the forward pass gives no numbers, also then
+    ├── SamplerFailure     drawing a token raises
+    └── EngineFailure      planning a step raises whenever this sequence is there
 """
 
 from __future__ import annotations
@@ -62,3 +66,19 @@ class BudgetTooSmall(RequestError):
 
 class InternalError(EngineError):
     """A failure that is not the caller's fault; the request it belongs to ends with finish_reason="error"."""
+
+
+class ModelFailure(InternalError):
+    """The forward pass raises with this sequence, alone as with others."""
+
+
+class InvalidLogits(InternalError):
+    """The forward pass gives NaN for the next token of this sequence, alone as with others."""
+
+
+class SamplerFailure(InternalError):
+    """Drawing this sequence's next token raises."""
+
+
+class EngineFailure(InternalError):
+    """Planning a step, or moving blocks for it, raises whenever this sequence takes part."""

@@ -11,9 +11,12 @@ from torch import Tensor
 from ..kernels.sampler.backend import Backend, choose_sampler
 from ..kernels.sampler.interface import NO_TOKEN, UNCONSTRAINED, Sampled
 from ..sampling import BatchPacker, TokenLogprob
+from .errors import InternalError, InvalidLogits
 from .output import TokenRecord
 from .rejection import Proposal, decide, probabilities
 from .sequence import Sequence
+
+Drawn = TokenRecord | InternalError  # a token, or why there is none
 
 
 class StepSampler:
@@ -27,8 +30,8 @@ class StepSampler:
         self._sample = choose_sampler(device, backend)
         self._packer = BatchPacker(device)
 
-    def draw(self, sequences: list[Sequence], logits: Tensor) -> list[TokenRecord | None]:
-        """A record per row of logits [len(sequences), head width]; None where the mask allows nothing.
+    def draw(self, sequences: list[Sequence], logits: Tensor) -> list[Drawn]:
+        """A record per row of logits [len(sequences), head width]; an error where the mask allows nothing or logits are NaN.
 
         Reading the result is the one place of a step that waits for the device.
         """
@@ -36,7 +39,11 @@ class StepSampler:
         mask_rows, mask_index = self._masks(sequences)
         num_top = max(sequence.request.sampling.logprobs or 0 for sequence in sequences)
         sampled = self._sample(logits, rows, mask_rows, mask_index, vocab_size=self.vocab_size, num_top_logprobs=num_top)
-        return _records(sequences, sampled)
+        return _records(sequences, sampled, self._are_numbers(logits))
+
+    def _are_numbers(self, logits: Tensor) -> Tensor:
+        """[rows] bool: no logit of the row is NaN, which its sum would be too."""
+        return ~logits[:, : self.vocab_size].sum(-1, dtype=torch.float32).isnan()
 
     def probabilities(self, sequences: list[Sequence], logits: Tensor) -> Tensor:
         """[len(sequences), V] float64: what `draw` draws from."""
@@ -44,10 +51,10 @@ class StepSampler:
         return probabilities(logits, rows, *self._masks(sequences), self.vocab_size)
 
     def test(
-        self, sequences: list[Sequence], logits: Tensor, proposals: list[Proposal | None], drawn: list[TokenRecord | None]
-    ) -> list[TokenRecord | None]:
+        self, sequences: list[Sequence], logits: Tensor, proposals: list[Proposal | None], drawn: list[Drawn]
+    ) -> list[Drawn]:
         """The records `drawn`, but where a draft was proposed what rejection sampling makes of it."""
-        made = {place: p for place, p in enumerate(proposals) if p is not None and drawn[place] is not None}
+        made = {place: p for place, p in enumerate(proposals) if p is not None and isinstance(drawn[place], TokenRecord)}
         if not made:
             return drawn
         places = list(made)
@@ -56,7 +63,7 @@ class StepSampler:
         logprobs = torch.log_softmax(wanted[:, : self.vocab_size].float(), -1)
         for row, token_id in enumerate(decide(target, list(made.values()), [sequence.sampling for sequence in tested])):
             record = drawn[places[row]]
-            assert record is not None
+            assert isinstance(record, TokenRecord)
             drawn[places[row]] = replace(record, token_id=token_id, logprob=float(logprobs[row, token_id]))
         return drawn
 
@@ -71,13 +78,18 @@ class StepSampler:
         return torch.from_numpy(pool).to(self.device), torch.from_numpy(index).to(self.device)
 
 
-def _records(sequences: list[Sequence], sampled: Sampled) -> list[TokenRecord | None]:
+def _records(sequences: list[Sequence], sampled: Sampled, are_numbers: Tensor) -> list[Drawn]:
     token_ids, logprobs, kept, allowed, overridden, top_ids, top_logprobs = (part.tolist() for part in sampled)
-    records: list[TokenRecord | None] = []
-    for row, sequence in enumerate(sequences):
+    records: list[Drawn] = []
+    for row, (sequence, is_number) in enumerate(zip(sequences, are_numbers.tolist(), strict=True)):
+        if not is_number:
+            records.append(InvalidLogits("the model's scores for the next token are not numbers"))
+            continue
+        if token_ids[row] == NO_TOKEN:
+            records.append(InternalError("the mask allowed no token; a constraint's masks are never empty"))
+            continue
         sequence.bans_overridden |= overridden[row]
         num_top = sequence.request.sampling.logprobs or 0
         top = tuple(map(TokenLogprob, top_ids[row][:num_top], top_logprobs[row][:num_top]))
-        record = TokenRecord(token_ids[row], logprobs[row], kept[row], allowed[row], top)
-        records.append(None if token_ids[row] == NO_TOKEN else record)
+        records.append(TokenRecord(token_ids[row], logprobs[row], kept[row], allowed[row], top))
     return records

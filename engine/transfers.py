@@ -23,6 +23,10 @@ class BlockMover:
     def move(self, transfers: Iterable[Transfer]) -> None:
         """In their order: what one writes another may read."""
         for kind, source, target in transfers:
+            if kind == "wipe":
+                for layer in self._layers:
+                    layer[target].zero_()
+                continue
             sources, targets = self._sides(kind)
             for before, after in zip(sources, targets, strict=True):
                 after[target].copy_(before[source], non_blocking=kind == "load")

@@ -25,11 +25,12 @@ from .sequence import Sequence
 class _Lead:
     """One sequence, and what was computed behind its `base` tokens."""
 
-    __slots__ = ("base", "drafts", "first_row", "proposals", "sequence")
+    __slots__ = ("base", "drafts", "first_row", "is_given_up", "proposals", "sequence")
 
     def __init__(self, chunk: Chunk[Sequence], first_row: int) -> None:
         self.sequence, self.drafts, self.proposals = chunk.sequence, chunk.drafts, chunk.proposals
         self.base, self.first_row = chunk.sequence.num_tokens, first_row
+        self.is_given_up = False
 
     @property
     def num_new(self) -> int:
@@ -42,7 +43,7 @@ class _Lead:
     @property
     def is_ready(self) -> bool:
         """The logits behind the sequence's last token are there."""
-        if self.sequence.is_finished or self.num_new > len(self.drafts):
+        if self.is_given_up or self.sequence.is_finished or self.num_new > len(self.drafts):
             return False
         return not self.drafts or self.num_matched == self.num_new
 
@@ -69,6 +70,12 @@ class Verification:
     def ready(self) -> list[Sequence]:
         """The sequences whose next token can be drawn."""
         return [lead.sequence for lead in self._leads if lead.is_ready]
+
+    def give_up(self, sequence: Sequence) -> bool:
+        """No further token of this sequence comes from these logits. Returns whether none came from them at all."""
+        (lead,) = (lead for lead in self._leads if lead.sequence is sequence)
+        lead.is_given_up = True
+        return not lead.num_new
 
     def proposals(self) -> list[Proposal | None]:
         """For each of them what was proposed for that place."""
