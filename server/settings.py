@@ -28,6 +28,7 @@ class ServerSettings:
     max_stop: int = 16  # stop strings of one request
     max_tools: int = 128  # tools of one request
     compile_seconds: float = 10.0  # processor time for one constraint
+    constraint_cache_bytes: int = 1 << 30  # of compiled constraints that are kept for the next request
     compile_threads: int = 2  # constraints compiled at the same time
     keep_alive_seconds: float = 15.0  # a comment is sent when a stream was silent for that long
     head_seconds: float = 30.0  # for the head of a request to arrive
@@ -39,7 +40,7 @@ class ServerSettings:
     def __post_init__(self) -> None:
         for name in ("max_body_bytes", "max_header_bytes", "max_headers", "max_open", "max_n", "max_prompts", "compile_threads"):
             _require(name, getattr(self, name), at_least=1)
-        for name in ("max_logprobs", "max_stop", "max_tools", "port"):
+        for name in ("max_logprobs", "max_stop", "max_tools", "port", "constraint_cache_bytes"):
             _require(name, getattr(self, name), at_least=0)
         for name in ("max_tokens", "drain_seconds"):
             if getattr(self, name) is not None:

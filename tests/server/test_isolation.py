@@ -104,15 +104,15 @@ def test_an_engine_that_fails_once_loses_nothing(llm: LLM, http: httpx.Client, m
 
 
 def test_too_few_blocks_are_named_or_cost_time_only() -> None:
-    llm = LLM(num_kv_blocks=24, max_sequences=8)
+    llm = LLM(num_kv_blocks=8, max_sequences=4)
     with served(llm) as small, small.http() as http:
-        error = http.post(CHAT, json={**ASKED, "messages": [{"role": "user", "content": "word " * 600}]}).json()["error"]
+        error = http.post(CHAT, json={**ASKED, "messages": [{"role": "user", "content": "word " * 200}]}).json()["error"]
         assert error["code"] == "context_length_exceeded" and "num_kv_blocks" in error["message"]
         schema = {"type": "array", "items": {"const": "a long string that has to be written"}, "minItems": 90, "maxItems": 90}
         asked = {**ASKED, "ignore_eos": False, "max_tokens": 2000, "json_schema": schema}
         error = http.post(CHAT, json=asked).json()["error"]
         assert error["code"] == "max_tokens_too_small" and "num_kv_blocks" in error["message"]
-        bodies = [{**ASKED, "messages": [{"role": "user", "content": f"{number}"}], "max_tokens": 120} for number in range(8)]
+        bodies = [{**ASKED, "messages": [{"role": "user", "content": f"{number}"}], "max_tokens": 40} for number in range(4)]
         with ThreadPoolExecutor(8) as pool:
             together = list(pool.map(lambda body: http.post(CHAT, json=body).json()["choices"], bodies))
         assert small.service.worker.statistics.num_preemptions > 0
