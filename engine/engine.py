@@ -252,7 +252,8 @@ class Engine:
         pending = [sequence for sequence in sequences if _is_guided(sequence)]
         while pending:
             for sequence in pending:
-                self._contain(sequence, self._jump_forward, sequence)
+                if sequence.request.sampling.jump_forward:
+                    self._contain(sequence, self._jump_forward, sequence)
             pending = [sequence for sequence in pending if not sequence.is_finished]
             fill_masks([sequence.guide for sequence in pending if sequence.guide is not None])
             moved = []
@@ -265,8 +266,8 @@ class Engine:
 
     def _jump_forward(self, sequence: Sequence) -> None:
         """Append the tokens of forced text, if the request wants that and no log-probabilities."""
-        guide, sampling = sequence.guide, sequence.request.sampling
-        if self.forced_text is None or guide is None or not sampling.jump_forward or sampling.logprobs is not None:
+        guide = sequence.guide
+        if self.forced_text is None or guide is None or sequence.request.sampling.logprobs is not None:
             return
         for token_id in self.forced_text.tokens(guide.constraint, guide.state, sequence.token_ids):
             if sequence.is_finished or not guide.legal_prefix([token_id]):

@@ -65,25 +65,27 @@ class Verification:
             if chunk.sequence.num_computed == chunk.sequence.num_tokens:
                 self._leads.append(_Lead(chunk, row))
                 row += 1 + len(chunk.drafts)
+        self._ready = self._leads
         assert row == len(logits), "a row for each token and draft whose successor is wanted"
 
     def ready(self) -> list[Sequence]:
-        """The sequences whose next token can be drawn."""
-        return [lead.sequence for lead in self._leads if lead.is_ready]
+        """The sequences whose next token can be drawn; `proposals` and `logits` are about the same."""
+        self._ready = [lead for lead in self._ready if lead.is_ready]  # who was not will not be
+        return [lead.sequence for lead in self._ready]
 
     def give_up(self, sequence: Sequence) -> bool:
         """No further token of this sequence comes from these logits. Returns whether none came from them at all."""
-        (lead,) = (lead for lead in self._leads if lead.sequence is sequence)
+        (lead,) = (lead for lead in self._ready if lead.sequence is sequence)
         lead.is_given_up = True
         return not lead.num_new
 
     def proposals(self) -> list[Proposal | None]:
         """For each of them what was proposed for that place."""
-        return [lead.proposal for lead in self._leads if lead.is_ready]
+        return [lead.proposal for lead in self._ready]
 
     def logits(self) -> Tensor:
         """[sequences that are ready, head width]"""
-        rows = [lead.first_row + lead.num_new for lead in self._leads if lead.is_ready]
+        rows = [lead.first_row + lead.num_new for lead in self._ready]
         if len(rows) == len(self._logits):
             return self._logits
         return self._logits.index_select(0, torch.from_numpy(np.array(rows)).to(self._logits.device))
