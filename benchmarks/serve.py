@@ -237,7 +237,7 @@ def plot(results: dict[str, Any], path: Path) -> None:
     places = [place * 8 + each * 2.4 + 0.5 for place in range(len(results["interference"])) for each in range(3)]
     names = [f"{q}\n{run['definitions']} defs" for run in results["interference"] for q in ("p50", "p99", "p99.9")]
     axes[3].set_xticks(places, names, fontsize=7)
-    axes[3].set(title="neighbours of a never-seen schema: between chunks", ylabel="ms", yscale="log")
+    axes[3].set(title="neighbours of never-seen schemas", ylabel="ms", yscale="log")
     axes[3].legend(fontsize=7)
     figure.savefig(path)
 

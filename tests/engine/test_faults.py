@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +18,7 @@ from maskwright.engine.isolation import by_halves
 from maskwright.engine.request import Request
 from maskwright.sampling import SamplingParams
 
-from .conftest import check_nothing_leaked, run_all, tiny_vocabulary
+from .conftest import check_nothing_leaked, run_all, save_tiny_model, tiny_vocabulary
 from .fake_constraint import brackets, choice
 from .simulated_model import NoFaults, simulated_engine
 
@@ -27,6 +28,7 @@ CONSTRAINTS = {
     "brackets": brackets(VOCABULARY),
     "choice": choice(VOCABULARY, b"alpha", b"alphabet", b"beta: a long tail that is forced"),
 }
+MAMBA = {"num_heads": 8, "head_dim": 8, "state_size": 6, "n_groups": 2, "chunk_size": 8, "initializer_range": 0.4}
 ERRORS = {"forward": "ModelFailure", "nan": "InvalidLogits", "draw": "SamplerFailure", "plan": "EngineFailure", "text": "RuntimeError"}
 
 
@@ -296,6 +298,50 @@ def test_a_drafter_that_fails_is_done_without():
     engine.drafter = Failing()
     wish = Wish("free", 20, 20, 2, None, 0)
     assert summary(run_all(engine, {0: [wish.request()]})[0]) == outcome_alone(wish)
+
+
+def test_a_sequence_with_nan_in_the_cache_harms_nobody(tiny_model, make_engine):
+    """Real weights, one token of which is NaN: padded and masked places of others meet its keys and values with a weight of 0."""
+    folder, poison = tiny_model("llama").folder, 77
+    prompts = [tuple(range(3, 3 + length)) for length in (5, 17, 9, 30, 2)]
+
+    def outputs(num_poisoned: int) -> list:
+        engine = make_engine(folder, num_blocks=40, prefix_cache=True)
+        weights = engine.runner.decoder.embedding.clone()
+        weights[poison] = float("nan")
+        engine.runner.decoder.embedding = weights
+        doomed = [(poison, *range(3, 3 + 6 * number)) for number in range(1, num_poisoned + 1)]
+        sampling = SamplingParams(temperature=0.0, max_tokens=12, logit_bias={poison: -100.0})
+        requests = [Request(prompt_token_ids=prompt, sampling=sampling) for prompt in (*doomed, *prompts)]
+        ended = run_all(engine, {0: requests, 4: requests})
+        half = len(requests)
+        for place, output in ended.items():
+            is_doomed = place % half < num_poisoned
+            assert (output.finish_reason == "error") == is_doomed
+            assert not is_doomed or output.error.startswith("InvalidLogits")
+        return [ended[start + num_poisoned + place].token_ids for start in (0, half) for place in range(len(prompts))]
+
+    assert outputs(3) == outputs(0)
+
+
+def test_a_model_with_a_state_goes_on_from_the_beginning(tmp_path, make_engine):
+    """Its state cannot be written twice: who was in a failed pass is computed once more."""
+    engine_of_states = partial(make_engine, save_tiny_model(tmp_path, "Mamba2Config", MAMBA).folder, num_blocks=8, block_size=128, max_batch_tokens=16)
+    requests = [Request(prompt_token_ids=tuple(range(3, 3 + length)), sampling=SamplingParams(temperature=0.0, max_tokens=8)) for length in (40, 5, 23)]
+    expected = run_all(engine_of_states(), {0: requests})
+    engine = engine_of_states()
+    forward, calls = engine.runner.forward, []
+
+    def fail_at_times(chunks):
+        logits = forward(chunks)  # the states have moved on
+        calls.append(1)
+        if len(calls) in (2, 3, 9):
+            raise Injected("forward")
+        return logits
+
+    engine.runner.forward = fail_at_times
+    outputs = run_all(engine, {0: requests})
+    assert len(calls) > 9 and [outputs[place].token_ids for place in range(3)] == [expected[place].token_ids for place in range(3)]
 
 
 @given(st.sets(st.integers(0, 40)), st.integers(1, 41))
