@@ -68,7 +68,8 @@ class Protocol(H11Protocol):
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             answer = error.response()
             headers = [(b"connection", b"close"), *answer.raw_headers]
-            for event in (h11.Response(status_code=error.status, headers=headers), h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
+            begin = h11.Response(status_code=error.status, headers=headers)
+            for event in (begin, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
         self._is_refused = True
         if self.transport.can_write_eof():  # closed at once, with something unread, the connection would be reset
