@@ -46,6 +46,7 @@ class LLM:
             the constraint in a system message as the embedded model learned it; "auto" is "task" for models that
             learned it, else "plain".
         constraint_limits: how much work one constraint may make.
+        constraint_cache_bytes: memory for compiled constraints that are kept for the next time; the least recently used go first.
         engine_options: any other field of `EngineConfig`, such as max_model_len=4096, and of `EngineFeatures`, such as
             speculation="lookup".
 
@@ -63,6 +64,7 @@ class LLM:
         dtype: str = "auto",
         prompt_style: PromptStyle = "auto",
         constraint_limits: ConstraintLimits | None = None,
+        constraint_cache_bytes: int = 1 << 30,
         **engine_options: Any,
     ) -> None:
         folder = find_model(model)
@@ -70,7 +72,7 @@ class LLM:
         config = EngineConfig.from_options({"model": folder, "device": device, "dtype": dtype, **settings})
         engine, self.tokenizer, _, self.config = load(config, self.features)
         self.vocabulary: Vocabulary = self.tokenizer.vocabulary
-        self.compiler = Compiler(self.vocabulary, constraint_limits)
+        self.compiler = Compiler(self.vocabulary, constraint_limits, constraint_cache_bytes)
         self.driver = Driver(engine, _sessions(engine, folder, self.features))
         self.planner = Planner(folder, self.tokenizer, self.compiler, prompt_style)
 

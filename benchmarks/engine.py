@@ -116,7 +116,7 @@ class Ours:
 
     def forget(self) -> None:
         """So that every turn begins with nothing known."""
-        self.engine.space.forget_everything()
+        self.engine.space.clear()
 
 
 class Theirs:

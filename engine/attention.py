@@ -76,7 +76,7 @@ class DecodeGroup:
     start: int
     stop: int
     max_context: int  # longest context among them, in tokens
-    block_tables: Tensor  # int64 [sequences, ceil(max_context / block_size)], padded with block 0
+    block_tables: Tensor  # int64 [sequences, ceil(max_context / block_size)], each padded with its last block
     bias: Mapping[Window, Tensor | None]  # window -> float [sequences, 1, width, max_context]; None = every row sees all
     run: int | None = None  # where each row has one block, and these follow one another: the first of them
     padding: Padding | None = None
@@ -273,11 +273,11 @@ def _short_groups(
 
 
 def _padded_tables(spans: Sequence[Span], longest: int, block_size: int) -> np.ndarray:
-    """int64 [sequences, blocks of the longest]."""
-    tables = np.zeros((len(spans), -(-longest // block_size)), dtype=np.int64)
+    """int64 [sequences, blocks of the longest]. A row pads with its own last block: what others hold may be NaN, also times 0."""
+    tables = np.empty((len(spans), -(-longest // block_size)), dtype=np.int64)
     for row, (_, _, table) in enumerate(spans):
         used = table[: tables.shape[1]]
-        tables[row, : len(used)] = used
+        tables[row, : len(used)], tables[row, len(used) :] = used, used[-1]
     return tables
 
 

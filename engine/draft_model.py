@@ -59,7 +59,7 @@ class DraftModel(Drafter):
         drawn_from = [None] * len(forks) if self.keeps_tokens else self._sampler.probabilities(sequences, logits)
         for fork, record, row in zip(forks, records, drawn_from, strict=True):
             fork.sequence.num_computed = fork.sequence.num_tokens
-            if record is not None:
+            if isinstance(record, TokenRecord):
                 fork.take(record, row)
             fork.has_ended = fork.num_pending == 0 or fork.sequence.is_finished
         fill_masks([fork.sequence.guide for fork in forks if fork.wants_more and fork.sequence.guide is not None])

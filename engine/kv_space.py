@@ -24,9 +24,9 @@ from .prefix_tree import Node, PrefixTree, Tokens
 
 
 class Transfer(NamedTuple):
-    """copy: block -> block; save: block -> slot of host memory; load: slot -> block."""
+    """copy: block -> block; save: block -> slot of host memory; load: slot -> block; wipe: the target block becomes zeros."""
 
-    kind: Literal["copy", "save", "load"]
+    kind: Literal["copy", "save", "load", "wipe"]
     source: int
     target: int
 
@@ -84,17 +84,23 @@ class KVSpace:
     def __init__(self, limits: Limits, *, reuses: bool = True, num_host_blocks: int = 0) -> None:
         self.block_size = limits.block_size
         self.reuses = reuses
-        self.pool = BlockPool(limits.num_blocks, self._evict)
-        self.tree = PrefixTree(limits.block_size)
-        self.host = HostSlots(num_host_blocks)
         self.statistics = SpaceStatistics()
+        self._num_blocks_in_all, self._num_host_blocks = limits.num_blocks, num_host_blocks
+        self._transfers: list[Transfer | Restored] = []
+        self._min_copied = max(1, limits.block_size // 4)  # fewer tokens are computed sooner than copied
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin anew: no block has a user, and nothing is known. Sequences are to be given to `admit` again, without blocks."""
+        self.pool = BlockPool(self._num_blocks_in_all, self._evict)
+        self.tree = PrefixTree(self.block_size)
+        self.host = HostSlots(self._num_host_blocks)
         self._node_of: dict[int, Node] = {}  # block -> node
         self._is_planned: set[int] = set()  # blocks whose content is computed in this step only
         self._forked: set[int] = set()  # blocks in which a fork began, while they have several users
-        self._transfers: list[Transfer | Restored] = []
+        self._transfers = [transfer for transfer in self._transfers if transfer.kind == "wipe"]
         self._brought: dict[Occupant, Brought] = {}  # of sequences that were not admitted yet
         self._private: set[Occupant] = set()  # whose blocks nobody is to share, but for forks
-        self._min_copied = max(1, limits.block_size // 4)  # fewer tokens are computed sooner than copied
 
     # ---- a sequence's blocks
 
@@ -201,16 +207,24 @@ class KVSpace:
             sequence.num_computed += size
             self._pin(sequence, place)
 
-    def forget_everything(self) -> None:
-        """No block's content is to be trusted any more, but for the sequences that use it."""
-        for node in list(self.tree):
-            if node.block is not None:
-                self.pool.forget(node.block)
-            if node.slot is not None:
-                self.host.drop(node)
-        self.tree = PrefixTree(self.block_size)
-        self._node_of.clear()
-        self._transfers.clear()
+    def disown(self, sequence: Occupant, num_trusted: int) -> set[int]:
+        """What a sequence's blocks hold behind its first `num_trusted` tokens was not computed: from now on it is not known.
+
+        Returns those blocks. Others that share one of them are to begin anew where it begins.
+        """
+        size = self.block_size
+        sequence.num_computed = min(sequence.num_computed, num_trusted)
+        for place in range(num_trusted // size, len(sequence.block_table)):
+            node = self._node_of.get(sequence.block_table[place])
+            if node is not None and place * size + len(node.tokens) > num_trusted:
+                self._unlearn(node)
+        return set(sequence.block_table[num_trusted // size :])
+
+    def wipe(self, sequence: Occupant) -> None:
+        """A sequence's blocks hold what harms even who ignores it: nothing of it is known, and blocks of its own are cleared."""
+        self.disown(sequence, 0)
+        own = [block for block in sequence.block_table if self.pool.num_users(block) == 1]
+        self._transfers += [Transfer("wipe", block, block) for block in own]
 
     def take_transfers(self) -> list[Transfer | Restored]:
         transfers, self._transfers = self._transfers, []
@@ -369,6 +383,16 @@ class KVSpace:
     def _forget(self, node: Node) -> None:
         """A node that is not in the cache, and all that continues it, are known no more."""
         for each in [node, *node.descendants()]:
+            if each.slot is not None:
+                self.host.drop(each)
+        node.remove()
+
+    def _unlearn(self, node: Node) -> None:
+        """A node, and all that continues it, are known no more, whoever uses their blocks."""
+        for each in [node, *node.descendants()]:
+            if each.block is not None:
+                self.pool.forget(each.block)
+                del self._node_of[each.block]
             if each.slot is not None:
                 self.host.drop(each)
         node.remove()

@@ -28,14 +28,15 @@ from .errors import RequestError
 from .guide import with_tokens
 from .output import SearchScore
 from .request import Request
-from .scheduler import Scheduler
 from .sequence import Sequence
 
 
 class Surroundings(NamedTuple):
     """What a population uses of its engine."""
 
-    scheduler: Scheduler[Sequence]
+    enter: Callable[[Sequence], None]  # a member is to be computed
+    enter_fork: Callable[[Sequence, Sequence], None]  # (parent, child): a member that goes on from where another one is
+    leave: Callable[[Sequence], None]
     next_id: Callable[[], int]
     vocab_size: int
     device: torch.device
@@ -77,7 +78,7 @@ class Population(ABC):
             if member.guide is not None:
                 member.max_tokens += 1  # behind the last one the end is still to be asked for
             self.members.append(member)
-            self._around.scheduler.add(member)
+            self._around.enter(member)
 
     def observe(self, members: Sequence_[Sequence], logits: Tensor) -> None:
         """The logits [members, head width] of some members' next tokens; decides when all are there."""
@@ -87,11 +88,16 @@ class Population(ABC):
             self.advance(seen)
             self.is_ended = not self.members
 
+    def begin_anew(self) -> list[Sequence]:
+        """The members, all of which are computed and seen once more."""
+        self._seen.clear()
+        return self.members
+
     def close(self) -> None:
         """Give everything back."""
         for member in self.members:
             member.finish("cancelled")
-            self._around.scheduler.remove(member)
+            self._around.leave(member)
         self.members.clear()
 
     # ---- for subclasses
@@ -99,7 +105,7 @@ class Population(ABC):
     def fork_running(self, parent: Sequence) -> Sequence:
         """A member more, which shares its parent's blocks."""
         child = self._fork(parent)
-        self._around.scheduler.add_fork(parent, child)
+        self._around.enter_fork(parent, child)
         self.members.append(child)
         return child
 
@@ -114,7 +120,7 @@ class Population(ABC):
 
     def drop(self, member: Sequence) -> None:
         self.members.remove(member)
-        self._around.scheduler.remove(member)
+        self._around.leave(member)
 
     # ---- inside
 

@@ -103,6 +103,10 @@ class Sequence:
         if self.stop_matcher is not None:
             self.text += self.stop_matcher.flush()
 
+    def fail(self, error: Exception) -> None:
+        """End here because of an error, with the text as far as it was shown: its parts may be in any state."""
+        self.finish_reason, self.error = "error", f"{type(error).__name__}: {error}"
+
     def fork(self, request_id: int, rank: Rank, seed: int | None = None) -> Sequence:
         """A sequence of its own that has come as far as this one, and from here draws with another seed if one is given."""
         child = copy.copy(self)

@@ -25,6 +25,9 @@ class BlockMover:
         for transfer in transfers:
             if isinstance(transfer, Restored):
                 self._lay_down(transfer.content.model, transfer.target)
+            elif transfer.kind == "wipe":
+                for layer in self._layers:
+                    layer[transfer.target].zero_()
             else:
                 self._carry(*transfer)
 

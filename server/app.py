@@ -37,5 +37,5 @@ def create_app(llm: LLM, settings: ServerSettings | None = None, *, model_name: 
     for part in (chat, completions, responses, tokens, operations, playground):
         app.include_router(part.router)
     add_handlers(app)
-    app.add_middleware(Gate, api_keys=settings.api_key, max_body_bytes=settings.max_body_bytes)
+    app.add_middleware(Gate, settings=settings)
     return app

@@ -25,6 +25,7 @@ TYPES = {
     429: "rate_limit_error",
     500: "server_error",
     503: "server_error",
+    504: "server_error",
 }
 CONSTRAINT_CODES = (
     (UnsupportedKeyword, "unsupported_constraint"),

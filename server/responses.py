@@ -59,7 +59,8 @@ async def create_response(request: Request, body: ResponseBody) -> Response:
     stack = AsyncExitStack()
     events = await stack.enter_async_context(service.running([plan]))
     if body.stream:
-        return EventStream(writer.stream(events, stack), service.settings.keep_alive_seconds)
+        settings = service.settings
+        return EventStream(writer.stream(events, stack), stack, settings.keep_alive_seconds, settings.send_seconds)
     async with stack:
         return JSONResponse(await unless_gone(request, writer.whole(events)))
 
