@@ -79,7 +79,8 @@ $(VENV)/.warm: $(VENV)/.package
 
 $(VENV)/.test: $(VENV)/.package
 	$(SAY) "installing the tools for testing"
-	$(PIP) install -c .ci/pins.txt -e '.[test]'
+	$(PIP) install -c .ci/pins.txt -e '.[test,clients]'
+	$(PIP) install -c .ci/pins.txt --no-deps instructor
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.package

@@ -91,8 +91,8 @@ class Atlas:
         for first, end in GROUP_RANGES:
             if first < 0x80 or first >= FIRST_LEAD:
                 begun, whole = _positions(range(first, first + 1)), _positions(range(first, end))
-                has_group = (shapes[:, 1 : 1 + SET_WORDS] & begun).any(axis=1)
-                shapes[:, 1 : 1 + SET_WORDS] |= np.where(has_group[:, None], whole, 0)
+                has_group = np.any(shapes[:, 1 : 1 + SET_WORDS] & begun, axis=1, keepdims=True)
+                shapes[:, 1 : 1 + SET_WORDS] |= np.where(has_group, whole, 0)
         return record
 
     def body_class(self, ranges: Ranges, body: BodyClass, exits: Exits | None = None) -> int:

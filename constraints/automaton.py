@@ -281,7 +281,7 @@ class TokenAutomaton:
     def _items(self, state: State) -> list[int]:
         """The continuations that a state stands for."""
         start, length = self._machine.call(derive.find_items, state)
-        return self._machine.table("pool")[start : start + length].tolist()  # type: ignore[no-any-return]
+        return self._machine.table("pool")[start : start + length].tolist()
 
     def _label(self, node: int) -> str | None:
         """The nearest label on the way from the head of a continuation to its end."""

@@ -631,9 +631,7 @@ def state_of(m, t, continuation):
     head = shared_head(m, t, continuation)
     if head == FAIL or m[t.n + FAULT] != NO_FAULT:
         return unframed_state_of(m, t, continuation)
-    tail, inner_state = wide(m[t.b + REC * continuation]), unframed_state_of(m, t, head)
-    if m[t.a + REC * continuation] != head:
-        tail = wide(m[t.b + REC * tail])  # the head is a lead-in and what follows
+    tail, inner_state = wide(m[t.b + REC * m[t.b + REC * continuation]]), unframed_state_of(m, t, head)
     return wide(DEAD) if m[t.n + FAULT] != NO_FAULT else intern_frame(m, t, inner_state, tail)
 
 
@@ -681,17 +679,15 @@ def unframed_after_text(m, t, s, count):
 
 @inner
 def shared_head(m, t, continuation):
-    """What a continuation begins with, if that stands at several places, is never empty, and something comes behind it; FAIL when
-    there is no such part.
+    """A lead-in (white space, or a colon and white space) with what follows, which a continuation begins with, if that stands at
+    several places, is never empty, and something comes behind it; FAIL when there is no such part.
 
-    It is a call, or a lead-in with what follows: white space, a colon and white space. (Other parts may be entered half read by
-    states that are no frames, and states that mean the same would not be the same.)
+    Other parts may be entered half read by states that are no frames, and states that mean the same would not be the same. Levels
+    of precedence, which call one another, would be frames at each level.
     """
     if m[t.kind + REC * continuation] != SEQ:
         return wide(FAIL)
     first, rest = wide(m[t.a + REC * continuation]), wide(m[t.b + REC * continuation])
-    if m[t.kind + REC * first] == CALL:
-        return first if m[t.shared + REC * first] == 1 and m[t.size + REC * first] > 0 else wide(FAIL)
     if m[t.kind + REC * rest] != SEQ or not ends_with_characters(m, t, first):
         return wide(FAIL)
     second = wide(m[t.a + REC * rest])

@@ -57,10 +57,10 @@ def format_node(grammar: Grammar, name: str, unit: Unit, limits: Limits) -> Node
     return known.build(Addresses(grammar, unit), literal)
 
 
-def wider_node(grammar: Grammar, name: str, unit: Unit) -> Node:
+def wider_node(grammar: Grammar, name: str, unit: Unit, limits: Limits) -> Node:
     """Texts of a known format among which are all that are valid for its RFC."""
     known = FORMATS[name]
-    return lower_tree(grammar, _tree(known.wider or known.pattern), full=True, unit=unit)
+    return lower_tree(grammar, _tree(known.wider or known.pattern), full=True, unit=unit, limits=limits)
 
 
 def format_length(name: str) -> tuple[int, int | None]:

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache, partial
 from importlib.metadata import version
+from typing import Any
 
 from fastapi import FastAPI
 
 from ..llm import LLM
-from . import chat, completions, operations, playground, responses, tokens
+from . import anthropic_messages, chat, completions, operations, playground, responses, tokens
+from .documentation import document
 from .errors import add_handlers
 from .gate import Gate
 from .service import Service
 from .settings import ServerSettings
+from .traces import Tracing
 
 DESCRIPTION = "OpenAI's interface, with output that satisfies its constraint: JSON Schema, regular expression, grammar, tools."
 
 
-def create_app(llm: LLM, settings: ServerSettings | None = None, *, model_name: str = "embedded") -> FastAPI:
+def create_app(
+    llm: LLM, settings: ServerSettings | None = None, *, model_name: str = "embedded", tracer_provider: Any | None = None
+) -> FastAPI:
     """An ASGI application that serves `llm`. It begins to step the engine when it is started, and ends that when it is stopped.
 
     model_name: what clients call the model, unless the settings say otherwise.
+    tracer_provider: OpenTelemetry's, which is told of every request; None for no traces.
     """
     settings = settings or ServerSettings()
-    service = Service(llm, settings, settings.served_model_name or model_name)
+    service = Service(llm, settings, settings.served_model_name or model_name, tracer_provider)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -34,8 +41,11 @@ def create_app(llm: LLM, settings: ServerSettings | None = None, *, model_name: 
 
     app = FastAPI(title="Maskwright", version=version("maskwright"), description=DESCRIPTION, lifespan=lifespan)
     app.state.service = service
-    for part in (chat, completions, responses, tokens, operations, playground):
+    for part in (chat, completions, responses, anthropic_messages, tokens, operations, playground):
         app.include_router(part.router)
     add_handlers(app)
     app.add_middleware(Gate, settings=settings)
+    if tracer_provider is not None:
+        app.add_middleware(Tracing, provider=tracer_provider)
+    app.openapi = cache(partial(document, app, needs_key=bool(settings.api_key)))  # type: ignore[method-assign]  # FastAPI's own way to give another document
     return app

@@ -20,18 +20,19 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..constraint_choice import FREE, ConstraintChoice, choose
 from ..constraints import ConstraintError, Ebnf, Gbnf, JsonSchema, Lark, StructuralTag
 from ..errors import UsageError
+from .asked_forms import AskedFormat, AskedStructure
 from .errors import ApiError, api_error
 
 
 class ConstraintBody(BaseModel):
     """Part of every request body."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
-    response_format: dict[str, Any] | None = Field(
+    response_format: AskedFormat | None = Field(
         None, description="text, json_object, json_schema, structural_tag, regex, grammar or choice."
     )
-    structured_outputs: dict[str, Any] | None = Field(None, description="vLLM's form of the same.")
+    structured_outputs: AskedStructure | None = Field(None, description="vLLM's form of the same.")
     guided_json: dict[str, Any] | str | bool | None = None
     guided_regex: str | None = None
     guided_choice: list[str] | None = None

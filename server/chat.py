@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -15,11 +15,15 @@ from starlette.responses import JSONResponse
 from ..chat import Turn
 from ..engine.output import Event, RequestOutput
 from ..planning import Plan
+from .answers import ChatCompletion, ChatCompletionChunk
 from .asked_constraint import AskedConstraint, ConstraintBody, asked_constraint
+from .asked_forms import AskedMessage, AskedTool, AskedToolChoice
 from .asked_tools import asked_tools
+from .documentation import answers
 from .errors import ApiError
 from .messages import template_messages
 from .reasoning import with_reasoning
+from .remarks import remarks_of
 from .replies import CallDelta, CallStart, ContentDelta, ReplyDelta, ReplyParts, ReplyReader, ThoughtDelta
 from .sampling_options import SamplingBody, StreamOptions, sampling_of
 from .service import Service
@@ -32,15 +36,16 @@ from .usage import usage_of
 class ChatBody(SamplingBody, ConstraintBody, ExtendedBody):
     """A conversation to be continued."""
 
-    messages: list[dict[str, Any]] = Field(description="The conversation so far: role, content, tool_calls, tool_call_id.")
+    messages: list[AskedMessage] = Field(description="The conversation so far: role, content, tool_calls, tool_call_id.")
     max_completion_tokens: int | None = Field(None, ge=1, description="As max_tokens.")
     logprobs: bool | None = None
     top_logprobs: int | None = Field(None, ge=0, description="Alternatives of each token; needs logprobs.")
     stream_options: StreamOptions | None = None
-    tools: list[dict[str, Any]] | None = None
-    tool_choice: str | dict[str, Any] | None = Field(None, description="auto, none, required, a function or allowed_tools.")
+    tools: list[AskedTool] | None = None
+    tool_choice: str | AskedToolChoice | None = Field(None, description="auto, none, required, a function or allowed_tools.")
     parallel_tool_calls: bool | None = Field(None, description="Whether one reply may have several calls.")
     reasoning_effort: str | None = Field(None, description="Handed to the chat template.")
+    thinking_token_budget: int | None = Field(None, ge=1, description="Tokens that reasoning may take, where the template has it.")
     chat_template_kwargs: dict[str, Any] | None = Field(None, description="Variables for the chat template.")
     metadata: dict[str, Any] | None = Field(None, description="Has no effect.")
     store: bool | None = Field(None, description="Has no effect: nothing is stored.")
@@ -52,7 +57,7 @@ class ChatBody(SamplingBody, ConstraintBody, ExtendedBody):
 router = APIRouter()
 
 
-@router.post("/v1/chat/completions", summary="Continue a conversation")
+@router.post("/v1/chat/completions", summary="Continue a conversation", responses=answers(ChatCompletion, ChatCompletionChunk))
 async def create_chat_completion(request: Request, body: ChatBody) -> Response:
     """OpenAI's chat completions, with constraints and tools that always hold."""
     service: Service = request.app.state.service
@@ -107,7 +112,7 @@ def turn_of(service: Service, body: ChatBody) -> tuple[Turn, str | None]:
         _check_free(asked)
         turn = Turn(messages, tools[0], tools[1], variables)
         asked = AskedConstraint(tools[1], "tools")
-    return with_reasoning(turn, service.llm.tokenizer), asked.param
+    return with_reasoning(turn, service.llm.tokenizer, body.thinking_token_budget), asked.param
 
 
 def _check_free(asked: AskedConstraint) -> None:
@@ -136,7 +141,7 @@ class ChatWriter:
             self._read(index, event)
         choices = [await self._choice(index) for index in range(len(self._parts))]
         usage = usage_of(list(self._outputs.values()))
-        remarks = {**self._remarks(), **head_of(self._details)}
+        remarks = {**remarks_of(self._plan), **head_of(self._details)}
         return {**self._head, "object": "chat.completion", "choices": choices, "usage": usage, **remarks}
 
     async def stream(
@@ -144,7 +149,7 @@ class ChatWriter:
     ) -> AsyncGenerator[bytes, None]:
         """The chunks, while they come. `stack` holds the requests, which end with the stream."""
         async with stack:
-            remarks = head_of(self._details)
+            remarks = {**remarks_of(self._plan), **head_of(self._details)}
             for index in range(len(self._parts)):
                 yield self._chunk(index, {"role": "assistant", "content": ""}, include_usage, **remarks)
                 remarks = {}
@@ -206,11 +211,6 @@ class ChatWriter:
     def _finish_reason(self, index: int) -> str:
         reason = self._outputs[index].finish_reason
         return "tool_calls" if reason == "stop" and self._parts[index].calls else reason
-
-    def _remarks(self) -> dict[str, Any]:
-        """What was not enforced although it was asked for; only with "strict": false."""
-        residue: Sequence[str] = self._plan.constraint.residue if self._plan.constraint is not None else ()
-        return {"residue": list(residue)} if residue else {}
 
 
 def _delta(delta: ReplyDelta) -> dict[str, Any]:

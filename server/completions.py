@@ -14,8 +14,11 @@ from starlette.responses import JSONResponse
 
 from ..engine.output import Event, RequestOutput
 from ..planning import Plan
+from .answers import Completion
 from .asked_constraint import ConstraintBody, asked_constraint
+from .documentation import answers
 from .errors import ApiError
+from .remarks import remarks_of
 from .sampling_options import SamplingBody, StreamOptions, sampling_of
 from .service import Service
 from .streams import EventStream, data, unless_gone
@@ -38,7 +41,7 @@ class CompletionBody(SamplingBody, ConstraintBody, ExtendedBody):
 router = APIRouter()
 
 
-@router.post("/v1/completions", summary="Complete prompts")
+@router.post("/v1/completions", summary="Complete prompts", responses=answers(Completion, Completion))
 async def create_completion(request: Request, body: CompletionBody) -> Response:
     """OpenAI's completions."""
     service: Service = request.app.state.service
@@ -109,7 +112,7 @@ class CompletionWriter:
             number += len(outputs)
             for output in plan.chosen(outputs):
                 choices.append(await self._choice(len(choices), output, numbers[id(output)]))
-        return {**self._head, "choices": choices, "usage": self._usage(), **head_of(self._details)}
+        return {**self._head, "choices": choices, "usage": self._usage(), **remarks_of(self._plans[0]), **head_of(self._details)}
 
     async def stream(
         self, events: AsyncIterator[tuple[int, Event]], stack: AsyncExitStack, include_usage: bool
@@ -117,7 +120,7 @@ class CompletionWriter:
         """The chunks, while they come. `stack` holds the requests, which end with the stream."""
         writers: dict[int, LogprobWriter] = {}
         usage: dict[str, Any] = {"usage": None} if include_usage else {}
-        remarks = head_of(self._details)
+        remarks = {**remarks_of(self._plans[0]), **head_of(self._details)}
         async with stack:
             async for index, event in events:
                 self._read(index, event)

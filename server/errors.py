@@ -1,9 +1,11 @@
-"""Errors in OpenAI's shape: {"error": {"message", "type", "param", "code"}}, and for constraints where and what instead."""
+"""Errors in OpenAI's shape: {"error": {"message", "type", "param", "code"}}, and for constraints where and what instead.
+Under /v1/messages in Anthropic's: {"type": "error", "error": {"type", "message", ...}}, with the same members beside its own."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -27,6 +29,8 @@ TYPES = {
     503: "server_error",
     504: "server_error",
 }
+ANTHROPIC_TYPES = {413: "request_too_large", 500: "api_error", 503: "overloaded_error"}  # where it has another word
+ANTHROPIC_PATH = "/v1/messages"
 CONSTRAINT_CODES = (
     (UnsupportedKeyword, "unsupported_constraint"),
     (ConstraintLimit, "constraint_limit"),
@@ -58,8 +62,36 @@ class ApiError(HTTPException):
         error = {"message": self.message, "type": kind, "param": self.param, "code": self.code}
         return {"error": error | {name: value for name, value in self.details.items() if value is not None}}
 
-    def response(self) -> JSONResponse:
-        return JSONResponse(self.body, self.status, dict(self.headers or {}))
+    def response(self, path: str = "", request_id: str | None = None) -> JSONResponse:
+        """The answer, in the shape that clients of this path read."""
+        body = anthropic_body(self, request_id) if path.startswith(ANTHROPIC_PATH) else self.body
+        return JSONResponse(body, self.status, dict(self.headers or {}))
+
+
+def anthropic_body(error: ApiError, request_id: str | None = None) -> dict[str, Any]:
+    """An error as Anthropic's interface tells it."""
+    known = error.body["error"]
+    told = {**known, "type": ANTHROPIC_TYPES.get(error.status, known["type"])}
+    return {"type": "error", "error": told, "request_id": request_id}
+
+
+KNOWN = (ApiError, ConstraintError, RequestError, SamplingError, UsageError)
+
+
+@contextmanager
+def told_as(names: Mapping[str, str]) -> Iterator[None]:
+    """Errors of the block name parameters as this endpoint calls them. names: a chat completion's name to this endpoint's."""
+    try:
+        yield
+    except (*KNOWN, RequestValidationError) as error:
+        known = _of_validation(error) if isinstance(error, RequestValidationError) else api_error(error)
+        first = (known.param or "").split(".")[0].split("[")[0]
+        if first not in names:
+            raise known from error
+        assert known.param is not None, "it begins with a name"
+        param = names[first] + known.param.removeprefix(first)
+        message = known.message.replace(known.param, param)
+        raise ApiError(known.status, message, param=param, code=known.code, headers=known.headers, **known.details) from error
 
 
 class ClientGone(Exception):
@@ -88,21 +120,24 @@ def api_error(error: Exception, param: str | None = None) -> ApiError:
 def add_handlers(app: FastAPI) -> None:
     """Every error of an endpoint becomes an error object."""
 
-    async def known(_: Request, error: Exception) -> Response:
-        return api_error(error).response()
+    def answer(error: ApiError, request: Request) -> Response:
+        return error.response(request.url.path, getattr(request.state, "request_id", None))
 
-    async def invalid(_: Request, error: Exception) -> Response:
+    async def known(request: Request, error: Exception) -> Response:
+        return answer(api_error(error), request)
+
+    async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        return _of_validation(error).response()
+        return answer(_of_validation(error), request)
 
-    async def http(_: Request, error: Exception) -> Response:
+    async def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return ApiError(error.status_code, str(error.detail), headers=error.headers).response()
+        return answer(ApiError(error.status_code, str(error.detail), headers=error.headers), request)
 
     async def gone(_: Request, __: Exception) -> Response:
         return Response(status_code=499)
 
-    for kind in (ApiError, ConstraintError, RequestError, SamplingError, UsageError, Exception):
+    for kind in (*KNOWN, Exception):
         app.add_exception_handler(kind, known)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, http)

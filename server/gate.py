@@ -46,12 +46,13 @@ class Gate:
             await self._app(scope, body, answer)
         except Exception as error:  # answered here, or the connection would be closed under the client's next request
             if not answer.has_begun:
-                await api_error(error).response()(scope, receive, answer)
+                await api_error(error).response(scope["path"], request_id)(scope, receive, answer)
             elif not isinstance(error, ApiError):
                 raise
         finally:
             seconds = time.perf_counter() - started
-            logger.info("%s %s %s %s %.3fs", request_id, scope["method"], scope["path"], answer.status, seconds)
+            facts = {"request_id": request_id, "method": scope["method"], "path": scope["path"], "status": answer.status}
+            logger.info("%s %s %s %s %.3fs", *facts.values(), seconds, extra=facts | {"seconds": round(seconds, 6)})
 
     def _check_headers(self, headers: Headers) -> None:
         num_bytes, settings = sum(len(name) + len(value) for name, value in headers.raw), self._settings

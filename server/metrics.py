@@ -21,6 +21,7 @@ GAUGES = (
     ("vllm:num_requests_running", "Requests in the batch.", lambda s: s.num_running),
     ("vllm:num_requests_waiting", "Requests that wait for a place in the batch.", lambda s: s.num_waiting),
     ("vllm:kv_cache_usage_perc", "Share of KV cache blocks in use, 0 to 1.", lambda s: s.num_blocks_in_use / max(s.num_blocks, 1)),
+    ("vllm:gpu_cache_usage_perc", "The same under its older name.", lambda s: s.num_blocks_in_use / max(s.num_blocks, 1)),
 )
 COUNTERS = (
     ("vllm:num_preemptions", "Requests that gave their place up and began anew.", lambda s: s.num_preemptions),
@@ -49,6 +50,11 @@ class Metrics:
         )
         self.first_token = self._histogram("vllm:time_to_first_token_seconds", "From arrival to the first token.", SLOW)
         self.next_token = self._histogram("vllm:inter_token_latency_seconds", "Between two tokens.", FAST)
+        self.next_token_before = self._histogram("vllm:time_per_output_token_seconds", "The same under its older name.", FAST)
+        self.mean_next_token = self._histogram(
+            "vllm:request_time_per_output_token_seconds", "Mean time between two tokens of a request.", FAST
+        )
+        self.decode = self._histogram("vllm:request_decode_time_seconds", "From the first token to the end.", SLOW)
         self.whole = self._histogram("vllm:e2e_request_latency_seconds", "From arrival to the end.", SLOW)
         self.prompt_length = self._histogram("vllm:request_prompt_tokens", "Prompt tokens of a request.", COUNTS)
         self.output_length = self._histogram("vllm:request_generation_tokens", "Tokens generated for a request.", COUNTS)
@@ -58,6 +64,9 @@ class Metrics:
         self.constraint_queries = self._counter("maskwright:constraint_queries", "Constraints asked for.")
         self.constraint_hits = self._counter("maskwright:constraint_cache_hits", "Of these, compiled before or being compiled.")
         self.constraint_errors = self._counter("maskwright:constraint_errors", "Of these, refused.")
+        self.masked_mass = self._counter(
+            "maskwright:masked_mass", "Probability the model gave to what was masked, summed over sampled tokens (1 - kept_mass)."
+        )
         self.kept_mass = self._histogram(
             "maskwright:kept_mass", "Probability the model gave to what the constraint allowed, for each sampled token.", SHARES
         )
@@ -83,6 +92,7 @@ class RequestWatch:
     def __init__(self, metrics: Metrics, is_constrained: bool) -> None:
         self._metrics, self._is_constrained = metrics, is_constrained
         self._begun = time.perf_counter()
+        self._first: float | None = None
         self._last: float | None = None
 
     def see(self, event: Event) -> None:
@@ -96,14 +106,18 @@ class RequestWatch:
         metrics = self._metrics
         metrics.generation_tokens.inc(len(event.tokens))
         if self._last is None:
+            self._first = now
             metrics.first_token.observe(now - self._begun)
         else:
-            metrics.next_token.observe((now - self._last) / len(event.tokens))
+            seconds = (now - self._last) / len(event.tokens)
+            metrics.next_token.observe(seconds)
+            metrics.next_token_before.observe(seconds)
         self._last = now
         if self._is_constrained:
             for record in event.tokens:
                 if record.kept_mass is not None:
                     metrics.kept_mass.observe(record.kept_mass)
+                    metrics.masked_mass.inc(max(1.0 - record.kept_mass, 0.0))
 
     def _see_end(self, output: RequestOutput, now: float) -> None:
         metrics = self._metrics
@@ -111,7 +125,12 @@ class RequestWatch:
         metrics.whole.observe(now - self._begun)
         metrics.prompt_tokens.inc(output.num_prompt_tokens)
         metrics.prompt_length.observe(output.num_prompt_tokens)
-        metrics.output_length.observe(len(output.token_ids))
+        num_tokens = len(output.token_ids)
+        metrics.output_length.observe(num_tokens)
+        if self._first is not None:
+            metrics.decode.observe(now - self._first)
+            if num_tokens > 1:
+                metrics.mean_next_token.observe((now - self._first) / (num_tokens - 1))
 
 
 class _EngineCollector(Collector):

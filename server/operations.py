@@ -7,23 +7,34 @@ from importlib.metadata import version
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from .answers import ModelAnswer, ModelList, ReadyAnswer, VersionAnswer
+from .documentation import answers
 from .service import Service
 
 router = APIRouter()
 STARTED = int(time.time())
 
 
-@router.get("/health", summary="Whether the server lives")
+@router.get(
+    "/health",
+    summary="Whether the server lives",
+    response_class=Response,
+    responses={200: {"description": "It lives."}, 503: {"description": "It does not."}},
+)
 async def health(request: Request) -> Response:
     """200 while the engine's thread runs, else 503: start the server anew."""
     service: Service = request.app.state.service
     return Response(status_code=200 if service.worker.is_alive else 503)
 
 
-@router.get("/ready", summary="Whether the server takes requests")
+@router.get(
+    "/ready",
+    summary="Whether the server takes requests",
+    responses={200: {"model": ReadyAnswer}, 503: {"model": ReadyAnswer, "description": "It does not."}},
+)
 async def ready(request: Request) -> Response:
     """503 with the reason while it shuts down, or generation fails: send requests elsewhere."""
     service: Service = request.app.state.service
@@ -31,24 +42,24 @@ async def ready(request: Request) -> Response:
     return JSONResponse({"ready": True}) if obstacle is None else JSONResponse({"ready": False, "reason": obstacle}, 503)
 
 
-@router.get("/metrics", summary="Prometheus metrics")
+@router.get("/metrics", summary="Prometheus metrics", response_class=PlainTextResponse)
 async def metrics(request: Request) -> Response:
     """In Prometheus' text format; names as vLLM's, and maskwright: for constraints."""
     service: Service = request.app.state.service
     return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
 
-@router.get("/version", summary="The version of the server")
+@router.get("/version", summary="The version of the server", responses={200: {"model": VersionAnswer}})
 async def show_version() -> dict[str, str]:
     return {"version": version("maskwright")}
 
 
-@router.get("/v1/models", summary="The models that can be asked")
+@router.get("/v1/models", summary="The models that can be asked", responses=answers(ModelList))
 async def models(request: Request) -> dict[str, Any]:
     return {"object": "list", "data": [_model(request.app.state.service)]}
 
 
-@router.get("/v1/models/{name:path}", summary="One of them")
+@router.get("/v1/models/{name:path}", summary="One of them", responses=answers(ModelAnswer))
 async def model(request: Request, name: str) -> dict[str, Any]:
     service: Service = request.app.state.service
     service.check_model(name)

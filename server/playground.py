@@ -14,7 +14,7 @@ from fastapi.responses import Response
 from .. import grammars
 from .errors import ApiError
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 PAGE = files(__package__).joinpath("page")
 MEDIA_TYPES = {"html": "text/html", "css": "text/css", "mjs": "text/javascript", "svg": "image/svg+xml"}
 HEADERS = {

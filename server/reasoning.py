@@ -29,10 +29,11 @@ class Answer:
         return lower_tree(_without_start(tree), grammar, limits)
 
 
-def with_reasoning(turn: Turn, tokenizer: Tokenizer) -> Turn:
+def with_reasoning(turn: Turn, tokenizer: Tokenizer, budget: int | None = None) -> Turn:
     """The turn, whose reply may begin with reasoning, if the model's template knows the marks of it.
 
     A template that opens the reasoning itself leaves the end mark to the model; one that closes it too leaves nothing.
+    budget: how many tokens the reasoning may take, None for any number.
     """
     if START not in tokenizer.chat_template or END not in tokenizer.chat_template:
         return turn
@@ -40,14 +41,14 @@ def with_reasoning(turn: Turn, tokenizer: Tokenizer) -> Turn:
     beginning = tokenizer.render_chat(turn.messages, tools=definitions, **turn.variables).rstrip()
     if beginning.endswith(END):
         return turn
-    return replace(turn, choice=replace(turn.choice, source=reasoned(turn.choice.source, beginning.endswith(START))))
+    return replace(turn, choice=replace(turn.choice, source=reasoned(turn.choice.source, beginning.endswith(START), budget)))
 
 
-def reasoned(inner: Source | None, is_open: bool) -> Reasoning:
+def reasoned(inner: Source | None, is_open: bool, budget: int | None = None) -> Reasoning:
     """Reasoning, then the answer. is_open: the prompt ends with the mark that begins it; else the model may leave it out."""
     if is_open:
-        return Reasoning(Answer(inner), start="", end=END)
-    return Reasoning(Answer(inner), start=START, end=END, optional=True)
+        return Reasoning(Answer(inner), start="", end=END, max_tokens=budget)
+    return Reasoning(Answer(inner), start=START, end=END, max_tokens=budget, optional=True)
 
 
 def _without_start(tree: Part) -> Part:

@@ -69,14 +69,6 @@ class ReplyReader:
             events += self._parser.finish()
         return list(self._deltas(events))
 
-    def read_text(self, text: bytes | str, *, is_last: bool = False) -> list[ReplyDelta]:
-        """The same for a piece of text, which may end anywhere."""
-        assert self._parser is not None, "only a reply that is taken apart is read as text"
-        events = self._parser.feed(text)
-        if is_last:
-            events += self._parser.finish()
-        return list(self._deltas(events))
-
     def _deltas(self, events: Iterable[PartEvent]) -> Iterator[ReplyDelta]:
         for event in events:
             if isinstance(event, TextDelta):

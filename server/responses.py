@@ -15,8 +15,12 @@ from starlette.responses import JSONResponse
 
 from ..engine.output import Event, RequestOutput
 from ..planning import Plan
+from .answers import ResponseAnswer, ResponseEvent
+from .asked_forms import AskedItem, AskedReasoning, AskedText, AskedTool, AskedToolChoice
 from .chat import ChatBody, plan_chat
-from .errors import ApiError
+from .documentation import answers
+from .errors import ApiError, told_as
+from .remarks import remarks_of
 from .response_items import ItemWriter
 from .service import Service
 from .streams import EventStream, data, unless_gone
@@ -25,19 +29,19 @@ from .streams import EventStream, data, unless_gone
 class ResponseBody(BaseModel):
     """An input to be answered."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
     model: str | None = None
-    input: str | list[dict[str, Any]] = Field(description="Text, or messages, calls and their results.")
+    input: str | list[AskedItem] = Field(description="Text, or messages, calls and their results.")
     instructions: str | None = Field(None, description="What the model is told first.")
     max_output_tokens: int | None = Field(None, ge=1)
     temperature: float | None = Field(None, ge=0)
     top_p: float | None = Field(None, gt=0, le=1)
-    text: dict[str, Any] | None = Field(None, description="format: text, json_object, json_schema or another response format.")
-    tools: list[dict[str, Any]] | None = None
-    tool_choice: str | dict[str, Any] | None = None
+    text: AskedText | None = Field(None, description="format: text, json_object, json_schema or another response format.")
+    tools: list[AskedTool] | None = None
+    tool_choice: str | AskedToolChoice | None = None
     parallel_tool_calls: bool | None = None
-    reasoning: dict[str, Any] | None = Field(None, description="effort is handed to the chat template.")
+    reasoning: AskedReasoning | None = Field(None, description="effort is handed to the chat template.")
     stream: bool | None = None
     user: str | None = None
     metadata: dict[str, Any] | None = Field(None, description="Given back.")
@@ -47,20 +51,23 @@ class ResponseBody(BaseModel):
     prompt_cache_key: str | None = Field(None, description="Has no effect.")
 
 
+# How the parameters of a chat completion are called here.
+NAMES = {"messages": "input", "max_tokens": "max_output_tokens", "response_format": "text.format"}
 router = APIRouter()
 
 
-@router.post("/v1/responses", summary="Answer an input")
+@router.post("/v1/responses", summary="Answer an input", responses=answers(ResponseAnswer, ResponseEvent))
 async def create_response(request: Request, body: ResponseBody) -> Response:
     """OpenAI's responses, without storage."""
     service: Service = request.app.state.service
-    plan = await unless_gone(request, plan_chat(service, _as_chat(body)))
-    writer = ResponseWriter(f"resp_{request.state.request_id}", service, body, plan)
     stack = AsyncExitStack()
-    events = await stack.enter_async_context(service.running([plan]))
+    with told_as(NAMES):
+        plan = await unless_gone(request, plan_chat(service, _as_chat(body)))
+        events = await stack.enter_async_context(service.running([plan]))
+    writer = ResponseWriter(f"resp_{request.state.request_id}", service, body, plan)
     if body.stream:
         settings = service.settings
-        return EventStream(writer.stream(events, stack), stack, settings.keep_alive_seconds, settings.send_seconds)
+        return EventStream(writer.stream(events, stack), stack, settings.keep_alive_seconds, settings.send_seconds, writer.failed)
     async with stack:
         return JSONResponse(await unless_gone(request, writer.whole(events)))
 
@@ -72,6 +79,7 @@ class ResponseWriter:
         self._id, self._service, self._body = response_id, service, body
         self._created = time.time()
         self._items = ItemWriter(response_id, plan)
+        self._remarks = remarks_of(plan)
         self._usage: dict[str, Any] | None = None
         self._reason = ""
         self._number = 0  # of the next event
@@ -91,6 +99,11 @@ class ResponseWriter:
                 for each in self._read(event):
                     yield self._event(each)
             yield self._event({"type": f"response.{self._status}", "response": self._response(self._status)})
+
+    def failed(self, error: ApiError) -> bytes:
+        """The last event of a stream that failed."""
+        told = {"code": error.code or "server_error", "message": error.message}
+        return self._event({"type": "response.failed", "response": {**self._response("failed"), "error": told}})
 
     def _read(self, event: Event) -> list[dict[str, Any]]:
         told = self._items.read(event)
@@ -147,6 +160,7 @@ class ResponseWriter:
             "tool_choice": body.tool_choice or "auto",
             "tools": body.tools or [],
             "truncation": "disabled",
+            **self._remarks,
         }
 
 

@@ -12,17 +12,19 @@ from uvicorn.config import LOGGING_CONFIG
 
 from ..llm import LLM
 from .app import create_app
+from .logs import JsonFormatter
 from .protocol import Protocol
 from .settings import ServerSettings
+from .traces import exporting_provider
 
 
 def server_of(llm: LLM, settings: ServerSettings, model_name: str) -> uvicorn.Server:
     """A server that is not yet running."""
     config = uvicorn.Config(
-        create_app(llm, settings, model_name=model_name),
+        create_app(llm, settings, model_name=model_name, tracer_provider=exporting_provider() if settings.traces else None),
         host=settings.host,
         port=settings.port,
-        log_config=_log_config(),
+        log_config=_log_config(settings.log_format),
         access_log=False,  # the gate writes one line for each request, with its id
         h11_max_incomplete_event_size=2 * settings.max_header_bytes,  # the gate is exact, and this ends what never does
         http=partial(Protocol, head_seconds=settings.head_seconds),  # type: ignore[arg-type]  # it is only called
@@ -41,7 +43,8 @@ def serve(llm: LLM, settings: ServerSettings, model_name: str) -> None:
     server.run()
 
 
-def _log_config() -> dict[str, Any]:
+def _log_config(log_format: str) -> dict[str, Any]:
     """Uvicorn's, with our own loggers beside its own."""
     loggers = {**LOGGING_CONFIG["loggers"], "maskwright": {"handlers": ["default"], "level": "INFO", "propagate": False}}
-    return {**LOGGING_CONFIG, "loggers": loggers}
+    formatters = {name: {"()": JsonFormatter} for name in LOGGING_CONFIG["formatters"]}
+    return {**LOGGING_CONFIG, "loggers": loggers} | ({"formatters": formatters} if log_format == "json" else {})

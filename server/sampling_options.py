@@ -15,7 +15,7 @@ from .settings import ServerSettings
 class SamplingBody(BaseModel):
     """Part of every request body. A parameter that is not known is refused by name."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
     model: str | None = Field(None, description="The name of the model, as /v1/models lists it.")
     max_tokens: int | None = Field(None, ge=1, description="Tokens of one output at most; else as many as the model has room for.")
@@ -41,7 +41,7 @@ class SamplingBody(BaseModel):
 
 
 class StreamOptions(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     include_usage: bool = False
     include_obfuscation: bool | None = Field(None, description="Has no effect: nothing is padded.")

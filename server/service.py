@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..chat import Turn
 from ..constraint_choice import ConstraintChoice
@@ -23,6 +23,7 @@ from .errors import ApiError, api_error
 from .metrics import Metrics, RequestWatch
 from .sampling_options import SamplingBody
 from .settings import ServerSettings
+from .traces import OutputSpan, Traces, closing_all
 from .worker import EngineWorker
 
 T = TypeVar("T")
@@ -34,9 +35,10 @@ PROBE_SECONDS = 1.0
 class Service:
     """Runs from `start` to `stop`, on one event loop."""
 
-    def __init__(self, llm: LLM, settings: ServerSettings, model_name: str) -> None:
+    def __init__(self, llm: LLM, settings: ServerSettings, model_name: str, tracer_provider: Any | None = None) -> None:
         self.llm, self.settings, self.model_name = llm, settings, model_name
         self.worker = EngineWorker(llm.driver)
+        self.traces = Traces(tracer_provider, model_name)
         self.metrics = Metrics(model_name, lambda: self.worker.statistics, lambda: llm.compiler.num_mask_misses)
         self.compiler = ConstraintCompiler(llm.compiler, settings.compile_threads, self.metrics)
         self._pool = ThreadPoolExecutor(PLANNING_THREADS, thread_name_prefix="planning")
@@ -117,15 +119,17 @@ class Service:
                 seconds = self.settings.request_seconds
                 timer = asyncio.get_running_loop().call_later(seconds, answers.put, _too_long(seconds))
                 try:
-                    yield self._watched(answers, watches)
+                    with closing_all(map(self.traces.output, requests)) as spans:
+                        yield self._watched(answers, watches, spans)
                 finally:
                     timer.cancel()
 
     async def _watched(
-        self, answers: AsyncIterator[tuple[int, Event]], watches: Sequence[RequestWatch]
+        self, answers: AsyncIterator[tuple[int, Event]], watches: Sequence[RequestWatch], spans: Sequence[OutputSpan]
     ) -> AsyncIterator[tuple[int, Event]]:
         async for index, event in answers:
             watches[index].see(event)
+            spans[index].see(event)
             if event.output is not None:
                 _check_success(event.output)
             yield index, event
@@ -163,7 +167,8 @@ class Service:
         assert isinstance(choice.source, Source), "clients send sources, not compiled constraints"
         started = time.perf_counter()
         try:
-            await self.compiler.compile(choice.source)
+            with self.traces.span("compile constraint", **{"maskwright.constraint": type(choice.source).__name__}):
+                await self.compiler.compile(choice.source)
         except Exception as error:
             raise api_error(error, param) from error
         return time.perf_counter() - started

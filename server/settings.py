@@ -35,6 +35,8 @@ class ServerSettings:
     body_seconds: float = 60.0  # for its body to arrive
     request_seconds: float = 3600.0  # for an output, waiting included
     send_seconds: float = 60.0  # a client that takes nothing of a stream for that long is gone
+    log_format: str = "text"  # of log lines: text, or json for one object a line
+    traces: bool = False  # OpenTelemetry spans, sent over OTLP as the OTEL_ variables of the environment say
     drain_seconds: int | None = None  # how long running requests may take after SIGTERM; else until they are done
 
     def __post_init__(self) -> None:
@@ -48,6 +50,8 @@ class ServerSettings:
         for name in ("compile_seconds", "keep_alive_seconds", "head_seconds", "body_seconds", "request_seconds", "send_seconds"):
             if not getattr(self, name) > 0:
                 raise UsageError(f"{name} is more than 0, not {getattr(self, name)!r}")
+        if self.log_format not in ("text", "json"):
+            raise UsageError(f"log_format is text or json, not {self.log_format!r}")
         if not all(self.api_key):
             raise UsageError("an API key is not empty")
 

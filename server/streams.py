@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AsyncExitStack, aclosing
 from typing import Any, TypeVar
 
@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from .errors import ClientGone, api_error
+from .errors import ApiError, ClientGone, api_error
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +24,11 @@ KEEP_ALIVE = b": keep-alive\n\n"
 def data(value: Any) -> bytes:
     """One event without a name."""
     return b"data: " + json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n\n"
+
+
+def error_event(error: ApiError) -> bytes:
+    """The last event of a stream that failed, as clients of OpenAI's completions read it."""
+    return data(error.body)
 
 
 async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
@@ -41,13 +46,18 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
 class EventStream(Response):
     """Sends events as they come, a comment when there was none for a while, and closes their generator when the client goes.
 
-    An error becomes one last event: the status has been sent long before.
+    An error becomes one last event, which `write_error` writes: the status has been sent long before.
     """
 
     media_type = "text/event-stream"
 
     def __init__(
-        self, events: AsyncGenerator[bytes, None], stack: AsyncExitStack, keep_alive_seconds: float, send_seconds: float = 60.0
+        self,
+        events: AsyncGenerator[bytes, None],
+        stack: AsyncExitStack,
+        keep_alive_seconds: float,
+        send_seconds: float = 60.0,
+        write_error: Callable[[ApiError], bytes] = error_event,
     ) -> None:
         """`stack` holds what the events come from; it is closed with the stream, also when no event was asked for.
 
@@ -55,7 +65,7 @@ class EventStream(Response):
         """
         super().__init__(headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
-        self._events, self._stack = events, stack
+        self._events, self._stack, self._write_error = events, stack, write_error
         self._keep_alive_seconds, self._send_seconds = keep_alive_seconds, send_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -88,7 +98,7 @@ class EventStream(Response):
                     return
                 chunk = coming.result()
             except Exception as error:
-                chunk = data(api_error(error).body)
+                chunk = self._write_error(api_error(error))
                 await send({"type": "http.response.body", "body": chunk, "more_body": False})
                 return
             finally:

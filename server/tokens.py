@@ -7,6 +7,9 @@ from typing import Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from .answers import DetokenizeAnswer, TokenizeAnswer
+from .asked_forms import AskedMessage
+from .documentation import answers
 from .errors import ApiError
 from .messages import template_messages
 from .service import Service
@@ -17,23 +20,23 @@ router = APIRouter()
 class TokenizeBody(BaseModel):
     """A prompt, or a conversation, which is rendered by the chat template first."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     model: str | None = None
     prompt: str | None = None
-    messages: list[dict[str, Any]] | None = None
+    messages: list[AskedMessage] | None = None
     add_special_tokens: bool = Field(True, description="Whether the tokens that the tokenizer puts around a text are added.")
     return_token_strs: bool = False
 
 
 class DetokenizeBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     model: str | None = None
     tokens: list[int]
 
 
-@router.post("/tokenize", summary="Text to token ids")
+@router.post("/tokenize", summary="Text to token ids", responses=answers(TokenizeAnswer))
 async def tokenize(request: Request, body: TokenizeBody) -> dict[str, Any]:
     """The token ids of a prompt or a conversation, and how many the model reads at most."""
     service: Service = request.app.state.service
@@ -47,7 +50,7 @@ async def tokenize(request: Request, body: TokenizeBody) -> dict[str, Any]:
     return answer
 
 
-@router.post("/detokenize", summary="Token ids to text")
+@router.post("/detokenize", summary="Token ids to text", responses=answers(DetokenizeAnswer))
 async def detokenize(request: Request, body: DetokenizeBody) -> dict[str, str]:
     """The text of some tokens. Special tokens have none."""
     service: Service = request.app.state.service

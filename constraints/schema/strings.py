@@ -102,7 +102,7 @@ class Strings:
             return FAIL
         key = ("not format", text, self.text.notation)
         if key not in self._grammar.memo:
-            self._grammar.memo[key] = self._grammar.negate(wider_node(self._grammar, text, self.text.unit))
+            self._grammar.memo[key] = self._grammar.negate(wider_node(self._grammar, text, self.text.pattern_unit, self._limits))
         return self._grammar.memo[key]
 
     def _lower_pattern(self, pattern: str, site: Site, keyword: str) -> Body | None:

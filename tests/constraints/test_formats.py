@@ -270,7 +270,7 @@ def test_labels_of_idn_letters_fit_in_ascii():
 @lru_cache(maxsize=64)
 def wider_reference(name: str) -> Reference:
     grammar = Grammar()
-    return Reference(grammar, wider_node(grammar, name, grammar.chars))
+    return Reference(grammar, wider_node(grammar, name, grammar.chars, Limits()))
 
 
 def test_what_a_format_leaves_out_is_not_taken_for_a_violation(shared_data):

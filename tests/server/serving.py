@@ -6,6 +6,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import openai
@@ -33,8 +34,8 @@ class Served:
 
 
 @contextlib.contextmanager
-def served(llm: LLM, settings: ServerSettings | None = None) -> Iterator[Served]:
-    app = create_app(llm, settings)
+def served(llm: LLM, settings: ServerSettings | None = None, tracer_provider: Any | None = None) -> Iterator[Served]:
+    app = create_app(llm, settings, tracer_provider=tracer_provider)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none", timeout_graceful_shutdown=60))
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))

@@ -35,7 +35,8 @@ def eventually(http: httpx.Client, holds: Callable[[], bool]) -> bool:
 
 def test_a_stream_that_is_left_frees_its_blocks(server: Served, http: httpx.Client) -> None:
     with http.stream("POST", CHAT, json={**LONG, "stream": True, "n": 2}) as stream:
-        next(stream.iter_lines())
+        lines = stream.iter_lines()  # kept: the connection is closed with it
+        next(lines)
         assert eventually(http, lambda: server.service.worker.num_open == 2)
     assert eventually(http, lambda: server.service.worker.num_open == 0)
     assert eventually(http, lambda: server.service.worker.statistics.num_blocks_in_use == 0)

@@ -9,6 +9,9 @@ import openai
 import pytest
 from pydantic import BaseModel
 
+from maskwright import LLM
+from maskwright.constraints import Regex
+
 MODEL = "embedded"
 WEATHER: Any = {
     "type": "function",
@@ -61,7 +64,31 @@ def test_streams_join_to_the_same(client: openai.OpenAI) -> None:
     assert [event.sequence_number for event in called] == list(range(len(called)))
 
 
-@pytest.mark.parametrize("more", [{"previous_response_id": "resp_1"}, {"text": {"tone": 1}}, {"text": {"format": "json"}}, {"input": [{"type": "computer_call"}]}], ids=str)
-def test_what_is_not_supported_is_named(client: openai.OpenAI, more: Any) -> None:
-    with pytest.raises(openai.BadRequestError):
+@pytest.mark.parametrize(
+    ("more", "param"),
+    [
+        ({"previous_response_id": "resp_1"}, "previous_response_id"),
+        ({"text": {"tone": 1}}, "text.tone"),
+        ({"text": {"format": {"type": "json_schema", "name": "x", "schema": {"type": "robot"}}}}, "text.format.schema"),
+        ({"input": [{"type": "computer_call"}]}, "input[0]"),
+        ({"input": [{"role": "robot", "content": "x"}]}, "input[0].role"),
+        ({"input": "x" * 9000}, "input"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_what_is_not_supported_is_named(client: openai.OpenAI, more: Any, param: str) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
         client.responses.create(**{"model": MODEL, "input": "x", **more})
+    assert caught.value.param == param
+
+
+def test_a_stream_that_fails_says_so(client: openai.OpenAI, llm: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("injected")
+
+    broken = llm.compiler.compile(Regex("fails[a-z]{5}"))
+    monkeypatch.setattr(broken, "advance", fail)
+    text: Any = {"format": {"type": "regex", "regex": "fails[a-z]{5}"}}
+    events = list(client.responses.create(model=MODEL, input="x", text=text, stream=True))
+    assert events[-1].type == "response.failed" and events[-1].response.status == "failed"
+    assert events[-1].response.error is not None and events[-1].response.error.code == "generation_failed"

@@ -125,14 +125,31 @@ def test_an_unsupported_keyword_is_named_with_its_path(http: httpx.Client) -> No
     assert error["path"].startswith("#/properties/name") and error["reason"]
 
 
-def test_without_strict_it_is_left_out_and_told(http: httpx.Client) -> None:
-    schema = {"type": "string", "maxLength": 3, "pattern": r"^(a)\1$"}
-    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema, "strict": False}}
-    answer = http.post("/v1/chat/completions", json={**ASKED, "response_format": form})
-    if answer.status_code == 400:  # a pattern that cannot be read at all is refused in any case
-        assert answer.json()["error"]["path"]
-    else:
-        assert len(json.loads(answer.json()["choices"][0]["message"]["content"])) <= 3 and answer.json()["residue"]
+LOOSE_SCHEMA = {"type": "string", "maxLength": 3, "pattern": r"(a)\1"}
+LOOSE = {"type": "json_schema", "name": "x", "schema": LOOSE_SCHEMA, "strict": False}
+LOOSE_TOOL = {"name": "f", "parameters": {"type": "object", "properties": {"x": LOOSE_SCHEMA}, "required": ["x"]}, "strict": False}
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "holder"),
+    [
+        ("/v1/chat/completions", {"messages": ASKED["messages"], "response_format": {"type": "json_schema", "json_schema": {k: v for k, v in LOOSE.items() if k != "type"}}}, None),
+        ("/v1/chat/completions", {"messages": ASKED["messages"], "tools": [{"type": "function", "function": LOOSE_TOOL}], "tool_choice": "required"}, None),
+        ("/v1/completions", {"prompt": "x", "response_format": LOOSE}, None),
+        ("/v1/responses", {"input": "x", "text": {"format": LOOSE}}, "response"),
+        ("/v1/messages", {"messages": ASKED["messages"], "max_tokens": 40, "output_config": {"format": LOOSE}}, "message"),
+    ],
+    ids=["chat", "tools", "completions", "responses", "messages"],
+)  # fmt: skip
+def test_without_strict_it_is_left_out_and_told(http: httpx.Client, path: str, asked: Any, holder: str | None) -> None:
+    whole = http.post(path, json=asked)
+    assert whole.status_code == 200, whole.text
+    residue = whole.json()["residue"]
+    assert len(residue) == 1 and "pattern" in residue[0]
+    with http.stream("POST", path, json={**asked, "stream": True}) as stream:
+        lines = [line.removeprefix("data: ") for line in stream.iter_lines() if line.startswith("data: {")]
+    first = json.loads(lines[0])
+    assert (first if holder is None else first[holder])["residue"] == residue
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,328 @@
+"""What answers consist of, for the documentation at /docs and for tests. They are not made from these models.
+
+Sources: the references of OpenAI's and Anthropic's interfaces. Members may be added to any object.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+FinishReason = Literal["stop", "length", "tool_calls", "constraint_limit"]
+Residue = Annotated[list[str] | None, Field(description='What is not enforced; only with "strict": false.')]
+
+
+class ErrorDetail(BaseModel):
+    message: str
+    type: str
+    param: str | None = Field(description="The parameter that is wrong, as a path into the request.")
+    code: str | None = Field(description="What is wrong, in one word.")
+    path: str | None = Field(None, description="Of a constraint: the place inside the schema.")
+    keyword: str | None = Field(None, description="Of a constraint: the keyword that cannot be enforced.")
+    reason: str | None = None
+    instead: str | None = Field(None, description="What to write instead.")
+    line: int | None = Field(None, description="Of a grammar, from 1.")
+    column: int | None = None
+    limit: str | None = Field(None, description="The limit that was reached.")
+
+
+class ErrorAnswer(BaseModel):
+    """Any error."""
+
+    error: ErrorDetail
+
+
+class AnthropicErrorAnswer(BaseModel):
+    """Any error, under /v1/messages."""
+
+    type: Literal["error"]
+    error: ErrorDetail
+    request_id: str | None
+
+
+# -- chat completions -----------------------------------------------------------------------------------------------------
+
+
+class CachedTokens(BaseModel):
+    cached_tokens: int
+
+
+class Usage(BaseModel):
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    prompt_tokens_details: CachedTokens
+
+
+class Alternative(BaseModel):
+    token: str
+    logprob: float
+    bytes: list[int]
+
+
+class TokenLogprob(Alternative):
+    top_logprobs: list[Alternative]
+
+
+class ChatLogprobs(BaseModel):
+    content: list[TokenLogprob]
+    refusal: None
+
+
+class CalledFunction(BaseModel):
+    name: str
+    arguments: str = Field(description="JSON text that satisfies the tool's schema.")
+
+
+class ToolCall(BaseModel):
+    id: str
+    type: Literal["function"]
+    function: CalledFunction
+
+
+class ChatMessage(BaseModel):
+    role: Literal["assistant"]
+    content: str | None
+    refusal: None
+    reasoning_content: str | None = None
+    tool_calls: list[ToolCall] | None = None
+
+
+class ChatChoice(BaseModel):
+    index: int
+    message: ChatMessage
+    logprobs: ChatLogprobs | None
+    finish_reason: FinishReason
+
+
+class ChatCompletion(BaseModel):
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    choices: list[ChatChoice]
+    usage: Usage
+    residue: Residue = None
+
+
+class FunctionDelta(BaseModel):
+    name: str | None = None
+    arguments: str
+
+
+class ToolCallDelta(BaseModel):
+    index: int
+    id: str | None = None
+    type: Literal["function"] | None = None
+    function: FunctionDelta
+
+
+class ChatDelta(BaseModel):
+    role: Literal["assistant"] | None = None
+    content: str | None = None
+    reasoning_content: str | None = None
+    tool_calls: list[ToolCallDelta] | None = None
+
+
+class ChatChunkChoice(BaseModel):
+    index: int
+    delta: ChatDelta
+    logprobs: ChatLogprobs | None
+    finish_reason: FinishReason | None
+
+
+class ChatCompletionChunk(BaseModel):
+    """One event of a stream. The last one is `[DONE]`, or an error."""
+
+    id: str
+    object: Literal["chat.completion.chunk"]
+    created: int
+    model: str
+    choices: list[ChatChunkChoice]
+    usage: Usage | None = None
+    residue: Residue = None
+
+
+# -- completions ----------------------------------------------------------------------------------------------------------
+
+
+class CompletionLogprobs(BaseModel):
+    tokens: list[str]
+    token_logprobs: list[float]
+    top_logprobs: list[dict[str, float]]
+    text_offset: list[int]
+
+
+class CompletionChoice(BaseModel):
+    index: int
+    text: str
+    logprobs: CompletionLogprobs | None
+    finish_reason: FinishReason | None = Field(description="None while a stream goes on.")
+
+
+class Completion(BaseModel):
+    """A whole answer, or one event of a stream. The last event is `[DONE]`, or an error."""
+
+    id: str
+    object: Literal["text_completion"]
+    created: int
+    model: str
+    choices: list[CompletionChoice]
+    usage: Usage | None = None
+    residue: Residue = None
+
+
+# -- responses ------------------------------------------------------------------------------------------------------------
+
+
+class ResponseText(BaseModel):
+    type: Literal["output_text", "reasoning_text"]
+    text: str
+    annotations: list[Any] | None = None
+    logprobs: list[Any] | None = None
+
+
+class ResponseItem(BaseModel):
+    """Reasoning or a message with content, or a call with a name and arguments."""
+
+    id: str
+    type: Literal["reasoning", "message", "function_call"]
+    status: Literal["in_progress", "completed"]
+    role: Literal["assistant"] | None = None
+    content: list[ResponseText] | None = None
+    summary: list[Any] | None = None
+    call_id: str | None = None
+    name: str | None = None
+    arguments: str | None = None
+
+
+class ReasoningTokens(BaseModel):
+    reasoning_tokens: int
+
+
+class ResponseUsage(BaseModel):
+    input_tokens: int
+    input_tokens_details: CachedTokens
+    output_tokens: int
+    output_tokens_details: ReasoningTokens
+    total_tokens: int
+
+
+class ResponseAnswer(BaseModel):
+    id: str
+    object: Literal["response"]
+    created_at: float
+    status: Literal["in_progress", "completed", "incomplete", "failed"]
+    model: str
+    output: list[ResponseItem]
+    usage: ResponseUsage | None
+    error: dict[str, Any] | None
+    incomplete_details: dict[str, Any] | None
+    residue: Residue = None
+
+
+class ResponseEvent(BaseModel):
+    """One event of a stream, with the members of its type; the last has `response`."""
+
+    type: str
+    sequence_number: int
+    response: ResponseAnswer | None = None
+    item: ResponseItem | None = None
+    output_index: int | None = None
+    item_id: str | None = None
+    delta: str | None = None
+
+
+# -- Anthropic's messages -------------------------------------------------------------------------------------------------
+
+
+class MessageContent(BaseModel):
+    """A block: text, thinking, or the use of a tool."""
+
+    type: Literal["text", "thinking", "tool_use"]
+    text: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: dict[str, Any] | None = None
+
+
+class MessageUsage(BaseModel):
+    input_tokens: int = Field(description="That were not in the cache.")
+    output_tokens: int
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+
+
+class MessageAnswer(BaseModel):
+    id: str
+    type: Literal["message"]
+    role: Literal["assistant"]
+    model: str
+    content: list[MessageContent]
+    stop_reason: Literal["end_turn", "max_tokens", "stop_sequence", "tool_use", "constraint_limit"] | None
+    stop_sequence: str | None
+    usage: MessageUsage
+    residue: Residue = None
+
+
+class MessageEvent(BaseModel):
+    """One event of a stream, with the members of its type."""
+
+    type: Literal[
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+        "error",
+    ]
+    index: int | None = None
+    message: MessageAnswer | None = None
+    content_block: MessageContent | None = None
+    delta: dict[str, Any] | None = None
+    usage: MessageUsage | None = None
+    error: ErrorDetail | None = None
+
+
+class MessageTokens(BaseModel):
+    input_tokens: int
+
+
+# -- models, tokens, operations -------------------------------------------------------------------------------------------
+
+
+class ModelAnswer(BaseModel):
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+    max_model_len: int
+
+
+class ModelList(BaseModel):
+    object: Literal["list"]
+    data: list[ModelAnswer]
+
+
+class TokenizeAnswer(BaseModel):
+    count: int
+    max_model_len: int
+    tokens: list[int]
+    token_strs: list[str] | None = None
+
+
+class DetokenizeAnswer(BaseModel):
+    prompt: str
+
+
+class VersionAnswer(BaseModel):
+    version: str
+
+
+class ReadyAnswer(BaseModel):
+    ready: bool
+    reason: str | None = None

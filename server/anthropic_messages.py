@@ -1,0 +1,238 @@
+"""POST /v1/messages: Anthropic's Messages interface over the same conversations, and /v1/messages/count_tokens."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack
+from typing import Any, Literal
+
+from fastapi import APIRouter, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.responses import JSONResponse
+
+from ..constraints import Vocabulary
+from ..engine.output import Event, RequestOutput
+from ..planning import Plan
+from .answers import MessageAnswer, MessageEvent, MessageTokens
+from .anthropic_blocks import BlockWriter
+from .anthropic_conversation import chat_messages, chat_tool_choice, chat_tools
+from .asked_forms import (
+    AnthropicFormat,
+    AnthropicMessage,
+    AnthropicOutput,
+    AnthropicTextBlock,
+    AnthropicThinking,
+    AnthropicTool,
+    AnthropicToolChoice,
+)
+from .chat import ChatBody, plan_chat
+from .documentation import anthropic_answers
+from .errors import ApiError, anthropic_body, told_as
+from .remarks import remarks_of
+from .replies import ReplyReader
+from .service import Service
+from .streams import EventStream, data, unless_gone
+
+# How the parameters of a chat completion are called here.
+NAMES = {"response_format": "output_config.format", "stop": "stop_sequences", "thinking_token_budget": "thinking.budget_tokens"}
+STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
+
+
+class ConversationBody(BaseModel):
+    """What the model is shown."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
+
+    model: str | None = Field(None, description="The name of the model, as /v1/models lists it.")
+    messages: list[AnthropicMessage] = Field(description="role; content as text or blocks: text, thinking, tool_use, tool_result.")
+    system: str | list[AnthropicTextBlock] | None = Field(None, description="What the model is told first.")
+    tools: list[AnthropicTool] | None = Field(None, description="name, description, input_schema, strict.")
+    tool_choice: AnthropicToolChoice | None = Field(None, description="type auto, any, tool or none; disable_parallel_tool_use.")
+    thinking: AnthropicThinking | None = Field(None, description="type enabled (with budget_tokens), adaptive or disabled.")
+    output_config: AnthropicOutput | None = Field(None, description="format: a JSON Schema for the reply; effort.")
+    output_format: AnthropicFormat | None = Field(None, description="As output_config.format.")
+    cache_control: dict[str, Any] | None = Field(None, description="Has no effect: equal beginnings are always shared.")
+
+
+class MessageBody(ConversationBody):
+    """A conversation to be continued."""
+
+    max_tokens: int = Field(ge=1, description="Tokens of the reply at most.")
+    stop_sequences: list[str] | None = Field(None, description="Strings that end the reply; not with a constraint.")
+    stream: bool | None = None
+    temperature: float | None = Field(None, ge=0)
+    top_k: int | None = Field(None, ge=0)
+    top_p: float | None = Field(None, gt=0, le=1)
+    metadata: dict[str, Any] | None = Field(None, description="user_id: who shares the engine with others, with --policy fair.")
+    service_tier: Literal["auto", "standard_only"] | None = Field(None, description="Has no effect.")
+
+
+router = APIRouter()
+
+
+@router.post(
+    "/v1/messages",
+    summary="Continue a conversation, as Anthropic's interface",
+    responses=anthropic_answers(MessageAnswer, MessageEvent),
+)
+async def create_message(request: Request, body: MessageBody) -> Response:
+    """Anthropic's messages, with tools and structured output that always hold."""
+    service: Service = request.app.state.service
+    request_id, stack = request.state.request_id, AsyncExitStack()
+    with told_as(NAMES):
+        plan = await unless_gone(request, plan_chat(service, _as_chat(body)))
+        events = await stack.enter_async_context(service.running([plan]))
+    writer = MessageWriter(f"msg_{request_id}", service, body, plan)
+    if body.stream:
+        settings = service.settings
+        return EventStream(writer.stream(events, stack), stack, settings.keep_alive_seconds, settings.send_seconds, writer.failed)
+    async with stack:
+        return JSONResponse(await unless_gone(request, writer.whole(events)), headers={"request-id": request_id})
+
+
+@router.post(
+    "/v1/messages/count_tokens", summary="How many tokens a conversation has", responses=anthropic_answers(MessageTokens)
+)
+async def count_tokens(request: Request, body: ConversationBody) -> dict[str, int]:
+    """The tokens that the model would read."""
+    with told_as(NAMES):
+        plan = await unless_gone(request, plan_chat(request.app.state.service, _as_chat(body)))
+    return {"input_tokens": len(plan.requests[0].prompt_token_ids)}
+
+
+class MessageWriter:
+    """From the events of one output to a message, whole or as typed events."""
+
+    def __init__(self, message_id: str, service: Service, body: MessageBody, plan: Plan) -> None:
+        self._id, self._service, self._body = message_id, service, body
+        self._num_prompt = len(plan.requests[0].prompt_token_ids)
+        self._reader = ReplyReader(plan.choice.source, plan.constraint)
+        self._blocks = BlockWriter()
+        self._remarks = remarks_of(plan)
+        self._output: RequestOutput | None = None
+
+    async def whole(self, events: AsyncIterator[tuple[int, Event]]) -> dict[str, Any]:
+        """The message when it has ended."""
+        async for _, event in events:
+            self._read(event)
+        return self._message(self._blocks.blocks, self._ending(), self._usage())
+
+    async def stream(self, events: AsyncIterator[tuple[int, Event]], stack: AsyncExitStack) -> AsyncGenerator[bytes, None]:
+        """The events, while they come. `stack` holds the request, which ends with the stream."""
+        begun = {"input_tokens": self._num_prompt, "output_tokens": 0}
+        async with stack:
+            message = self._message([], {"stop_reason": None, "stop_sequence": None}, begun)
+            yield _event({"type": "message_start", "message": message})
+            async for _, event in events:
+                for each in self._read(event):
+                    yield _event(each)
+            yield _event({"type": "message_delta", "delta": self._ending(), "usage": self._usage()})
+            yield _event({"type": "message_stop"})
+
+    def failed(self, error: ApiError) -> bytes:
+        """The last event of a stream that failed."""
+        return _event(anthropic_body(error, self._id.removeprefix("msg_")))
+
+    def _read(self, event: Event) -> list[dict[str, Any]]:
+        told = [each for delta in self._reader.read(event) for each in self._blocks.take(delta)]
+        if event.output is not None:
+            self._output = event.output
+            told += self._blocks.finish()
+        return told
+
+    def _message(self, content: list[dict[str, Any]], ending: dict[str, Any], usage: dict[str, Any]) -> dict[str, Any]:
+        head = {"id": self._id, "type": "message", "role": "assistant", "model": self._service.model_name}
+        return {**head, "content": content, **ending, "usage": usage, **self._remarks}
+
+    def _ending(self) -> dict[str, Any]:
+        assert self._output is not None, "the output has ended"
+        reason = self._output.finish_reason
+        matched = _matched(self._output, self._body.stop_sequences or (), self._service.llm.vocabulary)
+        if reason == "stop" and self._blocks.num_calls:
+            told = "tool_use"
+        else:
+            told = "stop_sequence" if matched is not None else STOP_REASONS.get(reason, reason)
+        return {"stop_reason": told, "stop_sequence": matched}
+
+    def _usage(self) -> dict[str, Any]:
+        """Prompt tokens that were in the cache are counted apart from the others."""
+        assert self._output is not None, "the output has ended"
+        cached = self._output.num_cached_tokens
+        return {
+            "input_tokens": self._output.num_prompt_tokens - cached,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": cached,
+            "output_tokens": len(self._output.token_ids),
+        }
+
+
+def _as_chat(body: ConversationBody) -> ChatBody:
+    """The same as a chat completion. Raises ApiError for what that has no form for."""
+    form = _output_form(body)
+    thinking = _thinking(body.thinking)
+    choice, parallel = chat_tool_choice(body.tool_choice)
+    asked = {
+        "model": body.model,
+        "messages": chat_messages(body.messages, body.system),
+        "tools": chat_tools(body.tools) if body.tools is not None else None,
+        "tool_choice": choice,
+        "parallel_tool_calls": parallel,
+        "response_format": form,
+        "reasoning_effort": (body.output_config or {}).get("effort"),
+        **thinking,
+    }
+    if isinstance(body, MessageBody):
+        _check_known(body.metadata, "metadata", "user_id")
+        asked |= {name: getattr(body, name) for name in ("max_tokens", "temperature", "top_k", "top_p")}
+        asked |= {"stop": body.stop_sequences, "user": (body.metadata or {}).get("user_id")}
+    try:
+        return ChatBody.model_validate(asked)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors()) from error
+
+
+def _output_form(body: ConversationBody) -> dict[str, Any] | None:
+    _check_known(body.output_config, "output_config", "format", "effort")
+    given = (body.output_config or {}).get("format")
+    if given is not None and body.output_format is not None:
+        message = "output_format and output_config.format contradict each other: a reply has one form"
+        raise ApiError(400, message, param="output_format", code="invalid_value")
+    form: dict[str, Any] | None = given if given is not None else body.output_format
+    return form
+
+
+def _thinking(thinking: dict[str, Any] | None) -> dict[str, Any]:
+    """What the chat template and the constraint are told. A model whose template knows no reasoning has none."""
+    if thinking is None:
+        return {}
+    _check_known(thinking, "thinking", "type", "budget_tokens", "display")
+    kind = thinking.get("type")
+    if kind not in ("enabled", "adaptive", "disabled"):
+        message = f"thinking.type is enabled, adaptive or disabled, not {kind!r}"
+        raise ApiError(400, message, param="thinking.type", code="invalid_value")
+    if thinking.get("display", "summarized") != "summarized":
+        raise ApiError(400, "thinking.display: what is thought is always shown", param="thinking.display", code="invalid_value")
+    budget = thinking.get("budget_tokens") if kind == "enabled" else None
+    return {"chat_template_kwargs": {"enable_thinking": kind != "disabled"}, "thinking_token_budget": budget}
+
+
+def _matched(output: RequestOutput, stop: list[str] | tuple[str, ...], vocabulary: Vocabulary) -> str | None:
+    """The stop string that ended an output: what its tokens say beyond its text begins with it. The one completed first is the
+    shortest."""
+    if not stop or output.finish_reason != "stop":
+        return None
+    spelled = b"".join(vocabulary.text_tokens[token_id] or b"" for token_id in output.token_ids).decode(errors="replace")
+    beyond = spelled[len(output.text) :]
+    return min((each for each in stop if beyond.startswith(each)), key=len, default=None)
+
+
+def _check_known(form: dict[str, Any] | None, place: str, *known: str) -> None:
+    unknown = next((name for name in form or () if name not in known), None)
+    if unknown is not None:
+        raise ApiError(400, f"unknown parameter: {place}.{unknown}", param=f"{place}.{unknown}", code="unknown_parameter")
+
+
+def _event(event: dict[str, Any]) -> bytes:
+    return f"event: {event['type']}\n".encode() + data(event)

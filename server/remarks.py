@@ -1,0 +1,16 @@
+"""What an answer says about itself beside OpenAI's members."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..planning import Plan
+
+
+def remarks_of(plan: Plan) -> dict[str, Any]:
+    """{"residue": [...]}: what was asked for and is not enforced, only with "strict": false; else nothing.
+
+    It is known before the first token, so streams tell it with their first event.
+    """
+    residue = plan.constraint.residue if plan.constraint is not None else ()
+    return {"residue": list(residue)} if residue else {}

@@ -1,0 +1,59 @@
+"""Schemathesis reads the OpenAPI document and asks what it describes, and what it does not: the answers are as documented."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from maskwright import LLM
+from maskwright.server.settings import ServerSettings
+
+from ..serving import TIMEOUT, Served, served
+from .installed import QUIET, client_library
+
+schemathesis = client_library("schemathesis")
+pytestmark = QUIET
+NUM_EXAMPLES = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "15"))  # of each endpoint, valid and invalid
+PATHS = [
+    ("POST", "/v1/chat/completions"), ("POST", "/v1/completions"), ("POST", "/v1/responses"), ("POST", "/v1/messages"),
+    ("POST", "/v1/messages/count_tokens"), ("POST", "/tokenize"), ("POST", "/detokenize"), ("GET", "/v1/models"), ("GET", "/v1/models/{name}"),
+    ("GET", "/health"), ("GET", "/ready"), ("GET", "/metrics"), ("GET", "/version"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def small(llm: LLM) -> Iterator[Served]:
+    with served(llm, ServerSettings(max_tokens=4, max_n=2)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def document(small: Served) -> Any:
+    return schemathesis.openapi.from_url(f"{small.url}/openapi.json")
+
+
+@pytest.mark.parametrize(("method", "path"), PATHS, ids=lambda value: value)
+def test_answers_are_as_documented(document: Any, method: str, path: str) -> None:
+    from schemathesis.generation import GenerationMode
+    from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+    operation = document[path][method]
+    modes = list(GenerationMode) if method == "POST" else [GenerationMode.POSITIVE]
+
+    def check(case: Any) -> None:
+        if case.meta.generation.mode is GenerationMode.POSITIVE and isinstance(case.body, dict):
+            case.body.pop("model", None)  # else nearly all would ask for models that do not exist
+        # A document cannot say which schemas, grammars and conversations make sense, so much of what it describes is refused.
+        case.call_and_validate(timeout=TIMEOUT, excluded_checks=[positive_data_acceptance])
+
+    for mode in modes:
+        settings(max_examples=NUM_EXAMPLES)(given(case=operation.as_strategy(generation_mode=mode))(check))()
+
+
+def test_all_endpoints_are_asked(document: Any) -> None:
+    described = {(operation.ok().method.upper(), operation.ok().path) for operation in document.get_all_operations()}
+    assert described == set(PATHS)
