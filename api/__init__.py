@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from .async_llm import AsyncLLM
     from .chat import Reply
     from .constraints.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
-    from .engine.errors import ConfigError, EngineError, RequestError
+    from .engine.errors import ConfigError, EngineError, RequestError, SessionError
     from .errors import GenerationIncomplete, MaskwrightError, ModelNotFound, UsageError, ValidationFailed
     from .events import Delta, Done, FieldClosed, FieldOpened
     from .llm import LLM
     from .logits_processor import LogitsProcessor
     from .outputs import GenerationOutput
     from .sampling import SamplingError, SamplingParams
+    from .session import Session
     from .shortcut import generate
     from .tools import Tool, ToolCall
 
@@ -47,6 +48,8 @@ __all__ = [
     "RequestError",
     "SamplingError",
     "SamplingParams",
+    "Session",
+    "SessionError",
     "Tool",
     "ToolCall",
     "UnsupportedKeyword",
@@ -59,13 +62,14 @@ _MODULES = {
     "async_llm": ["AsyncLLM"],
     "chat": ["Reply"],
     "constraints.errors": ["ConstraintError", "ConstraintLimit", "GrammarSyntaxError", "UnsupportedKeyword"],
-    "engine.errors": ["ConfigError", "EngineError", "RequestError"],
+    "engine.errors": ["ConfigError", "EngineError", "RequestError", "SessionError"],
     "errors": ["GenerationIncomplete", "MaskwrightError", "ModelNotFound", "UsageError", "ValidationFailed"],
     "events": ["Delta", "Done", "FieldClosed", "FieldOpened"],
     "llm": ["LLM"],
     "logits_processor": ["LogitsProcessor"],
     "outputs": ["GenerationOutput"],
     "sampling": ["SamplingError", "SamplingParams"],
+    "session": ["Session"],
     "shortcut": ["generate"],
     "tools": ["Tool", "ToolCall"],
 }

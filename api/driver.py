@@ -8,18 +8,24 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 from .engine.engine import Engine
-from .engine.output import Event
-from .engine.request import Request
+from .engine.errors import SessionError
+from .engine.output import Event, RequestOutput
+from .engine.request import Constraint, Request
+from .engine.searches import Search
+from .engine.sessions import CacheUse, Sessions
+from .engine.snapshot import Snapshot
 from .engine.statistics import EngineStatistics
 
 
 class Driver:
     """Thread-safe access to an engine. Events of a request are kept until its caller asks for them."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, sessions: Sessions | None = None) -> None:
+        self._engine, self._sessions = engine, sessions
         self._lock = threading.Lock()  # the engine wants one thread at a time
         self._news: dict[int, deque[Event]] = {}  # of requests that are not finished, or not read to their end
         self._pushed: set[int] = set()  # unfinished requests whose events `step` gives
@@ -43,16 +49,18 @@ class Driver:
         with self._lock:
             return self._engine.statistics
 
-    def submit(self, requests: Sequence[Request], *, pushed: bool = False) -> list[int]:
+    def submit(self, requests: Sequence[Request], *, pushed: bool = False, search: Search | None = None) -> list[int]:
         """Queue requests, all or none, and return their ids. Raises RequestError when one can never run.
 
+        search: how their outputs are searched for; else they are drawn.
         pushed: their events are what `step` returns, for a caller that steps the engine itself; else `next_event` gives them.
         """
         request_ids: list[int] = []
         with self._lock:
             try:
                 for request in requests:
-                    request_ids.append(self._engine.add_request(request))
+                    add = self._engine.add_request if search is None else partial(self._engine.add_search, search=search)
+                    request_ids.append(add(request))
             except Exception:
                 for request_id in request_ids:
                     self._engine.cancel(request_id)
@@ -80,6 +88,29 @@ class Driver:
             if event.is_final:
                 del self._news[request_id]
             return event
+
+    def snapshot(
+        self, request_id: int, request: Request, ended: RequestOutput | None, label: str, keeps_cache: bool
+    ) -> Snapshot:
+        """The request as it stands, or as it has `ended`; also if its last events were not read. Raises SessionError for
+        another."""
+        with self._lock:
+            assert self._sessions is not None, "an engine without a model folder has no sessions"
+            unread = self._news.get(request_id, ())
+            ended = ended or next((event.output for event in unread if event.is_final), None)
+            if ended is not None:
+                return replace(self._sessions.snapshot_of_ended(request, ended, keeps_cache=keeps_cache), label=label)
+            if request_id not in self._news:
+                raise SessionError("request", "it was closed before it had ended")
+            return replace(self._sessions.snapshot(request_id, keeps_cache=keeps_cache), label=label)
+
+    def resume(self, snapshot: Snapshot, constraint: Constraint | None, cache: CacheUse) -> int:
+        """Queue a request that was put aside and return its id. Raises SessionError."""
+        with self._lock:
+            assert self._sessions is not None, "an engine without a model folder has no sessions"
+            request_id = self._sessions.resume(snapshot, constraint, cache)
+            self._news[request_id] = deque()
+            return request_id
 
     def cancel(self, request_id: int) -> None:
         """End a request whose events nobody will read any more; nothing happens when it has given its final one."""

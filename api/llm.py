@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Unpack
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, Unpack
 
 from .chat import Message, Reply, Turn, plan_turn, reply_of
 from .constraint_choice import ConstraintOptions
@@ -13,12 +15,20 @@ from .constraints import Limits as ConstraintLimits
 from .driver import Driver
 from .engine import EngineConfig, EngineFeatures, EngineStatistics, RequestOutput, load
 from .engine import Event as EngineEvent
+from .engine.beams import BeamSearch
+from .engine.engine import Engine
+from .engine.fingerprints import model_fingerprint
+from .engine.particles import Particles
+from .engine.searches import Search
+from .engine.session_file import load_snapshot
+from .engine.sessions import CacheUse, Sessions
 from .events import Delta, Done, Event
 from .model_folder import EMBEDDED, find_model
 from .outputs import GenerationOutput
 from .pieces import PieceReader, TokenPiece
 from .planning import Plan, Planner, PromptStyle
 from .sampling import SamplingParams
+from .session import Session
 from .stream_events import StreamEvents
 from .tools import ToolLike
 
@@ -36,6 +46,7 @@ class LLM:
             the constraint in a system message as the embedded model learned it; "auto" is "task" for models that
             learned it, else "plain".
         constraint_limits: how much work one constraint may make.
+        constraint_cache_bytes: memory for compiled constraints that are kept for the next time; the least recently used go first.
         engine_options: any other field of `EngineConfig`, such as max_model_len=4096, and of `EngineFeatures`, such as
             speculation="lookup".
 
@@ -53,6 +64,7 @@ class LLM:
         dtype: str = "auto",
         prompt_style: PromptStyle = "auto",
         constraint_limits: ConstraintLimits | None = None,
+        constraint_cache_bytes: int = 1 << 30,
         **engine_options: Any,
     ) -> None:
         folder = find_model(model)
@@ -60,8 +72,8 @@ class LLM:
         config = EngineConfig.from_options({"model": folder, "device": device, "dtype": dtype, **settings})
         engine, self.tokenizer, _, self.config = load(config, self.features)
         self.vocabulary: Vocabulary = self.tokenizer.vocabulary
-        self.compiler = Compiler(self.vocabulary, constraint_limits)
-        self.driver = Driver(engine)
+        self.compiler = Compiler(self.vocabulary, constraint_limits, constraint_cache_bytes)
+        self.driver = Driver(engine, _sessions(engine, folder, self.features))
         self.planner = Planner(folder, self.tokenizer, self.compiler, prompt_style)
 
     @property
@@ -102,6 +114,60 @@ class LLM:
         plans = self.planner.plan_all(prompts, sampling, constraint)
         return self._run([plan.ranked(priority, user) for plan in plans], progress)
 
+    def beam_search(
+        self,
+        prompts: str | Sequence[str],
+        *,
+        width: int = 4,
+        n: int = 1,
+        length_penalty: float = 1.0,
+        early_stopping: bool | Literal["never"] = False,
+        sampling: SamplingParams | None = None,
+        **constraint: Unpack[ConstraintOptions],
+    ) -> list[GenerationOutput]:
+        """The outputs that the model finds most probable, as far as `width` beams find them; the best one, others as
+        `alternatives`.
+
+        The beams of a prompt share their blocks of the cache. Without a constraint these are the beams of transformers'
+        `generate(num_beams=width)`; under one, all of them satisfy it. `output.score` says how they compare.
+
+        Args:
+            n: outputs for each prompt, at most `width`; fewer come where the constraint has fewer.
+            length_penalty: outputs are compared by their log-probability over length to this power.
+            early_stopping: True: `width` finished outputs are enough; "never": until none can get better.
+            sampling: max_tokens, min_tokens, bans, bias and stop tokens; what is about drawing is refused.
+
+        Errors are those of `generate`.
+        """
+        search = BeamSearch(width=width, num_wanted=n, length_penalty=length_penalty, early_stopping=early_stopping)
+        return self._search(self.planner.plan_all(prompts, sampling or SamplingParams(), constraint), search)
+
+    def particles(
+        self,
+        prompts: str | Sequence[str],
+        *,
+        count: int = 8,
+        resample_below: float = 0.5,
+        sampling: SamplingParams | None = None,
+        **constraint: Unpack[ConstraintOptions],
+    ) -> list[GenerationOutput]:
+        """Weighted outputs from the model's own distribution given that the output satisfies the constraint.
+
+        Masked sampling, which `generate` does, draws every token from what is allowed there; that is another distribution over
+        texts. Here `count` outputs are drawn together, weighted by how probable the model finds what the masks leave, and resampled
+        on the way (sequential Monte Carlo steering, arXiv:2306.03081). The heaviest output comes first, the others are its
+        `alternatives`; `output.score.weight` sums to 1 over them, `output.score.log_evidence` estimates the probability that the
+        model alone would have satisfied the constraint.
+
+        Args:
+            resample_below: share of effective particles below which they are resampled; 0 = never.
+            sampling: temperature, seed, max_tokens and stop tokens; filters and penalties are refused.
+
+        Errors are those of `generate`.
+        """
+        search = Particles(count=count, resample_below=resample_below)
+        return self._search(self.planner.plan_all(prompts, sampling or SamplingParams(), constraint), search)
+
     def stream(
         self, prompt: str, *, sampling: SamplingParams | None = None, **constraint: Unpack[ConstraintOptions]
     ) -> Iterator[Event]:
@@ -133,6 +199,44 @@ class LLM:
             yield from reader.read_all(record.token_id for record in event.tokens)
             if event.output is not None:
                 yield Done(plan.output(event.output))
+
+    def open(
+        self,
+        prompt: str | Sequence[Message],
+        *,
+        sampling: SamplingParams | None = None,
+        **constraint: Unpack[ConstraintOptions],
+    ) -> Session:
+        """One request as an object that gives its typed events, can be saved between two of them, and resumed (see `session.py`).
+
+        Args:
+            prompt: as for `generate`, or a conversation as for `chat`. The other arguments and errors are those of `generate`.
+        """
+        if isinstance(prompt, str):
+            (plan,) = self.planner.plan_all(prompt, sampling, constraint)
+        else:
+            plan = self.planner.plan_turn(plan_turn(prompt, (), "auto", constraint), sampling)
+        (request_id,) = self.driver.submit([plan.request])
+        return Session(self.driver, plan, request_id)
+
+    def resume(
+        self, path: str | os.PathLike[str], *, cache: CacheUse = "private", **constraint: Unpack[ConstraintOptions]
+    ) -> Session:
+        """Go on with a session that was saved: exactly the tokens that would have come anyway.
+
+        Args:
+            path: a file that `Session.save` wrote. It is checked in full, and nothing in it is executed.
+            cache: what becomes of the keys and values in it. "private": only this session uses them; "shared": so do prompts that
+            begin
+                alike, for files that only you can write; "recompute": nobody, they are computed again.
+            constraint: the one it was opened with.
+
+        Raises:
+            SessionError: it was changed, or does not fit; `keyword` is what differs, such as "model" or "constraint".
+        """
+        snapshot = load_snapshot(path)
+        plan = self.planner.plan_resumed(snapshot, constraint)
+        return Session(self.driver, plan, self.driver.resume(snapshot, plan.constraint, cache))
 
     def chat(
         self,
@@ -185,6 +289,14 @@ class LLM:
                 self.driver.cancel(request_id)
         return outputs
 
+    def _search(self, plans: list[Plan], search: Search) -> list[GenerationOutput]:
+        request_ids = self.driver.submit([plan.request for plan in plans], search=search)
+        try:
+            return [plan.found(self._final(request_id)) for plan, request_id in zip(plans, request_ids, strict=True)]
+        finally:
+            for request_id in request_ids:
+                self.driver.cancel(request_id)
+
     def _final(self, request_id: int) -> RequestOutput:
         while (final := self.driver.next_event(request_id)).output is None:
             pass
@@ -206,3 +318,8 @@ class LLM:
                     return
         finally:
             self.driver.cancel(request_id)
+
+
+def _sessions(engine: Engine, folder: Path, features: EngineFeatures) -> Sessions:
+    draft = features.draft_model
+    return Sessions(engine, partial(model_fingerprint, folder), None if draft is None else partial(model_fingerprint, draft))

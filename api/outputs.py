@@ -10,7 +10,7 @@ from .constraint_choice import FREE, ConstraintChoice
 from .errors import GenerationIncomplete, ValidationFailed
 
 if TYPE_CHECKING:
-    from .engine.output import FinishReason, TokenRecord
+    from .engine.output import FinishReason, SearchScore, TokenRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,8 @@ class GenerationOutput:
     logprobs: tuple[TokenRecord, ...] | None = None  # one per token, when SamplingParams.logprobs asked for them
     error: str | None = None  # why, when finish_reason is "constraint_limit" or "error"
     usage: Usage = field(default=Usage(), compare=False)
-    alternatives: tuple[GenerationOutput, ...] = ()  # the other outputs, when n asks for several
+    alternatives: tuple[GenerationOutput, ...] = ()  # the other outputs, when several were asked for
+    score: SearchScore | None = None  # of an output of `beam_search` or `particles`
     choice: ConstraintChoice = field(default=FREE, repr=False, compare=False)  # how the text is read
 
     @property

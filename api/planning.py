@@ -11,11 +11,12 @@ from typing import Any, Literal, get_args
 
 from . import prompts as task_prompts
 from .chat import Message, Turn
-from .constraint_choice import FREE, ConstraintChoice, ConstraintOptions, choose_for_each
+from .constraint_choice import FREE, ConstraintChoice, ConstraintOptions, choose, choose_for_each
 from .constraints import Compiler, Constraint, Source, ToolStyle
 from .constraints.tags.styles import style_of_template
 from .engine import Request, RequestError, RequestOutput
 from .engine.prefix_tree import common_length
+from .engine.snapshot import Snapshot
 from .engine.tokenizer import Tokenizer
 from .errors import UsageError
 from .outputs import GenerationOutput, Usage
@@ -58,6 +59,10 @@ class Plan:
         first, *others = [self._one(each) for each in self.chosen(ended)]
         return replace(first, alternatives=tuple(others))
 
+    def found(self, ended: RequestOutput) -> GenerationOutput:
+        """What a search gave back: the best output leads the others."""
+        return replace(self._one(ended), alternatives=tuple(map(self._one, ended.alternatives)))
+
     def chosen(self, ended: Sequence[RequestOutput]) -> list[RequestOutput]:
         """Those outputs that are given: all, or of more than are wanted the most probable ones."""
         is_choice = len(ended) > self.num_wanted
@@ -74,6 +79,7 @@ class Plan:
             logprobs=ended.logprobs,
             error=ended.error,
             choice=self.choice,
+            score=ended.score,
             usage=Usage(
                 prompt_tokens=ended.num_prompt_tokens,
                 cached_tokens=ended.num_cached_tokens,
@@ -136,6 +142,18 @@ class Planner:
     def plan_tokens(self, token_ids: Sequence[int], sampling: SamplingParams, choice: ConstraintChoice = FREE) -> Plan:
         """The plan for a prompt that is given in tokens."""
         return Plan("", choice, _requests(tuple(token_ids), sampling, self._compile(choice)), sampling.n)
+
+    def plan_resumed(self, snapshot: Snapshot, options: ConstraintOptions) -> Plan:
+        """The plan of a session that was saved, to read what it gives."""
+        choice = choose(options)
+        request = Request(
+            prompt_token_ids=snapshot.prompt_token_ids,
+            sampling=snapshot.sampling,
+            constraint=self._compile(choice),
+            priority=snapshot.priority,
+            user=snapshot.user,
+        )
+        return Plan(snapshot.label, choice, (request,))
 
     def style_for(self, asked: str | ToolStyle | None) -> str | ToolStyle | None:
         """How calls are written: as asked, or as the model's chat template does."""

@@ -16,12 +16,16 @@ from .source import Limits, Source, is_source
 from .tables import INFINITE
 from .vocabulary import Vocabulary
 
+PAGE_BYTES = 256 << 10  # of the pages that every constraint touches first, measured as growth of the process
+RECOUNT = 16  # the cache is counted again when it has had 1/16 of its size in new constraints: counting takes 7 us a constraint
+
 
 class Compiler:
     """Compiles sources for one vocabulary. Equal sources give the same `Constraint`, compiled once even when asked for by several
     threads at the same time. Thread-safe.
 
-    cache_bytes: least recently used constraints are dropped from the cache beyond this; constraints in use stay valid.
+    cache_bytes: least recently used constraints are dropped from the cache beyond this, as the process holds them, give or take a
+        tenth; constraints in use stay valid.
     """
 
     def __init__(self, vocabulary: Vocabulary, limits: Limits | None = None, cache_bytes: int = 1 << 30) -> None:
@@ -30,6 +34,7 @@ class Compiler:
         self._lock = threading.Lock()
         self._cache: OrderedDict[Source, Future[Constraint]] = OrderedDict()
         self._num_misses_before = 0  # of constraints that are not in the cache any more
+        self._num_uncounted = 0  # constraints that came since the cache was counted
 
     @property
     def num_mask_misses(self) -> int:
@@ -112,14 +117,27 @@ class Compiler:
 
     def _evict(self, keep: Source) -> None:
         with self._lock:
+            self._num_uncounted += 1
+            if self._num_uncounted <= len(self._cache) // RECOUNT:
+                return
+            self._num_uncounted = 0
             done = {source: future.result() for source, future in self._cache.items() if _succeeded(future)}
-            total = sum(constraint.nbytes for constraint in done.values())
+            total = sum(map(_resident_bytes, done.values()))
             for source, constraint in done.items():
                 if total <= self.cache_bytes or source == keep:
                     continue
-                total -= constraint.nbytes
+                total -= _resident_bytes(constraint)
                 self._num_misses_before += constraint.num_mask_misses
                 del self._cache[source]
+
+
+def _resident_bytes(constraint: Constraint) -> int:
+    """What the process holds of it: more than is in use, by pages that are used in part.
+
+    Measured over 8 to 60 objects of 1, 3, 10, 40 and 120 properties: 46, 113, 337, 1145 and 3246 KB in use, 252, 420, 784, 1871 and
+    4603 KB resident.
+    """
+    return PAGE_BYTES + constraint.nbytes * 4 // 3
 
 
 def _succeeded(future: Future[Constraint]) -> bool:

@@ -21,7 +21,7 @@ def admit(request_id: int, request: Request, vocabulary: Vocabulary, limits: Lim
     """
     _check_prompt(request.prompt_token_ids, vocabulary, limits)
     max_tokens = min(request.sampling.max_tokens, limits.max_model_len - len(request.prompt_token_ids))
-    guide = _guide(request, vocabulary, max_tokens)
+    guide = _guide(request, vocabulary, max_tokens, limits)
     min_tokens = request.sampling.min_tokens if guide is None else guide.min_tokens
     return Sequence(
         request_id=request_id,
@@ -37,11 +37,16 @@ def admit(request_id: int, request: Request, vocabulary: Vocabulary, limits: Lim
 
 def _check_prompt(token_ids: Tokens[int], vocabulary: Vocabulary, limits: Limits) -> None:
     if len(token_ids) > limits.max_prompt_len:
-        raise PromptTooLong(len(token_ids), limits.max_prompt_len)
+        raise PromptTooLong(len(token_ids), limits.max_prompt_len, _shortest(limits))
     for token_id in (min(token_ids), max(token_ids)):
         if not 0 <= token_id < vocabulary.size:
             place, last = token_ids.index(token_id), vocabulary.size - 1
             raise RequestError(f"prompt token {place} is {token_id}; the vocabulary has the ids 0 to {last}")
+
+
+def _shortest(limits: Limits) -> str:
+    """The setting that limits the length of a sequence: the cache has to hold it, too."""
+    return "num_kv_blocks" if limits.max_model_len == limits.num_blocks * limits.block_size else "max_model_len"
 
 
 def _sampling(request: Request, vocabulary: Vocabulary) -> SequenceSampling:
@@ -62,7 +67,7 @@ def _stop_matcher(sampling: SamplingParams) -> StopMatcher | None:
     return StopMatcher(sampling.stop, include_stop_in_output=sampling.include_stop_in_output)
 
 
-def _guide(request: Request, vocabulary: Vocabulary, max_tokens: int) -> Guide | None:
+def _guide(request: Request, vocabulary: Vocabulary, max_tokens: int, limits: Limits) -> Guide | None:
     constraint = request.constraint
     if constraint is None:
         return None
@@ -70,7 +75,8 @@ def _guide(request: Request, vocabulary: Vocabulary, max_tokens: int) -> Guide |
     _check_stop_tokens(constraint, request.sampling)
     guide = Guide(constraint, max_tokens, request.sampling.stop_token_ids)
     if guide.min_tokens > max_tokens:
-        raise BudgetTooSmall(max_tokens, guide.min_tokens)
+        was_cut = request.sampling.max_tokens >= guide.min_tokens
+        raise BudgetTooSmall(max_tokens, guide.min_tokens, _shortest(limits) if was_cut else None)
     return guide
 
 

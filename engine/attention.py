@@ -1,15 +1,17 @@
 """Attention over a paged KV cache in plain PyTorch, for a ragged batch of decodes and prefill chunks.
 
 A block table lists the cache blocks of one sequence in order: token i lives in block table[i // block_size] at place
-i % block_size. Tokens of all sequences are packed along one axis, rows that decode first. Decodes share padded gathers and
-`scaled_dot_product_attention` calls: one for all on a GPU, on a CPU one for as many rows as fit its cache (64 rows of 500
-tokens: 27 instead of 107 ms a layer). Prefill chunks, whose lengths differ widely, go one by one.
+i % block_size. Tokens of all sequences are packed along one axis, rows that decode first, then those with few new tokens (drafts to
+be checked, forced text, ends of prompts). Both share padded gathers and `scaled_dot_product_attention` calls: one for all on a GPU,
+on a CPU one for as many rows as fit its cache (64 rows of 500 tokens: 27 instead of 107 ms a layer). Longer chunks of prompts,
+whose lengths differ widely, go one by one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -20,6 +22,7 @@ from .attend import PLAIN, Attend, Scoring, Visible, fused
 from .decode_batch import DecodeBatch
 from .kv_cache import KVCache
 
+MAX_SHORT = 16  # new tokens of a sequence that is attended together with others
 Positions = TypeVar("Positions", np.ndarray, Tensor)
 Span = tuple[int, int, Sequence[int]]  # of one sequence: tokens in the cache, new tokens, block table
 
@@ -58,16 +61,25 @@ class Plan(Protocol):
         """
 
 
+class Padding(NamedTuple):
+    """Sequences with several new tokens, padded to the same number."""
+
+    width: int  # new tokens of each
+    sources: Tensor  # int64 [sequences * width]: the token that stands at each place; a sequence's last one also behind it
+    places: Tensor  # int64 [tokens]: where each token stands
+
+
 @dataclass(frozen=True, slots=True)
 class DecodeGroup:
-    """Rows `start:stop` of the packed batch, one new token each, attended together."""
+    """Tokens `start:stop` of the packed batch, of sequences that are attended together: one new token each, unless padded."""
 
     start: int
     stop: int
     max_context: int  # longest context among them, in tokens
-    block_tables: Tensor  # int64 [stop - start, ceil(max_context / block_size)], padded with block 0
-    bias: Mapping[Window, Tensor | None]  # window -> float [rows, 1, 1, max_context]; None = every row sees all
+    block_tables: Tensor  # int64 [sequences, ceil(max_context / block_size)], each padded with its last block
+    bias: Mapping[Window, Tensor | None]  # window -> float [sequences, 1, width, max_context]; None = every row sees all
     run: int | None = None  # where each row has one block, and these follow one another: the first of them
+    padding: Padding | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +99,7 @@ class AttentionPlan:
     """A plan for plain PyTorch: keys and values are gathered, and `method` attends to them."""
 
     slots: Tensor
-    decodes: tuple[DecodeGroup, ...]  # these come first in the batch
+    decodes: tuple[DecodeGroup, ...]  # these come first in the batch; those with few new tokens among them
     prefills: tuple[PrefillChunk, ...]
     method: Attend = fused
 
@@ -103,10 +115,14 @@ def plan_attention(
 ) -> AttentionPlan:
     """Plan a step for sequences of which those with one new token come first. `windows`: all that layers will ask for."""
     num_decodes = count_decodes(spans)
+    short = list(takewhile(lambda span: span[1] <= MAX_SHORT, spans[num_decodes:]))
+    short = short if len(short) > 1 else []
+    first_long = num_decodes + len(short)
+    groups = [*_decode_groups(spans[:num_decodes], cache, windows), *_short_groups(short, num_decodes, cache, windows)]
     return AttentionPlan(
         slots=to_device(slots_of(spans, cache.block_size), cache.device),
-        decodes=tuple(_decode_groups(spans[:num_decodes], cache, windows)),
-        prefills=tuple(_prefill_chunks(spans[num_decodes:], num_decodes, cache, windows)),
+        decodes=tuple(groups),
+        prefills=tuple(_prefill_chunks(spans[first_long:], groups[-1].stop if groups else 0, cache, windows)),
         method=method,
     )
 
@@ -176,6 +192,8 @@ class _LayerTask:
 
 def _attend_decodes(query: Tensor, group: DecodeGroup, task: _LayerTask) -> Tensor:
     """All rows in one call; the queries that share a key-value head take the place of query positions."""
+    if group.padding is not None:
+        return _attend_padded(query, group, group.padding, task)
     num_rows, num_heads, head_dim = query.shape
     num_kv_heads = task.num_kv_heads
     grouped = query.view(num_rows, num_kv_heads, num_heads // num_kv_heads, head_dim)
@@ -186,6 +204,25 @@ def _attend_decodes(query: Tensor, group: DecodeGroup, task: _LayerTask) -> Tens
     sinks = task.sinks_of(1, num_kv_heads, -1, 1)
     attended = task.method(grouped, key, value, Visible(bias), sinks, task.call.scoring)
     return attended.reshape(num_rows, num_heads, task.call.value_dim)
+
+
+def _attend_padded(query: Tensor, group: DecodeGroup, padding: Padding, task: _LayerTask) -> Tensor:
+    """The same with `width` positions for each query head, heads outside positions: [rows, kv_heads, heads * width, ...]."""
+    num_heads, head_dim = query.shape[1:]
+    num_kv_heads, width = task.num_kv_heads, padding.width
+    heads = num_heads // num_kv_heads
+    padded = query.index_select(0, padding.sources).view(-1, width, num_kv_heads, heads, head_dim)
+    grouped = padded.permute(0, 2, 3, 1, 4).flatten(2, 3)
+    key, value = (kv.transpose(1, 2) for kv in task.gather(group.block_tables, group.max_context, group.run))
+    bias = group.bias[task.call.window]
+    if bias is not None:
+        bias = bias[:, :, None].expand(-1, -1, heads, -1, -1).flatten(2, 3)
+    sinks = task.sinks_of(1, num_kv_heads, heads, 1, 1)
+    if sinks is not None:
+        sinks = sinks.expand(-1, -1, -1, width, -1).flatten(2, 3)
+    attended = task.method(grouped, key, value, Visible(bias), sinks, task.call.scoring)
+    unpadded = attended.unflatten(2, (heads, width)).permute(0, 3, 1, 2, 4).reshape(-1, num_heads, task.call.value_dim)
+    return unpadded.index_select(0, padding.places)
 
 
 def _attend_prefill(query: Tensor, chunk: PrefillChunk, task: _LayerTask) -> Tensor:
@@ -207,12 +244,48 @@ def _decode_groups(spans: Sequence[Span], cache: KVCache, windows: Iterable[Wind
     for start, stop in _cuts(contexts.tolist(), cache.tokens_per_gather):
         members = contexts[start:stop]
         longest = int(members.max())
-        tables = np.zeros((stop - start, -(-longest // cache.block_size)), dtype=np.int64)
-        for row, (_, _, table) in enumerate(spans[start:stop]):
-            used = table[: tables.shape[1]]
-            tables[row, : len(used)] = used
+        tables = _padded_tables(spans[start:stop], longest, cache.block_size)
         bias = {window: _decode_bias(members, window, cache) for window in windows}
         yield DecodeGroup(start, stop, longest, to_device(tables, cache.device), bias, _run(tables))
+
+
+def _short_groups(
+    spans: Sequence[Span], first_token: int, cache: KVCache, windows: Iterable[Window]
+) -> Iterator[DecodeGroup]:
+    """Groups of sequences with a few new tokens each; `first_token` is where the first of them stands in the batch."""
+    contexts = [num_past + num_new for num_past, num_new, _ in spans]
+    for start, stop in _cuts(contexts, cache.tokens_per_gather):
+        members, longest = spans[start:stop], max(contexts[start:stop])
+        past, new = (np.array([span[part] for span in members]) for part in (0, 1))
+        offset = np.minimum(np.arange(new.max()), new[:, None] - 1)  # [sequences, width]
+        begins = np.cumsum(new) - new
+        is_token = np.arange(new.max()) < new[:, None]
+        padding = Padding(
+            int(new.max()),
+            to_device((begins[:, None] + offset).ravel(), cache.device),
+            to_device(np.flatnonzero(is_token.ravel()), cache.device),
+        )
+        tables = _padded_tables(members, longest, cache.block_size)
+        bias = {window: _short_bias(past[:, None] + offset, longest, window, cache) for window in windows}
+        last_token = first_token + int(new.sum())
+        yield DecodeGroup(first_token, last_token, longest, to_device(tables, cache.device), bias, _run(tables), padding)
+        first_token = last_token
+
+
+def _padded_tables(spans: Sequence[Span], longest: int, block_size: int) -> np.ndarray:
+    """int64 [sequences, blocks of the longest]. A row pads with its own last block: what others hold may be NaN, also times 0."""
+    tables = np.empty((len(spans), -(-longest // block_size)), dtype=np.int64)
+    for row, (_, _, table) in enumerate(spans):
+        used = table[: tables.shape[1]]
+        tables[row, : len(used)], tables[row, len(used) :] = used, used[-1]
+    return tables
+
+
+def _short_bias(positions: np.ndarray, longest: int, window: Window, cache: KVCache) -> Tensor:
+    """positions [sequences, width] of the queries -> [sequences, 1, width, longest]."""
+    key, first = np.arange(longest), first_seen(positions, window)
+    visible = (key <= positions[..., None]) & (key >= first[..., None])
+    return _bias(visible[:, None], cache)
 
 
 def _run(tables: np.ndarray) -> int | None:

@@ -28,7 +28,7 @@ from .pipeline import Row
 from .request import Constraint
 from .sequence import Sequence
 from .slots import SlotTable
-from .step_sampler import StepSampler, Wishes, records
+from .step_sampler import Drawn, StepSampler, Wishes, records
 
 logger = logging.getLogger(__name__)
 
@@ -92,12 +92,12 @@ class DeviceMasks:
             logits if picked is None else logits.index_select(0, picked), wishes, where, of_slots, has_news
         )
 
-    def records(self, rows: list[Row], read: Any) -> list[TokenRecord | None]:
+    def records(self, rows: list[Row], read: Any) -> list[Drawn]:
         state, pending, flags = (part.tolist() for part in read[-3:])
         drawn = records([row.sequence for row in rows], Sampled(*read[:-3]))
         for place, (row, record) in enumerate(zip(rows, drawn, strict=True)):
             if row.slot in self._known:
-                token = NO_TOKEN if record is None else record.token_id
+                token = record.token_id if isinstance(record, TokenRecord) else NO_TOKEN
                 self._known[row.slot] = Known(row.sequence.request_id, row.length, token)
                 self._learn(row.slot, state[place], pending[place], flags[place])
         return drawn
@@ -119,7 +119,7 @@ class DeviceMasks:
         """Send what the host has written to slots and tables; whether there was anything."""
         return self._automata.send()
 
-    def steps(self, rows: list[Row], read: Any) -> Iterator[list[TokenRecord | None]]:
+    def steps(self, rows: list[Row], read: Any) -> Iterator[list[Drawn]]:
         """What the rows have drawn, step by step."""
         sequences = [row.sequence for row in rows]
         for step in range(len(read.token)):
@@ -156,7 +156,7 @@ class DeviceMasks:
         mask_index = torch.where(where == ADVANCES, slots.mask_index[of_slots], where)
         sampled = self._sampler.sample(logits, wishes, automata.mask_rows, mask_index)
         self._slots.keep(of_slots, sampled.token)
-        self._offered.fill_(NO_TOKEN).index_copy_(0, of_slots, sampled.token)
+        self._offered.fill_(NO_TOKEN).index_copy_(0, of_slots, sampled.token.clamp_min(NO_TOKEN))
         automata.step(self._offered)
         automata.mark()
         return Read(*sampled, slots.state[of_slots], slots.pending[of_slots], slots.flags[of_slots])

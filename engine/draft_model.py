@@ -16,7 +16,8 @@ from torch import Tensor
 
 from .drafting import Drafter
 from .guide import fill_masks
-from .kv_space import Transfer
+from .kept_blocks import BlockContent
+from .kv_space import Restored, Transfer
 from .output import TokenRecord
 from .rejection import Proposal
 from .runner import ModelRunner
@@ -35,8 +36,8 @@ class DraftModel(Drafter):
         self.runner, self.keeps_tokens = runner, keeps_tokens
         self._sampler = StepSampler(vocab_size, runner.decoder.device)
 
-    def move_blocks(self, transfers: list[Transfer]) -> None:
-        self.runner.move_blocks(transfers)
+    def move_blocks(self, transfers: list[Transfer | Restored]) -> None:
+        self.runner.move_blocks([_of_draft(transfer) for transfer in transfers])
 
     def follow(self, chunks: list[Chunk[Sequence]]) -> None:
         self.runner.forward(chunks)
@@ -51,17 +52,21 @@ class DraftModel(Drafter):
 
     def _extend(self, forks: list[_Fork]) -> None:
         """One token more for each."""
-        forks = sorted(forks, key=lambda fork: fork.num_pending > 1)
+        forks = sorted(forks, key=lambda fork: fork.num_pending)
         logits = self.runner.forward([Chunk(fork.sequence, fork.num_pending) for fork in forks])
         sequences = [fork.sequence for fork in forks]
         records = self._sampler.draw(sequences, logits)
         drawn_from = [None] * len(forks) if self.keeps_tokens else self._sampler.probabilities(sequences, logits)
         for fork, record, row in zip(forks, records, drawn_from, strict=True):
             fork.sequence.num_computed = fork.sequence.num_tokens
-            if record is not None:
+            if isinstance(record, TokenRecord):
                 fork.take(record, row)
             fork.has_ended = fork.num_pending == 0 or fork.sequence.is_finished
         fill_masks([fork.sequence.guide for fork in forks if fork.wants_more and fork.sequence.guide is not None])
+
+
+def _of_draft(transfer: Transfer | Restored) -> Transfer | Restored:
+    return transfer._replace(content=BlockContent(transfer.content.draft)) if isinstance(transfer, Restored) else transfer
 
 
 class _Fork:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence as Sequence_
+from typing import Any
 
 from .forced_text import ForcedText
-from .kv_space import Transfer
+from .kv_space import Restored, Transfer
 from .scheduler import Chunk
 from .sequence import Sequence
 
@@ -16,11 +17,13 @@ SHORTEST_NGRAM = 2
 
 
 class Drafter(ABC):
+    runner: Any = None  # of a model that guesses, with a cache of its own
+
     @abstractmethod
     def propose(self, chunks: Sequence_[Chunk[Sequence]]) -> list[list[int]]:
         """For each chunk tokens that may follow; those beyond `num_draftable` are not used."""
 
-    def move_blocks(self, transfers: list[Transfer]) -> None:  # noqa: B027 - only who has a cache has something to move
+    def move_blocks(self, transfers: list[Transfer | Restored]) -> None:  # noqa: B027 - only who has a cache has something to move
         """What was shared, copied or brought back in the model's cache, before `propose`."""
 
     def follow(self, chunks: list[Chunk[Sequence]]) -> None:  # noqa: B027

@@ -7,8 +7,13 @@ EngineError
 │   └── WeightError        the checkpoint does not fit the model that config.json describes
 ├── RequestError           one request cannot be admitted as it was asked
 │   ├── PromptTooLong
-│   └── BudgetTooSmall
-└── InternalError          a failure while running; ends the request it belongs to
+│   ├── BudgetTooSmall
+│   └── SessionError       a saved session cannot be resumed here; `keyword` is what differs
+└── InternalError          a failure while running; ends the request it belongs to, whose `error` begins with the name
+    ├── ModelFailure       the forward pass raises, also when this sequence is computed alone
+    ├── InvalidLogits      the forward pass gives no numbers, also then
+    ├── SamplerFailure     drawing a token raises
+    └── EngineFailure      planning a step raises whenever this sequence is there
 """
 
 from __future__ import annotations
@@ -41,10 +46,11 @@ class RequestError(EngineError, ValueError):
 class PromptTooLong(RequestError):
     """The prompt leaves no room for a single new token."""
 
-    def __init__(self, num_tokens: int, limit: int) -> None:
+    def __init__(self, num_tokens: int, limit: int, option: str = "max_model_len") -> None:
+        """option: the setting of the engine that gives the limit."""
         super().__init__(
             f"the prompt has {num_tokens} tokens, but at most {limit} fit (one place is kept for the output); "
-            "shorten it or raise max_model_len"
+            f"shorten it or raise {option}"
         )
         self.num_tokens, self.limit = num_tokens, limit
 
@@ -52,13 +58,43 @@ class PromptTooLong(RequestError):
 class BudgetTooSmall(RequestError):
     """The constraint needs more tokens than the request may generate."""
 
-    def __init__(self, max_tokens: int, min_tokens: int) -> None:
+    def __init__(self, max_tokens: int, min_tokens: int, option: str | None = None) -> None:
+        """option: the setting of the engine that leaves no more; None where the request asked for no more."""
+        advice = f"set max_tokens to at least {min_tokens}" if option is None else f"shorten the prompt or raise {option}"
         super().__init__(
-            f"the constraint needs up to {min_tokens} tokens to finish, but only {max_tokens} may be generated; "
-            f"set max_tokens to at least {min_tokens}"
+            f"the constraint needs up to {min_tokens} tokens to finish, but only {max_tokens} may be generated; {advice}"
         )
         self.max_tokens, self.min_tokens = max_tokens, min_tokens
 
 
+class SessionError(RequestError):
+    """A session that cannot be saved or resumed here.
+
+    `keyword` is why: "file" (none of ours, cut short or changed), "format" (of another version), "content" (well written, but no
+    session), "model", "tokenizer", "constraint", "cache" (what is kept of a token, its dtype or the draft model's), "max_model_len"
+    (what differs from where it was saved), or "request" (it is not one that can be saved).
+    """
+
+    def __init__(self, keyword: str, reason: str) -> None:
+        super().__init__(f"session ({keyword}): {reason}")
+        self.keyword = keyword
+
+
 class InternalError(EngineError):
     """A failure that is not the caller's fault; the request it belongs to ends with finish_reason="error"."""
+
+
+class ModelFailure(InternalError):
+    """The forward pass raises with this sequence, alone as with others."""
+
+
+class InvalidLogits(InternalError):
+    """The forward pass gives NaN for the next token of this sequence, alone as with others."""
+
+
+class SamplerFailure(InternalError):
+    """Drawing this sequence's next token raises."""
+
+
+class EngineFailure(InternalError):
+    """Planning a step, or moving blocks for it, raises whenever this sequence takes part."""

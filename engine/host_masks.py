@@ -10,11 +10,10 @@ from torch import Tensor
 
 from ..kernels.sampler.interface import Sampled
 from ..kernels.to_device import to_device
-from .output import TokenRecord
 from .pipeline import Row
 from .sequence import Sequence
 from .slots import SlotTable
-from .step_sampler import StepSampler, Wishes, records
+from .step_sampler import Drawn, StepSampler, Wishes, records
 
 
 class HostMasks:
@@ -37,7 +36,7 @@ class HostMasks:
 
         return work
 
-    def records(self, rows: list[Row], read: Any) -> list[TokenRecord | None]:
+    def records(self, rows: list[Row], read: Any) -> list[Drawn]:
         return records([row.sequence for row in rows], read)
 
     def hurry(self, slot: int) -> None:

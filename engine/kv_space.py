@@ -15,7 +15,7 @@ Transfers (`take_transfers`) are to be carried out in their order before the ste
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from .blocks import BlockPool
 from .config import Limits
@@ -24,11 +24,28 @@ from .prefix_tree import Node, PrefixTree, Tokens
 
 
 class Transfer(NamedTuple):
-    """copy: block -> block; save: block -> slot of host memory; load: slot -> block."""
+    """copy: block -> block; save: block -> slot of host memory; load: slot -> block; wipe: the target block becomes zeros."""
 
-    kind: Literal["copy", "save", "load"]
+    kind: Literal["copy", "save", "load", "wipe"]
     source: int
     target: int
+
+
+class Restored(NamedTuple):
+    """What a sequence brought with it goes into a block."""
+
+    kind: Literal["restore"]
+    content: Any  # see `kept_blocks.py`
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """Keys and values that a sequence brings from elsewhere: of its first `num_tokens` tokens, block by block."""
+
+    blocks: tuple[Any, ...]
+    num_tokens: int
+    is_trusted: bool = False  # others may share them; they cannot be told from wrong ones without computing them
 
 
 class Occupant(Protocol):
@@ -67,15 +84,23 @@ class KVSpace:
     def __init__(self, limits: Limits, *, reuses: bool = True, num_host_blocks: int = 0) -> None:
         self.block_size = limits.block_size
         self.reuses = reuses
-        self.pool = BlockPool(limits.num_blocks, self._evict)
-        self.tree = PrefixTree(limits.block_size)
-        self.host = HostSlots(num_host_blocks)
         self.statistics = SpaceStatistics()
+        self._num_blocks_in_all, self._num_host_blocks = limits.num_blocks, num_host_blocks
+        self._transfers: list[Transfer | Restored] = []
+        self._min_copied = max(1, limits.block_size // 4)  # fewer tokens are computed sooner than copied
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin anew: no block has a user, and nothing is known. Sequences are to be given to `admit` again, without blocks."""
+        self.pool = BlockPool(self._num_blocks_in_all, self._evict)
+        self.tree = PrefixTree(self.block_size)
+        self.host = HostSlots(self._num_host_blocks)
         self._node_of: dict[int, Node] = {}  # block -> node
         self._is_planned: set[int] = set()  # blocks whose content is computed in this step only
         self._forked: set[int] = set()  # blocks in which a fork began, while they have several users
-        self._transfers: list[Transfer] = []
-        self._min_copied = max(1, limits.block_size // 4)  # fewer tokens are computed sooner than copied
+        self._transfers = [transfer for transfer in self._transfers if transfer.kind == "wipe"]
+        self._brought: dict[Occupant, Brought] = {}  # of sequences that were not admitted yet
+        self._private: set[Occupant] = set()  # whose blocks nobody is to share, but for forks
 
     # ---- a sequence's blocks
 
@@ -99,6 +124,8 @@ class KVSpace:
         if part is not None:
             sequence.block_table.append(part)
             sequence.num_computed += taken
+        if (brought := self._brought.pop(sequence, None) if self._brought else None) is not None:
+            self._unpack(sequence, brought)
         if sequence.num_cached is None:
             sequence.num_cached = sequence.num_computed
             self.statistics.num_prompt_tokens += sequence.num_tokens
@@ -125,7 +152,7 @@ class KVSpace:
 
     def release(self, sequence: Occupant) -> None:
         """Take a sequence's blocks; what they hold stays known while there is room."""
-        path = self._remember_all(sequence) if self.reuses else []
+        path = self._remember_all(sequence) if self._shares(sequence) else []
         self.pool.release(reversed(sequence.block_table))
         for node in reversed(path):
             self._touch(node)
@@ -133,12 +160,20 @@ class KVSpace:
             self._forked = {block for block in self._forked if self.pool.num_users(block) > 1}
         sequence.block_table.clear()
         sequence.num_computed = 0
+        self._brought.pop(sequence, None)
+        self._private.discard(sequence)
+
+    def bring(self, sequence: Occupant, brought: Brought) -> None:
+        """This waiting sequence is to be admitted with what it brings, which is laid down before the next forward pass."""
+        self._brought[sequence] = brought
 
     def fork(self, parent: Occupant, child: Occupant) -> None:
         """The child, which has the parent's tokens, shares all blocks in which something was computed."""
         child.block_table[:] = parent.block_table[: self._num_blocks(parent.num_computed)]
         child.num_computed = parent.num_computed
         self.pool.share(child.block_table)
+        if parent in self._private:
+            self._private.add(child)
         if parent.num_computed % self.block_size:
             self._forked.add(child.block_table[-1])
 
@@ -153,7 +188,7 @@ class KVSpace:
         A block that ends with a token nobody has read yet becomes known on release.
         """
         begin, end = sequence.num_computed // self.block_size, min(num_tokens, len(sequence.token_ids)) // self.block_size
-        if self.reuses and begin < end:
+        if self._shares(sequence) and begin < end:
             for place in range(max(begin - 1, 0), end):  # accepted drafts may have filled the one before
                 self._remember(sequence, place)
 
@@ -172,18 +207,26 @@ class KVSpace:
             sequence.num_computed += size
             self._pin(sequence, place)
 
-    def forget_everything(self) -> None:
-        """No block's content is to be trusted any more, but for the sequences that use it."""
-        for node in list(self.tree):
-            if node.block is not None:
-                self.pool.forget(node.block)
-            if node.slot is not None:
-                self.host.drop(node)
-        self.tree = PrefixTree(self.block_size)
-        self._node_of.clear()
-        self._transfers.clear()
+    def disown(self, sequence: Occupant, num_trusted: int) -> set[int]:
+        """What a sequence's blocks hold behind its first `num_trusted` tokens was not computed: from now on it is not known.
 
-    def take_transfers(self) -> list[Transfer]:
+        Returns those blocks. Others that share one of them are to begin anew where it begins.
+        """
+        size = self.block_size
+        sequence.num_computed = min(sequence.num_computed, num_trusted)
+        for place in range(num_trusted // size, len(sequence.block_table)):
+            node = self._node_of.get(sequence.block_table[place])
+            if node is not None and place * size + len(node.tokens) > num_trusted:
+                self._unlearn(node)
+        return set(sequence.block_table[num_trusted // size :])
+
+    def wipe(self, sequence: Occupant) -> None:
+        """A sequence's blocks hold what harms even who ignores it: nothing of it is known, and blocks of its own are cleared."""
+        self.disown(sequence, 0)
+        own = [block for block in sequence.block_table if self.pool.num_users(block) == 1]
+        self._transfers += [Transfer("wipe", block, block) for block in own]
+
+    def take_transfers(self) -> list[Transfer | Restored]:
         transfers, self._transfers = self._transfers, []
         return transfers
 
@@ -211,12 +254,27 @@ class KVSpace:
 
     def _match(self, sequence: Occupant) -> tuple[list[Node], int]:
         """The known prefix, at most all tokens but one: the last one's logits are wanted."""
-        if not self.reuses:
+        if not self.reuses or sequence in self._brought:
             return [], 0
         path, taken = self.tree.match(sequence.token_ids, sequence.num_tokens - 1)
         if path and taken < self.block_size and (taken < self._min_copied or path[-1].block in self._is_planned):
             path, taken = path[:-1], self.block_size
         return path, taken
+
+    def _shares(self, sequence: Occupant) -> bool:
+        """What is computed for this sequence may be remembered."""
+        return self.reuses and sequence not in self._private
+
+    def _unpack(self, sequence: Occupant, brought: Brought) -> None:
+        blocks = self.pool.allocate(len(brought.blocks))
+        self._transfers += [Restored("restore", *pair) for pair in zip(brought.blocks, blocks, strict=True)]
+        sequence.block_table += blocks
+        sequence.num_computed = brought.num_tokens
+        if not brought.is_trusted:
+            self._private.add(sequence)
+        elif self.reuses:
+            for place in range(brought.num_tokens // self.block_size):
+                self._remember(sequence, place)
 
     def _share(self, nodes: list[Node]) -> None:
         """Nothing of this is to be evicted from now on."""
@@ -325,6 +383,16 @@ class KVSpace:
     def _forget(self, node: Node) -> None:
         """A node that is not in the cache, and all that continues it, are known no more."""
         for each in [node, *node.descendants()]:
+            if each.slot is not None:
+                self.host.drop(each)
+        node.remove()
+
+    def _unlearn(self, node: Node) -> None:
+        """A node, and all that continues it, are known no more, whoever uses their blocks."""
+        for each in [node, *node.descendants()]:
+            if each.block is not None:
+                self.pool.forget(each.block)
+                del self._node_of[each.block]
             if each.slot is not None:
                 self.host.drop(each)
         node.remove()

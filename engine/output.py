@@ -29,6 +29,16 @@ class TokenRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchScore:
+    """How an output of a search compares with the others."""
+
+    score: float  # beam search: log-probability over length to the power of length_penalty; particles: the weight
+    logprob: float  # of all its tokens, and of its end where the model was asked for it, as the model gives it
+    weight: float | None = None  # of a particle, of 1 for all together
+    log_evidence: float | None = None  # of all particles: estimated log-probability that the model alone satisfies the constraint
+
+
+@dataclass(frozen=True, slots=True)
 class RequestOutput:
     """How a request ended.
 
@@ -51,6 +61,8 @@ class RequestOutput:
     num_jumped_tokens: int = 0  # tokens of forced text that were taken without asking the model
     num_drafted_tokens: int = 0  # tokens that were proposed ahead, and those of them that the model chose itself
     num_accepted_tokens: int = 0
+    score: SearchScore | None = None  # of an output that was searched for
+    alternatives: tuple[RequestOutput, ...] = ()  # the search's other outputs, the next best first
 
     @property
     def mean_logprob(self) -> float:

@@ -8,8 +8,9 @@ A row of step t + 1 whose sequence turned out to go on otherwise (it ended, its 
 taken) is computed in vain and draws nothing. So every draw sees the same text, mask, penalties and random number as in the plain
 loop (`Engine.step`), and gives the same token. Without overlap the three happen in the order launch, draw, accept.
 
-What fails on the device fails late, when later work is under way already. So all of it is given up, and the plain loop computes
-what was in the failed step once more, from what the sequences have: it can tell whose fault it is, and whether it comes back.
+What fails on the device fails late, when later work is under way already; so do logits that are NaN. So all of it is given up, and
+the plain loop computes everything once more, from what the sequences have: it can tell whose fault it is, and whether it comes back
+(`quarantine.py`).
 
 Blocks that a sequence gives back while a row of it is under way are safe: the device works in order, so what that row writes is
 overwritten before anybody reads it, and places behind the tokens that are known are never shared.
@@ -28,12 +29,13 @@ from torch import Tensor
 
 from ..kernels.to_device import to_device
 from .device_queue import DeviceQueue, Ticket
+from .errors import InvalidLogits
 from .output import TokenRecord
 from .runner import ModelRunner
 from .scheduler import Chunk, Scheduler
 from .sequence import Sequence
 from .slots import SlotTable
-from .step_sampler import StepSampler, Wishes
+from .step_sampler import Drawn, StepSampler, Wishes
 
 PATIENCE = 4  # steps in which a sequence may draw nothing because its mask is late; then the host makes its masks
 
@@ -75,8 +77,8 @@ class Masks(Protocol):
     def sampling(self, rows: list[Row], drawing: list[int], wishes: Wishes) -> Callable[[Tensor], tuple[Any, ...]]:
         """The device's work of a draw: from the logits of all rows to what `records` reads, of the rows that draw."""
 
-    def records(self, rows: list[Row], read: Any) -> list[TokenRecord | None]:
-        """What the rows that drew have drawn."""
+    def records(self, rows: list[Row], read: Any) -> list[Drawn]:
+        """What the rows that drew have drawn, or why they have not."""
 
     def hurry(self, slot: int) -> None:
         """See to it that a row that drew nothing, several times, draws next time."""
@@ -91,8 +93,8 @@ class Host(NamedTuple):
     scheduler: Scheduler[Sequence]
     schedule: Callable[[], list[Chunk[Sequence]]]
     count_step: Callable[[list[Chunk[Sequence]]], None]
-    accept: Callable[[list[Sequence], list[TokenRecord | None]], None]  # what was drawn, None for nothing
-    begin_anew: Callable[[list[Sequence], Exception], None]  # from what they have: nothing in the cache is to be trusted
+    take: Callable[[Sequence, Drawn], None]  # what was drawn for it, or why nothing was
+    begin_anew: Callable[[Exception], None]  # all sequences, from what they have: nothing in the cache is to be trusted
 
 
 class Device(NamedTuple):
@@ -127,6 +129,14 @@ class Pipeline:
         """Read what is still under way: from here on, all that was drawn is in the sequences. False if that failed."""
         flight, self._flight = self._flight, None
         return flight is None or self._accept(flight)
+
+    def abandon(self) -> None:
+        """All sequences begin anew: what is under way is worth nothing."""
+        self._flight = None
+        self._queue.wait()
+        for slot in self._slots.free_all_but(()):
+            self._masks.release(slot)
+        self._stalls.clear()
 
     # ---- launch
 
@@ -182,7 +192,7 @@ class Pipeline:
         try:
             sample = self._masks.sampling(rows, flight.drawing, self._sampler.wishes(sequences))
         except Exception as error:
-            self._give_up(flight, error)
+            self._host.begin_anew(error)
             return
         flight.drawn = self._queue.fetch(lambda: sample(flight.logits.result()))
         for sequence in sequences:
@@ -196,22 +206,36 @@ class Pipeline:
         try:
             flight.logits.result()
             drawn = [] if flight.drawn is None else self._masks.records(drew, flight.drawn.result())
+            self._refuse_invalid(drew, drawn)
         except Exception as error:
-            self._give_up(flight, error)
+            self._host.begin_anew(error)
             return False
-        for row, record in zip(drew, drawn, strict=True):
+        for row in drew:
             row.sequence.num_expected = 0
-            if record is not None:
-                self._stalls.pop(row.slot, None)
-        told = [(row, record) for row, record in zip(drew, drawn, strict=True) if record is not None or self._is_stuck(row)]
-        sequences = [row.sequence for row, _ in told]
-        self._host.accept(sequences, [record for _, record in told])
-        self._masks.look_ahead(sequences)
+        told = [(row, each) for row, each in zip(drew, drawn, strict=True) if self._has_drawn(row, each) or self._is_stuck(row)]
+        for row, each in told:
+            self._host.take(row.sequence, each)
+        self._masks.look_ahead([row.sequence for row, _ in told])
         current = {row.sequence.request_id for row in self._flight.rows if row.is_current} if self._flight else set()
         for row in drew:
             if row.sequence.request_id not in current:
                 _feed_last_again(row.sequence)
         return True
+
+    def _refuse_invalid(self, rows: list[Row], drawn: list[Drawn]) -> None:
+        """Raises InvalidLogits where logits were NaN; what is in the cache of such a row would harm whoever comes there next."""
+        invalid = [(row.sequence, each) for row, each in zip(rows, drawn, strict=True) if isinstance(each, InvalidLogits)]
+        space = self._host.scheduler.space
+        for sequence, _ in invalid:
+            space.wipe(sequence)
+            space.release(sequence)  # so that the last one that shares a block clears it
+        for _, error in invalid:
+            raise error
+
+    def _has_drawn(self, row: Row, drawn: Drawn) -> bool:
+        if isinstance(drawn, TokenRecord):
+            self._stalls.pop(row.slot, None)
+        return isinstance(drawn, TokenRecord)
 
     def _is_stuck(self, row: Row) -> bool:
         """Whether a row that drew nothing has to be told so; a few times it may wait for its mask."""
@@ -221,18 +245,6 @@ class Pipeline:
         if stalls == PATIENCE:
             self._masks.hurry(row.slot)
         return stalls > 2 * PATIENCE
-
-    def _give_up(self, failed: Flight, error: Exception) -> None:
-        """Something failed: what was launched after it, too, is worth nothing."""
-        newer, self._flight = self._flight, None
-        self._queue.wait()
-        for flight in (failed, newer):
-            for chunk in [] if flight is None else flight.chunks:
-                chunk.sequence.num_expected = 0
-        for slot in self._slots.free_all_but(()):
-            self._masks.release(slot)
-        self._stalls.clear()
-        self._host.begin_anew([chunk.sequence for chunk in failed.chunks], error)
 
 
 def _raise(error: Exception) -> Any:

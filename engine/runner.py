@@ -10,7 +10,7 @@ from torch import Tensor
 from ..kernels.to_device import to_device
 from .attend import Attend, fused
 from .decode_batch import DecodeBatch
-from .kv_space import Transfer
+from .kv_space import Restored, Transfer
 from .models.decoder import ForwardBatch
 from .models.model import Model
 from .scheduler import Chunk
@@ -28,7 +28,7 @@ class ModelRunner:
         self.decoder, self.cache, self.attend = decoder, cache, attend
         self._mover = BlockMover(cache, num_host_blocks)
 
-    def move_blocks(self, transfers: list[Transfer]) -> None:
+    def move_blocks(self, transfers: list[Transfer | Restored]) -> None:
         """Before `forward` of the same step."""
         self._mover.move(transfers)
 

@@ -112,16 +112,23 @@ class Scheduler(Generic[S]):
             self.waiting.remove(sequence)
         self.space.release(sequence)
 
-    def distrust(self) -> None:
-        """The step that was planned last failed: nothing that is in the cache, or was to be moved, is worth anything."""
-        self.space.forget_everything()
-        for sequence in self.running:
-            sequence.num_computed = 0
-        while self.running:
-            self._preempt(self.running[-1])
+    def restart_users(self, blocks: set[int]) -> None:
+        """These blocks hold nothing: who shares one waits, and goes on from where it begins."""
+        size = self.limits.block_size
+        for sequence in list(self.running):
+            place = next((place for place, block in enumerate(sequence.block_table) if block in blocks), None)
+            if place is not None:
+                sequence.num_computed = min(sequence.num_computed, place * size)
+                self._preempt(sequence)
+
+    def clear(self) -> None:
+        """Nobody runs or waits and nothing is known, whatever was before."""
+        self.running.clear()
+        self.waiting.clear()
+        self.space.clear()
 
     def schedule(self) -> list[Chunk[S]]:
-        """The chunks of the next step, decodes first. Allocates the blocks they need; computes nothing."""
+        """The chunks of the next step, shorter ones first. Allocates the blocks they need; computes nothing."""
         self.space.begin_step()
         has_preempted = self._grow_running()
         if not has_preempted:
@@ -132,7 +139,7 @@ class Scheduler(Generic[S]):
             chunks += self._admissions(budget)
         if self.max_drafts:
             self._allow_drafts(chunks, budget)
-        return sorted(chunks, key=lambda chunk: chunk.num_tokens > 1)
+        return sorted(chunks, key=lambda chunk: chunk.num_tokens)
 
     def _grow_running(self) -> bool:
         """Give every running sequence the blocks its tokens need, taking from the last; whether any was preempted."""
@@ -203,8 +210,7 @@ class Scheduler(Generic[S]):
 
     def _preempt(self, sequence: S) -> None:
         """Back to the queue; what is not known any more when its turn comes is computed again."""
-        assert sequence is self.running[-1], "only the last may be preempted"
-        self.running.pop()
+        self.running.remove(sequence)
         self.space.release(sequence)
         insort(self.waiting, sequence, key=_rank)
         self.num_preemptions += 1

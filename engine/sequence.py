@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from ..sampling import SequenceSampling, StopMatcher
 from .detokenizer import Detokenizer
 from .guide import Guide
-from .output import Event, FinishReason, RequestOutput, TokenRecord
+from .output import Event, FinishReason, RequestOutput, SearchScore, TokenRecord
 from .policy import Rank
 from .request import Request
 
 if TYPE_CHECKING:
     from .drafting import Ngrams
+    from .population import Population
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -43,6 +44,9 @@ class Sequence:
     num_accepted: int = 0
     ngrams: Ngrams | None = None  # of a drafter that looks its guesses up
     num_jumped: int = 0  # tokens of forced text, neither sampled nor waited for
+    population: Population | None = None  # of a search, which decides what comes next
+    score: SearchScore | None = None
+    alternatives: tuple[RequestOutput, ...] = ()
     num_reported: int = 0  # records and characters that events have told of
     num_reported_characters: int = 0
 
@@ -65,7 +69,7 @@ class Sequence:
     @property
     def num_draftable(self) -> int:
         """Drafts that may all be accepted, and one token more."""
-        return self.max_tokens - len(self.records) - 1
+        return 0 if self.population is not None else self.max_tokens - len(self.records) - 1
 
     @property
     def is_finished(self) -> bool:
@@ -75,9 +79,17 @@ class Sequence:
     def has_news(self) -> bool:
         return self.is_finished or self.num_reported < len(self.records)
 
+    def ends_with(self, token_id: int) -> bool:
+        """With a constraint, only its own end-of-text ids end the output; any other allowed token is its text."""
+        return token_id in self.guide.end_ids if self.guide is not None else self.sampling.is_end(token_id)
+
+    def takes(self, token_id: int) -> bool:
+        """This is a token, and does not end the output."""
+        return 0 <= token_id < self.sampling.vocab_size and not self.ends_with(token_id)
+
     def accept(self, record: TokenRecord) -> None:
         """Take the token chosen for the next place; it may end the sequence, or be refused by the budget."""
-        if self._is_end(record.token_id):
+        if self.ends_with(record.token_id):
             self.finish("stop")
         elif self.guide is not None and not self.guide.advance(record.token_id):
             self.sampling.refuse()  # it is drawn once more, under the stricter mask
@@ -90,6 +102,10 @@ class Sequence:
         self._show(self.detokenizer.flush())
         if self.stop_matcher is not None:
             self.text += self.stop_matcher.flush()
+
+    def fail(self, error: Exception) -> None:
+        """End here because of an error, with the text as far as it was shown: its parts may be in any state."""
+        self.finish_reason, self.error = "error", f"{type(error).__name__}: {error}"
 
     def fork(self, request_id: int, rank: Rank, seed: int | None = None) -> Sequence:
         """A sequence of its own that has come as far as this one, and from here draws with another seed if one is given."""
@@ -126,11 +142,9 @@ class Sequence:
             records=tuple(self.records),
             wants_logprobs=self.request.sampling.logprobs is not None,
             error=self.error,
+            score=self.score,
+            alternatives=self.alternatives,
         )
-
-    def _is_end(self, token_id: int) -> bool:
-        """With a constraint, only its own end-of-text ids end the output; any other allowed token is its text."""
-        return token_id in self.guide.end_ids if self.guide is not None else self.sampling.is_end(token_id)
 
     def _append(self, record: TokenRecord) -> None:
         self.token_ids.append(record.token_id)

@@ -12,6 +12,8 @@ from .scheduler import Chunk, Scheduler
 @dataclass(slots=True)
 class EngineStatistics:
     num_steps: int = 0  # forward passes
+    num_failures: int = 0  # sequences that ended because the engine failed, not their constraint or text
+    num_failures_on_end: int = 0  # of these, those since a token was drawn last
     num_computed_tokens: int = 0  # that the model has read, drafts included
     num_prompt_tokens: int = 0  # of all requests admitted
     num_cached_tokens: int = 0  # of these, those that were in the cache
@@ -46,8 +48,8 @@ class EngineStatistics:
         self.num_steps += 1
 
 
-def statistics_of(totals: EngineStatistics, scheduler: Scheduler[Any]) -> EngineStatistics:
-    """`totals`, and what the scheduler and its space know."""
+def statistics_of(totals: EngineStatistics, scheduler: Scheduler[Any], num_kept_back: int = 0) -> EngineStatistics:
+    """`totals`, and what the scheduler and its space know. num_kept_back: sequences that wait without its knowledge."""
     space = scheduler.space
     return replace(
         totals,
@@ -55,7 +57,7 @@ def statistics_of(totals: EngineStatistics, scheduler: Scheduler[Any]) -> Engine
         num_cached_tokens=space.statistics.num_cached_tokens,
         num_preemptions=scheduler.num_preemptions,
         num_running=len(scheduler.running),
-        num_waiting=len(scheduler.waiting),
+        num_waiting=len(scheduler.waiting) + num_kept_back,
         num_blocks=space.pool.num_blocks,
         num_blocks_in_use=space.pool.num_blocks - space.pool.num_free,
         num_blocks_known=space.pool.num_idle,

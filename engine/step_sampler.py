@@ -13,9 +13,13 @@ from ..kernels.sampler.backend import Backend, choose_sampler
 from ..kernels.sampler.interface import NO_TOKEN, UNCONSTRAINED, Sampled, SamplerRows
 from ..kernels.to_device import to_device
 from ..sampling import BatchPacker, TokenLogprob
+from .errors import InternalError, InvalidLogits
 from .output import TokenRecord
 from .rejection import Proposal, decide, probabilities
 from .sequence import Sequence
+
+Drawn = TokenRecord | InternalError  # a token, or why there is none
+INVALID = NO_TOKEN - 1  # in Sampled.token: the logits are not numbers, so what was drawn is worth nothing
 
 
 class Wishes(NamedTuple):
@@ -36,8 +40,8 @@ class StepSampler:
         self._sample = choose_sampler(device, backend)
         self._packer = BatchPacker(device)
 
-    def draw(self, sequences: list[Sequence], logits: Tensor) -> list[TokenRecord | None]:
-        """A record per row of logits [len(sequences), head width]; None where the mask allows nothing.
+    def draw(self, sequences: list[Sequence], logits: Tensor) -> list[Drawn]:
+        """A record per row of logits [len(sequences), head width]; an error where the mask allows nothing or logits are NaN.
 
         Reading the result is the one place of a step that waits for the device.
         """
@@ -50,10 +54,15 @@ class StepSampler:
         return Wishes(rows, max((sequence.request.sampling.logprobs or 0 for sequence in sequences), default=0))
 
     def sample(self, logits: Tensor, wishes: Wishes, mask_rows: Tensor | None, mask_index: Tensor | None) -> Sampled:
-        """The draw itself, which is the device's part."""
-        return self._sample(
+        """The draw itself, which is the device's part. The token is INVALID where logits are NaN."""
+        sampled = self._sample(
             logits, wishes.rows, mask_rows, mask_index, vocab_size=self.vocab_size, num_top_logprobs=wishes.num_top_logprobs
         )
+        return sampled._replace(token=torch.where(self.are_numbers(logits), sampled.token, INVALID))
+
+    def are_numbers(self, logits: Tensor) -> Tensor:
+        """[rows] bool: no logit of the row is NaN, which its sum would be too."""
+        return ~logits[:, : self.vocab_size].sum(-1, dtype=torch.float32).isnan()
 
     def probabilities(self, sequences: list[Sequence], logits: Tensor) -> Tensor:
         """[len(sequences), V] float64: what `draw` draws from."""
@@ -61,10 +70,10 @@ class StepSampler:
         return probabilities(logits, rows, *self.masks(sequences), self.vocab_size)
 
     def test(
-        self, sequences: list[Sequence], logits: Tensor, proposals: list[Proposal | None], drawn: list[TokenRecord | None]
-    ) -> list[TokenRecord | None]:
+        self, sequences: list[Sequence], logits: Tensor, proposals: list[Proposal | None], drawn: list[Drawn]
+    ) -> list[Drawn]:
         """The records `drawn`, but where a draft was proposed what rejection sampling makes of it."""
-        made = {place: p for place, p in enumerate(proposals) if p is not None and drawn[place] is not None}
+        made = {place: p for place, p in enumerate(proposals) if p is not None and isinstance(drawn[place], TokenRecord)}
         if not made:
             return drawn
         places = list(made)
@@ -73,7 +82,7 @@ class StepSampler:
         logprobs = torch.log_softmax(wanted[:, : self.vocab_size].float(), -1)
         for row, token_id in enumerate(decide(target, list(made.values()), [sequence.sampling for sequence in tested])):
             record = drawn[places[row]]
-            assert record is not None
+            assert isinstance(record, TokenRecord)
             drawn[places[row]] = replace(record, token_id=token_id, logprob=float(logprobs[row, token_id]))
         return drawn
 
@@ -88,14 +97,19 @@ class StepSampler:
         return to_device(pool, self.device), to_device(index, self.device)
 
 
-def records(sequences: list[Sequence], sampled: Sampled) -> list[TokenRecord | None]:
-    """A record for each sequence, None where nothing was drawn. Waits for the device."""
+def records(sequences: list[Sequence], sampled: Sampled) -> list[Drawn]:
+    """What was drawn for each sequence, or why nothing was. Waits for the device."""
     token_ids, logprobs, kept, allowed, overridden, top_ids, top_logprobs = (part.tolist() for part in sampled)
-    drawn: list[TokenRecord | None] = []
+    drawn: list[Drawn] = []
     for row, sequence in enumerate(sequences):
+        if token_ids[row] == INVALID:
+            drawn.append(InvalidLogits("the model's scores for the next token are not numbers"))
+            continue
+        if token_ids[row] == NO_TOKEN:
+            drawn.append(InternalError("the mask allowed no token; a constraint's masks are never empty"))
+            continue
         sequence.bans_overridden |= overridden[row]
         num_top = sequence.request.sampling.logprobs or 0
         top = tuple(map(TokenLogprob, top_ids[row][:num_top], top_logprobs[row][:num_top]))
-        record = TokenRecord(token_ids[row], logprobs[row], kept[row], allowed[row], top)
-        drawn.append(None if token_ids[row] == NO_TOKEN else record)
+        drawn.append(TokenRecord(token_ids[row], logprobs[row], kept[row], allowed[row], top))
     return drawn

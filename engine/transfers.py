@@ -8,24 +8,38 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .kv_space import Transfer
+from .kv_space import Restored, Transfer
 
 
 class BlockMover:
     """Carries transfers out for one cache. Host memory is taken when the first block moves there, pinned beside a GPU."""
 
     def __init__(self, cache: Any, num_host_blocks: int = 0) -> None:
-        self._layers = _tensors(cache)  # [num_blocks, ...] each
+        self._layers = tensors_of(cache)  # [num_blocks, ...] each
         self._num_host_blocks = num_host_blocks
         self._host: list[Tensor] = []
 
     @torch.inference_mode()
-    def move(self, transfers: Iterable[Transfer]) -> None:
+    def move(self, transfers: Iterable[Transfer | Restored]) -> None:
         """In their order: what one writes another may read."""
-        for kind, source, target in transfers:
-            sources, targets = self._sides(kind)
-            for before, after in zip(sources, targets, strict=True):
-                after[target].copy_(before[source], non_blocking=kind == "load")
+        for transfer in transfers:
+            if isinstance(transfer, Restored):
+                self._lay_down(transfer.content.model, transfer.target)
+            elif transfer.kind == "wipe":
+                for layer in self._layers:
+                    layer[transfer.target].zero_()
+            else:
+                self._carry(*transfer)
+
+    def _carry(self, kind: str, source: int, target: int) -> None:
+        sources, targets = self._sides(kind)
+        for before, after in zip(sources, targets, strict=True):
+            after[target].copy_(before[source], non_blocking=kind == "load")
+
+    def _lay_down(self, content: Sequence[Tensor], block: int) -> None:
+        """For each tensor the beginning of the block, [tokens or places, ...]; nothing of a cache that nothing was kept of."""
+        for layer, part in zip(self._layers, content, strict=bool(content)):
+            layer[block][: len(part)].copy_(part)
 
     def _sides(self, kind: str) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
         if kind == "copy":
@@ -35,11 +49,11 @@ class BlockMover:
         return (self._layers, self._host) if kind == "save" else (self._host, self._layers)
 
 
-def _tensors(cache: Any) -> list[Tensor]:
+def tensors_of(cache: Any) -> list[Tensor]:
     """All that a cache holds of its blocks: keys and values, or in a pool of states its tensors and their lengths."""
     if hasattr(cache, "lengths"):
         return [*cache.tensors, torch.from_numpy(cache.lengths)]
-    return [*cache.keys, *cache.values]
+    return [tensor for tensor in (*cache.keys, *cache.values) if tensor.numel()]
 
 
 def _host_tensor(layer: Tensor, num_blocks: int) -> Tensor:

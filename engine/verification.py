@@ -25,11 +25,12 @@ from .sequence import Sequence
 class _Lead:
     """One sequence, and what was computed behind its `base` tokens."""
 
-    __slots__ = ("base", "drafts", "first_row", "proposals", "sequence")
+    __slots__ = ("base", "drafts", "first_row", "is_given_up", "proposals", "sequence")
 
     def __init__(self, chunk: Chunk[Sequence], first_row: int) -> None:
         self.sequence, self.drafts, self.proposals = chunk.sequence, chunk.drafts, chunk.proposals
         self.base, self.first_row = chunk.sequence.num_tokens, first_row
+        self.is_given_up = False
 
     @property
     def num_new(self) -> int:
@@ -42,7 +43,7 @@ class _Lead:
     @property
     def is_ready(self) -> bool:
         """The logits behind the sequence's last token are there."""
-        if self.sequence.is_finished or self.num_new > len(self.drafts):
+        if self.is_given_up or self.sequence.is_finished or self.num_new > len(self.drafts):
             return False
         return not self.drafts or self.num_matched == self.num_new
 
@@ -64,19 +65,34 @@ class Verification:
             if chunk.sequence.num_computed == chunk.sequence.num_tokens:
                 self._leads.append(_Lead(chunk, row))
                 row += 1 + len(chunk.drafts)
+        self._ready = self._leads
         assert row == len(logits), "a row for each token and draft whose successor is wanted"
 
+    def take_searched(self) -> tuple[list[Sequence], Tensor]:
+        """The members of searches, which are not drawn for, and their logits [members, head width]."""
+        taken = [lead for lead in self._leads if lead.sequence.population is not None]
+        self._ready = self._leads = [lead for lead in self._leads if lead.sequence.population is None]
+        rows = [lead.first_row for lead in taken]
+        return [lead.sequence for lead in taken], self._logits[rows]
+
     def ready(self) -> list[Sequence]:
-        """The sequences whose next token can be drawn."""
-        return [lead.sequence for lead in self._leads if lead.is_ready]
+        """The sequences whose next token can be drawn; `proposals` and `logits` are about the same."""
+        self._ready = [lead for lead in self._ready if lead.is_ready]  # who was not will not be
+        return [lead.sequence for lead in self._ready]
+
+    def give_up(self, sequence: Sequence) -> bool:
+        """No further token of this sequence comes from these logits. Returns whether none came from them at all."""
+        (lead,) = (lead for lead in self._ready if lead.sequence is sequence)
+        lead.is_given_up = True
+        return not lead.num_new
 
     def proposals(self) -> list[Proposal | None]:
         """For each of them what was proposed for that place."""
-        return [lead.proposal for lead in self._leads if lead.is_ready]
+        return [lead.proposal for lead in self._ready]
 
     def logits(self) -> Tensor:
         """[sequences that are ready, head width]"""
-        rows = [lead.first_row + lead.num_new for lead in self._leads if lead.is_ready]
+        rows = [lead.first_row + lead.num_new for lead in self._ready]
         if len(rows) == len(self._logits):
             return self._logits
         return self._logits.index_select(0, torch.from_numpy(np.array(rows)).to(self._logits.device))

@@ -12,10 +12,12 @@ from typing import Any
 
 from .device_masks import DeviceMasks
 from .device_queue import Ticket
+from .errors import InternalError
 from .output import TokenRecord
 from .pipeline import Device, Flight, Host, Pipeline, Row
 from .scheduler import Chunk
 from .sequence import Sequence
+from .step_sampler import Drawn
 from .visits import Start, Steps, Visits, needs_host
 
 
@@ -113,26 +115,28 @@ class VisitingPipeline(Pipeline):
             return super()._accept(flight)
         try:
             steps = flight.steps.result()
+            drawn = list(self._device_masks.steps(flight.rows, steps))
+            for of_step in drawn:
+                self._refuse_invalid(flight.rows, of_step)
         except Exception as error:
-            self._give_up(flight, error)
+            self._host.begin_anew(error)
             return False
         lengths = [len(row.sequence.token_ids) for row in flight.rows]
         for row in flight.rows:
             row.sequence.num_expected -= flight.num_steps
-        for drawn in self._device_masks.steps(flight.rows, steps):
-            self._take(flight.rows, drawn)
+        for of_step in drawn:
+            self._take(flight.rows, of_step)
         self._note(flight.rows, lengths, flight.num_steps)
         self._device_masks.follow(flight.rows, steps)
         self._go_on([row.sequence for row in flight.rows if not row.sequence.is_finished])
         return True
 
-    def _take(self, rows: list[Row], drawn: Sequence_[TokenRecord | None]) -> None:
+    def _take(self, rows: list[Row], drawn: Sequence_[Drawn]) -> None:
         """One token of each row that drew one."""
-        took = [(row.sequence, record) for row, record in zip(rows, drawn, strict=True) if record is not None]
-        went = [(sequence, record) for sequence, record in took if not sequence.is_finished]
-        for sequence, _ in went:
-            sequence.num_computed = len(sequence.token_ids)  # the last one was read for this draw
-        self._host.accept([sequence for sequence, _ in went], [record for _, record in went])
+        for row, record in zip(rows, drawn, strict=True):
+            if isinstance(record, TokenRecord) and not row.sequence.is_finished:
+                row.sequence.num_computed = len(row.sequence.token_ids)  # the last one was read for this draw
+                self._host.take(row.sequence, record)
 
     def _note(self, rows: list[Row], lengths: list[int], num_steps: int) -> None:
         """Rows that drew nothing may wait for the host, but not for ever."""
@@ -143,7 +147,7 @@ class VisitingPipeline(Pipeline):
             if row.sequence.is_finished or num_taken:
                 self._stalls.pop(row.slot, None)
             elif self._is_stuck(row):
-                self._host.accept([row.sequence], [None])
+                self._host.take(row.sequence, InternalError("its next mask did not come"))
 
     def _go_on(self, sequences: list[Sequence]) -> None:
         """Where nothing is under way, what leaves no choice is taken at once; else the device is drawing it."""

@@ -186,7 +186,7 @@ class StepMemory:
 
     def offer(self, of_slots: Tensor, token: Tensor) -> Tensor:
         """The tokens by slot; padding rows all write NO_TOKEN to the idle one."""
-        return self._offered.fill_(NO_TOKEN).index_copy_(0, of_slots, token)
+        return self._offered.fill_(NO_TOKEN).index_copy_(0, of_slots, token.clamp_min(NO_TOKEN))
 
     def read(self, num_rows: int, num_steps: int, automata: DeviceAutomata) -> Steps:
         """Copies, for the next visit writes to the same memory."""

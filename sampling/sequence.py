@@ -43,7 +43,7 @@ class SequenceSampling:
         seed: int | None = None,
         engine_ids: NDArray[np.integer] | None = None,
     ) -> None:
-        self.params = params
+        self.params, self.vocab_size = params, vocab_size
         self.seed = resolve_seed(params.seed) if seed is None else seed
         self.position = 0  # tokens in the output
         self._num_refused = 0  # draws for the token at this position that were not taken
@@ -95,9 +95,14 @@ class SequenceSampling:
         forked.seed = self.seed if seed is None else seed
         return forked
 
-    def refuse(self) -> None:
+    @property
+    def num_refused(self) -> int:
+        """Draws for the next token that were not taken."""
+        return self._num_refused
+
+    def refuse(self, times: int = 1) -> None:
         """The token drawn last was not taken. A redraw with the same random number would favour its neighbours."""
-        self._num_refused += 1
+        self._num_refused += times
 
     def accept(self, token_id: int) -> None:
         self.position += 1

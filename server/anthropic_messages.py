@@ -86,7 +86,8 @@ async def create_message(request: Request, body: MessageBody) -> Response:
         events = await stack.enter_async_context(service.running([plan]))
     writer = MessageWriter(f"msg_{request_id}", service, body, plan)
     if body.stream:
-        return EventStream(writer.stream(events, stack), service.settings.keep_alive_seconds, writer.failed)
+        settings = service.settings
+        return EventStream(writer.stream(events, stack), stack, settings.keep_alive_seconds, settings.send_seconds, writer.failed)
     async with stack:
         return JSONResponse(await unless_gone(request, writer.whole(events)), headers={"request-id": request_id})
 

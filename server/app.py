@@ -44,7 +44,7 @@ def create_app(
     for part in (chat, completions, responses, anthropic_messages, tokens, operations, playground):
         app.include_router(part.router)
     add_handlers(app)
-    app.add_middleware(Gate, api_keys=settings.api_key, max_body_bytes=settings.max_body_bytes)
+    app.add_middleware(Gate, settings=settings)
     if tracer_provider is not None:
         app.add_middleware(Tracing, provider=tracer_provider)
     app.openapi = cache(partial(document, app, needs_key=bool(settings.api_key)))  # type: ignore[method-assign]  # FastAPI's own way to give another document

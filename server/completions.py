@@ -51,7 +51,8 @@ async def create_completion(request: Request, body: CompletionBody) -> Response:
     events = await stack.enter_async_context(service.running(plans))
     if body.stream:
         include_usage = body.stream_options is not None and body.stream_options.include_usage
-        return EventStream(writer.stream(events, stack, include_usage), service.settings.keep_alive_seconds)
+        settings = service.settings
+        return EventStream(writer.stream(events, stack, include_usage), stack, settings.keep_alive_seconds, settings.send_seconds)
     async with stack:
         return JSONResponse(await unless_gone(request, writer.whole(events)))
 

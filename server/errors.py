@@ -27,6 +27,7 @@ TYPES = {
     429: "rate_limit_error",
     500: "server_error",
     503: "server_error",
+    504: "server_error",
 }
 ANTHROPIC_TYPES = {413: "request_too_large", 500: "api_error", 503: "overloaded_error"}  # where it has another word
 ANTHROPIC_PATH = "/v1/messages"

@@ -1,19 +1,20 @@
-"""What every request passes first: an id, the key, and the size of its body. Plain ASGI, so that streams are not held up."""
+"""What every request passes first: an id, limits on head and body, and the key. Plain ASGI, so that streams are not held up."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import logging
 import re
 import time
-from collections.abc import Sequence
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .errors import ApiError, api_error
+from .settings import ServerSettings
 
 logger = logging.getLogger("maskwright.server.access")
 
@@ -25,9 +26,9 @@ _REQUEST_ID = re.compile(r"[\w.:/-]{1,128}", re.ASCII)
 class Gate:
     """Around the application. A request id that the client gives is kept, so that logs of both sides can be joined."""
 
-    def __init__(self, app: ASGIApp, api_keys: Sequence[str], max_body_bytes: int) -> None:
-        self._app, self._max_body_bytes = app, max_body_bytes
-        self._digests = [_digest(key) for key in api_keys]
+    def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
+        self._app, self._settings = app, settings
+        self._digests = [_digest(key) for key in settings.api_key]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -39,8 +40,9 @@ class Gate:
         answer = _Answer(send, request_id)
         started = time.perf_counter()
         try:
+            self._check_headers(headers)
             self._check_key(scope["path"], headers)
-            body = _LimitedBody(receive, headers, self._max_body_bytes)
+            body = _LimitedBody(receive, headers, self._settings)
             await self._app(scope, body, answer)
         except Exception as error:  # answered here, or the connection would be closed under the client's next request
             if not answer.has_begun:
@@ -51,6 +53,15 @@ class Gate:
             seconds = time.perf_counter() - started
             facts = {"request_id": request_id, "method": scope["method"], "path": scope["path"], "status": answer.status}
             logger.info("%s %s %s %s %.3fs", *facts.values(), seconds, extra=facts | {"seconds": round(seconds, 6)})
+
+    def _check_headers(self, headers: Headers) -> None:
+        num_bytes, settings = sum(len(name) + len(value) for name, value in headers.raw), self._settings
+        if num_bytes > settings.max_header_bytes:
+            message = f"the headers have {num_bytes} bytes, and this server allows {settings.max_header_bytes}"
+            raise ApiError(431, message, code="headers_too_large")
+        if len(headers.raw) > settings.max_headers:
+            message = f"the request has {len(headers.raw)} headers, and this server allows {settings.max_headers}"
+            raise ApiError(431, message, code="too_many_headers")
 
     def _check_key(self, path: str, headers: Headers) -> None:
         if not self._digests or path in OPEN or path.startswith(OPEN_FOLDER):
@@ -65,20 +76,33 @@ class Gate:
 
 
 class _LimitedBody:
-    """`receive` that counts the bytes of the body."""
+    """`receive` that counts the bytes of the body, and does not wait for them forever."""
 
-    def __init__(self, receive: Receive, headers: Headers, limit: int) -> None:
-        self._receive, self._limit, self._num_read = receive, limit, 0
+    def __init__(self, receive: Receive, headers: Headers, settings: ServerSettings) -> None:
+        self._receive, self._limit, self._seconds, self._num_read = receive, settings.max_body_bytes, settings.body_seconds, 0
+        self._deadline = asyncio.get_running_loop().time() + self._seconds
+        self._is_complete = False
         length = headers.get("content-length", "0")
-        if length.isdecimal() and int(length) > limit:
+        if length.isdecimal() and int(length) > self._limit:
             raise self._too_large()
 
     async def __call__(self) -> Message:
-        message = await self._receive()
+        if self._is_complete:  # the next message is that the client has gone
+            return await self._receive()
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError:
+            raise self._too_slow() from None
+        self._is_complete = not message.get("more_body", False)
         self._num_read += len(message.get("body", b""))
         if self._num_read > self._limit:
             raise self._too_large()
         return message
+
+    def _too_slow(self) -> ApiError:
+        message = f"the body took longer than {self._seconds} seconds"
+        return ApiError(408, message, code="request_timeout", headers={"Connection": "close"})
 
     def _too_large(self) -> ApiError:
         return ApiError(413, f"the body is larger than {self._limit} bytes", code="body_too_large", headers={"Connection": "close"})

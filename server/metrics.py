@@ -30,6 +30,7 @@ COUNTERS = (
     ("vllm:spec_decode_num_draft_tokens", "Tokens guessed ahead.", lambda s: s.num_drafted_tokens),
     ("vllm:spec_decode_num_accepted_tokens", "Of these, accepted.", lambda s: s.num_accepted_tokens),
     ("maskwright:engine_steps", "Forward passes.", lambda s: s.num_steps),
+    ("maskwright:engine_failures", "Requests that ended by an error of the engine.", lambda s: s.num_failures),
     ("maskwright:jumped_tokens", "Tokens of forced text that no step was spent on.", lambda s: s.num_jumped_tokens),
 )
 

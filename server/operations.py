@@ -36,9 +36,10 @@ async def health(request: Request) -> Response:
     responses={200: {"model": ReadyAnswer}, 503: {"model": ReadyAnswer, "description": "It does not."}},
 )
 async def ready(request: Request) -> Response:
-    """503 while it shuts down: send requests elsewhere."""
+    """503 with the reason while it shuts down, or generation fails: send requests elsewhere."""
     service: Service = request.app.state.service
-    return JSONResponse({"ready": service.is_ready}, 200 if service.is_ready else 503)
+    obstacle = await service.obstacle()
+    return JSONResponse({"ready": True}) if obstacle is None else JSONResponse({"ready": False, "reason": obstacle}, 503)
 
 
 @router.get("/metrics", summary="Prometheus metrics", response_class=PlainTextResponse)

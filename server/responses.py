@@ -66,7 +66,8 @@ async def create_response(request: Request, body: ResponseBody) -> Response:
         events = await stack.enter_async_context(service.running([plan]))
     writer = ResponseWriter(f"resp_{request.state.request_id}", service, body, plan)
     if body.stream:
-        return EventStream(writer.stream(events, stack), service.settings.keep_alive_seconds, writer.failed)
+        settings = service.settings
+        return EventStream(writer.stream(events, stack), stack, settings.keep_alive_seconds, settings.send_seconds, writer.failed)
     async with stack:
         return JSONResponse(await unless_gone(request, writer.whole(events)))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from ..chat import Turn
 from ..constraint_choice import ConstraintChoice
 from ..constraints import Source
 from ..engine.output import Event, RequestOutput
+from ..engine.request import Request
 from ..llm import LLM
 from ..planning import Plan
 from ..sampling import SamplingParams
@@ -27,6 +28,8 @@ from .worker import EngineWorker
 
 T = TypeVar("T")
 PLANNING_THREADS = 2
+FAILURES_IN_A_ROW = 3  # of the engine, after which it is looked at more closely whether it works
+PROBE_SECONDS = 1.0
 
 
 class Service:
@@ -57,9 +60,26 @@ class Service:
         assert self.llm.config.max_model_len is not None, "a loaded model's config is resolved"
         return self.llm.config.max_model_len
 
-    @property
-    def is_ready(self) -> bool:
-        return self.worker.is_alive and not self.is_draining
+    async def obstacle(self) -> str | None:
+        """Why no requests should be sent here, None when they should. After failures a token is generated, to see how it is now."""
+        if not self.worker.is_alive:
+            return "the engine has stopped"
+        if self.is_draining:
+            return "shutting down"
+        failures = self.worker.statistics.num_failures_on_end
+        if failures < FAILURES_IN_A_ROW or await self._generates():
+            return None
+        return f"generation fails: the last {failures} outputs ended with an error of the engine"
+
+    async def _generates(self) -> bool:
+        """Whether the engine gives a token within a second."""
+        text_tokens = self.llm.vocabulary.text_tokens
+        prompt = next((token_id,) for token_id, text in enumerate(text_tokens) if text)
+        request = Request(prompt_token_ids=prompt, sampling=SamplingParams(max_tokens=1, temperature=0.0))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PROBE_SECONDS), self.worker.submitted([request]) as answers:
+                return all([event.output is None or event.output.finish_reason != "error" async for _, event in answers])
+        return False
 
     def check_model(self, name: str | None) -> None:
         if name is not None and name != self.model_name:
@@ -73,33 +93,36 @@ class Service:
 
     async def plan_turn(self, turn: Turn, sampling: SamplingParams, body: SamplingBody, param: str | None) -> Plan:
         """A conversation, ready to run. `param` is where its constraint stands in the request."""
-        seconds = await self._compile(turn.choice, sampling, param)
-        plan = await self.in_thread(self.llm.planner.plan_replies, turn, sampling)
+        with self._place(1):
+            seconds = await self._compile(turn.choice, sampling, param)
+            plan = await self.in_thread(self.llm.planner.plan_replies, turn, sampling)
         return replace(plan, compile_seconds=seconds).ranked(body.priority or 0, body.user or "")
 
     async def plan_prompt(
         self, prompt: str | Sequence[int], choice: ConstraintChoice, sampling: SamplingParams, body: SamplingBody, param: str | None
     ) -> Plan:
         """A prompt, as text or as tokens, ready to run."""
-        seconds = await self._compile(choice, sampling, param)
-        plan = await self.in_thread(self._plan_prompt, prompt, choice, sampling)
+        with self._place(1):
+            seconds = await self._compile(choice, sampling, param)
+            plan = await self.in_thread(self._plan_prompt, prompt, choice, sampling)
         return replace(plan, compile_seconds=seconds).ranked(body.priority or 0, body.user or "")
 
     @asynccontextmanager
     async def running(self, plans: Sequence[Plan]) -> AsyncIterator[AsyncIterator[tuple[int, Event]]]:
         """The events of all outputs of some prompts, numbered in their order, while the block runs. All are admitted, or none."""
         requests = [request for plan in plans for request in plan.requests]
-        self._check_room(len(requests))
-        self._num_open += len(requests)
-        try:
+        with self._place(len(requests)):
             async with self.worker.submitted(requests) as answers:
                 self.metrics.asked_n.observe(len(requests))
                 self.metrics.asked_tokens.observe(requests[0].sampling.max_tokens)
                 watches = [RequestWatch(self.metrics, request.constraint is not None) for request in requests]
-                with closing_all(map(self.traces.output, requests)) as spans:
-                    yield self._watched(answers, watches, spans)
-        finally:
-            self._num_open -= len(requests)
+                seconds = self.settings.request_seconds
+                timer = asyncio.get_running_loop().call_later(seconds, answers.put, _too_long(seconds))
+                try:
+                    with closing_all(map(self.traces.output, requests)) as spans:
+                        yield self._watched(answers, watches, spans)
+                finally:
+                    timer.cancel()
 
     async def _watched(
         self, answers: AsyncIterator[tuple[int, Event]], watches: Sequence[RequestWatch], spans: Sequence[OutputSpan]
@@ -111,9 +134,22 @@ class Service:
                 _check_success(event.output)
             yield index, event
 
+    @contextmanager
+    def _place(self, count: int) -> Iterator[None]:
+        """For outputs that are planned, wait or run, as long as the block."""
+        self._check_room(count)
+        self._num_open += count
+        try:
+            yield
+        finally:
+            self._num_open -= count
+
     def _check_room(self, num_more: int) -> None:
         if self.is_draining:
             raise ApiError(503, "this server is shutting down", code="shutting_down", headers={"Retry-After": "1"})
+        if num_more > self.settings.max_open:
+            message = f"{num_more} outputs, and this server takes {self.settings.max_open} at once"
+            raise ApiError(400, message, code="limit_exceeded")
         if self._num_open + num_more > self.settings.max_open:
             raise ApiError(
                 429,
@@ -143,6 +179,11 @@ class Service:
             return planner.plan_tokens(prompt, sampling, choice)
         (plan,) = planner.plan_all(prompt, sampling, {"constraint": choice.source})
         return plan
+
+
+def _too_long(seconds: float) -> ApiError:
+    message = f"the request took longer than {seconds} seconds"
+    return ApiError(504, message, code="request_timeout", headers={"X-Should-Retry": "false"})  # OpenAI's clients heed that
 
 
 def _check_success(output: RequestOutput) -> None:

@@ -6,12 +6,12 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from .errors import ApiError, ClientGone, api_error
 
@@ -54,19 +54,33 @@ class EventStream(Response):
     def __init__(
         self,
         events: AsyncGenerator[bytes, None],
+        stack: AsyncExitStack,
         keep_alive_seconds: float,
+        send_seconds: float = 60.0,
         write_error: Callable[[ApiError], bytes] = error_event,
     ) -> None:
+        """`stack` holds what the events come from; it is closed with the stream, also when no event was asked for.
+
+        send_seconds: how long the client may leave what was sent lying.
+        """
         super().__init__(headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
-        self._events, self._keep_alive_seconds, self._write_error = events, keep_alive_seconds, write_error
+        self._events, self._stack, self._write_error = events, stack, write_error
+        self._keep_alive_seconds, self._send_seconds = keep_alive_seconds, send_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         gone = asyncio.create_task(_gone(receive))
+
+        async def send_in_time(message: Message) -> None:
+            async with asyncio.timeout(self._send_seconds):
+                await send(message)
+
         try:
-            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            async with aclosing(self._events):
-                await self._send_all(send, gone)
+            async with self._stack, aclosing(self._events):
+                await send_in_time({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+                await self._send_all(send_in_time, gone)
+        except TimeoutError:
+            logger.info("a client left its stream lying for %s seconds; it was ended", self._send_seconds)
         finally:
             await _end(gone)
 

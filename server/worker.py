@@ -144,7 +144,7 @@ class EngineWorker:
                 return True
             if command is None:
                 return False
-            command()
+            command()  # contains what it raises
             is_idle = False
 
     def _step(self) -> None:
@@ -163,7 +163,10 @@ class EngineWorker:
 
     def _cancel(self, request_ids: Sequence[int]) -> None:
         for request_id in request_ids:
-            self._driver.cancel(request_id)
+            try:
+                self._driver.cancel(request_id)
+            except Exception:
+                logger.exception("request %d could not be cancelled", request_id)
         self.statistics = self._driver.statistics
 
     def _tell(self, action: Callable[..., None], *arguments: object) -> None:

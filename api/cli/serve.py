@@ -42,7 +42,8 @@ def serve(
         settings = replace(settings, api_key=(key,))
     limits = Limits(seconds=settings.compile_seconds)
     engine = given_options(EngineFeatures, options) | given_options(EngineConfig, options)
-    llm = load_model(model, device, dtype, prompt_style=prompt_style, constraint_limits=limits, **engine)
+    engine |= {"constraint_limits": limits, "constraint_cache_bytes": settings.constraint_cache_bytes}
+    llm = load_model(model, device, dtype, prompt_style=prompt_style, **engine)
     run_server(llm, settings, str(model))
 
 

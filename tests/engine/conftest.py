@@ -136,8 +136,13 @@ def tiny_vocabulary(size: int = VOCAB_SIZE) -> Any:
 
 
 @pytest.fixture
-def make_engine() -> Callable[..., Any]:
-    """An engine on a model folder, float32; options are those of Limits and EngineFeatures, and the device."""
+def make_engine(make_engine_once: Callable[..., Any]) -> Callable[..., Any]:
+    return make_engine_once
+
+
+@pytest.fixture(scope="session")
+def make_engine_once() -> Callable[..., Any]:
+    """For fixtures that outlive a test: an engine on a model folder, float32; options are those of Limits and EngineFeatures, and the device."""
     from maskwright.engine.config import Limits
     from maskwright.engine.drafting import ForcedDrafts, Lookup
     from maskwright.engine.engine import Engine

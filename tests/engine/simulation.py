@@ -51,6 +51,9 @@ class SimulatedCache:
     def move(self, transfers) -> None:
         sides = {"copy": (self.blocks, self.blocks), "save": (self.blocks, self.host), "load": (self.host, self.blocks)}
         for kind, source, target in transfers:
+            if kind == "wipe":
+                self.blocks[target][:] = [None] * self.block_size
+                continue
             before, after = sides[kind]
             after[target][:] = before[source]
 

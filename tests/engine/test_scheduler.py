@@ -69,10 +69,11 @@ def random_trace(seed: int) -> Simulation:
 def fail(simulation: Simulation) -> None:
     """A step is planned, but never computed: its sequences end."""
     doomed = [chunk.sequence for chunk in simulation.scheduler.schedule()]
-    simulation.space.take_transfers()
-    simulation.scheduler.distrust()
+    simulation.cache.move(simulation.space.take_transfers())
     for sequence in doomed:
+        lost = simulation.space.disown(sequence, sequence.num_computed)
         simulation.scheduler.remove(sequence)
+        simulation.scheduler.restart_users(lost)
 
 
 @pytest.mark.parametrize("part", range(8))

@@ -122,7 +122,7 @@ def test_a_prompt_of_the_full_length_gets_one_token(engine):
     assert len(output.token_ids) == 1 and output.finish_reason == "length"
 
 
-def test_a_failing_forward_pass_ends_its_batch_and_the_engine_lives(engine, monkeypatch, caplog):
+def test_a_forward_pass_that_fails_alone_too_ends_its_request_and_the_engine_lives(engine, monkeypatch, caplog):
     def out_of_memory(batch, cache):
         raise MemoryError("no memory left")
 
@@ -131,5 +131,5 @@ def test_a_failing_forward_pass_ends_its_batch_and_the_engine_lives(engine, monk
     with monkeypatch.context() as patch:
         patch.setattr(engine.runner.decoder, "forward", out_of_memory)
         output = run_one(engine)
-    assert (output.finish_reason, output.error) == ("error", "MemoryError: no memory left")
+    assert (output.finish_reason, output.error) == ("error", "ModelFailure: the forward pass raised MemoryError: no memory left")
     assert run_one(engine).token_ids == expected.token_ids
