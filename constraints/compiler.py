@@ -107,7 +107,11 @@ class Compiler:
         grammar = Grammar() if beginning is None else Grammar.after(beginning(self.limits))
         grammar.special_tokens = self.vocabulary.special_tokens
         grammar.end_tokens = frozenset(self.vocabulary.eos_token_ids)
-        root = getattr(source, "lower_whole", source.lower)(grammar, self.limits)
+        try:
+            root = getattr(source, "lower_whole", source.lower)(grammar, self.limits)
+        except ConstraintError as error:
+            error.show_in(getattr(source, "text", getattr(source, "pattern", "")))
+            raise
         if len(grammar) > self.limits.nodes:
             raise ConstraintLimit(f"the grammar has {len(grammar)} expressions", limit="nodes", value=self.limits.nodes)
         automaton = TokenAutomaton(grammar, root, self._lexicon, self.limits)

@@ -31,6 +31,15 @@ class ConstraintError(ValueError):
         self.line, self.column = line, column
         super().__init__(self._message())
 
+    def show_in(self, text: str) -> None:
+        """Add the line of the source at which it is to the message, and a caret, unless it shows one already."""
+        lines = text.split("\n")
+        if self.line is None or self.column is None or str(self).endswith("^") or not 1 <= self.line <= len(lines):
+            return
+        start = max(0, self.column - 40)
+        shown = lines[self.line - 1][start : self.column + 40]
+        self.args = (f"{self}\n    {shown}\n    {' ' * (self.column - 1 - start)}^",)
+
     def _message(self) -> str:
         where = [f"at {self.path or '#'}" if self.path is not None else "", f"{self.keyword!r}" if self.keyword else ""]
         if self.line is not None:
