@@ -43,6 +43,10 @@ class AccompaniedConstraint(Constraint):
         return self.unbudgeted.nbytes + sum(part.nbytes for part in self.parts)
 
     @property
+    def num_mask_misses(self) -> int:
+        return self.unbudgeted.num_mask_misses + sum(part.num_mask_misses for part in self.parts)
+
+    @property
     def is_worn(self) -> bool:
         return self.unbudgeted.is_worn or any(part.is_worn for part in self.parts)
 

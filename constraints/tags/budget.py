@@ -31,10 +31,6 @@ class BudgetedConstraint(AccompaniedConstraint):
         super().__init__(whole, [part])
         self.part, self.max_tokens = part, max_tokens
 
-    @property
-    def num_mask_misses(self) -> int:
-        return self.unbudgeted.num_mask_misses
-
     def start(self) -> Any:
         return Inside(self.unbudgeted.start(), self.part.start(), self.max_tokens)
 

@@ -163,3 +163,11 @@ def test_a_budget_that_cannot_suffice() -> None:
 def test_inside_of_another_source_it_is_refused() -> None:
     with pytest.raises(UnsupportedKeyword, match="inside of another source"):
         COMPILER.compile(Reasoning(Lark(CASES["in front"][0]), start="a", end=";"))
+
+
+def test_they_are_counted_and_dropped_like_other_constraints() -> None:
+    compiler = Compiler(COMPILER.vocabulary, cache_bytes=1)
+    for most in range(1, 40):
+        constraint = compiler.compile(Lark(f'start: word ";"\nword[max_tokens={most}]: /[ab]*/'))
+        constraint.mask(constraint.start())
+        assert compiler.num_mask_misses >= most
