@@ -17,6 +17,7 @@ from .errors import ConstraintError, UnsupportedKeyword
 from .expression import Event, Grammar, Kind, Node
 from .lexicon import Lexicon
 from .machine import Machine
+from .nodes import EMPTY, NO_BODY
 from .recursion import left_recursion, reachable
 from .source import Limits
 from .tables import (
@@ -93,7 +94,7 @@ def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]
         table(name)[:] = grammar.edges[i::3]
     table("text")[:] = np.frombuffer(bytes(grammar.pool), np.uint8)
     table("rules")[:] = [_body_of(grammar, rule) for rule in range(len(grammar.rule_bodies))]
-    table("unit")[: len(grammar)] = derive.NO_BODY
+    table("unit")[: len(grammar)] = NO_BODY
     table("stride")[: len(grammar)] = 1
     table("shared")[: len(grammar)] = _in_several_sequences(grammar)
     for node, body_id in _units(grammar, body_classes).items():
@@ -166,19 +167,19 @@ def _measure(machine: Machine, grammar: Grammar, lexicon: Lexicon) -> None:
     needs_ample = _marks_keys_or_items(grammar)
     for name in ("size", "cost"):
         table(name)[:count] = INFINITE
-        table(name)[derive.EMPTY] = 0
+        table(name)[EMPTY] = 0
     table("worst")[:] = table("ample")[:] = INFINITE
     if needs_ample:
-        table("worst")[derive.EMPTY] = 0
+        table("worst")[EMPTY] = 0
     ends = _literal_ends(grammar)
     measure.literal_costs(table("text"), ends, trie.byte, trie.depth, trie.skip, trie.first, table("text_cost"))
     _measure_wide_characters(machine, grammar, lexicon)
-    measure.measure(machine.address, derive.EMPTY + 1, count, lexicon.single_bytes)
+    measure.measure(machine.address, EMPTY + 1, count, lexicon.single_bytes)
     for node, holds_others in _booleans(grammar):
         if holds_others:  # whose sizes are known only now
-            measure.measure(machine.address, derive.EMPTY + 1, count, lexicon.single_bytes)
+            measure.measure(machine.address, EMPTY + 1, count, lexicon.single_bytes)
         machine.call(derive.enter_product, node)
-    while measure.measure(machine.address, derive.EMPTY + 1, count, lexicon.single_bytes):
+    while measure.measure(machine.address, EMPTY + 1, count, lexicon.single_bytes):
         pass  # until the sizes of rules have settled
     if needs_ample:
         _measure_ample(machine, count, lexicon)
@@ -188,10 +189,10 @@ def _measure_ample(machine: Machine, count: int, lexicon: Lexicon) -> None:
     """What keys and items that must be new may cost."""
     changed = True
     while changed:
-        changed = measure.measure_ample(machine.address, derive.EMPTY + 1, count)
-        changed |= measure.measure(machine.address, derive.EMPTY + 1, count, lexicon.single_bytes)
-    measure.measure_item_gap(machine.address, derive.EMPTY + 1, count)
-    while measure.measure(machine.address, derive.EMPTY + 1, count, lexicon.single_bytes):
+        changed = measure.measure_ample(machine.address, EMPTY + 1, count)
+        changed |= measure.measure(machine.address, EMPTY + 1, count, lexicon.single_bytes)
+    measure.measure_item_gap(machine.address, EMPTY + 1, count)
+    while measure.measure(machine.address, EMPTY + 1, count, lexicon.single_bytes):
         pass
 
 

@@ -19,9 +19,11 @@ from .bodies import SubTrie
 from .errors import ConstraintError
 from .expression import Event, Grammar, Kind, Node, Rule
 from .lexicon import Lexicon
+from .nodes import EMPTY, NO_BODY, PRODUCT
 from .recursion import reachable
 from .rows import MaskRows
 from .source import Limits
+from .states import INNER, TAIL
 from .tables import CLASS_TABLES, CLASS_WIDTH, DEAD, FRAMED, INFINITE, ITEM_GAP, NO_CLASS
 from .trie import TokenTrie
 from .vocabulary import TOKEN_OPEN
@@ -120,7 +122,7 @@ class TokenAutomaton:
     def costs_after(self, state: State) -> NDArray[np.int32]:
         """The costs of the states that tokens lead to; for the tokens that stay inside the state's body, one that none exceeds."""
         body_id = int(self._machine.table("state_body")[state])
-        body = self.lexicon.body(self._body_classes[body_id]) if body_id != derive.NO_BODY else None
+        body = self.lexicon.body(self._body_classes[body_id]) if body_id != NO_BODY else None
         inside = None if body is None else self._cost_inside(state, body_id, body.longest)
         ends, _ = self.end_states(state, None if body is None or inside is None else body.residual)
         costs = self.costs(ends)
@@ -275,10 +277,10 @@ class TokenAutomaton:
 
     def paths(self, state: State) -> tuple[str, ...]:
         """Where in the source the parts come from that are being matched in a state."""
-        tail = derive.EMPTY
+        tail = EMPTY
         if self._machine.table("state_length")[state] == FRAMED:  # labels are of parts as the grammar has them, which a frame keeps
             frame = int(self._machine.table("state_start")[state])
-            state, tail = self._machine.table("pool")[[frame + derive.INNER, frame + derive.TAIL]].tolist()
+            state, tail = self._machine.table("pool")[[frame + INNER, frame + TAIL]].tolist()
         items = [item if self._label(item) is not None else tail for item in self._items(state)]
         return tuple(dict.fromkeys(label for label in map(self._label, items) if label is not None))
 
@@ -290,12 +292,12 @@ class TokenAutomaton:
     def _label(self, node: int) -> str | None:
         """The nearest label on the way from the head of a continuation to its end."""
         kind, a, b = (self._machine.table(name) for name in ("kind", "a", "b"))
-        while node > derive.EMPTY:
+        while node > EMPTY:
             head = int(a[node]) if kind[node] == Kind.SEQ else node
             for candidate in (node, head):
                 if candidate in self.grammar.labels:
                     return self.grammar.labels[Node(candidate)]
-            node = int(b[node]) if kind[node] == Kind.SEQ else derive.EMPTY
+            node = int(b[node]) if kind[node] == Kind.SEQ else EMPTY
         return None
 
     def segments(self, state: State, byte: int) -> frozenset[Hashable]:
@@ -306,14 +308,14 @@ class TokenAutomaton:
 
     def _reads(self, nodes: Mapping[str, NDArray[np.int32]], item: int, byte: int) -> bool:
         """Whether the leaf that a continuation begins with may read a byte."""
-        leaf = int(nodes["a"][item]) if nodes["kind"][item] == derive.SEQ else item
+        leaf = int(nodes["a"][item]) if nodes["kind"][item] == Kind.SEQ else item
         kind, a, b = (int(nodes[name][leaf]) for name in ("kind", "a", "b"))
-        if kind == derive.LITERAL:
+        if kind == Kind.LITERAL:
             return int(self._machine.table("text")[a]) == byte
-        if kind == derive.CLASS:
+        if kind == Kind.CLASS:
             low, high = (self._machine.table(name)[a : a + b].tolist() for name in ("edge_low", "edge_high"))
             return any(first <= byte <= last for first, last in zip(low, high, strict=True))
-        if kind != derive.PRODUCT:
+        if kind != PRODUCT:
             return False
         alone = int(self._machine.call(derive.start_state, leaf))
         return self.run(alone, bytes([byte]))[0] != DEAD
@@ -324,9 +326,9 @@ class TokenAutomaton:
         while work:
             node = work.pop()
             kind = kinds[node]
-            if kind == derive.SEQ:
+            if kind == Kind.SEQ:
                 work += [int(nodes["b"][node]), int(nodes["a"][node])]
-            elif kind == derive.CALL and int(nodes["a"][node]) in self.grammar.segments:
+            elif kind == Kind.CALL and int(nodes["a"][node]) in self.grammar.segments:
                 return self.grammar.segments[Rule(int(nodes["a"][node]))]
         return None
 

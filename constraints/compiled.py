@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 _SOURCES = (
     "atlas", "bodies", "compiled", "derive", "divisors", "expression", "groups", "masking", "measure", "memory",
-    "repetitions", "rivals", "rows", "runs", "tables", "tails", "verdicts", "walk",
+    "nodes", "repetitions", "rivals", "rows", "runs", "states", "tables", "tails", "verdicts", "walk",
 )  # fmt: skip
 
 

@@ -253,7 +253,7 @@ class Grammar:
     def _tight_bag(self, parts: list[tuple[Node, int, int]], low: int, high: int) -> Node:
         """The bag whose bounds are all reached, and whose totals are left out where they follow from the parts.
 
-        So equal bags are one node. `derive.less` does the same for the bags that the automaton makes.
+        So equal bags are one node. `nodes.less` does the same for the bags that the automaton makes.
         """
         least, most = sum(part[1] for part in parts), sum(part[2] for part in parts)
         low, high = max(low, least), min(high, most)

@@ -26,12 +26,13 @@ from .atlas import (
     is_inside,
 )
 from .compiled import entry, inner, words_at
-from .derive import EMPTY, ENDLESS, inner_of, state_of, wide
 from .groups import LOWER, UPPER
+from .nodes import EMPTY, wide
 from .repetitions import exits_alike, far_state, is_alone
 from .rivals import TRACKED, outlook
 from .rows import CAPACITY, COUNT, NUM_EDITS, clear_tokens, find_or_make, has_too_many_edits
 from .runs import FIRST_PRINTABLE, LAST_PRINTABLE, majority, run_of
+from .states import ENDLESS, inner_of, state_of
 from .tables import (
     CLASS_TABLES,
     CLASS_WIDTH,

@@ -16,7 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled import entry, inner, words_at
-from .derive import (
+from .expression import Event
+from .nodes import (
     ALT,
     BAG,
     BOTH,
@@ -24,7 +25,6 @@ from .derive import (
     CLASS,
     EMPTY,
     LITERAL,
-    MIN_BODY,
     MULTIPLE,
     NEGATE,
     REPEAT,
@@ -37,10 +37,10 @@ from .derive import (
     times,
     wide,
 )
-from .expression import Event
 from .tables import INFINITE, ITEM_GAP, REC, layout
 
 NONE, KEY_OPEN, ITEM_CLOSE = int(Event.NONE), int(Event.KEY_OPEN), int(Event.ITEM_CLOSE)
+MIN_BODY = 8  # shorter repetitions are measured as they are
 
 
 @entry

@@ -23,8 +23,8 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled import entry, inner, words_at
-from .derive import intern_node, wide
 from .expression import Event, Kind
+from .nodes import intern_node, wide
 from .tables import REC, layout
 
 MEMORY, LIST, WORD = int(Kind.MEMORY), int(Kind.LIST), int(Kind.WORD)

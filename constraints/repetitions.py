@@ -9,26 +9,10 @@ from __future__ import annotations
 
 from .atlas import FIRST_BYTES, NODE_WIDTH, NODES, NUM_NODES, REACH
 from .compiled import inner
-from .derive import (
-    CLASS,
-    EMPTY,
-    ENDLESS,
-    FAIL,
-    HEADER,
-    LITERAL,
-    REPEAT,
-    SEQ,
-    close,
-    intern_state,
-    items_of,
-    leaf,
-    pair,
-    repetition,
-    state_of,
-    step,
-    wide,
-)
+from .derive import step
 from .expression import UNBOUNDED
+from .nodes import CLASS, EMPTY, FAIL, LITERAL, REPEAT, SEQ, leaf, pair, repetition, wide
+from .states import ENDLESS, HEADER, close, intern_state, items_of, state_of
 from .tables import DEAD, FAULT, NO_FAULT, REC, STATE_MASK, UNKNOWN
 
 _MAX_FAR, _MAX_HEADS = 16, 4  # items of a state whose repetitions may be far from their ends; heads before a repetition

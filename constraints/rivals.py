@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled import entry, inner, pointer, words_at
-from .derive import after_text, intern_node, mix, step, wide
+from .derive import step
 from .expression import Kind
 from .memory import (
     CONTAINER,
@@ -38,6 +38,8 @@ from .memory import (
     mode_after,
     remember,
 )
+from .nodes import intern_node, mix, wide
+from .states import after_text
 from .tables import (
     DEAD,
     EPOCH,

@@ -12,7 +12,8 @@ import numpy as np
 
 from .atlas import FIRST_LEAD, SET_WORDS, is_inside
 from .compiled import inner
-from .derive import step, wide
+from .derive import step
+from .nodes import wide
 from .tables import DEAD, FAULT, FULL_POOL, NO_FAULT, POOL, REC, STATE_BITS, UNKNOWN
 
 FIRST_PRINTABLE, LAST_PRINTABLE = 0x20, 0x7E

@@ -70,7 +70,7 @@ NODE_FIELDS = (
     "enter",  # the PRODUCT that a BOTH or NEGATE begins with; of a PRODUCT the last search that visited it
 )  # fmt: skip
 STATE_FIELDS = (
-    "state_start", "state_length",  # items in `pool`, sorted; a frame there when the length is FRAMED, see derive.py
+    "state_start", "state_length",  # items in `pool`, sorted; a frame there when the length is FRAMED, see states.py
     "state_accept",  # 1 when the text so far is complete
     "state_cost",  # tokens that suffice to finish
     "state_body", "state_radius",  # body class the state loops on, -1; characters left in it

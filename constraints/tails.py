@@ -9,8 +9,9 @@ value, any string: the same part stands at many places of a schema, with another
 from __future__ import annotations
 
 from .compiled import inner
-from .derive import CLASS, EMPTY, INNER, NO_BODY, SEQ, TAIL, intern_state, items_of, leaf, pair, state_of, wide
+from .nodes import CLASS, EMPTY, NO_BODY, SEQ, leaf, pair, wide
 from .repetitions import behind, copies
+from .states import INNER, TAIL, intern_state, items_of, state_of
 from .tables import (
     CLEARED,
     CLEARED_END,

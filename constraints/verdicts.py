@@ -22,9 +22,9 @@ from .atlas import (
     TRIE,
 )
 from .compiled import entry, inner, words_at
-from .derive import wide
 from .expression import Event
 from .memory import COMMA, ITEM_CLOSE, KEY_OPEN, REFUSED, is_space, remember
+from .nodes import wide
 from .rivals import (
     EXPECTS_KEY,
     HAS_WORDS,

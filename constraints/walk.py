@@ -39,9 +39,11 @@ from .atlas import (
     is_inside,
 )
 from .compiled import entry, inner, pointer, words_at
-from .derive import after_text, have_one_tail, inner_of, step, wide
+from .derive import step
+from .nodes import wide
 from .rows import clear_tokens, set_tokens
 from .runs import survives
+from .states import after_text, have_one_tail, inner_of
 from .tables import (
     CLASS_WIDTH,
     DEAD,
