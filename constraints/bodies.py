@@ -17,7 +17,7 @@ from .trie import TokenTrie
 from .utf8 import Ranges, byte_tree, transitions
 from .vocabulary import TOKEN_OPEN, Vocabulary
 
-MAX_SLICE = 48  # characters; longer tokens are few, radii between this and the longest take the plain walk
+MAX_SLICE = 48  # characters; longer tokens are few
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class BodyClass:
     stride: int  # for every number of characters up to this some token of the class has so many, all whole
     residual: SubTrie  # the tokens that are not of the class
     reach: int  # characters in the longest token that is not of the class, if more than control characters end its prefix that is
-    far: NDArray[np.int32]  # the tokens of the class that are longer, the longest first
+    far: NDArray[np.int32]  # the tokens of the class that are longer than that, or than MAX_SLICE, the longest first
     far_length: NDArray[np.int32]  # characters of these
 
     @classmethod
@@ -103,7 +103,7 @@ class BodyClass:
         _fill_slices(slices, inside, chars, trie.first, trie.order)
         reach = int(_reach(table, trie.token_offsets, trie.token_bytes))
         length = np.repeat(np.where(inside, chars, 0), np.diff(trie.first))  # of the tokens in their order; 0: not of the class
-        far = np.flatnonzero(length > reach)
+        far = np.flatnonzero(length > min(reach, MAX_SLICE))
         far = far[np.argsort(-length[far], kind="stable")]
         return cls(
             slices=_read_only(slices),

@@ -12,7 +12,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 _SOURCES = (
-    "atlas", "bodies", "compiled", "derive", "divisors", "expression", "groups", "masking", "measure", "memory",
+    "atlas", "bodies", "compiled", "derive", "divisors", "expression", "far", "groups", "masking", "measure", "memory",
     "nodes", "repetitions", "rivals", "rows", "runs", "states", "tables", "tails", "verdicts", "walk",
 )  # fmt: skip
 

@@ -35,6 +35,7 @@ from .states import INNER, TAIL, framed, gather, intern_state, items_of, rehash_
 from .tables import (
     DEAD,
     EPOCH,
+    FARTHEST,
     FAULT,
     FRAMED,
     FULL_REQUESTS,
@@ -268,6 +269,9 @@ def search(m, t, origin):
     and of what lies on the path found; if there is none, of everything visited. Returns False when transitions of operands that
     hold products themselves have to be known first; the search is then begun anew.
     """
+    if product_accepts(m, t, origin):
+        m[t.size + REC * origin] = m[t.cost + REC * origin] = 0
+        return True
     limit = wide(m[t.n + SEARCH_LIMIT])
     nodes = np.empty(limit + 1, np.int32)
     parent = np.empty(limit + 1, np.int32)
@@ -323,6 +327,7 @@ def keep_path(m, t, nodes, parent, i, rest):
     """Note the distances along the path that a search has found; `rest` is that of its last product."""
     while i >= 0:
         m[t.size + REC * nodes[i]] = m[t.cost + REC * nodes[i]] = rest
+        m[t.n + FARTHEST] = max(wide(m[t.n + FARTHEST]), rest)
         i, rest = wide(parent[i]), rest + 1
 
 

@@ -26,9 +26,10 @@ from .atlas import (
     is_inside,
 )
 from .compiled import entry, inner, words_at
+from .far import endless_state, far_state
 from .groups import LOWER, UPPER
 from .nodes import EMPTY, wide
-from .repetitions import exits_alike, far_state, is_alone
+from .repetitions import exits_alike, is_alone
 from .rivals import TRACKED, outlook
 from .rows import CAPACITY, COUNT, NUM_EDITS, clear_tokens, find_or_make, has_too_many_edits
 from .runs import FIRST_PRINTABLE, LAST_PRINTABLE, majority, run_of
@@ -45,12 +46,13 @@ from .tables import (
     NO_FAULT,
     NUM_ENDS,
     REC,
+    STATE_MASK,
     WANTED,
     layout,
 )
 from .tails import ENDS, TOO_MANY, common_tail, completes_inside, keep_ends, without_tail
 from .verdicts import REMEMBERED, judge_trie, where_words_begin
-from .walk import reads_alike, walk, walk_apart
+from .walk import reads_alike, walk, walk_apart, walk_rest
 
 MANY_VISITED = 1000  # trie nodes, by a walk inside a class, after which tables of the class are asked for
 NO_ROOM = -1  # instead of the number of a row
@@ -70,15 +72,36 @@ def mask_row(arena, atlas, rows, state, here, has_items, completable):
     if number == 0:
         if r[COUNT] + ROOM > r[CAPACITY]:
             return wide(NO_ROOM), wanted
-        like = similar_state(m, t, v, state) if completable == 0 and not has_known_inner(m, t, state) else wide(DEAD)
-        if like != DEAD:
-            row_of(m, t, v, r, like, wide(DEAD), completable)
-        number = row_of(m, t, v, r, state, like, completable)
+        number = row_of_endless(m, t, v, r, state, completable)
+        if number == 0:
+            number = row_and_similar(m, t, v, r, state, completable)
         wanted = wide(m[t.n + WANTED])
         m[t.n + WANTED] = NO_CLASS
     if here != 0 and m[t.n + FAULT] == NO_FAULT:
         number = row_remembering(m, t, v, rows, number, state, here, has_items)
     return number, wanted
+
+
+@inner
+def row_of_endless(m, t, v, r, state, completable):
+    """The number of the row of a state, which is that of its `endless_state`; 0 when there is no other such state."""
+    far = endless_state(m, t, v, state)
+    if far == state or m[t.n + FAULT] != NO_FAULT:
+        return wide(0)
+    number = row_and_similar(m, t, v, r, far, completable)
+    if endless_state(m, t, v, state) != far or m[t.n + FAULT] != NO_FAULT:
+        return wide(0)
+    m[t.state_row + REC * state], m[t.state_events + REC * state] = number, m[t.state_events + REC * far]
+    return number
+
+
+@inner
+def row_and_similar(m, t, v, r, state, completable):
+    """The number of the row of a state, made if needed, and of a similar one first if there is one."""
+    like = similar_state(m, t, v, state) if completable == 0 and not has_known_inner(m, t, state) else wide(DEAD)
+    if like != DEAD:
+        row_of(m, t, v, r, like, wide(DEAD), completable)
+    return row_of(m, t, v, r, state, like, completable)
 
 
 @inner
@@ -129,18 +152,24 @@ def fill(m, t, v, r, state):
         m[t.n + CLEARED], m[t.n + CLEARED_END] = by_prefix, by_prefix + too_long
         clear_tokens(r, by_prefix, by_prefix + too_long)
         trie = wide(v[tables + REST])
+    if body >= 0 and slice_ == v[tables + LAST_SLICE]:
+        clear_longer(v, r, tables, radius)
     walk(m, t, v, r, trie, wide(-1), state)
     return v[tables + SLICES] + slice_ * wide(v[WORDS])
 
 
 @inner
 def reads_letters_alike(m, t, state):
-    """Whether a state reads letters, and one like another."""
+    """Whether a state reads letters, and one like another; and so where they lead to."""
     if m[t.next + state * 256 + LOWER] == DEAD and m[t.next + state * 256 + UPPER] == DEAD:
         return False
-    for first in (LOWER, UPPER):
-        if not reads_alike(m, t, wide(state), wide(first), wide(first + 26)):
-            return False
+    s = wide(state)
+    for _ in range(2):
+        for first in (LOWER, UPPER):
+            if not reads_alike(m, t, s, wide(first), wide(first + 26)):
+                return False
+        first = LOWER if m[t.next + s * 256 + LOWER] != DEAD else UPPER
+        s = wide(m[t.next + s * 256 + first] & STATE_MASK)
     return True
 
 
@@ -158,10 +187,19 @@ def string_class(m, t, v, state):
 
 @inner
 def slice_of(m, t, v, tables, state, radius):
-    """The slice of a class that is right for a state with this body; -1 when there is none."""
-    if radius >= v[tables + LONGEST]:
-        return wide(v[tables + LAST_SLICE])
-    return radius if radius < v[tables + LAST_SLICE] and is_alone(m, t, state) else wide(-1)
+    """The slice of a class that is right for a state with this body, but for tokens that are longer; -1 when there is none."""
+    if radius < v[tables + LONGEST] and not is_alone(m, t, state):
+        return wide(-1)
+    return min(radius, wide(v[tables + LAST_SLICE]))
+
+
+@inner
+def clear_longer(v, r, tables, radius):
+    """Note that the tokens of a class with more characters than that are not to be set."""
+    first, count = wide(v[tables + FAR]), wide(0)
+    while count < v[tables + NUM_FAR] and v[v[tables + FAR_LENGTH] + count] > radius:
+        count += 1
+    clear_tokens(r, first, first + count)
 
 
 @inner
@@ -206,7 +244,10 @@ def before_tail(m, t, v, r, state):
         return wide(0)
     r[NUM_EDITS] = 0
     for k in range(t.pool + ends + ENDS, t.pool + ends + ENDS + 2 * m[t.pool + ends], 2):
-        walk(m, t, v, r, wide(m[k]), wide(m[k + 1]), following)
+        if m[k] < 0:
+            walk_rest(m, t, v, r, -wide(m[k]), wide(m[k + 1]), following)
+        else:
+            walk(m, t, v, r, wide(m[k]), wide(m[k + 1]), following)
     clear_tokens(r, wide(m[t.pool + ends + 1]), wide(m[t.pool + ends + 2]))
     if has_too_many_edits(r):
         return wide(0)
@@ -249,11 +290,8 @@ def before_end(m, t, v, r, state):
         return wide(0)
     if m[t.state_ends + REC * far] == 0 or m[t.state_row + REC * far] == 0:
         fill_and_note(m, t, v, r, far)
-    too_long, first = wide(0), wide(v[tables + FAR])
-    while too_long < v[tables + NUM_FAR] and v[v[tables + FAR_LENGTH] + too_long] > m[t.state_radius + REC * state]:
-        too_long += 1
     r[NUM_EDITS] = 0
-    clear_tokens(r, first, first + too_long)
+    clear_longer(v, r, tables, wide(m[t.state_radius + REC * state]))
     m[t.state_events + REC * state] = m[t.state_events + REC * far]
     if m[t.state_ends + REC * state] == 0:
         m[t.state_ends + REC * state] = m[t.state_ends + REC * far]

@@ -7,15 +7,12 @@ that is only if what comes behind each repetition goes on as the state itself do
 
 from __future__ import annotations
 
-from .atlas import FIRST_BYTES, NODE_WIDTH, NODES, NUM_NODES, REACH
+from .atlas import NODE_WIDTH, NODES, NUM_NODES
 from .compiled import inner
 from .derive import step
-from .expression import UNBOUNDED
-from .nodes import CLASS, EMPTY, FAIL, LITERAL, REPEAT, SEQ, leaf, pair, repetition, wide
-from .states import ENDLESS, HEADER, close, intern_state, items_of, state_of
-from .tables import DEAD, FAULT, NO_FAULT, REC, STATE_MASK, UNKNOWN
-
-_MAX_FAR, _MAX_HEADS = 16, 4  # items of a state whose repetitions may be far from their ends; heads before a repetition
+from .nodes import CLASS, EMPTY, LITERAL, REPEAT, SEQ, leaf, wide
+from .states import ENDLESS, HEADER, close, items_of, state_of
+from .tables import FAULT, NO_FAULT, REC, UNKNOWN
 
 
 @inner
@@ -138,70 +135,3 @@ def begin_alike(m, t, v, trie, state, other):
             return False
         i = wide(v[node + 2])
     return m[t.n + FAULT] == NO_FAULT
-
-
-@inner
-def far_state(m, t, v, tables, s):
-    """The state with endless repetitions of the body class instead of those of a state, if only tokens of the class itself are long
-    enough to tell them apart; DEAD when there is none, or on a fault. tables: of the class.
-
-    No token that leaves the class has more than REACH characters, unless a control character ends it, which the state must not
-    allow behind any character of its body.
-    """
-    body, reach = wide(m[t.state_body + REC * s]), wide(v[tables + REACH])
-    if m[t.state_radius + REC * s] >= ENDLESS or m[t.state_radius + REC * s] <= reach or not ends_at_controls(m, t, v, tables, s):
-        return wide(DEAD)
-    start, length = items_of(m, t, s)
-    if length > _MAX_FAR or m[t.n + FAULT] != NO_FAULT:
-        return wide(DEAD)
-    changed = False
-    for j in range(length):
-        item = wide(m[t.pool + start + j])
-        other = without_end(m, t, item, body, reach)
-        if other == FAIL or m[t.n + FAULT] != NO_FAULT:
-            return wide(DEAD)
-        changed = changed or other != item
-        m[t.items + j] = other
-    return intern_state(m, t, length, body, wide(ENDLESS)) if changed else wide(DEAD)
-
-
-@inner
-def without_end(m, t, item, body, reach):
-    """A continuation with an endless repetition of the body class instead of its first one; FAIL when that has a lower bound, or
-    an upper one that is not beyond reach."""
-    node, depth = item, wide(0)
-    while m[t.kind + REC * node] == SEQ and depth < _MAX_HEADS:
-        head = wide(m[t.a + REC * node])
-        if m[t.kind + REC * head] == REPEAT and m[t.unit + REC * m[t.a + REC * head]] == body:
-            high = wide(m[t.c + REC * head])
-            if high < 0:
-                return item
-            if m[t.b + REC * head] > 0 or high < reach:
-                return wide(FAIL)
-            head = repetition(m, t, wide(m[t.a + REC * head]), wide(0), wide(UNBOUNDED))
-            out = pair(m, t, head, wide(m[t.b + REC * node]))
-            while depth > 0 and m[t.n + FAULT] == NO_FAULT:
-                depth -= 1
-                out = pair(m, t, wide(m[t.work + depth]), out)
-            return out
-        m[t.work + depth] = head
-        node, depth = wide(m[t.b + REC * node]), depth + 1
-    return item
-
-
-@inner
-def ends_at_controls(m, t, v, tables, s):
-    """Whether no control character may come behind a character of a class from a state. False on a fault."""
-    first = wide(0)
-    while first < 0x80 and v[tables + FIRST_BYTES + (first >> 5)] >> (first & 31) & 1 == 0:
-        first += 1
-    if first == 0x80:
-        return False
-    after = m[t.next + s * 256 + first]
-    if after == UNKNOWN:
-        after = step(m, t, wide(s), first)
-    row = t.next + (after & STATE_MASK) * 256
-    for control in range(0x20):
-        if m[row + control] != DEAD:
-            return False
-    return after & STATE_MASK != DEAD

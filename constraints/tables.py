@@ -28,6 +28,7 @@ FRAMED = -1  # instead of the number of a state's items
 # Indices into the table `n`.
 NODES, POOL, STATES, EPOCH, FAULT, STEPS, VISITED, SEARCH_LIMIT, REQUESTS, ITEM_GAP, SEARCHED, WANTED = range(12)
 NUM_ENDS, CLEARED, CLEARED_END = range(12, 15)
+FARTHEST = 15  # bytes of the longest completion of a product that a search has come across
 # Values of n[FAULT]; the FULL_ ones below say which table to grow.
 NO_FAULT = 0
 SEARCH_EXHAUSTED = 100
@@ -57,7 +58,7 @@ _TABLES = [
 # A record is REC words, a line of the cache: nodes and states are made far apart from each other, and all of one is read at once.
 REC = 16
 FRAME = 8
-MAX_ENDS = 256
+MAX_ENDS = 2048
 NODE_FIELDS = (
     "kind", "a", "b", "c",  # see expression.Kind
     "size",  # bytes of the shortest string, INFINITE when there is none, -1 for a product not searched yet

@@ -30,7 +30,7 @@ from .tables import (
 _MAX_HEADS = 12  # before a tail; also how deep one is looked for
 _MAX_ITEMS = 64
 TOO_MANY = -1  # instead of the ends of a state
-ENDS = 3  # words before the pairs of trie and node: their number; tokens (of the atlas) that survive behind none, from and to
+ENDS = 3  # words before the pairs of `note_end`: their number; tokens (of the atlas) that survive behind none, from and to
 
 
 @inner
@@ -115,7 +115,10 @@ def completes_inside(m, t, s):
 
 @inner
 def note_end(m, t, trie, node):
-    """While ends are noted: what has been walked is complete at a node, behind which tokens go on."""
+    """While ends are noted: what has been walked is complete at a node, behind which tokens go on.
+
+    An end in the middle of a node of groups is noted as -(place of the token in the atlas) and the number of its bytes before it.
+    """
     count = m[t.n + NUM_ENDS]
     if 0 <= count < MAX_ENDS:
         m[t.ends + 2 * count], m[t.ends + 2 * count + 1] = trie, node

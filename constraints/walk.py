@@ -49,9 +49,7 @@ from .tables import (
     DEAD,
     FAULT,
     FRAME,
-    MAX_ENDS,
     NO_FAULT,
-    NUM_ENDS,
     REC,
     STATE_BITS,
     STATE_MASK,
@@ -174,8 +172,8 @@ def walk_each(m, t, v, r, trie, i, state):
                 answer = step(m, t, s, wide(v[at]))
             events |= 1 << (answer >> STATE_BITS)
             s, at = wide(answer & STATE_MASK), at + 1
-            if m[t.state_accept + REC * s] == 1 and at < end and m[t.n + NUM_ENDS] >= 0:
-                m[t.n + NUM_ENDS] = MAX_ENDS + 1  # an end that is no node
+            if m[t.state_accept + REC * s] == 1 and at < end:
+                note_end(m, t, -(order + k), at - start)
         if s != DEAD:
             if k != pending_end:
                 set_tokens(r, order + pending_start, order + pending_end)
@@ -183,6 +181,22 @@ def walk_each(m, t, v, r, trie, i, state):
             pending_end = wide(k) + 1
     set_tokens(r, order + pending_start, order + pending_end)
     return events
+
+
+@inner
+def walk_rest(m, t, v, r, place, offset, state):
+    """Note the token at a place of the atlas if it survives when `state` stands before the byte at an offset of it."""
+    start, end = token_bytes(v, v[place])
+    s, at, events = wide(state), start + offset, 0
+    while at < end and s != DEAD and m[t.n + FAULT] == NO_FAULT:
+        answer = m[t.next + s * 256 + v[at]]
+        if answer == UNKNOWN:
+            answer = step(m, t, s, wide(v[at]))
+        events |= 1 << (answer >> STATE_BITS)
+        s, at = wide(answer & STATE_MASK), at + 1
+    if s != DEAD:
+        set_tokens(r, place, place + 1)
+    m[t.state_events + REC * state] |= events
 
 
 @inner

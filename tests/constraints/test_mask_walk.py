@@ -146,6 +146,27 @@ def test_masks_of_values_at_several_places_equal_plain_walks(parts: list[dict[st
     check_walk(JsonSchema(schema, whitespace=whitespace), len(COMPILERS) - 1, seed, length=24)
 
 
+COUNTED = [
+    "(?:[^ ]+ ){0,%d}[^ ]+", "(?:[ab]+ +){0,%d}[ab]+", "[a-z]{0,%d}", "(?:ab|b){2,%d}", "a*(?:b{1,%d}|c)", "(?: {1,9}a){0,%d}d?", "(?:[^\"]|a\"){0,%d}",
+]  # fmt: skip
+WITHIN = [".{0,%d}", ".{2,%d}", "[^d]{0,%d}", "(?:..){0,%d}", "a*(?:[^a].*){0,1}.{0,%d}", ".*(?: |b.{0,%d})", "(?:(?:a|b| ){3}){1,%d}"]
+BOUNDS = st.one_of(st.integers(2, 12), st.integers(10, 45), st.integers(40, 200))
+
+
+@given(st.sampled_from(COUNTED), BOUNDS, st.sampled_from(WITHIN), BOUNDS, st.sampled_from([0, 2, 3]), st.integers(0, 99))
+def test_masks_of_counters_in_intersections_equal_plain_walks(counted: str, high: int, within: str, other: int, which: int, seed: int) -> None:
+    check_walk(Regex(counted % high) & Regex(within % other), which, seed, length=20)
+
+
+@given(st.sampled_from(COUNTED), BOUNDS, BOUNDS, st.sampled_from([0, 1, 10]), st.sampled_from([0, 1, 3]), st.integers(0, 99))
+def test_masks_of_strings_with_a_pattern_and_a_length_equal_plain_walks(
+    counted: str, high: int, longest: int, shortest: int, which: int, seed: int
+) -> None:
+    string = {"type": "string", "pattern": f"^(?:{counted % high})$", "minLength": min(shortest, longest), "maxLength": longest}
+    schema = {"type": "array", "items": {"anyOf": [string, {"type": "array", "items": {**string, "maxLength": longest + 30}}]}, "minItems": 2}
+    check_walk(JsonSchema(schema), which, seed, length=24)
+
+
 @given(runs, st.integers(0, 99))
 @settings(max_examples=20)
 def test_masks_of_runs_equal_brute_force(source: Recipe, seed: int) -> None:
