@@ -14,6 +14,8 @@ from .atlas import (
     LAST_SLICE,
     LINE,
     LONGEST,
+    NODE_WIDTH,
+    NODES,
     NUM_EXITS,
     NUM_FAR,
     PREFIX,
@@ -55,6 +57,7 @@ from .verdicts import REMEMBERED, judge_trie, where_words_begin
 from .walk import reads_alike, walk, walk_apart, walk_rest
 
 MANY_VISITED = 1000  # trie nodes, by a walk inside a class, after which tables of the class are asked for
+_MANY_TOKENS = 4000  # more than are looked at one by one
 NO_ROOM = -1  # instead of the number of a row
 ROOM = 4  # rows that one call may add
 
@@ -160,11 +163,11 @@ def fill(m, t, v, r, state):
 
 @inner
 def reads_letters_alike(m, t, state):
-    """Whether a state reads letters, and one like another; and so where they lead to."""
+    """Whether a state reads letters, and one like another; and so the states where they lead to."""
     if m[t.next + state * 256 + LOWER] == DEAD and m[t.next + state * 256 + UPPER] == DEAD:
         return False
     s = wide(state)
-    for _ in range(2):
+    for _ in range(3):
         for first in (LOWER, UPPER):
             if not reads_alike(m, t, s, wide(first), wide(first + 26)):
                 return False
@@ -220,11 +223,15 @@ def row_of(m, t, v, r, state, like, completable):
     if not is_done and m[t.n + FAULT] == NO_FAULT:
         r[NUM_EDITS] = 0
         base = fill(m, t, v, r, state)
-    if m[t.n + FAULT] != NO_FAULT:
-        return wide(0)
-    number = find_or_make(r, v, base, wide(m[t.state_accept + REC * state]), completable)
-    m[t.state_row + REC * state] = number
-    return number
+    return keep_row(m, t, v, r, state, base, completable)
+
+
+@inner
+def keep_row(m, t, v, r, state, base, completable):
+    """Make the row that is described and give it to a state that has none; the number of the state's row, 0 on a fault."""
+    if m[t.n + FAULT] == NO_FAULT and m[t.state_row + REC * state] == 0:
+        m[t.state_row + REC * state] = find_or_make(r, v, base, wide(m[t.state_accept + REC * state]), completable)
+    return wide(m[t.state_row + REC * state])
 
 
 @inner
@@ -242,6 +249,8 @@ def before_tail(m, t, v, r, state):
     following = state_of(m, t, tail) if m[t.pool + ends] > 0 else wide(DEAD)
     if m[t.n + FAULT] != NO_FAULT:
         return wide(0)
+    if following != DEAD and has_to_look_at_many(m, t, v, ends, following):
+        return wide(0)
     r[NUM_EDITS] = 0
     for k in range(t.pool + ends + ENDS, t.pool + ends + ENDS + 2 * m[t.pool + ends], 2):
         if m[k] < 0:
@@ -258,13 +267,26 @@ def before_tail(m, t, v, r, state):
 
 
 @inner
+def has_to_look_at_many(m, t, v, ends, state):
+    """Whether a state tells letters apart, and there are many tokens behind the ends that lie in the trie by groups."""
+    if reads_alike(m, t, state, wide(LOWER), wide(LOWER + 26)) and reads_alike(m, t, state, wide(UPPER), wide(UPPER + 26)):
+        return False
+    nodes, tokens = wide(v[v[GROUPED] + NODES]), wide(0)
+    for k in range(t.pool + ends + ENDS, t.pool + ends + ENDS + 2 * m[t.pool + ends], 2):
+        if m[k] == v[GROUPED]:
+            node = nodes + NODE_WIDTH * m[k + 1]
+            tokens += v[nodes + NODE_WIDTH * v[node + 2] + 3] - v[node + 3]
+    return tokens > _MANY_TOKENS
+
+
+@inner
 def find_ends(m, t, v, r, state):
     """Make the row of a state, and find its ends. They outlive the row, see `TokenAutomaton.drop_rows`."""
     base = before_end(m, t, v, r, state)
     if base == 0:
         fill_and_note(m, t, v, r, state)
-    elif m[t.n + FAULT] == NO_FAULT and m[t.state_row + REC * state] == 0:
-        m[t.state_row + REC * state] = find_or_make(r, v, base, wide(m[t.state_accept + REC * state]), wide(0))
+    else:
+        keep_row(m, t, v, r, state, base, wide(0))
 
 
 @inner
@@ -273,8 +295,7 @@ def fill_and_note(m, t, v, r, state):
     m[t.n + CLEARED] = m[t.n + CLEARED_END] = m[t.n + NUM_ENDS] = r[NUM_EDITS] = 0
     base = fill(m, t, v, r, state)
     keep_ends(m, t, state)
-    if m[t.n + FAULT] == NO_FAULT and m[t.state_row + REC * state] == 0:
-        m[t.state_row + REC * state] = find_or_make(r, v, base, wide(m[t.state_accept + REC * state]), wide(0))
+    keep_row(m, t, v, r, state, base, wide(0))
 
 
 @inner
