@@ -17,8 +17,8 @@ from torch import Tensor
 from .drafting import Drafter
 from .guide import fill_masks
 from .kept_blocks import BlockContent
-from .kv_space import Restored, Transfer
 from .output import TokenRecord
+from .prefix_cache import Restored, Transfer
 from .rejection import Proposal
 from .runner import ModelRunner
 from .scheduler import Chunk

@@ -10,9 +10,9 @@ from torch import Tensor
 from ..kernels.to_device import to_device
 from .attend import Attend, fused
 from .decode_batch import DecodeBatch
-from .kv_space import Restored, Transfer
 from .models.decoder import ForwardBatch
 from .models.model import Model
+from .prefix_cache import Restored, Transfer
 from .scheduler import Chunk
 from .sequence import Sequence
 from .transfers import BlockMover

@@ -98,9 +98,10 @@ def test_tokens_are_those_of_plain_decoding(kind, tight, arrivals, tiny_model, m
 def test_right_guesses_save_steps(tiny_model, make_engine):
     folder = tiny_model("llama").folder
     request = Request(prompt_token_ids=REPEATING, sampling=SamplingParams(temperature=0.0, max_tokens=40, ignore_eos=True))
-    plain, helped = make_engine(folder), make_engine(folder, speculation="lookup", num_draft_tokens=4, drafter=None)
+    plain = make_engine(folder)
     expected = run_all(plain, {0: [request]})[0]
-    helped.drafter = Oracle({REPEATING: expected.token_ids}, 1.0)
+    oracle = Oracle({REPEATING: expected.token_ids}, 1.0)
+    helped = make_engine(folder, speculation="lookup", num_draft_tokens=4, drafter=oracle)
     output = run_all(helped, {0: [request]})[0]
     assert output.token_ids == expected.token_ids
     assert plain.statistics.num_steps == 40 and helped.statistics.num_steps == 8
