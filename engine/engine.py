@@ -12,7 +12,6 @@ from .errors import RequestError
 from .faults import Faults
 from .features import EngineFeatures
 from .forced_text import ForcedText
-from .guide import MaskViews, fill_masks
 from .kv_space import Brought, KVSpace
 from .look_ahead import LookAhead
 from .loops import pipeline_for
@@ -65,13 +64,7 @@ class Engine:
         self._ids, self._shares, self._totals = count(), FairShares(), EngineStatistics()
         self._roster = Roster(self.scheduler)
         self._faults = Faults(self._roster, self._totals)
-        self._look_ahead = LookAhead(
-            self._faults,
-            self._totals,
-            MaskViews().fill if self.features.automaton == "device" else fill_masks,
-            forced_text,
-            skips_forced=self.features.skips_forced,
-        )
+        self._look_ahead = LookAhead(self._faults, self._totals, forced_text, skips_forced=self.features.skips_forced)
         self._plain = PlainLoop(
             runner, self.sampler, self.drafter, self._roster, self._faults, self._totals, self._schedule, self._look_ahead
         )

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from collections.abc import Sequence as Sequence_
+from collections.abc import Iterable
 
 from .faults import Faults
 from .forced_text import ForcedText
-from .guide import Guide
+from .guide import MaskViews
 from .output import TokenRecord
 from .sequence import Sequence
 from .statistics import EngineStatistics
 
 
 class LookAhead:
-    """fill_masks: computes the next mask of each guide. skips_forced: a token that is the only legal one is not sampled."""
+    """skips_forced: a token that is the only legal one is not sampled."""
 
     def __init__(
         self,
         faults: Faults,
         totals: EngineStatistics,
-        fill_masks: Callable[[Sequence_[Guide]], None],
         forced_text: ForcedText | None,
         *,
         skips_forced: bool,
     ) -> None:
-        self._faults, self._totals, self._fill_masks = faults, totals, fill_masks
+        self._faults, self._totals, self._masks = faults, totals, MaskViews()
         self._forced_text, self._skips_forced = forced_text, skips_forced
 
     def __call__(self, sequences: Iterable[Sequence], takes_forced: bool = True) -> None:
@@ -37,9 +35,11 @@ class LookAhead:
                 if sequence.request.sampling.jump_forward:
                     self._faults.contain(sequence, self._jump_forward, sequence)
             pending = [sequence for sequence in pending if not sequence.is_finished]
-            self._fill_masks([sequence.guide for sequence in pending if sequence.guide is not None])
+            self._masks.fill(sequence.guide for sequence in pending if sequence.guide is not None)
             moved = []
             for sequence in pending:
+                if sequence.guide is not None and sequence.guide.leaves_a_choice:
+                    continue
                 length = sequence.num_tokens
                 self._faults.contain(sequence, _take_forced, sequence, skips_forced)
                 if sequence.num_tokens > length and not sequence.is_finished:
