@@ -6,7 +6,8 @@
 1. throughput: --batch prompts that begin with a common text of --shared tokens and go on with 40 of their own; --max-tokens
    greedy tokens each. Seconds until all have their first token, tokens a second until all have ended, tokens that the model read,
    and the share of the prompts that came from the prefix cache.
-2. constraints: milliseconds a step without and with a constraint, at the same batch, on the same prompts.
+2. constraints: milliseconds a step and tokens a second without and with a constraint, at the same batch, on the same prompts.
+   "words" forces nothing, so its steps tell what a mask costs; a step of "json" takes forced tokens too, so its tokens tell more.
 3. forced text and guesses: records of --guesses requests are filled from the prompt, plain, with jump-forward, and with each way
    of guessing.
 
@@ -96,7 +97,7 @@ class Ours:
         }
 
     def pace(self, prompts: Prompts, constraint: Constraint | None, steps: int) -> Timing:
-        """Milliseconds a step while all decode."""
+        """Milliseconds a step, and tokens a second, while all decode."""
         common = SamplingParams(temperature=0.8, max_tokens=1900, ignore_eos=constraint is None)
         params = [replace(common, seed=seed) for seed in range(len(prompts))]
         ids = [
@@ -106,13 +107,15 @@ class Ours:
         waiting = set(ids)
         while waiting:
             waiting -= {event.request_id for event in self.engine.step()}
-        begun = time.perf_counter()
+        begun, tokens = time.perf_counter(), 0
         for _ in range(steps):
-            assert not any(event.is_final for event in self.engine.step()), "all decode to the end"
+            for event in self.engine.step():
+                assert not event.is_final, "all decode to the end"
+                tokens += len(event.tokens)
         seconds = time.perf_counter() - begun
         for request_id in ids:
             self.engine.cancel(request_id)
-        return {"ms a step": 1e3 * seconds / steps}
+        return {"ms a step": 1e3 * seconds / steps, "tokens/s": tokens / seconds}
 
     def forget(self) -> None:
         """So that every turn begins with nothing known."""
@@ -274,9 +277,9 @@ def show(results: dict[str, Any]) -> None:
             known = (f"{row['computed']:.0f}", f"{row['cached'] / row['prompt']:.0%}") if "computed" in row else ("", "")
             table.add_row(str(batch), name, f"{row['first']:.3f}", f"{row['tokens'] / row['end']:.0f}", *known)
     print_filled(console, table)
-    table = Table("batch", "none", "words", "json", title="ms a step, by constraint")
+    table = Table("batch", "none", "words", "json", title="ms a step, tokens/s, by constraint")
     for batch, rows in results.get("constraints", {}).items():
-        table.add_row(str(batch), *(f"{row['ms a step']:.2f}" for row in rows.values()))
+        table.add_row(str(batch), *(f"{row['ms a step']:.2f}, {row['tokens/s']:.0f}" for row in rows.values()))
     print_filled(console, table)
     table = Table("", "seconds", "tokens", "steps", "jumped", "guessed", "accepted", title="forced text and guesses")
     for name, row in results.get("guesses", {}).items():

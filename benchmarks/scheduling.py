@@ -239,7 +239,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
 
-    console, kept = Console(), {}
+    console, kept = Console(width=160), {}
     columns = ("output tokens per second", "hit rate", "preemptions", "blocks in use", "internal fragmentation")
     columns += ("scheduler us per step",)
     table = Table(title=f"{arguments.requests} requests, {platform.python_version()}")

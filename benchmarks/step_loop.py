@@ -63,7 +63,7 @@ def pace(engine: Engine, batch: int, constraint: Constraint | None, steps: int, 
     for _ in range(3):
         engine.step()
     begun, processor, first = time.perf_counter(), time.process_time(), engine.statistics.num_steps
-    while engine.statistics.num_steps - first < steps:
+    while engine.statistics.num_steps - first < steps or not tokens:  # an overlapped visit tells of the one before
         tokens += sum(len(event.tokens) for event in engine.step())
     wall, processor = time.perf_counter() - begun, time.process_time() - processor
     for request_id in requests:

@@ -353,15 +353,14 @@ def _bias(visible: np.ndarray, cache: KVCache) -> Tensor:
 
 def slots_of(spans: Sequence[Span], block_size: int) -> np.ndarray:
     """Where the new tokens of all sequences go, int64 [num_tokens]."""
-    return np.concatenate([_slots(*span, block_size) for span in spans])
-
-
-def _slots(num_past: int, num_new: int, table: Sequence[int], block_size: int) -> np.ndarray:
-    """Where the new tokens of one sequence go, int64 [num_new]."""
-    if num_new == 1:
-        return np.array([table[num_past // block_size] * block_size + num_past % block_size], dtype=np.int64)
-    position = np.arange(num_past, num_past + num_new)
-    return np.array(table, dtype=np.int64)[position // block_size] * block_size + position % block_size
+    slots: list[int] = []
+    for num_past, num_new, table in spans:
+        if num_new == 1:
+            slots.append(table[num_past // block_size] * block_size + num_past % block_size)
+        else:
+            position = np.arange(num_past, num_past + num_new)
+            slots += (np.array(table, dtype=np.int64)[position // block_size] * block_size + position % block_size).tolist()
+    return np.array(slots, dtype=np.int64)
 
 
 def to_device(array: np.ndarray, device: torch.device) -> Tensor:

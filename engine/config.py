@@ -182,7 +182,7 @@ def _resolve_dtype(name: str, device: torch.device, spec: ModelInfo) -> str:
 
 
 def _resolve_max_model_len(wanted: int | None, spec: ModelInfo) -> int:
-    if wanted is not None and wanted > spec.max_positions:
+    if wanted is not None and wanted > spec.max_positions and not spec.is_stretchable:
         raise ConfigError(
             f"max_model_len {wanted} is longer than the {spec.max_positions} positions this model's config.json allows"
         )

@@ -19,12 +19,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..kernels.sampler.interface import NO_TOKEN, UNCONSTRAINED, Sampled
+from ..kernels.sampler.interface import NO_TOKEN, UNCONSTRAINED
 from ..kernels.to_device import to_device
 from .automata import DeviceAutomata
 from .guide import Guide
 from .output import TokenRecord
 from .pipeline import Row
+from .readings import Read
 from .request import Constraint
 from .sequence import Sequence
 from .slots import SlotTable
@@ -33,21 +34,6 @@ from .step_sampler import Drawn, StepSampler, Wishes, records
 logger = logging.getLogger(__name__)
 
 ADVANCES = -3  # of a row: its mask is where the device says
-
-
-class Read(NamedTuple):
-    """What the host reads of a step: what was drawn, and the registers of the slots after it."""
-
-    token: Tensor
-    logprob: Tensor
-    kept_mass: Tensor
-    num_allowed: Tensor
-    bans_overridden: Tensor
-    top_token: Tensor
-    top_logprob: Tensor
-    state: Tensor
-    pending: Tensor
-    flags: Tensor
 
 
 class Known(NamedTuple):
@@ -65,7 +51,7 @@ class Known(NamedTuple):
 
 
 class DeviceMasks:
-    """look_ahead: `Engine`'s, which needs the masks on the host only to see what is forced, and what is complete."""
+    """look_ahead: a `LookAhead`, which needs the masks on the host only to see what is forced, and what is complete."""
 
     may_be_late = True
 
@@ -92,14 +78,13 @@ class DeviceMasks:
             logits if picked is None else logits.index_select(0, picked), wishes, where, of_slots, has_news
         )
 
-    def records(self, rows: list[Row], read: Any) -> list[Drawn]:
-        state, pending, flags = (part.tolist() for part in read[-3:])
-        drawn = records([row.sequence for row in rows], Sampled(*read[:-3]))
-        for place, (row, record) in enumerate(zip(rows, drawn, strict=True)):
+    def records(self, rows: list[Row], read: Read) -> list[Drawn]:
+        drawn = records([row.sequence for row in rows], read.sampled)
+        for row, record, registers in zip(rows, drawn, read.registers, strict=True):
             if row.slot in self._known:
                 token = record.token_id if isinstance(record, TokenRecord) else NO_TOKEN
                 self._known[row.slot] = Known(row.sequence.request_id, row.length, token)
-                self._learn(row.slot, state[place], pending[place], flags[place])
+                self._learn(row.slot, *registers)
         return drawn
 
     def hurry(self, slot: int) -> None:
@@ -119,19 +104,18 @@ class DeviceMasks:
         """Send what the host has written to slots and tables; whether there was anything."""
         return self._automata.send()
 
-    def steps(self, rows: list[Row], read: Any) -> Iterator[list[Drawn]]:
+    def steps(self, rows: list[Row], read: Read) -> Iterator[list[Drawn]]:
         """What the rows have drawn, step by step."""
         sequences = [row.sequence for row in rows]
         for step in range(len(read.token)):
             yield records(sequences, read.of_step(step))
 
-    def follow(self, rows: list[Row], read: Any) -> None:
+    def follow(self, rows: list[Row], read: Read) -> None:
         """All of that was taken: where rows wait, find out for what."""
-        state, pending, flags = (part.tolist() for part in read[-3:])
-        for place, row in enumerate(rows):
+        for row, registers in zip(rows, read.registers, strict=True):
             if not row.sequence.is_finished:
                 self._known[row.slot] = Known(row.sequence.request_id, len(row.sequence.token_ids))
-                self._learn(row.slot, state[place], pending[place], flags[place])
+                self._learn(row.slot, *registers)
 
     def look_at_ends(self, sequences: list[Sequence]) -> None:
         """End what is complete; what is forced is being drawn on the device."""

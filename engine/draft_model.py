@@ -15,10 +15,10 @@ from contextlib import suppress
 from torch import Tensor
 
 from .drafting import Drafter
-from .guide import fill_masks
+from .guide import MaskViews
 from .kept_blocks import BlockContent
-from .kv_space import Restored, Transfer
 from .output import TokenRecord
+from .prefix_cache import Restored, Transfer
 from .rejection import Proposal
 from .runner import ModelRunner
 from .scheduler import Chunk
@@ -34,7 +34,7 @@ class DraftModel(Drafter):
 
     def __init__(self, runner: ModelRunner, vocab_size: int, *, keeps_tokens: bool = True) -> None:
         self.runner, self.keeps_tokens = runner, keeps_tokens
-        self._sampler = StepSampler(vocab_size, runner.decoder.device)
+        self._sampler, self._masks = StepSampler(vocab_size, runner.decoder.device), MaskViews()
 
     def move_blocks(self, transfers: list[Transfer | Restored]) -> None:
         self.runner.move_blocks([_of_draft(transfer) for transfer in transfers])
@@ -62,7 +62,7 @@ class DraftModel(Drafter):
             if isinstance(record, TokenRecord):
                 fork.take(record, row)
             fork.has_ended = fork.num_pending == 0 or fork.sequence.is_finished
-        fill_masks([fork.sequence.guide for fork in forks if fork.wants_more and fork.sequence.guide is not None])
+        self._masks.fill(fork.sequence.guide for fork in forks if fork.wants_more and fork.sequence.guide is not None)
 
 
 def _of_draft(transfer: Transfer | Restored) -> Transfer | Restored:

@@ -8,7 +8,7 @@ from collections.abc import Sequence as Sequence_
 from typing import Any
 
 from .forced_text import ForcedText
-from .kv_space import Restored, Transfer
+from .prefix_cache import Restored, Transfer
 from .scheduler import Chunk
 from .sequence import Sequence
 

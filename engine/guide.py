@@ -7,7 +7,6 @@ it the plain mask is used, which every sequence in that state shares; should the
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -20,7 +19,7 @@ NEAR = 16  # tokens between min_tokens and the limit, below which masks are aske
 
 
 class Guide:
-    """Call `fill_masks` before reading `mask`, then `advance` with a token that it allows."""
+    """Call `MaskViews.fill` before reading `mask`, then `advance` with a token that it allows."""
 
     def __init__(self, constraint: Constraint, num_left: int, extra_end_ids: Iterable[int] = ()) -> None:
         self.constraint = constraint
@@ -29,21 +28,27 @@ class Guide:
         self.mask: NDArray[np.uint32] = np.zeros(num_words(constraint), dtype=np.uint32)  # of the next token
         self.num_allowed = 0  # tokens in the mask, end-of-text tokens included
         self.closed_by_budget = False
-        self.failure: Exception | None = None  # of the last fill_masks
+        self.failure: Exception | None = None  # of the last mask
         self.end_ids = frozenset(constraint.vocabulary.eos_token_ids) | frozenset(extra_end_ids)
         self._extra_end_ids = tuple(set(extra_end_ids) - set(constraint.vocabulary.eos_token_ids))
+        self._num_needed = constraint.min_tokens(self.state)
         self.is_tight = False  # the last draw led too far: ask with the budget
         self.is_narrowed = False  # the mask was asked for with the budget
 
     @property
     def min_tokens(self) -> int:
         """A number of tokens that suffices to finish."""
-        return self.constraint.min_tokens(self.state)
+        return self._num_needed
 
     @property
     def has_end_ids_of_its_own(self) -> bool:
         """Ends where the constraint ends, but also with tokens of which that knows nothing."""
         return bool(self._extra_end_ids)
+
+    @property
+    def leaves_a_choice(self) -> bool:
+        """Certainly more than one token is legal, and not end-of-text alone; told quickly."""
+        return self.failure is None and self.num_allowed > len(self.end_ids)
 
     @property
     def is_complete(self) -> bool:
@@ -59,7 +64,7 @@ class Guide:
         """The one token the mask allows, if there is one."""
         if self.num_allowed != 1:
             return None
-        word = int(np.flatnonzero(self.mask)[0])
+        word = int(self.mask.argmax())  # the one that is not zero
         return word * 32 + int(self.mask[word]).bit_length() - 1
 
     def advance(self, token_id: int) -> bool:
@@ -67,10 +72,11 @@ class Guide:
         state = self.constraint.advance(self.state, token_id)
         if state is None:
             raise InternalError(f"token {token_id} was in the mask, but the constraint does not accept it")
-        if self.constraint.min_tokens(state) > self.num_left - 1:
+        num_needed = self.constraint.min_tokens(state)
+        if num_needed > self.num_left - 1:
             self.is_tight = True
             return False
-        self.state, self.num_left, self.is_tight = state, self.num_left - 1, False
+        self.state, self.num_left, self.is_tight, self._num_needed = state, self.num_left - 1, False, num_needed
         return True
 
     def legal_prefix(self, token_ids: Sequence[int]) -> list[int]:
@@ -99,9 +105,7 @@ class Guide:
     def _install(self, plain: NDArray[np.uint32], num_allowed: int | None = None) -> None:
         """Make `plain`, the mask of the current state, the mask of the next token. num_allowed: tokens in it, if known."""
         self.mask = plain
-        self.is_narrowed = self.num_left > 0 and (
-            self.is_tight or self.num_left <= self.constraint.min_tokens(self.state) + NEAR
-        )
+        self.is_narrowed = self.num_left > 0 and (self.is_tight or self.num_left <= self._num_needed + NEAR)
         if self.is_narrowed:
             self.mask = self.constraint.mask(self.state, budget=self.num_left)
             self.closed_by_budget |= not np.array_equal(self.mask, plain)
@@ -110,24 +114,15 @@ class Guide:
         self.num_allowed = count_tokens(self.mask) if num_allowed is None or self.mask is not plain else num_allowed
 
 
-def fill_masks(guides: Sequence[Guide]) -> None:
-    """Compute the next mask of each guide, one batch call per constraint. What fails is noted in `failure`."""
-    by_constraint: defaultdict[int, list[Guide]] = defaultdict(list)
-    for guide in guides:
-        by_constraint[id(guide.constraint)].append(guide)
-    for group in by_constraint.values():
-        for guide, plain in zip(group, _plain_masks(group), strict=True):
-            _try_install(guide, plain)
-
-
 class MaskViews:
-    """`fill_masks` without copies, for masks that are not stacked afterwards; a mask that was seen before is not counted again."""
+    """The masks of guides, without copying them: those of equal states are one array, the tokens in which are counted once."""
 
     def __init__(self, capacity: int = 2048) -> None:
         self._capacity = capacity
         self._counted: dict[int, tuple[NDArray[np.uint32], int]] = {}  # id of a mask -> the mask, which so keeps it, and its tokens
 
-    def fill(self, guides: Sequence[Guide]) -> None:
+    def fill(self, guides: Iterable[Guide]) -> None:
+        """Compute the next mask of each guide. What fails is noted in its `failure`."""
         for guide in guides:
             try:
                 plain = guide.constraint.mask(guide.state)
@@ -146,24 +141,6 @@ class MaskViews:
 
 def count_tokens(mask: NDArray[np.uint32]) -> int:
     return int(np.bitwise_count(mask).sum())
-
-
-def _plain_masks(group: list[Guide]) -> Sequence[NDArray[np.uint32] | None]:
-    """The masks of guides that share a constraint; all None when the batch call failed, to be asked one by one."""
-    constraint = group[0].constraint
-    rows = np.empty((len(group), num_words(constraint)), dtype=np.uint32)
-    try:
-        constraint.fill_masks([guide.state for guide in group], rows)
-    except Exception:
-        return [None] * len(group)
-    return list(rows)
-
-
-def _try_install(guide: Guide, plain: NDArray[np.uint32] | None) -> None:
-    try:
-        guide._install(guide.constraint.mask(guide.state) if plain is None else plain)
-    except Exception as error:
-        guide.failure = error
 
 
 def num_words(constraint: Constraint) -> int:

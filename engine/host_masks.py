@@ -17,7 +17,7 @@ from .step_sampler import Drawn, StepSampler, Wishes, records
 
 
 class HostMasks:
-    """look_ahead: `Engine`'s, which fills the masks of guides."""
+    """look_ahead: a `LookAhead`, which fills the masks of guides."""
 
     may_be_late = False
 

@@ -6,8 +6,8 @@ and values of a step are written before any is read, so sequences of the same st
 sequence leaves stays known until the room is needed; then it moves to host memory, if there is any, and comes back when asked for.
 So preemption means recomputing only what found no place.
 
-Invariants: a known block's parent is known. Whoever uses a known block uses the blocks before it, and gives them back after it; so
-what is least recently used is a leaf. Blocks that others use too are never written, but copied first (`grow`).
+Invariants: whoever uses a known block uses the blocks before it, and gives them back after it. Blocks that others use too are never
+written, but copied first (`grow`).
 
 Transfers (`take_transfers`) are to be carried out in their order before the step's forward pass.
 """
@@ -15,28 +15,13 @@ Transfers (`take_transfers`) are to be carried out in their order before the ste
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from .blocks import BlockPool
 from .config import Limits
 from .host_slots import HostSlots
-from .prefix_tree import Node, PrefixTree, Tokens
-
-
-class Transfer(NamedTuple):
-    """copy: block -> block; save: block -> slot of host memory; load: slot -> block; wipe: the target block becomes zeros."""
-
-    kind: Literal["copy", "save", "load", "wipe"]
-    source: int
-    target: int
-
-
-class Restored(NamedTuple):
-    """What a sequence brought with it goes into a block."""
-
-    kind: Literal["restore"]
-    content: Any  # see `kept_blocks.py`
-    target: int
+from .prefix_cache import PrefixCache, Restored, SpaceStatistics, Transfer
+from .prefix_tree import Node, Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +48,6 @@ class Occupant(Protocol):
     def num_pinned(self) -> int: ...  # leading tokens that others will begin with too
 
 
-@dataclass(slots=True)
-class SpaceStatistics:
-    num_prompt_tokens: int = 0  # of admitted sequences
-    num_cached_tokens: int = 0  # of these, those whose keys and values were known
-    num_copies: int = 0  # blocks copied before somebody wrote into them
-    num_evicted: int = 0  # known blocks that made room
-    num_saved: int = 0  # of these, those that moved to host memory
-    num_loaded: int = 0  # blocks that came back from there
-
-    @property
-    def hit_rate(self) -> float:
-        """The share of prompt tokens that were not computed again."""
-        return self.num_cached_tokens / self.num_prompt_tokens if self.num_prompt_tokens else 0.0
-
-
 class KVSpace:
     """`reuses` = False: every sequence has blocks of its own, and nothing is remembered."""
 
@@ -92,15 +62,22 @@ class KVSpace:
 
     def clear(self) -> None:
         """Begin anew: no block has a user, and nothing is known. Sequences are to be given to `admit` again, without blocks."""
-        self.pool = BlockPool(self._num_blocks_in_all, self._evict)
-        self.tree = PrefixTree(self.block_size)
-        self.host = HostSlots(self._num_host_blocks)
-        self._node_of: dict[int, Node] = {}  # block -> node
+        self._transfers = [transfer for transfer in self._transfers if transfer.kind == "wipe"]
+        self._known = PrefixCache(
+            self._num_blocks_in_all, self.block_size, self._num_host_blocks, self._transfers, self.statistics
+        )
         self._is_planned: set[int] = set()  # blocks whose content is computed in this step only
         self._forked: set[int] = set()  # blocks in which a fork began, while they have several users
-        self._transfers = [transfer for transfer in self._transfers if transfer.kind == "wipe"]
         self._brought: dict[Occupant, Brought] = {}  # of sequences that were not admitted yet
         self._private: set[Occupant] = set()  # whose blocks nobody is to share, but for forks
+
+    @property
+    def pool(self) -> BlockPool:
+        return self._known.pool
+
+    @property
+    def host(self) -> HostSlots:
+        return self._known.host
 
     # ---- a sequence's blocks
 
@@ -115,11 +92,11 @@ class KVSpace:
         """Give a waiting sequence its blocks; `num_computed` says how much of it is known. The caller has checked `num_needed`."""
         path, taken = self._match(sequence)
         whole = _whole(path, taken, self.block_size)
-        self._share(whole)
-        part = self._copy_of(path[-1]) if len(whole) < len(path) else None
+        self._known.hold(whole)
+        part = self._known.copy_of(path[-1]) if len(whole) < len(path) else None
         for node in whole:
             if node.block is None:
-                self._load(node)
+                self._known.load(node)
             self._take(sequence, node)
         if part is not None:
             sequence.block_table.append(part)
@@ -155,7 +132,7 @@ class KVSpace:
         path = self._remember_all(sequence) if self._shares(sequence) else []
         self.pool.release(reversed(sequence.block_table))
         for node in reversed(path):
-            self._touch(node)
+            self._known.touch(node)
         if self._forked:
             self._forked = {block for block in self._forked if self.pool.num_users(block) > 1}
         sequence.block_table.clear()
@@ -215,9 +192,9 @@ class KVSpace:
         size = self.block_size
         sequence.num_computed = min(sequence.num_computed, num_trusted)
         for place in range(num_trusted // size, len(sequence.block_table)):
-            node = self._node_of.get(sequence.block_table[place])
+            node = self._known.node_of(sequence.block_table[place])
             if node is not None and place * size + len(node.tokens) > num_trusted:
-                self._unlearn(node)
+                self._known.unlearn(node)
         return set(sequence.block_table[num_trusted // size :])
 
     def wipe(self, sequence: Occupant) -> None:
@@ -227,28 +204,13 @@ class KVSpace:
         self._transfers += [Transfer("wipe", block, block) for block in own]
 
     def take_transfers(self) -> list[Transfer | Restored]:
-        transfers, self._transfers = self._transfers, []
-        return transfers
+        taken = list(self._transfers)
+        self._transfers.clear()
+        return taken
 
     def validate(self) -> None:
         """Check the invariants; for tests."""
-        self.pool.validate()
-        self.host.validate()
-        order = {block: turn for turn, block in enumerate(self.pool.idle_blocks())}
-        for node in self.tree:
-            assert (node.block is None) != (node.slot is None)
-            assert not node.children or len(node.tokens) == self.block_size
-            assert node.keys == sorted(node.children)
-            if node.block is not None:
-                assert self._node_of[node.block] is node
-            if node.parent is not self.tree.root and node.parent is not None:
-                assert node.block is None or node.parent.block is not None, "a block's parent is in the cache too"
-                self._validate_order(node, node.parent, order)
-        assert len(self._node_of) == sum(node.block is not None for node in self.tree)
-
-    def _validate_order(self, node: Node, parent: Node, order: dict[int, int]) -> None:
-        if parent.block in order:
-            assert node.block is None or order.get(node.block, len(order)) < order[parent.block], "leaves are evicted first"
+        self._known.validate()
 
     # ---- inside
 
@@ -256,7 +218,7 @@ class KVSpace:
         """The known prefix, at most all tokens but one: the last one's logits are wanted."""
         if not self.reuses or sequence in self._brought:
             return [], 0
-        path, taken = self.tree.match(sequence.token_ids, sequence.num_tokens - 1)
+        path, taken = self._known.tree.match(sequence.token_ids, sequence.num_tokens - 1)
         if path and taken < self.block_size and (taken < self._min_copied or path[-1].block in self._is_planned):
             path, taken = path[:-1], self.block_size
         return path, taken
@@ -276,37 +238,6 @@ class KVSpace:
             for place in range(brought.num_tokens // self.block_size):
                 self._remember(sequence, place)
 
-    def _share(self, nodes: list[Node]) -> None:
-        """Nothing of this is to be evicted from now on."""
-        for node in nodes:
-            if node.block is not None:
-                self.pool.share([node.block])
-            else:
-                self.host.hold(node)
-
-    def _copy_of(self, node: Node) -> int:
-        """A block that begins with the tokens of a known one, which nobody shares.
-
-        The known one may be evicted for it, even be handed out itself: its content is there until the transfers begin, and
-        they keep their order.
-        """
-        block, slot = node.block, None if node.slot is None else self.host.hold(node)
-        (own,) = self.pool.allocate(1)
-        self.statistics.num_copies += 1
-        if slot is not None:
-            self._transfers.append(Transfer("load", slot, own))
-            self.host.keep(node)
-        elif block is not None and block != own:
-            self._transfers.append(Transfer("copy", block, own))
-        return own
-
-    def _load(self, node: Node) -> None:
-        (block,) = self.pool.allocate(1)
-        assert node.slot is not None
-        self._transfers.append(Transfer("load", node.slot, block))
-        self.statistics.num_loaded += 1
-        self._settle(node, block)
-
     def _take(self, sequence: Occupant, node: Node) -> None:
         """A whole known block becomes the sequence's next one."""
         assert node.block is not None
@@ -317,27 +248,19 @@ class KVSpace:
     def _remember(self, sequence: Occupant, place: int) -> None:
         """Make the sequence's full block at `place` known, unless another one is in its stead."""
         parent, block = self._node_before(sequence, place), sequence.block_table[place]
-        self._unlearn_part(block)
-        if parent is None or block in self._node_of:
+        self._known.unlearn_part(block)
+        if parent is None or block in self._known:
             return
         tokens = self._tokens(sequence, place)
         node = parent.children.get(tokens) or parent.add(tokens)
         if node.block is None:
-            self._settle(node, block)
+            self._known.learn(node, block)
             self._pin(sequence, place)
             self._is_planned.add(block)
 
-    def _unlearn_part(self, block: int) -> None:
-        """A fork left this block, and it was remembered, before it was full."""
-        node = self._node_of.get(block)
-        if node is not None and len(node.tokens) < self.block_size:
-            node.remove()
-            self.pool.forget(block)
-            del self._node_of[block]
-
     def _remember_all(self, sequence: Occupant) -> list[Node]:
         """Make all that was computed known, also the block it ends in; the nodes on its path."""
-        node, path, on_own_blocks = self.tree.root, list[Node](), True
+        node, path, on_own_blocks = self._known.tree.root, list[Node](), True
         for place in range(self._num_blocks(sequence.num_computed)):
             tokens = self._tokens(sequence, place)[: sequence.num_computed - place * self.block_size]
             if len(tokens) < self.block_size and (len(tokens) < self._min_copied or node.nearest(tokens)[1] == len(tokens)):
@@ -345,61 +268,18 @@ class KVSpace:
             block, known = sequence.block_table[place], node.children.get(tokens)
             if known is None or known.block is None:
                 is_forks_too = not on_own_blocks and self.pool.num_users(block) > 1  # which does not use the blocks before
-                if block in self._node_of or is_forks_too:
+                if block in self._known or is_forks_too:
                     break
-                known = self._settle(known or node.add(tokens), block)
+                known = self._known.learn(known or node.add(tokens), block)
             node, on_own_blocks = known, on_own_blocks and known.block == block
             if (place + 1) * self.block_size <= sequence.num_pinned and node.block is not None:
                 self.pool.pin(node.block)
             path.append(node)
         return path
 
-    def _settle(self, node: Node, block: int) -> Node:
-        """What the node stands for is in this block, and need not be in host memory."""
-        if node.slot is not None:
-            self.host.drop(node)
-        node.block = block
-        self._node_of[block] = node
-        self.pool.remember(block)
-        return node
-
     def _pin(self, sequence: Occupant, place: int) -> None:
         if (place + 1) * self.block_size <= sequence.num_pinned:
             self.pool.pin(sequence.block_table[place])
-
-    def _evict(self, block: int) -> None:
-        """The pool hands an idle block out: what it holds moves to host memory, or is forgotten."""
-        node = self._node_of.pop(block)
-        node.block = None
-        self.statistics.num_evicted += 1
-        if self.host.is_full and self.host.oldest is not None:
-            self._forget(self.host.oldest)
-        if self.host.is_full:
-            self._forget(node)
-        else:
-            self._transfers.append(Transfer("save", block, self.host.put(node)))
-            self.statistics.num_saved += 1
-
-    def _forget(self, node: Node) -> None:
-        """A node that is not in the cache, and all that continues it, are known no more."""
-        for each in [node, *node.descendants()]:
-            if each.slot is not None:
-                self.host.drop(each)
-        node.remove()
-
-    def _unlearn(self, node: Node) -> None:
-        """A node, and all that continues it, are known no more, whoever uses their blocks."""
-        for each in [node, *node.descendants()]:
-            if each.block is not None:
-                self.pool.forget(each.block)
-                del self._node_of[each.block]
-            if each.slot is not None:
-                self.host.drop(each)
-        node.remove()
-
-    def _touch(self, node: Node) -> None:
-        if node.block is not None:
-            self.pool.touch(node.block)
 
     def _writes_shared(self, sequence: Occupant) -> bool:
         """The block into which the next token goes has other users; but those wait for it when it is computed in this step."""
@@ -410,7 +290,7 @@ class KVSpace:
         return self.pool.num_users(block) > 1 and block not in self._is_planned
 
     def _node_before(self, sequence: Occupant, place: int) -> Node | None:
-        return self._node_of.get(sequence.block_table[place - 1]) if place else self.tree.root
+        return self._known.node_of(sequence.block_table[place - 1]) if place else self._known.tree.root
 
     def _tokens(self, sequence: Occupant, place: int) -> Tokens:
         return tuple(sequence.token_ids[place * self.block_size : (place + 1) * self.block_size])

@@ -64,7 +64,8 @@ def _draft_runner(
     if features.draft_model is None:
         return None
     spec = read_spec(features.draft_model)
-    if spec.vocab_size != large.vocab_size or spec.max_positions < limits.max_model_len:
+    is_too_short = spec.max_positions < limits.max_model_len and not spec.is_stretchable
+    if spec.vocab_size != large.vocab_size or is_too_short:
         raise ConfigError(
             f"draft_model {features.draft_model} has {spec.vocab_size} tokens and {spec.max_positions} positions; it needs the "
             f"{large.vocab_size} tokens of the model, and {limits.max_model_len} positions"

@@ -6,7 +6,7 @@
 
 A row of step t + 1 whose sequence turned out to go on otherwise (it ended, its token was refused by the budget, forced text was
 taken) is computed in vain and draws nothing. So every draw sees the same text, mask, penalties and random number as in the plain
-loop (`Engine.step`), and gives the same token. Without overlap the three happen in the order launch, draw, accept.
+loop (`plain_loop.py`), and gives the same token. Without overlap the three happen in the order launch, draw, accept.
 
 What fails on the device fails late, when later work is under way already; so do logits that are NaN. So all of it is given up, and
 the plain loop computes everything once more, from what the sequences have: it can tell whose fault it is, and whether it comes back

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -28,8 +28,6 @@ class Constraint(Protocol):
     def start(self) -> Any: ...
 
     def mask(self, state: Any, budget: int | None = None) -> NDArray[np.uint32]: ...
-
-    def fill_masks(self, states: Sequence[Any], out: NDArray[np.uint32]) -> Any: ...
 
     def advance(self, state: Any, token_id: int) -> Any | None: ...
 

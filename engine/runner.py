@@ -9,10 +9,11 @@ from torch import Tensor
 
 from ..kernels.to_device import to_device
 from .attend import Attend, fused
+from .attention import Span
 from .decode_batch import DecodeBatch
-from .kv_space import Restored, Transfer
 from .models.decoder import ForwardBatch
 from .models.model import Model
+from .prefix_cache import Restored, Transfer
 from .scheduler import Chunk
 from .sequence import Sequence
 from .transfers import BlockMover
@@ -53,23 +54,22 @@ class ModelRunner:
 
     def pack(self, chunks: list[Chunk[Sequence]]) -> ForwardBatch:
         """The input of a step, on its way to the device. A token that is drawn but not read yet is 0 here."""
-        spans = [(c.sequence.num_computed, c.width, c.sequence.block_table) for c in chunks]
-        token_ids = np.concatenate([_new_token_ids(chunk) for chunk in chunks])
-        positions = np.concatenate([np.arange(past, past + new) for past, new, _ in spans])
-        ends = np.cumsum([chunk.width for chunk in chunks])
-        wanted = [np.arange(end - 1 - len(c.drafts), end) for c, end in zip(chunks, ends, strict=True) if c.completes]
+        spans: list[Span] = []
+        token_ids, positions, logit_rows = list[int](), list[int](), list[int]()
+        for chunk in chunks:
+            sequence, past, drafts = chunk.sequence, chunk.sequence.num_computed, chunk.drafts
+            known, width = sequence.token_ids[past : past + chunk.num_tokens], chunk.width
+            spans.append((past, width, sequence.block_table))
+            token_ids += known if len(known) == width else [*known, *[0] * (chunk.num_tokens - len(known)), *drafts]
+            positions += range(past, past + width)
+            if chunk.completes:
+                logit_rows += range(len(token_ids) - 1 - len(drafts), len(token_ids))
         return ForwardBatch(
             token_ids=self._to_device(token_ids),
             positions=self._to_device(positions),
-            logit_rows=self._to_device(np.concatenate([np.zeros(0, np.int64), *wanted])),
+            logit_rows=self._to_device(logit_rows),
             attention=self.decoder.plan(spans, self.cache, self.attend),
         )
 
-    def _to_device(self, array: np.ndarray) -> Tensor:
-        return to_device(array, self.decoder.device)
-
-
-def _new_token_ids(chunk: Chunk[Sequence]) -> np.ndarray:
-    start = chunk.sequence.num_computed
-    known = chunk.sequence.token_ids[start : start + chunk.num_tokens]
-    return np.array(known + [0] * (chunk.num_tokens - len(known)) + chunk.drafts, dtype=np.int64)
+    def _to_device(self, numbers: list[int]) -> Tensor:
+        return to_device(np.array(numbers, np.int64), self.decoder.device)

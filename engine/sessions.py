@@ -17,7 +17,7 @@ from ..constraints.errors import ConstraintLimit
 from .admission import admit
 from .engine import Engine
 from .errors import InternalError, RequestError, SessionError
-from .guide import fill_masks
+from .guide import MaskViews
 from .kept_blocks import BlockContent, KeptLayout, cut_into_blocks, layout_of, take_out
 from .kv_space import Brought
 from .output import RequestOutput
@@ -200,7 +200,7 @@ class Sessions:
             return
         if progress.is_tight:
             guide.is_tight = True
-        fill_masks([guide])
+        MaskViews().fill([guide])
         if guide.failure is not None:
             raise SessionError("constraint", str(guide.failure))
 

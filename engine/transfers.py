@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .kv_space import Restored, Transfer
+from .prefix_cache import Restored, Transfer
 
 
 class BlockMover:

@@ -15,10 +15,11 @@ from .device_queue import Ticket
 from .errors import InternalError
 from .output import TokenRecord
 from .pipeline import Device, Flight, Host, Pipeline, Row
+from .readings import Read
 from .scheduler import Chunk
 from .sequence import Sequence
 from .step_sampler import Drawn
-from .visits import Start, Steps, Visits, needs_host
+from .visits import Start, Visits, needs_host
 
 
 @dataclass(slots=True, eq=False)
@@ -26,7 +27,7 @@ class Visit(Flight):
     """Several steps of the same rows that were launched."""
 
     num_steps: int = 0
-    steps: Ticket[Steps] | None = None
+    steps: Ticket[Read] | None = None
 
 
 class VisitingPipeline(Pipeline):
@@ -91,7 +92,7 @@ class VisitingPipeline(Pipeline):
         has_news = self._device_masks.send()
         visit = self._visits.work(sequences, start, num_steps, continues=continues, has_news=has_news)
 
-        def work() -> Steps:
+        def work() -> Read:
             if transfers:
                 runner.move_blocks(transfers)
             return visit()

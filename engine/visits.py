@@ -30,30 +30,13 @@ from ..sampling.batch import pack_bias, pack_fixed
 from .automata import DeviceAutomata
 from .decode_batch import NOBODY, DecodeBatch, DecodeBuffers
 from .graphs import StepGraphs
+from .readings import Read
 from .runner import ModelRunner
 from .sequence import Sequence
 from .slots import SlotTable
 from .step_sampler import StepSampler, Wishes
 
 BUCKETS = (1, 2, 4, 8, *range(16, 257, 16), *range(288, 4097, 32))  # rows of a captured step
-
-
-class Steps(NamedTuple):
-    """What the host reads of a visit: draws of each step, [steps, rows] and [steps, rows, n], and the slots' registers after it."""
-
-    token: Tensor
-    logprob: Tensor
-    kept_mass: Tensor
-    num_allowed: Tensor
-    bans_overridden: Tensor
-    top_token: Tensor
-    top_logprob: Tensor
-    state: Tensor
-    pending: Tensor
-    flags: Tensor
-
-    def of_step(self, step: int) -> Sampled:
-        return Sampled(*(part[step] for part in self[:-3]))
 
 
 class Start(NamedTuple):
@@ -87,7 +70,7 @@ class Visits:
 
     def work(
         self, sequences: list[Sequence], start: Start, num_steps: int, *, continues: bool, has_news: bool
-    ) -> Callable[[], Steps]:
+    ) -> Callable[[], Read]:
         """The device's work of a visit. continues: these rows, where the visit before left them, which nobody has read yet."""
         wishes = self._wishes(sequences)
         of_slots = [self._slots.of(sequence) for sequence in sequences]
@@ -95,7 +78,7 @@ class Visits:
         captures = self._graphs is not None and wishes.rows.bias is None
         padded = bucket_of(num_rows) if captures else num_rows
 
-        def work() -> Steps:
+        def work() -> Read:
             if continues:
                 self._buffers.write_tables(start.block_tables)
             else:
@@ -188,12 +171,12 @@ class StepMemory:
         """The tokens by slot; padding rows all write NO_TOKEN to the idle one."""
         return self._offered.fill_(NO_TOKEN).index_copy_(0, of_slots, token.clamp_min(NO_TOKEN))
 
-    def read(self, num_rows: int, num_steps: int, automata: DeviceAutomata) -> Steps:
+    def read(self, num_rows: int, num_steps: int, automata: DeviceAutomata) -> Read:
         """Copies, for the next visit writes to the same memory."""
         assert self._current is not None
         of_slots, slots = self.of_slots[:num_rows], automata.slots
         drawn = Sampled(*(part[:num_steps, :num_rows].clone() for part in self._current))
-        return Steps(*drawn, slots.state[of_slots], slots.pending[of_slots], slots.flags[of_slots])
+        return Read(*drawn, slots.state[of_slots], slots.pending[of_slots], slots.flags[of_slots])
 
     def _allocate(self, num_top: int) -> Sampled:
         def empty(dtype: torch.dtype, *shape: int) -> Tensor:

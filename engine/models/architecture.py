@@ -24,6 +24,7 @@ class ModelInfo:
     prefix: str = ""  # of all names of tensors in checkpoints
     ignored: tuple[str, ...] = ()  # prefixes of tensors that are in checkpoints but take no part
     is_recurrent: bool = False  # a state per sequence instead of keys and values per token
+    is_stretchable: bool = False  # an engine for sequences beyond max_positions turns all of them accordingly (dynamic NTK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,5 +126,5 @@ class ModelSpec(ModelInfo):
         return (LayerShape(self.num_kv_heads, self.head_dim, self.head_dim),) * self.num_layers
 
     def for_length(self, longest: int) -> ModelSpec:
-        """The same model for sequences of at most `longest` tokens: longrope chooses its stretch by that."""
+        """The same model for sequences of at most `longest` tokens: longrope and dynamic scaling choose their stretch by that."""
         return replace(self, ropes=tuple(replace(rope, longest=longest) for rope in self.ropes))

@@ -87,7 +87,8 @@ def spec_of(architecture: str, config: Config) -> ModelSpec:
     fields |= family.differences(config)
     if "ropes" not in fields:
         fields["ropes"] = (rope_spec(config, fields["head_dim"]),)
-    return ModelSpec(**fields, max_positions=max(rope.max_positions for rope in fields["ropes"]))
+    longest = max(rope.max_positions for rope in fields["ropes"])
+    return ModelSpec(**fields, max_positions=longest, is_stretchable=all(rope.kind == "dynamic" for rope in fields["ropes"]))
 
 
 class _Config(dict[str, Any]):

@@ -16,6 +16,7 @@ SUPPORTED = ("default", "linear", "dynamic", "llama3", "yarn", "longrope")
 _SPELLINGS = {"su": "longrope"}  # of older files
 _NEEDED: Mapping[str, tuple[str, ...]] = {
     "linear": ("factor",),
+    "dynamic": ("factor",),
     "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
     "longrope": ("short_factor", "long_factor"),
 }
@@ -38,7 +39,7 @@ class RopeSpec:
 
     @property
     def max_positions(self) -> int:
-        """Longest sequence the rotation was meant for; dynamic scaling only ever acts beyond it."""
+        """Longest sequence the rotation was meant for; dynamic scaling acts beyond it, where `longest` is more."""
         if self.kind != "yarn":
             return self.max_position_embeddings
         factor = self.parameters.get("factor") or 1.0
@@ -79,12 +80,26 @@ def inverse_frequencies(rope: RopeSpec) -> tuple[Tensor, float]:
         return _yarn(frequencies, rope, rope.dim), _yarn_attention_factor(rope)
     if rope.kind == "longrope":
         return _longrope(exponents, rope), _longrope_attention_factor(rope)
-    return frequencies, 1.0  # default, and dynamic within max_positions
+    if rope.kind == "dynamic":
+        return _dynamic(exponents, rope), 1.0
+    return frequencies, 1.0
 
 
 def yarn_magnitude(factor: float, scale: float = 1.0) -> float:
     """By how much YaRN raises the temperature of attention at `factor` times the original length."""
     return 1.0 if factor <= 1 else 0.1 * scale * math.log(factor) + 1.0
+
+
+def _dynamic(exponents: Tensor, rope: RopeSpec) -> Tensor:
+    """NTK-aware scaling: a larger base, by as much as the longest sequence exceeds the original length; none within it.
+
+    Keys stay in the cache, so that one engine uses one base. transformers raises it whenever a sequence grows, and keys that it
+    has cached keep the rotation they had.
+    """
+    length, original = rope.longest or 0, rope.max_position_embeddings
+    factor = float(rope.parameters["factor"])
+    stretch = factor * max(length, original) / original - (factor - 1)
+    return 1.0 / (rope.theta * stretch ** (rope.dim / max(rope.dim - 2, 1))) ** exponents
 
 
 def _longrope(exponents: Tensor, rope: RopeSpec) -> Tensor:

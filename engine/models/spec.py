@@ -17,8 +17,15 @@ from .zoo import zoo_spec
 
 def read_spec(folder: Path) -> ModelInfo:
     """What the model in `folder` is. Raises ModelFolderError or UnsupportedModel, naming what is wrong."""
+    if folder.suffix == ".gguf":
+        raise UnsupportedModel(f"{folder}: GGUF files are not supported; name a folder with config.json and *.safetensors")
     if not folder.is_dir():
         raise ModelFolderError(f"{folder}: no such model folder")
+    if (folder / "adapter_config.json").is_file() and not (folder / "config.json").is_file():
+        raise UnsupportedModel(f"{folder}: LoRA adapters are not supported; merge it into its base model, and name that folder")
+    for name in ("quantize_config.json", "quant_config.json"):  # GPTQ and AWQ, before it was written into config.json
+        if (folder / name).is_file():
+            raise UnsupportedModel(f"{folder}: {name}: quantised weights are not supported; use an unquantised copy")
     return spec_from_config(read_json(folder / "config.json"))
 
 
@@ -46,8 +53,9 @@ def _text_part(architecture: str, config: Mapping[str, Any]) -> ModelInfo:
 
 def spec_from_config(config: Mapping[str, Any]) -> ModelInfo:
     """Translate the content of config.json. Raises UnsupportedModel naming the key or architecture."""
-    if config.get("quantization_config"):
-        method = config["quantization_config"].get("quant_method", "unknown")
+    quantised = config.get("quantization_config") or (config.get("text_config") or {}).get("quantization_config")
+    if quantised:
+        method = quantised.get("quant_method", "unknown")
         raise UnsupportedModel(
             f'config.json: quantised weights ("{method}") are not supported; use an unquantised copy'
         )

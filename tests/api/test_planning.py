@@ -76,3 +76,28 @@ def test_a_folder_may_say_that_it_learned_the_task_style(model_folder: Path, tmp
 )
 def test_recommended_sampling(generation: Any, sampling: SamplingParams) -> None:
     assert recommended_sampling(generation) == sampling
+
+
+def test_what_tells_the_schema_is_pinned(model_folder: Path) -> None:
+    """Its blocks outlive those of many other prompts, so that the next prompt with this schema computes only its own text."""
+    llm = LLM(model_folder, prompt_style="task", num_kv_blocks=24, max_model_len=256)
+    fields = {"type": "object", "properties": {f"number {place}": {"type": "integer"} for place in range(3)}, "additionalProperties": False}
+    (plan,) = llm.planner.plan_all("Ada", None, {"json_schema": fields})
+    told = shown(llm, plan).index("Ada")
+    (free,) = llm.planner.plan_all("Ada", None, {})
+    assert (plan.request.num_shared_tokens, free.request.num_shared_tokens) == (told_tokens(plan), 0) and told > 0
+
+    def cached(prompt: str, options: dict[str, Any]) -> int:
+        (output,) = llm.generate(prompt, sampling=SamplingParams(temperature=0.0, max_tokens=40), **options)
+        return output.usage.cached_tokens
+
+    cached("Ada", {"json_schema": fields})
+    for number in range(6):  # each of 13 blocks
+        cached(chr(98 + number) * 160, {})
+    assert cached("Grace", {"json_schema": fields}) >= plan.request.num_shared_tokens // 16 * 16 > 16
+
+
+def told_tokens(plan: Plan) -> int:
+    """Tokens of the prompt before the user's own."""
+    other = plan.request.prompt_token_ids
+    return len(other) - len("Ada") - 1

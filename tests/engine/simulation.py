@@ -100,8 +100,8 @@ class Simulation:
         self.cache = SimulatedCache(settings.limits, settings.num_host_blocks)
         self.num_steps, self.num_arrived, self.finished = 0, 0, []
 
-    def arrive(self, prompt: list[int], num_outputs: int, priority: int = 0, **options) -> Simulated:
-        rank = POLICIES[self.settings.policy](Arrival(self.num_arrived, self.num_steps, priority))
+    def arrive(self, prompt: list[int], num_outputs: int, priority: int = 0, share_begins: float = 0.0, **options) -> Simulated:
+        rank = POLICIES[self.settings.policy](Arrival(self.num_arrived, self.num_steps, priority, share_begins))
         self.num_arrived += 1
         sequence = Simulated(rank, prompt, num_outputs, **options)
         self.scheduler.add(sequence)

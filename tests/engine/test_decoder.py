@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 import torch
 
+from maskwright.engine.config import EngineConfig, resolve
 from maskwright.engine.kv_cache import KVCache
 from maskwright.engine.models.decoder import Decoder, ForwardBatch, load_decoder
 from maskwright.engine.models.spec import read_spec
@@ -92,6 +93,21 @@ def test_longrope_stretches_by_the_longest_sequence_of_the_engine(longest, lengt
     decoder = load_decoder(model.folder, read_spec(model.folder).for_length(longest), torch.float32, torch.device("cpu"))
     tokens = random_tokens(length)
     logits = forward(decoder, decoder.allocate_cache(16, BLOCK_SIZE), [(tokens, 0, list(range(11)))])
+    torch.testing.assert_close(logits, expected_logits(model, tokens), atol=2e-4, rtol=2e-4)
+
+
+@pytest.mark.parametrize("length", [33, 60, 100])
+def test_dynamic_scaling_turns_by_the_longest_sequence_of_the_engine(length, tmp_path):
+    """Beyond the original 32 tokens: a sequence of just that length, which transformers computes at once with the same base."""
+    rope = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 100.0}
+    model = save_tiny_model(tmp_path, "LlamaConfig", {"rope_parameters": rope, "max_position_embeddings": 32})
+    spec = read_spec(model.folder)
+    resolved = resolve(EngineConfig(model=model.folder, device="cpu", max_model_len=length), spec)
+    assert (resolved.max_model_len, resolve(EngineConfig(model=model.folder, device="cpu"), spec).max_model_len) == (length, 32)
+    decoder = load_decoder(model.folder, spec.for_length(length), torch.float32, torch.device("cpu"))
+    tokens, cache = random_tokens(length), decoder.allocate_cache(32, BLOCK_SIZE)
+    chunks = [(tokens[:20], 0, list(range(26))), (tokens[20:], 20, list(range(26)))]
+    logits = torch.cat([forward(decoder, cache, [chunk]) for chunk in chunks])
     torch.testing.assert_close(logits, expected_logits(model, tokens), atol=2e-4, rtol=2e-4)
 
 

@@ -130,12 +130,12 @@ sizes = st.fixed_dictionaries(
 )
 
 
-def engine_of(size: dict, faults: NoFaults | None = None):
+def engine_of(size: dict, faults: NoFaults | None = None, drafter: Lookup | None = None):
     size = dict(size)
     size["num_host_blocks"] = 20 if size.pop("has_host_memory", False) and size["prefix_cache"] else 0
     features, rest = EngineFeatures.split(size)
     limits = Limits(**{"block_size": 4, "max_model_len": 4 * rest["num_blocks"], **rest})
-    return simulated_engine(VOCABULARY, limits, features, faults, Lookup() if features.max_drafts else None)
+    return simulated_engine(VOCABULARY, limits, features, faults, drafter or (Lookup() if features.max_drafts else None))
 
 
 ROOMY = {"num_blocks": 64, "max_sequences": 8, "max_batch_tokens": 64, "prefix_cache": False}
@@ -176,9 +176,9 @@ class Trace:
             self.faults.doomed[request_id] = wish
 
     def step(self) -> None:
-        for request_id, wish in self.wish_of.items():  # its text cannot be told from here on
-            sequence = self.engine._sequences.get(request_id)
-            if wish.fault == "text" and sequence is not None and len(sequence.records) >= wish.after:
+        for sequence in [*self.engine.scheduler.running, *self.engine.scheduler.waiting]:
+            wish = self.wish_of[sequence.request_id]
+            if wish.fault == "text" and len(sequence.records) >= wish.after:  # its text cannot be told from here on
                 sequence.detokenizer = Broken()
         for event in self.engine.step():
             self.text[event.request_id] += event.text
@@ -286,8 +286,6 @@ def test_out_of_blocks_by_surprise_costs_time_only():
 
 
 def test_a_drafter_that_fails_is_done_without():
-    engine = engine_of({**ROOMY, "speculation": "lookup"})
-
     class Failing(Lookup):
         def propose(self, chunks):
             raise Injected("draft")
@@ -295,7 +293,7 @@ def test_a_drafter_that_fails_is_done_without():
         def follow(self, chunks):
             raise Injected("draft")
 
-    engine.drafter = Failing()
+    engine = engine_of({**ROOMY, "speculation": "lookup"}, drafter=Failing())
     wish = Wish("free", 20, 20, 2, None, 0)
     assert summary(run_all(engine, {0: [wish.request()]})[0]) == outcome_alone(wish)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from maskwright.engine import engine as engine_module
+from maskwright.engine import loops
 from maskwright.engine.errors import ConfigError
 from maskwright.engine.features import EngineFeatures
 from maskwright.engine.graphs import CudaCapture, StepGraphs
@@ -31,7 +31,7 @@ CAPTURED = [0, 2, 1] if HAS_GPU else [0, 2]  # samplings: top-p of the plain PyT
 @pytest.fixture
 def captures(monkeypatch) -> RecordedCapture:
     capture = RecordedCapture()
-    monkeypatch.setattr(engine_module, "capture_for", lambda device: CudaCapture(device) if HAS_GPU else capture)
+    monkeypatch.setattr(loops, "capture_for", lambda device: CudaCapture(device) if HAS_GPU else capture)
     return capture
 
 

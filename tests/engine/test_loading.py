@@ -127,6 +127,26 @@ def test_folder_and_config_errors(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("adapter_config.json", "LoRA adapters are not supported; merge it"),
+        ("quantize_config.json", "quantize_config.json: quantised weights are not supported"),
+        ("quant_config.json", "quant_config.json: quantised weights are not supported"),
+    ],
+)
+def test_what_a_folder_may_not_be(file, message, tmp_path):
+    (tmp_path / file).write_text("{}")
+    with pytest.raises(UnsupportedModel, match=message):
+        read_spec(tmp_path)
+
+
+def test_a_file_of_another_format_is_named(tmp_path):
+    (tmp_path / "model.gguf").write_bytes(b"GGUF")
+    with pytest.raises(UnsupportedModel, match="GGUF files are not supported"):
+        read_spec(tmp_path / "model.gguf")
+
+
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         (
@@ -136,6 +156,8 @@ def test_folder_and_config_errors(tmp_path):
         ({"hidden_size": None}, '"hidden_size" must be a positive integer'),
         ({"hidden_act": "relu"}, 'hidden_act "relu" is not supported'),
         ({"quantization_config": {"quant_method": "gptq"}}, r'quantised weights \("gptq"\) are not supported'),
+        ({"text_config": {"quantization_config": {"quant_method": "awq"}}}, r'quantised weights \("awq"\) are not supported'),
+        ({"rope_parameters": {"rope_type": "dynamic"}}, 'rope type "dynamic" needs the parameter "factor"'),
         ({"num_key_value_heads": 3}, "4 attention heads cannot share 3 key-value heads"),
         ({"rope_parameters": {"rope_type": "spiral"}}, 'rope type "spiral" is not supported'),
         ({"rope_parameters": {"rope_type": "longrope"}}, 'rope type "longrope" needs the parameter "short_factor"'),

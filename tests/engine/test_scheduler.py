@@ -260,6 +260,31 @@ def test_users_share_by_tokens():
     assert shares.begin("greedy", 10) == shares.begin("modest", 10)
 
 
+@pytest.mark.parametrize("policy", ["fcfs", "priority", "fair"])
+@pytest.mark.parametrize("seed", range(40))
+def test_nobody_starves_beside_an_endless_stream(policy: str, seed: int):
+    """A heavy user keeps asking, with urgent requests; each request of the others is served before a bounded number of newcomers."""
+    rng, shares = random.Random(seed), FairShares()
+    settings = Settings(limits(max_sequences=2, max_batch_tokens=8, num_blocks=12, max_model_len=48), policy=policy)
+    simulation, modest = Simulation(settings, seed), []
+    for step in range(3 * PATIENCE):
+        if step == 5 or (step < 30 and rng.random() < 0.1):
+            length, outputs = rng.randint(1, 20), rng.randint(1, 8)
+            begins = shares.begin("modest", length + outputs)
+            modest.append(simulation.arrive([0] * length, outputs, priority=1, share_begins=begins))
+        if len(simulation.scheduler.waiting) < 6:
+            begins = shares.begin("heavy", 16)
+            simulation.arrive([rng.randrange(3) for _ in range(8)], 8, priority=0, share_begins=begins)
+        chunks = simulation.step()
+        shares.serve(chunk.sequence.rank[0] for chunk in chunks)
+        waited = sum(each not in simulation.finished for each in modest)
+        if not waited and step >= 30:
+            break
+    assert all(each in simulation.finished for each in modest)
+    bound = {"fcfs": 80, "priority": PATIENCE + 80, "fair": 80}[policy]
+    assert simulation.num_steps < 30 + bound
+
+
 # ---- the pool
 
 

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+from maskwright.constraints import Compiler, Regex
 from maskwright.constraints.errors import ConstraintLimit
+from maskwright.constraints.vocabulary import Vocabulary
 from maskwright.engine.draft_model import DraftModel
 from maskwright.engine.drafting import Drafter, Ngrams
 from maskwright.engine.request import Request
@@ -98,9 +100,10 @@ def test_tokens_are_those_of_plain_decoding(kind, tight, arrivals, tiny_model, m
 def test_right_guesses_save_steps(tiny_model, make_engine):
     folder = tiny_model("llama").folder
     request = Request(prompt_token_ids=REPEATING, sampling=SamplingParams(temperature=0.0, max_tokens=40, ignore_eos=True))
-    plain, helped = make_engine(folder), make_engine(folder, speculation="lookup", num_draft_tokens=4, drafter=None)
+    plain = make_engine(folder)
     expected = run_all(plain, {0: [request]})[0]
-    helped.drafter = Oracle({REPEATING: expected.token_ids}, 1.0)
+    oracle = Oracle({REPEATING: expected.token_ids}, 1.0)
+    helped = make_engine(folder, speculation="lookup", num_draft_tokens=4, drafter=oracle)
     output = run_all(helped, {0: [request]})[0]
     assert output.token_ids == expected.token_ids
     assert plain.statistics.num_steps == 40 and helped.statistics.num_steps == 8
@@ -154,7 +157,40 @@ def test_the_distribution_is_that_of_the_model(kind, tiny_model, make_engine):
     assert chi_square_fits({pair: seen[pair] for pair in expected}, {pair: count * p for pair, p in expected.items()})
 
 
-def chi_square_fits(seen: dict, expected: dict, z: float = 3.09) -> bool:
+def test_the_distribution_of_spellings_is_that_of_the_model(tiny_model, make_engine):
+    """Text that the constraint forces, guessed in its usual tokens: the model's own spellings come as often as without guesses."""
+    words = [b"ab", b"cd", b"abcd", b"bc", b"abc", b"bcd"]
+    single = [bytes([byte]) for byte in range(97, 107)]
+    vocabulary = Vocabulary([None, None, b"</s>", *single, *words], eos_token_ids=[EOS])
+    known = {token: number for number, token in enumerate(vocabulary.tokens) if token}
+    constraint, temperature, count = Compiler(vocabulary).compile(Regex("abcd")), 3.0, 800
+    model, prompt = tiny_model("llama"), (5, 9, 5, 9, 5)
+    expected: dict[tuple[int, ...], float] = {}
+    pending = [((), b"abcd", 1.0)]
+    while pending:
+        taken, left, chance = pending.pop()
+        if not left:
+            expected[taken] = chance
+            continue
+        choices = [token for token in known if left.startswith(token)]
+        with torch.inference_mode():
+            logits = model.reference(torch.tensor([(*prompt, *taken)])).logits[0, -1, [known[token] for token in choices]].double()
+        for token, share in zip(choices, torch.softmax(logits / temperature, -1).tolist(), strict=True):
+            pending.append(((*taken, known[token]), left[len(token) :], chance * share))
+    engine = make_engine(
+        model.folder, vocabulary=vocabulary, speculation="forced", num_draft_tokens=3, skips_forced=False, max_sequences=200,
+        max_batch_tokens=1000, num_blocks=800,
+        encode=lambda text: [known[b"ab"], known[b"cd"]] if text == "abcd" else [known[bytes([byte])] for byte in text.encode()],
+    )  # fmt: skip
+    sampling = [SamplingParams(temperature=temperature, seed=seed, max_tokens=6) for seed in range(count)]
+    outputs = run_all(engine, {0: [Request(prompt_token_ids=prompt, sampling=each, constraint=constraint) for each in sampling]})
+    assert 0 < engine.statistics.num_accepted_tokens < engine.statistics.num_drafted_tokens
+    seen = Counter(output.token_ids for output in outputs.values())
+    assert seen.keys() <= expected.keys() and len(expected) == 8
+    assert chi_square_fits({each: seen[each] for each in expected}, {each: count * p for each, p in expected.items()}, least_freedom=3)
+
+
+def chi_square_fits(seen: dict, expected: dict, z: float = 3.09, least_freedom: int = 8) -> bool:
     """Pearson's test at one in a thousand (`z`), rare events taken together; quantile after Wilson and Hilferty."""
     common = [key for key, value in expected.items() if value >= 5]
     pairs = [(seen[key], expected[key]) for key in common]
@@ -162,7 +198,7 @@ def chi_square_fits(seen: dict, expected: dict, z: float = 3.09) -> bool:
     pairs.append((sum(seen.values()) - sum(s for s, _ in pairs), max(total - sum(e for _, e in pairs), 1e-9)))
     pairs = [pair for pair in pairs if pair[1] >= 1] or pairs
     statistic, freedom = sum((s - e) ** 2 / e for s, e in pairs), len(pairs) - 1
-    assert sum(seen.values()) == round(total) and freedom >= 8
+    assert sum(seen.values()) == round(total) and freedom >= least_freedom
     return statistic < freedom * (1 - 2 / (9 * freedom) + z * (2 / (9 * freedom)) ** 0.5) ** 3
 
 

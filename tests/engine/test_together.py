@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from maskwright.engine.beams import BeamSearch
-from maskwright.engine.errors import RequestError
 from maskwright.engine.particles import Particles
 from maskwright.engine.request import Request
 from maskwright.engine.sessions import Sessions
@@ -61,11 +60,27 @@ def test_a_session_of_an_overlapped_loop_goes_on_as_if_it_had_not_been_put_aside
 
 
 @pytest.mark.parametrize("loop", OVERLAPS, ids=str)
-def test_searches_are_refused_by_name_where_steps_overlap(loop, tiny_model, make_engine):
-    engine = make_engine(tiny_model("llama").folder, **loop)
-    with pytest.raises(RequestError, match="overlap=False"):
-        engine.add_search(request(9), SEARCHES[0])
-    assert not engine.has_work
+@pytest.mark.parametrize("search", SEARCHES, ids=["beams", "particles"])
+def test_searches_and_overlapped_rows_take_turns(search, loop, tiny_model, make_engine):
+    """A search that comes and goes while others run ahead: all get what they get in the plain loop."""
+    folder = tiny_model("llama").folder
+    seed = {"seed": 3} if isinstance(search, Particles) else {}
+    searched = Request(prompt_token_ids=(9, 5, 6, 7), sampling=SamplingParams(max_tokens=8, **seed), constraint=BRACKETS)
+    asked = [request(first, constraint, num_tokens=30) for first, constraint in ((9, None), (10, BRACKETS), (11, None), (12, BRACKETS))]
+
+    def outcomes(**features) -> list:
+        engine = make_engine(folder, **features)
+        ids, outputs = [engine.add_request(each) for each in asked[:2]], {}
+        for step in range(60):
+            if step in (3, 20):
+                ids.append(engine.add_search(searched, search))
+            elif step in (5, 24):
+                ids.append(engine.add_request(asked[2 + step // 20]))
+            outputs |= {event.request_id: event.output for event in engine.step() if event.output is not None}
+        outputs |= finish(engine)
+        return [(summary(outputs[each]), list(map(summary, outputs[each].alternatives))) for each in ids]
+
+    assert outcomes(**loop) == outcomes()
 
 
 @pytest.mark.parametrize("loop", OVERLAPS, ids=str)

@@ -82,4 +82,4 @@ def test_what_has_ended_leaves_nothing_behind(llm: LLM, server: Served) -> None:
     assert alive() <= before + Counter({"Sequence": 1, "Guide": 1})
     assert len(gc.get_objects()) - num_before < 300  # of 60 requests, with the same constraints
     engine = llm.driver._engine
-    assert not engine._sequences and not engine._news and not llm.driver._pushed and not server.service.worker._readers
+    assert not engine.has_work and not llm.driver._pushed and not server.service.worker._readers
