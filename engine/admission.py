@@ -32,6 +32,7 @@ def admit(request_id: int, request: Request, vocabulary: Vocabulary, limits: Lim
         detokenizer=Detokenizer(vocabulary.text_tokens),
         stop_matcher=_stop_matcher(request.sampling),
         guide=guide,
+        ending=request.ending() if request.ending is not None else None,
     )
 
 

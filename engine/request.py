@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -42,6 +42,12 @@ class Constraint(Protocol):
     def min_tokens(self, state: Any) -> int: ...
 
 
+class Ending(Protocol):
+    """Decides after each token of one output whether it ends there, for reasons that the engine knows nothing of."""
+
+    def ends_after(self, token_id: int) -> bool: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One prompt, how to sample from it, and what the output must satisfy. Raises RequestError for contradictions."""
@@ -52,6 +58,7 @@ class Request:
     priority: int = 0  # smaller is more urgent, for an engine with that policy
     user: str = ""  # who shares the engine with others, for an engine with the policy "fair"
     num_shared_tokens: int = 0  # leading tokens that other prompts will begin with too: their blocks are evicted last
+    ending: Callable[[], Ending] | None = None  # makes what may end the output early, even before its constraint is satisfied
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prompt_token_ids", tuple(self.prompt_token_ids))

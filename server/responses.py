@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from starlette.responses import JSONResponse
 
 from ..engine.output import Event, RequestOutput
 from ..planning import Plan
+from .answering import Events, answer
 from .answers import ResponseAnswer, ResponseEvent
 from .asked_forms import AskedItem, AskedReasoning, AskedText, AskedTool, AskedToolChoice
 from .chat import ChatBody, plan_chat
@@ -23,7 +22,7 @@ from .errors import ApiError, told_as
 from .remarks import remarks_of
 from .response_items import ItemWriter
 from .service import Service
-from .streams import EventStream, data, unless_gone
+from .streams import data, unless_gone
 
 
 class ResponseBody(BaseModel):
@@ -60,16 +59,10 @@ router = APIRouter()
 async def create_response(request: Request, body: ResponseBody) -> Response:
     """OpenAI's responses, without storage."""
     service: Service = request.app.state.service
-    stack = AsyncExitStack()
     with told_as(NAMES):
         plan = await unless_gone(request, plan_chat(service, _as_chat(body)))
-        events = await stack.enter_async_context(service.running([plan]))
-    writer = ResponseWriter(f"resp_{request.state.request_id}", service, body, plan)
-    if body.stream:
-        settings = service.settings
-        return EventStream(writer.stream(events, stack), stack, settings.keep_alive_seconds, settings.send_seconds, writer.failed)
-    async with stack:
-        return JSONResponse(await unless_gone(request, writer.whole(events)))
+        writer = ResponseWriter(f"resp_{request.state.request_id}", service, body, plan)
+        return await answer(request, [plan], writer, body.stream)
 
 
 class ResponseWriter:
@@ -84,21 +77,20 @@ class ResponseWriter:
         self._reason = ""
         self._number = 0  # of the next event
 
-    async def whole(self, events: AsyncIterator[tuple[int, Event]]) -> dict[str, Any]:
+    async def whole(self, events: Events) -> dict[str, Any]:
         """The response when it has ended."""
         async for _, event in events:
             self._read(event)
         return self._response(self._status)
 
-    async def stream(self, events: AsyncIterator[tuple[int, Event]], stack: AsyncExitStack) -> AsyncGenerator[bytes, None]:
-        """The events, while they come. `stack` holds the request, which ends with the stream."""
-        async with stack:
-            for kind in ("response.created", "response.in_progress"):
-                yield self._event({"type": kind, "response": self._response("in_progress")})
-            async for _, event in events:
-                for each in self._read(event):
-                    yield self._event(each)
-            yield self._event({"type": f"response.{self._status}", "response": self._response(self._status)})
+    async def stream(self, events: Events) -> AsyncGenerator[bytes, None]:
+        """The events, while they come."""
+        for kind in ("response.created", "response.in_progress"):
+            yield self._event({"type": kind, "response": self._response("in_progress")})
+        async for _, event in events:
+            for each in self._read(event):
+                yield self._event(each)
+        yield self._event({"type": f"response.{self._status}", "response": self._response(self._status)})
 
     def failed(self, error: ApiError) -> bytes:
         """The last event of a stream that failed."""
@@ -109,7 +101,7 @@ class ResponseWriter:
         told = self._items.read(event)
         if event.output is not None:
             told += self._items.finish()
-            self._reason = event.output.finish_reason
+            self._reason = self._items.finish_reason(event.output)
             self._usage = self._usage_of(event.output)
         return told
 

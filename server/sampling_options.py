@@ -47,6 +47,11 @@ class StreamOptions(BaseModel):
     include_obfuscation: bool | None = Field(None, description="Has no effect: nothing is padded.")
 
 
+def tells_usage(options: StreamOptions | None) -> bool:
+    """Whether the last chunk of a stream has the usage."""
+    return options is not None and options.include_usage
+
+
 NAMES = {
     name: name
     for name in (
