@@ -69,7 +69,7 @@ class Request:
         if not 0 <= self.num_shared_tokens <= len(self.prompt_token_ids):
             raise RequestError(f"num_shared_tokens must be between 0 and the prompt's length, got {self.num_shared_tokens}")
         if not self.prompt_token_ids:
-            raise RequestError("the prompt has no tokens; give at least one (most models start with a BOS token)")
+            raise RequestError("the prompt has no tokens; give at least one (most models start with a BOS token)").about("prompt")
         if self.constraint is not None:
             _refuse_contradictions(self.sampling)
 
@@ -81,4 +81,4 @@ def _refuse_contradictions(sampling: SamplingParams) -> None:
         if value:
             raise RequestError(
                 f"{name}={value!r} contradicts a constraint, which alone decides where the output ends; remove one of them"
-            )
+            ).about(name)

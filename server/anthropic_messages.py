@@ -8,7 +8,7 @@ from typing import Any, Literal
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from ..engine.output import Event, RequestOutput
 from ..planning import Plan
@@ -16,6 +16,7 @@ from .answering import Events, answer
 from .answers import MessageAnswer, MessageEvent, MessageTokens
 from .anthropic_blocks import BlockWriter
 from .anthropic_conversation import chat_messages, chat_tool_choice, chat_tools
+from .asked_constraint import ConstraintNames
 from .asked_forms import (
     AnthropicFormat,
     AnthropicMessage,
@@ -38,10 +39,8 @@ NAMES = {"response_format": "output_config.format", "stop": "stop_sequences", "t
 STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
 
 
-class ConversationBody(BaseModel):
+class ConversationBody(ConstraintNames):
     """What the model is shown."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
     model: str | None = Field(None, description="The name of the model, as /v1/models lists it.")
     messages: list[AnthropicMessage] = Field(description="role; content as text or blocks: text, thinking, tool_use, tool_result.")
@@ -172,6 +171,7 @@ def _as_chat(body: ConversationBody) -> ChatBody:
         "response_format": form,
         "reasoning_effort": (body.output_config or {}).get("effort"),
         **thinking,
+        **body.named_constraints,
     }
     if isinstance(body, MessageBody):
         _check_known(body.metadata, "metadata", "user_id")

@@ -20,8 +20,8 @@ from .asked_forms import AskedMessage, AskedTool, AskedToolChoice
 from .asked_tools import asked_tools
 from .deltas import CallDelta, CallStart, ContentDelta, ReplyDelta, ThoughtDelta
 from .documentation import answers
-from .errors import ApiError
-from .messages import template_messages
+from .errors import ApiError, told_as
+from .messages import template_messages, template_variables
 from .reasoning import with_reasoning
 from .remarks import remarks_of
 from .replies import ReplyParts, reader_of
@@ -61,9 +61,11 @@ router = APIRouter()
 async def create_chat_completion(request: Request, body: ChatBody) -> Response:
     """OpenAI's chat completions, with constraints and tools that always hold."""
     service: Service = request.app.state.service
-    plan = await unless_gone(request, plan_chat(service, body))
-    writer = ChatWriter(f"chatcmpl-{request.state.request_id}", service, body, plan)
-    return await answer(request, [plan], writer, body.stream)
+    names = {"logprobs": "top_logprobs"} | ({"max_tokens": "max_completion_tokens"} if body.max_completion_tokens else {})
+    with told_as(names):
+        plan = await unless_gone(request, plan_chat(service, body))
+        writer = ChatWriter(f"chatcmpl-{request.state.request_id}", service, body, plan)
+        return await answer(request, [plan], writer, body.stream)
 
 
 async def plan_chat(service: Service, body: ChatBody) -> Plan:
@@ -96,7 +98,7 @@ def turn_of(service: Service, body: ChatBody) -> tuple[Turn, str | None]:
         raise ApiError(400, message, param="tools", code="limit_exceeded")
     style = planner.style_for("auto") if settings.tool_style == "auto" else settings.tool_style
     tools = asked_tools(body.tools or (), body.tool_choice, body.parallel_tool_calls, style)
-    variables = dict(body.chat_template_kwargs or {})
+    variables = template_variables(body.chat_template_kwargs or {})
     if body.reasoning_effort is not None:
         variables["reasoning_effort"] = body.reasoning_effort
     if tools is None:

@@ -16,7 +16,7 @@ from .answering import Events, answer
 from .answers import Completion
 from .asked_constraint import ConstraintBody, asked_constraint
 from .documentation import answers
-from .errors import ApiError
+from .errors import ApiError, told_as
 from .remarks import remarks_of
 from .sampling_options import SamplingBody, StreamOptions, sampling_of, tells_usage
 from .service import Service
@@ -44,9 +44,10 @@ router = APIRouter()
 async def create_completion(request: Request, body: CompletionBody) -> Response:
     """OpenAI's completions."""
     service: Service = request.app.state.service
-    plans = await unless_gone(request, plan_completion(service, body))
-    writer = CompletionWriter(f"cmpl-{request.state.request_id}", service, body, plans)
-    return await answer(request, plans, writer, body.stream)
+    with told_as({"messages": "prompt"}):
+        plans = await unless_gone(request, plan_completion(service, body))
+        writer = CompletionWriter(f"cmpl-{request.state.request_id}", service, body, plans)
+        return await answer(request, plans, writer, body.stream)
 
 
 async def plan_completion(service: Service, body: CompletionBody) -> list[Plan]:

@@ -18,7 +18,7 @@ from .settings import ServerSettings
 
 logger = logging.getLogger("maskwright.server.access")
 
-OPEN = ("/", "/health", "/ready", "/version", "/metrics", "/docs", "/redoc", "/openapi.json")  # need no key
+OPEN = ("/", "/health", "/ready", "/version", "/metrics", "/docs", "/openapi.json")  # need no key
 OPEN_FOLDER = "/playground/"
 _REQUEST_ID = re.compile(r"[\w.:/-]{1,128}", re.ASCII)
 

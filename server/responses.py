@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from ..engine.output import Event, RequestOutput
 from ..planning import Plan
 from .answering import Events, answer
 from .answers import ResponseAnswer, ResponseEvent
+from .asked_constraint import ConstraintNames
 from .asked_forms import AskedItem, AskedReasoning, AskedText, AskedTool, AskedToolChoice
+from .body import Body
 from .chat import ChatBody, plan_chat
 from .documentation import answers
 from .errors import ApiError, told_as
@@ -25,10 +27,12 @@ from .service import Service
 from .streams import data, unless_gone
 
 
-class ResponseBody(BaseModel):
-    """An input to be answered."""
+class ResponseStreamOptions(Body):
+    include_obfuscation: bool | None = Field(None, description="Has no effect: nothing is padded.")
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
+
+class ResponseBody(ConstraintNames):
+    """An input to be answered."""
 
     model: str | None = None
     input: str | list[AskedItem] = Field(description="Text, or messages, calls and their results.")
@@ -44,6 +48,9 @@ class ResponseBody(BaseModel):
     stream: bool | None = None
     user: str | None = None
     metadata: dict[str, Any] | None = Field(None, description="Given back.")
+    truncation: Literal["disabled"] | None = Field(None, description="An input that is too long is always refused.")
+    background: Literal[False] | None = Field(None, description="Nothing runs when its client has gone.")
+    stream_options: ResponseStreamOptions | None = None
     store: bool | None = Field(None, description="Has no effect: nothing is stored.")
     service_tier: str | None = Field(None, description="Has no effect.")
     safety_identifier: str | None = Field(None, description="Has no effect.")
@@ -176,6 +183,7 @@ def _as_chat(body: ResponseBody) -> ChatBody:
         "parallel_tool_calls": body.parallel_tool_calls,
         "reasoning_effort": (body.reasoning or {}).get("effort"),
         "user": body.user,
+        **body.named_constraints,
     }
     try:
         return ChatBody.model_validate(asked)

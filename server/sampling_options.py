@@ -8,14 +8,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..sampling import SamplingParams
+from .body import Body
 from .errors import ApiError
 from .settings import ServerSettings
 
 
-class SamplingBody(BaseModel):
+class SamplingBody(Body):
     """Part of every request body. A parameter that is not known is refused by name."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
     model: str | None = Field(None, description="The name of the model, as /v1/models lists it.")
     max_tokens: int | None = Field(None, ge=1, description="Tokens of one output at most; else as many as the model has room for.")

@@ -179,7 +179,7 @@ class Service:
         if choice.source is None:
             return None
         if sampling.stop:
-            message = "stop strings would cut an output that has a constraint: leave one of them out"
+            message = "strings that end the output would cut one that has a constraint: leave one of them out"
             raise ApiError(400, message, param="stop", code="invalid_value")
         assert isinstance(choice.source, Source), "clients send sources, not compiled constraints"
         started = time.perf_counter()

@@ -72,8 +72,8 @@ def test_dashboards_of_vllm_find_their_names(exported: dict[str, set[str]]) -> N
     histograms += "request_prompt_tokens request_generation_tokens request_queue_time_seconds request_prefill_time_seconds "
     histograms += "request_decode_time_seconds request_inference_time_seconds request_max_num_generation_tokens iteration_tokens_total"
     names = [f"{name}_{part}" for name in histograms.split() for part in ("sum", "count", "bucket")]
-    names += "prompt_tokens_total generation_tokens_total request_success_total num_requests_running num_requests_waiting".split()
-    names += "gpu_cache_usage_perc kv_cache_usage_perc num_preemptions_total prefix_cache_queries_total prefix_cache_hits_total".split()
+    names += ["prompt_tokens_total", "generation_tokens_total", "request_success_total", "num_requests_running", "num_requests_waiting"]
+    names += ["gpu_cache_usage_perc", "kv_cache_usage_perc", "num_preemptions_total", "prefix_cache_queries_total", "prefix_cache_hits_total"]
     for name in names:
         assert "model_name" in exported.get(f"vllm:{name}", ()), name
 
