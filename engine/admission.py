@@ -32,6 +32,7 @@ def admit(request_id: int, request: Request, vocabulary: Vocabulary, limits: Lim
         detokenizer=Detokenizer(vocabulary.text_tokens),
         stop_matcher=_stop_matcher(request.sampling),
         guide=guide,
+        ending=request.ending() if request.ending is not None else None,
     )
 
 
@@ -41,7 +42,7 @@ def _check_prompt(token_ids: Tokens[int], vocabulary: Vocabulary, limits: Limits
     for token_id in (min(token_ids), max(token_ids)):
         if not 0 <= token_id < vocabulary.size:
             place, last = token_ids.index(token_id), vocabulary.size - 1
-            raise RequestError(f"prompt token {place} is {token_id}; the vocabulary has the ids 0 to {last}")
+            raise RequestError(f"prompt token {place} is {token_id}; the vocabulary has the ids 0 to {last}").about("prompt")
 
 
 def _shortest(limits: Limits) -> str:
@@ -96,4 +97,4 @@ def _check_stop_tokens(constraint: Constraint, sampling: SamplingParams) -> None
         if text_tokens[token_id] is not None:
             raise RequestError(
                 f"stop token {token_id} is text, which in a constrained output belongs to the constraint"
-            )
+            ).about("stop_token_ids")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from time import perf_counter
 
 from ..constraints.vocabulary import Vocabulary
 from .admission import admit
@@ -196,6 +197,10 @@ class Engine:
 
     def _schedule(self) -> list[Chunk[Sequence]]:
         chunks = self.scheduler.schedule()
+        now = perf_counter()
+        for chunk in chunks:
+            if chunk.sequence.scheduled_at is None:
+                chunk.sequence.scheduled_at = now
         if self.features.policy == "fair":
             self._shares.serve(chunk.sequence.rank[0] for chunk in chunks)
         return chunks

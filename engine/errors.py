@@ -18,6 +18,8 @@ EngineError
 
 from __future__ import annotations
 
+from typing import Self
+
 
 class EngineError(Exception):
     """Base of every error the engine raises on purpose. The message is one line."""
@@ -40,7 +42,14 @@ class WeightError(ConfigError):
 
 
 class RequestError(EngineError, ValueError):
-    """One request cannot be admitted as asked; nothing else is affected."""
+    """One request cannot be admitted as asked; nothing else is affected. `part` is what of it is wrong, where that is one thing."""
+
+    part: str | None = None
+
+    def about(self, part: str) -> Self:
+        """The same, with the name of what is wrong."""
+        self.part = part
+        return self
 
 
 class PromptTooLong(RequestError):

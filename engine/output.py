@@ -61,6 +61,9 @@ class RequestOutput:
     num_jumped_tokens: int = 0  # tokens of forced text that were taken without asking the model
     num_drafted_tokens: int = 0  # tokens that were proposed ahead, and those of them that the model chose itself
     num_accepted_tokens: int = 0
+    stop_string: str | None = None  # that ended the output
+    is_cut: bool = False  # max_tokens ended an output that its constraint would have let go on
+    scheduled_at: float | None = None  # time.perf_counter() when a step first computed tokens of it; None if none did
     score: SearchScore | None = None  # of an output that was searched for
     alternatives: tuple[RequestOutput, ...] = ()  # the search's other outputs, the next best first
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -40,6 +40,12 @@ class Constraint(Protocol):
     def min_tokens(self, state: Any) -> int: ...
 
 
+class Ending(Protocol):
+    """Decides after each token of one output whether it ends there, for reasons that the engine knows nothing of."""
+
+    def ends_after(self, token_id: int) -> bool: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One prompt, how to sample from it, and what the output must satisfy. Raises RequestError for contradictions."""
@@ -50,6 +56,7 @@ class Request:
     priority: int = 0  # smaller is more urgent, for an engine with that policy
     user: str = ""  # who shares the engine with others, for an engine with the policy "fair"
     num_shared_tokens: int = 0  # leading tokens that other prompts will begin with too: their blocks are evicted last
+    ending: Callable[[], Ending] | None = None  # makes what may end the output early, even before its constraint is satisfied
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prompt_token_ids", tuple(self.prompt_token_ids))
@@ -60,7 +67,7 @@ class Request:
         if not 0 <= self.num_shared_tokens <= len(self.prompt_token_ids):
             raise RequestError(f"num_shared_tokens must be between 0 and the prompt's length, got {self.num_shared_tokens}")
         if not self.prompt_token_ids:
-            raise RequestError("the prompt has no tokens; give at least one (most models start with a BOS token)")
+            raise RequestError("the prompt has no tokens; give at least one (most models start with a BOS token)").about("prompt")
         if self.constraint is not None:
             _refuse_contradictions(self.sampling)
 
@@ -72,4 +79,4 @@ def _refuse_contradictions(sampling: SamplingParams) -> None:
         if value:
             raise RequestError(
                 f"{name}={value!r} contradicts a constraint, which alone decides where the output ends; remove one of them"
-            )
+            ).about(name)

@@ -11,7 +11,7 @@ from .detokenizer import Detokenizer
 from .guide import Guide
 from .output import Event, FinishReason, RequestOutput, SearchScore, TokenRecord
 from .policy import Rank
-from .request import Request
+from .request import Ending, Request
 
 if TYPE_CHECKING:
     from .drafting import Ngrams
@@ -28,6 +28,8 @@ class Sequence:
     detokenizer: Detokenizer
     stop_matcher: StopMatcher | None = None
     guide: Guide | None = None
+    ending: Ending | None = None
+    scheduled_at: float | None = None  # seconds of the clock of steps, when it was computed first
 
     token_ids: list[int] = field(default_factory=list)  # prompt, then output
     rank: Rank = (0.0,)  # who goes first
@@ -38,6 +40,7 @@ class Sequence:
     records: list[TokenRecord] = field(default_factory=list)  # one per output token
     text: str = ""
     bans_overridden: bool = False
+    is_cut: bool = False
     finish_reason: FinishReason | None = None
     error: str | None = None
     num_drafted: int = 0  # tokens that were proposed, and those of them that the model then chose itself
@@ -116,6 +119,9 @@ class Sequence:
         child.sampling = self.sampling.fork(seed)
         child.detokenizer, child.stop_matcher = copy.deepcopy(self.detokenizer), copy.copy(self.stop_matcher)
         child.guide, child.ngrams = copy.copy(self.guide), None
+        child.ending = self.request.ending() if self.request.ending is not None else None
+        for record in child.records if child.ending is not None else ():
+            child.ending.ends_after(record.token_id)
         return child
 
     def take_event(self) -> Event:
@@ -142,6 +148,9 @@ class Sequence:
             records=tuple(self.records),
             wants_logprobs=self.request.sampling.logprobs is not None,
             error=self.error,
+            stop_string=self.stop_matcher.matched if self.stop_matcher is not None else None,
+            is_cut=self.is_cut,
+            scheduled_at=self.scheduled_at,
             score=self.score,
             alternatives=self.alternatives,
         )
@@ -151,16 +160,22 @@ class Sequence:
         self.records.append(record)
         self.sampling.accept(record.token_id)
         self._show(self.detokenizer.feed(record.token_id))
-        if self.stop_matcher is not None and self.stop_matcher.matched is not None:
+        if self._is_stopped_by(record.token_id):
             self.finish("stop")
         elif len(self.records) == self.max_tokens:
             self._finish_at_limit()
+
+    def _is_stopped_by(self, token_id: int) -> bool:
+        if self.stop_matcher is not None and self.stop_matcher.matched is not None:
+            return True
+        return self.ending is not None and self.ending.ends_after(token_id)
 
     def _finish_at_limit(self) -> None:
         if self.guide is None:
             self.finish("length")
         else:
             self.guide.end_at_limit()
+            self.is_cut = not self.guide.is_complete
             self.finish("stop")
 
     def _show(self, text: str) -> None:

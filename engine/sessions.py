@@ -46,6 +46,8 @@ class Sessions:
         if (ended := self._engine.ended(request_id)) is not None:
             return self.snapshot_of_ended(ended.request, ended.output(), keeps_cache=keeps_cache)
         sequence = self._engine.sequence(request_id)
+        if sequence.ending is not None:
+            raise RequestError(f"request {request_id} ends where its owner decides, which a snapshot cannot keep")
         kept = self._kept(sequence.block_table, sequence.num_computed) if keeps_cache else None
         return snapshot_of(sequence, self._belonging(sequence.request.constraint), kept)
 

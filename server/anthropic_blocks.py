@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .replies import CallStart, ContentDelta, ReplyDelta, ThoughtDelta
+from .deltas import CallStart, ContentDelta, ReplyDelta, ThoughtDelta
 
 SIGNATURE = "unsigned"  # thinking blocks have one, so that clients can give them back; nothing is checked by it
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from starlette.responses import JSONResponse
+from pydantic import Field, ValidationError
 
-from ..constraints import Vocabulary
 from ..engine.output import Event, RequestOutput
 from ..planning import Plan
+from .answering import Events, answer
 from .answers import MessageAnswer, MessageEvent, MessageTokens
 from .anthropic_blocks import BlockWriter
 from .anthropic_conversation import chat_messages, chat_tool_choice, chat_tools
+from .asked_constraint import ConstraintNames
 from .asked_forms import (
     AnthropicFormat,
     AnthropicMessage,
@@ -31,19 +30,17 @@ from .chat import ChatBody, plan_chat
 from .documentation import anthropic_answers
 from .errors import ApiError, anthropic_body, told_as
 from .remarks import remarks_of
-from .replies import ReplyReader
+from .replies import reader_of
 from .service import Service
-from .streams import EventStream, data, unless_gone
+from .streams import data, unless_gone
 
 # How the parameters of a chat completion are called here.
 NAMES = {"response_format": "output_config.format", "stop": "stop_sequences", "thinking_token_budget": "thinking.budget_tokens"}
 STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
 
 
-class ConversationBody(BaseModel):
+class ConversationBody(ConstraintNames):
     """What the model is shown."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
     model: str | None = Field(None, description="The name of the model, as /v1/models lists it.")
     messages: list[AnthropicMessage] = Field(description="role; content as text or blocks: text, thinking, tool_use, tool_result.")
@@ -80,16 +77,9 @@ router = APIRouter()
 async def create_message(request: Request, body: MessageBody) -> Response:
     """Anthropic's messages, with tools and structured output that always hold."""
     service: Service = request.app.state.service
-    request_id, stack = request.state.request_id, AsyncExitStack()
     with told_as(NAMES):
         plan = await unless_gone(request, plan_chat(service, _as_chat(body)))
-        events = await stack.enter_async_context(service.running([plan]))
-    writer = MessageWriter(f"msg_{request_id}", service, body, plan)
-    if body.stream:
-        settings = service.settings
-        return EventStream(writer.stream(events, stack), stack, settings.keep_alive_seconds, settings.send_seconds, writer.failed)
-    async with stack:
-        return JSONResponse(await unless_gone(request, writer.whole(events)), headers={"request-id": request_id})
+        return await answer(request, [plan], MessageWriter(f"msg_{request.state.request_id}", service, plan), body.stream)
 
 
 @router.post(
@@ -105,31 +95,30 @@ async def count_tokens(request: Request, body: ConversationBody) -> dict[str, in
 class MessageWriter:
     """From the events of one output to a message, whole or as typed events."""
 
-    def __init__(self, message_id: str, service: Service, body: MessageBody, plan: Plan) -> None:
-        self._id, self._service, self._body = message_id, service, body
+    def __init__(self, message_id: str, service: Service, plan: Plan) -> None:
+        self._id, self._service = message_id, service
         self._num_prompt = len(plan.requests[0].prompt_token_ids)
-        self._reader = ReplyReader(plan.choice.source, plan.constraint)
+        self._reader = reader_of(plan)
         self._blocks = BlockWriter()
         self._remarks = remarks_of(plan)
         self._output: RequestOutput | None = None
 
-    async def whole(self, events: AsyncIterator[tuple[int, Event]]) -> dict[str, Any]:
+    async def whole(self, events: Events) -> dict[str, Any]:
         """The message when it has ended."""
         async for _, event in events:
             self._read(event)
         return self._message(self._blocks.blocks, self._ending(), self._usage())
 
-    async def stream(self, events: AsyncIterator[tuple[int, Event]], stack: AsyncExitStack) -> AsyncGenerator[bytes, None]:
-        """The events, while they come. `stack` holds the request, which ends with the stream."""
+    async def stream(self, events: Events) -> AsyncGenerator[bytes, None]:
+        """The events, while they come."""
         begun = {"input_tokens": self._num_prompt, "output_tokens": 0}
-        async with stack:
-            message = self._message([], {"stop_reason": None, "stop_sequence": None}, begun)
-            yield _event({"type": "message_start", "message": message})
-            async for _, event in events:
-                for each in self._read(event):
-                    yield _event(each)
-            yield _event({"type": "message_delta", "delta": self._ending(), "usage": self._usage()})
-            yield _event({"type": "message_stop"})
+        message = self._message([], {"stop_reason": None, "stop_sequence": None}, begun)
+        yield _event({"type": "message_start", "message": message})
+        async for _, event in events:
+            for each in self._read(event):
+                yield _event(each)
+        yield _event({"type": "message_delta", "delta": self._ending(), "usage": self._usage()})
+        yield _event({"type": "message_stop"})
 
     def failed(self, error: ApiError) -> bytes:
         """The last event of a stream that failed."""
@@ -148,8 +137,8 @@ class MessageWriter:
 
     def _ending(self) -> dict[str, Any]:
         assert self._output is not None, "the output has ended"
-        reason = self._output.finish_reason
-        matched = _matched(self._output, self._body.stop_sequences or (), self._service.llm.vocabulary)
+        reason = self._reader.finish_reason(self._output)
+        matched = self._output.stop_string or self._reader.stop_string
         if reason == "stop" and self._blocks.num_calls:
             told = "tool_use"
         else:
@@ -182,6 +171,7 @@ def _as_chat(body: ConversationBody) -> ChatBody:
         "response_format": form,
         "reasoning_effort": (body.output_config or {}).get("effort"),
         **thinking,
+        **body.named_constraints,
     }
     if isinstance(body, MessageBody):
         _check_known(body.metadata, "metadata", "user_id")
@@ -216,16 +206,6 @@ def _thinking(thinking: dict[str, Any] | None) -> dict[str, Any]:
         raise ApiError(400, "thinking.display: what is thought is always shown", param="thinking.display", code="invalid_value")
     budget = thinking.get("budget_tokens") if kind == "enabled" else None
     return {"chat_template_kwargs": {"enable_thinking": kind != "disabled"}, "thinking_token_budget": budget}
-
-
-def _matched(output: RequestOutput, stop: list[str] | tuple[str, ...], vocabulary: Vocabulary) -> str | None:
-    """The stop string that ended an output: what its tokens say beyond its text begins with it. The one completed first is the
-    shortest."""
-    if not stop or output.finish_reason != "stop":
-        return None
-    spelled = b"".join(vocabulary.text_tokens[token_id] or b"" for token_id in output.token_ids).decode(errors="replace")
-    beyond = spelled[len(output.text) :]
-    return min((each for each in stop if beyond.startswith(each)), key=len, default=None)
 
 
 def _check_known(form: dict[str, Any] | None, place: str, *known: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from ..llm import LLM
-from . import anthropic_messages, chat, completions, operations, playground, responses, tokens
+from . import anthropic_messages, chat, completions, operations, playground, reference, responses, tokens
 from .documentation import document
 from .errors import add_handlers
 from .gate import Gate
@@ -39,9 +39,10 @@ def create_app(
         yield
         await service.stop()
 
-    app = FastAPI(title="Maskwright", version=version("maskwright"), description=DESCRIPTION, lifespan=lifespan)
+    told = {"title": "Maskwright", "version": version("maskwright"), "description": DESCRIPTION}
+    app = FastAPI(**told, lifespan=lifespan, docs_url=None, redoc_url=None)  # /docs is our own: FastAPI's loads scripts from a CDN
     app.state.service = service
-    for part in (chat, completions, responses, anthropic_messages, tokens, operations, playground):
+    for part in (chat, completions, responses, anthropic_messages, tokens, operations, playground, reference):
         app.include_router(part.router)
     add_handlers(app)
     app.add_middleware(Gate, settings=settings)

@@ -15,23 +15,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ..constraint_choice import FREE, ConstraintChoice, choose
 from ..constraints import ConstraintError, Ebnf, Gbnf, JsonSchema, Lark, StructuralTag
 from ..errors import UsageError
 from .asked_forms import AskedFormat, AskedStructure
+from .body import Body
 from .errors import ApiError, api_error
 
 
-class ConstraintBody(BaseModel):
-    """Part of every request body."""
+class ConstraintNames(Body):
+    """Part of every request body: the names of a constraint that are not OpenAI's."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    response_format: AskedFormat | None = Field(
-        None, description="text, json_object, json_schema, structural_tag, regex, grammar or choice."
-    )
     structured_outputs: AskedStructure | None = Field(None, description="vLLM's form of the same.")
     guided_json: dict[str, Any] | str | bool | None = None
     guided_regex: str | None = None
@@ -41,6 +37,19 @@ class ConstraintBody(BaseModel):
     grammar: str | None = Field(None, description="A grammar for the output, in GBNF or Lark's language.")
     regex: str | None = Field(None, description="A regular expression for the whole output.")
     ebnf: str | None = Field(None, description="A grammar in EBNF.")
+
+    @property
+    def named_constraints(self) -> dict[str, Any]:
+        """Those that are given."""
+        return {name: getattr(self, name) for name in ConstraintNames.model_fields if getattr(self, name) is not None}
+
+
+class ConstraintBody(ConstraintNames):
+    """Part of the request bodies of completions."""
+
+    response_format: AskedFormat | None = Field(
+        None, description="text, json_object, json_schema, structural_tag, regex, grammar or choice."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +66,12 @@ class AskedConstraint:
 
 def asked_constraint(body: ConstraintBody, *, allows_grammars: bool) -> AskedConstraint:
     """What the output must satisfy. Raises ApiError for two constraints, for what cannot be read, and for what is refused."""
-    given = {name: getattr(body, name) for name in ConstraintBody.model_fields if getattr(body, name) is not None}
+    given = ({"response_format": body.response_format} if body.response_format is not None else {}) | body.named_constraints
     if given.get("response_format", {}).get("type") == "text":
         _check_members(given.pop("response_format"), "response_format", "type")
     if len(given) > 1:
-        names = " and ".join(given)
-        raise ApiError(400, f"{names} contradict each other: an output has one constraint", param=list(given)[1])
+        message = f"{' and '.join(given)} contradict each other: an output has one constraint"
+        raise ApiError(400, message, param=list(given)[1], code="invalid_value")
     if not given:
         return AskedConstraint()
     ((name, value),) = given.items()

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import Field
-from starlette.responses import JSONResponse
 
 from ..chat import Turn
 from ..engine.output import Event, RequestOutput
 from ..planning import Plan
+from .answering import Events, answer
 from .answers import ChatCompletion, ChatCompletionChunk
 from .asked_constraint import AskedConstraint, ConstraintBody, asked_constraint
 from .asked_forms import AskedMessage, AskedTool, AskedToolChoice
 from .asked_tools import asked_tools
+from .deltas import CallDelta, CallStart, ContentDelta, ReplyDelta, ThoughtDelta
 from .documentation import answers
-from .errors import ApiError
-from .messages import template_messages
+from .errors import ApiError, told_as
+from .messages import template_messages, template_variables
 from .reasoning import with_reasoning
 from .remarks import remarks_of
-from .replies import CallDelta, CallStart, ContentDelta, ReplyDelta, ReplyParts, ReplyReader, ThoughtDelta
-from .sampling_options import SamplingBody, StreamOptions, sampling_of
+from .replies import ReplyParts, reader_of
+from .sampling_options import SamplingBody, StreamOptions, sampling_of, tells_usage
 from .service import Service
-from .streams import EventStream, data, unless_gone
+from .streams import DONE, data, error_event, unless_gone
 from .token_details import ExtendedBody, detail_writer, head_of, num_top_wanted
 from .token_logprobs import LogprobWriter
 from .usage import usage_of
@@ -61,16 +61,11 @@ router = APIRouter()
 async def create_chat_completion(request: Request, body: ChatBody) -> Response:
     """OpenAI's chat completions, with constraints and tools that always hold."""
     service: Service = request.app.state.service
-    plan = await unless_gone(request, plan_chat(service, body))
-    writer = ChatWriter(f"chatcmpl-{request.state.request_id}", service, body, plan)
-    stack = AsyncExitStack()
-    events = await stack.enter_async_context(service.running([plan]))
-    if body.stream:
-        include_usage = body.stream_options is not None and body.stream_options.include_usage
-        settings = service.settings
-        return EventStream(writer.stream(events, stack, include_usage), stack, settings.keep_alive_seconds, settings.send_seconds)
-    async with stack:
-        return JSONResponse(await unless_gone(request, writer.whole(events)))
+    names = {"logprobs": "top_logprobs"} | ({"max_tokens": "max_completion_tokens"} if body.max_completion_tokens else {})
+    with told_as(names):
+        plan = await unless_gone(request, plan_chat(service, body))
+        writer = ChatWriter(f"chatcmpl-{request.state.request_id}", service, body, plan)
+        return await answer(request, [plan], writer, body.stream)
 
 
 async def plan_chat(service: Service, body: ChatBody) -> Plan:
@@ -103,7 +98,7 @@ def turn_of(service: Service, body: ChatBody) -> tuple[Turn, str | None]:
         raise ApiError(400, message, param="tools", code="limit_exceeded")
     style = planner.style_for("auto") if settings.tool_style == "auto" else settings.tool_style
     tools = asked_tools(body.tools or (), body.tool_choice, body.parallel_tool_calls, style)
-    variables = dict(body.chat_template_kwargs or {})
+    variables = template_variables(body.chat_template_kwargs or {})
     if body.reasoning_effort is not None:
         variables["reasoning_effort"] = body.reasoning_effort
     if tools is None:
@@ -126,16 +121,16 @@ class ChatWriter:
 
     def __init__(self, reply_id: str, service: Service, body: ChatBody, plan: Plan) -> None:
         self._body, self._plan = body, plan
-        self._created = int(time.time())
-        self._head = {"id": reply_id, "created": self._created, "model": service.model_name}
+        self._head = {"id": reply_id, "created": int(time.time()), "model": service.model_name}
+        self._tells_usage = tells_usage(body.stream_options)
         num = len(plan.requests)
-        self._readers = [ReplyReader(plan.choice.source, plan.constraint) for _ in range(num)]
+        self._readers = [reader_of(plan) for _ in range(num)]
         self._parts = [ReplyParts() for _ in range(num)]
         self._logprobs = [LogprobWriter(service.llm.vocabulary, body.top_logprobs or 0) for _ in range(num)]
         self._details = detail_writer(service, [plan], body.maskwright)
         self._outputs: dict[int, RequestOutput] = {}
 
-    async def whole(self, events: AsyncIterator[tuple[int, Event]]) -> dict[str, Any]:
+    async def whole(self, events: Events) -> dict[str, Any]:
         """The answer when all outputs have ended."""
         async for index, event in events:
             self._read(index, event)
@@ -144,23 +139,23 @@ class ChatWriter:
         remarks = {**remarks_of(self._plan), **head_of(self._details)}
         return {**self._head, "object": "chat.completion", "choices": choices, "usage": usage, **remarks}
 
-    async def stream(
-        self, events: AsyncIterator[tuple[int, Event]], stack: AsyncExitStack, include_usage: bool
-    ) -> AsyncGenerator[bytes, None]:
-        """The chunks, while they come. `stack` holds the requests, which end with the stream."""
-        async with stack:
-            remarks = {**remarks_of(self._plan), **head_of(self._details)}
-            for index in range(len(self._parts)):
-                yield self._chunk(index, {"role": "assistant", "content": ""}, include_usage, **remarks)
-                remarks = {}
-            async for index, event in events:
-                details = await self._details.of_event(index, event) if self._details is not None else None
-                for chunk in self._chunks(index, event, include_usage, details):
-                    yield chunk
-            if include_usage:
-                usage = usage_of(list(self._outputs.values()))
-                yield data({**self._head, "object": "chat.completion.chunk", "choices": [], "usage": usage})
-            yield b"data: [DONE]\n\n"
+    async def stream(self, events: Events) -> AsyncGenerator[bytes, None]:
+        """The chunks, while they come."""
+        remarks = {**remarks_of(self._plan), **head_of(self._details)}
+        for index in range(len(self._parts)):
+            yield self._chunk(index, {"role": "assistant", "content": ""}, **remarks)
+            remarks = {}
+        async for index, event in events:
+            details = await self._details.of_event(index, event) if self._details is not None else None
+            for chunk in self._chunks(index, event, details):
+                yield chunk
+        if self._tells_usage:
+            usage = usage_of(list(self._outputs.values()))
+            yield data({**self._head, "object": "chat.completion.chunk", "choices": [], "usage": usage})
+        yield DONE
+
+    def failed(self, error: ApiError) -> bytes:
+        return error_event(error)
 
     def _read(self, index: int, event: Event) -> list[ReplyDelta]:
         deltas = self._readers[index].read(event)
@@ -170,7 +165,7 @@ class ChatWriter:
             self._outputs[index] = event.output
         return deltas
 
-    def _chunks(self, index: int, event: Event, include_usage: bool, details: dict[str, Any] | None) -> list[bytes]:
+    def _chunks(self, index: int, event: Event, details: dict[str, Any] | None) -> list[bytes]:
         """A chunk for each delta; log-probabilities and details go with the first, or with one of their own."""
         deltas = [_delta(delta) for delta in self._read(index, event)]
         logprobs = self._logprobs[index].chat(event.tokens) if self._body.logprobs and event.tokens else None
@@ -178,17 +173,16 @@ class ChatWriter:
             deltas = [{"content": ""}]
         chunks = []
         for delta in deltas:
-            chunks.append(self._chunk(index, delta, include_usage, logprobs, details=details))
+            chunks.append(self._chunk(index, delta, logprobs, details=details))
             logprobs = details = None
         if event.output is not None:
-            chunks.append(self._chunk(index, {}, include_usage, finish_reason=self._finish_reason(index)))
+            chunks.append(self._chunk(index, {}, finish_reason=self._finish_reason(index)))
         return chunks
 
     def _chunk(
         self,
         index: int,
         delta: dict[str, Any],
-        include_usage: bool,
         logprobs: dict[str, Any] | None = None,
         finish_reason: str | None = None,
         details: dict[str, Any] | None = None,
@@ -197,7 +191,7 @@ class ChatWriter:
         choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason}
         if details is not None:
             choice["maskwright"] = details
-        usage = {"usage": None} if include_usage else {}
+        usage = {"usage": None} if self._tells_usage else {}
         return data({**self._head, "object": "chat.completion.chunk", "choices": [choice], **usage, **remarks})
 
     async def _choice(self, index: int) -> dict[str, Any]:
@@ -209,7 +203,7 @@ class ChatWriter:
         return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": reason, **details}
 
     def _finish_reason(self, index: int) -> str:
-        reason = self._outputs[index].finish_reason
+        reason = self._readers[index].finish_reason(self._outputs[index])
         return "tool_calls" if reason == "stop" and self._parts[index].calls else reason
 
 

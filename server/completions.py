@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import Field
-from starlette.responses import JSONResponse
 
 from ..engine.output import Event, RequestOutput
 from ..planning import Plan
+from .answering import Events, answer
 from .answers import Completion
 from .asked_constraint import ConstraintBody, asked_constraint
 from .documentation import answers
-from .errors import ApiError
+from .errors import ApiError, told_as
 from .remarks import remarks_of
-from .sampling_options import SamplingBody, StreamOptions, sampling_of
+from .sampling_options import SamplingBody, StreamOptions, sampling_of, tells_usage
 from .service import Service
-from .streams import EventStream, data, unless_gone
+from .streams import DONE, data, error_event, unless_gone
 from .token_details import ExtendedBody, detail_writer, head_of, num_top_wanted
 from .token_logprobs import LogprobWriter
 from .usage import usage_of
@@ -45,16 +44,10 @@ router = APIRouter()
 async def create_completion(request: Request, body: CompletionBody) -> Response:
     """OpenAI's completions."""
     service: Service = request.app.state.service
-    plans = await unless_gone(request, plan_completion(service, body))
-    writer = CompletionWriter(f"cmpl-{request.state.request_id}", service, body, plans)
-    stack = AsyncExitStack()
-    events = await stack.enter_async_context(service.running(plans))
-    if body.stream:
-        include_usage = body.stream_options is not None and body.stream_options.include_usage
-        settings = service.settings
-        return EventStream(writer.stream(events, stack, include_usage), stack, settings.keep_alive_seconds, settings.send_seconds)
-    async with stack:
-        return JSONResponse(await unless_gone(request, writer.whole(events)))
+    with told_as({"messages": "prompt"}):
+        plans = await unless_gone(request, plan_completion(service, body))
+        writer = CompletionWriter(f"cmpl-{request.state.request_id}", service, body, plans)
+        return await answer(request, plans, writer, body.stream)
 
 
 async def plan_completion(service: Service, body: CompletionBody) -> list[Plan]:
@@ -96,12 +89,13 @@ class CompletionWriter:
 
     def __init__(self, reply_id: str, service: Service, body: CompletionBody, plans: Sequence[Plan]) -> None:
         self._body, self._plans = body, plans
+        self._tells_usage = tells_usage(body.stream_options)
         self._head = {"id": reply_id, "object": "text_completion", "created": int(time.time()), "model": service.model_name}
         self._vocabulary = service.llm.vocabulary
         self._details = detail_writer(service, plans, body.maskwright)
         self._outputs: dict[int, RequestOutput] = {}
 
-    async def whole(self, events: AsyncIterator[tuple[int, Event]]) -> dict[str, Any]:
+    async def whole(self, events: Events) -> dict[str, Any]:
         """The answer when all outputs have ended."""
         async for index, event in events:
             self._read(index, event)
@@ -114,30 +108,30 @@ class CompletionWriter:
                 choices.append(await self._choice(len(choices), output, numbers[id(output)]))
         return {**self._head, "choices": choices, "usage": self._usage(), **remarks_of(self._plans[0]), **head_of(self._details)}
 
-    async def stream(
-        self, events: AsyncIterator[tuple[int, Event]], stack: AsyncExitStack, include_usage: bool
-    ) -> AsyncGenerator[bytes, None]:
-        """The chunks, while they come. `stack` holds the requests, which end with the stream."""
+    async def stream(self, events: Events) -> AsyncGenerator[bytes, None]:
+        """The chunks, while they come."""
         writers: dict[int, LogprobWriter] = {}
-        usage: dict[str, Any] = {"usage": None} if include_usage else {}
+        usage: dict[str, Any] = {"usage": None} if self._tells_usage else {}
         remarks = {**remarks_of(self._plans[0]), **head_of(self._details)}
-        async with stack:
-            async for index, event in events:
-                self._read(index, event)
-                writer = writers.setdefault(index, self._logprob_writer())
-                details = await self._details.of_event(index, event) if self._details is not None else None
-                logprobs = writer.completion(event.tokens) if self._body.logprobs is not None else None
-                reason = event.output.finish_reason if event.output is not None else None
-                if not event.text and reason is None and logprobs is None and details is None:
-                    continue
-                choice = {"index": index, "text": event.text, "logprobs": logprobs, "finish_reason": reason}
-                if details is not None:
-                    choice["maskwright"] = details
-                yield data({**self._head, "choices": [choice], **usage, **remarks})
-                remarks = {}
-            if include_usage:
-                yield data({**self._head, "choices": [], "usage": self._usage()})
-            yield b"data: [DONE]\n\n"
+        async for index, event in events:
+            self._read(index, event)
+            writer = writers.setdefault(index, self._logprob_writer())
+            details = await self._details.of_event(index, event) if self._details is not None else None
+            logprobs = writer.completion(event.tokens) if self._body.logprobs is not None else None
+            reason = event.output.finish_reason if event.output is not None else None
+            if not event.text and reason is None and logprobs is None and details is None:
+                continue
+            choice = {"index": index, "text": event.text, "logprobs": logprobs, "finish_reason": reason}
+            if details is not None:
+                choice["maskwright"] = details
+            yield data({**self._head, "choices": [choice], **usage, **remarks})
+            remarks = {}
+        if self._tells_usage:
+            yield data({**self._head, "choices": [], "usage": self._usage()})
+        yield DONE
+
+    def failed(self, error: ApiError) -> bytes:
+        return error_event(error)
 
     def _read(self, index: int, event: Event) -> None:
         if event.output is not None:

@@ -86,11 +86,13 @@ def told_as(names: Mapping[str, str]) -> Iterator[None]:
     except (*KNOWN, RequestValidationError) as error:
         known = _of_validation(error) if isinstance(error, RequestValidationError) else api_error(error)
         first = (known.param or "").split(".")[0].split("[")[0]
-        if first not in names:
+        said, space, rest = known.message.partition(" ")
+        if first not in names and said not in names:
             raise known from error
-        assert known.param is not None, "it begins with a name"
-        param = names[first] + known.param.removeprefix(first)
-        message = known.message.replace(known.param, param)
+        param, message = known.param, names.get(said, said) + space + rest
+        if param is not None and first in names:
+            param = names[first] + param.removeprefix(first)
+            message = known.message.replace(known.param or "", param)
         raise ApiError(known.status, message, param=param, code=known.code, headers=known.headers, **known.details) from error
 
 
@@ -111,8 +113,12 @@ def api_error(error: Exception, param: str | None = None) -> ApiError:
     if isinstance(error, SamplingError):
         name = PARAMETER_NAMES.get(error.option, error.option)
         return ApiError(400, str(error), param=name, code="invalid_value")
-    if isinstance(error, RequestError | UsageError):
-        return ApiError(400, str(error), param=param)
+    if isinstance(error, RequestError) and isinstance(error.__cause__, SamplingError):
+        return api_error(error.__cause__)
+    if isinstance(error, RequestError):
+        return ApiError(400, str(error), param=error.part or param, code="invalid_value")
+    if isinstance(error, UsageError):
+        return ApiError(400, str(error), param=param, code="invalid_value")
     logger.error("a request failed", exc_info=error)
     return ApiError(500, "the request failed inside the server; its log says why", code="internal_error")
 
@@ -132,7 +138,7 @@ def add_handlers(app: FastAPI) -> None:
 
     async def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return answer(ApiError(error.status_code, str(error.detail), headers=error.headers), request)
+        return answer(_of_http(error, request), request)
 
     async def gone(_: Request, __: Exception) -> Response:
         return Response(status_code=499)
@@ -151,13 +157,34 @@ def _of_constraint(error: ConstraintError, param: str | None) -> ApiError:
     return ApiError(400, str(error), param=param, code=code, **details)
 
 
+def _of_http(error: HTTPException, request: Request) -> ApiError:
+    """What the framework refuses itself."""
+    if error.status_code == 404:
+        return ApiError(404, f"there is no {request.url.path} here", code="not_found")
+    if error.status_code == 405:
+        message = f"{request.url.path} does not take {request.method}"
+        return ApiError(405, message, code="method_not_allowed", headers=error.headers)
+    if error.status_code == 400:  # all that it says is that it could not parse the body
+        message = "the body cannot be read: it is not JSON in UTF-8, nests too deeply, or has too long a number"
+        return ApiError(400, message, code="invalid_json")
+    return ApiError(error.status_code, str(error.detail), headers=error.headers)
+
+
 def _of_validation(error: RequestValidationError) -> ApiError:
     first = error.errors()[0]
-    place = [step for step in first["loc"] if step not in ("body", "query", "path")]
+    place = [step for step in first["loc"][1 if first["loc"][0] in ("body", "query", "path") else 0 :] if not _is_kind(step)]
     param = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).lstrip(".")
     if first["type"] == "extra_forbidden":
         return ApiError(400, f"unknown parameter: {param}", param=param, code="unknown_parameter")
     if first["type"] == "json_invalid":
         return ApiError(400, f"the body is not JSON: {first.get('ctx', {}).get('error', first['msg'])}", code="invalid_json")
-    message = f"{param}: {first['msg']}" if param else str(first["msg"])
+    if not param:
+        reason = "is missing" if first["type"] == "missing" else "is not a JSON object with Content-Type: application/json"
+        return ApiError(400, f"the body {reason}", code="invalid_json")
+    message = f"{param}: {first['msg']}"
     return ApiError(400, message, param=param or None, code="invalid_value")
+
+
+def _is_kind(step: Any) -> bool:
+    """Of a parameter that may be of several kinds, which one was tried: no part of the path."""
+    return isinstance(step, str) and (step in ("str", "int", "bool") or step.startswith(("list[", "dict[", "constrained-")))

@@ -13,12 +13,12 @@ from uuid import uuid4
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .errors import ApiError, api_error
+from .errors import ANTHROPIC_PATH, ApiError, api_error
 from .settings import ServerSettings
 
 logger = logging.getLogger("maskwright.server.access")
 
-OPEN = ("/", "/health", "/ready", "/version", "/metrics", "/docs", "/redoc", "/openapi.json")  # need no key
+OPEN = ("/", "/health", "/ready", "/version", "/metrics", "/docs", "/openapi.json")  # need no key
 OPEN_FOLDER = "/playground/"
 _REQUEST_ID = re.compile(r"[\w.:/-]{1,128}", re.ASCII)
 
@@ -37,7 +37,7 @@ class Gate:
         headers = Headers(scope=scope)
         request_id = _request_id(headers)
         scope.setdefault("state", {})["request_id"] = request_id
-        answer = _Answer(send, request_id)
+        answer = _Answer(send, request_id, scope["path"])
         started = time.perf_counter()
         try:
             self._check_headers(headers)
@@ -109,10 +109,11 @@ class _LimitedBody:
 
 
 class _Answer:
-    """`send` that adds the request id and remembers the status."""
+    """`send` that adds the request id, as clients of that path read it, and remembers the status."""
 
-    def __init__(self, send: Send, request_id: str) -> None:
+    def __init__(self, send: Send, request_id: str, path: str) -> None:
         self._send, self._request_id = send, request_id
+        self._is_anthropic = path.startswith(ANTHROPIC_PATH)
         self.status = 0
 
     @property
@@ -122,7 +123,10 @@ class _Answer:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            MutableHeaders(scope=message)["x-request-id"] = self._request_id
+            headers = MutableHeaders(scope=message)
+            headers["x-request-id"] = self._request_id
+            if self._is_anthropic:
+                headers["request-id"] = self._request_id
         await self._send(message)
 
 

@@ -10,6 +10,12 @@ from .errors import ApiError
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
+# Not variables of a template, but how it is rendered. A template of the client's own could keep the server busy without end.
+RESERVED = (
+    "chat_template", "add_generation_prompt", "continue_final_message", "sanitize_control_tokens", "tokenize", "tokenizer_kwargs",
+    "padding", "truncation", "max_length", "return_tensors", "return_dict", "return_assistant_tokens_mask",
+    "conversation", "messages", "tools",
+)  # fmt: skip
 
 
 def template_messages(messages: Sequence[Mapping[str, Any]], *, has_tool_role: bool) -> tuple[dict[str, Any], ...]:
@@ -18,21 +24,38 @@ def template_messages(messages: Sequence[Mapping[str, Any]], *, has_tool_role: b
     has_tool_role: whether the template knows calls and their results; else they are told as text.
     """
     if not messages:
-        raise ApiError(400, "messages is empty; a conversation begins with at least one message", param="messages")
+        message = "messages is empty; a conversation begins with at least one message"
+        raise ApiError(400, message, param="messages", code="invalid_value")
     made = [_message(message, f"messages[{index}]") for index, message in enumerate(messages)]
     return tuple(made if has_tool_role else [_plain(message) for message in made])
+
+
+def template_variables(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What `chat_template_kwargs` hands to the template."""
+    wrong = next((name for name in given if name in RESERVED), None)
+    if wrong is not None:
+        param = f"chat_template_kwargs.{wrong}"
+        raise ApiError(400, f"{param} is not a variable that clients may set", param=param, code="invalid_value")
+    return dict(given)
 
 
 def _message(message: Mapping[str, Any], place: str) -> dict[str, Any]:
     role = message.get("role")
     if role not in ROLES:
         raise ApiError(400, f"{place}.role is one of {', '.join(ROLES)}, not {role!r}", param=f"{place}.role", code="invalid_value")
+    for name in ("audio", "function_call"):
+        if message.get(name) is not None:
+            reason = "this model neither hears nor speaks" if name == "audio" else "write a call as tool_calls"
+            raise ApiError(400, f"{place}.{name}: {reason}", param=f"{place}.{name}", code="unsupported_content")
     calls = message.get("tool_calls")
-    if message.get("content") is None and not calls:
+    content = message.get("content") if message.get("content") is not None else message.get("refusal")
+    if content is None and not calls:
         raise ApiError(400, f"{place}.content is missing", param=f"{place}.content", code="invalid_value")
-    made = {"role": "system" if role == "developer" else role, "content": _text(message.get("content"), f"{place}.content")}
+    made = {"role": "system" if role == "developer" else role, "content": _text(content, f"{place}.content")}
     for name in ("name", "tool_call_id", "reasoning_content"):
-        if isinstance(message.get(name), str):
+        if not isinstance(message.get(name), str | None):
+            raise ApiError(400, f"{place}.{name} is a string", param=f"{place}.{name}", code="invalid_value")
+        if message.get(name) is not None:
             made[name] = message[name]
     if calls:
         made["tool_calls"] = [_call(call, f"{place}.tool_calls[{index}]") for index, call in enumerate(_list(calls, place))]

@@ -54,10 +54,17 @@ class Metrics:
         self.mean_next_token = self._histogram(
             "vllm:request_time_per_output_token_seconds", "Mean time between two tokens of a request.", FAST
         )
+        self.queue = self._histogram("vllm:request_queue_time_seconds", "From arrival to the first step of a request.", SLOW)
+        self.prefill = self._histogram("vllm:request_prefill_time_seconds", "From the first step to the first token.", SLOW)
         self.decode = self._histogram("vllm:request_decode_time_seconds", "From the first token to the end.", SLOW)
+        self.inference = self._histogram("vllm:request_inference_time_seconds", "From the first step to the end.", SLOW)
         self.whole = self._histogram("vllm:e2e_request_latency_seconds", "From arrival to the end.", SLOW)
         self.prompt_length = self._histogram("vllm:request_prompt_tokens", "Prompt tokens of a request.", COUNTS)
         self.output_length = self._histogram("vllm:request_generation_tokens", "Tokens generated for a request.", COUNTS)
+        self.longest_output = self._histogram(
+            "vllm:request_max_num_generation_tokens", "Tokens of the longest output of a request.", COUNTS
+        )
+        self.step_tokens = self._histogram("vllm:iteration_tokens_total", "Tokens computed in one step of the engine.", COUNTS)
         self.asked_n = self._histogram("vllm:request_params_n", "Outputs asked for.", (1, 2, 5, 10, 20))
         self.asked_tokens = self._histogram("vllm:request_params_max_tokens", "max_tokens of a request.", COUNTS)
         self.compile_seconds = self._histogram("maskwright:constraint_compile_seconds", "Compiling a new constraint.", FAST)
@@ -87,13 +94,14 @@ class Metrics:
 
 
 class RequestWatch:
-    """Measures one output while it is made."""
+    """Measures one output while it is made. The clock is the engine's."""
 
     def __init__(self, metrics: Metrics, is_constrained: bool) -> None:
         self._metrics, self._is_constrained = metrics, is_constrained
         self._begun = time.perf_counter()
         self._first: float | None = None
         self._last: float | None = None
+        self.num_tokens: int | None = None  # when it has ended
 
     def see(self, event: Event) -> None:
         now = time.perf_counter()
@@ -101,6 +109,11 @@ class RequestWatch:
             self._see_tokens(event, now)
         if event.output is not None:
             self._see_end(event.output, now)
+
+    def close(self) -> None:
+        """What has not ended by now never does: its client has gone, or a neighbour of the same request has failed."""
+        if self.num_tokens is None:
+            self._metrics.finished("abort")
 
     def _see_tokens(self, event: Event, now: float) -> None:
         metrics = self._metrics
@@ -123,14 +136,22 @@ class RequestWatch:
         metrics = self._metrics
         metrics.finished(output.finish_reason)
         metrics.whole.observe(now - self._begun)
+        if output.scheduled_at is not None:
+            self._see_phases(output.scheduled_at, now)
         metrics.prompt_tokens.inc(output.num_prompt_tokens)
         metrics.prompt_length.observe(output.num_prompt_tokens)
-        num_tokens = len(output.token_ids)
-        metrics.output_length.observe(num_tokens)
-        if self._first is not None:
-            metrics.decode.observe(now - self._first)
-            if num_tokens > 1:
-                metrics.mean_next_token.observe((now - self._first) / (num_tokens - 1))
+        self.num_tokens = len(output.token_ids)
+        metrics.output_length.observe(self.num_tokens)
+        if self._first is not None and self.num_tokens > 1:
+            metrics.mean_next_token.observe((now - self._first) / (self.num_tokens - 1))
+
+    def _see_phases(self, scheduled: float, now: float) -> None:
+        """An output without a token has been prefilled until its end. What a constraint forces may come before the first step."""
+        metrics, first = self._metrics, now if self._first is None else max(self._first, scheduled)
+        metrics.queue.observe(max(scheduled - self._begun, 0.0))
+        metrics.prefill.observe(first - scheduled)
+        metrics.decode.observe(now - first)
+        metrics.inference.observe(now - scheduled)
 
 
 class _EngineCollector(Collector):

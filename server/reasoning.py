@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..chat import Turn
 from ..constraints import Limits, Reasoning, Source, Tools
@@ -49,6 +50,13 @@ def reasoned(inner: Source | None, is_open: bool, budget: int | None = None) -> 
     if is_open:
         return Reasoning(Answer(inner), start="", end=END, max_tokens=budget)
     return Reasoning(Answer(inner), start=START, end=END, max_tokens=budget, optional=True)
+
+
+def shows_free_text(source: Any) -> bool:
+    """Whether what the reader is shown of such a reply is the model's own text, beside calls and reasoning."""
+    if isinstance(source, Reasoning) and isinstance(source.inner, Answer):
+        return source.inner.inner is None or isinstance(source.inner.inner, Tools)
+    return isinstance(source, Tools)
 
 
 def _without_start(tree: Part) -> Part:

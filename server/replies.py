@@ -3,71 +3,64 @@ because a whole reply is what the deltas of its stream join to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 from uuid import uuid4
 
 from ..constraints import Constraint, OutputParser, Reasoning, Tools
 from ..constraints.tags.events import ArgumentsDelta, ReasoningDelta, TextDelta, ToolCallStart
 from ..constraints.tags.events import Event as PartEvent
-from ..engine.output import Event
-
-
-@dataclass(frozen=True, slots=True)
-class ContentDelta:
-    """Text for the reader."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ThoughtDelta:
-    """Text of the reasoning."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class CallStart:
-    """A tool is called."""
-
-    index: int
-    call_id: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class CallDelta:
-    """JSON text of a call's arguments."""
-
-    index: int
-    text: str
-
-
-ReplyDelta: TypeAlias = ContentDelta | ThoughtDelta | CallStart | CallDelta
+from ..engine.output import Event, RequestOutput
+from ..planning import Plan
+from .deltas import CallDelta, CallStart, ContentDelta, ReplyDelta, ThoughtDelta
+from .reasoning import shows_free_text
+from .stopping import ContentStop
 
 
 class ReplyReader:
-    """Follows one output. Structural tags stay in the content, as they were written: only calls and reasoning are taken out."""
+    """Follows one output. Structural tags stay in the content, as they were written: only calls and reasoning are taken out.
 
-    def __init__(self, source: Any, constraint: Constraint | None) -> None:
+    stop: strings that end the content of a reply with such parts (of others the engine looks after them). For the engine it is an
+    `Ending`, which reads the same tokens.
+    """
+
+    def __init__(self, source: Any, constraint: Constraint | None, stop: Sequence[str] = (), shows_stop: bool = False) -> None:
         self._parser = OutputParser(constraint) if constraint is not None and isinstance(source, Tools | Reasoning) else None
+        self._is_free = shows_free_text(source)
+        self._has_calls = False
         self._is_after_thought = False  # white space between reasoning and answer belongs to neither
+        self._stop = ContentStop(stop, shows_stop) if stop else None
 
     @property
-    def takes_apart(self) -> bool:
-        """Whether anything is taken out of the text."""
-        return self._parser is not None
+    def stop_string(self) -> str | None:
+        """That was found in the content, which ends there."""
+        return None if self._stop is None else self._stop.matched
 
     def read(self, event: Event) -> list[ReplyDelta]:
         """What one event of the engine adds."""
         if self._parser is None:
             return [ContentDelta(event.text)] if event.text else []
-        events = self._parser.feed_tokens(record.token_id for record in event.tokens)
-        if event.is_final:
-            events += self._parser.finish()
-        return list(self._deltas(events))
+        return self._take(self._parser, (record.token_id for record in event.tokens), event.is_final)
+
+    def ends_after(self, token_id: int) -> bool:
+        """Whether this token completes a stop string in the content."""
+        assert self._parser is not None, "the engine itself ends outputs without parts"
+        self._take(self._parser, [token_id], is_last=False)
+        return self.stop_string is not None
+
+    def finish_reason(self, output: RequestOutput) -> str:
+        """The engine's; and "length" for text of the model's own that max_tokens has cut: a constraint lets it end anywhere."""
+        return "length" if output.is_cut and self._is_free and not self._has_calls else output.finish_reason
+
+    def _take(self, parser: OutputParser, token_ids: Iterable[int], is_last: bool) -> list[ReplyDelta]:
+        if self.stop_string is not None:
+            return []
+        events = parser.feed_tokens(token_ids)
+        if is_last:
+            events += parser.finish()
+        deltas = self._deltas(events)
+        return list(deltas if self._stop is None else self._stop.read(deltas, is_last))
 
     def _deltas(self, events: Iterable[PartEvent]) -> Iterator[ReplyDelta]:
         for event in events:
@@ -80,6 +73,7 @@ class ReplyReader:
                 self._is_after_thought = True
                 yield ThoughtDelta(event.text)
             elif isinstance(event, ToolCallStart):
+                self._has_calls = True
                 yield CallStart(event.index, f"call_{uuid4().hex[:24]}", event.name)
             elif isinstance(event, ArgumentsDelta):
                 yield CallDelta(event.index, event.text)
@@ -111,3 +105,9 @@ class ReplyParts:
             self.calls.append(Call(delta.call_id, delta.name))
         else:
             self.calls[delta.index].arguments += delta.text
+
+
+def reader_of(plan: Plan) -> ReplyReader:
+    """For one output of the plan."""
+    reader = plan.requests[0].ending() if plan.requests[0].ending is not None else None
+    return reader if isinstance(reader, ReplyReader) else ReplyReader(plan.choice.source, plan.constraint)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..engine.output import Event
+from ..engine.output import Event, RequestOutput
 from ..planning import Plan
-from .replies import CallStart, ContentDelta, ReplyDelta, ReplyParts, ReplyReader, ThoughtDelta
+from .deltas import CallStart, ContentDelta, ReplyDelta, ThoughtDelta
+from .replies import ReplyParts, reader_of
 
 
 class ItemWriter:
@@ -14,7 +15,7 @@ class ItemWriter:
 
     def __init__(self, response_id: str, plan: Plan) -> None:
         self._id = response_id
-        self._reader = ReplyReader(plan.choice.source, plan.constraint)
+        self._reader = reader_of(plan)
         self.parts = ReplyParts()
         self.items: list[dict[str, Any]] = []
         self._is_open = False
@@ -26,6 +27,10 @@ class ItemWriter:
             self.parts.add(delta)
             told += self._take(delta)
         return told
+
+    def finish_reason(self, output: RequestOutput) -> str:
+        """As the reader of the output tells it."""
+        return self._reader.finish_reason(output)
 
     def finish(self) -> list[dict[str, Any]]:
         """The end of the output. One without any text is an empty message."""

@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import AsyncExitStack
-from typing import Any
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from starlette.responses import JSONResponse
+from pydantic import Field, ValidationError
 
 from ..engine.output import Event, RequestOutput
 from ..planning import Plan
+from .answering import Events, answer
 from .answers import ResponseAnswer, ResponseEvent
+from .asked_constraint import ConstraintNames
 from .asked_forms import AskedItem, AskedReasoning, AskedText, AskedTool, AskedToolChoice
+from .body import Body
 from .chat import ChatBody, plan_chat
 from .documentation import answers
 from .errors import ApiError, told_as
 from .remarks import remarks_of
 from .response_items import ItemWriter
 from .service import Service
-from .streams import EventStream, data, unless_gone
+from .streams import data, unless_gone
 
 
-class ResponseBody(BaseModel):
+class ResponseStreamOptions(Body):
+    include_obfuscation: bool | None = Field(None, description="Has no effect: nothing is padded.")
+
+
+class ResponseBody(ConstraintNames):
     """An input to be answered."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
     model: str | None = None
     input: str | list[AskedItem] = Field(description="Text, or messages, calls and their results.")
@@ -45,6 +48,9 @@ class ResponseBody(BaseModel):
     stream: bool | None = None
     user: str | None = None
     metadata: dict[str, Any] | None = Field(None, description="Given back.")
+    truncation: Literal["disabled"] | None = Field(None, description="An input that is too long is always refused.")
+    background: Literal[False] | None = Field(None, description="Nothing runs when its client has gone.")
+    stream_options: ResponseStreamOptions | None = None
     store: bool | None = Field(None, description="Has no effect: nothing is stored.")
     service_tier: str | None = Field(None, description="Has no effect.")
     safety_identifier: str | None = Field(None, description="Has no effect.")
@@ -60,16 +66,10 @@ router = APIRouter()
 async def create_response(request: Request, body: ResponseBody) -> Response:
     """OpenAI's responses, without storage."""
     service: Service = request.app.state.service
-    stack = AsyncExitStack()
     with told_as(NAMES):
         plan = await unless_gone(request, plan_chat(service, _as_chat(body)))
-        events = await stack.enter_async_context(service.running([plan]))
-    writer = ResponseWriter(f"resp_{request.state.request_id}", service, body, plan)
-    if body.stream:
-        settings = service.settings
-        return EventStream(writer.stream(events, stack), stack, settings.keep_alive_seconds, settings.send_seconds, writer.failed)
-    async with stack:
-        return JSONResponse(await unless_gone(request, writer.whole(events)))
+        writer = ResponseWriter(f"resp_{request.state.request_id}", service, body, plan)
+        return await answer(request, [plan], writer, body.stream)
 
 
 class ResponseWriter:
@@ -84,21 +84,20 @@ class ResponseWriter:
         self._reason = ""
         self._number = 0  # of the next event
 
-    async def whole(self, events: AsyncIterator[tuple[int, Event]]) -> dict[str, Any]:
+    async def whole(self, events: Events) -> dict[str, Any]:
         """The response when it has ended."""
         async for _, event in events:
             self._read(event)
         return self._response(self._status)
 
-    async def stream(self, events: AsyncIterator[tuple[int, Event]], stack: AsyncExitStack) -> AsyncGenerator[bytes, None]:
-        """The events, while they come. `stack` holds the request, which ends with the stream."""
-        async with stack:
-            for kind in ("response.created", "response.in_progress"):
-                yield self._event({"type": kind, "response": self._response("in_progress")})
-            async for _, event in events:
-                for each in self._read(event):
-                    yield self._event(each)
-            yield self._event({"type": f"response.{self._status}", "response": self._response(self._status)})
+    async def stream(self, events: Events) -> AsyncGenerator[bytes, None]:
+        """The events, while they come."""
+        for kind in ("response.created", "response.in_progress"):
+            yield self._event({"type": kind, "response": self._response("in_progress")})
+        async for _, event in events:
+            for each in self._read(event):
+                yield self._event(each)
+        yield self._event({"type": f"response.{self._status}", "response": self._response(self._status)})
 
     def failed(self, error: ApiError) -> bytes:
         """The last event of a stream that failed."""
@@ -109,7 +108,7 @@ class ResponseWriter:
         told = self._items.read(event)
         if event.output is not None:
             told += self._items.finish()
-            self._reason = event.output.finish_reason
+            self._reason = self._items.finish_reason(event.output)
             self._usage = self._usage_of(event.output)
         return told
 
@@ -184,6 +183,7 @@ def _as_chat(body: ResponseBody) -> ChatBody:
         "parallel_tool_calls": body.parallel_tool_calls,
         "reasoning_effort": (body.reasoning or {}).get("effort"),
         "user": body.user,
+        **body.named_constraints,
     }
     try:
         return ChatBody.model_validate(asked)

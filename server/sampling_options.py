@@ -8,14 +8,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..sampling import SamplingParams
+from .body import Body
 from .errors import ApiError
 from .settings import ServerSettings
 
 
-class SamplingBody(BaseModel):
+class SamplingBody(Body):
     """Part of every request body. A parameter that is not known is refused by name."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
     model: str | None = Field(None, description="The name of the model, as /v1/models lists it.")
     max_tokens: int | None = Field(None, ge=1, description="Tokens of one output at most; else as many as the model has room for.")
@@ -45,6 +44,11 @@ class StreamOptions(BaseModel):
 
     include_usage: bool = False
     include_obfuscation: bool | None = Field(None, description="Has no effect: nothing is padded.")
+
+
+def tells_usage(options: StreamOptions | None) -> bool:
+    """Whether the last chunk of a stream has the usage."""
+    return options is not None and options.include_usage
 
 
 NAMES = {

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from ..chat import Turn
@@ -21,6 +22,8 @@ from ..sampling import SamplingParams
 from .compiling import ConstraintCompiler
 from .errors import ApiError, api_error
 from .metrics import Metrics, RequestWatch
+from .reasoning import shows_free_text
+from .replies import ReplyReader
 from .sampling_options import SamplingBody
 from .settings import ServerSettings
 from .traces import OutputSpan, Traces, closing_all
@@ -37,9 +40,9 @@ class Service:
 
     def __init__(self, llm: LLM, settings: ServerSettings, model_name: str, tracer_provider: Any | None = None) -> None:
         self.llm, self.settings, self.model_name = llm, settings, model_name
-        self.worker = EngineWorker(llm.driver)
         self.traces = Traces(tracer_provider, model_name)
         self.metrics = Metrics(model_name, lambda: self.worker.statistics, lambda: llm.compiler.num_mask_misses)
+        self.worker = EngineWorker(llm.driver, self.metrics.step_tokens.observe)
         self.compiler = ConstraintCompiler(llm.compiler, settings.compile_threads, self.metrics)
         self._pool = ThreadPoolExecutor(PLANNING_THREADS, thread_name_prefix="planning")
         self._num_open = 0
@@ -93,9 +96,14 @@ class Service:
 
     async def plan_turn(self, turn: Turn, sampling: SamplingParams, body: SamplingBody, param: str | None) -> Plan:
         """A conversation, ready to run. `param` is where its constraint stands in the request."""
+        has_parts = sampling.stop and shows_free_text(turn.choice.source)
+        asked = replace(sampling, stop=()) if has_parts else sampling
         with self._place(1):
-            seconds = await self._compile(turn.choice, sampling, param)
-            plan = await self.in_thread(self.llm.planner.plan_replies, turn, sampling)
+            seconds = await self._compile(turn.choice, asked, param)
+            plan = await self.in_thread(self.llm.planner.plan_replies, turn, asked)
+        if has_parts:
+            ending = partial(ReplyReader, turn.choice.source, plan.constraint, sampling.stop, sampling.include_stop_in_output)
+            plan = replace(plan, requests=tuple(replace(request, ending=ending) for request in plan.requests))
         return replace(plan, compile_seconds=seconds).ranked(body.priority or 0, body.user or "")
 
     async def plan_prompt(
@@ -123,6 +131,7 @@ class Service:
                         yield self._watched(answers, watches, spans)
                 finally:
                     timer.cancel()
+                    self._close(watches)
 
     async def _watched(
         self, answers: AsyncIterator[tuple[int, Event]], watches: Sequence[RequestWatch], spans: Sequence[OutputSpan]
@@ -133,6 +142,13 @@ class Service:
             if event.output is not None:
                 _check_success(event.output)
             yield index, event
+
+    def _close(self, watches: Sequence[RequestWatch]) -> None:
+        for watch in watches:
+            watch.close()
+        lengths = [watch.num_tokens for watch in watches if watch.num_tokens is not None]
+        if len(lengths) == len(watches):
+            self.metrics.longest_output.observe(max(lengths))
 
     @contextmanager
     def _place(self, count: int) -> Iterator[None]:
@@ -163,7 +179,8 @@ class Service:
         if choice.source is None:
             return None
         if sampling.stop:
-            raise ApiError(400, "stop strings would cut an output that has a constraint: leave one of them out", param="stop")
+            message = "strings that end the output would cut one that has a constraint: leave one of them out"
+            raise ApiError(400, message, param="stop", code="invalid_value")
         assert isinstance(choice.source, Source), "clients send sources, not compiled constraints"
         started = time.perf_counter()
         try:

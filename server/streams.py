@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 KEEP_ALIVE = b": keep-alive\n\n"
+DONE = b"data: [DONE]\n\n"  # the last event of OpenAI's completions
 
 
 def data(value: Any) -> bytes:
@@ -104,6 +105,7 @@ class EventStream(Response):
             finally:
                 await _end(coming)
             if chunk is None:
+                await self._stack.aclose()  # who has read the end may ask for as much again
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
                 return
             await send({"type": "http.response.body", "body": chunk, "more_body": True})

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from .answers import DetokenizeAnswer, TokenizeAnswer
 from .asked_forms import AskedMessage
+from .body import Body
 from .documentation import answers
 from .errors import ApiError
 from .messages import template_messages
@@ -17,10 +18,8 @@ from .service import Service
 router = APIRouter()
 
 
-class TokenizeBody(BaseModel):
+class TokenizeBody(Body):
     """A prompt, or a conversation, which is rendered by the chat template first."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     model: str | None = None
     prompt: str | None = None
@@ -29,9 +28,7 @@ class TokenizeBody(BaseModel):
     return_token_strs: bool = False
 
 
-class DetokenizeBody(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
+class DetokenizeBody(Body):
     model: str | None = None
     tokens: list[int]
 

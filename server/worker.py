@@ -54,8 +54,9 @@ class Answers:
 class EngineWorker:
     """Runs one engine for one event loop, from `start` to `stop`."""
 
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
+    def __init__(self, driver: Driver, see_step: Callable[[int], object] = lambda _: None) -> None:
+        """see_step: is told how many tokens each step has computed."""
+        self._driver, self._see_step = driver, see_step
         self._commands: SimpleQueue[Command | None] = SimpleQueue()
         self._readers: dict[int, tuple[Answers, int]] = {}  # of requests that are not finished
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
@@ -148,8 +149,11 @@ class EngineWorker:
             is_idle = False
 
     def _step(self) -> None:
+        num_before = self.statistics.num_computed_tokens
         events = self._driver.step()
         self.statistics = self._driver.statistics
+        if num_computed := self.statistics.num_computed_tokens - num_before:
+            self._see_step(num_computed)
         if events:
             self._tell(self._deliver, events)
 

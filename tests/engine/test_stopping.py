@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
+from time import perf_counter
 
 import pytest
 
@@ -11,6 +13,7 @@ from maskwright.engine.request import Request
 from maskwright.sampling import SamplingParams
 
 from .conftest import EOS, run_all, tiny_vocabulary
+from .fake_constraint import FakeConstraint
 
 PROMPT = (10, 20, 30)
 VOCABULARY = tiny_vocabulary()
@@ -133,3 +136,48 @@ def test_a_forward_pass_that_fails_alone_too_ends_its_request_and_the_engine_liv
         output = run_one(engine)
     assert (output.finish_reason, output.error) == ("error", "ModelFailure: the forward pass raised MemoryError: no memory left")
     assert run_one(engine).token_ids == expected.token_ids
+
+
+class AfterThree:
+    """Ends an output after three tokens."""
+
+    def __init__(self) -> None:
+        self.num_left = 3
+
+    def ends_after(self, token_id: int) -> bool:
+        self.num_left -= 1
+        return self.num_left == 0
+
+
+@pytest.mark.parametrize("is_constrained", [False, True])
+def test_who_asks_may_end_an_output(engine, is_constrained):
+    """Even before its constraint is satisfied; a fork goes on counting."""
+    constraint = FakeConstraint(VOCABULARY, lambda text: max(8 - len(text), 0)) if is_constrained else None
+    asked = dataclasses.replace(request(logit_bias=ENDLESS_TEXT), ending=AfterThree, constraint=constraint)
+    whole = run_all(engine, {0: [asked]})[0]
+    assert (len(whole.token_ids), whole.finish_reason) == (3, "stop")
+    first = engine.add_request(asked)
+    while len(engine.sequence(first).records) < 2:
+        engine.step()
+    second = engine.fork(first)
+    ended = {}
+    while engine.has_work:
+        ended |= {event.request_id: event.output for event in engine.step() if event.output is not None}
+    assert ended[first].token_ids == ended[second].token_ids == whole.token_ids
+
+
+def test_it_is_known_when_a_request_was_first_computed(engine):
+    before = perf_counter()
+    first = run_one(engine, logit_bias=ENDLESS_TEXT)
+    second = run_one(engine, logit_bias=ENDLESS_TEXT)
+    assert before <= first.scheduled_at <= second.scheduled_at <= perf_counter()
+    waiting = engine.add_request(request())
+    assert engine.cancel(waiting).scheduled_at is None
+
+
+@pytest.mark.parametrize(("longest", "is_cut"), [(12, False), (20, True)])
+def test_an_output_that_could_have_gone_on_is_cut(engine, longest, is_cut):
+    constraint = FakeConstraint(VOCABULARY, lambda text: max(5 - len(text), 0) if len(text) <= longest else None)
+    asked = dataclasses.replace(request(logit_bias=ENDLESS_TEXT), constraint=constraint)
+    output = run_all(engine, {0: [asked]})[0]
+    assert (len(output.token_ids), output.finish_reason, output.is_cut) == (12, "stop", is_cut)

@@ -49,8 +49,8 @@ def error_of(answer: httpx.Response, status: int) -> Any:
     [
         ({"n": 3}, "n"),
         ({"max_tokens": 6}, "max_tokens"),
-        ({"max_completion_tokens": 6}, "max_tokens"),
-        ({"logprobs": True, "top_logprobs": 2}, "logprobs"),
+        ({"max_completion_tokens": 6}, "max_completion_tokens"),
+        ({"logprobs": True, "top_logprobs": 2}, "top_logprobs"),
         ({"stop": ["a", "b"]}, "stop"),
         ({"tools": [{"type": "function", "function": {"name": name}} for name in "fg"]}, "tools"),
     ],

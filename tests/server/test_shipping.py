@@ -62,8 +62,20 @@ def test_the_dashboard_asks_for_what_is_exported(exported: dict[str, set[str]], 
     assert names and set(names) <= exported.keys(), title
     for grouped in re.findall(r"by \(([\w, ]+)\)", query):
         assert set(grouped.split(", ")) <= exported[names[0]]
-    is_counter = names[0].endswith(("_total", "_bucket"))
+    is_counter = names[0].endswith(("_total", "_bucket", "_sum", "_count"))
     assert is_counter == ("rate(" in query), "counters are seen as rates, gauges are not"
+
+
+def test_dashboards_of_vllm_find_their_names(exported: dict[str, set[str]]) -> None:
+    """Those of its own example (examples/online_serving/prometheus_grafana/grafana.json), with the label it filters by."""
+    histograms = "e2e_request_latency_seconds time_per_output_token_seconds inter_token_latency_seconds time_to_first_token_seconds "
+    histograms += "request_prompt_tokens request_generation_tokens request_queue_time_seconds request_prefill_time_seconds "
+    histograms += "request_decode_time_seconds request_inference_time_seconds request_max_num_generation_tokens iteration_tokens_total"
+    names = [f"{name}_{part}" for name in histograms.split() for part in ("sum", "count", "bucket")]
+    names += ["prompt_tokens_total", "generation_tokens_total", "request_success_total", "num_requests_running", "num_requests_waiting"]
+    names += ["gpu_cache_usage_perc", "kv_cache_usage_perc", "num_preemptions_total", "prefix_cache_queries_total", "prefix_cache_hits_total"]
+    for name in names:
+        assert "model_name" in exported.get(f"vllm:{name}", ()), name
 
 
 def test_every_panel_has_its_place_and_source() -> None:

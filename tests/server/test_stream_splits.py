@@ -17,8 +17,9 @@ from maskwright.constraints.tags.styles import STYLES
 from maskwright.engine.output import Event, RequestOutput, TokenRecord
 from maskwright.server.anthropic_blocks import BlockWriter
 from maskwright.server.asked_tools import ONE_OBJECT
+from maskwright.server.deltas import CallDelta, CallStart, ContentDelta, ThoughtDelta
 from maskwright.server.reasoning import reasoned
-from maskwright.server.replies import CallDelta, CallStart, ContentDelta, ReplyParts, ReplyReader, ThoughtDelta
+from maskwright.server.replies import ReplyParts, ReplyReader
 from maskwright.server.response_items import ItemWriter
 
 COMPILER = Compiler(Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=[256]))
@@ -161,7 +162,7 @@ def of_blocks(style: str, events: list[Event]) -> tuple[str, str, list[Any]]:
 def of_items(style: str, events: list[Event]) -> tuple[str, str, list[Any]]:
     """From the typed deltas of a response, which must say what the finished items say."""
     source, constraint = source_of(style)
-    plan: Any = SimpleNamespace(choice=SimpleNamespace(source=source), constraint=constraint)
+    plan: Any = SimpleNamespace(choice=SimpleNamespace(source=source), constraint=constraint, requests=[SimpleNamespace(ending=None)])
     writer = ItemWriter("resp_1", plan)
     told = [each for event in events for each in writer.read(event)] + writer.finish()
 

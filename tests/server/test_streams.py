@@ -157,4 +157,15 @@ def test_logprobs_are_those_of_the_whole(http: httpx.Client, path: str) -> None:
     streamed = [event["choices"][0]["logprobs"] for event in events_of(http, path, body) if event["choices"][0]["logprobs"]]
     for name in whole:
         if whole[name] is not None:
-            assert [entry for each in streamed for entry in each[name]] == whole[name]
+            assert_alike([entry for each in streamed for entry in each[name]], whole[name])
+
+
+def assert_alike(one: Any, other: Any) -> None:
+    """Equal but for the last digits of numbers: a prompt found in the cache goes through the model in other shapes."""
+    assert type(one) is type(other)
+    if isinstance(one, dict | list):
+        assert len(one) == len(other) and (isinstance(one, list) or list(one) == list(other))
+        for key in one if isinstance(one, dict) else range(len(one)):
+            assert_alike(one[key], other[key])
+    else:
+        assert one == (pytest.approx(other, abs=1e-4) if isinstance(one, float) else other)

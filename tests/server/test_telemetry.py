@@ -18,6 +18,7 @@ from maskwright.server.run import _log_config
 from maskwright.server.settings import ServerSettings
 
 from .serving import Served, served
+from .test_reliability import eventually
 
 CHAT = "/v1/chat/completions"
 ASK: Any = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 4, "temperature": 0}
@@ -30,8 +31,14 @@ class Traced:
     def __init__(self, running: Served, exporter: Any) -> None:
         self.running, self._exporter = running, exporter
 
-    def spans(self) -> dict[str, Any]:
-        return {span.name: span for span in self._exporter.get_finished_spans()}
+    def spans(self, http: httpx.Client, *names: str) -> dict[str, Any]:
+        """By name; those of `names` are waited for: a span ends after its answer was read."""
+
+        def found() -> dict[str, Any]:
+            return {span.name: span for span in self._exporter.get_finished_spans()}
+
+        assert eventually(http, lambda: found().keys() >= set(names))
+        return found()
 
     def clear(self) -> None:
         self._exporter.clear()
@@ -58,9 +65,9 @@ def test_a_request_is_one_trace(traced: Traced, stream: bool) -> None:
         headers = {"traceparent": PARENT, "X-Request-Id": "traced-1"}
         answer = http.post(CHAT, json={**ASK, "regex": "[a-z]{3}", "stream": stream}, headers=headers)
         assert answer.status_code == 200
-        http.get("/health")
-    spans = traced.spans()
-    whole, compiled, output = spans[f"POST {CHAT}"], spans["compile constraint"], spans["generate embedded"]
+        names = (f"POST {CHAT}", "compile constraint", "generate embedded")
+        spans = traced.spans(http, *names)
+    whole, compiled, output = [spans[name] for name in names]
     assert f"{whole.context.trace_id:032x}" == PARENT.split("-")[1] and f"{whole.parent.span_id:016x}" == PARENT.split("-")[2]
     assert compiled.parent.span_id == output.parent.span_id == whole.context.span_id
     assert whole.attributes["http.response.status_code"] == 200 and whole.attributes["maskwright.request_id"] == "traced-1"
@@ -74,8 +81,9 @@ def test_spans_of_what_fails_end_too(traced: Traced) -> None:
     with traced.running.http() as http:
         assert http.post(CHAT, json={**ASK, "regex": "(["}).status_code == 400
         assert http.get("/nothing").status_code == 404
-    statuses = [span.attributes["http.response.status_code"] for span in traced.spans().values() if "http.route" in span.attributes]
-    assert statuses == [400]
+        spans = traced.spans(http, f"POST {CHAT}", "GET")
+    assert spans[f"POST {CHAT}"].attributes["http.response.status_code"] == 400
+    assert spans["GET"].attributes["http.response.status_code"] == 404 and "http.route" not in spans["GET"].attributes
 
 
 def test_without_a_provider_there_are_no_spans(server: Served) -> None:
@@ -131,6 +139,8 @@ def test_metrics_of_dashboards_count(http: httpx.Client) -> None:
     for name in (
         "vllm:time_to_first_token_seconds_count", "vllm:request_decode_time_seconds_count", "vllm:e2e_request_latency_seconds_count",
         "vllm:request_time_per_output_token_seconds_count", "vllm:request_params_n_count", "maskwright:constraint_queries_total",
+        "vllm:request_queue_time_seconds_count", "vllm:request_prefill_time_seconds_count", "vllm:request_inference_time_seconds_count",
+        "vllm:request_max_num_generation_tokens_count",
     ):  # fmt: skip
         assert grown[name] == 1, name
     assert grown["vllm:time_per_output_token_seconds_count"] == grown["vllm:inter_token_latency_seconds_count"] >= 1

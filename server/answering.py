@@ -1,0 +1,47 @@
+"""From plans to the answer of an endpoint: run them, and tell what comes whole or as a stream, in the words of that endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Protocol, TypeAlias
+
+from fastapi import Request
+from fastapi.responses import Response
+from starlette.responses import JSONResponse
+
+from ..engine.output import Event
+from ..planning import Plan
+from .errors import ApiError
+from .service import Service
+from .streams import EventStream, unless_gone
+
+Events: TypeAlias = AsyncIterator[tuple[int, Event]]  # which output of the request, and its event
+
+
+class Writer(Protocol):
+    """Makes an endpoint's answer of the events of one request."""
+
+    async def whole(self, events: Events) -> dict[str, Any]:
+        """The answer when all outputs have ended."""
+
+    def stream(self, events: Events) -> AsyncGenerator[bytes, None]:
+        """Server-sent events, while they come."""
+
+    def failed(self, error: ApiError) -> bytes:
+        """The last one of a stream that fails."""
+
+
+async def answer(request: Request, plans: Sequence[Plan], writer: Writer, is_streamed: bool | None) -> Response:
+    """The answer to a request whose plans are ready. Raises ApiError while no event was sent.
+
+    Its outputs end with it: when it is written, when the client goes, and when it fails.
+    """
+    service: Service = request.app.state.service
+    stack = AsyncExitStack()
+    events = await stack.enter_async_context(service.running(plans))
+    if is_streamed:
+        settings = service.settings
+        return EventStream(writer.stream(events), stack, settings.keep_alive_seconds, settings.send_seconds, writer.failed)
+    async with stack:
+        return JSONResponse(await unless_gone(request, writer.whole(events)))

@@ -1,0 +1,40 @@
+"""The pieces that a reply is told in, whatever the endpoint makes of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class ContentDelta:
+    """Text for the reader."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtDelta:
+    """Text of the reasoning."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallStart:
+    """A tool is called."""
+
+    index: int
+    call_id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallDelta:
+    """JSON text of a call's arguments."""
+
+    index: int
+    text: str
+
+
+ReplyDelta: TypeAlias = ContentDelta | ThoughtDelta | CallStart | CallDelta
