@@ -13,7 +13,7 @@ from ..ebnf import Ebnf
 from ..errors import ConstraintError, UnsupportedKeyword
 from ..json_schema import JsonSchema
 from ..regex import Regex
-from .tree import AnyOf, Const, Located, Part, Repeat, Separated, Sequence, Tag, Text, Token, Triggered
+from .tree import AnyOf, Const, Located, OtherToken, Part, Repeat, Separated, Sequence, Tag, Text, Token, Triggered
 
 # -- objects ------------------------------------------------------------------------------------------------------------
 
@@ -156,18 +156,22 @@ def _read_grammar(one: JsonObject) -> _Read:
 
 
 def _read_text(one: JsonObject) -> _Read:
-    one.refuse("max_tokens", None, "max_chars, or Reasoning(max_tokens=...)")
-    return _leaf(Text(one.strings("excludes", ()), one.take("max_chars", int, default=None)))
+    return _leaf(Text(one.strings("excludes", ()), _bound(one, "max_chars"), _bound(one, "max_tokens")))
 
 
 def _read_tokens(one: JsonObject) -> _Read:
-    one.refuse("max_tokens", None, "any_text with max_chars, or Reasoning(max_tokens=...)")
-    return _leaf(Text(without_tokens=_token_names(one, "exclude_tokens", ())))
+    return _leaf(Text(max_tokens=_bound(one, "max_tokens"), without_tokens=_token_names(one, "exclude_tokens", ())))
+
+
+def _bound(one: JsonObject, name: str) -> int | None:
+    value = one.take(name, int, default=None)
+    if value is not None and value < 0:
+        raise ConstraintError("a number that is not negative is expected", path=f"{one.path}/{name}", keyword=name)
+    return None if value is None else int(value)
 
 
 def _read_token_but(one: JsonObject) -> _Read:
-    reason = "one token that may be any text: what is accepted says nothing about how many tokens a text takes"
-    raise UnsupportedKeyword(reason, path=one.path, keyword="exclude_token", instead='"any_tokens"')
+    return _leaf(OtherToken(_token_names(one, "exclude_tokens", ())))
 
 
 def _token_names(one: JsonObject, name: str, default: Any = ...) -> tuple[str | int, ...]:
