@@ -48,7 +48,7 @@ def token_terminal(grammar: Grammar, spelling: str, budgets: Budgets, *, line: i
         return one_of_tokens(grammar, {token_of(grammar, spelling, line, column)}, budgets)
     bounds = [part.split("-") for part in by_id["ids"].split(",") if part != "*"]
     last = max((int(pair[-1]) for pair in bounds), default=0)
-    if last >= len(_spellings(grammar)) or any(int(pair[0]) > int(pair[-1]) for pair in bounds):
+    if last >= len(_spellings(grammar)) or any(int(pair[0]) > int(pair[-1]) for pair in bounds) or spelling == "<[^*]>":
         raise _unknown(spelling, line, column)
     ids = {token for pair in bounds for token in range(int(pair[0]), int(pair[-1]) + 1)}
     if by_id["but"] or by_id["ids"] == "*":
