@@ -47,6 +47,7 @@ LANGUAGES = {
                 Name ::= [A-Z#x61-#x7A] - 'B' "'" | [^a-c#x64] '"' """),
         [" A'", "\t\n", ' e"', ' -"'], [" B'", "A'", ' a"', ' d"'],
     ),
+    "w3c: character data of XML": (Ebnf("root ::= [^<&]* - ([^<&]* ']]>' [^<&]*)"), ["", "a]]", "]>"], ["a]]>b", "<"]),
     "w3c: strings have no escapes": (Ebnf(r"""root ::= "\" 'n"' [\]""", notation="w3c"), ['\\n"\\'], ["\n"]),
     "iso": (
         Ebnf("""(* lists *) word list = word, { ',', word } ; word = 3 * letter | (letter - 'a'), ["!"] ;
