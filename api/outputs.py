@@ -7,9 +7,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from .constraint_choice import FREE, ConstraintChoice
+from .constraints.capture_marks import HasCaptures
+from .constraints.captures import captures, captures_by_name
 from .errors import GenerationIncomplete, ValidationFailed
 
 if TYPE_CHECKING:
+    from .constraints import Constraint
     from .engine.output import FinishReason, SearchScore, TokenRecord
 
 
@@ -45,6 +48,7 @@ class GenerationOutput:
     alternatives: tuple[GenerationOutput, ...] = ()  # the other outputs, when several were asked for
     score: SearchScore | None = None  # of an output of `beam_search` or `particles`
     choice: ConstraintChoice = field(default=FREE, repr=False, compare=False)  # how the text is read
+    constraint: Constraint | None = field(default=None, repr=False, compare=False)  # compiled
 
     @property
     def is_complete(self) -> bool:
@@ -66,6 +70,22 @@ class GenerationOutput:
             return self.choice.read(self.text)
         except ValueError as error:
             raise ValidationFailed(self, _one_line(error)) from error
+
+    @cached_property
+    def captures(self) -> dict[str, str | list[str]]:
+        """What rules with `capture` in a Lark or EBNF grammar have read, by name; nothing for other constraints.
+
+        Of one name the text that ended last, of a list (`__LIST_APPEND:`) all. `maskwright.constraints.captures(output.constraint,
+        output.token_ids)` says where they stand.
+
+        Raises GenerationIncomplete: generation ended before the text satisfied its constraint.
+        """
+        if not isinstance(getattr(self.constraint, "source", None), HasCaptures):
+            return {}
+        if not self.is_complete:
+            raise GenerationIncomplete(self)
+        assert self.constraint is not None
+        return captures_by_name(captures(self.constraint, self.token_ids))
 
 
 def _one_line(error: ValueError) -> str:

@@ -79,6 +79,7 @@ class Plan:
             logprobs=ended.logprobs,
             error=ended.error,
             choice=self.choice,
+            constraint=self.constraint,
             score=ended.score,
             usage=Usage(
                 prompt_tokens=ended.num_prompt_tokens,

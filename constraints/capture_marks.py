@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from .errors import UnsupportedKeyword
 from .expression import EMPTY, Grammar, Node, Rule
@@ -44,6 +44,7 @@ class Marks:
         return grammar.call(rule)
 
 
+@runtime_checkable
 class HasCaptures(Protocol):
     """A source that may name parts of its texts."""
 

@@ -25,6 +25,7 @@ from .constraint import Constraint
 from .errors import ConstraintError, UnsupportedKeyword
 from .expression import EMPTY, Grammar, Kind, Rule
 from .tags.parsing import UnexpectedOutput
+from .tokens import tell_vocabulary
 from .vocabulary import TOKEN_CLOSE, TOKEN_OPEN
 
 _APPEND = "__LIST_APPEND:"
@@ -118,7 +119,7 @@ class _Reader:
         if lower is None:
             raise UnsupportedKeyword(f"{type(source).__name__} has no captures", keyword="captures", instead="Lark or Ebnf")
         grammar = Grammar()
-        grammar.special_tokens, grammar.end_tokens = vocabulary.special_tokens, frozenset(vocabulary.eos_token_ids)
+        tell_vocabulary(grammar, vocabulary)
         root, budgets, marks = lower(grammar, constraint.limits)
         self._lock = threading.Lock()
         with constraint.exclusively() as (automaton, _):

@@ -315,10 +315,15 @@ class Chart:
 
     def _affords(self, call: Node, begin: Place, end: Place) -> bool:
         """Whether a rule's budget of tokens suffices, where they are known."""
-        most = self.parts.budgets.get(call)
-        if most is None or self.num_tokens is None:
+        budget = self.parts.budgets.get(call)
+        if budget is None or self.num_tokens is None:
             return True
-        return self.num_tokens(self.position(begin), self.position(end)) <= most
+        start, stop = self.position(begin), self.position(end)
+        if budget.is_whole:
+            starts_token = start == 0 or self.num_tokens(start - 1, stop) == 2
+            ends_token = stop == len(self.data) or self.num_tokens(start, stop + 1) == 2
+            return self.num_tokens(start, stop) == 1 and starts_token and ends_token
+        return self.num_tokens(start, stop) <= budget.max_tokens
 
     def _again(self, node: Node) -> Node:
         """The copies behind the first one."""

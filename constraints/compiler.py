@@ -14,6 +14,7 @@ from .expression import Grammar
 from .lexicon import Lexicon
 from .source import Limits, Source, is_source
 from .tables import INFINITE
+from .tokens import tell_vocabulary
 from .vocabulary import Vocabulary
 
 PAGE_BYTES = 256 << 10  # of the pages that every constraint touches first, measured as growth of the process
@@ -105,8 +106,7 @@ class Compiler:
     def _compiled(self, source: Source) -> Constraint:
         beginning = getattr(source, "beginning", None)
         grammar = Grammar() if beginning is None else Grammar.after(beginning(self.limits))
-        grammar.special_tokens = self.vocabulary.special_tokens
-        grammar.end_tokens = frozenset(self.vocabulary.eos_token_ids)
+        tell_vocabulary(grammar, self.vocabulary)
         try:
             root = getattr(source, "lower_whole", source.lower)(grammar, self.limits)
         except ConstraintError as error:

@@ -17,7 +17,7 @@ from .gbnf_syntax import RuleText, fail_at
 from .recursion import reachable
 from .regex_parser import line_and_column, syntax_error
 from .source import Limits
-from .stages import Budgets, budgeted_root
+from .stages import Budget, Budgets, budgeted_root
 from .utf8 import ALL, MAX_CODE_POINT, SURROGATES, Ranges, invert, normalize
 
 _ESCAPES = {
@@ -103,7 +103,6 @@ class EbnfLowering(RuleLowering):
 
     notation: str = "xgrammar"
     attributes: dict[str, tuple[tuple[Token, Token | None], ...]] = field(default_factory=dict)
-    budgets: Budgets = field(default_factory=dict)
     marks: Marks | None = None  # where to write down captures
 
     def finished(self, name: str, body: Node) -> Node:
@@ -151,7 +150,7 @@ class EbnfLowering(RuleLowering):
             fail_at(self.text, attribute, "max_tokens is a whole number of tokens, at least 1")
         rule = self.grammar.rule(name)
         self.grammar.define(rule, body)
-        self.budgets[self.grammar.call(rule)] = int(value[:9])
+        self.budgets[self.grammar.call(rule)] = Budget(int(value[:9]))
         return self.grammar.call(rule)
 
     def _node(self, tree: Tree[Token], parts: list[Node]) -> Node:
@@ -182,7 +181,7 @@ class EbnfLowering(RuleLowering):
         if token is not None and kind == "code":
             return self.grammar.literal(chr(self._code_point(token, token[2:])))
         if token is not None and kind == "macro":
-            macros = Macros(self.text, self.grammar, self.limits, self.string_text)
+            macros = Macros(self.text, self.grammar, self.limits, self.budgets, self.string_text)
             return macros.lower(tree, self.rules, repeated=id(tree) in self._repeated)
         if token is not None and kind == "special":
             self._refuse(token, "special sequence", "what stands between ? has no meaning of its own", "a rule")

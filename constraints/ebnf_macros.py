@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from lark import Token, Tree
 
-from .errors import GrammarSyntaxError
+from .errors import GrammarSyntaxError, UnsupportedKeyword
 from .expression import EMPTY, FAIL, Grammar, Node
 from .gbnf_syntax import fail_at
 from .regex import lower_tree
@@ -21,10 +21,12 @@ from .regex_parser import line_and_column
 from .regex_tree import Tree as Pattern
 from .regex_tree import within
 from .source import Limits
+from .stages import Budgets
 from .substrings import runs_of
 from .tags.scan import Outcome, text_until
-from .tokens import token_terminal, tokens_but
+from .tokens import one_of_tokens, token_of, tokens_but
 from .utf8 import Ranges, invert, normalize
+from .vocabulary import token_spelling
 
 _DISPATCHES = ("TagDispatch", "TokenTagDispatch")
 _FLAGS = frozenset("isu")
@@ -69,6 +71,7 @@ class Macros:
     text: str
     grammar: Grammar
     limits: Limits
+    budgets: Budgets
     string_text: Callable[[Token], str]
 
     def lower(self, tree: Tree[Token], rules: Mapping[str, Node], repeated: bool) -> Node:
@@ -86,12 +89,10 @@ class Macros:
                 return self._dispatch(call, rules, self._token)
             case "Token":
                 self._check_options(call)
-                tokens = [self._token(call, one) for one in self._some(call)]
-                return self.grammar.alt(*(EMPTY if one == b"" else self.grammar.literal(one) for one in tokens))
+                return one_of_tokens(self.grammar, [self._token_id(call, one) for one in self._some(call)], self.budgets)
         self._check_options(call)
-        line, column = self._place(call)
-        spellings = [self._spelling(call, one) for one in self._some(call)]
-        return tokens_but(self.grammar, spellings, str(call.name), counted=not repeated, line=line, column=column)
+        without = [self._token_id(call, one) for one in call.values]
+        return tokens_but(self.grammar, without, self.budgets, repeated=repeated)
 
     # -- patterns ---------------------------------------------------------------------------------------------------
 
@@ -167,19 +168,22 @@ class Macros:
 
     def _token(self, call: Call, value: Value) -> bytes:
         """The bytes that spell a special token; none of one that ends the output."""
-        line, column = self._place(call)
-        node = token_terminal(self.grammar, self._spelling(call, value), line=line, column=column)
-        return b"" if node == EMPTY else self.grammar.literal_bytes(node)
+        token = self._token_id(call, value)
+        if token not in self.grammar.special_tokens.values() and token not in self.grammar.end_tokens:
+            line, column = self._place(call)
+            reason, instead = f"token {token} is text, which may be in other tokens too", "TagDispatch with its text"
+            raise UnsupportedKeyword(reason, keyword=str(call.name), instead=instead, line=line, column=column)
+        return b"" if token in self.grammar.end_tokens else token_spelling(token)
 
     def _special_tokens(self) -> list[bytes]:
         """All that do not end the output, as automata read them."""
         names = self.grammar.special_tokens
         return [spelled for name in names if (spelled := self.grammar.token(name))]
 
-    def _spelling(self, call: Call, value: Value) -> str:
+    def _token_id(self, call: Call, value: Value) -> int:
         if not isinstance(value, Token) or value.type != "INT" or value.startswith("-") or len(value) > 9:
             self._fail(call, f"{call.name} takes ids of tokens")
-        return f"<[{int(value)}]>"
+        return token_of(self.grammar, f"<[{int(value)}]>", *self._place(call))
 
     # -- arguments --------------------------------------------------------------------------------------------------
 

@@ -29,8 +29,9 @@ _attribute: ATTRIBUTE [EQUAL (STRING | INT | FLOAT | NAME)]
 alternatives: sequence ("|" sequence)*
 sequence: _item* [lookahead]
 lookahead: "(" EQUAL alternatives ")"
-_item: _primary | star | plus | optional | exactly | between | exception
-exception: _primary "-" _primary
+_item: _operand | exception
+exception: _operand "-" _operand
+_operand: _primary | star | plus | optional | exactly | between
 star: _primary "*"
 plus: _primary "+"
 optional: _primary "?"

@@ -12,29 +12,29 @@ from dataclasses import dataclass, field
 
 from lark import Token, Tree
 
+from .budgeted_text import BudgetedText
 from .components import components, is_recursive
 from .errors import ConstraintError, ConstraintLimit
 from .expression import Grammar, Node
 from .gbnf_syntax import RuleText, class_ranges, fail_at, parse, string_text
-from .left_factoring import left_factored
-from .left_recursion import without_left_recursion
 from .regex_parser import line_and_column
 from .source import Limits
+from .stages import Budgets, budgeted_root
 from .tail_recursion import as_repetition
-from .tokens import token_terminal, tokens_but
+from .tokens import token_of, token_terminal, tokens_but
 from .utf8 import ALL, Ranges
 
 
 @dataclass(frozen=True, slots=True)
-class Gbnf:
+class Gbnf(BudgetedText):
     """Texts that the rule `root` of a grammar describes.
 
     >>> Gbnf('root ::= "on" | "off"')
 
     The syntax is llama.cpp's: `"text"`, `[a-z]`, `[^a-z]`, `.` (any character), rule names, `( )`, `|`, `* + ? {2} {2,} {2,4}`,
     `# comments`; escapes `\\n \\r \\t \\\\ \\" \\[ \\] \\- \\xNN \\uNNNN \\UNNNNNNNN`. All of it counts characters, not bytes.
-    `<name>` and `<[id]>` are special tokens, `!<name>*` is any text, other special tokens included. Rules may begin with
-    themselves. Of two definitions of a rule the last counts.
+    `<name>` and `<[id]>` are one token, `!<name>` is one token but that. Rules may begin with themselves. Of two definitions of a
+    rule the last counts.
     """
 
     text: str
@@ -45,21 +45,15 @@ class Gbnf:
             if not isinstance(value, str):
                 raise ConstraintError(f"the {name} of a grammar is a string, not {type(value).__name__}")
 
-    def lower(self, grammar: Grammar, limits: Limits) -> Node:
-        """The expression of the root rule. Raises `GrammarSyntaxError`, `UnsupportedKeyword`, `ConstraintLimit`, and
-        `ConstraintError` for rules that are called but not defined."""
-        if len(self.text) > limits.source_bytes:
-            raise ConstraintLimit(
-                f"a grammar of {len(self.text)} characters", limit="source_bytes", value=limits.source_bytes
-            )
+    def _written(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets]:
         rules = _last_definitions(parse(self.text), grammar, self.text)
         if self.root not in rules:
             raise undefined(self.root, f"the grammar has no rule {self.root!r} to begin with", rules)
         calls = {name: calls_of(rule.tree) for name, rule in rules.items()}
         check_defined(self.text, rules, calls)
-        root = lower_rules(rules, calls, RuleLowering(self.text, grammar, limits))[self.root]
-        without_left_recursion(grammar, root, limits)
-        return left_factored(grammar, root, limits)
+        lowering = RuleLowering(self.text, grammar, limits)
+        root = lower_rules(rules, calls, lowering)[self.root]
+        return budgeted_root(grammar, root, lowering.budgets, limits), lowering.budgets
 
 
 def _last_definitions(rules: list[RuleText], grammar: Grammar, text: str) -> dict[str, RuleText]:
@@ -124,6 +118,7 @@ class RuleLowering:
     grammar: Grammar
     limits: Limits
     rules: dict[str, Node] = field(default_factory=dict)
+    budgets: Budgets = field(default_factory=dict)
     wants_repetitions: bool = False  # instead of rules that end with themselves, for operations on regular parts
     _nesting: dict[int, int] = field(default_factory=dict)
     _repeated: set[int] = field(default_factory=set)  # by id: what a repetition without bounds is directly about
@@ -165,9 +160,9 @@ class RuleLowering:
     def _token(self, tree: Tree[Token], token: Token) -> Node:
         line, column = line_and_column(self.text, token.start_pos or 0)
         if not token.startswith("!"):
-            return token_terminal(self.grammar, str(token), line=line, column=column)
-        counted = id(tree) not in self._repeated
-        return tokens_but(self.grammar, [token[1:]], str(token), counted=counted, line=line, column=column)
+            return token_terminal(self.grammar, str(token), self.budgets, line=line, column=column)
+        without = {token_of(self.grammar, token[1:], line, column)}
+        return tokens_but(self.grammar, without, self.budgets, repeated=id(tree) in self._repeated)
 
     def string_text(self, token: Token) -> str:
         """What a string means."""

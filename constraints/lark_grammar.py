@@ -27,7 +27,7 @@ from .regex_parser import line_and_column
 from .regex_tree import Alternate, CharSet, Concat
 from .regex_tree import Tree as Pattern
 from .source import Limits
-from .stages import Budgets, budgeted_root, refuse_budgets
+from .stages import Budget, Budgets, budgeted_root, refuse_budgets
 from .stopwatch import Stopwatch
 from .tokens import token_terminal
 from .utf8 import Ranges
@@ -149,7 +149,7 @@ class LarkLowering:
             self.rules[instance] = self.grammar.rule(instance[0])
             self._todo.append(instance)
             if (max_tokens := self.names.rules[instance[0]].attributes.max_tokens) is not None:
-                self.budgets[self.grammar.call(self.rules[instance])] = max_tokens
+                self.budgets[self.grammar.call(self.rules[instance])] = Budget(max_tokens)
         return self.grammar.label(self.grammar.call(self.rules[instance]), instance[0])
 
     def _body(self, instance: Instance) -> Node:
@@ -276,7 +276,7 @@ class LarkLowering:
     def _inline(self, kind: str, token: Token) -> Node:
         line, column = line_and_column(self.text, token.start_pos or 0)
         if kind == "token":
-            return self._opaque(token_terminal(self.grammar, str(token), line=line, column=column))
+            return self._opaque(token_terminal(self.grammar, str(token), self.budgets, line=line, column=column))
         if kind == "subgrammar":
             reason, instead = "there are no other grammars beside this one", "%lark {...} or %json {...} in its place"
             raise UnsupportedKeyword(reason, keyword=str(token), instead=instead, line=line, column=column)

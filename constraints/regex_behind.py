@@ -33,7 +33,7 @@ class Cases:
         self.grammar, self.unit, self.lookbehinds = grammar, unit, lookbehinds
         sequences = [(k, one) for k, behind in enumerate(lookbehinds) for one in behind.sequences]
         self.reach = max((len(one.sets) for _, one in sequences), default=0)
-        self._cells = _partition([*around, *(chars for _, one in sequences for chars in one.sets)])
+        self._cells = partition([*around, *(chars for _, one in sequences for chars in one.sets)])
         self._fresh = frozenset((k, one.sets) for k, one in sequences if not one.at_start)
         self._after: dict[tuple[frozenset[Rest], Ranges], Case] = {}
         start = Case((), frozenset((k, one.sets) for k, one in sequences))  # also those that begin there
@@ -97,7 +97,7 @@ class Cases:
         return self.grammar.alt(*(self.grammar.seq(self.unit(chars), node) for chars, node in steps))
 
 
-def _partition(sets: list[Ranges]) -> list[Ranges]:
+def partition(sets: list[Ranges]) -> list[Ranges]:
     """All characters, divided so that each of `sets` is a union of cells."""
     cells = [ALL]
     for chars in sets:

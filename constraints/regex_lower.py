@@ -17,6 +17,7 @@ from .charsets import NEWLINE
 from .errors import ConstraintLimit, UnsupportedKeyword
 from .expression import EMPTY, FAIL, Grammar, Node
 from .regex_context import START, Continuation, Surroundings, is_nullable
+from .regex_loops import loop_node
 from .regex_tree import (
     Alternate,
     Anchor,
@@ -69,11 +70,19 @@ class PatternLowering:
 
     def whole_text(self) -> Node:
         """The texts that the pattern matches from end to end."""
-        return self._lower(self.around.same(EMPTY))[START]
+        try:
+            return self._lower(self.around.same(EMPTY))[START]
+        except _AssertionInLoop:
+            return loop_node(self.grammar, self.unit, self.tree, self.around, full=True, limits=self._limits)
 
     def any_text_with_match(self, behind: Node | None = None) -> Node:
         """The texts in which the pattern matches somewhere; `behind`: what may follow the match, if not any text."""
-        at = self._lower(self.around.same(self.around.anything if behind is None else behind))
+        try:
+            at = self._lower(self.around.same(self.around.anything if behind is None else behind))
+        except _AssertionInLoop:
+            if behind is not None and not self.around.is_anything(behind):
+                raise
+            return loop_node(self.grammar, self.unit, self.tree, self.around, full=False, limits=self._limits)
         if len(set(at)) == 1:
             return self.grammar.seq(self.around.anything, at[0])
         if self.around.cases.reach:
@@ -350,8 +359,12 @@ def _sets_behind(tree: Tree) -> list[Ranges]:
     return [part.chars for part in assertions(tree) if isinstance(part, Anchor) and part.place in places]
 
 
-def _refused_loop() -> UnsupportedKeyword:
-    return UnsupportedKeyword(
+class _AssertionInLoop(UnsupportedKeyword):
+    """What continuations cannot express."""
+
+
+def _refused_loop() -> _AssertionInLoop:
+    return _AssertionInLoop(
         "an assertion (lookahead, lookbehind, \\b, ^ or $) inside a repetition that is not known to be regular",
         keyword="assertion in a repetition",
         instead="the assertion outside of the repetition",

@@ -22,6 +22,7 @@ from .expression import Grammar
 from .source import Source
 from .stages import HasStages, StageOf, Stages
 from .tables import INFINITE
+from .tokens import tell_vocabulary
 
 _MAX_KEPT = 1 << 12  # masks; and transitions, 64 times as many
 _MAX_CROSSINGS = 256  # places whose tokens into other stages are kept
@@ -70,9 +71,10 @@ class StagedConstraint(AccompaniedConstraint):
         self.stages = stages
         self._least = [part.min_tokens(part.start()) for part in parts]
         for stage, least in zip(stages.all, self._least, strict=True):
-            if stage.max_tokens is not None and least > stage.max_tokens:
+            if stage.budget is not None and least > stage.budget.max_tokens:
                 reason = f"what it stands at takes {least} tokens at least"
                 raise ConstraintError(reason, keyword="max_tokens", instead=f"{least} or more")
+        self._is_whole = [stage.budget is not None and stage.budget.is_whole for stage in stages.all]
         self._behind = self._costs_behind()
         self._masks_of: dict[tuple[Ways, int | None], NDArray[np.uint32]] = {}
         self._byte_moves: dict[tuple[int, State, int], State | None] = {}
@@ -200,20 +202,21 @@ class StagedConstraint(AccompaniedConstraint):
         at = frozenset(Following(way, False) for way in state.ways)
         for byte in data:
             at = self._step_all(at, byte, counts)
-        ways = self._settled(following.way for following in at)
+        reached = {following.way for following in at}
+        ways = self._settled(reached | self._closed(reached, between_tokens=True))
         return Ways(whole, ways) if ways else None
 
     def _step_all(self, at: Iterable[Following], byte: int, counts: bool) -> frozenset[Following]:
         after = set[Following]()
         for way, counted in at:
-            is_bounded = way.left != _GIVEN and self.stages.all[way.stage].max_tokens is not None
+            is_bounded = way.left != _GIVEN and self.stages.all[way.stage].budget is not None
             spends = counts and not counted and is_bounded
             if spends and way.left == 0:
                 continue
             state = self._after_byte(way.stage, way.state, byte)
             if state is not None:
                 after.add(Following(Way(way.stage, state, way.left - spends), counted or spends))
-        entered = self._closed(following.way for following in after)
+        entered = self._closed((following.way for following in after), between_tokens=not counts)
         return frozenset(after | {Following(way, False) for way in entered})
 
     def _after_byte(self, stage: int, state: State, byte: int) -> State | None:
@@ -227,14 +230,19 @@ class StagedConstraint(AccompaniedConstraint):
     def _entered(self, stages: Iterable[int]) -> set[Way]:
         """The beginnings of stages, and of those behind them while they may be empty."""
         ways = {Way(k, self.parts[k].start(), self._budget(k)) for k in stages}
-        return ways | self._closed(ways)
+        return ways | self._closed(ways, between_tokens=True)
 
-    def _closed(self, ways: Iterable[Way]) -> set[Way]:
-        """The beginnings of what may follow stages that may end."""
+    def _closed(self, ways: Iterable[Way], between_tokens: bool) -> set[Way]:
+        """The beginnings of what may follow stages that may end. Those of one whole token begin and end only between tokens."""
         entered: set[Way] = set()
         work = [way for way in ways if self.parts[way.stage].is_accepting(way.state)]
         while work:
-            for k in self.stages.all[work.pop().stage].following:
+            stage = work.pop().stage
+            if self._is_whole[stage] and not between_tokens:
+                continue
+            for k in self.stages.all[stage].following:
+                if self._is_whole[k] and not between_tokens:
+                    continue
                 way = Way(k, self.parts[k].start(), self._budget(k))
                 if way not in entered:
                     entered.add(way)
@@ -243,8 +251,8 @@ class StagedConstraint(AccompaniedConstraint):
         return entered
 
     def _budget(self, stage: int) -> int:
-        most = self.stages.all[stage].max_tokens
-        return INFINITE if most is None else most
+        budget = self.stages.all[stage].budget
+        return INFINITE if budget is None else budget.max_tokens
 
     def _settled(self, ways: Iterable[Way]) -> frozenset[Way]:
         """Those that can still end in time; of two at the same place the one that may spend more."""
@@ -274,9 +282,9 @@ class StagedConstraint(AccompaniedConstraint):
 def staged(source: HasStages, constraint: Constraint, compiled: Callable[[Source], Constraint]) -> Constraint:
     """The constraint of a source with its budgets of tokens, if it has any."""
     vocabulary, scratch = constraint.vocabulary, Grammar()
-    scratch.special_tokens, scratch.end_tokens = vocabulary.special_tokens, frozenset(vocabulary.eos_token_ids)
+    tell_vocabulary(scratch, vocabulary)
     stages = source.stages(scratch, constraint.limits)
-    if all(stage.max_tokens is None for stage in stages.all):
+    if all(stage.budget is None for stage in stages.all):
         return constraint
     return StagedConstraint(constraint, [compiled(StageOf(source, k)) for k in range(len(stages.all))], stages)
 

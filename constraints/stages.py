@@ -19,16 +19,25 @@ from .left_recursion import without_left_recursion
 from .recursion import children, reachable
 from .source import Limits
 
-Budgets = dict[Node, int]  # how many tokens at most, by the call of a rule
+
+class Budget(NamedTuple):
+    """How many tokens at most. `is_whole`: exactly one, of which no byte is another part's."""
+
+    max_tokens: int
+    is_whole: bool = False
+
+
+ONE_TOKEN = Budget(1, is_whole=True)
+Budgets = dict[Node, Budget]  # by the call of a rule
 _STAGES = 200
 _STEPS = 50_000
 
 
 class Stage(NamedTuple):
-    """One part. `max_tokens`: None without a budget; `following`: the stages behind it, by number; `may_end`: so may the text."""
+    """One part. `budget`: None without one; `following`: the stages behind it, by number; `may_end`: so may the text."""
 
     node: Node
-    max_tokens: int | None
+    budget: Budget | None
     following: tuple[int, ...]
     may_end: bool
 
@@ -41,18 +50,24 @@ class Stages(NamedTuple):
 
     def as_lists(self) -> list[Any]:
         """What JSON can hold of them: all but the expressions."""
-        return [list(self.first), [[one.max_tokens, list(one.following), one.may_end] for one in self.all]]
+        return [list(self.first), [[one.budget and list(one.budget), list(one.following), one.may_end] for one in self.all]]
 
     @classmethod
     def of_lists(cls, value: list[Any], num_stages: int) -> Stages:
         """The same again. Raises ValueError and TypeError for what `as_lists` does not give."""
         first, rows = value
         numbers = [number for row in [first, *(following for _, following, _ in rows)] for number in row]
-        budgets = [max_tokens for max_tokens, _, _ in rows if max_tokens is not None]
-        are_integers = all(type(number) is int for number in [*numbers, *budgets])
-        if not are_integers or len(rows) != num_stages or set(numbers) - set(range(num_stages)) or min(budgets, default=1) < 1:
+        budgets = [None if budget is None else Budget(*budget) for budget, _, _ in rows]
+        counts = [budget.max_tokens for budget in budgets if budget is not None]
+        are_integers = all(type(number) is int for number in [*numbers, *counts])
+        are_flags = all(type(budget.is_whole) is bool for budget in budgets if budget is not None)
+        are_known = len(rows) == num_stages and set(numbers) <= set(range(num_stages))
+        if not (are_integers and are_flags and are_known) or min(counts, default=1) < 1:
             raise ValueError("stages that do not fit together")
-        stages = [Stage(FAIL, max_tokens, tuple(following), bool(may_end)) for max_tokens, following, may_end in rows]
+        stages = [
+            Stage(FAIL, budget, tuple(following), bool(may_end))
+            for budget, (_, following, may_end) in zip(budgets, rows, strict=True)
+        ]
         return cls(tuple(stages), tuple(first))
 
 

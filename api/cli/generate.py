@@ -118,7 +118,8 @@ def _many(
 
 def _as_record(output: GenerationOutput) -> dict[str, Any]:
     value = json.loads(output.text) if output.choice.is_json and output.is_complete else output.text
-    return {"prompt": output.prompt, "output": value, "finish_reason": output.finish_reason}
+    record = {"prompt": output.prompt, "output": value, "finish_reason": output.finish_reason}
+    return record | {"captures": output.captures} if output.is_complete and output.captures else record
 
 
 def _one(

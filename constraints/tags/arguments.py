@@ -53,10 +53,13 @@ class Argument:
     name: str
     notation: str
     end: str = ""  # what follows a bare value, which goes to the first place where that stands
+    others_only: bool = False  # the JSON texts of all values but strings
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
         """The texts of the values."""
         values = _Values(self.schema, self.name, grammar, limits)
+        if self.others_only:
+            return values.others()
         if self.notation in ("json", "python"):
             return values.all(JsonText if self.notation == "json" else PythonText)
         text = self._bounded(values, grammar)

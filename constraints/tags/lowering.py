@@ -12,10 +12,15 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
+from ..budgeted_text import Budgeted
 from ..errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from ..expression import EMPTY, FAIL, Grammar, Node, Rule
+from ..left_factoring import left_factored
 from ..source import Limits, Source, is_source
+from ..stages import Budget, Budgets, refuse_budgets
+from ..tokens import is_special, one_of_tokens, token_of, tokens_but
 from ..utf8 import ALL, invert, normalize
+from ..vocabulary import token_spelling
 from .scan import Outcome, text_until
 from .segments import MARKUP, TEXT, Segment
 from .tree import (
@@ -24,6 +29,7 @@ from .tree import (
     Joined,
     Labelled,
     Located,
+    OtherToken,
     Part,
     Repeat,
     Separated,
@@ -47,8 +53,33 @@ class Context:
 
 
 def lower_tree(root: Part, grammar: Grammar, limits: Limits) -> Node:
-    """The texts that a tree describes. Raises `ConstraintError` with the path of the part."""
-    return _TreeLowering(grammar, limits).lower(root)
+    """The texts that a tree describes. Raises `ConstraintError` with the path of the part, and where it counts tokens."""
+    node, budgets = lower_with_budgets(root, grammar, limits)
+    refuse_budgets(budgets)
+    return node
+
+
+def lower_with_budgets(root: Part, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets]:
+    """The same, and the parts that count tokens."""
+    lowering = _TreeLowering(grammar, limits)
+    return lowering.lower(root), lowering.budgets
+
+
+def counts_tokens(root: Part) -> bool:
+    """Whether some part of a tree may count tokens."""
+    work: list[Part] = [root]
+    context = Context(TEXT, MARKUP, "#")
+    while work:
+        part = work.pop()
+        may_count = isinstance(part, Budgeted) and part.may_have_budgets
+        if may_count or isinstance(part, Token | OtherToken) or (isinstance(part, Text) and _wants_tokens(part)):
+            return True
+        work += (inner for inner, _ in _inner(part, context))
+    return False
+
+
+def _wants_tokens(part: Text) -> bool:
+    return part.max_tokens is not None or bool(part.without_tokens)
 
 
 def spelled(grammar: Grammar, text: str) -> list[bytes]:
@@ -61,6 +92,7 @@ def spelled(grammar: Grammar, text: str) -> list[bytes]:
 class _TreeLowering:
     def __init__(self, grammar: Grammar, limits: Limits) -> None:
         self._grammar, self._limits = grammar, limits
+        self.budgets: Budgets = {}
         self._spelled: dict[str, bytes] = {}
         self._sources: dict[Source, Node] = {}
 
@@ -94,7 +126,10 @@ class _TreeLowering:
             case Const():
                 return self._then_end(self._const(part, context), context)
             case Token():
-                return self._then_end(self._marked(self._token(part, context), context.marker), context)
+                token = one_of_tokens(self._grammar, [self._token_id(part.token, context)], self.budgets)
+                return self._then_end(token if token == EMPTY else self._grammar.segment(token, context.marker), context)
+            case OtherToken():
+                return self._then_end(self._other_token(part, context), context)
             case Sequence():
                 return self._grammar.seq(*inner) if inner else self._ends(context)
             case AnyOf():
@@ -125,23 +160,35 @@ class _TreeLowering:
             )
         try:
             if source not in self._sources:
-                self._sources[source] = source.lower(self._grammar, self._limits)
+                self._sources[source] = self._lowered(source)
             return self._sources[source]
         except ConstraintError as error:
             error.path = context.path + (error.path or "#").removeprefix("#")
             error.args = (error._message(),)
             raise
 
+    def _lowered(self, source: Source) -> Node:
+        if not isinstance(source, Budgeted):
+            return source.lower(self._grammar, self._limits)
+        node, budgets = source.lower_with_budgets(self._grammar, self._limits)
+        self.budgets |= budgets
+        return node if budgets else left_factored(self._grammar, node, self._limits)
+
+    def _other_token(self, part: OtherToken, context: Context) -> Node:
+        """Not one that ends the tag either."""
+        without = {self._token_id(token, context) for token in part.without}
+        without |= {self._grammar.special_tokens[end] for end in context.ends if end in self._grammar.special_tokens}
+        node = tokens_but(self._grammar, without, self.budgets, repeated=False)
+        return self._grammar.segment(node, context.segment)
+
     def _text(self, part: Text, context: Context) -> Node:
         grammar = self._grammar
         excludes, ends = tuple(part.excludes), context.ends
-        if part.max_chars is not None:
-            if excludes or ends or part.without_tokens is not None:
-                raise UnsupportedKeyword(
-                    "a bound on text that ends at a string", path=context.path, keyword="max_chars",
-                    instead="Regex for text of bounded length",
-                )  # fmt: skip
-            return grammar.segment(grammar.repeat(grammar.chars(ALL), 0, part.max_chars), context.segment)
+        if part.max_chars is not None or part.max_tokens is not None:
+            return self._bounded_text(part, context)
+        left_out = {self._token_id(token, context) for token in part.without_tokens or ()}
+        if any(not is_special(grammar, token) for token in left_out):
+            return self._then_end(self._tokens(part, context, left_out), context)
         rule = grammar.rule("text")
         outcomes = self._passed_over(part.without_tokens, rule, context)
         outcomes |= self._exclusions(excludes, context) | self._endings(context)
@@ -155,6 +202,70 @@ class _TreeLowering:
                 "together with strings to look for", path=context.path, keyword="not_leading", instead="either"
             )
         return grammar.optional(grammar.seq(grammar.segment(others, context.segment), text))
+
+    def _tokens(self, part: Text, context: Context, left_out: set[int]) -> Node:
+        """Any number of tokens but some that are text."""
+        grammar = self._grammar
+        if len(context.ends) > 1 or any(len(spelled(grammar, end)) > 1 and spelled(grammar, end)[0] for end in context.ends):
+            raise UnsupportedKeyword(
+                "text without some tokens, up to a string", path=context.path, keyword="exclude_tokens", instead="one token"
+            )
+        without = left_out | {grammar.special_tokens[end] for end in context.ends if end in grammar.special_tokens}
+        one = tokens_but(grammar, without, self.budgets, repeated=True)
+        return grammar.segment(grammar.repeat(one, 0, part.max_tokens), context.segment)
+
+    def _bounded_text(self, part: Text, context: Context) -> Node:
+        """Text of so many characters or tokens, and then the first of the ends."""
+        grammar = self._grammar
+        left_out = {self._token_id(token, context) for token in part.without_tokens or ()}
+        if part.not_leading or (part.max_chars is not None and part.without_tokens is not None):
+            keyword = "not_leading" if part.not_leading else "max_chars"
+            raise UnsupportedKeyword("together with other bounds", path=context.path, keyword=keyword, instead="either")
+        if any(not is_special(grammar, token) for token in left_out):
+            return self._then_end(self._tokens(part, context, left_out), context)
+        if not context.ends:
+            return self._up_to(part, context, None)
+        marks = [self._sought(text, context) for text in context.ends]
+        behind = (
+            grammar.seq(self._up_to(part, context, mark), self._marked(mark, context.closing.marked(mark)))
+            for mark in dict.fromkeys(marks) if not any(other in mark[:-1] for other in marks)
+        )  # fmt: skip
+        return grammar.alt(*behind)
+
+    def _up_to(self, part: Text, context: Context, mark: bytes | None) -> Node:
+        """Such text, in which and across whose end no end and nothing excluded stands before `mark`."""
+        grammar = self._grammar
+        marks = [self._sought(text, context) for text in context.ends]
+        words = {*marks, *(self._sought(text, context) for text in part.excludes)}
+        straddling = {
+            word[:k] for word in marks for k in range(1, len(word)) if mark is not None and len(word) - k < len(mark)
+            and mark.startswith(word[k:])
+        }  # fmt: skip
+        if part.max_chars is None and not straddling:
+            rule = grammar.rule("bounded text")
+            outcomes = self._passed_over(part.without_tokens, rule, context)
+            outcomes |= {word: Outcome(FAIL, context.marker) for word in words}
+            text = text_until(grammar, rule, outcomes, EMPTY, context.segment, self._limits)
+        else:
+            text = self._text_without(words, straddling, part, context)
+        if part.max_tokens is None:
+            return text
+        if part.max_tokens == 0:
+            return EMPTY
+        counted = grammar.rule("counted text")
+        grammar.define(counted, text)
+        self.budgets[grammar.call(counted)] = Budget(part.max_tokens)
+        return grammar.call(counted)
+
+    def _text_without(self, words: set[bytes], straddling: set[bytes], part: Text, context: Context) -> Node:
+        """Text in which no word stands and that does not end with some others."""
+        grammar = self._grammar
+        one = grammar.alt(grammar.chars(ALL), *map(grammar.literal, self._tokens_in_text(part.without_tokens, context)))
+        anything = grammar.repeat(one)
+        forbidden = [grammar.seq(anything, grammar.literal(word), anything) for word in sorted(words)]
+        forbidden += [grammar.seq(anything, grammar.literal(word)) for word in sorted(straddling)]
+        text = grammar.without(grammar.repeat(one, 0, part.max_chars), grammar.alt(*forbidden))
+        return grammar.segment(text, context.segment)
 
     def _const(self, part: Const, context: Context) -> Node:
         """Special tokens in it are markup, whatever the rest is."""
@@ -252,17 +363,11 @@ class _TreeLowering:
     def _marked(self, text: bytes, segment: Segment) -> Node:
         return self._grammar.segment(self._grammar.literal(text), segment) if text else EMPTY
 
-    def _token(self, part: Token, context: Context) -> bytes:
-        names = self._grammar.special_tokens
-        name = (
-            part.token if isinstance(part.token, str) else next((n for n, i in names.items() if i == part.token), None)
-        )
-        token = None if name is None else self._grammar.token(name)
-        if token is None:
-            raise ConstraintError(
-                f"the vocabulary has no special token {part.token!r}", path=context.path, keyword="token"
-            )
-        return token
+    def _token_id(self, token: str | int, context: Context) -> int:
+        try:
+            return token_of(self._grammar, f"<[{token}]>" if isinstance(token, int) else token)
+        except UnsupportedKeyword:
+            raise ConstraintError(f"the vocabulary has no token {token!r}", path=context.path, keyword="token") from None
 
     def _spell(self, text: str) -> bytes:
         if text not in self._spelled:
@@ -282,12 +387,13 @@ class _TreeLowering:
 
     def _passed_over(self, without: Iterable[str | int] | None, rule: Rule, context: Context) -> dict[bytes, Outcome]:
         """Special tokens that may stand in text, which goes on behind them."""
+        return {token: Outcome(self._grammar.call(rule), MARKUP) for token in self._tokens_in_text(without, context)}
+
+    def _tokens_in_text(self, without: Iterable[str | int] | None, context: Context) -> list[bytes]:
         if without is None:
-            return {}
-        left_out = {self._token(Token(token), context) for token in without}
-        names = self._grammar.special_tokens
-        spelled = {token for name in names if (token := self._grammar.token(name)) and token not in left_out}
-        return {token: Outcome(self._grammar.call(rule), MARKUP) for token in sorted(spelled)}
+            return []
+        left_out = {self._token_id(token, context) for token in without} | self._grammar.end_tokens
+        return [token_spelling(token) for token in sorted(set(self._grammar.special_tokens.values()) - left_out)]
 
     def _exclusions(self, excludes: Iterable[str], context: Context) -> dict[bytes, Outcome]:
         return {self._sought(text, context): Outcome(FAIL, context.marker) for text in excludes}

@@ -13,7 +13,8 @@ from ..ebnf import Ebnf
 from ..errors import ConstraintError, UnsupportedKeyword
 from ..json_schema import JsonSchema
 from ..regex import Regex
-from .tree import AnyOf, Const, Located, Part, Repeat, Separated, Sequence, Tag, Text, Token, Triggered
+from .tree import AnyOf, Const, Located, OtherToken, Part, Repeat, Separated, Sequence, Tag, Text, Token, Triggered
+from .xml_parameters import xml_parameters
 
 # -- objects ------------------------------------------------------------------------------------------------------------
 
@@ -137,14 +138,29 @@ def _read_const(one: JsonObject) -> _Read:
 
 
 def _read_schema(one: JsonObject) -> _Read:
-    one.refuse("style", "json", "Tools with a style that writes arguments so")
     one.refuse("excludes", [], 'a "pattern" in the schema')
     order = "any" if one.take("any_order", bool, default=False) else "declared"
     most = one.take("max_whitespace_cnt", int, default=20)
     most = 20 if most is None else most
     schema = one.take("json_schema", Mapping, bool)
     space = "compact" if most == 0 else rf"[ \t\n\r]{{0,{most}}}"
-    return _leaf(JsonSchema(schema, whitespace=space, property_order=order))
+    style = one.take("style", str, default="json")
+    if style == "json":
+        return _leaf(JsonSchema(schema, whitespace=space, property_order=order))
+    if order == "any":
+        raise UnsupportedKeyword("not enforced beside a style", path=one.path, keyword="any_order", instead="false")
+    return _xml(one, schema, str(style), most)
+
+
+def _xml(one: JsonObject, schema: Any, style: str, most: int) -> _Read:
+    space = rf"[ \t\n\r]{{0,{most}}}"
+    values = JsonSchema(schema, whitespace="compact" if most == 0 else space)
+    return _leaf(xml_parameters(values, style, space, one.path))
+
+
+def _read_qwen(one: JsonObject) -> _Read:
+    """The older name of a style."""
+    return _xml(one, one.take("json_schema", Mapping, bool), "qwen_xml", 20)
 
 
 def _read_regex(one: JsonObject) -> _Read:
@@ -156,18 +172,22 @@ def _read_grammar(one: JsonObject) -> _Read:
 
 
 def _read_text(one: JsonObject) -> _Read:
-    one.refuse("max_tokens", None, "max_chars, or Reasoning(max_tokens=...)")
-    return _leaf(Text(one.strings("excludes", ()), one.take("max_chars", int, default=None)))
+    return _leaf(Text(one.strings("excludes", ()), _bound(one, "max_chars"), _bound(one, "max_tokens")))
 
 
 def _read_tokens(one: JsonObject) -> _Read:
-    one.refuse("max_tokens", None, "any_text with max_chars, or Reasoning(max_tokens=...)")
-    return _leaf(Text(without_tokens=_token_names(one, "exclude_tokens", ())))
+    return _leaf(Text(max_tokens=_bound(one, "max_tokens"), without_tokens=_token_names(one, "exclude_tokens", ())))
+
+
+def _bound(one: JsonObject, name: str) -> int | None:
+    value = one.take(name, int, default=None)
+    if value is not None and value < 0:
+        raise ConstraintError("a number that is not negative is expected", path=f"{one.path}/{name}", keyword=name)
+    return None if value is None else int(value)
 
 
 def _read_token_but(one: JsonObject) -> _Read:
-    reason = "one token that may be any text: what is accepted says nothing about how many tokens a text takes"
-    raise UnsupportedKeyword(reason, path=one.path, keyword="exclude_token", instead='"any_tokens"')
+    return _leaf(OtherToken(_token_names(one, "exclude_tokens", ())))
 
 
 def _token_names(one: JsonObject, name: str, default: Any = ...) -> tuple[str | int, ...]:
@@ -292,6 +312,7 @@ def _dispatch(one: JsonObject, excludes: tuple[str, ...], without: tuple[str | i
 _FORMATS: dict[str, Callable[[JsonObject], _Read]] = {
     "const_string": _read_const,
     "json_schema": _read_schema,
+    "qwen_xml_parameter": _read_qwen,
     "any_text": _read_text,
     "token": _read_token,
     "any_tokens": _read_tokens,

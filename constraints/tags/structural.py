@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..budgeted_text import Budgeted
 from ..expression import Grammar, Node
 from ..source import Limits
-from .lowering import lower_tree
+from ..stages import Budgets
+from .lowering import counts_tokens, lower_with_budgets
 from .requests import read_structural_tag
 from .tree import Part
 
 
 @dataclass(frozen=True, slots=True)
-class StructuralTag:
+class StructuralTag(Budgeted):
     """Texts with constrained parts in them.
 
     format: a tree of `maskwright.constraints.tags.tree`, or the JSON form that XGrammar reads (`{"type": "structural_tag",
@@ -30,6 +32,11 @@ class StructuralTag:
         if isinstance(self.format, Mapping | str):
             object.__setattr__(self, "format", read_structural_tag(self.format))
 
-    def lower(self, grammar: Grammar, limits: Limits) -> Node:
-        """The texts as a node."""
-        return lower_tree(self.format, grammar, limits)  # type: ignore[arg-type]  # read by __post_init__
+    def lower_with_budgets(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets]:
+        """The texts as a node, and the budgets in it."""
+        return lower_with_budgets(self.format, grammar, limits)  # type: ignore[arg-type]  # read by __post_init__
+
+    @property
+    def may_have_budgets(self) -> bool:
+        """Whether some part counts tokens."""
+        return counts_tokens(self.format)  # type: ignore[arg-type]  # read by __post_init__

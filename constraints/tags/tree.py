@@ -35,7 +35,8 @@ class Text:
     """Any text without some strings. Where it is the content of a tag it goes to the first end of that."""
 
     excludes: Iterable[str] = ()  # kept as a tuple
-    max_chars: int | None = None  # only without excludes, and not before the end of a tag
+    max_chars: int | None = None
+    max_tokens: int | None = None  # those with a byte in it
     not_leading: str = ""  # characters that it does not begin with
     without_tokens: Iterable[str | int] | None = None  # special tokens may stand in it, but not these; None: none may
 
@@ -56,6 +57,16 @@ class Token:
     """One special token of the vocabulary, by name or id."""
 
     token: str | int
+
+
+@dataclass(frozen=True, slots=True)
+class OtherToken:
+    """One token of the vocabulary, text or special, whose text is whole characters, but none of these, by name or id."""
+
+    without: Iterable[str | int] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "without", tuple(self.without))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +181,7 @@ Part = (
     Text
     | Const
     | Token
+    | OtherToken
     | Sequence
     | AnyOf
     | Repeat

@@ -261,3 +261,11 @@ def test_engine_options_are_checked(model_folder: Path) -> None:
 
 def _text(events: Any) -> str:
     return "".join(event.text for event in events if isinstance(event, Delta))
+
+
+def test_captures_of_a_grammar_come_with_the_output(llm: LLM) -> None:
+    grammar = 'start: word "=" value\nword[capture]: /[a-c]+/\nvalue: n ("," n)*\nn[capture="__LIST_APPEND:items"]: /[0-9]/'
+    output = llm.generate("x", grammar=grammar, sampling=SamplingParams(max_tokens=12, seed=1))[0]
+    word, _, value = output.text.partition("=")
+    assert output.captures == {"word": word, "items": value.split(",")}
+    assert llm.generate("x", regex="[ab]{3}")[0].captures == {}

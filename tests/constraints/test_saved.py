@@ -298,12 +298,15 @@ def test_hostile_headers_are_refused(change: dict[str, Any], file: Path, compile
 
 
 @pytest.mark.parametrize(
-    "budget", [[[0], []], [[0], [[2, [1], False]]], [[9], None], [[0], [[0, [0], True]]], [[0], [[2, ["0"], True]]], [[0], [[2, [0]]]], None]
+    "budget", [
+        [[0], []], [[0], [[[2, False], [1], False]]], [[9], None], [[0], [[[0, False], [0], True]]], [[0], [[[2, False], ["0"], True]]],
+        [[0], [[[2, False], [0]]]], [[0], [[2, [], True]]], [[0], [[[2, 1, 0], [], True]]], None,
+    ],
 )  # fmt: skip
 def test_hostile_budgets_are_refused(budget: Any, compiler: Compiler, tmp_path: Path) -> None:
     compiler.compile(Lark("start: r\nr[max_tokens=2]: /a*/")).save(tmp_path / "file")
     header, arrays = read(tmp_path / "file")
-    assert header["budget"] == [[0], [[2, [], True]]]
+    assert header["budget"] == [[0], [[[2, False], [], True]]]
     write(tmp_path / "file", header | {"budget": budget}, arrays)
     with pytest.raises(SavedConstraintError):
         compiler.load(tmp_path / "file")
