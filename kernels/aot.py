@@ -46,6 +46,7 @@ class Variant:
     fuse: bool = False  # whether a product and a sum may become one instruction (the launch's enable_fp_fusion)
     max_registers: int = 128  # per thread; 128 leaves room for 16 warps on each multiprocessor
     max_shared: int = 48 * 1024  # bytes
+    max_stack: int = 0  # bytes per thread of spilled registers
     required: Sequence[str] = ()  # opcodes that must occur, such as HGMMA
     elements: int = 1  # handled by each thread, in one round of the longest loop or at all: for instructions per element
 
@@ -66,8 +67,8 @@ class Report:
     def faults(self, variant: Variant) -> list[str]:
         """Where it does not keep to what the variant asks for."""
         found = [f"{opcode} is missing" for opcode in variant.required if opcode not in self.opcodes]
-        if self.stack or self.opcodes.get("STL") or self.opcodes.get("LDL"):
-            found.append(f"registers are spilled: {self.stack} bytes of stack")
+        if self.stack > variant.max_stack:
+            found.append(f"registers are spilled: {self.stack} bytes of stack, at most {variant.max_stack} are wanted")
         if self.registers > variant.max_registers:
             found.append(f"{self.registers} registers, at most {variant.max_registers} are wanted")
         if self.shared > variant.max_shared:

@@ -12,14 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import torch
+from cases import Case, Line
 from measure import seconds_per_call
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.bias import causal_lower_right
-from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.nn.functional import scaled_dot_product_attention
 
 from maskwright.kernels.attention import FP8, LayerCache, PagedBatch, Scoring, paged_attention
@@ -90,7 +91,7 @@ def random(shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> Te
     return out
 
 
-def check(model: Model, device: torch.device) -> float:
+def check(model: Model, device: torch.device) -> Iterator[Line]:
     """Largest difference from the twin on a small batch. Raises AssertionError when it is too large."""
     worst = 0.0
     for contexts, counts in (([140, 33, 1], [1, 1, 1]), ([140, 33, 64], [40, 33, 1])):
@@ -100,28 +101,29 @@ def check(model: Model, device: torch.device) -> float:
         found = paged_attention(*arguments, backend="triton").float()
         worst = max(worst, float((found - expected).abs().max() / expected.abs().max()))
     assert worst < 0.03, f"{model}: differs from the twin by {worst}"
-    return worst
+    yield {"largest_difference": worst}
 
 
 # ---- decode
 
 
-def decode(model: Model, context: int, batch: int, bandwidth: float, device: torch.device, repeats: int) -> dict[str, Any]:
+def decode(
+    model: Model, context: int, batch: int, bandwidth: float, device: torch.device, repeats: int, *, has_flex: bool
+) -> Iterator[Line]:
     seen = min(context, model.window or context)
     num_bytes = batch * seen * model.bytes_per_token
     copies = max(1, -(-CACHE_BYTES // (batch * context * model.bytes_per_token))) if device.type == "cuda" else 1
     inputs = drawn(model, [context] * batch, [1] * batch, device, copies)
-    calls = [attend(inputs, copied) for copied in range(copies)]
-    seconds = seconds_per_call(calls, device, repeats)
-    return {
-        "context": context,
-        "batch": batch,
+    seconds = seconds_per_call([attend(inputs, copied) for copied in range(copies)], device, repeats)
+    rivals = {"sdpa_microseconds": attempted(lambda: 1e6 * seconds_per_call([contiguous(inputs)], device, repeats))}
+    if has_flex:
+        rivals["flex_microseconds"] = attempted(lambda: 1e6 * seconds_per_call([flexible(inputs)], device, repeats))
+    yield {
         "microseconds": seconds * 1e6,
         "gigabytes_per_second": num_bytes / seconds / 1e9,
         "share_of_copy_bandwidth": num_bytes / seconds / bandwidth,
         "floor_microseconds": num_bytes / bandwidth * 1e6,
-        "sdpa_microseconds": attempted(lambda: 1e6 * seconds_per_call([contiguous(inputs)], device, repeats)),
-        "flex_microseconds": attempted(lambda: 1e6 * seconds_per_call([flexible(inputs)], device, repeats)),
+        **rivals,
     }
 
 
@@ -161,6 +163,8 @@ def contiguous_arrays(inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
 
 def flexible(inputs: Inputs) -> Callable[[], Tensor]:
     """FlexAttention, compiled where there is a GPU."""
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention  # takes seconds to import
+
     query, keys, values = contiguous_arrays(inputs)
     context, count = inputs.contexts[0], inputs.counts[0]
     window = inputs.scoring.window or context
@@ -181,53 +185,65 @@ def attempted(measure: Callable[[], float]) -> float | str:
     """A figure, or why there is none: a rival that cannot run must not end the run."""
     try:
         return measure()
-    except (NotImplementedError, RuntimeError, ValueError) as error:
+    except Exception as error:
         return f"none: {str(error).splitlines()[0]}"
-
-
-def decode_sizes(model: Model, quick: bool) -> Iterator[tuple[int, int]]:
-    for context in (8192,) if quick else (1024, 2048, 4096, 8192, 16384, 32768):
-        for batch in (1, 32, 128) if quick else (1, 4, 16, 32, 64, 128, 256):
-            if batch * context * model.bytes_per_token <= MEMORY_BYTES:
-                yield context, batch
 
 
 # ---- prefill
 
 
-def prefill(model: Model, context: int, count: int, batch: int, device: torch.device, repeats: int) -> dict[str, Any]:
+def prefill(
+    model: Model, context: int, count: int, batch: int, device: torch.device, repeats: int, *, has_flex: bool
+) -> Iterator[Line]:
     inputs = drawn(model, [context] * batch, [count] * batch, device, 1)
     seconds = seconds_per_call([attend(inputs, 0)], device, repeats)
     window = model.window or context
     pairs = batch * sum(min(position + 1, window) for position in range(context - count, context))
     operations = 4 * pairs * model.num_heads * model.head_dim
     flash = attempted(lambda: seconds_per_call([contiguous(inputs, SDPBackend.FLASH_ATTENTION)], device, repeats))
-    return {
-        "context": context,
-        "queries": count,
-        "batch": batch,
+    line = {
         "microseconds": seconds * 1e6,
         "teraflops": operations / seconds / 1e12,
         "flash_microseconds": flash * 1e6 if isinstance(flash, float) else flash,
-        "flex_microseconds": attempted(lambda: 1e6 * seconds_per_call([flexible(inputs)], device, repeats)),
         "times_flash": seconds / flash if isinstance(flash, float) else None,
     }
+    if has_flex:
+        line["flex_microseconds"] = attempted(lambda: 1e6 * seconds_per_call([flexible(inputs)], device, repeats))
+    yield line
 
 
-WHOLE_PROMPTS = [(16384, 16384, 1), (4096, 4096, 4), (1024, 1024, 16), (512, 512, 32)]  # context, queries, batch
-CHUNKS = [(8192, 512, 1), (32768, 512, 1), (32768, 2048, 1), (8192, 512, 8)]
+# ---- what is measured, the sizes of the bars first
 
 
+DECODES = [(8192, 128), (8192, 32), (8192, 256), (8192, 1), (8192, 8), (32768, 32), (32768, 1), (1024, 256), (1024, 32), (1024, 1)]
+PREFILLS = [(4096, 4096, 4), (8192, 512, 8), (16384, 16384, 1), (1024, 1024, 16), (32768, 2048, 1)]  # context, queries, batch
+QUICK = 2  # of each list
 SMOKE_MODELS = [Model(4, 2, 16, torch.bfloat16), Model(4, 2, 16, FP8, window=9)]
 
 
-def measure_attention(device: torch.device, bandwidth: float, *, quick: bool, smoke: bool) -> Iterator[dict[str, Any]]:
-    """One entry a model: {"model", "largest_difference", "decode": [...], "prefill": [...]}. bandwidth: bytes a second."""
+def cases(device: torch.device, bandwidth: float, *, quick: bool, smoke: bool) -> Iterator[Case]:
+    """All models at the first sizes, then at the others. FlexAttention is compiled anew for every shape, so it is compared at few.
+
+    bandwidth: bytes a second.
+    """
+    models, decodes, prefills = SMOKE_MODELS if smoke else MODELS, DECODES, PREFILLS
+    if smoke:
+        decodes, prefills = [(40, 2)], [(40, 40, 1), (40, 8, 2)]
+    elif quick:
+        decodes, prefills = DECODES[:QUICK], PREFILLS[:QUICK]
     repeats = 1 if smoke else 20
-    for model in SMOKE_MODELS if smoke else MODELS:
-        decodes = [(40, 2)] if smoke else decode_sizes(model, quick)
-        prefills = [(40, 40, 1), (40, 8, 2)] if smoke else WHOLE_PROMPTS[:: 3 if quick else 1] + CHUNKS[:: 3 if quick else 1]
-        entry: dict[str, Any] = {"model": model.described(), "largest_difference": check(model, device)}
-        entry["decode"] = [decode(model, context, batch, bandwidth, device, repeats) for context, batch in decodes]
-        entry["prefill"] = [prefill(model, *sizes, device, repeats) for sizes in prefills]
-        yield entry
+    for model in models:
+        yield Case({"what": "attention check", "model": model.described()}, partial(check, model, device))
+    for place in range(max(len(decodes), len(prefills))):
+        has_flex = smoke or place == 0
+        for model in models:
+            what = {"model": model.described()}
+            for context, batch in decodes[place : place + 1]:
+                if batch * context * model.bytes_per_token <= MEMORY_BYTES:
+                    sizes = {"context": context, "batch": batch}
+                    run = partial(decode, model, context, batch, bandwidth, device, repeats, has_flex=has_flex)
+                    yield Case({"what": "decode attention", **what, **sizes}, run)
+            for context, count, batch in prefills[place : place + 1]:
+                sizes = {"context": context, "queries": count, "batch": batch}
+                run = partial(prefill, model, context, count, batch, device, repeats, has_flex=has_flex)
+                yield Case({"what": "prefill attention", **what, **sizes}, run)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import torch
+from cases import Case
+from timing import Clock, timed
 
 from maskwright.kernels.automaton.backend import Backend, choose_operations
 from maskwright.kernels.automaton.interface import Slots, Tables, new_slots, new_tables
@@ -62,11 +65,13 @@ def rows_of_all_states(vocab_size: int, num_states: int, device: torch.device, b
     return lambda: operations.mask_rows(states, there, vocabulary, out)
 
 
-def ways(
-    batches: list[int], vocab_size: int, device: torch.device, backend: Backend
-) -> Iterator[tuple[dict[str, Any], Callable[[], Any]]]:
-    for batch in batches:
-        yield {"what": "automaton step", "batch": batch}, steps(batch, vocab_size, device, backend)
-    for num_states in (16, 256) if device.type == "cuda" else (4,):
-        what = {"what": "mask rows of an automaton", "states": num_states - 1}
-        yield what, rows_of_all_states(vocab_size, num_states, device, backend)
+def cases(
+    batches: Sequence[int], vocabularies: Sequence[int], clock: Clock, backend: Backend
+) -> Iterator[Case]:
+    for vocab_size in vocabularies:
+        for batch in batches:
+            make = partial(steps, batch, vocab_size, clock.device, backend)
+            yield timed({"what": "automaton step", "batch": batch, "vocabulary": vocab_size}, make, clock)
+        for num_states in (16, 256) if clock.device.type == "cuda" else (4,):
+            make = partial(rows_of_all_states, vocab_size, num_states, clock.device, backend)
+            yield timed({"what": "mask rows of an automaton", "states": num_states - 1, "vocabulary": vocab_size}, make, clock)

@@ -31,10 +31,9 @@ class Bar:
 
 
 def bars(results: dict[str, Any]) -> list[Bar]:
-    ours = [line for line in results["lines"] if line["what"] == "sampler" and line["by"] == "maskwright" and line["batch"] >= 64]
+    ours = [line for line in results["lines"] if line["what"] == "sampler" and line.get("by") == "maskwright" and line["batch"] >= 64]
     filtered = [line["times_floor"] for line in ours if line["filters"]]
     plain = [line["times_floor"] for line in ours if not line["filters"] and not line["edits"]]
-    models = results["attention"]
     steps = [
         line["share_of_floor"]
         for line in results["lines"]
@@ -42,11 +41,14 @@ def bars(results: dict[str, Any]) -> list[Bar]:
     ]
     shares = [
         line["share_of_copy_bandwidth"]
-        for entry in models
-        for line in entry["decode"]
-        if line["context"] == 8192 and line["batch"] >= 32 and not entry["model"]["window"]
+        for line in results["lines"]
+        if line["what"] == "decode attention" and line["context"] == 8192 and line["batch"] >= 32 and not line["model"]["window"]
     ]
-    flash = [line["times_flash"] for entry in models for line in entry["prefill"] if line["times_flash"] and line["context"] >= 512]
+    flash = [
+        line["times_flash"]
+        for line in results["lines"]
+        if line["what"] == "prefill attention" and line["times_flash"] and line["context"] >= 512
+    ]
     return [
         Bar("sampler over one read of the logits, greedy and temperature, batch >= 64", 1.25, most(plain)),
         Bar("sampler over one read of the logits, top-k and top-p, batch >= 64", 2.0, most(filtered)),
@@ -65,7 +67,9 @@ def overheads(lines: Iterable[dict[str, Any]], *, forward: bool) -> list[float]:
         for line in lines
         if line["what"] == "step" and line["forward"] == forward
     }
-    return [us / steps[*sizes, "none"] for (*sizes, masks), us in steps.items() if masks != "none"]
+    return [
+        us / steps[*sizes, "none"] for (*sizes, masks), us in steps.items() if masks != "none" and (*sizes, "none") in steps
+    ]
 
 
 def most(figures: list[float]) -> float | None:

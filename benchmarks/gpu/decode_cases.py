@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from cases import Case, Line
+from timing import Clock
 from torch import Tensor
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
@@ -28,6 +31,7 @@ from maskwright.kernels.attention import FP8
 from maskwright.kernels.backend import Backend
 
 BLOCK_SIZE = 16
+GATHERED_TOKENS = 1 << 17  # that plain PyTorch copies out of the cache in every layer
 MEMORY_SHARE = 0.8  # of what is free, for keys and values
 LLAMA3_ROPE = {
     "rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -49,73 +53,82 @@ TINY = {"vocab_size": 99, "hidden_size": 32, "intermediate_size": 48, "num_hidde
 TINY |= {"num_key_value_heads": 1, "head_dim": 16}
 
 
-class Case(NamedTuple):
+class Size(NamedTuple):
     shape: str
     batch: int
     context: int  # tokens that every row sees, the new one included
     kv_dtype: torch.dtype | None  # None = the weights'
 
 
-def cases(shape: str, batches: Sequence[int], contexts: Sequence[int]) -> Iterator[Case]:
-    for context in contexts:
-        for batch in batches:
-            for kv_dtype in (None, FP8):
-                yield Case(shape, batch, context, kv_dtype)
-
-
-def floor_bytes(decoder: Decoder, case: Case) -> int:
+def floor_bytes(decoder: Decoder, size: Size) -> int:
     """Weights of all products, and the contexts. Of an embedding that is not the head as well only rows are read."""
     embedding = 0 if decoder.spec.has_tied_embeddings else decoder.embedding.nbytes
-    return decoder.num_bytes - embedding + case.batch * case.context * decoder.block_bytes(1)
+    return decoder.num_bytes - embedding + size.batch * size.context * decoder.block_bytes(1)
 
 
-def measure_decode(
-    batches: Sequence[int], contexts: Sequence[int], device: torch.device, bandwidth: float, clock: Any, *, smoke: bool
-) -> Iterator[dict[str, Any]]:
+def cases(
+    batches: Sequence[int], contexts: Sequence[int], clock: Clock, bandwidth: float, *, smoke: bool
+) -> Iterator[Case]:
+    """Small caches first. Plain PyTorch is compared where it takes no more than milliseconds."""
     for shape, config in SHAPES.items():
-        spec = spec_from_config({**config, **TINY} if smoke else config)
+        model = RandomModel({**config, **TINY} if smoke else config, torch.float32 if smoke else torch.bfloat16, clock.device)
+        for context in contexts:
+            for batch in batches:
+                for kv_dtype in (None, FP8):
+                    size = Size(shape, batch, context, kv_dtype)
+                    what = {"what": "decode", "model": shape, "batch": batch, "context": context}
+                    what["kv"] = str(kv_dtype or model.dtype).removeprefix("torch.")
+                    yield Case(what, partial(measured, size, model, bandwidth, clock))
+        model.forget()
+
+
+class RandomModel:
+    """Weights that are made when they are first needed."""
+
+    def __init__(self, config: dict[str, Any], dtype: torch.dtype, device: torch.device) -> None:
+        spec = spec_from_config(config)
         assert isinstance(spec, ModelSpec)
-        dtype = torch.float32 if smoke else torch.bfloat16
-        weights = random_weights(spec, dtype, device)
-        for case in cases(shape, batches, contexts):
-            yield from _measured(case, spec, weights, bandwidth, clock)
+        self.spec, self.dtype, self.device = spec, dtype, device
+        self._weights: dict[str, Tensor] = {}
+
+    def decoder(self, backend: Backend, kv_dtype: torch.dtype | None) -> Decoder:
+        self._weights = self._weights or random_weights(self.spec, self.dtype, self.device)
+        return Decoder(self.spec, self._weights, backend, kv_dtype)
+
+    def forget(self) -> None:
+        self._weights = {}
 
 
-def _measured(
-    case: Case, spec: ModelSpec, weights: dict[str, Tensor], bandwidth: float, clock: Any
-) -> Iterator[dict[str, Any]]:
-    backends: dict[str, Backend] = {"triton": "triton", "pytorch": "reference"}
-    decoders = {by: Decoder(spec, weights, backend, case.kv_dtype) for by, backend in backends.items()}
-    num_bytes = floor_bytes(decoders["triton"], case)
-    floor = num_bytes / bandwidth
-    what = {
-        "what": "decode", "model": case.shape, "batch": case.batch, "context": case.context, "floor_us": floor * 1e6,
-        "kv": str(case.kv_dtype or decoders["triton"].dtype).removeprefix("torch."),
-    }  # fmt: skip
-    if (reason := _does_not_fit(decoders["triton"], case)) is not None:
-        yield {**what, "by": "none", "reason": reason}
+def measured(size: Size, model: RandomModel, bandwidth: float, clock: Clock) -> Iterator[Line]:
+    decoder = model.decoder("triton", size.kv_dtype)
+    floor = floor_bytes(decoder, size) / bandwidth
+    if (reason := _does_not_fit(decoder, size)) is not None:
+        yield {"by": "none", "reason": reason}
         return
-    cache, step = _prepared(decoders["triton"], case)
+    cache, step = _prepared(decoder, size)
+    decoders = {"triton": decoder}
+    if size.batch * size.context <= GATHERED_TOKENS:
+        decoders["pytorch"] = model.decoder("reference", size.kv_dtype)
     for by, decoder in decoders.items():
         seconds, captured = clock.seconds(step(decoder, cache))
-        yield {**what, "by": by, "us": seconds * 1e6, "share_of_floor": floor / seconds, "graph": captured}
+        yield {"by": by, "us": seconds * 1e6, "floor_us": floor * 1e6, "share_of_floor": floor / seconds, "graph": captured}
 
 
-def _does_not_fit(decoder: Decoder, case: Case) -> str | None:
+def _does_not_fit(decoder: Decoder, size: Size) -> str | None:
     if decoder.device.type != "cuda":
         return None
     free, _ = torch.cuda.mem_get_info(decoder.device)
-    needed = case.batch * case.context * decoder.block_bytes(1)
+    needed = size.batch * size.context * decoder.block_bytes(1)
     return None if needed <= free * MEMORY_SHARE else f"{needed >> 30} GiB of keys and values, {free >> 30} are free"
 
 
-def _prepared(decoder: Decoder, case: Case) -> tuple[KVCache, Callable[[Decoder, KVCache], Callable[[], Tensor]]]:
+def _prepared(decoder: Decoder, size: Size) -> tuple[KVCache, Callable[[Decoder, KVCache], Callable[[], Tensor]]]:
     """A cache whose blocks lie in no order, and a step on it."""
-    per_row = -(-case.context // BLOCK_SIZE)
-    cache = decoder.allocate_cache(case.batch * per_row, BLOCK_SIZE)
-    buffers = DecodeBuffers(case.batch, per_row, BLOCK_SIZE, decoder.device)
-    order = torch.randperm(case.batch * per_row, generator=torch.Generator().manual_seed(0)).tolist()
-    tables = [order[row * per_row : (row + 1) * per_row] for row in range(case.batch)]
-    buffers.fill([7] * case.batch, [case.context - 1] * case.batch, tables)
-    batch = buffers.batch(case.batch)
+    per_row = -(-size.context // BLOCK_SIZE)
+    cache = decoder.allocate_cache(size.batch * per_row, BLOCK_SIZE)
+    buffers = DecodeBuffers(size.batch, per_row, BLOCK_SIZE, decoder.device)
+    order = torch.randperm(size.batch * per_row, generator=torch.Generator().manual_seed(0)).tolist()
+    tables = [order[row * per_row : (row + 1) * per_row] for row in range(size.batch)]
+    buffers.fill([7] * size.batch, [size.context - 1] * size.batch, tables)
+    batch = buffers.batch(size.batch)
     return cache, lambda decoder, cache: lambda: decoder.decode(batch, cache)

@@ -79,9 +79,11 @@ def version(package: str) -> str | None:
         return None
 
 
-def keep(results: dict[str, Any], name: str, out: Path | None) -> Path:
-    """Writes results as JSON to `out`, or beside the others."""
-    device = results["machine"]["device"].lower().replace(" ", "-")
-    path = out or RESULTS / f"{name}-{device}-{results['machine']['date']}.json"
-    path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    return path
+def results_path(name: str, machine: dict[str, Any]) -> Path:
+    """Beside the other results."""
+    return RESULTS / f"{name}-{machine['device'].lower().replace(' ', '-')}-{machine['date']}.json"
+
+
+def keep(results: dict[str, Any], out: Path) -> None:
+    """Writes results as JSON."""
+    out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")

@@ -20,7 +20,7 @@ import matplotlib.pyplot as plt
 
 def plot_sampler(results: dict[str, Any]) -> plt.Figure | None:
     """One panel a kind of rows, at the largest vocabulary: times one read of the logits."""
-    lines = [line for line in results["lines"] if line["what"] == "sampler"]
+    lines = [line for line in results["lines"] if line["what"] == "sampler" and "us" in line]
     if not lines:
         return None
     largest, dtype = max(line["vocabulary"] for line in lines), lines[0]["dtype"]
@@ -56,18 +56,19 @@ def plot_steps(results: dict[str, Any]) -> plt.Figure | None:
 
 def plot_attention(results: dict[str, Any]) -> plt.Figure | None:
     """One column a model: decode as a share of the copy bandwidth, prefill in TFLOP/s."""
-    entries = results["attention"]
-    if not entries:
+    models = [line["model"] for line in results["lines"] if line["what"] == "attention check"]
+    if not models:
         return None
-    figure, axes = plt.subplots(2, len(entries), figsize=(4.2 * len(entries), 8), layout="constrained", squeeze=False)
-    for (above, below), entry in zip(axes.T, entries, strict=True):
-        model, curves = entry["model"], defaultdict(list)
-        for line in entry["decode"]:
-            curves[f"context {line['context']}"].append((line["batch"], line["share_of_copy_bandwidth"]))
+    figure, axes = plt.subplots(2, len(models), figsize=(4.2 * len(models), 8), layout="constrained", squeeze=False)
+    for (above, below), model in zip(axes.T, models, strict=True):
+        lines, curves = [line for line in results["lines"] if line.get("model") == model], defaultdict(list)
+        for line in lines:
+            if line["what"] == "decode attention":
+                curves[f"context {line['context']}"].append((line["batch"], line["share_of_copy_bandwidth"]))
         window = f", window {model['window']}" if model["window"] else ""
         title = f"{model['num_heads']}/{model['num_kv_heads']} heads of {model['head_dim']}, {model['cache_dtype'][6:]}{window}"
         _curves(above, curves, title, "share of copy bandwidth")
-        _prefill_bars(below, entry["prefill"])
+        _prefill_bars(below, [line for line in lines if line["what"] == "prefill attention"])
     return figure
 
 
@@ -76,7 +77,7 @@ def _prefill_bars(axis: plt.Axes, lines: Sequence[dict[str, Any]]) -> None:
     for place, (name, key) in enumerate(rivals.items()):
         # TFLOP/s of a rival from its time, since all do the same work
         rates = [
-            line["teraflops"] * line["microseconds"] / line[key] if isinstance(line[key], float) else 0.0 for line in lines
+            line["teraflops"] * line["microseconds"] / line[key] if isinstance(line.get(key), float) else 0.0 for line in lines
         ]
         axis.bar([i + 0.27 * (place - 1) for i in range(len(lines))], rates, 0.25, label=name)
     axis.set_xticks(range(len(lines)), [f"{line['batch']} x {line['queries']}\nof {line['context']}" for line in lines], fontsize=7)

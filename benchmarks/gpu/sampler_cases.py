@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
+from cases import Case, Line
+from timing import Clock
 from torch import Tensor
 
 from maskwright.kernels.sampler.backend import Backend, choose_sampler
@@ -97,6 +100,38 @@ def make_masks(
     if masks == "mixed":
         index[::2] = UNCONSTRAINED
     return bits.sum(-1).to(torch.int32), index
+
+
+def cases(
+    batches: Sequence[int], vocabularies: Sequence[int], dtypes: Sequence[torch.dtype], clock: Clock, bandwidth: float,
+    backend: Backend, kinds: Sequence[Kind] = KINDS,
+) -> Iterator[Case]:  # fmt: skip
+    """The largest batches first: the bars are about those."""
+    for dtype in dtypes:
+        for vocab_size in vocabularies:
+            for batch in sorted(batches, reverse=True):
+                for kind in kinds:
+                    what = {"what": "sampler", "kind": kind.name, "filters": bool(kind.top_k or kind.top_p < 1)}
+                    what |= {"edits": bool(kind.num_edits), "dtype": str(dtype).removeprefix("torch.")}
+                    what |= {"vocabulary": vocab_size, "batch": batch}
+                    yield Case(what, partial(compared, kind, batch, vocab_size, dtype, clock, bandwidth, backend))
+
+
+def compared(
+    kind: Kind, batch: int, vocab_size: int, dtype: torch.dtype, clock: Clock, bandwidth: float, backend: Backend
+) -> Iterator[Line]:
+    inputs = make_inputs(kind, batch, vocab_size, dtype, clock.device)
+    num_bytes = batch * vocab_size * dtype.itemsize
+    for name, call in ways(inputs, kind, backend):
+        try:
+            seconds, captured = clock.seconds(call)
+        except Exception as error:
+            if name == "maskwright":
+                raise
+            yield {"by": name, "error": str(error).splitlines()[0]}  # a rival that cannot run must not end the run
+            continue
+        gigabytes = num_bytes / seconds / 1e9
+        yield {"by": name, "us": seconds * 1e6, "logits_gb_s": gigabytes, "times_floor": seconds * bandwidth / num_bytes, "graph": captured}
 
 
 def ways(inputs: Inputs, kind: Kind, backend: Backend) -> Iterator[tuple[str, Callable[[], Any]]]:

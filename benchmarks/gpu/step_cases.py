@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from automaton_cases import known_states
+from cases import Case
 from sampler_cases import Kind, make_inputs
+from timing import Clock, timed
 
 from maskwright.kernels.automaton.backend import choose_operations
 from maskwright.kernels.sampler.backend import Backend, choose_sampler
@@ -41,11 +44,15 @@ def steps(
     return free if masks == "none" else constrained
 
 
-def ways(
-    batches: list[int], vocab_size: int, dtype: torch.dtype, device: torch.device, backend: Backend
-) -> Iterator[tuple[dict[str, Any], Callable[[], Any]]]:
-    for batch in batches:
-        for forward in (False, True):
-            for masks in ("none", "few", "most"):
-                what = {"what": "step", "forward": forward, "masks": masks, "batch": batch}
-                yield what, steps(batch, vocab_size, dtype, device, backend, forward=forward, masks=masks)
+def cases(
+    batches: Sequence[int], vocabularies: Sequence[int], dtypes: Sequence[torch.dtype], clock: Clock, backend: Backend
+) -> Iterator[Case]:
+    for dtype in dtypes:
+        for vocab_size in vocabularies:
+            for batch in batches:
+                for forward in (False, True):
+                    for masks in ("none", "few", "most"):
+                        what = {"what": "step", "forward": forward, "masks": masks, "batch": batch}
+                        what |= {"dtype": str(dtype).removeprefix("torch."), "vocabulary": vocab_size}
+                        make = partial(steps, batch, vocab_size, dtype, clock.device, backend, forward=forward, masks=masks)
+                        yield timed(what, make, clock)

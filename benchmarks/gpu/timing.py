@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from cases import Case, Line
 
 
 @dataclass
@@ -24,9 +25,9 @@ class Clock:
 
     def seconds(self, call: Callable[[], Any]) -> tuple[float, bool]:
         """(median seconds, whether a CUDA graph was replayed; a call that waits for the device cannot be captured)."""
-        call()
         if self.device.type != "cuda":
             return statistics.median(self._once_on_cpu(call) for _ in range(self.repeats)), False
+        call()
         replay, captured = self._captured(call)
         return statistics.median(self._once_on_cuda(replay) for _ in range(self.repeats)), captured
 
@@ -58,3 +59,13 @@ class Clock:
         begun = time.perf_counter()
         call()
         return time.perf_counter() - begun
+
+
+def timed(what: Line, make: Callable[[], Callable[[], Any]], clock: Clock) -> Case:
+    """The case of one call, which `make` prepares."""
+
+    def measure() -> Iterator[Line]:
+        seconds, captured = clock.seconds(make())
+        yield {"us": seconds * 1e6, "graph": captured}
+
+    return Case(what, measure)

@@ -50,15 +50,15 @@ def attend_variant(
     )
 
 
-def join_variant(head_dim: int, group: int) -> Variant:
+def join_variant(head_dim: int, group: int, *, has_scale: bool = False, has_sinks: bool = True) -> Variant:
     parts = dict.fromkeys(("part_values", "part_sums", "part_maxima", "value_scale", "sinks"), "*fp32")
     strides = ("out_row_stride", "out_head_stride")
     numbers = dict.fromkeys(("num_rows", "num_programs", "window", "scale_stride", *strides), "i32")
     return Variant(
-        name=f"join head {head_dim} group {group}",
+        name=f"join head {head_dim} group {group}" + " scaled" * has_scale + " sinks" * has_sinks,
         kernel=join_kernel,
         types=dict(out="*bf16", context_lengths="*i32") | parts | numbers,
-        constants=join_constants(group, head_dim, 64, 64) | dict(HAS_SCALE=False, HAS_SINKS=True),
+        constants=join_constants(group, head_dim, 64, 64) | dict(HAS_SCALE=has_scale, HAS_SINKS=has_sinks),
         aligned=("out", "context_lengths", *parts, *strides),
         num_warps=2,
         fuse=True,
@@ -74,6 +74,7 @@ def extend_variant(
     block_size: int = 16,
     has_window: bool = False,
     has_soft_cap: bool = False,
+    has_sinks: bool = False,
     shape: ExtendShape | None = None,
 ) -> Variant:
     shape = shape or extend_shape_of(dtype, cache_dtype, group, head_dim)
@@ -88,11 +89,12 @@ def extend_variant(
     return Variant(
         name=f"extend {name_of(dtype)} cache {name_of(cache_dtype)} head {head_dim} group {group} block {block_size}"
         + " window" * has_window
-        + " capped" * has_soft_cap,
+        + " capped" * has_soft_cap
+        + " sinks" * has_sinks,
         kernel=extend_kernel,
         types=arrays | numbers,
         constants=extend_constants(dtype, group, head_dim, block_size, 16, shape)
-        | dict(HAS_SOFT_CAP=has_soft_cap, HAS_WINDOW=has_window, HAS_SINKS=False)
+        | dict(HAS_SOFT_CAP=has_soft_cap, HAS_WINDOW=has_window, HAS_SINKS=has_sinks)
         | dict(HAS_KEY_SCALE=is_scaled, HAS_VALUE_SCALE=is_scaled),
         aligned=(*arrays, *strides),
         num_warps=shape.num_warps,
@@ -122,7 +124,8 @@ VARIANTS = [
     attend_variant(_BF16, FP8, 256, 2),
     attend_variant(_FP32, _FP32, 128, 4),
     join_variant(128, 4),
-    extend_variant(_BF16, _BF16, 64, 8),
+    join_variant(128, 4, has_scale=True, has_sinks=False),
+    extend_variant(_BF16, _BF16, 64, 8, has_window=True, has_sinks=True),
     extend_variant(_BF16, _BF16, 128, 4),
     extend_variant(_BF16, _BF16, 128, 4, block_size=13, has_window=True, has_soft_cap=True),
     extend_variant(_BF16, _BF16, 256, 2),

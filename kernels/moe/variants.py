@@ -26,13 +26,13 @@ def up_variant(block_m: int, activation: str, *, scales_input: bool = False) -> 
     )
 
 
-def down_variant(block_m: int) -> Variant:
+def down_variant(block_m: int, *, scales_input: bool = False) -> Variant:
     arrays = {"inner": "*bf16", "down": "*bf16", "weights": "*fp32", **BLOCKS, "output": "*fp32"}
     return Variant(
-        name=f"down bf16 {block_m} rows",
+        name=f"down bf16 {block_m} rows" + " scaled before" * scales_input,
         kernel=down_kernel,
         types={**arrays, **SIZES},
-        constants={**tile(block_m), "SCALES_INPUT": False},
+        constants={**tile(block_m), "SCALES_INPUT": scales_input},
         aligned=(*arrays, *SIZES),
         fuse=True,
         max_registers=168,
@@ -57,4 +57,5 @@ VARIANTS = [
     up_variant(64, "gelu", scales_input=True),
     down_variant(16),
     down_variant(64),
+    down_variant(64, scales_input=True),
 ]

@@ -9,7 +9,7 @@ from .gpu.edits import edit_kernel
 from .gpu.launch import ENTRIES, TILE
 from .gpu.leaders import leaders_kernel
 from .gpu.scores import CHUNK
-from .gpu.thresholds import threshold_kernel
+from .gpu.thresholds import threshold_kernel, weigh_kernel
 
 CHUNKS, GROUPS = 32, 4096  # of 131,072 tokens
 PER_THREAD = CHUNK // (4 * 32)  # logits of a chunk that each thread of 4 warps handles
@@ -27,6 +27,7 @@ ROW_TYPES = {
     "temperature": "*fp32", "top_k": "*i32", "top_p": "*fp32", "min_p": "*fp32", "seed": "*i64", "position": "*i64",
     "repetition_penalty": "*fp32", "presence_penalty": "*fp32", "frequency_penalty": "*fp32", "limits": "*fp32",
 }  # fmt: skip
+GROUP_TYPES = {"group_max": "*fp32", "group_sum": "*fp32", "reached": "*i32"}
 OUT_TYPES = {"token_out": "*i64", "logprob_out": "*fp32", "kept_mass_out": "*fp64", "num_allowed_out": "*i64"}
 ALIGNED = ("logits", "logits_stride", "vocab_size")
 MIXED = {"HAS_MASKS": True, "HAS_EDITS": True, "HAS_DRAWS": True, "HAS_GROUPS": True}  # a batch in which rows want everything
@@ -46,17 +47,22 @@ def chunk_variant(name: str, dtype: str, flags: dict[str, bool], aligned: bool, 
     )
 
 
-def draw_variant(name: str, *, edits: bool, draws: bool, limits: bool) -> Variant:
-    flags = {"HAS_MASKS": True, "HAS_EDITS": edits, "HAS_DRAWS": draws, "HAS_LIMITS": limits, "ALIGNED": True}
+def draw_variant(name: str, *, edits: bool, draws: bool, limits: bool, masks: bool = True, aligned: bool = True) -> Variant:
+    flags = {"HAS_MASKS": masks, "HAS_EDITS": edits, "HAS_DRAWS": draws, "HAS_LIMITS": limits, "ALIGNED": aligned}
     return Variant(
         name=f"draw {name} bf16",
         kernel=draw_kernel,
         types={**scored_types("*bf16", "*u8"), **ROW_TYPES, **OUT_TYPES},
         constants={"CHUNK": CHUNK, "CHUNKS": CHUNKS, **flags},
-        aligned=ALIGNED,
+        aligned=ALIGNED if aligned else (),
         max_registers=160,  # one block a row: there are few of them
         elements=PER_THREAD,
     )
+
+
+def everything(aligned: bool) -> dict[str, bool]:
+    """The switches of kernels that read scores: all on, or all off."""
+    return {"HAS_MASKS": aligned, "HAS_EDITS": aligned, "ALIGNED": aligned}
 
 
 VARIANTS = [
@@ -65,46 +71,69 @@ VARIANTS = [
     chunk_variant("plain", "*fp32", PLAIN, True, 120),
     chunk_variant("mixed", "*bf16", MIXED, True, 120),
     chunk_variant("mixed", "*fp16", MIXED, False, 176),
-    Variant(
-        name="filtered_weight bf16",
-        kernel=filtered_weight_kernel,
-        types={**scored_types("*bf16", "*u8"), **ROW_TYPES},
-        constants={"CHUNK": CHUNK, "CHUNKS": CHUNKS, "HAS_MASKS": True, "HAS_EDITS": True, "ALIGNED": True},
-        aligned=ALIGNED,
-        elements=PER_THREAD,
+    chunk_variant("free", "*bf16", dict.fromkeys(MIXED, False), True, 120),
+    *(
+        Variant(
+            name=f"filtered_weight bf16{'' if aligned else ' unaligned, no masks, no edits'}",
+            kernel=filtered_weight_kernel,
+            types={**scored_types("*bf16", "*u8"), **ROW_TYPES},
+            constants={"CHUNK": CHUNK, "CHUNKS": CHUNKS, **everything(aligned)},
+            aligned=ALIGNED if aligned else (),
+            max_registers=128 if aligned else 168,
+            elements=PER_THREAD,
+        )
+        for aligned in (True, False)
     ),
     *(
         Variant(
-            name=f"threshold bf16, {groups * 32} tokens",
+            name=f"threshold bf16, {groups * 32} tokens{'' if aligned else ', unaligned, no masks, no edits'}",
             kernel=threshold_kernel,
-            types={
-                **scored_types("*bf16", "*i32"), **ROW_TYPES, "group_max": "*fp32", "group_sum": "*fp32", "reached": "*i32",
-            },
-            constants={"CHUNK": CHUNK, "GROUPS": groups, "TILE": TILE, "HAS_MASKS": True, "HAS_EDITS": True, "ALIGNED": True},
-            aligned=ALIGNED,
+            types={**scored_types("*bf16", "*i32"), **ROW_TYPES, **GROUP_TYPES, "candidates": "*i32"},
+            constants={"CHUNK": CHUNK, "GROUPS": groups, "TILE": TILE, **everything(aligned)},
+            aligned=ALIGNED if aligned else (),
+            num_warps=16,
+            max_stack=32,  # numbers that are the same for all threads, kept around the loops
+        )
+        for groups, aligned in ((GROUPS, True), (2 * GROUPS, True), (GROUPS, False))
+    ),
+    *(
+        Variant(
+            name=f"weigh bf16{'' if aligned else ' unaligned, no masks, no edits'}",
+            kernel=weigh_kernel,
+            types={**scored_types("*bf16", "*i32"), **ROW_TYPES, **GROUP_TYPES},
+            constants={"CHUNK": CHUNK, "CHUNKS": CHUNKS, "TILE": TILE, **everything(aligned)},
+            aligned=ALIGNED if aligned else (),
             num_warps=16,
         )
-        for groups in (GROUPS, 2 * GROUPS)
+        for aligned in (True, False)
     ),
     draw_variant("greedy", edits=False, draws=False, limits=False),
     draw_variant("plain", edits=False, draws=True, limits=False),
     draw_variant("mixed", edits=True, draws=True, limits=True),
-    Variant(
-        name="edit bf16",
-        kernel=edit_kernel,
-        types={
-            **scored_types("*bf16", "*i32"), **ROW_TYPES, "overridden_out": "*i1", "num_words": "i32",
-            "bias_offsets": "*i64", "bias_tokens": "*i64", "bias_values": "*fp32",
-            "history_offsets": "*i64", "history_tokens": "*i64", "history_counts": "*fp32",
-        },
-        constants={"BLOCK": ENTRIES, "HAS_MASKS": True, "HAS_BIAS": True, "HAS_HISTORY": True},
+    draw_variant("free unaligned", edits=False, draws=True, limits=False, masks=False, aligned=False),
+    *(
+        Variant(
+            name="edit bf16" + " masks" * masks + " bias" * bias + " history" * history,
+            kernel=edit_kernel,
+            types={
+                **scored_types("*bf16", "*i32"), **ROW_TYPES, "overridden_out": "*i1", "num_words": "i32",
+                "bias_offsets": "*i64", "bias_tokens": "*i64", "bias_values": "*fp32",
+                "history_offsets": "*i64", "history_tokens": "*i64", "history_counts": "*fp32",
+            },
+            constants={"BLOCK": ENTRIES, "HAS_MASKS": masks, "HAS_BIAS": bias, "HAS_HISTORY": history},
+        )
+        for masks, bias, history in ((True, True, True), (False, True, False), (False, False, True))
     ),
-    Variant(
-        name="leaders bf16",
-        kernel=leaders_kernel,
-        types={**scored_types("*bf16", "*u8"), **OUT_TYPES, "count": "i32"},
-        constants={"CHUNK": CHUNK, "CHUNKS": CHUNKS, "ALIGNED": True},
-        aligned=ALIGNED,
-        elements=PER_THREAD,
+    *(
+        Variant(
+            name=f"leaders bf16{'' if aligned else ' unaligned'}",
+            kernel=leaders_kernel,
+            types={**scored_types("*bf16", "*u8"), **OUT_TYPES, "count": "i32"},
+            constants={"CHUNK": CHUNK, "CHUNKS": CHUNKS, "ALIGNED": aligned},
+            aligned=ALIGNED if aligned else (),
+            max_registers=128 if aligned else 168,
+            elements=PER_THREAD,
+        )
+        for aligned in (True, False)
     ),
 ]

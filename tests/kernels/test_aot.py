@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,8 +15,10 @@ import pytest
 pytest.importorskip("triton")
 
 from maskwright.kernels import aot
-from maskwright.kernels.aot import OPERATIONS, Variant, compile_variant, longest_loop, opcode
+from maskwright.kernels.aot import OPERATIONS, Variant, compile_variant, longest_loop, opcode, variants_of
 from maskwright.kernels.triton_support import INTERPRETED, dot
+
+KERNELS = Path(aot.__file__).parent
 
 
 def test_kernels_compile_within_their_bounds() -> None:
@@ -46,8 +50,39 @@ def test_nothing_can_be_compiled_in_the_interpreter() -> None:
 
 
 def test_every_operation_with_variants_is_listed() -> None:
-    folder = Path(aot.__file__).parent
-    assert sorted(OPERATIONS) == sorted(path.parent.name for path in folder.glob("*/variants.py"))
+    assert sorted(OPERATIONS) == sorted(path.parent.name for path in KERNELS.glob("*/variants.py"))
+
+
+def jitted_functions() -> Iterator[ast.FunctionDef]:
+    """All functions under @triton.jit, from the sources: nothing has to be imported for it to be seen."""
+    for path in KERNELS.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and any("triton.jit" in ast.unparse(mark) for mark in node.decorator_list):
+                yield node
+
+
+def test_every_kernel_has_a_variant() -> None:
+    """A kernel is a function under @triton.jit that no other one calls: it can only be launched."""
+    jitted = list(jitted_functions())
+    called = {
+        call.func.id
+        for function in jitted
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+    }
+    kernels = {function.name for function in jitted} - called
+    assert len(kernels) >= 15
+    compiled = {variant.kernel.__name__ for operation in OPERATIONS for variant in variants_of(operation)}
+    assert kernels == compiled
+
+
+def test_every_switch_of_a_kernel_is_compiled_on_and_off() -> None:
+    chosen: dict[tuple[str, str], set[bool]] = {}
+    for variant in (variant for operation in OPERATIONS for variant in variants_of(operation)):
+        for name, value in variant.constants.items():
+            if isinstance(value, bool):
+                chosen.setdefault((variant.kernel.__name__, name), set()).add(value)
+    assert {switch: values for switch, values in chosen.items() if len(values) == 1} == {}
 
 
 def test_what_a_variant_asks_for_is_checked() -> None:

@@ -133,24 +133,25 @@ def kept_weights(scores, chunk_best, best, factor, limit, min_p):
 
 @triton.jit
 def filtered_weight_kernel(
-    logits, mask_bytes, mask_index, edited, overlay, temperature, min_p, limits, statistics,
+    logits, mask_bytes, mask_index, edited, overlay, temperature, top_k, top_p, min_p, statistics,
     logits_stride, mask_stride, edited_stride, overlay_stride, vocab_size, num_chunks, plane,
     CHUNK: tl.constexpr, CHUNKS: tl.constexpr, HAS_MASKS: tl.constexpr, HAS_EDITS: tl.constexpr, ALIGNED: tl.constexpr,
 ):  # fmt: skip
-    """Grid (rows, chunks). Replaces the weight of a chunk by what the filters leave of it. CHUNKS: a power of two >= num_chunks.
+    """Grid (rows, chunks). Of rows whose only filter is min_p: replaces the weight of a chunk by what that leaves of it.
 
-    A chunk whose best token does not survive is not read.
+    A chunk whose best token does not survive is not read. CHUNKS: a power of two >= num_chunks.
     """
     row, chunk = tl.program_id(0), tl.program_id(1)
-    limit, row_min_p, row_temperature = tl.load(limits + row), tl.load(min_p + row), tl.load(temperature + row)
-    if (row_temperature > 0) & ((limit < HIGHEST) | (row_min_p > 0)):
+    row_min_p, row_temperature = tl.load(min_p + row), tl.load(temperature + row)
+    is_searched = is_filtered(row_temperature, tl.load(top_k + row), tl.load(top_p + row), vocab_size)
+    if (row_temperature > 0) & (row_min_p > 0) & (is_searched == 0):
         factor = exponent(row_temperature)
         bests = statistics + BEST * plane + row * num_chunks
         at = tl.arange(0, CHUNKS)
         best = tl.max(tl.load(bests + at, mask=at < num_chunks, other=NEVER), axis=0)
         chunk_best = tl.load(bests + chunk)
         weight = 0.0
-        if (chunk_best > NEVER) & (best - chunk_best <= limit):
+        if (chunk_best > NEVER) & (tl.exp2((chunk_best - best) * factor) >= row_min_p):
             mask_id = tl.load(mask_index + row) if HAS_MASKS else FREE
             UNITS: tl.constexpr = CHUNK // 8
             scores = load_scores(
@@ -159,5 +160,5 @@ def filtered_weight_kernel(
                 edited + row.to(tl.int64) * edited_stride, overlay + row.to(tl.int64) * overlay_stride,
                 chunk * UNITS + tl.arange(0, UNITS), vocab_size, 8, HAS_EDITS, ALIGNED,
             )  # fmt: skip
-            weight = tl.sum(kept_weights(scores, chunk_best, best, factor, limit, row_min_p))
+            weight = tl.sum(kept_weights(scores, chunk_best, best, factor, float("inf"), row_min_p))
         tl.store(statistics + WEIGHT * plane + row * num_chunks + chunk, weight)

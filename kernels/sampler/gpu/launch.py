@@ -2,8 +2,8 @@
 
     edits       the scores that bias, bans and penalties change             only if the batch has some
     chunks      one read of the logits: what each chunk of a row holds      greedy and unfiltered rows need no more
-    thresholds  how far top-k and top-p reach                               only for rows that filter
-    chunks      what the filters leave of each chunk they reach             only for rows that filter
+    thresholds  how far top-k and top-p reach; what that leaves of chunks   only for rows that have them
+    chunks      what min-p alone leaves of each chunk it reaches            only for rows that have it alone
     draw        a chunk, then a token in it, and what the model thought
 
 Nothing here waits for the device, if `rows.stages` is given.
@@ -25,7 +25,7 @@ from .draw import draw_kernel
 from .edits import edit_kernel
 from .leaders import leaders_kernel
 from .scores import CHUNK, GROUP, PLANES, UNIT
-from .thresholds import threshold_kernel
+from .thresholds import threshold_kernel, weigh_kernel
 
 TILE = 128  # groups of 32 tokens that a threshold is searched in without reading them again; 256 spill registers
 ENTRIES = 128  # of bias and history, handled together
@@ -166,22 +166,31 @@ def read_chunks(arrays: Arrays) -> tuple[Tensor, Tensor]:
 
 def filter_chunks(arrays: Arrays, groups: tuple[Tensor, Tensor]) -> Tensor:
     """fp32 [rows]: how far below the best token one may be. Chunks weigh what the filters leave of them from then on."""
-    rows, num_rows = arrays.rows, len(arrays.logits)
-    limits = torch.full((num_rows,), float("inf"), device=arrays.logits.device)
+    rows, num_rows, device = arrays.rows, len(arrays.logits), arrays.logits.device
+    limits = torch.full((num_rows,), float("inf"), device=device)
+    wishes = rows.temperature, rows.top_k, rows.top_p
     if arrays.has_searches:
         num_groups = groups[0].shape[1]
+        reached, candidates = (
+            torch.empty(num_rows, size, dtype=torch.int32, device=device) for size in (1 + num_groups, TILE * GROUP)
+        )
+        common = {"HAS_MASKS": arrays.has_masks, "HAS_EDITS": arrays.has_edits, "ALIGNED": arrays.is_aligned, **EXACT}
         threshold_kernel[(num_rows,)](
-            *arrays.scored(torch.int32), rows.temperature, rows.top_k, rows.top_p, arrays.statistics, *groups,
-            torch.empty(num_rows, num_groups, dtype=torch.int32, device=arrays.logits.device), limits,
+            *arrays.scored(torch.int32), *wishes, arrays.statistics, *groups, reached, candidates, limits,
             *arrays.strides(torch.int32),
-            CHUNK=CHUNK, GROUPS=triton.next_power_of_2(num_groups), TILE=TILE, HAS_MASKS=arrays.has_masks,
-            HAS_EDITS=arrays.has_edits, ALIGNED=arrays.is_aligned, num_warps=16, **EXACT,
+            CHUNK=CHUNK, GROUPS=triton.next_power_of_2(num_groups), TILE=TILE, num_warps=16, **common,
         )  # fmt: skip
-    filtered_weight_kernel[(num_rows, arrays.num_chunks)](
-        *arrays.scored(torch.uint8), rows.temperature, rows.min_p, limits, arrays.statistics, *arrays.strides(torch.uint8),
-        CHUNK=CHUNK, CHUNKS=triton.next_power_of_2(arrays.num_chunks), HAS_MASKS=arrays.has_masks, HAS_EDITS=arrays.has_edits,
-        ALIGNED=arrays.is_aligned, num_warps=4, **EXACT,
-    )  # fmt: skip
+        weigh_kernel[(num_rows,)](
+            *arrays.scored(torch.int32), *wishes, rows.min_p, arrays.statistics, groups[1], reached, limits,
+            *arrays.strides(torch.int32),
+            CHUNK=CHUNK, CHUNKS=triton.next_power_of_2(arrays.num_chunks), TILE=TILE, num_warps=16, **common,
+        )  # fmt: skip
+    if arrays.stages.any_min_p:
+        filtered_weight_kernel[(num_rows, arrays.num_chunks)](
+            *arrays.scored(torch.uint8), *wishes, rows.min_p, arrays.statistics, *arrays.strides(torch.uint8),
+            CHUNK=CHUNK, CHUNKS=triton.next_power_of_2(arrays.num_chunks), HAS_MASKS=arrays.has_masks, HAS_EDITS=arrays.has_edits,
+            ALIGNED=arrays.is_aligned, num_warps=4, **EXACT,
+        )  # fmt: skip
     return limits
 
 

@@ -1,9 +1,13 @@
-"""How far below the best token of a row top-k and top-p reach, found without sorting the row.
+"""How far below a row's best token top-k and top-p reach, without sorting it, and what the filters leave of each chunk.
 
-A threshold is the smallest distance within which there are k tokens (top-k), or tokens with the share p of the weight (top-p).
-The maxima and sums of groups of 32 tokens bound it: k groups whose maxima lie within a distance hold at least k tokens within it.
-So only groups that reach into the bound have to be read, which for most rows are few; among their tokens the threshold is found by
-bisection. Where they are many, as in a row of nearly equal logits, they are read several times.
+The read of the logits left two numbers for every group of 32 tokens: the best score and the sum of weights. From these follows a
+bound that the threshold certainly does not lie beyond: k groups whose best tokens are within it hold k tokens within it; and of a
+group's weight, what 31 tokens beyond the bound cannot make up lies within. Only groups that reach into the bound are read again,
+a few hundred tokens of a peaked row, and the threshold is searched among them in registers.
+
+A flat row may have more of them than fit (`TILE` groups). Then they are read several times: each round compares them with three keys
+at once, until no more tokens are in question than fit; one more reading collects those. A round leaves a quarter of the distance, or
+after `LINEAR` rounds of the range of keys, so there are at most LINEAR + 16 of them; 3 for 131,072 normal logits.
 """
 
 from __future__ import annotations
@@ -11,11 +15,14 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .scores import BEST, FREE, NEVER, exponent, is_filtered, load_scores, row_start
+from .chunks import kept_weights
+from .scores import BEST, FREE, NEVER, WEIGHT, exponent, is_filtered, load_scores, row_start
 
 FARTHEST = tl.constexpr(0x7F7FFFFF)  # the largest finite distance: bits of fp32 >= 0 are ordered as int32
+BEYOND = tl.constexpr(0x7F800000)  # infinity: tokens that may not be drawn
 COARSE = tl.constexpr(1 << 18)  # a bound may be this imprecise, about 3 %
 SLACK = tl.constexpr(1.00002)  # by which a bound is kept from failing for rounding
+LINEAR = tl.constexpr(4)
 
 
 @triton.jit
@@ -50,89 +57,135 @@ def bound_by_groups(keys, sums, factor, wanted, BY_COUNT: tl.constexpr):
 
 
 @triton.jit
-def narrow(keys, weights, wanted, high, BY_COUNT: tl.constexpr):
-    """(key, weight within it): the smallest key <= high within which there is what is wanted, or one with the same tokens."""
-    within = keys <= high
-    low, num_low, num_high = -1, 0, tl.sum(tl.where(within, 1, 0))
-    weight_high = tl.sum(tl.where(within, weights, 0.0))
-    while (high - low > 1) & (num_high - num_low > 1):
-        middle = low + (high - low) // 2
-        within = keys <= middle
-        number, weight = tl.sum(tl.where(within, 1, 0)), tl.sum(tl.where(within, weights, 0.0))
-        enough = (number >= wanted) if BY_COUNT else (weight >= wanted)
-        if enough:
-            high, num_high, weight_high = middle, number, weight
+def narrow(keys, gains, wanted, low, got_low, high):
+    """The smallest key <= high within which there is what is wanted; the largest of all if there never is.
+
+    keys, gains: of the tokens beyond `low`, and perhaps of others; within it there is got_low, which is not enough.
+    """
+    inside = (keys > low) & (keys <= high)
+    gains = tl.where(inside, gains, 0.0)
+    first, last = tl.min(tl.where(inside, keys, BEYOND), axis=0), tl.max(tl.where(inside, keys, -1), axis=0)
+    while first < last:  # keys of tokens, so every round takes at least one out of question, with all that tie with it
+        middle = first + (last - first) // 2
+        got = got_low + tl.sum(tl.where(keys <= middle, gains, 0.0), axis=0)
+        if got >= wanted:
+            last = tl.max(tl.where(inside & (keys <= middle), keys, -1), axis=0)
         else:
-            low, num_low = middle, number
-    return high, weight_high
+            first = tl.min(tl.where(inside & (keys > middle), keys, BEYOND), axis=0)
+    return last
 
 
 @triton.jit
 def load_tile(
-    start, num_groups, reached_row, logits_row, mask_row, mask_id, edited_row, overlay_row, best, factor, vocab_size,
+    start, num_groups, reached_row, logits_row, mask_row, mask_id, edited_row, overlay_row, vocab_size,
     TILE: tl.constexpr, HAS_EDITS: tl.constexpr, ALIGNED: tl.constexpr,
 ):  # fmt: skip
-    """Keys int32 and weights fp32 [TILE, 32] of the tokens of some of the groups that reach into the bound."""
+    """Groups [TILE] and scores fp32 [TILE, 32] of the tokens of some of the groups that reach into the bound."""
     at = start + tl.arange(0, TILE)
     groups = tl.load(reached_row + at, mask=at < num_groups, other=(vocab_size + 31) // 32)
     scores = load_scores(
         logits_row, mask_row, mask_id, edited_row, overlay_row, groups, vocab_size, 32, HAS_EDITS, ALIGNED
     )
-    distance = best - scores
-    return key_of(distance), tl.exp2(-distance * factor)
+    return groups, scores
 
 
 @triton.jit
-def narrow_rows(
-    wanted, high, num_groups, reached_row, logits_row, mask_row, mask_id, edited_row, overlay_row, best, factor, vocab_size,
-    TILE: tl.constexpr, HAS_EDITS: tl.constexpr, ALIGNED: tl.constexpr, BY_COUNT: tl.constexpr,
+def search(
+    wanted, high, num_groups, reached_row, candidates_row, logits_row, mask_row, mask_id, edited_row, overlay_row, best, factor,
+    vocab_size, by_count, TILE: tl.constexpr, HAS_EDITS: tl.constexpr, ALIGNED: tl.constexpr,
 ):  # fmt: skip
-    """`narrow` over more tokens than fit into registers: each round reads them again, and tries three keys at once."""
-    low, num_low, num_high, weight_high = -1, 0, num_groups * 32, 0.0
-    while (high - low > 1) & (num_high - num_low > 1):
-        step = tl.maximum((high - low) // 4, 1)
-        first = low + step
-        second = tl.minimum(first + step, high)
-        third = tl.minimum(second + step, high)
-        number_1, number_2, number_3, number_4 = 0, 0, 0, 0
-        weight_1, weight_2, weight_3, weight_4 = 0.0, 0.0, 0.0, 0.0
+    """(key, weight within it): the smallest key <= high within which these groups hold so many tokens, or so much weight."""
+    ROOM: tl.constexpr = TILE * 32
+    low, got_low, weight_low, weight_high, num_found = -1, 0.0, 0.0, 0.0, 0
+    if num_groups <= TILE:
+        _, scores = load_tile(
+            0, num_groups, reached_row, logits_row, mask_row, mask_id, edited_row, overlay_row, vocab_size, TILE, HAS_EDITS, ALIGNED
+        )  # fmt: skip
+        keys = tl.reshape(key_of(best - scores), (ROOM,))
+    else:
+        num_low, num_high, rounds = 0, num_groups * 32, 0
+        while (num_high - num_low > ROOM) & (high - low > 1):
+            first, second, third = keys_between(low, high, rounds)
+            number_1, number_2, number_3 = tl.zeros((TILE,), tl.int32), tl.zeros((TILE,), tl.int32), tl.zeros((TILE,), tl.int32)
+            weight_1, weight_2, weight_3 = tl.zeros((TILE,), tl.float32), tl.zeros((TILE,), tl.float32), tl.zeros((TILE,), tl.float32)
+            for start in tl.range(0, num_groups, TILE, num_stages=1):
+                _, scores = load_tile(
+                    start, num_groups, reached_row, logits_row, mask_row, mask_id, edited_row, overlay_row, vocab_size,
+                    TILE, HAS_EDITS, ALIGNED,
+                )  # fmt: skip
+                keys = key_of(best - scores)
+                number_1 += tl.sum(tl.where(keys <= first, 1, 0), axis=1)
+                number_2 += tl.sum(tl.where(keys <= second, 1, 0), axis=1)
+                number_3 += tl.sum(tl.where(keys <= third, 1, 0), axis=1)
+                weights = tl.exp2((scores - best) * factor)
+                weight_1 += tl.sum(tl.where(keys <= first, weights, 0.0), axis=1)
+                weight_2 += tl.sum(tl.where(keys <= second, weights, 0.0), axis=1)
+                weight_3 += tl.sum(tl.where(keys <= third, weights, 0.0), axis=1)
+            num_1, num_2, num_3 = tl.sum(number_1, axis=0), tl.sum(number_2, axis=0), tl.sum(number_3, axis=0)
+            if tl.where(by_count, num_1 * 1.0, tl.sum(weight_1, axis=0)) >= wanted:
+                high, num_high = first, num_1
+            elif tl.where(by_count, num_2 * 1.0, tl.sum(weight_2, axis=0)) >= wanted:
+                low, num_low, high, num_high = first, num_1, second, num_2
+            elif tl.where(by_count, num_3 * 1.0, tl.sum(weight_3, axis=0)) >= wanted:
+                low, num_low, high, num_high = second, num_2, third, num_3
+            else:
+                low, num_low = third, num_3
+            rounds += 1
+
+        tl.debug_barrier()  # who still reads what an earlier search has found
+        lighter, within = tl.zeros((TILE,), tl.float32), tl.zeros((TILE,), tl.float32)
         for start in range(0, num_groups, TILE):
-            keys, weights = load_tile(
-                start, num_groups, reached_row, logits_row, mask_row, mask_id, edited_row, overlay_row, best, factor, vocab_size,
+            _, scores = load_tile(
+                start, num_groups, reached_row, logits_row, mask_row, mask_id, edited_row, overlay_row, vocab_size,
                 TILE, HAS_EDITS, ALIGNED,
             )  # fmt: skip
-            number_1 += tl.sum(tl.where(keys <= first, 1, 0))
-            number_2 += tl.sum(tl.where(keys <= second, 1, 0))
-            number_3 += tl.sum(tl.where(keys <= third, 1, 0))
-            number_4 += tl.sum(tl.where(keys <= high, 1, 0))
-            weight_1 += tl.sum(tl.where(keys <= first, weights, 0.0))
-            weight_2 += tl.sum(tl.where(keys <= second, weights, 0.0))
-            weight_3 += tl.sum(tl.where(keys <= third, weights, 0.0))
-            weight_4 += tl.sum(tl.where(keys <= high, weights, 0.0))
-        got_1, got_2, got_3 = weight_1, weight_2, weight_3
-        if BY_COUNT:
-            got_1, got_2, got_3 = number_1 * 1.0, number_2 * 1.0, number_3 * 1.0
-        if got_1 >= wanted:
-            high, num_high, weight_high = first, number_1, weight_1
-        elif got_2 >= wanted:
-            low, num_low, high, num_high, weight_high = first, number_1, second, number_2, weight_2
-        elif got_3 >= wanted:
-            low, num_low, high, num_high, weight_high = second, number_2, third, number_3, weight_3
-        else:
-            low, num_low, num_high, weight_high = third, number_3, number_4, weight_4
-    return high, weight_high
+            keys, weights = key_of(best - scores), tl.exp2((scores - best) * factor)
+            lighter += tl.sum(tl.where(keys <= low, weights, 0.0), axis=1)
+            within += tl.sum(tl.where(keys <= high, weights, 0.0), axis=1)
+            keys = tl.reshape(keys, (ROOM,))
+            is_found = (keys > low) & (keys <= high)
+            place = num_found + tl.cumsum(tl.where(is_found, 1, 0), axis=0) - 1
+            tl.store(candidates_row + place, keys, mask=is_found & (place < ROOM))  # more of them are all alike
+            num_found += tl.sum(tl.where(is_found, 1, 0), axis=0)
+        weight_low, weight_high = tl.sum(lighter, axis=0), tl.sum(within, axis=0)
+        got_low = tl.where(by_count, num_low * 1.0, weight_low)
+        tl.debug_barrier()
+        at = tl.arange(0, ROOM)
+        keys = tl.load(candidates_row + at, mask=at < num_found, other=BEYOND)
+    weights = tl.exp2(-distance_of(keys) * factor)
+    key = narrow(keys, tl.where(by_count, 1.0, weights), wanted, low, got_low, high)
+    weight = weight_low + tl.sum(tl.where((keys > low) & (keys <= key), weights, 0.0), axis=0)
+    return key, tl.where(num_found > ROOM, weight_high, weight)
+
+
+@triton.jit
+def keys_between(low, high, rounds):
+    """Three keys, low < first <= second <= third <= high: at first at a quarter of the distance each, then of the keys."""
+    step = tl.maximum((high - low) // 4, 1)
+    nearest = distance_of(tl.maximum(low, 0))
+    quarter = (distance_of(high) - nearest) * 0.25
+    is_linear = rounds < LINEAR
+    first = tl.where(is_linear, key_of(nearest + quarter), low + step)
+    second = tl.where(is_linear, key_of(nearest + 2 * quarter), low + 2 * step)
+    third = tl.where(is_linear, key_of(nearest + 3 * quarter), low + 3 * step)
+    first = tl.minimum(tl.maximum(first, low + 1), high)
+    second = tl.minimum(tl.maximum(second, first), high)
+    return first, second, tl.minimum(tl.maximum(third, second), high)
 
 
 @triton.jit
 def threshold_kernel(
-    logits, mask_words, mask_index, edited, overlay, temperature, top_k, top_p, statistics, group_max, group_sum, reached, limits,
+    logits, mask_words, mask_index, edited, overlay, temperature, top_k, top_p, statistics, group_max, group_sum, reached, candidates,
+    limits,
     logits_stride, mask_stride, edited_stride, overlay_stride, vocab_size, num_chunks, plane,
     CHUNK: tl.constexpr, GROUPS: tl.constexpr, TILE: tl.constexpr, HAS_MASKS: tl.constexpr, HAS_EDITS: tl.constexpr,
     ALIGNED: tl.constexpr,
 ):  # fmt: skip
     """Grid (rows,). limits[row]: a token stays if its score is at most this far below the row's best; inf: all stay.
 
-    reached: scratch int32 [rows, groups]. GROUPS: a power of two >= the groups of a row. TILE: groups that fit into registers.
+    reached: int32 [rows, 1 + groups], the number of groups that reach into the bound, and which; group_sum: zeros then. Both only of
+    rows that are searched. candidates: scratch int32 [rows, TILE * 32]. GROUPS: a power of two >= the groups of a row. TILE: groups
+    that fit into registers.
     """
     row = tl.program_id(0)
     row_temperature, row_top_k, row_top_p = tl.load(temperature + row), tl.load(top_k + row), tl.load(top_p + row)
@@ -146,9 +199,8 @@ def threshold_kernel(
         maxima = tl.load(group_max + groups_row + group, mask=is_group, other=NEVER)
         best = tl.max(maxima, axis=0)
         if best > NEVER:
-            chunk_best = tl.load(
-                statistics + BEST * plane + row * num_chunks + group // (CHUNK // 32), mask=is_group, other=NEVER
-            )
+            chunk_bests = statistics + BEST * plane + row * num_chunks
+            chunk_best = tl.load(chunk_bests + group // (CHUNK // 32), mask=is_group, other=NEVER)
             keys = key_of(best - maxima)
             sums = tl.load(group_sum + groups_row + group, mask=is_group, other=0.0) * tl.exp2((chunk_best - best) * factor)
             by_count = (row_top_k > 0) & (row_top_k < vocab_size)
@@ -160,8 +212,10 @@ def threshold_kernel(
             is_reached = keys <= high
             position = tl.cumsum(tl.where(is_reached, 1, 0), axis=0) - 1
             num_reached = tl.sum(tl.where(is_reached, 1, 0), axis=0)
-            reached_row = reached + groups_row
+            reached_row = reached + groups_row + row + 1
+            tl.store(reached_row - 1, num_reached)
             tl.store(reached_row + position, group, mask=is_reached)
+            tl.store(group_sum + groups_row + group, tl.zeros((GROUPS,), tl.float32), mask=is_group)  # for `weigh_kernel`
             tl.debug_barrier()
 
             mask_id = tl.load(mask_index + row) if HAS_MASKS else FREE
@@ -169,27 +223,55 @@ def threshold_kernel(
             mask_row = mask_words + tl.maximum(mask_id, 0).to(tl.int64) * mask_stride
             edited_row = edited + row.to(tl.int64) * edited_stride
             overlay_row = overlay + row.to(tl.int64) * overlay_stride
-            if num_reached <= TILE:
-                tile_keys, tile_weights = load_tile(
-                    0, num_reached, reached_row, logits_row, mask_row, mask_id, edited_row, overlay_row, best, factor, vocab_size,
-                    TILE, HAS_EDITS, ALIGNED,
+            candidates_row = candidates + row * (TILE * 32)
+            wanted = tl.where(by_count, row_top_k.to(tl.float32), wanted)
+            for stage in range(tl.where(by_count, 0, 1), tl.where(row_top_p < 1, 2, 1)):  # top-k, then top-p of what that leaves
+                high, weight = search(
+                    wanted, high, num_reached, reached_row, candidates_row, logits_row, mask_row, mask_id, edited_row, overlay_row,
+                    best, factor, vocab_size, stage == 0, TILE, HAS_EDITS, ALIGNED,
                 )  # fmt: skip
-                if by_count:
-                    high, weight = narrow(tile_keys, tile_weights, row_top_k, high, True)
-                    wanted = row_top_p * weight
-                if row_top_p < 1:
-                    high, _ = narrow(tile_keys, tile_weights, wanted, high, False)
-            else:
-                if by_count:
-                    high, weight = narrow_rows(
-                        row_top_k.to(tl.float32), high, num_reached, reached_row, logits_row, mask_row, mask_id, edited_row,
-                        overlay_row, best, factor, vocab_size, TILE, HAS_EDITS, ALIGNED, True,
-                    )  # fmt: skip
-                    wanted = row_top_p * weight
-                if row_top_p < 1:
-                    high, _ = narrow_rows(
-                        wanted, high, num_reached, reached_row, logits_row, mask_row, mask_id, edited_row,
-                        overlay_row, best, factor, vocab_size, TILE, HAS_EDITS, ALIGNED, False,
-                    )  # fmt: skip
+                wanted = row_top_p * weight
             limit = distance_of(high)
     tl.store(limits + row, limit)
+
+
+@triton.jit
+def weigh_kernel(
+    logits, mask_words, mask_index, edited, overlay, temperature, top_k, top_p, min_p, statistics, group_sum, reached, limits,
+    logits_stride, mask_stride, edited_stride, overlay_stride, vocab_size, num_chunks, plane,
+    CHUNK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, HAS_MASKS: tl.constexpr, HAS_EDITS: tl.constexpr,
+    ALIGNED: tl.constexpr,
+):  # fmt: skip
+    """Grid (rows,). Of rows whose limit was searched, replaces the weight of every chunk by what the filters, min-p included, leave.
+
+    Reads only what `threshold_kernel` has found to reach into the bound. CHUNKS: a power of two >= num_chunks.
+    """
+    row = tl.program_id(0)
+    row_temperature = tl.load(temperature + row)
+    chunks = tl.arange(0, CHUNKS)
+    is_chunk = chunks < num_chunks
+    chunk_bests = statistics + BEST * plane + row * num_chunks
+    best = tl.max(tl.load(chunk_bests + chunks, mask=is_chunk, other=NEVER), axis=0)
+    if is_filtered(row_temperature, tl.load(top_k + row), tl.load(top_p + row), vocab_size) & (best > NEVER):
+        PER_CHUNK: tl.constexpr = CHUNK // 32
+        num_groups = num_chunks * PER_CHUNK
+        limit, row_min_p, factor = tl.load(limits + row), tl.load(min_p + row), exponent(row_temperature)
+        mask_id = tl.load(mask_index + row) if HAS_MASKS else FREE
+        group_sum_row = group_sum + row.to(tl.int64) * num_groups
+        reached_row = reached + row.to(tl.int64) * (num_groups + 1) + 1
+        num_reached = tl.load(reached_row - 1)
+        for start in range(0, num_reached, TILE):
+            groups, scores = load_tile(
+                start, num_reached, reached_row, row_start(logits, row, logits_stride, ALIGNED),
+                mask_words + tl.maximum(mask_id, 0).to(tl.int64) * mask_stride, mask_id,
+                edited + row.to(tl.int64) * edited_stride, overlay + row.to(tl.int64) * overlay_stride,
+                vocab_size, TILE, HAS_EDITS, ALIGNED,
+            )  # fmt: skip
+            is_group = start + tl.arange(0, TILE) < num_reached
+            chunk_best = tl.load(chunk_bests + groups // PER_CHUNK, mask=is_group, other=NEVER)
+            kept = kept_weights(scores, chunk_best[:, None], best, factor, limit, row_min_p)
+            tl.store(group_sum_row + groups, tl.sum(kept, axis=1), mask=is_group)
+        tl.debug_barrier()
+        at = chunks[:, None] * PER_CHUNK + tl.arange(0, PER_CHUNK)[None, :]
+        sums = tl.load(group_sum_row + at, mask=is_chunk[:, None], other=0.0)
+        tl.store(statistics + WEIGHT * plane + row * num_chunks + chunks, tl.sum(sums, axis=1), mask=is_chunk)
