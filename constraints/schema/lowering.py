@@ -24,6 +24,7 @@ from .document import Site
 from .keywords import ARRAY, OBJECT, TYPES, instead_of
 from .membership import Membership
 from .names import Names
+from .plain import PlainContainers
 from .policy import Policy, located
 from .shapes import NumberShape, Shapes
 from .strings import Body, Strings
@@ -61,6 +62,7 @@ class Lowering:
             grammar, text, names, policy, self.node, self._count, self._refuse_mixed_arrays, self._branches.conj, is_ordered,
             self._causes.append,
         )
+        self._plain = PlainContainers(grammar, text, self.node, self._branches.conj, is_ordered)
         self._any_value = ("any value", text.notation, text.values.notation, text.whitespace, text.comma, text.colon, is_ordered)
         known = grammar.memo.get(self._any_value)  # lowered once for all grammars, see JsonSchema.beginning
         self._nodes: dict[Conj, Node] = {} if known is None else {(): known}
@@ -240,6 +242,10 @@ class Lowering:
     # -- arrays and objects ---------------------------------------------------------------------------------------------
 
     def _array(self, term: Term) -> Node:
+        plain = self._plain.array(term[0]) if len(term) == 1 and isinstance(term[0], Site) else None
+        return self._counted_array(term) if plain is None else plain
+
+    def _counted_array(self, term: Term) -> Node:
         shape = self._shapes.array(term)
         self._check_counts(term, "minItems", shape.low, shape.high)
         try:
@@ -259,6 +265,10 @@ class Lowering:
         return self._canonical
 
     def _object(self, term: Term) -> Node:
+        plain = self._plain.object(term[0]) if len(term) == 1 and isinstance(term[0], Site) else None
+        return self._counted_object(term) if plain is None else plain
+
+    def _counted_object(self, term: Term) -> Node:
         shape = self._shapes.object(term)
         self._check_counts(term, "minProperties", shape.low, shape.high)
         try:
