@@ -38,6 +38,8 @@ from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from enum import IntEnum
+from functools import lru_cache
+from itertools import chain
 from typing import NewType
 
 from .divisors import COUNTS, ROW
@@ -162,9 +164,7 @@ class Grammar:
         wanted = tuple(ranges)
         node = self._characters.get(wanted)
         if node is None:
-            normal = normalize(wanted)
-            edges = [(low, min(high, LAST_ASCII), EMPTY) for low, high in normal if low <= LAST_ASCII]
-            wide = tuple((max(low, LAST_ASCII + 1), high) for low, high in normal if high > LAST_ASCII)
+            normal, edges, wide = _split_ascii(wanted)
             node = self._characters[wanted] = self._class((*edges, *self._wide_edges(wide)), Event.NONE)
             if normal:
                 self.units.setdefault(node, normal)
@@ -433,9 +433,14 @@ class Grammar:
 
     def _intern(self, row: tuple[int, int, int, int]) -> Node:
         node = self._interned.get(row)
-        if node is None:
-            node = self._interned[row] = self._new(row)
-        return node
+        if node is None:  # as `_new`: most nodes are made here
+            kinds, first, second, third = self.columns
+            node = self._interned[row] = len(kinds)  # type: ignore[assignment]
+            kinds.append(row[0])
+            first.append(row[1])
+            second.append(row[2])
+            third.append(row[3])
+        return node  # type: ignore[return-value]
 
     def _digits(self, low: int, high: int) -> Node:
         return self.repeat(self.chars([(0x30, 0x39)]), low, high)
@@ -457,8 +462,7 @@ class Grammar:
         if node is None:
             self.events.add(event)
             node = self._classes[key] = self._new((_CLASS, len(self.edges) // 3, len(edges), event))
-            for edge in edges:
-                self.edges.extend(edge)
+            self.edges.extend(chain.from_iterable(edges))
         return node
 
     def _wide_edges(self, ranges: Ranges) -> Edges:
@@ -588,6 +592,14 @@ class Grammar:
                 siblings.append(self.seq(self.literal(last[above:length]), self.alt(*options)))
             stack.append((len(word), [tails[word]] if word else [EMPTY]))
         return self.alt(*stack[0][1])
+
+
+@lru_cache(maxsize=4096)
+def _split_ascii(ranges: Ranges) -> tuple[Ranges, Edges, Ranges]:
+    """A set of characters in normal form, and of it the edges of ASCII, and the rest."""
+    normal = normalize(ranges)
+    edges = tuple((low, min(high, LAST_ASCII), EMPTY) for low, high in normal if low <= LAST_ASCII)
+    return normal, edges, tuple((max(low, LAST_ASCII + 1), high) for low, high in normal if high > LAST_ASCII)
 
 
 def _common_prefix_length(left: bytes, right: bytes) -> int:
