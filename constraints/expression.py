@@ -387,6 +387,14 @@ class Grammar:
 
     # -- inside -----------------------------------------------------------------------------------------------------
 
+    def again(self, kind: Kind, a: int, b: int = 0, c: int = 0) -> Node:
+        """A node as it was made in another grammar, of parts made in this one."""
+        return self._intern((int(kind), a, b, c))
+
+    def edges_to(self, edges: Iterable[tuple[int, int, Node]]) -> Node:
+        """One byte out of several ranges, each with what follows it, in ascending order."""
+        return self._class(tuple(edges), Event.NONE)
+
     def kind(self, node: Node) -> Kind:
         return _KINDS[self.columns[0][node]]
 

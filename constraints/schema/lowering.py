@@ -131,7 +131,7 @@ class Lowering:
 
     def _refuse_mixed_arrays(self, conjs: list[Conj]) -> None:
         """The memory of items is told by one byte that items must differ; that cannot differ by alternative."""
-        terms = [term for conj in conjs for term in self._branches.terms(conj)]
+        terms = self._branches.terms(conjs[0]) if len(conjs) == 1 else [term for conj in conjs for term in self._branches.terms(conj)]
         if len(terms) < 2:
             return
         shapes = [self._shapes.array(term) for term in terms if self._has_arrays(term)]
