@@ -226,8 +226,7 @@ class Grammar:
             raise ConstraintError(f"a repetition of {low} to {high} copies is impossible")
         if high == 0 or body in (EMPTY, FAIL):
             return EMPTY if low == 0 or body == EMPTY else FAIL
-        filled = self._without_empty(body)
-        if filled != body:
+        if self.shows_empty(body) and (filled := self._without_empty(body)) != body:
             return self.repeat(filled, 0, high)
         if (low, high) == (1, 1):
             return body
@@ -552,6 +551,8 @@ class Grammar:
         kind = self.kind(node)
         if kind is not Kind.SEQ and kind is not Kind.ALT and kind is not Kind.REPEAT:
             return self._leaf_shows_empty(node, kind)
+        if kind is Kind.SEQ and self.columns[0][self.columns[1][node]] in (_CLASS, _LITERAL):
+            return False
         work = [node]
         while work:
             part = work[-1]
@@ -597,7 +598,8 @@ class Grammar:
                 if stack[-1][0] < shared:
                     stack.append((shared, []))
                 above, siblings = stack[-1]
-                siblings.append(self.seq(self.literal(last[above:length]), self.alt(*options)))
+                letters = self.literal(last[above:length])
+                siblings.append(letters if options == [EMPTY] else self.seq(letters, self.alt(*options)))
             stack.append((len(word), [tails[word]] if word else [EMPTY]))
         return self.alt(*stack[0][1])
 

@@ -141,10 +141,10 @@ class JsonText:
             foot = known.get(chars[done:])
         if done:
             rungs = [self._rungs.get(char) or self._rung(char) for char in chars[:done][::-1]]
-            for foot in self.grammar.ladder(foot, rungs, self._key_end):
+            for place in self.grammar.ladder(foot, rungs, self._key_end):
                 done -= 1
-                known[chars[done:]] = foot
-        return foot
+                known[chars[done:]] = place
+        return known[chars]
 
     def _rung(self, char: str) -> tuple[Node, Node]:
         known = self._rungs.get(char)
