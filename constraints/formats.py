@@ -69,6 +69,7 @@ def wider_node(grammar: Grammar, name: str, unit: Unit, limits: Limits) -> Node:
     return lower_tree(grammar, _tree(known.wider or known.pattern), full=True, unit=unit, limits=limits)
 
 
+@cache
 def format_length(name: str) -> tuple[int, int | None]:
     """The least and the greatest number of characters of a known format's texts; None = no bound."""
     known = FORMATS[name]

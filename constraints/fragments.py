@@ -8,9 +8,9 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from .expression import EMPTY, FAIL, Event, Grammar, Kind, Node
-from .recursion import reachable
+from .recursion import children
 
-_MAX_NODES, _MAX_KEPT = 1_000, 50_000  # of one expression, and of all that are kept (about 150 bytes a node)
+_MAX_NODES, _MAX_KEPT = 2_000, 50_000  # of one expression, and of all that are kept (about 150 bytes a node)
 _BINARY, _UNARY = (Kind.SEQ, Kind.BOTH), (Kind.NEGATE, Kind.REPEAT)
 Step = tuple[Kind, Any, Any, Any]  # operands are steps by their number
 
@@ -46,12 +46,15 @@ class Fragments:
 
 def _steps(grammar: Grammar, root: Node) -> list[Step] | None:
     """How to make a node, parts first; None for what is large, or no regular expression."""
-    nodes: list[Node] = []
-    for node in reachable(grammar, root):
-        if len(nodes) == _MAX_NODES or grammar.kind(node) not in _KEPT:
+    seen, work = {root}, [root]
+    while work:
+        node = work.pop()
+        if len(seen) > _MAX_NODES or grammar.kind(node) not in _KEPT:
             return None
-        nodes.append(node)
-    nodes.sort()  # children are made before parents
+        if node not in grammar.units:  # what is said of characters says it of their bytes
+            work += [part for part in dict.fromkeys(children(grammar, node)) if part not in seen]
+            seen.update(work)
+    nodes = sorted(seen)  # children are made before parents
     number = {node: i for i, node in enumerate(nodes)}
     steps: list[Step] = []
     for node in nodes:
