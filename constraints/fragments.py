@@ -36,6 +36,11 @@ class Fragments:
             self._keep(key, steps)
         return node
 
+    def clear(self) -> None:
+        with self._lock:
+            self._kept.clear()
+            self._size = 0
+
     def _keep(self, key: Hashable, steps: list[Step]) -> None:
         with self._lock:
             self._size += len(steps) - len(self._kept.get(key, ()))

@@ -113,7 +113,7 @@ class PlainContainers:
 
     def _place_of(self, site: Site, schema: dict[str, Any] | bool) -> tuple[dict[Any, Conj] | None, Any]:
         """Where it is kept what a schema means that says little or refers to another, and as what; None for others."""
-        if schema is False or "$id" in schema or "id" in schema:
+        if isinstance(schema, bool) or "$id" in schema or "id" in schema:
             return None, None
         reference = schema.get("$ref")
         if reference is None:

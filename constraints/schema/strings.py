@@ -56,7 +56,7 @@ class Strings:
         known = self._mismatches.get(pattern)
         if known is None:
             key = ("not pattern", pattern, self.text.notation, self._limits)
-            known = _FRAGMENTS.node(self._grammar, key, lambda: self._lower_mismatch(pattern))
+            known = FRAGMENTS.node(self._grammar, key, lambda: self._lower_mismatch(pattern))
             self._mismatches[pattern] = known
         return known
 
@@ -116,7 +116,7 @@ class Strings:
             return lower_pattern(self._grammar, pattern, dialect="ecma", full=False, unit=unit, limits=self._limits)
 
         try:
-            node = _FRAGMENTS.node(self._grammar, ("pattern", pattern, self.text.notation, self._limits), lower)
+            node = FRAGMENTS.node(self._grammar, ("pattern", pattern, self.text.notation, self._limits), lower)
             return node, _pattern_length(pattern, self._limits)
         except UnsupportedKeyword as error:
             self._policy.refuse(located(error, site.path, keyword))  # type: ignore[arg-type]
@@ -139,13 +139,13 @@ class Strings:
             return None
         if ("format", name) not in self._bodies:
             key = ("format", name, self.text.notation, self._limits)
-            node = _FRAGMENTS.node(self._grammar, key, lambda: self._lower_format(name))
+            node = FRAGMENTS.node(self._grammar, key, lambda: self._lower_format(name))
             note_narrower(self._grammar, name)
             self._bodies["format", name] = node, format_length(name)
         return self._bodies["format", name]
 
 
-_FRAGMENTS = Fragments()
+FRAGMENTS = Fragments()
 
 
 @lru_cache(maxsize=4096)
