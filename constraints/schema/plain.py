@@ -13,7 +13,7 @@ from ..expression import FAIL, Event, Grammar, Node
 from .branches import plain_key
 from .claims import Claim, Conj
 from .document import Site
-from .keywords import APPLICATORS, OWN
+from .keywords import APPLICATORS, OWN, is_anything
 from .text import JsonText
 
 _MEANINGFUL = OWN | frozenset(APPLICATORS)
@@ -100,7 +100,7 @@ class PlainContainers:
 
     def _part(self, site: Site, schema: Any, *tokens: str) -> Node:
         """The texts of an item or member, whose schema stands below `site`."""
-        if schema is True:
+        if is_anything(schema):
             return self._node_of(())
         known, key = self._place_of(site, schema)
         conj = None if known is None else known.get(key)
