@@ -38,6 +38,8 @@ from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from enum import IntEnum
+from functools import lru_cache
+from itertools import chain
 from typing import NewType
 
 from .divisors import COUNTS, ROW
@@ -162,9 +164,7 @@ class Grammar:
         wanted = tuple(ranges)
         node = self._characters.get(wanted)
         if node is None:
-            normal = normalize(wanted)
-            edges = [(low, min(high, LAST_ASCII), EMPTY) for low, high in normal if low <= LAST_ASCII]
-            wide = tuple((max(low, LAST_ASCII + 1), high) for low, high in normal if high > LAST_ASCII)
+            normal, edges, wide = _split_ascii(wanted)
             node = self._characters[wanted] = self._class((*edges, *self._wide_edges(wide)), Event.NONE)
             if normal:
                 self.units.setdefault(node, normal)
@@ -226,8 +226,7 @@ class Grammar:
             raise ConstraintError(f"a repetition of {low} to {high} copies is impossible")
         if high == 0 or body in (EMPTY, FAIL):
             return EMPTY if low == 0 or body == EMPTY else FAIL
-        filled = self._without_empty(body)
-        if filled != body:
+        if self.shows_empty(body) and (filled := self._without_empty(body)) != body:
             return self.repeat(filled, 0, high)
         if (low, high) == (1, 1):
             return body
@@ -387,6 +386,14 @@ class Grammar:
 
     # -- inside -----------------------------------------------------------------------------------------------------
 
+    def again(self, kind: Kind, a: int, b: int = 0, c: int = 0) -> Node:
+        """A node as it was made in another grammar, of parts made in this one."""
+        return self._intern((int(kind), a, b, c))
+
+    def edges_to(self, edges: Iterable[tuple[int, int, Node]]) -> Node:
+        """One byte out of several ranges, each with what follows it, in ascending order."""
+        return self._class(tuple(edges), Event.NONE)
+
     def kind(self, node: Node) -> Kind:
         return _KINDS[self.columns[0][node]]
 
@@ -433,9 +440,14 @@ class Grammar:
 
     def _intern(self, row: tuple[int, int, int, int]) -> Node:
         node = self._interned.get(row)
-        if node is None:
-            node = self._interned[row] = self._new(row)
-        return node
+        if node is None:  # as `_new`: most nodes are made here
+            kinds, first, second, third = self.columns
+            node = self._interned[row] = len(kinds)  # type: ignore[assignment]
+            kinds.append(row[0])
+            first.append(row[1])
+            second.append(row[2])
+            third.append(row[3])
+        return node  # type: ignore[return-value]
 
     def _digits(self, low: int, high: int) -> Node:
         return self.repeat(self.chars([(0x30, 0x39)]), low, high)
@@ -457,8 +469,7 @@ class Grammar:
         if node is None:
             self.events.add(event)
             node = self._classes[key] = self._new((_CLASS, len(self.edges) // 3, len(edges), event))
-            for edge in edges:
-                self.edges.extend(edge)
+            self.edges.extend(chain.from_iterable(edges))
         return node
 
     def _wide_edges(self, ranges: Ranges) -> Edges:
@@ -540,6 +551,8 @@ class Grammar:
         kind = self.kind(node)
         if kind is not Kind.SEQ and kind is not Kind.ALT and kind is not Kind.REPEAT:
             return self._leaf_shows_empty(node, kind)
+        if kind is Kind.SEQ and self.columns[0][self.columns[1][node]] in (_CLASS, _LITERAL):
+            return False
         work = [node]
         while work:
             part = work[-1]
@@ -585,9 +598,18 @@ class Grammar:
                 if stack[-1][0] < shared:
                     stack.append((shared, []))
                 above, siblings = stack[-1]
-                siblings.append(self.seq(self.literal(last[above:length]), self.alt(*options)))
+                letters = self.literal(last[above:length])
+                siblings.append(letters if options == [EMPTY] else self.seq(letters, self.alt(*options)))
             stack.append((len(word), [tails[word]] if word else [EMPTY]))
         return self.alt(*stack[0][1])
+
+
+@lru_cache(maxsize=4096)
+def _split_ascii(ranges: Ranges) -> tuple[Ranges, Edges, Ranges]:
+    """A set of characters in normal form, and of it the edges of ASCII, and the rest."""
+    normal = normalize(ranges)
+    edges = tuple((low, min(high, LAST_ASCII), EMPTY) for low, high in normal if low <= LAST_ASCII)
+    return normal, edges, tuple((max(low, LAST_ASCII + 1), high) for low, high in normal if high > LAST_ASCII)
 
 
 def _common_prefix_length(left: bytes, right: bytes) -> int:

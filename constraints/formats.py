@@ -48,13 +48,19 @@ def format_node(grammar: Grammar, name: str, unit: Unit, limits: Limits) -> Node
     known = FORMATS.get(name)
     if known is None:
         return None
-    note = f"format {name!r} is narrower than {known.source}: {known.narrower}"
-    if known.narrower and note not in grammar.notes:
-        grammar.notes.append(note)
+    note_narrower(grammar, name)
     if known.build is None:
         return lower_tree(grammar, _tree(known.pattern), full=True, unit=unit, limits=limits)
     literal = lower_tree(grammar, _tree(known.literal), full=True, unit=unit, limits=limits)
     return known.build(Addresses(grammar, unit), literal)
+
+
+def note_narrower(grammar: Grammar, name: str) -> None:
+    """Leave a remark where a known format is narrower than its RFC."""
+    known = FORMATS[name]
+    note = f"format {name!r} is narrower than {known.source}: {known.narrower}"
+    if known.narrower and note not in grammar.notes:
+        grammar.notes.append(note)
 
 
 def wider_node(grammar: Grammar, name: str, unit: Unit, limits: Limits) -> Node:
@@ -63,6 +69,7 @@ def wider_node(grammar: Grammar, name: str, unit: Unit, limits: Limits) -> Node:
     return lower_tree(grammar, _tree(known.wider or known.pattern), full=True, unit=unit, limits=limits)
 
 
+@cache
 def format_length(name: str) -> tuple[int, int | None]:
     """The least and the greatest number of characters of a known format's texts; None = no bound."""
     known = FORMATS[name]

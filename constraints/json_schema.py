@@ -53,6 +53,7 @@ class JsonSchema:
     resources: Any = field(default_factory=dict)
     draft: str | int | None = None
     on_unsupported: str = "refuse"
+    _values: list[Any] = field(init=False, repr=False, compare=False, default_factory=list)  # of a text, until it is asked for
 
     def __post_init__(self) -> None:
         for option, value, known in (
@@ -64,7 +65,9 @@ class JsonSchema:
             _check_option(option, value, known)
         if not isinstance(self.whitespace, str):
             raise ConstraintError("whitespace is 'compact', 'flexible' or a regular expression", keyword="whitespace")
-        object.__setattr__(self, "schema", _schema_text(self.schema))
+        if isinstance(self.schema, str):
+            self._values.append(parse_json(self.schema))
+        object.__setattr__(self, "schema", _dumped(self._values[0]) if self._values else _schema_text(self.schema))
         items = self.resources.items() if isinstance(self.resources, Mapping) else self.resources
         texts = {address.rstrip("#"): _schema_text(document) for address, document in items}
         object.__setattr__(self, "resources", tuple(sorted(texts.items())))
@@ -84,7 +87,14 @@ class JsonSchema:
 
     def root(self, limits: Limits) -> Site:
         """The schema as a whole, in reach of its resources. Raises `ConstraintError` for an unknown draft."""
-        return Library(dict(self.resources), lambda text: _parse(text, limits)).root(self.schema, self.draft)
+        return Library(dict(self.resources), lambda text: self._parsed(text, limits)).root(self.schema, self.draft)
+
+    def _parsed(self, text: str, limits: Limits) -> Any:
+        try:
+            known = [self._values.pop()] if text is self.schema else []
+        except IndexError:  # asked for before
+            known = []
+        return _parse(text, limits, *known)
 
     def _text(self, grammar: Grammar, limits: Limits) -> JsonText:
         return (AnySpelling if self.escapes == "any" else JsonText)(grammar, self.whitespace, limits)
@@ -116,20 +126,28 @@ def _check_option(option: str, value: object, known: tuple[str, ...]) -> None:
 
 
 def _schema_text(schema: Any) -> str:
+    if isinstance(schema, str):
+        return _dumped(parse_json(schema))
     try:
-        if isinstance(schema, str):
-            return dump_json(parse_json(schema))
         if not isinstance(schema, (Mapping, bool)):
             schema = schema_of(schema)
-        return dump_json(plain_value(schema))
+        return _dumped(plain_value(schema))
     except RecursionError:
         raise ConstraintLimit("a schema nested too deeply", limit="nesting", value=Limits().nesting) from None
 
 
-def _parse(text: str, limits: Limits) -> Any:
+def _dumped(value: Any) -> str:
+    try:
+        return dump_json(value)
+    except RecursionError:
+        raise ConstraintLimit("a schema nested too deeply", limit="nesting", value=Limits().nesting) from None
+
+
+def _parse(text: str, limits: Limits, *known: Any) -> Any:
+    """The value of a text, unless that is known."""
     if len(text) > limits.source_bytes:
         raise ConstraintLimit(f"{len(text)} characters", limit="source_bytes", value=limits.source_bytes)
-    schema = parse_json(text)
+    schema = known[0] if known else parse_json(text)
     if (depth := depth_of(schema)) > limits.nesting:
         raise ConstraintLimit(f"{depth} levels of nesting", limit="nesting", value=limits.nesting)
     return schema

@@ -113,11 +113,12 @@ Tree = CharSet | Concat | Alternate | Repeat | Anchor | Lookahead | Lookbehind |
 
 def children(tree: Tree) -> tuple[Tree, ...]:
     """The direct parts of a tree."""
-    if isinstance(tree, Concat | Both):
-        return tree.parts
-    if isinstance(tree, Alternate):
-        return tree.options
-    return (tree.body,) if isinstance(tree, Repeat | Lookahead | Complement) else ()
+    if isinstance(tree, _OF_SEVERAL):
+        return tree.options if isinstance(tree, Alternate) else tree.parts
+    return (tree.body,) if isinstance(tree, _OF_ONE) else ()
+
+
+_OF_SEVERAL, _OF_ONE = (Concat, Alternate, Both), (Repeat, Lookahead, Complement)
 
 
 def fold(tree: Tree, combine: Callable[[Tree, list[Result]], Result]) -> dict[int, Result]:
@@ -126,13 +127,14 @@ def fold(tree: Tree, combine: Callable[[Tree, list[Result]], Result]) -> dict[in
     work = [tree]
     while work:
         part = work[-1]
-        missing = [child for child in children(part) if id(child) not in results]
+        below = children(part)
+        missing = [child for child in below if id(child) not in results]
         if missing:
             work.extend(missing)
             continue
         work.pop()
         if id(part) not in results:
-            results[id(part)] = combine(part, [results[id(child)] for child in children(part)])
+            results[id(part)] = combine(part, [results[id(child)] for child in below])
     return results
 
 

@@ -34,13 +34,14 @@ from .claims import (
     literal_atoms,
 )
 from .document import Document, Site, shown
-from .drafts import ANNOTATIONS
+from .drafts import SINCE, UNTIL
 from .keywords import (
     APPLICATORS,
     GENERAL,
     NUMERIC,
     OWN,
     REFERENCES,
+    TYPES,
     UNEVALUATED,
     ignored,
     in_force,
@@ -116,7 +117,7 @@ class Branches:
 
     def _first_like(self, site: Site) -> Site:
         """The first site that says the same about plain values, so that these are lowered once."""
-        key = _plain_key(site.schema)
+        key = plain_key(site.schema)
         return site if key is None else self._plain.setdefault((key, site.document), site)
 
     def _claim(self, claim: Claim, holds: bool) -> list[Term]:
@@ -441,9 +442,11 @@ class Branches:
 
 
 _PLAIN = frozenset({*GENERAL, *NUMERIC, "minLength", "maxLength", "minItems", "maxItems"})
+_NOT_STRINGS = [name for name in TYPES if name != "string"]
 _SCALARS = (str, int, Decimal, type(None))
 _APPLICATORS = frozenset(APPLICATORS)
 _MEANINGFUL = OWN | _APPLICATORS
+_KNOWN = _MEANINGFUL | SINCE.keys() | UNTIL.keys()  # all others are annotations
 
 
 class _Entered:
@@ -461,26 +464,33 @@ class _Entered:
         self._entered.discard(self._key)
 
 
-def _plain_key(schema: Any) -> object:
+def plain_key(schema: Any) -> object:
     """Equal for schemas that say the same with a few keywords of which none is ever refused or remarked; else None."""
     if not isinstance(schema, dict):
         return None
     key: list[object] = []
     for keyword, value in schema.items():
-        if keyword in ANNOTATIONS:
+        if keyword not in _KNOWN:
             continue
-        if keyword == "items":
-            part = _plain_key(value)
-        elif keyword not in _PLAIN or isinstance(value, dict):
-            return None
-        elif isinstance(value, list):
-            part = tuple((type(each), each) for each in value) if all(isinstance(each, _SCALARS) for each in value) else None
+        if keyword in _PLAIN:
+            part = value if type(value) is str else _plain_part(value)
+        elif keyword == "items":
+            part = plain_key(value)
+        elif keyword == "format" and schema.get("type") in _NOT_STRINGS:
+            continue
         else:
-            part = type(value), value
+            return None
         if part is None:
             return None
         key += (keyword, part)
     return tuple(key)
+
+
+def _plain_part(value: Any) -> object:
+    """Equal for equal scalars and lists of scalars, of the same types; None for other values."""
+    if isinstance(value, list):
+        return tuple((type(each), each) for each in value) if all(isinstance(each, _SCALARS) for each in value) else None
+    return None if isinstance(value, dict) else (type(value), value)
 
 
 def merged(first: Term, second: Term) -> Term:

@@ -13,10 +13,11 @@ from typing import Any
 
 from ..numbers import Interval
 from .document import Site, shown
-from .keywords import TYPES, in_force
+from .keywords import TYPES
 
 ALL_ATOMS = frozenset().union(*TYPES.values())
 NUMBERS = TYPES["number"]
+_MISSING = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,9 +262,11 @@ def literal_atoms(literal: Literal) -> frozenset[str]:
 
 def type_atoms(site: Site) -> frozenset[str]:
     """The atoms that the `type` of a site leaves."""
-    if not in_force(site, "type"):
+    value = site.active.get("type", _MISSING)
+    if isinstance(value, str) and value in TYPES:
+        return TYPES[value]
+    if value is _MISSING:
         return ALL_ATOMS
-    value = site.keywords["type"]
     names = value if isinstance(value, list) else [value]
     for name in names:
         if not isinstance(name, str) or name not in TYPES:

@@ -101,6 +101,7 @@ class Document:
         self.library, self.schema, self.path, self.dialect = library, schema, path, dialect
         self.is_dynamic = is_dynamic  # whether dynamic anchors occur in its text
         self.address = joined(base, own_address(schema, dialect.draft) or "", path).partition("#")[0]
+        self._places: dict[str, Place] = {}  # where references lead, by their text
         self.anchors: dict[str, Place] = {}  # these two are filled when the text is indexed
         self.dynamic_anchors: dict[str, Place] = {}
 
@@ -123,7 +124,9 @@ class Document:
             raise site.error(keyword, f"a reference is a string, not {shown(reference)}")
         if keyword == "$recursiveRef" and reference != "#":
             raise site.error(keyword, f"the only such reference is '#', not {shown(reference)}")
-        place = self._place(site, keyword, reference)
+        place = self._places.get(reference)
+        if place is None:
+            place = self._places[reference] = self._place(site, keyword, reference)
         if keyword != "$ref":
             self.library.index()
             name = _RECURSIVE if keyword == "$recursiveRef" else unquote(reference.partition("#")[2])

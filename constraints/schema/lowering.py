@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from decimal import Decimal
-from functools import reduce
+from functools import cache, reduce
 from typing import Any
 
 from ..errors import ConstraintError, ConstraintLimit
@@ -24,6 +24,7 @@ from .document import Site
 from .keywords import ARRAY, OBJECT, TYPES, instead_of
 from .membership import Membership
 from .names import Names
+from .plain import PlainContainers
 from .policy import Policy, located
 from .shapes import NumberShape, Shapes
 from .strings import Body, Strings
@@ -61,6 +62,7 @@ class Lowering:
             grammar, text, names, policy, self.node, self._count, self._refuse_mixed_arrays, self._branches.conj, is_ordered,
             self._causes.append,
         )
+        self._plain = PlainContainers(grammar, text, self.node, self._branches.conj, is_ordered)
         self._any_value = ("any value", text.notation, text.values.notation, text.whitespace, text.comma, text.colon, is_ordered)
         known = grammar.memo.get(self._any_value)  # lowered once for all grammars, see JsonSchema.beginning
         self._nodes: dict[Conj, Node] = {} if known is None else {(): known}
@@ -129,7 +131,8 @@ class Lowering:
 
     def _refuse_mixed_arrays(self, conjs: list[Conj]) -> None:
         """The memory of items is told by one byte that items must differ; that cannot differ by alternative."""
-        terms = [term for conj in conjs for term in self._branches.terms(conj)]
+        of_each = [self._branches.terms(conj) for conj in conjs]
+        terms = of_each[0] if len(conjs) == 1 else [term for terms in of_each for term in terms]
         if len(terms) < 2:
             return
         shapes = [self._shapes.array(term) for term in terms if self._has_arrays(term)]
@@ -149,10 +152,7 @@ class Lowering:
         values = self._shapes.values(term)
         if values is not None:
             return self._typed_node(term, "values")
-        atoms = self._shapes.atoms(term)
-        kinds = ["number" if atom == "fraction" else atom for atom in _ORDER if atom in atoms]
-        if "number" in kinds and "integer" in kinds:
-            kinds.remove("integer")
+        kinds = _kinds(self._shapes.atoms(term))
         if not kinds:
             self._causes.append(f"the types at {_shown(term)} exclude each other")
         return self._grammar.alt(*(self._typed_node(term, kind) for kind in kinds))
@@ -240,6 +240,10 @@ class Lowering:
     # -- arrays and objects ---------------------------------------------------------------------------------------------
 
     def _array(self, term: Term) -> Node:
+        plain = self._plain.array(term[0]) if len(term) == 1 and isinstance(term[0], Site) else None
+        return self._counted_array(term) if plain is None else plain
+
+    def _counted_array(self, term: Term) -> Node:
         shape = self._shapes.array(term)
         self._check_counts(term, "minItems", shape.low, shape.high)
         try:
@@ -259,6 +263,10 @@ class Lowering:
         return self._canonical
 
     def _object(self, term: Term) -> Node:
+        plain = self._plain.object(term[0]) if len(term) == 1 and isinstance(term[0], Site) else None
+        return self._counted_object(term) if plain is None else plain
+
+    def _counted_object(self, term: Term) -> Node:
         shape = self._shapes.object(term)
         self._check_counts(term, "minProperties", shape.low, shape.high)
         try:
@@ -343,6 +351,13 @@ class Lowering:
 
 _OF_CONTAINERS = frozenset(ARRAY + OBJECT)
 _ORDER = ("null", "boolean", "fraction", "integer", "string", "array", "object")
+
+
+@cache
+def _kinds(atoms: frozenset[str]) -> tuple[str, ...]:
+    """The kinds of values to write for some atoms, in the order in which they are written; integers are numbers, too."""
+    kinds = ["number" if atom == "fraction" else atom for atom in _ORDER if atom in atoms]
+    return tuple(kind for kind in kinds if kind != "integer" or "number" not in kinds)
 
 
 def _parts_of(value: list[Any] | dict[str, Any]) -> tuple[Literal, ...]:

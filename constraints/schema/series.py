@@ -71,6 +71,8 @@ class Series:
         """What follows the opening bracket, closing one included; FAIL when no series meets the conditions."""
         self._merge_sorts()
         start = tuple(self.conditions)
+        if start == (_FREE,):
+            return self._free_node(start)
         reached = self._reached(start)
         places = {remainder: self._behind_stages(remainder) for remainder in reached[-1]}
         for stage, remainders in zip(reversed(self.stages), reversed(reached[:-1]), strict=True):
@@ -83,6 +85,17 @@ class Series:
                     may_end |= behind[remainder].may_end
                 places[remainder] = self._place(self.grammar.alt(*options), may_end)
         return self.grammar.alt(self.end if places[start].may_end else FAIL, places[start].following)
+
+    def _free_node(self, start: Remainder) -> Node:
+        """The same without conditions, where nothing that is left to wish for needs to be known."""
+        seq, alt, gap = self.grammar.seq, self.grammar.alt, self.gap
+        later, following, may_end = self._behind_stages(start)
+        for stage in reversed(self.stages):
+            options = [seq(sort.node, gap, later) for sort in stage.sorts]
+            following = alt(*options, following if stage.may_skip else FAIL)
+            may_end = stage.may_end or (stage.may_skip and may_end)
+            later, following, may_end = self._place(following, may_end)
+        return alt(self.end if may_end else FAIL, following)
 
     def condition(self, low: int, high: int | None) -> int:
         """A new condition; its number."""
@@ -99,8 +112,6 @@ class Series:
     def _reached(self, start: Remainder) -> list[dict[Remainder, None]]:
         """Before each stage, and behind the last, the remainders that can occur there."""
         reached: list[dict[Remainder, None]] = [{start: None}]
-        if start == (_FREE,):
-            return reached * (len(self.stages) + 1)
         count = 1
         for stage in self.stages:
             behind: dict[Remainder, None] = {}

@@ -7,7 +7,8 @@ from functools import lru_cache
 from ..cardinality import list_words
 from ..errors import ConstraintError, UnsupportedKeyword
 from ..expression import FAIL, Grammar, Node
-from ..formats import FORMATS, format_length, format_node, wider_node
+from ..formats import FORMATS, format_length, format_node, note_narrower, wider_node
+from ..fragments import Fragments
 from ..regex import lower_mismatch, lower_pattern, pattern_length
 from ..source import Limits
 from .claims import Mismatch
@@ -54,9 +55,13 @@ class Strings:
         """All strings in which a pattern, which `search` has lowered, matches nowhere; and byte strings that are no text."""
         known = self._mismatches.get(pattern)
         if known is None:
-            known = lower_mismatch(self._grammar, pattern, dialect="ecma", unit=self.text.unit, limits=self._limits)
+            key = ("not pattern", pattern, self.text.notation, self._limits)
+            known = FRAGMENTS.node(self._grammar, key, lambda: self._lower_mismatch(pattern))
             self._mismatches[pattern] = known
         return known
+
+    def _lower_mismatch(self, pattern: str) -> Node:
+        return lower_mismatch(self._grammar, pattern, dialect="ecma", unit=self.text.unit, limits=self._limits)
 
     def listed(self, shape: StringShape) -> frozenset[bytes] | None:
         """The texts of a shape's strings, where patterns leave a few only."""
@@ -106,16 +111,23 @@ class Strings:
         return self._grammar.memo[key]
 
     def _lower_pattern(self, pattern: str, site: Site, keyword: str) -> Body | None:
+        def lower() -> Node:
+            unit = self.text.pattern_unit
+            return lower_pattern(self._grammar, pattern, dialect="ecma", full=False, unit=unit, limits=self._limits)
+
         try:
-            node = lower_pattern(
-                self._grammar, pattern, dialect="ecma", full=False, unit=self.text.pattern_unit, limits=self._limits
-            )
+            node = FRAGMENTS.node(self._grammar, ("pattern", pattern, self.text.notation, self._limits), lower)
             return node, _pattern_length(pattern, self._limits)
         except UnsupportedKeyword as error:
             self._policy.refuse(located(error, site.path, keyword))  # type: ignore[arg-type]
             return None
         except ConstraintError as error:
             raise located(error, site.path, keyword) from None
+
+    def _lower_format(self, name: str) -> Node:
+        node = format_node(self._grammar, name, self.text.pattern_unit, self._limits)
+        assert node is not None
+        return node
 
     def _format(self, site: Site) -> Body | None:
         name = site.keywords["format"]
@@ -126,10 +138,14 @@ class Strings:
             self._policy.note(f"{site.path}: format {name!r} is not known and not asserted")
             return None
         if ("format", name) not in self._bodies:
-            node = format_node(self._grammar, name, self.text.pattern_unit, self._limits)
-            assert node is not None
+            key = ("format", name, self.text.notation, self._limits)
+            node = FRAGMENTS.node(self._grammar, key, lambda: self._lower_format(name))
+            note_narrower(self._grammar, name)
             self._bodies["format", name] = node, format_length(name)
         return self._bodies["format", name]
+
+
+FRAGMENTS = Fragments()
 
 
 @lru_cache(maxsize=4096)

@@ -55,10 +55,11 @@ class JsonText:
     def unit(self, ranges: Ranges) -> Node:
         """One character of a string out of a set of code points, escaped where JSON requires it."""
         key, memo = ("unit", ranges), self.grammar.memo
-        if key not in memo:
+        known = memo.get(key)
+        if known is None:
             literal, escaped = _split(ranges)
-            memo[key] = self.grammar.alt(self.grammar.chars(literal), self._escaped(escaped))
-        return memo[key]
+            known = memo[key] = self.grammar.alt(self.grammar.chars(literal), self._escaped(escaped))
+        return known
 
     def pattern_unit(self, ranges: Ranges) -> Node:
         """One character of what a pattern or format matches."""
@@ -123,18 +124,26 @@ class JsonText:
 
     def _place(self, children: Sequence[tuple[str, Node]], is_end: bool) -> Node:
         """What may follow where names go on with some characters, or end."""
-        inside = (self.grammar.seq(self._letter(char), child) for char, child in children)
+        inside = [self.grammar.seq(self._letter(char), child) for char, child in children]
         leave = self._exit("".join(char for char, _ in children))
         return self.grammar.alt(*inside, leave, FAIL if is_end else self._key_end)
 
     def _way_on(self, chars: str, node: Node) -> Node:
         """What may follow where names go on with some characters, and then with `node`: most places, many of them shared."""
-        known = self._ways_on.setdefault(node, {"": node})
-        done = next(start for start in range(len(chars) + 1) if chars[start:] in known)
-        rungs = [self._rung(char) for char in reversed(chars[:done])]
-        for place in self.grammar.ladder(known[chars[done:]], rungs, self._key_end):
-            done -= 1
-            known[chars[done:]] = place
+        if not chars:
+            return node
+        known = self._ways_on.get(node)
+        if known is None:
+            known = self._ways_on[node] = {"": node}
+        done, foot = 0, known.get(chars)
+        while foot is None:
+            done += 1
+            foot = known.get(chars[done:])
+        if done:
+            rungs = [self._rungs.get(char) or self._rung(char) for char in chars[:done][::-1]]
+            for place in self.grammar.ladder(foot, rungs, self._key_end):
+                done -= 1
+                known[chars[done:]] = place
         return known[chars]
 
     def _rung(self, char: str) -> tuple[Node, Node]:
@@ -222,8 +231,12 @@ class BareText(JsonText):
 
 
 def _shared_length(left: str, right: str) -> int:
-    pairs = enumerate(zip(left, right, strict=False))
-    return next((i for i, (a, b) in pairs if a != b), min(len(left), len(right)))
+    length = 0
+    for a, b in zip(left, right, strict=False):
+        if a != b:
+            break
+        length += 1
+    return length
 
 
 @lru_cache(maxsize=4096)

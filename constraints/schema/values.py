@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
+from itertools import chain
 from typing import Any
 
 from ..errors import ConstraintError, ConstraintLimit, GrammarSyntaxError
@@ -134,13 +135,9 @@ def equality_key(value: Any) -> str:
 
 def depth_of(value: Any) -> int:
     """How deeply arrays and objects are nested; without recursion."""
-    deepest, level = 0, [value]
+    deepest, level = 0, [value] if isinstance(value, (dict, list)) else []
     while level:
-        children = [item for one in level if isinstance(one, (dict, list)) for item in _items(one)]
-        deepest += any(isinstance(one, (dict, list)) for one in level)
-        level = children
+        deepest += 1
+        parts = chain.from_iterable(one.values() if isinstance(one, dict) else one for one in level)
+        level = [part for part in parts if isinstance(part, (dict, list))]
     return deepest
-
-
-def _items(container: dict[str, Any] | list[Any]) -> list[Any]:
-    return list(container.values()) if isinstance(container, dict) else container

@@ -10,9 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maskwright.constraints import Compiler, JsonSchema, Regex, Vocabulary
-from maskwright.constraints.expression import Event, Grammar
+from maskwright.constraints import Compiler, ConstraintError, JsonSchema, Regex, Vocabulary
+from maskwright.constraints.expression import Event, Grammar, Kind, Node
+from maskwright.constraints.recursion import children, reachable
 from maskwright.constraints.reference import Reference
+from maskwright.constraints.schema import strings
+from maskwright.constraints.schema.plain import PlainContainers
 from maskwright.constraints.schema.text import JsonText
 from maskwright.constraints.source import Limits
 
@@ -46,6 +49,73 @@ def test_listed_arrays_and_objects_of_scalars(listed: list[Any], order: str) -> 
     for value in arrays + objects:
         for text in spellings(value):
             assert reference.accepts(text.encode()) == (value in listed), text
+
+
+NAMES = ["a", "b", "ab", "c"]
+LEAVES: list[Any] = [
+    True, {}, {"type": "string"}, {"type": "string", "description": "x"}, {"const": 1}, {"enum": ["a", None]}, {"type": "integer"},
+    {"type": "integer", "format": "int32"}, {"$ref": "#/$defs/n"}, {"$ref": "#/$defs/m", "title": "m"}, {"type": "string", "x": 1},
+    False, {"type": "array", "items": False}, {"$ref": "#/$defs/none"},
+]  # fmt: skip
+
+
+def schemas_of_containers() -> st.SearchStrategy[Any]:
+    def around(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+        rest = st.none() | inner
+        objects = st.builds(
+            lambda properties, required, rest: {
+                "type": "object", "properties": properties, "required": [name for name in required if name in properties],
+                **({} if rest is None else {"additionalProperties": rest}),
+            },
+            st.dictionaries(st.sampled_from(NAMES), inner, max_size=3), st.lists(st.sampled_from(NAMES), max_size=2), rest,
+        )  # fmt: skip
+        return objects | st.builds(lambda items: {"type": "array", "items": items}, inner)
+
+    return st.recursive(st.sampled_from(LEAVES), around, max_leaves=6)
+
+
+@settings(max_examples=120, deadline=None)
+@given(schemas_of_containers(), schemas_of_containers(), st.sampled_from(["compact", "flexible"]))
+def test_the_short_way_for_plain_arrays_and_objects_leads_to_the_same_place(schema: Any, other: Any, whitespace: str) -> None:
+    root = {"properties": {"x": schema}, "$defs": {"n": schema, "m": {"items": other}, "none": False}}
+    source = JsonSchema(root, whitespace=whitespace)
+    short = _meaning(source)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("array", "object"):
+            patch.setattr(PlainContainers, name, lambda self, site: None)
+        assert _meaning(source) == short
+
+
+def _meaning(source: JsonSchema) -> object:
+    """What a source becomes, but for the numbers of nodes and how often a node was made."""
+    grammar = Grammar()
+    try:
+        root = source.lower(grammar, Limits())
+    except ConstraintError as error:
+        return str(error).partition(":")[0]
+    seen: dict[Node, int] = {}
+    for node in sorted(reachable(grammar, root)):  # children before parents, but for calls
+        kind, operands = grammar.kind(node), grammar.operands(node)
+        if kind is Kind.CALL:
+            seen[node] = hash((kind, grammar.rule_names[operands[0]]))
+        elif kind is Kind.BAG:
+            seen[node] = hash((kind, *sorted((seen[part], *bounds) for part, *bounds in grammar.bag_parts(node)), operands[1:]))
+        else:
+            rest = grammar.literal_bytes(node) if kind is Kind.LITERAL else operands[1:] if kind is Kind.REPEAT else ()
+            edges = [edge[:2] for edge in grammar.class_edges(node)] if kind is Kind.CLASS else []
+            seen[node] = hash((kind, rest, tuple(edges), *(seen.get(part) for part in children(grammar, node))))
+    names = sorted(grammar.labels[node] for node in seen if node in grammar.labels)
+    return seen[root], names, sorted(grammar.notes)
+
+
+def test_patterns_lowered_before_are_the_same_in_another_grammar() -> None:
+    patterns = ["^a+b?$", "x|[0-9]{2,}", "^(?=.*b)[a-c\u00e9]*$", "(?!a)\\w", "\\bé"]
+    schema = {"anyOf": [{"type": "string", "pattern": each} for each in patterns] + [{"type": "string", "format": "date"}]}
+    source = JsonSchema(schema)
+    first = _meaning(source)
+    assert _meaning(source) == first
+    strings.FRAGMENTS.clear()
+    assert _meaning(source) == first
 
 
 def test_a_pattern_of_one_name_is_that_name() -> None:

@@ -1,0 +1,124 @@
+"""Arrays and objects of which one schema says little: `items`, or `properties` with `required` and `additionalProperties`.
+
+Most arrays and objects are such. Their nodes are those of `Containers`, made without shapes, needs and remainders of counts.
+What is malformed or admits nothing is left to `Containers`, which says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..expression import FAIL, Event, Grammar, Node
+from .branches import plain_key
+from .claims import Claim, Conj
+from .document import Site
+from .keywords import APPLICATORS, OWN, is_anything
+from .text import JsonText
+
+_MEANINGFUL = OWN | frozenset(APPLICATORS)
+_NOT_OF_OBJECTS = _MEANINGFUL - {"type", "properties", "required", "additionalProperties"}
+_NOT_OF_ARRAYS = _MEANINGFUL - {"type", "items"}
+_NOT_BESIDE_REFERENCES = _MEANINGFUL - {"$ref"}
+
+
+class PlainContainers:
+    """Builds the texts of plain arrays and objects; `node_of(conj)` gives those of a value, FAIL when there is none."""
+
+    def __init__(
+        self, grammar: Grammar, text: JsonText, node_of: Callable[[Conj], Node], conjoin: Callable[[Iterable[Claim]], Conj],
+        is_ordered: bool,
+    ) -> None:  # fmt: skip
+        self._grammar, self._text, self._node_of, self._conjoin, self._is_ordered = grammar, text, node_of, conjoin, is_ordered
+        self._leaves: dict[Any, Conj] = {}  # by plain key and document
+        self._targets: dict[Any, Conj] = {}  # by reference, document and scope
+
+    def array(self, site: Site) -> Node | None:
+        """The texts of an array; None where that takes more."""
+        active = site.active
+        items = active.get("items", True)
+        if not _NOT_OF_ARRAYS.isdisjoint(active) or not isinstance(items, (dict, bool)):
+            return None
+        item = self._part(site, items, "items")
+        if item == FAIL:
+            return None
+        grammar, end = self._grammar, self._grammar.literal("]")
+        _, following = self._any_number(item, end)
+        return grammar.seq(grammar.literal("["), self._text.gap, grammar.alt(end, following))
+
+    def object(self, site: Site) -> Node | None:
+        """The texts of an object; None where that takes more."""
+        active = site.active
+        if not self._is_ordered or not _NOT_OF_OBJECTS.isdisjoint(active):
+            return None
+        properties, required = active.get("properties", {}), active.get("required", ())
+        additional = active.get("additionalProperties", True)
+        if not (
+            isinstance(properties, dict) and all(isinstance(schema, (dict, bool)) for schema in properties.values())
+            and isinstance(required, (list, tuple)) and all(isinstance(name, str) and name in properties for name in required)
+            and isinstance(additional, (dict, bool))
+        ):  # fmt: skip
+            return None
+        members, needed = self._members(site, properties), frozenset(required)
+        if any(member == FAIL and name in needed for name, member in members):
+            return None
+        other = FAIL if additional is False else self._part(site, additional, "additionalProperties")
+        return self._object(members, needed, other)
+
+    def _members(self, site: Site, properties: dict[str, Any]) -> list[tuple[str, Node]]:
+        seq, name_of, colon = self._grammar.seq, self._text.name, self._text.colon
+        return [
+            (name, seq(name_of(name), colon, self._part(site, schema, "properties", name)))
+            for name, schema in properties.items()
+        ]
+
+    def _object(self, members: list[tuple[str, Node]], needed: frozenset[str], other: Node) -> Node:
+        grammar, text, gap, comma = self._grammar, self._text, self._text.gap, self._text.comma
+        seq, alt = grammar.seq, grammar.alt
+        if other == FAIL:
+            opening, end = grammar.literal("{"), grammar.literal("}")
+            later, following = end, FAIL
+        else:
+            opening, end = grammar.mark(b"{", Event.OBJECT_OPEN), grammar.mark(b"}", Event.OBJECT_CLOSE)
+            key = text.other_name([name for name, _ in members])
+            later, following = self._any_number(seq(key, text.colon, other), end)
+        may_end = True
+        for name, member in reversed(members):
+            first = seq(member, gap, later)
+            if name in needed:
+                following, may_end = first, False
+            else:
+                following = alt(first, following)
+            later = alt(end if may_end else FAIL, seq(comma, following))
+        return seq(opening, gap, alt(end if may_end else FAIL, following))
+
+    def _any_number(self, member: Node, end: Node) -> tuple[Node, Node]:
+        """Members alike: what may follow another one, and what may follow the opening bracket; but the end there."""
+        seq, gap = self._grammar.seq, self._text.gap
+        rest = seq(self._grammar.repeat(seq(self._text.comma, seq(member, gap))), end)
+        return rest, seq(member, gap, rest)
+
+    def _part(self, site: Site, schema: Any, *tokens: str) -> Node:
+        """The texts of an item or member, whose schema stands below `site`."""
+        if is_anything(schema):
+            return self._node_of(())
+        known, key = self._place_of(site, schema)
+        conj = None if known is None else known.get(key)
+        if conj is None:
+            child = site.child(*tokens)
+            conj = self._conjoin((child,))
+            if known is self._leaves or (known is self._targets and child not in conj):
+                known[key] = conj
+        return self._node_of(conj)
+
+    def _place_of(self, site: Site, schema: dict[str, Any] | bool) -> tuple[dict[Any, Conj] | None, Any]:
+        """Where it is kept what a schema means that says little or refers to another, and as what; None for others."""
+        if isinstance(schema, bool) or "$id" in schema or "id" in schema:
+            return None, None
+        reference = schema.get("$ref")
+        if reference is None:
+            plain = plain_key(schema)
+            return (None, None) if plain is None else (self._leaves, (plain, site.document))
+        if not isinstance(reference, str) or not _NOT_BESIDE_REFERENCES.isdisjoint(schema):
+            return None, None
+        return self._targets, (reference, site.document, site.scope)
