@@ -119,9 +119,10 @@ class Sequence:
         child.sampling = self.sampling.fork(seed)
         child.detokenizer, child.stop_matcher = copy.deepcopy(self.detokenizer), copy.copy(self.stop_matcher)
         child.guide, child.ngrams = copy.copy(self.guide), None
-        child.ending = self.request.ending() if self.request.ending is not None else None
-        for record in child.records if child.ending is not None else ():
-            child.ending.ends_after(record.token_id)
+        if self.request.ending is not None:
+            child.ending = self.request.ending()
+            for record in child.records:
+                child.ending.ends_after(record.token_id)
         return child
 
     def take_event(self) -> Event:

@@ -39,8 +39,14 @@ def create_app(
         yield
         await service.stop()
 
-    told = {"title": "Maskwright", "version": version("maskwright"), "description": DESCRIPTION}
-    app = FastAPI(**told, lifespan=lifespan, docs_url=None, redoc_url=None)  # /docs is our own: FastAPI's loads scripts from a CDN
+    app = FastAPI(
+        title="Maskwright",
+        version=version("maskwright"),
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        docs_url=None,  # it is our own: FastAPI's loads scripts from a CDN
+        redoc_url=None,
+    )
     app.state.service = service
     for part in (chat, completions, responses, anthropic_messages, tokens, operations, playground, reference):
         app.include_router(part.router)
