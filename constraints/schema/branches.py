@@ -47,6 +47,7 @@ from .keywords import (
     in_force,
     is_anything,
     value_of,
+    without_annotations,
 )
 from .negation import differing, violations
 from .policy import Policy
@@ -475,7 +476,7 @@ class Branches:
         """The first site of which the same is said, from where references lead to the same schemas."""
         text = self._texts.get(site)
         if text is None:
-            text = self._texts[site] = dump_json(_without_annotations(site.schema))
+            text = self._texts[site] = dump_json(without_annotations(site.schema))
         return self._by_text.setdefault((text, site.document, site.scope), site)
 
     def _alike_claim(self, claim: Claim) -> Claim:
@@ -533,10 +534,6 @@ def _plain_key(schema: Any) -> object:
             return None
         key += (keyword, part)
     return tuple(key)
-
-
-def _without_annotations(schema: Any) -> Any:
-    return {key: value for key, value in schema.items() if key not in ANNOTATIONS} if isinstance(schema, dict) else schema
 
 
 def merged(first: Term, second: Term) -> Term:
