@@ -3,8 +3,11 @@
     python benchmarks/random_walks.py --schemas dev.jsonl.xz --suite FOLDER --tokenizers FOLDER ... --walks walks.jsonl
 
 A walk without a budget draws evenly among the allowed tokens for a while and is then brought home by a budget. Walks with budgets
-of min_tokens(start) plus 0, 1, 5 and 50 have to end within them. What comes out is parsed and checked by jsonschema-rs (or by
-jsonschema, where that refuses the schema). Counted are dead ends (an empty mask), budgets overrun, and outputs that are not valid.
+of min_tokens(start) plus 0, 1, 5 and 50 have to end within them. Where a budget is wide, a token is drawn from the mask without
+budget first and taken if `min_tokens` behind it is within the budget: the same choice, and most often faster.
+
+What comes out is parsed and checked by jsonschema-rs (or by jsonschema, where that refuses the schema). Counted are dead ends (an
+empty mask), budgets overrun, and outputs that are not valid.
 
 Every schema is walked with one tokenizer before any is with a second one. Each schema with its tokenizer is a line in `--walks`; a
 run that is started again with the same file goes on where it was stopped.
@@ -28,6 +31,7 @@ import jsonschema
 import jsonschema_rs
 import numpy as np
 from jsonschema_specifications import REGISTRY
+from numpy.typing import NDArray
 from referencing import Resource
 from referencing.jsonschema import DRAFT202012
 from schema_coverage import Case, read_remotes, read_schemas, read_suite
@@ -39,6 +43,8 @@ from maskwright.constraints.errors import ConstraintLimit
 
 SLACKS = (0, 1, 5, 50, None)
 FREE_TOKENS = 60  # of a walk without a budget, before it is brought home
+WIDE = 6  # tokens beyond what suffices, from which on a draw without budget is tried first
+TRIES = 4  # of them
 BY_DRAFT = {"4": "Draft4", "6": "Draft6", "7": "Draft7", "2019-09": "Draft201909", "2020-12": "Draft202012"}
 
 Verdict = Callable[[Any], bool]
@@ -120,11 +126,10 @@ def walk(constraint: Constraint, rng: random.Random, budget: int | None) -> tupl
     while True:
         if budget is None and spent >= FREE_TOKENS:
             budget = spent + constraint.min_tokens(state)
-        mask = constraint.mask(state, budget=None if budget is None else budget - spent)
-        allowed = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
-        if not allowed.size:
+        left = None if budget is None else budget - spent
+        token = drawn(constraint, state, rng, left)
+        if token is None:
             return data.decode(errors="replace"), "dead end"
-        token = int(rng.choice(allowed))
         if token in vocabulary.eos_token_ids:
             return data.decode(), ""
         after = constraint.advance(state, token)
@@ -134,6 +139,29 @@ def walk(constraint: Constraint, rng: random.Random, budget: int | None) -> tupl
         data += vocabulary.tokens[token] or b""
         if budget is not None and spent > budget:
             return data.decode(errors="replace"), "budget overrun"
+
+
+def drawn(constraint: Constraint, state: Any, rng: random.Random, left: int | None) -> int | None:
+    """One of the tokens after which the output can be finished with `left` tokens in all; None when there is none."""
+    if left is None or left >= constraint.min_tokens(state) + WIDE:
+        mask = constraint.mask(state)
+        for _ in range(1 if left is None else TRIES):
+            token = one_of(mask, rng)
+            after = None if token is None or left is None else constraint.advance(state, token)
+            if after is None or constraint.min_tokens(after) < (left or 0):
+                return token
+    return one_of(constraint.mask(state, budget=left), rng)
+
+
+def one_of(mask: NDArray[np.uint32], rng: random.Random) -> int | None:
+    """One of the tokens of a mask, all alike; None when it is empty."""
+    ends = np.cumsum(np.bitwise_count(mask), dtype=np.int64)
+    if not ends[-1]:
+        return None
+    number = rng.randrange(int(ends[-1]))
+    word = int(np.searchsorted(ends, number, side="right"))
+    bits = [bit for bit in range(32) if int(mask[word]) >> bit & 1]
+    return 32 * word + bits[number - int(ends[word])]
 
 
 def judged(verdict: Verdict, text: str) -> str:

@@ -6,11 +6,12 @@ object's declared names. Negation is pushed inwards (De Morgan) down to single v
 
 `oneOf` means one branch and none of the others. What excludes the others is kept as one literal, `Exclusive`, until the term is
 wanted: most often the branches exclude each other anyway, and finding that out may need the terms of members, which may lead
-back to the schema in question.
+back to the schema in question. The same literal stands for many branches of which none holds.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -47,6 +48,7 @@ from .keywords import (
     in_force,
     is_anything,
     value_of,
+    without_annotations,
 )
 from .negation import differing, violations
 from .policy import Policy
@@ -55,19 +57,21 @@ from .values import dump_json
 FEW = 16  # alternatives not worth a search for superfluous ones
 MAX_ABSORBED = 1_000  # alternatives compared with one another
 MAX_TERMS = 5_000  # alternatives of one conjunction: each anyOf beside another multiplies them
+Cases = tuple[str, list[tuple[Term, list[int]]]]  # a member; cases of its value, and which of some schemas may hold in each
 Annotated = tuple[Term, tuple[Site, ...]]  # a term, and the sites in it whose keywords evaluate items and members
 
 
 class Branches:
     """Terms of conjunctions, computed once each.
 
-    `are_apart` proves that no value satisfies two terms; `is_void` that none satisfies one.
+    `are_apart` proves that no value satisfies two terms; `is_void` that none satisfies one; `cases` tells schemas apart (tags.py).
     """
 
     def __init__(
-        self, policy: Policy, are_apart: Callable[[list[list[Term]]], bool], is_void: Callable[[Term], bool]
-    ) -> None:
-        self._policy, self._are_apart, self._is_void = policy, are_apart, is_void
+        self, policy: Policy, are_apart: Callable[[list[list[Term]]], bool], is_void: Callable[[Term], bool],
+        cases: Callable[[list[list[Term]], frozenset[str]], Cases | None],
+    ) -> None:  # fmt: skip
+        self._policy, self._are_apart, self._is_void, self._cases = policy, are_apart, is_void, cases
         self._of_conj: dict[Conj, list[Term]] = {}
         self._pending: dict[Conj, list[Term]] = {}
         self._of_claim: dict[tuple[Claim, bool], list[Term]] = {}
@@ -77,7 +81,7 @@ class Branches:
         self._open: set[tuple[Site, str]] = set()  # on the way down: a reference to one of them has no meaning
         self._exclude_each_other: dict[Site, bool] = {}
         self._texts: dict[Site, str] = {}
-        self._by_text: dict[tuple[str, object], Site] = {}
+        self._by_text: dict[tuple[str, object, object], Site] = {}
 
     # -- conjunctions -----------------------------------------------------------------------------------------------
 
@@ -100,8 +104,17 @@ class Branches:
         """The alternatives with `Exclusive` literals not yet expanded; without them they are a superset."""
         known = self._pending.get(conj)
         if known is None:
-            known = self._pending[conj] = self._joined([self._claim(claim, True) for claim in conj], conj)
+            void = self.is_contradiction(conj)
+            known = self._pending[conj] = [] if void else self._joined([self._claim(claim, True) for claim in conj], conj)
         return known
+
+    def is_contradiction(self, conj: Conj) -> bool:
+        """Whether a conjunction has a schema, and that it does not hold."""
+        wrong = [claim.claim for claim in conj if isinstance(claim, Not)]
+        if not wrong:
+            return False
+        said = set(map(self._alike_claim, conj))
+        return any(self._alike_claim(claim) in said for claim in wrong)
 
     def _simplified(self, claim: Claim) -> tuple[Claim, ...]:
         if isinstance(claim, Site):
@@ -204,7 +217,7 @@ class Branches:
         groups = [[tuple(map(self._resolved, term)) for term in violations(site)]]
         groups += [self.fails(part) for part in (*self._subschemas(site, "allOf"), *self._references(site))]
         if in_force(site, "anyOf"):
-            groups.append(self._joined([self.fails(part) for part in self._subschemas(site, "anyOf")], (site,)))
+            groups.append(self._none_of(site, "anyOf"))
         if in_force(site, "oneOf"):
             groups.append(self._not_one_of(site))
         if in_force(site, "not"):
@@ -228,14 +241,20 @@ class Branches:
         """The same literal with references resolved, so that violations of one schema in several places are equal."""
         if not isinstance(literal, Count):
             return literal
-        return replace(literal, conj=self.conj(literal.conj))
+        return replace(literal, conj=tuple(map(self._alike_claim, self.conj(literal.conj))))
+
+    def _none_of(self, site: Site, keyword: str) -> list[Term]:
+        groups = [self.fails(part) for part in self._subschemas(site, keyword)]
+        if math.prod(map(len, groups)) > FEW:
+            return [(Exclusive(site, None, keyword),)]
+        return self._joined(groups, (site,))
 
     def _not_one_of(self, site: Site) -> list[Term]:
         """None of the branches, or two of them."""
         parts = self._subschemas(site, "oneOf")
-        none = self._joined([self.fails(part) for part in parts], (site,))
         pairs = ((a, b) for i, a in enumerate(parts) for b in parts[:i])
-        return _union([none, *(self._joined([self.holds(a), self.holds(b)], (site,)) for a, b in pairs)])
+        two = (self._joined([self.holds(a), self.holds(b)], (site,)) for a, b in pairs)
+        return _union([self._none_of(site, "oneOf"), *two])
 
     # -- oneOf, settled ---------------------------------------------------------------------------------------------
 
@@ -257,22 +276,38 @@ class Branches:
 
     def _alone(self, rest: Term, exclusive: Exclusive) -> list[Term]:
         site = exclusive.site
-        parts = self._subschemas(site, "oneOf")
-        if site not in self._exclude_each_other:
-            self._exclude_each_other[site] = self._are_apart([self.holds(part) for part in parts])
-        if self._exclude_each_other[site]:
-            return [rest]
-        terms = [rest]
-        for index, part in enumerate(parts):
-            if index != exclusive.index:
-                terms = _union(self._without(term, part) for term in terms)
+        parts = self._subschemas(site, exclusive.keyword)
+        if exclusive.index is not None:
+            if site not in self._exclude_each_other:
+                self._exclude_each_other[site] = self._are_apart([self.holds(part) for part in parts])
+            if self._exclude_each_other[site]:
+                return [rest]
+        return self._without(rest, [part for index, part in enumerate(parts) if index != exclusive.index])
+
+    def _without(self, term: Term, parts: list[Site], decided: frozenset[str] = frozenset()) -> list[Term]:
+        """The term where none of some schemas holds; those first that the value of a member, not `decided` yet, tells apart."""
+        near = [part for part in parts if not self._is_apart(term, part)]
+        found = self._cases([self.holds(part) for part in near], decided) if len(near) > 1 else None
+        if found is None:
+            return self._without_any(term, near)
+        name, cases = found
+        out: list[Term] = []
+        for condition, left in cases:
+            for case in self._joined([[term], [condition]], (near[0],)):
+                out += self._without(case, [near[i] for i in left], decided | {name})
+        return list(dict.fromkeys(out))
+
+    def _without_any(self, term: Term, parts: list[Site]) -> list[Term]:
+        terms = [term]
+        for part in sorted(parts, key=lambda part: len(self.fails(part))):
+            apart = {each: self._is_apart(each, part) for each in terms}
+            others = [each for each in terms if not apart[each]]
+            terms = [each for each in terms if apart[each]] + self._joined([others, self.fails(part)], (part,))
         return terms
 
-    def _without(self, term: Term, part: Site) -> list[Term]:
+    def _is_apart(self, term: Term, part: Site) -> bool:
         self._policy.check_time(part.path)
-        if self._are_apart([[term], self.holds(part)]):
-            return [term]
-        return self._joined([[term], self.fails(part)], (part,))
+        return self._are_apart([[term], self.holds(part)])
 
     # -- annotations ------------------------------------------------------------------------------------------------
 
@@ -411,26 +446,44 @@ class Branches:
             if out == [()] and len(group) == 1 and len(group[0]) < 2:
                 out = group
                 continue
-            _check_count(len(out) * len(group), where)
             if len(out) * len(group) > FEW:
-                self._policy.check_time(where[0].path if where else None)
-                out, group = ([self._shared(term) for term in terms] for terms in (out, group))
+                out = self._product(out, group, where)
+                continue
             out = list(dict.fromkeys(merged(term, more) for term in out for more in group))
             if len(group) > 1 or any(not isinstance(literal, Site) for literal in (group[0] if group else ())):
                 out = [term for term in out if not self._is_empty(term)]
-            if FEW < len(out) <= MAX_ABSORBED:
-                out = _absorbed(out)
         return out
+
+    def _product(self, terms: list[Term], group: list[Term], where: Conj) -> list[Term]:
+        """The same for two groups, of many terms. A term that says already what one of the group says stays as it is."""
+        terms, group = (list(dict.fromkeys(map(self._shared, each))) for each in (terms, group))
+        said = [frozenset(more) for more in group]
+        out: dict[Term, None] = {}
+        for term in terms:
+            self._policy.check_time(where[0].path if where else None)
+            literals = frozenset(term)
+            if any(more <= literals for more in said):
+                out[term] = None
+                continue
+            out |= {each: None for more in group if not self._is_empty(each := merged(term, more))}
+            _check_count(len(out), where)
+        return _absorbed(list(out)) if FEW < len(out) <= MAX_ABSORBED else list(out)
 
     def _shared(self, term: Term) -> Term:
         """The same term with one site for all that say the same."""
         return tuple(dict.fromkeys(self._alike(literal) if isinstance(literal, Site) else literal for literal in term))
 
     def _alike(self, site: Site) -> Site:
+        """The first site of which the same is said, from where references lead to the same schemas."""
         text = self._texts.get(site)
         if text is None:
-            text = self._texts[site] = dump_json(site.schema)
-        return self._by_text.setdefault((text, site.document), site)
+            text = self._texts[site] = dump_json(without_annotations(site.schema))
+        return self._by_text.setdefault((text, site.document, site.scope), site)
+
+    def _alike_claim(self, claim: Claim) -> Claim:
+        if isinstance(claim, Not):
+            return Not(self._alike(claim.claim)) if isinstance(claim.claim, Site) else claim
+        return self._alike(claim) if isinstance(claim, Site) else claim
 
     def _is_empty(self, term: Term) -> bool:
         if len(term) < 2:

@@ -231,10 +231,11 @@ class Unevaluated:
 
 @dataclass(frozen=True, slots=True)
 class Exclusive:
-    """Of the `oneOf` of a site no branch but the one at `index` holds."""
+    """Of the branches that a site has in `keyword`, `oneOf` or `anyOf`, none but the one at `index` holds (None: none at all)."""
 
     site: Site
-    index: int
+    index: int | None
+    keyword: str = "oneOf"
 
     @property
     def atoms(self) -> frozenset[str]:

@@ -28,6 +28,7 @@ from .plain import PlainContainers
 from .policy import Policy, located
 from .shapes import NumberShape, Shapes
 from .strings import Body, Strings
+from .tags import Tags
 from .text import JsonText
 from .values import dump_json, equality_key
 
@@ -45,9 +46,10 @@ class Lowering:
         self._grammar, self._limits, self._policy, self._text = grammar, limits, policy, text
         self._assert_formats, self._is_ordered = assert_formats, is_ordered
         self._branches = Branches(
-            policy, lambda groups: self._disjointness.are_disjoint(groups), lambda term: self._shapes.is_void(term)
-        )
-        self._shapes = Shapes(self._branches.conj, limits)
+            policy, lambda groups: self._disjointness.are_disjoint(groups), lambda term: self._shapes.is_void(term),
+            lambda schemas, decided: self._tags.cases(schemas, decided),
+        )  # fmt: skip
+        self._shapes = Shapes(self._branches.conj, self._branches.is_contradiction, limits)
         values = text.values.canonical
         self._strings = Strings(grammar, values, limits, policy, assert_formats)  # what strings are
         self._spelled = self._strings  # how they are written
@@ -57,6 +59,7 @@ class Lowering:
         self._membership = Membership(grammar, self._branches, self._shapes, self._strings)
         names = self._membership.names = Names(grammar, text.canonical, of_names, self._string_bodies, self._listed_strings)
         self._disjointness = Disjointness(self._branches, self._shapes, self._membership, self._strings)
+        self._tags = Tags(self._branches, self._shapes, self._membership)
         self._causes: list[str] = []  # why alternatives were found empty, first one first
         self._containers = Containers(
             grammar, text, names, policy, self.node, self._count, self._refuse_mixed_arrays, self._branches.conj, is_ordered,

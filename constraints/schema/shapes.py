@@ -177,8 +177,8 @@ class ObjectShape:
 class Shapes:
     """Shapes of terms, computed once each."""
 
-    def __init__(self, conjoin: Conjoin, limits: Limits) -> None:
-        self._conjoin, self._limits = conjoin, limits
+    def __init__(self, conjoin: Conjoin, is_contradiction: Callable[[Conj], bool], limits: Limits) -> None:
+        self._conjoin, self._is_contradiction, self._limits = conjoin, is_contradiction, limits
         self._memo: dict[tuple[str, Term], Any] = {}
         self._values_of_site: dict[Site, dict[str, Any] | None] = {}
         self._members_of_site: dict[Site, Members] = {}
@@ -237,7 +237,7 @@ class Shapes:
         left: set[str] | None = None
         unwanted: set[str] = set()
         conj = self._conjoin(claims)
-        if any(isinstance(claim, Not) and claim.claim in conj for claim in conj):
+        if self._is_contradiction(conj):
             return True
         for claim in conj:
             subject = claim.claim if isinstance(claim, Not) else claim
