@@ -55,7 +55,8 @@ def draw_variant(name: str, *, edits: bool, draws: bool, limits: bool, masks: bo
         types={**scored_types("*bf16", "*u8"), **ROW_TYPES, **OUT_TYPES},
         constants={"CHUNK": CHUNK, "CHUNKS": CHUNKS, **flags},
         aligned=ALIGNED if aligned else (),
-        max_registers=160,  # one block a row: there are few of them
+        max_registers=160 if aligned else 255,  # one block a row: there are few of them
+        max_stack=0 if aligned else 32,
         elements=PER_THREAD,
     )
 
