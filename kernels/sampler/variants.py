@@ -93,7 +93,7 @@ VARIANTS = [
             constants={"CHUNK": CHUNK, "GROUPS": groups, "TILE": TILE, **everything(aligned)},
             aligned=ALIGNED if aligned else (),
             num_warps=16,
-            max_stack=32,  # numbers that are the same for all threads, kept around the loops
+            max_stack=48,  # numbers that are the same for all threads, kept around the loops
         )
         for groups, aligned in ((GROUPS, True), (2 * GROUPS, True), (GROUPS, False))
     ),
