@@ -195,16 +195,8 @@ class TokenAutomaton:
 
     @cached_property
     def remembers(self) -> bool:
-        """Whether the constraint has keys or items that must not come twice and are not known beforehand.
-
-        What a front end has written down beside it, such as the grammar of any JSON value, does not count.
-        """
-        grammar, opening = self.grammar, (Event.KEY_OPEN, Event.ARRAY_OPEN)
-        return not grammar.events.isdisjoint(opening) and any(
-            grammar.operands(node)[2] in opening
-            for node in reachable(grammar, self.root)
-            if grammar.kind(node) is Kind.CLASS
-        )
+        """Whether the constraint has keys or items that must not come twice and are not known beforehand."""
+        return not self.grammar.events.isdisjoint((Event.KEY_OPEN, Event.ARRAY_OPEN))
 
     @cached_property
     def empty_memory(self) -> int:

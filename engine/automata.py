@@ -21,8 +21,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..kernels.automaton.backend import Backend, choose_operations
+from ..kernels.automaton.backend import choose_operations
 from ..kernels.automaton.interface import FREE, IDLE, NEAR, REDRAW, Flag, Slots, new_slots
+from ..kernels.backend import Backend
 from ..kernels.sampler.interface import MISSING, NO_TOKEN, UNCONSTRAINED
 from .device_queue import DeviceQueue, InlineQueue
 from .errors import InternalError

@@ -1,4 +1,8 @@
-"""The byte automaton of a constraint that has finitely many states, for computing all its mask rows on the device at once."""
+"""The byte automaton of a constraint that has finitely many states, for computing all its mask rows on the device at once.
+
+The engine does not use it: to list the automaton takes 256 questions a state, 6 ms, where the walk of the vocabulary's trie makes
+the mask of a state in 7 us (145 to 179 states, a vocabulary of 7,000 tokens, a busy CPU). It pays where there is an automaton.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..kernels.sampler.backend import Backend, choose_sampler
+from ..kernels.backend import Backend
+from ..kernels.sampler.backend import choose_sampler
 from ..kernels.sampler.interface import NO_TOKEN, UNCONSTRAINED, Sampled, SamplerRows
 from ..kernels.to_device import to_device
 from ..sampling import BatchPacker, TokenLogprob

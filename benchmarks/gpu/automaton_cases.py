@@ -10,9 +10,10 @@ import torch
 from cases import Case
 from timing import Clock, timed
 
-from maskwright.kernels.automaton.backend import Backend, choose_operations
+from maskwright.kernels.automaton.backend import choose_operations
 from maskwright.kernels.automaton.interface import Slots, Tables, new_slots, new_tables
 from maskwright.kernels.automaton.vocabulary import ByteAutomaton, TokenBytes
+from maskwright.kernels.backend import Backend
 
 
 def known_states(batch: int, vocab_size: int, num_masks: int, device: torch.device) -> tuple[Slots, Tables]:

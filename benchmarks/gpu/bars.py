@@ -31,7 +31,8 @@ class Bar:
 
 
 def bars(results: dict[str, Any]) -> list[Bar]:
-    ours = [line for line in results["lines"] if line["what"] == "sampler" and line.get("by") == "maskwright" and line["batch"] >= 64]
+    samplers = [line for line in results["lines"] if line["what"] == "sampler" and line["batch"] >= 64]
+    ours = [line for line in samplers if line["by"] == "maskwright"]
     filtered = [line["times_floor"] for line in ours if line["filters"]]
     plain = [line["times_floor"] for line in ours if not line["filters"] and not line["edits"]]
     steps = [

@@ -1,4 +1,4 @@
-"""Parts in processes of their own, so that none of them can spoil another: not by an exception, a broken device or a kernel that hangs."""
+"""Parts in processes of their own: no exception, broken device or kernel that hangs in one of them spoils another."""
 
 from __future__ import annotations
 

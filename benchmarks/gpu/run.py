@@ -1,4 +1,4 @@
-"""Tests and times the GPU kernels: sampler, automaton, a constrained step against a free one, attention, decode steps of whole models.
+"""Tests and times the GPU kernels: sampler, automaton, constrained steps against free ones, attention, decode steps of models.
 
     python benchmarks/gpu/run.py                                         # everything, in about 8 minutes
     python benchmarks/gpu/run.py --quick                                 # fewer sizes, in about 2
@@ -72,13 +72,15 @@ def cases_of(part: str, options: argparse.Namespace) -> Iterable[Case]:
 def run_tests(options: argparse.Namespace, seconds: float) -> Line:
     """The tests of kernels and engine, natively where there is a GPU; the whole output is beside the results."""
     log = options.out.with_name(f"{options.out.stem}-tests.log")
-    paths = ["tests/kernels/test_backend.py"] if options.smoke else [path for path in TESTS[: 2 if options.quick else None]]
+    paths = ["tests/kernels/test_backend.py"] if options.smoke else list(TESTS[: 2 if options.quick else None])
     workers = ["-n", str(min(8, os.cpu_count() or 1))] if find_spec("xdist") and not options.smoke else []
-    command = [sys.executable, "-c", "import pytest, sys; sys.exit(pytest.main(sys.argv[1:]))", "-q", "-rfE", "--tb=short", *workers, *paths]
+    call = "import pytest, sys; sys.exit(pytest.main(sys.argv[1:]))"  # unlike -m, which puts the checkout on the path
+    command = [sys.executable, "-c", call, "-q", "-rfE", "--tb=short", *workers, *paths]
     begun = time.perf_counter()
     with log.open("w", encoding="utf-8") as file:
         try:
-            status: int | None = subprocess.run(command, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT, timeout=seconds).returncode
+            output = {"stdout": file, "stderr": subprocess.STDOUT}
+            status: int | None = subprocess.run(command, cwd=ROOT, timeout=seconds, **output).returncode
         except subprocess.TimeoutExpired:
             status = None
     said = [line for line in log.read_text(encoding="utf-8").splitlines() if line.strip()]
@@ -99,9 +101,8 @@ def measure_part(part: str, options: argparse.Namespace) -> list[Line]:
 
     def command(first: int, left: float) -> Sequence[str]:
         same = ["--repeats", options.repeats, "--backend", options.backend, "--bandwidth", options.bandwidth]
-        lists = {"--batch": options.batch, "--vocabulary": options.vocabulary, "--context": options.context, "--dtype": options.dtype}
-        for name, values in lists.items():
-            same += [name, *values]
+        for name in ("batch", "vocabulary", "context", "dtype"):
+            same += [f"--{name}", *getattr(options, name)]
         same += ["--quick"] * options.quick + ["--smoke"] * options.smoke
         own = ["--only", part, "--first", first, "--seconds", left, "--out", out]
         return [sys.executable, *(["-W", "ignore"] if options.smoke else []), __file__, *map(str, [*same, *own])]
@@ -164,7 +165,8 @@ def main() -> None:
         return
     results = measure(options)
     wrong = [line for line in results["lines"] if line["what"] in ("failed", "skipped")]
-    print(*(line for line in results["lines"] if line["what"] == "tests"), *wrong, *bars(results), f"kept in {options.out}", sep="\n")
+    tests = [line for line in results["lines"] if line["what"] == "tests"]
+    print(*tests, *wrong, *bars(results), f"kept in {options.out}", sep="\n")
     try:
         from plots import write_plots
 

@@ -11,7 +11,8 @@ from cases import Case, Line
 from timing import Clock
 from torch import Tensor
 
-from maskwright.kernels.sampler.backend import Backend, choose_sampler
+from maskwright.kernels.backend import Backend
+from maskwright.kernels.sampler.backend import choose_sampler
 from maskwright.kernels.sampler.interface import UNCONSTRAINED, SamplerRows, Stages, TokenValues
 
 
@@ -130,8 +131,8 @@ def compared(
                 raise
             yield {"by": name, "error": str(error).splitlines()[0]}  # a rival that cannot run must not end the run
             continue
-        gigabytes = num_bytes / seconds / 1e9
-        yield {"by": name, "us": seconds * 1e6, "logits_gb_s": gigabytes, "times_floor": seconds * bandwidth / num_bytes, "graph": captured}
+        rate = num_bytes / seconds
+        yield {"by": name, "us": seconds * 1e6, "logits_gb_s": rate / 1e9, "times_floor": bandwidth / rate, "graph": captured}
 
 
 def ways(inputs: Inputs, kind: Kind, backend: Backend) -> Iterator[tuple[str, Callable[[], Any]]]:

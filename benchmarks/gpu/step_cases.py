@@ -13,7 +13,8 @@ from sampler_cases import Kind, make_inputs
 from timing import Clock, timed
 
 from maskwright.kernels.automaton.backend import choose_operations
-from maskwright.kernels.sampler.backend import Backend, choose_sampler
+from maskwright.kernels.backend import Backend
+from maskwright.kernels.sampler.backend import choose_sampler
 
 HIDDEN = 4096  # of the stand-in for a model's forward pass: its last product, which writes the logits
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from ..backend import Backend, uses_triton
 from . import reference, vocabulary
 from .interface import Slots, Tables
 from .vocabulary import ByteAutomaton, TokenBytes
-
-Backend = Literal["auto", "reference", "triton"]
 
 
 class Operations(NamedTuple):
@@ -27,16 +26,8 @@ def choose_operations(device: torch.device, backend: Backend = "auto") -> Operat
 
     Raises ValueError for an unknown backend, and for Triton kernels on a device that they do not run on.
     """
-    if backend not in ("auto", "reference", "triton"):
-        raise ValueError(f'unknown automaton backend "{backend}"; use "auto", "reference" or "triton"')
-    if backend == "reference" or (backend == "auto" and device.type != "cuda"):
+    if not uses_triton(backend, device):
         return Operations(reference.advance, vocabulary.mask_rows)
-    from ..triton_support import can_run  # imports Triton, which exists only where there may be a GPU
-    from . import gpu
+    from . import gpu  # imports Triton, which exists only where there may be a GPU
 
-    if not can_run(device):
-        raise ValueError(
-            f'the automaton\'s Triton kernels run on CUDA, not on "{device.type}"; use the backend "reference", or for tests set '
-            "TRITON_INTERPRET=1 before Triton is imported"
-        )
     return Operations(gpu.advance, gpu.mask_rows)

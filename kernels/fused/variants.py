@@ -56,7 +56,10 @@ def rotation_variant(head_dim: int, group: int, *, rotary: int, is_fp8: bool, ha
     absent = {} if has_norm else dict(query_weight=None, key_weight=None)
     absent |= {} if is_fp8 else dict(key_scale=None, value_scale=None)
     return Variant(
-        name=f"rotate_and_cache head {head_dim} group {group} rotary {rotary}" + " interleaved" * (rotary < head_dim) + " fp8" * is_fp8 + " norm" * has_norm,
+        name=f"rotate_and_cache head {head_dim} group {group} rotary {rotary}"
+        + " interleaved" * (rotary < head_dim)
+        + " fp8" * is_fp8
+        + " norm" * has_norm,
         kernel=rope.rotate_and_cache_kernel,
         types=arrays | numbers | dict(eps="fp32", weight_offset="fp32"),
         constants=rope.rotation_constants(group, head_dim, rotary, 16, rotary < head_dim) | absent,

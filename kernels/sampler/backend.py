@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from ..backend import Backend, uses_triton
 from . import reference
 from .interface import Sampled, SamplerRows
-
-Backend = Literal["auto", "reference", "triton"]
 
 
 class Sample(Protocol):
@@ -33,16 +32,8 @@ def choose_sampler(device: torch.device, backend: Backend = "auto") -> Sample:
 
     Raises ValueError for an unknown backend, and for Triton kernels on a device that they do not run on.
     """
-    if backend not in ("auto", "reference", "triton"):
-        raise ValueError(f'unknown sampler backend "{backend}"; use "auto", "reference" or "triton"')
-    if backend == "reference" or (backend == "auto" and device.type != "cuda"):
+    if not uses_triton(backend, device):
         return reference.sample
-    from ..triton_support import can_run  # imports Triton, which exists only where there may be a GPU
-    from .gpu import sample
+    from .gpu import sample  # imports Triton, which exists only where there may be a GPU
 
-    if not can_run(device):
-        raise ValueError(
-            f'the sampler\'s Triton kernels run on CUDA, not on "{device.type}"; use the backend "reference", or for tests set '
-            "TRITON_INTERPRET=1 before Triton is imported"
-        )
     return sample

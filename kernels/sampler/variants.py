@@ -55,7 +55,8 @@ def draw_variant(name: str, *, edits: bool, draws: bool, limits: bool, masks: bo
         types={**scored_types("*bf16", "*u8"), **ROW_TYPES, **OUT_TYPES},
         constants={"CHUNK": CHUNK, "CHUNKS": CHUNKS, **flags},
         aligned=ALIGNED if aligned else (),
-        max_registers=160,  # one block a row: there are few of them
+        max_registers=160 if aligned else 255,  # one block a row: there are few of them
+        max_stack=0 if aligned else 32,
         elements=PER_THREAD,
     )
 
@@ -92,7 +93,7 @@ VARIANTS = [
             constants={"CHUNK": CHUNK, "GROUPS": groups, "TILE": TILE, **everything(aligned)},
             aligned=ALIGNED if aligned else (),
             num_warps=16,
-            max_stack=32,  # numbers that are the same for all threads, kept around the loops
+            max_stack=48,  # numbers that are the same for all threads, kept around the loops
         )
         for groups, aligned in ((GROUPS, True), (2 * GROUPS, True), (GROUPS, False))
     ),

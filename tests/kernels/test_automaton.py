@@ -190,7 +190,7 @@ def test_the_device_chooses_and_the_caller_may() -> None:
     assert choose_operations(DEVICE, "triton").mask_rows is gpu.mask_rows
     with pytest.raises(ValueError, match='not on "meta"'):
         choose_operations(torch.device("meta"), "triton")
-    with pytest.raises(ValueError, match="unknown automaton backend"):
+    with pytest.raises(ValueError, match="unknown backend"):
         choose_operations(DEVICE, "cuda")  # type: ignore[arg-type]
 
 

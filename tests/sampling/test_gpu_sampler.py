@@ -98,14 +98,15 @@ def test_agrees_with_the_reference_around_chunk_borders(vocab_size: int) -> None
     check_against_reference(rows, found, expected)
 
 
-@pytest.mark.parametrize("tile", [8, launch.TILE])
+@pytest.mark.parametrize("tile", [2, 8, launch.TILE])
 @pytest.mark.parametrize(("top_k", "top_p"), [(0, 0.9), (1, 1.0), (40, 1.0), (300, 0.8), (5000, 0.95)])
 def test_thresholds_among_few_and_many_tokens(top_k: int, top_p: float, tile: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows whose groups fit into one tile, and the same rows when they do not; logits are neither flat nor peaked, then flat."""
+    """Rows whose groups fit into one tile, and the same rows when they do not; neither flat nor peaked, then with many ties."""
     monkeypatch.setattr(launch, "TILE", tile)
     rng = np.random.default_rng(1000 * top_k + int(1000 * top_p))
     vocab_size = 800
     logits = torch.from_numpy(rng.normal(size=(2, vocab_size)).astype(np.float32)) * torch.tensor([[3.0], [0.2]])
+    logits[1] = (logits[1] * 4).round() / 4  # a dozen of different numbers: more tokens are alike than fit into a small tile
     everything = set(range(vocab_size))
     seeds = rng.integers(0, 2**63, 2).tolist()
     rows = [Row(x, everything, 1.0, top_k, as_float32(top_p), seed=s) for x, s in zip(logits.tolist(), seeds, strict=True)]
@@ -199,7 +200,7 @@ def test_a_greedy_batch_skips_the_draw_and_means_the_same() -> None:
 # ---- logits of every shape
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize(
     "layout", ["contiguous", "padded head", "every second row", "transposed", "every third column"]
 )
@@ -263,6 +264,31 @@ def test_a_tiny_temperature_is_greedy(temperature: float) -> None:
     assert run(rows, 4, sample=sample).token.unique().tolist() == [3]
 
 
+@pytest.mark.parametrize("sampler", [sample, reference.sample], ids=["kernels", "reference"])
+def test_extremes_in_one_batch(sampler: Any) -> None:
+    """Each row is extreme in its own way; what has to be drawn is known without drawing."""
+    low, size = -math.inf, 70
+    one_left = [low] * size
+    one_left[33] = -7.0
+    tied = [2.0] * 40 + [1.0] * 30
+    free, seeds = set(range(size)), iter(range(9))
+    rows = [
+        (Row(one_left, free, 1.0, seed=next(seeds)), {33}),
+        (Row(one_left, free, as_float32(1e30), top_k=size + 5, seed=next(seeds)), free),
+        (Row(one_left, {64}, 1.0, seed=next(seeds)), {64}),
+        (Row([math.nan] * 69 + [math.inf], free, 1.0, seed=next(seeds)), {69}),
+        (Row(tied, free, 1.0, top_k=1, seed=next(seeds)), set(range(40))),  # tied tokens stay or go together
+        (Row(tied, free, 1.0, top_p=as_float32(1e-6), seed=next(seeds)), set(range(40))),
+        (Row(tied, free, 1.0, min_p=1.0, seed=next(seeds)), set(range(40))),
+        (Row(tied, free, 0.0, top_k=10**9, seed=next(seeds)), {0}),
+        (Row(tied, free, as_float32(1e-38), top_k=10**9, top_p=as_float32(0.5), seed=next(seeds)), set(range(40))),
+    ]
+    sampled = run([row for row, _ in rows], size, sample=sampler)
+    for token, (_, legal) in zip(sampled.token.tolist(), rows, strict=True):
+        assert token in legal
+    assert sampled.kept_mass.isfinite().all() and not sampled.logprob.isnan().any()
+
+
 def test_bans_may_cover_a_whole_free_vocabulary() -> None:
     row = Row([0.0, 5.0], {0, 1}, 0.0, bias={0: -math.inf, 1: -math.inf})
     sampled = sample(torch.tensor([row.logits]), sampler_rows([row]), vocab_size=2)
@@ -287,5 +313,5 @@ def test_the_device_chooses_and_the_caller_may() -> None:
     assert choose_sampler(DEVICE, "triton") is launch.sample
     with pytest.raises(ValueError, match='not on "meta"'):
         choose_sampler(torch.device("meta"), "triton")
-    with pytest.raises(ValueError, match="unknown sampler backend"):
+    with pytest.raises(ValueError, match="unknown backend"):
         choose_sampler(DEVICE, "cuda")  # type: ignore[arg-type]

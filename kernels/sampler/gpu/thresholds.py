@@ -1,13 +1,17 @@
 """How far below a row's best token top-k and top-p reach, without sorting it, and what the filters leave of each chunk.
 
-The read of the logits left two numbers for every group of 32 tokens: the best score and the sum of weights. From these follows a
-bound that the threshold certainly does not lie beyond: k groups whose best tokens are within it hold k tokens within it; and of a
-group's weight, what 31 tokens beyond the bound cannot make up lies within. Only groups that reach into the bound are read again,
-a few hundred tokens of a peaked row, and the threshold is searched among them in registers.
+The read of the logits left two numbers for every group of 32 tokens: the best score and the sum of weights. From these follows
+a bound that the threshold certainly does not lie beyond: k groups whose best tokens are within it hold k tokens within it; and of
+a group's weight, what 31 tokens beyond the bound cannot make up lies within. Only groups that reach into the bound are read again
+(50 of 4,096 for top-k 50), and the threshold is searched among their tokens in registers.
 
-A flat row may have more of them than fit (`TILE` groups). Then they are read several times: each round compares them with three keys
-at once, until no more tokens are in question than fit; one more reading collects those. A round leaves a quarter of the distance, or
-after `LINEAR` rounds of the range of keys, so there are at most LINEAR + 16 of them; 3 for 131,072 normal logits.
+A flat row may have more of them than fit (`TILE` groups, 4,096 tokens). Then they are read several times: each round compares them
+with three keys at once, until no more tokens are in question than fit; one more reading collects those. A round leaves a quarter of
+the distance, or after `LINEAR` rounds of the range of keys, so there are at most LINEAR + 16 of them for each of top-k and top-p:
+
+    readings of a row     1 of everything, 1 to weigh what is left, and for each filter 1, or rounds + 1 of a flat row
+    131,072 logits        peaked (normal of deviation 4, top-p 0.9; top-k 50 of any): 1; normal of deviation 1: 4 or 5;
+                          uniform: 3; top-k 5000: 9 to 11; all equal, the worst that was found: 20
 """
 
 from __future__ import annotations
@@ -99,16 +103,19 @@ def search(
     low, got_low, weight_low, weight_high, num_found = -1, 0.0, 0.0, 0.0, 0
     if num_groups <= TILE:
         _, scores = load_tile(
-            0, num_groups, reached_row, logits_row, mask_row, mask_id, edited_row, overlay_row, vocab_size, TILE, HAS_EDITS, ALIGNED
+            0, num_groups, reached_row, logits_row, mask_row, mask_id, edited_row, overlay_row, vocab_size,
+            TILE, HAS_EDITS, ALIGNED,
         )  # fmt: skip
         keys = tl.reshape(key_of(best - scores), (ROOM,))
     else:
         num_low, num_high, rounds = 0, num_groups * 32, 0
         while (num_high - num_low > ROOM) & (high - low > 1):
             first, second, third = keys_between(low, high, rounds)
-            number_1, number_2, number_3 = tl.zeros((TILE,), tl.int32), tl.zeros((TILE,), tl.int32), tl.zeros((TILE,), tl.int32)
-            weight_1, weight_2, weight_3 = tl.zeros((TILE,), tl.float32), tl.zeros((TILE,), tl.float32), tl.zeros((TILE,), tl.float32)
-            for start in tl.range(0, num_groups, TILE, num_stages=1):
+            number_1 = tl.zeros((TILE,), tl.int32)
+            number_2, number_3 = number_1, number_1
+            weight_1 = tl.zeros((TILE,), tl.float32)
+            weight_2, weight_3 = weight_1, weight_1
+            for start in range(0, num_groups, TILE):
                 _, scores = load_tile(
                     start, num_groups, reached_row, logits_row, mask_row, mask_id, edited_row, overlay_row, vocab_size,
                     TILE, HAS_EDITS, ALIGNED,
@@ -175,17 +182,17 @@ def keys_between(low, high, rounds):
 
 @triton.jit
 def threshold_kernel(
-    logits, mask_words, mask_index, edited, overlay, temperature, top_k, top_p, statistics, group_max, group_sum, reached, candidates,
-    limits,
+    logits, mask_words, mask_index, edited, overlay, temperature, top_k, top_p, statistics, group_max, group_sum, reached,
+    candidates, limits,
     logits_stride, mask_stride, edited_stride, overlay_stride, vocab_size, num_chunks, plane,
     CHUNK: tl.constexpr, GROUPS: tl.constexpr, TILE: tl.constexpr, HAS_MASKS: tl.constexpr, HAS_EDITS: tl.constexpr,
     ALIGNED: tl.constexpr,
 ):  # fmt: skip
     """Grid (rows,). limits[row]: a token stays if its score is at most this far below the row's best; inf: all stay.
 
-    reached: int32 [rows, 1 + groups], the number of groups that reach into the bound, and which; group_sum: zeros then. Both only of
-    rows that are searched. candidates: scratch int32 [rows, TILE * 32]. GROUPS: a power of two >= the groups of a row. TILE: groups
-    that fit into registers.
+    reached: int32 [rows, 1 + groups], the number of groups that reach into the bound, and which; group_sum: zeros then. Both only
+    of rows that are searched. candidates: scratch int32 [rows, TILE * 32]. GROUPS: a power of two >= the groups of a row. TILE:
+    groups that fit into registers.
     """
     row = tl.program_id(0)
     row_temperature, row_top_k, row_top_p = tl.load(temperature + row), tl.load(top_k + row), tl.load(top_p + row)
@@ -242,7 +249,7 @@ def weigh_kernel(
     CHUNK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, HAS_MASKS: tl.constexpr, HAS_EDITS: tl.constexpr,
     ALIGNED: tl.constexpr,
 ):  # fmt: skip
-    """Grid (rows,). Of rows whose limit was searched, replaces the weight of every chunk by what the filters, min-p included, leave.
+    """Grid (rows,). Of rows whose limit was searched: replaces the weight of every chunk by what the filters, min-p too, leave.
 
     Reads only what `threshold_kernel` has found to reach into the bound. CHUNKS: a power of two >= num_chunks.
     """
