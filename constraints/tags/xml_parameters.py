@@ -1,8 +1,7 @@
 """XGrammar's `style` of a JSON schema: the members of an object, each written by itself as models write arguments.
 
-Source: `xgrammar/structural_tag.py` (0.2), `JSONSchemaFormat.style`. A string is written bare, up to the first end mark, all else as
-JSON.
-White space may stand before and behind every parameter, and around a JSON value.
+Source: `xgrammar/structural_tag.py` (0.2), `JSONSchemaFormat.style`. A string is written bare, up to the first end mark, all else
+as JSON. White space may stand before and behind every parameter, and around a JSON value.
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ def test_errors_show_the_place(text):
 
 REFUSED = {
     "start: <|tool|>": "<|tool|>",
-    "start: <[12]>": "<[12]>",
+    "start: <[999]>": "<[999]>",
     "start: @other": "@other",
     'start: %json {"type": "string", "not": {"const": "a"}, "x-guidance": {"json_allow_general_unicode_escapes": true}}': "x-guidance",
     'start: %json {"uniqueItems": true, "x-guidance": {"item_separator": ";"}}': "x-guidance",
