@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import derive, masking, memory, rivals, verdicts, walk
+from . import derive, masking, measure, memory, rivals, verdicts, walk
 from .assembly import assemble, repeated_units, restore
 from .bodies import SubTrie
 from .errors import ConstraintError
@@ -195,8 +195,14 @@ class TokenAutomaton:
 
     @cached_property
     def remembers(self) -> bool:
-        """Whether the constraint has keys or items that must not come twice and are not known beforehand."""
-        return not self.grammar.events.isdisjoint((Event.KEY_OPEN, Event.ARRAY_OPEN))
+        """Whether the constraint has keys or items that must not come twice and are not known beforehand.
+
+        What a front end has written down beside it, such as the grammar of any JSON value, does not count.
+        """
+        opening = (Event.KEY_OPEN, Event.ARRAY_OPEN)
+        if self.grammar.events.isdisjoint(opening):
+            return False
+        return bool(self._machine.call(measure.reaches_event, self.root, sum(1 << event for event in opening)))
 
     @cached_property
     def empty_memory(self) -> int:

@@ -31,13 +31,14 @@ from .nodes import (
     SEQ,
     TALLY,
     digits_needed,
+    later,
     least_sum,
     plus,
     strides,
     times,
     wide,
 )
-from .tables import INFINITE, ITEM_GAP, REC, layout
+from .tables import EPOCH, FAULT, INFINITE, ITEM_GAP, NO_FAULT, REC, layout
 
 NONE, KEY_OPEN, ITEM_CLOSE = int(Event.NONE), int(Event.KEY_OPEN), int(Event.ITEM_CLOSE)
 MIN_BODY = 8  # shorter repetitions are measured as they are
@@ -204,3 +205,40 @@ def whole_character(arena, node, byte, depth, skip, first):
             automaton[depth[i]] = follow
             i += 1
     return False
+
+
+@entry
+def reaches_event(arena, root, events):
+    """Whether a static node that takes part in what `root` denotes carries one of some events, a bit 1 << event for each."""
+    m = words_at(arena)
+    t = layout(m)
+    m[t.n + EPOCH] += 1
+    depth = once(m, t, wide(root), wide(0))
+    while depth > 0 and m[t.n + FAULT] == NO_FAULT:
+        depth -= 1
+        node = wide(m[t.work + depth])
+        kind, a, b = m[t.kind + REC * node], wide(m[t.a + REC * node]), wide(m[t.b + REC * node])
+        if kind == CLASS:
+            if events >> m[t.c + REC * node] & 1:
+                return True
+            for e in range(a, a + b):
+                depth = once(m, t, wide(m[t.edge_next + e]), depth)
+        elif kind == ALT:
+            for j in range(a, a + b):
+                depth = once(m, t, wide(m[t.lists + j]), depth)
+        elif kind == CALL:
+            depth = once(m, t, wide(m[t.rules + a]), depth)
+        elif kind == SEQ or kind == BOTH or kind == TALLY:
+            depth = once(m, t, b, once(m, t, a, depth))
+        elif kind == REPEAT or kind == NEGATE or kind == BAG:
+            depth = once(m, t, a, depth)
+    return False
+
+
+@inner
+def once(m, t, node, depth):
+    """Put a node on the work list, unless it has been there in this epoch."""
+    if m[t.stamp + REC * node] == m[t.n + EPOCH]:
+        return depth
+    m[t.stamp + REC * node] = m[t.n + EPOCH]
+    return later(m, t, node, depth)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ..sampling import TokenLogprob
@@ -63,7 +63,7 @@ class RequestOutput:
     num_accepted_tokens: int = 0
     stop_string: str | None = None  # that ended the output
     is_cut: bool = False  # max_tokens ended an output that its constraint would have let go on
-    scheduled_at: float | None = None  # time.perf_counter() when a step first computed tokens of it; None if none did
+    scheduled_at: float | None = field(default=None, compare=False)  # time.perf_counter() when a step first computed tokens of it
     score: SearchScore | None = None  # of an output that was searched for
     alternatives: tuple[RequestOutput, ...] = ()  # the search's other outputs, the next best first
 

@@ -143,8 +143,8 @@ class StateTables:
             )
 
     def _learn_classes(self, number: int, constraint: Constraint, state: Any) -> None:
-        """Tokens that lead to the same state are one class. Where the constraint cannot list what is after all tokens, or the
-        classes are too many, transitions are learned one by one as they are drawn."""
+        """Tokens that lead to the same state are one class. Where the constraint cannot list what is after all tokens, the classes
+        are too many, or there is no room for them, transitions are learned one by one as they are drawn."""
         successors = getattr(constraint, "successors", None)
         after: NDArray[np.int64] | None = None if successors is None else successors(state)
         if after is None:
@@ -155,33 +155,34 @@ class StateTables:
         end_ids = constraint.vocabulary.eos_token_ids if constraint.is_accepting(state) else ()
         finished = {int(after[token_id]) for token_id in end_ids}
         ladder = [self._target(constraint, target, target in finished) for target in distinct.tolist()]
-        row = self._keep_partition(classes)
-        self._write("ladder_start", number, self._keep_ladder(np.array(ladder, np.int32)))
-        self._write("partition", number, row)
+        row, start = self._keep_partition(classes), self._keep_ladder(np.array(ladder, np.int32))
+        if row is not None and start is not None:
+            self._write("ladder_start", number, start)
+            self._write("partition", number, row)
 
     def _target(self, constraint: Constraint, after: int, is_finished: bool) -> int:
         if after == NOWHERE:
             return UNKNOWN
         return self._finished(constraint, after) if is_finished else self.number(constraint, after)
 
-    def _keep_partition(self, classes: NDArray[np.uint8]) -> int:
+    def _keep_partition(self, classes: NDArray[np.uint8]) -> int | None:
         content = classes.tobytes()
         row = self._partitions.get(content)
         if row is None:
             row = len(self._partitions)
             if row == self.capacity.partitions:
-                raise Full("partitions")
+                return None
             self._partitions[content] = row
             self._uploads.write_row(self.tables.classes, row, classes)
         return row
 
-    def _keep_ladder(self, ladder: NDArray[np.int32]) -> int:
+    def _keep_ladder(self, ladder: NDArray[np.int32]) -> int | None:
         content = ladder.tobytes()
         start = self._ladders.get(content)
         if start is None:
             start = self._ladder_used
             if start + len(ladder) > self.capacity.ladder:
-                raise Full("ladder")
+                return None
             self._ladders[content], self._ladder_used = start, start + len(ladder)
             self._uploads.write_row(self.tables.ladder, start, ladder)
         return start

@@ -13,6 +13,7 @@ from maskwright import LLM
 from maskwright.server import answers
 from maskwright.server.settings import ServerSettings
 
+from .alike import assert_alike
 from .serving import Served, served
 from .test_reliability import eventually
 
@@ -101,7 +102,7 @@ def test_a_stop_string_is_never_shown(http: httpx.Client, path: str, body: Any, 
 
 @pytest.mark.parametrize(("path", "body"), [case[:2] for case in CASES], ids=IDS)
 def test_a_long_prompt_is_waited_for_with_comments(llm: LLM, path: str, body: Any) -> None:
-    long = constrained(path, json.loads(json.dumps(body).replace("hello", "the sun rises over the hills and " * 40)), "[a-z]{4}")
+    long = constrained(path, json.loads(json.dumps(body).replace("hello", f"{path}: " + "the sun rises over the hills and " * 40)), "[a-z]{4}")
     with (
         served(llm, ServerSettings(keep_alive_seconds=0.002)) as patient,
         patient.http() as http,
@@ -158,14 +159,3 @@ def test_logprobs_are_those_of_the_whole(http: httpx.Client, path: str) -> None:
     for name in whole:
         if whole[name] is not None:
             assert_alike([entry for each in streamed for entry in each[name]], whole[name])
-
-
-def assert_alike(one: Any, other: Any) -> None:
-    """Equal but for the last digits of numbers: a prompt found in the cache goes through the model in other shapes."""
-    assert type(one) is type(other)
-    if isinstance(one, dict | list):
-        assert len(one) == len(other) and (isinstance(one, list) or list(one) == list(other))
-        for key in one if isinstance(one, dict) else range(len(one)):
-            assert_alike(one[key], other[key])
-    else:
-        assert one == (pytest.approx(other, abs=1e-4) if isinstance(one, float) else other)
