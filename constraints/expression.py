@@ -51,6 +51,7 @@ Node = NewType("Node", int)
 Rule = NewType("Rule", int)
 Edges = tuple[tuple[int, int, Node], ...]  # low and high byte, what follows
 
+_MOST_COPIES = 1 << 30  # that a repetition of a repetition is written with
 UNBOUNDED = -1  # the `high` of a repetition without bound, as stored in the arena
 NO_BOUND = 1 << 40  # instead of UNBOUNDED where bounds are added up: more than any sum of bounds
 LONGEST_LITERAL = 1 << 16  # bytes; neighbouring literals are joined up to this
@@ -230,6 +231,10 @@ class Grammar:
             return self.repeat(filled, 0, high)
         if (low, high) == (1, 1):
             return body
+        if self.columns[0][body] == _REPEAT:
+            part, least, most = self.operands(body)
+            if (bounds := _copies_of_copies((least, None if most == UNBOUNDED else most), (low, high))) is not None:
+                return self.repeat(Node(part), *bounds)
         return self._intern((_REPEAT, body, low, UNBOUNDED if high is None else high))
 
     def bag(self, parts: Iterable[tuple[Node, int, int | None]], low: int = 0, high: int | None = None) -> Node:
@@ -619,3 +624,14 @@ def _common_prefix_length(left: bytes, right: bytes) -> int:
             break
         length += 1
     return length
+
+
+def _copies_of_copies(inner: tuple[int, int | None], outer: tuple[int, int | None]) -> tuple[int, int | None] | None:
+    """How many copies `outer` copies of `inner` copies are, when every number between two bounds can be had; else None.
+
+    Counted apart, every way to split the copies among the two would be another continuation.
+    """
+    (least, most), (low, high) = inner, outer
+    has_no_gap = low == high or (least <= 1 if low == 0 else most is None or (low + 1) * least <= low * most + 1)
+    bounds = low * least, None if most is None or high is None else high * most
+    return bounds if has_no_gap and max(bounds[0], bounds[1] or 0) <= _MOST_COPIES else None

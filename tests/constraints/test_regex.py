@@ -13,12 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from maskwright.constraints.compiler import Compiler
 from maskwright.constraints.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
 from maskwright.constraints.expression import FAIL, Grammar
 from maskwright.constraints.gbnf import Gbnf
 from maskwright.constraints.reference import Reference
 from maskwright.constraints.regex import Regex, lower_pattern, pattern_length
 from maskwright.constraints.source import Limits, Source
+from maskwright.constraints.vocabulary import Vocabulary
 
 
 def regex_reference(pattern: str, dialect: str = "python", full: bool = True) -> Reference:
@@ -430,6 +432,24 @@ def test_patterns_can_be_combined():
         (Regex("a") & Gbnf('root ::= "(" root ")" | ""')).lower(Grammar(), Limits())
     with pytest.raises(TypeError):
         Regex("a") & "b"
+
+
+@pytest.mark.parametrize("body", ["a", "(?:ab|b)"])
+@pytest.mark.parametrize("outer", ["?", "*", "+", "{2}", "{0,2}", "{1,3}", "{2,3}", "{2,}"])
+@pytest.mark.parametrize("inner", ["?", "*", "+", "{2}", "{1,2}", "{2,3}", "{3,4}", "{2,}"])
+def test_repetitions_of_repetitions_agree_with_re(body, inner, outer):
+    pattern = f"(?:{body}{inner}){outer}"
+    grammar = Grammar()
+    reference = Reference(grammar, Regex(pattern).lower(grammar, Limits()))
+    for text in [*strings("ab", 4), *("a" * n for n in range(5, 14)), *("b" * n for n in range(5, 14))]:
+        assert reference.accepts(text.encode()) == bool(re.fullmatch(pattern, text)), text
+
+
+def test_counters_right_inside_each_other_are_one():
+    constraint = Compiler(Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=[256])).compile(
+        Regex("((a{1,100}){1,100}){1,100}")
+    )
+    assert constraint.accepts("a" * 5000) and not constraint.accepts("a" * 5000 + "b")
 
 
 def test_assertions_in_nested_repetitions_take_no_longer_than_allowed():
