@@ -31,14 +31,13 @@ from .nodes import (
     SEQ,
     TALLY,
     digits_needed,
-    later,
     least_sum,
     plus,
     strides,
     times,
     wide,
 )
-from .tables import EPOCH, FAULT, INFINITE, ITEM_GAP, NO_FAULT, REC, layout
+from .tables import INFINITE, ITEM_GAP, NODES, REC, layout
 
 NONE, KEY_OPEN, ITEM_CLOSE = int(Event.NONE), int(Event.KEY_OPEN), int(Event.ITEM_CLOSE)
 MIN_BODY = 8  # shorter repetitions are measured as they are
@@ -212,33 +211,34 @@ def reaches_event(arena, root, events):
     """Whether a static node that takes part in what `root` denotes carries one of some events, a bit 1 << event for each."""
     m = words_at(arena)
     t = layout(m)
-    m[t.n + EPOCH] += 1
-    depth = once(m, t, wide(root), wide(0))
-    while depth > 0 and m[t.n + FAULT] == NO_FAULT:
-        depth -= 1
-        node = wide(m[t.work + depth])
+    count = m[t.n + NODES]
+    seen, found, num_found, at = np.zeros(count, np.uint8), np.empty(count, np.int32), wide(0), wide(0)
+    num_found = once(wide(root), seen, found, num_found)
+    while at < num_found:
+        node = wide(found[at])
+        at += 1
         kind, a, b = m[t.kind + REC * node], wide(m[t.a + REC * node]), wide(m[t.b + REC * node])
         if kind == CLASS:
             if events >> m[t.c + REC * node] & 1:
                 return True
             for e in range(a, a + b):
-                depth = once(m, t, wide(m[t.edge_next + e]), depth)
+                num_found = once(wide(m[t.edge_next + e]), seen, found, num_found)
         elif kind == ALT:
             for j in range(a, a + b):
-                depth = once(m, t, wide(m[t.lists + j]), depth)
+                num_found = once(wide(m[t.lists + j]), seen, found, num_found)
         elif kind == CALL:
-            depth = once(m, t, wide(m[t.rules + a]), depth)
+            num_found = once(wide(m[t.rules + a]), seen, found, num_found)
         elif kind == SEQ or kind == BOTH or kind == TALLY:
-            depth = once(m, t, b, once(m, t, a, depth))
+            num_found = once(b, seen, found, once(a, seen, found, num_found))
         elif kind == REPEAT or kind == NEGATE or kind == BAG:
-            depth = once(m, t, a, depth)
+            num_found = once(a, seen, found, num_found)
     return False
 
 
 @inner
-def once(m, t, node, depth):
-    """Put a node on the work list, unless it has been there in this epoch."""
-    if m[t.stamp + REC * node] == m[t.n + EPOCH]:
-        return depth
-    m[t.stamp + REC * node] = m[t.n + EPOCH]
-    return later(m, t, node, depth)
+def once(node, seen, found, count):
+    """Append a node to those found, unless it has been seen; returns how many there are."""
+    if seen[node]:
+        return count
+    seen[node], found[count] = 1, node
+    return count + 1
