@@ -20,6 +20,7 @@ from maskwright.server.streams import EventStream
 from maskwright.server.worker import Answers
 
 from .serving import TIMEOUT, Served, served
+from .test_reliability import eventually
 
 CHAT = "/v1/chat/completions"
 KINDS: list[tuple[dict[str, Any], str]] = [
@@ -54,10 +55,15 @@ def check(texts: list[str]) -> None:
         assert re.fullmatch(KINDS[number % len(KINDS)][1], text), (number, text)
 
 
-def test_a_hundred_streams_at_once_lose_nothing(server: Served) -> None:
+def is_idle(server: Served) -> bool:
+    """Whether the server has done with all requests, a little later than their clients."""
+    return server.service.worker.num_open == 0 and server.service._num_open == 0
+
+
+def test_a_hundred_streams_at_once_lose_nothing(server: Served, http: httpx.Client) -> None:
     texts = asyncio.run(ask_all(server.url, 100))
     check(texts)
-    assert server.service.worker.num_open == 0 and server.service._num_open == 0
+    assert eventually(http, lambda: is_idle(server))
 
 
 def test_more_streams_than_places_wait_their_turn(llm: LLM) -> None:
@@ -72,14 +78,16 @@ def alive() -> Counter[str]:
     return Counter(type(each).__name__ for each in gc.get_objects() if type(each) in kinds)
 
 
-def test_what_has_ended_leaves_nothing_behind(llm: LLM, server: Served) -> None:
+def test_what_has_ended_leaves_nothing_behind(llm: LLM, server: Served, http: httpx.Client) -> None:
     asyncio.run(ask_all(server.url, 20))
+    assert http.get("/health").status_code == 200  # its connection is not what grows
+    assert eventually(http, lambda: is_idle(server) and not alive()["EventStream"])
     before = alive()
     gc.collect()
     num_before = len(gc.get_objects())
     for _ in range(3):
         asyncio.run(ask_all(server.url, 20))
-    assert alive() <= before + Counter({"Sequence": 1, "Guide": 1})
+    assert eventually(http, lambda: is_idle(server) and alive() <= before + Counter({"Sequence": 1, "Guide": 1}))
     assert len(gc.get_objects()) - num_before < 300  # of 60 requests, with the same constraints
     engine = llm.driver._engine
     assert not engine.has_work and not llm.driver._pushed and not server.service.worker._readers
