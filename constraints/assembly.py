@@ -29,6 +29,7 @@ from .tables import (
     INFINITE,
     MAX_ENDS,
     NODES,
+    NUM_COUNTERS,
     NUM_ENDS,
     POOL,
     REC,
@@ -246,7 +247,7 @@ def _sizes(grammar: Grammar, num_classes: int, max_depth: int, limits: Limits) -
     kinds, counts = (np.array(grammar.columns[i]) for i in (0, 2))
     widest = 2 * int(np.max(counts[kinds == Kind.ALT], initial=0))
     sizes = {
-        "n": 16,
+        "n": NUM_COUNTERS,
         "nodes": REC * nodes,
         "node_hash": 4 * _power_of_two(nodes),
         "pool": REC * -(-max(_FIRST_POOL, 2 * widest) // REC),  # so that records are lines of the cache

@@ -12,11 +12,25 @@ from .atlas import DEPTH, FIRST_BYTES, REACH
 from .compiled import inner
 from .derive import SEARCH, answer_all, ask, step
 from .expression import UNBOUNDED
-from .nodes import BOTH, FAIL, PRODUCT, REPEAT, SEQ, intern_node, leaf, pair, repetition, wide
+from .nodes import (
+    BOTH,
+    FAIL,
+    FAR_COPIES,
+    MOST_BEGUN,
+    NO_BODY,
+    PRODUCT,
+    REPEAT,
+    SEQ,
+    intern_node,
+    leaf,
+    pair,
+    repetition,
+    wide,
+)
 from .states import ENDLESS, INNER, TAIL, framed, intern_state, items_of
 from .tables import DEAD, FARTHEST, FAULT, FRAMED, NO_FAULT, REC, STATE_MASK, UNKNOWN
 
-_MAX_ITEMS, _MAX_HEADS = 16, 4  # items of a state; heads of an item before a repetition
+_MAX_ITEMS, _MAX_HEADS = 16, 8  # items of a state; heads of an item before a repetition
 
 
 @inner
@@ -46,8 +60,8 @@ def far_state(m, t, v, tables, s):
 
 @inner
 def without_end(m, t, item, body, reach):
-    """A continuation with an endless repetition of the body class instead of its first one; FAIL when that has a lower bound, or
-    an upper one that is not beyond reach."""
+    """A continuation with an endless repetition of the body class instead of its first one, or one that has far too many to come
+    if it must not end within reach; FAIL when a bound is not beyond reach."""
     node, depth = item, wide(0)
     while m[t.kind + REC * node] == SEQ and depth < _MAX_HEADS:
         head = wide(m[t.a + REC * node])
@@ -55,9 +69,13 @@ def without_end(m, t, item, body, reach):
             high = wide(m[t.c + REC * head])
             if high < 0:
                 return item
-            if m[t.b + REC * head] > 0 or high < reach:
+            low = wide(m[t.b + REC * head])
+            if 0 < low <= reach or high < reach:
                 return wide(FAIL)
-            head = repetition(m, t, wide(m[t.a + REC * head]), wide(0), wide(UNBOUNDED))
+            if low > 0:
+                head = repetition(m, t, wide(m[t.a + REC * head]), wide(ENDLESS - 1), wide(ENDLESS - 1))
+            else:
+                head = repetition(m, t, wide(m[t.a + REC * head]), wide(0), wide(UNBOUNDED))
             out = pair(m, t, head, wide(m[t.b + REC * node]))
             while depth > 0 and m[t.n + FAULT] == NO_FAULT:
                 depth -= 1
@@ -88,13 +106,18 @@ def ends_at_controls(m, t, v, tables, s):
 
 @inner
 def endless_state(m, t, v, s):
-    """The state with endless repetitions instead of those of a state, or before the tail of a frame, that end farther away than any
+    """The state with others instead of the repetitions of a state, or before the tail of a frame, that end farther away than any
     token reaches; itself when there are none; DEAD on a fault.
 
     Within a token both go the same ways, so their masks are the same. In the operands of an intersection the repetitions have to
     end farther away than a token and any completion found so far can reach: what can be completed from `s` can be from the other
     state, which allows more, and what can be from there has a completion of at most FARTHEST bytes, for which `s` has room. There
     the masks are the same unless the walk from the other state raises FARTHEST.
+
+    Instead of characters of a class, which walks pass without looking at each, stand endlessly many. How many copies of anything
+    else a token can begin, such as words, nobody knows beforehand: instead of the copies left of them stand FAR_COPIES, and the
+    repetitions with fewer that the walk has made tell how many it began at most (`begun`). So again the masks are the same unless
+    the walk raises that too far.
     """
     if m[t.state_length + REC * s] != FRAMED:
         return with_endless_items(m, t, v, s)
@@ -116,7 +139,7 @@ def with_endless_items(m, t, v, s):
         if m[t.kind + REC * leaf(m, t, item)] == PRODUCT:
             items[j] = far_product(m, t, item, token + m[t.n + FARTHEST])
         else:
-            items[j] = without_ends(m, t, item, token)
+            items[j] = without_ends(m, t, item, token, True)
         if m[t.n + FAULT] != NO_FAULT:
             return wide(DEAD)
     for j in range(length):
@@ -151,38 +174,41 @@ def far_operand(m, t, s, enough):
     if length < 0 or length > _MAX_ITEMS:  # a frame, or too many
         return wide(s)
     for j in range(length):
-        m[t.items + j] = without_ends(m, t, wide(m[t.pool + start + j]), enough)
+        m[t.items + j] = without_ends(m, t, wide(m[t.pool + start + j]), enough, False)
         if m[t.n + FAULT] != NO_FAULT:
             return wide(s)
     return intern_state(m, t, length, wide(m[t.state_body + REC * s]), wide(m[t.state_radius + REC * s]))
 
 
 @inner
-def without_ends(m, t, continuation, enough):
-    """The same of a continuation."""
+def without_ends(m, t, continuation, enough, is_flat):
+    """The same of a continuation. is_flat: it is in no intersection, so that no completion of it is looked for."""
     node, depth, has_far_end = wide(continuation), wide(0), False
     while m[t.kind + REC * node] == SEQ and depth < _MAX_HEADS:
         m[t.work + depth] = m[t.a + REC * node]
-        has_far_end = has_far_end or ends_far(m, t, wide(m[t.a + REC * node]), enough)
+        has_far_end = has_far_end or without_end_of(m, t, wide(m[t.a + REC * node]), enough, is_flat) != m[t.a + REC * node]
         node, depth = wide(m[t.b + REC * node]), depth + 1
-    if not has_far_end and not ends_far(m, t, node, enough):
+    if not has_far_end and without_end_of(m, t, node, enough, is_flat) == node:
         return wide(continuation)
-    out = endless(m, t, node, enough)
+    out = without_end_of(m, t, node, enough, is_flat)
     while depth > 0 and m[t.n + FAULT] == NO_FAULT:
         depth -= 1
-        out = pair(m, t, endless(m, t, wide(m[t.work + depth]), enough), out)
+        out = pair(m, t, without_end_of(m, t, wide(m[t.work + depth]), enough, is_flat), out)
     return out
 
 
 @inner
-def endless(m, t, node, enough):
+def without_end_of(m, t, node, enough, is_flat):
     """The same of a node."""
-    if not ends_far(m, t, node, enough):
+    if m[t.kind + REC * node] != REPEAT:
         return wide(node)
-    return repetition(m, t, wide(m[t.a + REC * node]), wide(m[t.b + REC * node]), wide(UNBOUNDED))
-
-
-@inner
-def ends_far(m, t, node, enough):
-    """Whether a node is a repetition that ends, of which `enough` bytes can be read. No copy has fewer than the shortest string."""
-    return m[t.kind + REC * node] == REPEAT and wide(m[t.c + REC * node]) * m[t.size + REC * m[t.a + REC * node]] >= enough
+    body, low, high = wide(m[t.a + REC * node]), wide(m[t.b + REC * node]), wide(m[t.c + REC * node])
+    if m[t.unit + REC * body] != NO_BODY:  # no copy has fewer bytes than the shortest
+        is_far = high * m[t.size + REC * body] >= enough
+        return repetition(m, t, body, low, wide(UNBOUNDED)) if is_far else wide(node)
+    begun = wide(m[t.begun + REC * body])
+    if m[t.size + REC * body] == 0 or begun >= MOST_BEGUN or 0 <= high < max(begun, wide(1)) + 2:
+        return wide(node)
+    if is_flat and low >= max(begun, wide(1)) + 2:
+        return repetition(m, t, body, wide(FAR_COPIES), wide(FAR_COPIES))
+    return repetition(m, t, body, low, wide(FAR_COPIES)) if high >= 0 else wide(node)

@@ -31,7 +31,7 @@ from .compiled import entry, inner, words_at
 from .far import endless_state, far_state
 from .groups import LOWER, UPPER
 from .nodes import EMPTY, wide
-from .repetitions import exits_alike, is_alone
+from .repetitions import door_of, is_alone
 from .rivals import TRACKED, outlook
 from .rows import CAPACITY, COUNT, NUM_EDITS, clear_tokens, find_or_make, has_too_many_edits
 from .runs import FIRST_PRINTABLE, LAST_PRINTABLE, majority, run_of
@@ -44,6 +44,8 @@ from .tables import (
     DEAD,
     FAULT,
     FRAMED,
+    KEPT,
+    KEPT_END,
     NO_CLASS,
     NO_FAULT,
     NUM_ENDS,
@@ -147,18 +149,44 @@ def fill(m, t, v, r, state):
             m[t.n + WANTED] = body + 1
         return wide(0)
     trie, exits = wide(v[tables + RESIDUAL]), wide(v[tables + EXITS])
-    if body >= 0 and exits != 0 and is_alone(m, t, state) and exits_alike(m, t, v, exits, state):
-        walk(m, t, v, r, exits, wide(-1), state)
-        too_long, by_prefix = wide(0), wide(v[tables + BY_PREFIX])  # tokens whose prefix is; the longest come first
-        while too_long < v[tables + NUM_EXITS] and v[v[tables + PREFIX] + too_long] > radius:
-            too_long += 1
-        m[t.n + CLEARED], m[t.n + CLEARED_END] = by_prefix, by_prefix + too_long
-        clear_tokens(r, by_prefix, by_prefix + too_long)
-        trie = wide(v[tables + REST])
+    if body >= 0 and exits != 0 and is_alone(m, t, state):
+        door, least = door_of(m, t, v, exits, state)
+        if door != DEAD:
+            walk_exits(m, t, v, r, tables, state, door, least)
+            trie = wide(v[tables + REST])
     if body >= 0 and slice_ == v[tables + LAST_SLICE]:
         clear_longer(v, r, tables, radius)
     walk(m, t, v, r, trie, wide(-1), state)
     return v[tables + SLICES] + slice_ * wide(v[WORDS])
+
+
+@inner
+def walk_exits(m, t, v, r, tables, state, door, least):
+    """Note the tokens that leave the body of a state through a door, see `door_of`: those of which the part in the body has at
+    least so many characters, and at most as many as the radius."""
+    exits, end = wide(v[tables + BY_PREFIX]), wide(v[tables + NUM_EXITS])  # the longest parts come first
+    kept, kept_end = longer_parts(v, tables, wide(m[t.state_radius + REC * state])), longer_parts(v, tables, least - 1)
+    if kept == kept_end:
+        return
+    walk(m, t, v, r, wide(v[tables + EXITS]), wide(-1), door)
+    m[t.state_events + REC * state] |= m[t.state_events + REC * door]
+    m[t.n + CLEARED], m[t.n + KEPT] = exits, exits + kept
+    m[t.n + KEPT_END], m[t.n + CLEARED_END] = exits + kept_end, exits + end
+    clear_tokens(r, exits, exits + kept)
+    clear_tokens(r, exits + kept_end, exits + end)
+
+
+@inner
+def longer_parts(v, tables, chars):
+    """How many of the exits of a class have a part in it of more characters than that."""
+    low, high = wide(0), wide(v[tables + NUM_EXITS])
+    while low < high:
+        middle = (low + high) // 2
+        if v[v[tables + PREFIX] + middle] > chars:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @inner
@@ -258,6 +286,7 @@ def before_tail(m, t, v, r, state):
         else:
             walk(m, t, v, r, wide(m[k]), wide(m[k + 1]), following)
     clear_tokens(r, wide(m[t.pool + ends + 1]), wide(m[t.pool + ends + 2]))
+    clear_tokens(r, wide(m[t.pool + ends + 3]), wide(m[t.pool + ends + 4]))
     if has_too_many_edits(r):
         return wide(0)
     m[t.state_events + REC * state] = m[t.state_events + REC * before]
@@ -292,7 +321,7 @@ def find_ends(m, t, v, r, state):
 @inner
 def fill_and_note(m, t, v, r, state):
     """The same by a walk from this state, noting the ends on the way."""
-    m[t.n + CLEARED] = m[t.n + CLEARED_END] = m[t.n + NUM_ENDS] = r[NUM_EDITS] = 0
+    m[t.n + CLEARED] = m[t.n + KEPT] = m[t.n + KEPT_END] = m[t.n + CLEARED_END] = m[t.n + NUM_ENDS] = r[NUM_EDITS] = 0
     base = fill(m, t, v, r, state)
     keep_ends(m, t, state)
     keep_row(m, t, v, r, state, base, wide(0))

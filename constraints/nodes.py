@@ -21,6 +21,7 @@ REPEAT, CALL, BOTH, NEGATE, PRODUCT = (
 BAG, TALLY, MULTIPLE = int(Kind.BAG), int(Kind.TALLY), int(Kind.MULTIPLE)
 FAIL, EMPTY = 0, 1
 NO_BODY = -1
+FAR_COPIES, MOST_BEGUN = (1 << 31) - 1, 1 << 20  # more than anybody counts to; those that may have been begun, see far.py
 
 wide = np.int64  # what is read from int32 tables is widened, so that every function is compiled for one signature
 
@@ -153,10 +154,12 @@ def join(m, t, head, tail):
 @inner
 def fewer(m, t, node):
     """A repetition after one more copy of its body."""
-    low, high = wide(m[t.b + REC * node]), wide(m[t.c + REC * node])
+    body, low, high = wide(m[t.a + REC * node]), wide(m[t.b + REC * node]), wide(m[t.c + REC * node])
     if high == 1:
         return wide(EMPTY)
-    return repetition(m, t, wide(m[t.a + REC * node]), max(low - 1, wide(0)), high if high < 0 else high - 1)
+    if high > FAR_COPIES - MOST_BEGUN:
+        m[t.begun + REC * body] = max(wide(m[t.begun + REC * body]), FAR_COPIES - high + 1)
+    return repetition(m, t, body, max(low - 1, wide(0)), high if high < 0 else high - 1)
 
 
 @inner

@@ -12,7 +12,7 @@ from .compiled import inner
 from .derive import step
 from .nodes import CLASS, EMPTY, LITERAL, REPEAT, SEQ, leaf, wide
 from .states import ENDLESS, HEADER, close, items_of, state_of
-from .tables import FAULT, NO_FAULT, REC, UNKNOWN
+from .tables import DEAD, FAULT, NO_FAULT, REC, UNKNOWN
 
 
 @inner
@@ -96,12 +96,14 @@ def overlaps(m, t, own, node):
 
 
 @inner
-def exits_alike(m, t, v, trie, state):
-    """Whether the suffixes of a trie leave a state's body alike from wherever in the body that is: at once, and after any number
-    of characters up to the radius. For states where `is_alone`.
+def door_of(m, t, v, trie, state):
+    """(state, n): the suffixes of a trie leave the body of a state as they are read from that one, from wherever in the body that
+    is, behind n characters or more, up to the radius. (DEAD, 0) where this does not hold, and on a fault. For states where
+    `is_alone`.
 
     So what is behind each repetition has to read them as the state itself does (any of them may be left later, when the others
-    have come to their ends), and the longest repetition must have no lower bound that is still to be reached.
+    have come to their ends), and the longest must have no lower bound that is still to be reached. If there is only one and it has
+    one, the state must not read them at all.
     """
     body, radius, is_left_anywhere = wide(m[t.state_body + REC * state]), wide(m[t.state_radius + REC * state]), False
     start, length = items_of(m, t, state)
@@ -112,11 +114,24 @@ def exits_alike(m, t, v, trie, state):
             continue
         rest = wide(m[t.b + REC * item])
         more = copies(m, t, rest, body)
-        if not begin_alike(m, t, v, trie, state, state_of(m, t, behind(m, t, rest, body))):
-            return False
-        if more + 1 == radius and (more == 0 or m[t.b + REC * leaf(m, t, rest)] == 0):
-            is_left_anywhere = True
-    return is_left_anywhere
+        following = state_of(m, t, behind(m, t, rest, body))
+        low = wide(0) if more == 0 else wide(m[t.b + REC * leaf(m, t, rest)])
+        if low > 0 and more + 1 == radius and is_only_way(m, t, state, own):
+            return (following, 1 + low) if begin_alike(m, t, v, trie, state, wide(DEAD)) else (wide(DEAD), wide(0))
+        if not begin_alike(m, t, v, trie, state, following):
+            return wide(DEAD), wide(0)
+        is_left_anywhere = is_left_anywhere or (more + 1 == radius and low == 0)
+    return (wide(state) if is_left_anywhere else wide(DEAD)), wide(0)
+
+
+@inner
+def is_only_way(m, t, state, own):
+    """Whether only one item of a state begins with a leaf."""
+    start, length = items_of(m, t, state)
+    count = 0
+    for j in range(start, start + length):
+        count += 1 if leaf(m, t, wide(m[t.pool + j])) == own else 0
+    return count == 1
 
 
 @inner

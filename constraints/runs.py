@@ -4,6 +4,10 @@ A repetition of characters is known as a body from the grammar. Where intersecti
 remains of them mostly still reads one character like another: behind a key that has become different from all excluded names any
 character leads back to the same state, and in a bounded pattern all characters of a class lead to a state with one fewer to come.
 So whether all strings of some characters survive is a question of a few states, not of all strings.
+
+An intersection of two texts without end in which something has to stand somewhere, as a pattern without anchors says, goes to ever
+other states. But each still has what it had before its first character: if both texts can be completed together, then behind any
+string.
 """
 
 from __future__ import annotations
@@ -12,9 +16,10 @@ import numpy as np
 
 from .atlas import FIRST_LEAD, SET_WORDS, is_inside
 from .compiled import inner
-from .derive import step
-from .nodes import wide
-from .tables import DEAD, FAULT, FULL_POOL, NO_FAULT, POOL, REC, STATE_BITS, UNKNOWN
+from .derive import SEARCH, answer_all, ask, step
+from .nodes import BOTH, CLASS, NO_BODY, PRODUCT, REPEAT, SEQ, intern_node, leaf, wide
+from .states import ENDLESS, items_of, state_of
+from .tables import CLASS_WIDTH, DEAD, FAULT, FULL_POOL, INFINITE, NO_FAULT, POOL, REC, STATE_BITS, UNKNOWN
 
 FIRST_PRINTABLE, LAST_PRINTABLE = 0x20, 0x7E
 
@@ -38,10 +43,14 @@ def survives(m, t, v, shape, height, s):
 @inner
 def run_of(m, t, s):
     """The offset in `m` of a state's run: the next state, and the set of first bytes (see atlas.py) of the characters that lead
-    to it; 0 on a fault."""
+    to it; 0 on a fault. If that is the state itself, all strings of such characters survive from it."""
     if m[t.state_run + REC * s] == 0:
-        following, words = majority(m, t, s), np.zeros(SET_WORDS, np.int32)
-        if following != DEAD:
+        words, body = np.zeros(SET_WORDS, np.int32), endless_body(m, t, s)
+        following = majority(m, t, s) if body == NO_BODY else wide(s)
+        if body != NO_BODY:
+            for k in range(SET_WORDS):
+                words[k] = m[t.classes + CLASS_WIDTH * body + k]
+        elif following != DEAD:
             for byte in range(0x80):
                 if transition(m, t, s, byte) == following:
                     words[byte >> 5] |= np.int32(np.int64(1) << (byte & 31))
@@ -59,6 +68,57 @@ def run_of(m, t, s):
             m[t.pool + start + 1 + k] = words[k]
         m[t.n + POOL], m[t.state_run + REC * s] = start + 1 + SET_WORDS, start
     return t.pool + wide(m[t.state_run + REC * s])
+
+
+@inner
+def endless_body(m, t, s):
+    """The body class of which all strings survive from a state because of an intersection of which both operands repeat it
+    endlessly; NO_BODY when there is none, or on a fault."""
+    if m[t.state_flat + REC * s] == 1:
+        return wide(NO_BODY)
+    start, length = items_of(m, t, s)
+    for j in range(length):
+        item = wide(m[t.pool + start + j])
+        product = leaf(m, t, item)
+        if m[t.kind + REC * product] != PRODUCT or m[t.c + REC * product] != BOTH:
+            continue
+        x, y = wide(m[t.a + REC * product]), wide(m[t.b + REC * product])
+        body = wide(m[t.state_body + REC * x])
+        if body == NO_BODY or m[t.state_body + REC * y] != body:
+            continue
+        loop_x, loop_y = endless_part(m, t, x, body), endless_part(m, t, y, body)
+        if loop_x != DEAD and loop_y != DEAD and can_be_completed(m, t, loop_x, loop_y):
+            return body
+        if m[t.n + FAULT] != NO_FAULT:
+            return wide(NO_BODY)
+    return wide(NO_BODY)
+
+
+@inner
+def endless_part(m, t, s, body):
+    """The state of what is left, behind any character of a body class, of an item that repeats it endlessly; DEAD without one."""
+    if m[t.state_radius + REC * s] < ENDLESS:
+        return wide(DEAD)
+    start, length = items_of(m, t, s)
+    for j in range(length):
+        item = wide(m[t.pool + start + j])
+        own = leaf(m, t, item)
+        if m[t.kind + REC * own] == CLASS and m[t.unit + REC * own] == body and m[t.kind + REC * item] == SEQ:
+            rest = wide(m[t.b + REC * item])
+            loop = leaf(m, t, rest)
+            if m[t.kind + REC * loop] == REPEAT and m[t.unit + REC * m[t.a + REC * loop]] == body and m[t.c + REC * loop] < 0:
+                return state_of(m, t, rest)
+    return wide(DEAD)
+
+
+@inner
+def can_be_completed(m, t, x, y):
+    """Whether two states have a text in common. False on a fault."""
+    product = intern_node(m, t, wide(PRODUCT), x, y, wide(BOTH))
+    if m[t.n + FAULT] == NO_FAULT and m[t.size + REC * product] == UNKNOWN:
+        ask(m, t, product, wide(SEARCH))
+        answer_all(m, t)
+    return m[t.n + FAULT] == NO_FAULT and m[t.size + REC * product] < INFINITE
 
 
 @inner

@@ -27,14 +27,15 @@ FRAMED = -1  # instead of the number of a state's items
 
 # Indices into the table `n`.
 NODES, POOL, STATES, EPOCH, FAULT, STEPS, VISITED, SEARCH_LIMIT, REQUESTS, ITEM_GAP, SEARCHED, WANTED = range(12)
-NUM_ENDS, CLEARED, CLEARED_END = range(12, 15)
+NUM_ENDS, CLEARED, CLEARED_END = range(12, 15)  # of the exits of a class all are cleared that are not kept, see masking.py
 FARTHEST = 15  # bytes of the longest completion of a product that a search has come across
+KEPT, KEPT_END, NUM_COUNTERS = 16, 17, 32
 # Values of n[FAULT]; the FULL_ ones below say which table to grow.
 NO_FAULT = 0
 SEARCH_EXHAUSTED = 100
 
 _TABLES = [
-        "n",  # [16] counters, see above
+        "n",  # [NUM_COUNTERS] see above; whole records, so that those below are lines of the cache
         # Big tables of fixed size first, so that they begin at the same places whatever the grammar: see pages.py.
         "node_hash",  # open addressing, 0 = free; the first 2^k entries are in use
         "state_hash",  # as node_hash
@@ -69,6 +70,7 @@ NODE_FIELDS = (
     "stride",  # copies of a repeated node that one token can spell, for any number of copies up to this; static
     "shared",  # 1 of a static node that is a part of several sequences, see `shared_head`
     "enter",  # the PRODUCT that a BOTH or NEGATE begins with; of a PRODUCT the last search that visited it
+    "begun",  # of a repeated node, the most copies that have been begun of a repetition that ends far away, see far.py
 )  # fmt: skip
 STATE_FIELDS = (
     "state_start", "state_length",  # items in `pool`, sorted; a frame there when the length is FRAMED, see states.py

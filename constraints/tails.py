@@ -19,6 +19,8 @@ from .tables import (
     FAULT,
     FRAMED,
     FULL_POOL,
+    KEPT,
+    KEPT_END,
     MAX_ENDS,
     NO_FAULT,
     NUM_ENDS,
@@ -30,7 +32,7 @@ from .tables import (
 _MAX_HEADS = 12  # before a tail; also how deep one is looked for
 _MAX_ITEMS = 64
 TOO_MANY = -1  # instead of the ends of a state
-ENDS = 3  # words before the pairs of `note_end`: their number; tokens (of the atlas) that survive behind none, from and to
+ENDS = 5  # words before the pairs of `note_end`: their number; two ranges of tokens (of the atlas) that survive behind none
 
 
 @inner
@@ -140,7 +142,9 @@ def keep_ends(m, t, s):
         m[t.n + FAULT] = FULL_POOL
         return
     m[t.n + POOL] = start + ENDS + 2 * count
-    m[t.pool + start], m[t.pool + start + 1], m[t.pool + start + 2] = count, m[t.n + CLEARED], m[t.n + CLEARED_END]
+    m[t.pool + start] = count
+    m[t.pool + start + 1], m[t.pool + start + 2] = m[t.n + CLEARED], m[t.n + KEPT]
+    m[t.pool + start + 3], m[t.pool + start + 4] = m[t.n + KEPT_END], m[t.n + CLEARED_END]
     for k in range(2 * count):
         m[t.pool + start + ENDS + k] = m[t.ends + k]
     m[t.state_ends + REC * s] = start

@@ -167,6 +167,28 @@ def test_masks_of_strings_with_a_pattern_and_a_length_equal_plain_walks(
     check_walk(JsonSchema(schema), which, seed, length=24)
 
 
+@given(st.sampled_from(COUNTED), BOUNDS, st.sampled_from(["", "b", "(?:a| ?b)", '"?']), st.sampled_from([0, 1, 3]), st.integers(0, 99))
+def test_masks_of_exact_numbers_of_copies_equal_plain_walks(counted: str, count: int, end: str, which: int, seed: int) -> None:
+    part = (counted % 3).replace("*", "{0,2}").replace("+", "{1,2}")
+    check_walk(Regex(f"(?:{part}){{{count}}}{end}|(?:{part}d?){{{count // 2},}}"), which, seed, length=20)
+
+
+@given(BOUNDS, st.integers(0, 12), st.sampled_from([[], [{"type": "null"}], [{"type": "string", "enum": ["", "aab"]}]]),
+       st.sampled_from([0, 1, 3]), st.integers(0, 99))  # fmt: skip
+def test_masks_of_strings_between_lengths_equal_plain_walks(
+    longest: int, span: int, others: list[dict[str, Any]], which: int, seed: int
+) -> None:
+    string = {"type": "string", "minLength": max(longest - span, 1), "maxLength": longest}
+    schema = {"type": "array", "items": {"anyOf": [string, *others]}, "minItems": 2}
+    check_walk(JsonSchema(schema, whitespace="flexible"), which, seed, length=24)
+
+
+@given(st.sampled_from(["a", "ab+d", "[ab]{9}", "(?: |b){3,}a", "d$", "^a", "\\n.a"]), BOUNDS, st.sampled_from([0, 1, 3]), st.integers(0, 99))
+def test_masks_of_patterns_without_anchors_equal_plain_walks(pattern: str, longest: int, which: int, seed: int) -> None:
+    string = {"type": "string", "pattern": pattern, "maxLength": longest + 10}
+    check_walk(JsonSchema({"type": "array", "items": string, "minItems": 2}), which, seed, length=20)
+
+
 @given(runs, st.integers(0, 99))
 @settings(max_examples=20)
 def test_masks_of_runs_equal_brute_force(source: Recipe, seed: int) -> None:
