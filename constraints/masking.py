@@ -56,7 +56,7 @@ from .tables import (
 )
 from .tails import ENDS, TOO_MANY, common_tail, completes_inside, keep_ends, without_tail
 from .verdicts import REMEMBERED, judge_trie, where_words_begin
-from .walk import reads_alike, walk, walk_apart, walk_rest
+from .walk import reads_alike, walk, walk_apart, walk_literals, walk_rest
 
 MANY_VISITED = 1000  # trie nodes, by a walk inside a class, after which tables of the class are asked for
 _MANY_TOKENS = 4000  # more than are looked at one by one
@@ -123,7 +123,7 @@ def similar_state(m, t, v, state):
 
     Inside a key that may still become one of several names, any other character leads into the body of all other keys.
     """
-    if m[t.state_body + REC * state] >= 0 or m[t.state_left + REC * state] > 0:
+    if m[t.state_body + REC * state] >= 0 or m[t.state_left + REC * state] > 0 or not reads_most(m, t, state):
         return wide(DEAD)
     like, votes = majority(m, t, state), 0
     for byte in range(FIRST_PRINTABLE, LAST_PRINTABLE + 1):
@@ -135,8 +135,27 @@ def similar_state(m, t, v, state):
 
 
 @inner
+def reads_most(m, t, state):
+    """Whether a state may read more than half of the printable characters."""
+    live = 0
+    for byte in range(FIRST_PRINTABLE, LAST_PRINTABLE + 1):
+        live += 1 if m[t.next + state * 256 + byte] != DEAD else 0
+    return 2 * live > LAST_PRINTABLE + 1 - FIRST_PRINTABLE
+
+
+@inner
 def fill(m, t, v, r, state):
     """Describe the mask of a state by a walk from this state alone, without EOS; returns the base, see rows.py."""
+    other = walk_literals(m, t, v, r, wide(v[TRIE]), state)
+    base = fill_other(m, t, v, r, other) if other != DEAD and m[t.n + FAULT] == NO_FAULT else wide(0)
+    if other != state:
+        m[t.state_events + REC * state] |= m[t.state_events + REC * other]
+    return base
+
+
+@inner
+def fill_other(m, t, v, r, state):
+    """The same without regard to literals."""
     trie, body, radius = wide(v[TRIE]), wide(m[t.state_body + REC * state]), wide(m[t.state_radius + REC * state])
     tables = wide(m[t.classes + CLASS_WIDTH * body + CLASS_TABLES]) if body >= 0 else string_class(m, t, v, state)
     slice_ = wide(-1)

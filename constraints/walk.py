@@ -4,7 +4,7 @@ Six versions of one idea, from obvious to fast; tests hold them equal.
 
 1. Try every token byte by byte (`end_states`): also says where each token leads.
 2. Walk the vocabulary's byte trie depth first (`walk`): a dead byte skips a whole subtree, a shared prefix is read once.
-3. Do not make states for what a literal spells (`walk_text`): all its prefixes live.
+3. Do not make states for what a literal spells (`walk_text`, `walk_literals`): all its prefixes live.
 4. Use *bodies*: a state that loops on a class of characters (the inside of a JSON string) accepts every token made of them.
    Subtrees made of such characters are taken whole (`shapes` of atlas.py). For classes that are met often the bits of those tokens
    are known, by length in characters (`BodyClass.slices`); only the *residual* trie of the other tokens is walked.
@@ -40,10 +40,10 @@ from .atlas import (
 )
 from .compiled import entry, inner, pointer, words_at
 from .derive import step
-from .nodes import wide
+from .nodes import EMPTY, LITERAL, NO_BODY, SEQ, leaf, wide
 from .rows import clear_tokens, set_tokens
 from .runs import survives
-from .states import after_text, have_one_tail, inner_of
+from .states import after_text, have_one_tail, inner_of, intern_state, items_of, state_of
 from .tables import (
     CLASS_WIDTH,
     DEAD,
@@ -64,6 +64,7 @@ FIRST_PRINTABLE, LAST_PRINTABLE = 0x20, 0x7E
 # children of the node there, 0 when it has none; the first node behind its subtree, or behind the literal's; the other state.
 STATE, TABLE, AFTER, LIKE = range(4)
 WORTH_A_RUN = 32  # nodes of a subtree for which the run of a state is found out
+_SEVERAL = 3  # literals that are walked each for itself
 _FAR_APART = 4000  # trie nodes; two states whose masks differ in more are walked each for itself
 
 
@@ -245,6 +246,52 @@ def walk_text(m, t, v, r, trie, node, s):
     frame = t.path + FRAME * depth
     m[frame + STATE], m[frame + TABLE], m[frame + AFTER] = s, v[nodes + NODE_WIDTH * node] >> 8, behind
     return node + 1
+
+
+@inner
+def walk_literals(m, t, v, r, trie, state):
+    """Note the tokens that survive from a state along its literals, if there are several of them, such as the names that a key may
+    have: each by itself, because a state would be made for every byte of each of them. Returns the state of the other items, DEAD
+    when there are none; `state` itself when nothing was done, as in a body: what is made of its tables would undo this. On a fault
+    not all are noted."""
+    if m[t.state_body + REC * state] >= 0:
+        return wide(state)
+    start, length = items_of(m, t, state)
+    count = wide(0)
+    for j in range(start, start + length):
+        item = wide(m[t.pool + j])
+        if m[t.kind + REC * leaf(m, t, item)] != LITERAL:
+            m[t.items + count] = item
+            count += 1
+    if length - count < _SEVERAL or m[t.n + FAULT] != NO_FAULT:
+        return wide(state)
+    other = intern_state(m, t, count, wide(NO_BODY), wide(0))
+    for j in range(start, start + length):
+        item = wide(m[t.pool + j])
+        if m[t.kind + REC * leaf(m, t, item)] == LITERAL and m[t.n + FAULT] == NO_FAULT:
+            m[t.state_events + REC * state] |= walk_literal(m, t, v, r, trie, item)
+    return other
+
+
+@inner
+def walk_literal(m, t, v, r, trie, item):
+    """The same along one item that begins with a literal. Returns the events that tokens can pass behind it."""
+    nodes, order, literal_ = wide(v[trie + NODES]), wide(v[trie + ORDER]), leaf(m, t, item)
+    text, node = t.text + wide(m[t.a + REC * literal_]), wide(-1)
+    for k in range(wide(m[t.b + REC * literal_])):
+        node = child_of(v, trie, node, m[text + k])
+        if node < 0:
+            return wide(0)
+        set_tokens(r, order + v[nodes + NODE_WIDTH * node + 3], order + v[nodes + NODE_WIDTH * node + NODE_WIDTH + 3])
+    if v[nodes + NODE_WIDTH * node + 2] == node + 1:
+        return wide(0)
+    after = state_of(m, t, wide(m[t.b + REC * item]) if m[t.kind + REC * item] == SEQ else wide(EMPTY))
+    if m[t.n + FAULT] != NO_FAULT:
+        return wide(0)
+    if m[t.state_accept + REC * after] == 1:
+        note_end(m, t, trie, node)
+    walk(m, t, v, r, trie, node, after)
+    return wide(m[t.state_events + REC * after])
 
 
 @inner
