@@ -26,6 +26,7 @@ from .asked_forms import (
     AnthropicTool,
     AnthropicToolChoice,
 )
+from .captured import captures_of
 from .chat import ChatBody, plan_chat
 from .documentation import anthropic_answers
 from .errors import ApiError, anthropic_body, told_as
@@ -96,7 +97,7 @@ class MessageWriter:
     """From the events of one output to a message, whole or as typed events."""
 
     def __init__(self, message_id: str, service: Service, plan: Plan) -> None:
-        self._id, self._service = message_id, service
+        self._id, self._service, self._plan = message_id, service, plan
         self._num_prompt = len(plan.requests[0].prompt_token_ids)
         self._reader = reader_of(plan)
         self._blocks = BlockWriter()
@@ -107,7 +108,7 @@ class MessageWriter:
         """The message when it has ended."""
         async for _, event in events:
             self._read(event)
-        return self._message(self._blocks.blocks, self._ending(), self._usage())
+        return {**self._message(self._blocks.blocks, self._ending(), self._usage()), **await self._captures()}
 
     async def stream(self, events: Events) -> AsyncGenerator[bytes, None]:
         """The events, while they come."""
@@ -117,7 +118,7 @@ class MessageWriter:
         async for _, event in events:
             for each in self._read(event):
                 yield _event(each)
-        yield _event({"type": "message_delta", "delta": self._ending(), "usage": self._usage()})
+        yield _event({"type": "message_delta", "delta": self._ending(), "usage": self._usage(), **await self._captures()})
         yield _event({"type": "message_stop"})
 
     def failed(self, error: ApiError) -> bytes:
@@ -134,6 +135,11 @@ class MessageWriter:
     def _message(self, content: list[dict[str, Any]], ending: dict[str, Any], usage: dict[str, Any]) -> dict[str, Any]:
         head = {"id": self._id, "type": "message", "role": "assistant", "model": self._service.model_name}
         return {**head, "content": content, **ending, "usage": usage, **self._remarks}
+
+    async def _captures(self) -> dict[str, Any]:
+        assert self._output is not None, "the output has ended"
+        text = "".join(block["text"] for block in self._blocks.blocks if block["type"] == "text")
+        return await captures_of(self._service, self._plan, self._output, text)
 
     def _ending(self) -> dict[str, Any]:
         assert self._output is not None, "the output has ended"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -18,6 +19,7 @@ from .answers import ChatCompletion, ChatCompletionChunk
 from .asked_constraint import AskedConstraint, ConstraintBody, asked_constraint
 from .asked_forms import AskedMessage, AskedTool, AskedToolChoice
 from .asked_tools import asked_tools
+from .captured import captures_of
 from .deltas import CallDelta, CallStart, ContentDelta, ReplyDelta, ThoughtDelta
 from .documentation import answers
 from .errors import ApiError, told_as
@@ -28,7 +30,7 @@ from .replies import ReplyParts, reader_of
 from .sampling_options import SamplingBody, StreamOptions, sampling_of, tells_usage
 from .service import Service
 from .streams import DONE, data, error_event, unless_gone
-from .token_details import ExtendedBody, detail_writer, head_of, num_top_wanted
+from .token_details import ExtendedBody, detail_writer, details_of, head_of, num_top_wanted
 from .token_logprobs import LogprobWriter
 from .usage import usage_of
 
@@ -120,7 +122,7 @@ class ChatWriter:
     """From the events of all outputs to what OpenAI's clients read."""
 
     def __init__(self, reply_id: str, service: Service, body: ChatBody, plan: Plan) -> None:
-        self._body, self._plan = body, plan
+        self._service, self._body, self._plan = service, body, plan
         self._head = {"id": reply_id, "created": int(time.time()), "model": service.model_name}
         self._tells_usage = tells_usage(body.stream_options)
         num = len(plan.requests)
@@ -146,9 +148,11 @@ class ChatWriter:
             yield self._chunk(index, {"role": "assistant", "content": ""}, **remarks)
             remarks = {}
         async for index, event in events:
-            details = await self._details.of_event(index, event) if self._details is not None else None
+            details = await details_of(self._details, index, event.tokens) if event.tokens else {}
             for chunk in self._chunks(index, event, details):
                 yield chunk
+            if event.output is not None:
+                yield self._chunk(index, {}, finish_reason=self._finish_reason(index), more=await self._captures(index))
         if self._tells_usage:
             usage = usage_of(list(self._outputs.values()))
             yield data({**self._head, "object": "chat.completion.chunk", "choices": [], "usage": usage})
@@ -165,18 +169,16 @@ class ChatWriter:
             self._outputs[index] = event.output
         return deltas
 
-    def _chunks(self, index: int, event: Event, details: dict[str, Any] | None) -> list[bytes]:
+    def _chunks(self, index: int, event: Event, details: dict[str, Any]) -> list[bytes]:
         """A chunk for each delta; log-probabilities and details go with the first, or with one of their own."""
         deltas = [_delta(delta) for delta in self._read(index, event)]
         logprobs = self._logprobs[index].chat(event.tokens) if self._body.logprobs and event.tokens else None
-        if (logprobs is not None or details is not None) and not deltas:
+        if (logprobs is not None or details) and not deltas:
             deltas = [{"content": ""}]
         chunks = []
         for delta in deltas:
-            chunks.append(self._chunk(index, delta, logprobs, details=details))
-            logprobs = details = None
-        if event.output is not None:
-            chunks.append(self._chunk(index, {}, finish_reason=self._finish_reason(index)))
+            chunks.append(self._chunk(index, delta, logprobs, more=details))
+            logprobs, details = None, {}
         return chunks
 
     def _chunk(
@@ -185,12 +187,11 @@ class ChatWriter:
         delta: dict[str, Any],
         logprobs: dict[str, Any] | None = None,
         finish_reason: str | None = None,
-        details: dict[str, Any] | None = None,
+        more: Mapping[str, Any] = MappingProxyType({}),
         **remarks: Any,
     ) -> bytes:
-        choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason}
-        if details is not None:
-            choice["maskwright"] = details
+        """more: members of the choice beside OpenAI's."""
+        choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason, **more}
         usage = {"usage": None} if self._tells_usage else {}
         return data({**self._head, "object": "chat.completion.chunk", "choices": [choice], **usage, **remarks})
 
@@ -198,9 +199,13 @@ class ChatWriter:
         output = self._outputs[index]
         logprobs = self._logprobs[index].chat(output.records) if self._body.logprobs else None
         message = _message(self._parts[index])
-        details = {} if self._details is None else {"maskwright": await self._details.of(index, output.records)}
+        details = await details_of(self._details, index, output.records)
         reason = self._finish_reason(index)
-        return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": reason, **details}
+        captured = await self._captures(index)
+        return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": reason, **details, **captured}
+
+    async def _captures(self, index: int) -> dict[str, Any]:
+        return await captures_of(self._service, self._plan, self._outputs[index], self._parts[index].content)
 
     def _finish_reason(self, index: int) -> str:
         reason = self._readers[index].finish_reason(self._outputs[index])

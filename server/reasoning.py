@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..chat import Turn
-from ..constraints import Limits, Reasoning, Source, Tools
+from ..constraints import ConstraintError, Limits, Reasoning, Source, Tools
 from ..constraints.expression import Grammar, Node
 from ..constraints.tags.lowering import lower_tree
 from ..constraints.tags.tree import AnyOf, Part, Text, Triggered
@@ -57,6 +57,12 @@ def shows_free_text(source: Any) -> bool:
     if isinstance(source, Reasoning) and isinstance(source.inner, Answer):
         return source.inner.inner is None or isinstance(source.inner.inner, Tools)
     return isinstance(source, Tools)
+
+
+def is_about_budget(error: Exception, source: Source) -> bool:
+    """Whether it says that the budget of the reasoning is too small for its marks: of what follows, errors have a place."""
+    is_ours = isinstance(source, Reasoning) and isinstance(error, ConstraintError)
+    return is_ours and error.keyword == "max_tokens" and error.path is None and error.line is None
 
 
 def _without_start(tree: Part) -> Part:

@@ -18,6 +18,7 @@ from .answers import ResponseAnswer, ResponseEvent
 from .asked_constraint import ConstraintNames
 from .asked_forms import AskedItem, AskedReasoning, AskedText, AskedTool, AskedToolChoice
 from .body import Body
+from .captured import captures_of
 from .chat import ChatBody, plan_chat
 from .documentation import answers
 from .errors import ApiError, told_as
@@ -76,7 +77,7 @@ class ResponseWriter:
     """From the events of one output to a response, whole or as typed events."""
 
     def __init__(self, response_id: str, service: Service, body: ResponseBody, plan: Plan) -> None:
-        self._id, self._service, self._body = response_id, service, body
+        self._id, self._service, self._body, self._plan = response_id, service, body, plan
         self._created = time.time()
         self._items = ItemWriter(response_id, plan)
         self._remarks = remarks_of(plan)
@@ -88,6 +89,7 @@ class ResponseWriter:
         """The response when it has ended."""
         async for _, event in events:
             self._read(event)
+            await self._end(event)
         return self._response(self._status)
 
     async def stream(self, events: Events) -> AsyncGenerator[bytes, None]:
@@ -97,6 +99,7 @@ class ResponseWriter:
         async for _, event in events:
             for each in self._read(event):
                 yield self._event(each)
+            await self._end(event)
         yield self._event({"type": f"response.{self._status}", "response": self._response(self._status)})
 
     def failed(self, error: ApiError) -> bytes:
@@ -111,6 +114,10 @@ class ResponseWriter:
             self._reason = self._items.finish_reason(event.output)
             self._usage = self._usage_of(event.output)
         return told
+
+    async def _end(self, event: Event) -> None:
+        if event.output is not None:
+            self._remarks |= await captures_of(self._service, self._plan, event.output, self._items.parts.content)
 
     @property
     def _status(self) -> str:

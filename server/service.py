@@ -22,7 +22,7 @@ from ..sampling import SamplingParams
 from .compiling import ConstraintCompiler
 from .errors import ApiError, api_error
 from .metrics import Metrics, RequestWatch
-from .reasoning import shows_free_text
+from .reasoning import is_about_budget, shows_free_text
 from .replies import ReplyReader
 from .sampling_options import SamplingBody
 from .settings import ServerSettings
@@ -187,7 +187,7 @@ class Service:
             with self.traces.span("compile constraint", **{"maskwright.constraint": type(choice.source).__name__}):
                 await self.compiler.compile(choice.source)
         except Exception as error:
-            raise api_error(error, param) from error
+            raise api_error(error, "thinking_token_budget" if is_about_budget(error, choice.source) else param) from error
         return time.perf_counter() - started
 
     def _plan_prompt(self, prompt: str | Sequence[int], choice: ConstraintChoice, sampling: SamplingParams) -> Plan:
