@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
@@ -19,6 +19,7 @@ from .answers import ChatCompletion, ChatCompletionChunk
 from .asked_constraint import AskedConstraint, ConstraintBody, asked_constraint
 from .asked_forms import AskedMessage, AskedTool, AskedToolChoice
 from .asked_tools import asked_tools
+from .body import Because
 from .captured import captures_of
 from .deltas import CallDelta, CallStart, ContentDelta, ReplyDelta, ThoughtDelta
 from .documentation import answers
@@ -38,6 +39,15 @@ from .usage import usage_of
 class ChatBody(SamplingBody, ConstraintBody, ExtendedBody):
     """A conversation to be continued."""
 
+    refused = MappingProxyType(
+        {
+            "functions": "write them as tools",
+            "function_call": "write it as tool_choice",
+            "audio": "this model writes text",
+            "web_search_options": "this server runs no tools; give the model one as a function",
+            "moderation": "nothing is moderated here",
+        }
+    )
     messages: list[AskedMessage] = Field(description="The conversation so far: role, content, tool_calls, tool_call_id.")
     max_completion_tokens: int | None = Field(None, ge=1, description="As max_tokens.")
     logprobs: bool | None = None
@@ -54,6 +64,14 @@ class ChatBody(SamplingBody, ConstraintBody, ExtendedBody):
     service_tier: str | None = Field(None, description="Has no effect.")
     safety_identifier: str | None = Field(None, description="Has no effect.")
     prompt_cache_key: str | None = Field(None, description="Has no effect: equal beginnings of prompts are always shared.")
+    prompt_cache_retention: str | None = Field(None, description="Has no effect: what is shared is kept while there is room.")
+    prompt_cache_options: dict[str, Any] | None = Field(None, description="Has no effect.")
+    prediction: dict[str, Any] | None = Field(None, description="Has no effect: guesses ahead are the operator's choice.")
+    verbosity: str | None = Field(None, description="Handed to the chat template.")
+    modalities: Annotated[list[Literal["text"]] | None, Because("This model writes text.")] = None
+    add_generation_prompt: Annotated[Literal[True] | None, Because("A reply always begins anew.")] = None
+    continue_final_message: Annotated[Literal[False] | None, Because("A reply always begins anew.")] = None
+    echo: Annotated[Literal[False] | None, Because("The last message is not repeated.")] = None
 
 
 router = APIRouter()
@@ -101,8 +119,9 @@ def turn_of(service: Service, body: ChatBody) -> tuple[Turn, str | None]:
     style = planner.style_for("auto") if settings.tool_style == "auto" else settings.tool_style
     tools = asked_tools(body.tools or (), body.tool_choice, body.parallel_tool_calls, style)
     variables = template_variables(body.chat_template_kwargs or {})
-    if body.reasoning_effort is not None:
-        variables["reasoning_effort"] = body.reasoning_effort
+    for name in ("reasoning_effort", "verbosity"):
+        if getattr(body, name) is not None:
+            variables[name] = getattr(body, name)
     if tools is None:
         turn = Turn(messages, (), asked.choice, variables)
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
@@ -15,6 +15,7 @@ from ..planning import Plan
 from .answering import Events, answer
 from .answers import Completion
 from .asked_constraint import ConstraintBody, asked_constraint
+from .body import Because
 from .captured import captures_of
 from .documentation import answers
 from .errors import ApiError, told_as
@@ -36,6 +37,8 @@ class CompletionBody(SamplingBody, ConstraintBody, ExtendedBody):
     best_of: int | None = Field(None, ge=1, description="Outputs generated, of which the n most probable are given.")
     logprobs: int | None = Field(None, ge=0, description="Alternatives of each token.")
     stream_options: StreamOptions | None = None
+    echo: Annotated[Literal[False] | None, Because("The prompt is not repeated: put it before the text.")] = None
+    suffix: Annotated[Literal[""] | None, Because("Text is written behind the prompt; none is fitted in before a suffix.")] = None
 
 
 router = APIRouter()

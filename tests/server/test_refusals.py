@@ -41,7 +41,9 @@ def param_of(answer: httpx.Response) -> str | None:
         ({"messages": [SAID, {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, "messages[1].content[0]"),
         ({"chat_template_kwargs": {"messages": []}}, "chat_template_kwargs.messages"),
         ({"chat_template_kwargs": {"chat_template": "{% for _ in range(10 ** 9) %}{% endfor %}"}}, "chat_template_kwargs.chat_template"),
-        ({"prediction": {"type": "content", "content": "x"}}, "prediction"),
+        ({"functions": [{"name": "f"}]}, "functions"),
+        ({"web_search_options": {}}, "web_search_options"),
+        ({"max_token": 4}, "max_token"),
         ({"modalities": ["audio"]}, "modalities"),
     ],
 )
