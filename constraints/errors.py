@@ -9,8 +9,10 @@
 
 from __future__ import annotations
 
+from ..kernels.errors import MaskwrightError
 
-class ConstraintError(ValueError):
+
+class ConstraintError(MaskwrightError, ValueError):
     """A constraint that cannot be compiled or used as asked.
 
     Attributes: `path` where in the source (a JSON pointer or a rule name), `keyword` what was at fault, `reason` why,

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import WithJsonSchema
 
-from .messages import ROLES, TEXT_PARTS
+from ..conversation import ROLES, TEXT_PARTS
 
 Form = dict[str, Any]
 TEXT: Form = {"type": "string"}

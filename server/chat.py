@@ -111,7 +111,7 @@ async def plan_chat(service: Service, body: ChatBody) -> Plan:
 def turn_of(service: Service, body: ChatBody) -> tuple[Turn, str | None]:
     """The messages and what the reply must satisfy, and where in the request that is said."""
     planner, settings = service.llm.planner, service.settings
-    messages = template_messages(body.messages, has_tool_role=planner.style != "task")
+    messages = template_messages(body.messages, has_tool_role=planner.has_tool_role)
     asked = asked_constraint(body, allows_grammars=settings.client_grammars)
     if len(body.tools or ()) > settings.max_tools:
         message = f"tools: {len(body.tools or ())} tools, and this server allows {settings.max_tools}"

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 
 from ..constraints.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
 from ..engine.errors import BudgetTooSmall, PromptTooLong, RequestError
-from ..errors import UsageError
+from ..errors import MessageError, UsageError
 from ..sampling import SamplingError
 
 logger = logging.getLogger(__name__)
@@ -117,6 +117,8 @@ def api_error(error: Exception, param: str | None = None) -> ApiError:
         return api_error(error.__cause__)
     if isinstance(error, RequestError):
         return ApiError(400, str(error), param=error.part or param, code="invalid_value")
+    if isinstance(error, MessageError):
+        return ApiError(400, str(error), param=error.place, code=error.code)
     if isinstance(error, UsageError):
         return ApiError(400, str(error), param=param, code="invalid_value")
     logger.error("a request failed", exc_info=error)

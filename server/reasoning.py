@@ -61,8 +61,9 @@ def shows_free_text(source: Any) -> bool:
 
 def is_about_budget(error: Exception, source: Source) -> bool:
     """Whether it says that the budget of the reasoning is too small for its marks: of what follows, errors have a place."""
-    is_ours = isinstance(source, Reasoning) and isinstance(error, ConstraintError)
-    return is_ours and error.keyword == "max_tokens" and error.path is None and error.line is None
+    if not isinstance(source, Reasoning) or not isinstance(error, ConstraintError):
+        return False
+    return error.keyword == "max_tokens" and error.path is None and error.line is None
 
 
 def _without_start(tree: Part) -> Part:
