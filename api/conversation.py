@@ -66,7 +66,8 @@ def _message(message: Any, place: str, roles: Collection[str] | None, members: C
             made.pop(name, None)
     made.pop("tool_calls", None)
     if calls:
-        made["tool_calls"] = [_call(call, f"{place}.tool_calls[{index}]") for index, call in enumerate(_list(calls, place))]
+        place = f"{place}.tool_calls"
+        made["tool_calls"] = [_call(call, f"{place}[{index}]") for index, call in enumerate(_list(calls, place, "a list of calls"))]
     return made
 
 
@@ -86,7 +87,9 @@ def _text(content: Any, place: str) -> str:
 
 
 def _part(part: Any, place: str) -> str:
-    kind = part.get("type") if isinstance(part, Mapping) else None
+    if not isinstance(part, Mapping):
+        raise MessageError(place, f'is a part such as {{"type": "text", "text": ...}}, not {type(part).__name__}', joint=" ")
+    kind = part.get("type")
     if kind not in TEXT_PARTS:
         raise MessageError(place, f"this model reads text, not {kind!r}", code=UNSUPPORTED)
     text = part.get("refusal" if kind == "refusal" else "text")
@@ -117,7 +120,7 @@ def _plain(message: dict[str, Any]) -> dict[str, Any]:
     return {"role": role, "content": "\n".join(filter(None, (message["content"], written)))}
 
 
-def _list(value: Any, place: str) -> Sequence[Any]:
+def _list(value: Any, place: str, wanted: str = "a string or a list of parts") -> Sequence[Any]:
     if not isinstance(value, list | tuple):
-        raise MessageError(place, f"is a string or a list of parts, not {type(value).__name__}", joint=" ")
+        raise MessageError(place, f"is {wanted}, not {type(value).__name__}", joint=" ")
     return value

@@ -36,7 +36,7 @@ class ConstraintError(MaskwrightError, ValueError):
     def show_in(self, text: str) -> None:
         """Add the line of the source at which it is to the message, and a caret, unless it shows one already."""
         lines = text.split("\n")
-        if self.line is None or self.column is None or str(self).endswith("^") or not 1 <= self.line <= len(lines):
+        if not text or self.line is None or self.column is None or str(self).endswith("^") or not 1 <= self.line <= len(lines):
             return
         start = max(0, self.column - 40)
         shown = lines[self.line - 1][start : self.column + 40]
