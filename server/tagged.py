@@ -25,6 +25,7 @@ class TaggedReply:
         self._has_thought = False
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self.matched: str | None = None
+        self._held_from: int | None = None  # where text begins that may be the beginning of a stop string
         self._begin_content()
 
     def take(self, token_ids: Iterable[int], is_last: bool) -> list[ReplyDelta]:
@@ -74,7 +75,7 @@ class TaggedReply:
     def _begin_text(self) -> None:
         """A tag or the beginning parts what stands before it from what follows."""
         self._matcher = StopMatcher(self._strings, include_stop_in_output=self._shows_stop)
-        self._held_from: int | None = None  # where text begins that may be the beginning of a stop string
+        self._held_from = None
 
     def _look_for_stop(self, text: str) -> None:
         """In text that ends where the parser is certain of all, but for a character that is not whole."""

@@ -72,7 +72,7 @@ def twin(reply: str, stop: list[str], shows: bool) -> tuple[str, str | None]:
 PIECES = st.one_of(st.text("bé< x", min_size=1, max_size=4), st.sampled_from(["<a></a>", "<a>xyé</a>", "<a>x</a>"]))
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(
     st.lists(PIECES, max_size=5).map("".join),
     st.lists(st.text("bé< x", min_size=1, max_size=3), max_size=2),
