@@ -1,20 +1,24 @@
 """`LLM` for asyncio: the same calls, awaited, with concurrent calls in one batch.
 
-Waiting for the engine happens in threads. Each wait is for one event, so a task that is cancelled lets go at once.
+Searches and sessions are those of `llm`, the model inside. Waiting for the engine happens in threads. Each wait is for one event,
+so a task that is cancelled lets go at once.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, Unpack
 
-from .chat import Message, Reply, plan_turn, reply_of
+from .chat import Reply, reply_of
 from .constraint_choice import ConstraintOptions
 from .constraints import ToolStyle
+from .conversation import Message
+from .engine import Event as EngineEvent
 from .engine import Request, RequestOutput
-from .events import Event
+from .events import Delta, Done, Event
 from .llm import LLM
 from .model_folder import EMBEDDED
 from .outputs import GenerationOutput
@@ -48,31 +52,73 @@ class AsyncLLM:
     ) -> AsyncGenerator[Event, None]:
         """See `LLM.stream`."""
         (plan,) = await asyncio.to_thread(self.llm.planner.plan_all, prompt, sampling, constraint)
-        typed = StreamEvents(plan)
-        request_ids = await self._submit([plan.request])
-        try:
-            while not typed.is_done:
-                event = await asyncio.to_thread(self.llm.driver.next_event, request_ids[0])
-                for each in typed.feed(event):
-                    yield each
-        finally:
-            self._cancel(request_ids)
+        async with aclosing(self._stream(plan)) as events:
+            async for event in events:
+                yield event
+
+    async def stream_text(
+        self, prompt: str, *, sampling: SamplingParams | None = None, **constraint: Unpack[ConstraintOptions]
+    ) -> AsyncGenerator[Delta | Done, None]:
+        """See `LLM.stream_text`."""
+        (plan,) = await asyncio.to_thread(self.llm.planner.plan_all, prompt, sampling, constraint)
+        async with aclosing(self._engine_events(plan)) as events:
+            async for event in events:
+                if event.text:
+                    yield Delta((), event.text)
+                if event.output is not None:
+                    yield Done(plan.output(event.output))
 
     async def chat(
         self,
         messages: str | Sequence[Message],
         *,
         tools: Sequence[ToolLike] = (),
-        tool_choice: str = "auto",
+        tool_choice: str | Mapping[str, Any] = "auto",
         tool_style: str | ToolStyle | None = "auto",
         sampling: SamplingParams | None = None,
         **constraint: Unpack[ConstraintOptions],
     ) -> Reply:
         """See `LLM.chat`."""
-        turn = plan_turn(messages, tools, tool_choice, constraint, self.llm.planner.style_for(tool_style))
+        turn = self.llm.planner.turn(messages, tools, tool_choice, tool_style, constraint)
         plan = await asyncio.to_thread(self.llm.planner.plan_turn, turn, sampling)
         (output,) = await self._outputs([plan])
         return reply_of(output, turn, plan.constraint)
+
+    async def stream_chat(
+        self,
+        messages: str | Sequence[Message],
+        *,
+        tools: Sequence[ToolLike] = (),
+        tool_choice: str | Mapping[str, Any] = "auto",
+        tool_style: str | ToolStyle | None = "auto",
+        sampling: SamplingParams | None = None,
+        **constraint: Unpack[ConstraintOptions],
+    ) -> AsyncGenerator[Event, None]:
+        """See `LLM.stream_chat`."""
+        turn = self.llm.planner.turn(messages, tools, tool_choice, tool_style, constraint)
+        plan = await asyncio.to_thread(self.llm.planner.plan_turn, turn, sampling)
+        async with aclosing(self._stream(plan)) as events:
+            async for event in events:
+                yield event
+
+    async def _stream(self, plan: Plan) -> AsyncGenerator[Event, None]:
+        typed = StreamEvents(plan)
+        async with aclosing(self._engine_events(plan)) as events:
+            async for event in events:
+                for each in typed.feed(event):
+                    yield each
+
+    async def _engine_events(self, plan: Plan) -> AsyncGenerator[EngineEvent, None]:
+        """All events of one request, which is cancelled when nobody reads on."""
+        request_ids = await self._submit([plan.request])
+        try:
+            is_final = False
+            while not is_final:
+                event = await asyncio.to_thread(self.llm.driver.next_event, request_ids[0])
+                is_final = event.is_final
+                yield event
+        finally:
+            self._cancel(request_ids)
 
     async def _outputs(self, plans: Sequence[Plan]) -> list[GenerationOutput]:
         request_ids = await self._submit([request for plan in plans for request in plan.requests])

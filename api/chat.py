@@ -15,18 +15,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from .constraint_choice import ConstraintChoice, ConstraintOptions, choose
 from .constraints import Constraint, JsonSchema, Tools, ToolStyle, parse_output
 from .constraints.expression import Grammar, Node
 from .constraints.source import Limits
 from .constraints.tags.events import ParsedReply
+from .conversation import Message, read_messages
 from .errors import UsageError
 from .outputs import GenerationOutput
 from .tools import Tool, ToolCall, ToolLike, calls_schema, read_call, unique_tools
-
-Message: TypeAlias = Mapping[str, Any]
 
 CHARACTERS = [(0, 0x10FFFF)]
 BEFORE_BRACE, AFTER_BRACE = (0, ord("{") - 1), (ord("{") + 1, 0x10FFFF)
@@ -96,22 +95,25 @@ class Turn:
 def plan_turn(
     messages: str | Sequence[Message],
     tools: Sequence[ToolLike],
-    tool_choice: str,
+    tool_choice: str | Mapping[str, Any],
     options: ConstraintOptions,
     tool_style: str | ToolStyle | None = None,
+    has_tool_role: bool = True,
 ) -> Turn:
     """The constraint of a reply. Raises UsageError for messages, tools or choices that make no sense together.
 
     tool_style: how the model writes calls; None for one JSON object.
+    has_tool_role: whether the chat template knows calls and their results.
     """
     checked = unique_tools(tools)
+    tool_choice = _choice_word(tool_choice)
     callable_tools = _callable_tools(checked, tool_choice)
     asked = choose(options)
     if callable_tools and asked.source is not None:
         raise UsageError(f"{_given(options)}= and tools= contradict each other: a reply has one constraint")
     if callable_tools:
         asked = _choice_of_call(callable_tools, tool_choice, tool_style)
-    return Turn(checked_messages(messages), callable_tools, asked)
+    return Turn(read_messages(messages, has_tool_role=has_tool_role), callable_tools, asked)
 
 
 def reply_of(output: GenerationOutput, turn: Turn, constraint: Constraint | None = None) -> Reply:
@@ -125,18 +127,13 @@ def reply_of(output: GenerationOutput, turn: Turn, constraint: Constraint | None
     return Reply(output=output, tool_calls=(call,))
 
 
-def checked_messages(messages: str | Sequence[Message]) -> tuple[Message, ...]:
-    """Messages with a role and text; a lone string is what the user says."""
-    if isinstance(messages, str):
-        return ({"role": "user", "content": messages},)
-    for index, message in enumerate(messages):
-        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
-            raise UsageError(f'messages[{index}] needs a "role" and a "content"')
-        if not isinstance(message.get("content"), str):
-            raise UsageError(f"messages[{index}]: content is a str, not {type(message.get('content')).__name__}")
-    if not messages:
-        raise UsageError("messages is empty; a conversation begins with at least one message")
-    return tuple(messages)
+def _choice_word(choice: str | Mapping[str, Any]) -> str:
+    """OpenAI's object for a function is its name."""
+    function = choice.get("function", choice) if isinstance(choice, Mapping) else None
+    name = function.get("name") if isinstance(function, Mapping) else choice
+    if not isinstance(name, str):
+        raise UsageError(f'tool_choice= is "auto", "none", "required" or the name of a tool, not {choice!r}')
+    return name
 
 
 def _callable_tools(tools: tuple[Tool, ...], tool_choice: str) -> tuple[Tool, ...]:

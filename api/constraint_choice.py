@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypedDict
 
-from .constraints import Choice, Constraint, Gbnf, JsonSchema, Lark, Regex, Source
+from .constraints import Choice, Constraint, Gbnf, JsonSchema, Lark, Regex
+from .constraints.source import is_source
 from .constraints.types import validate
 from .errors import UsageError
 
@@ -80,12 +81,20 @@ def choose_for_each(num_prompts: int, options: ConstraintOptions) -> list[Constr
 
 def _column(name: str, value: Any, num_prompts: int) -> tuple[str, Any] | list[tuple[str, Any]]:
     """(name, value) for all prompts, or a list with one for each."""
+    if name == "choice" and not _are_choices(value):
+        raise UsageError("choice= is a list of strings, or a list with one such list for each prompt")
     is_one_choice = name == "choice" and all(isinstance(option, str) for option in value)
     if not isinstance(value, list) or is_one_choice:
         return name, value
     if len(value) != num_prompts:
         raise UsageError(f"{name}= has {len(value)} values for {num_prompts} prompts")
     return [(name, each) for each in value]
+
+
+def _are_choices(value: Any) -> bool:
+    """Strings, or what may be one such list for each prompt."""
+    is_list = isinstance(value, Iterable) and not isinstance(value, str | bytes | Iterator)
+    return is_list and all(option is None or isinstance(option, str | list | tuple) for option in value)
 
 
 # -- one maker per keyword -----------------------------------------------------------------------------------------------
@@ -123,9 +132,10 @@ def _of_constraint(constraint: Any) -> ConstraintChoice:
     """A front end is treated like its keyword; of a compiled constraint no more than its text is known."""
     if isinstance(constraint, JsonSchema):
         return ConstraintChoice(constraint, json.loads, True, {"schema": json.loads(constraint.schema)})
-    if isinstance(constraint, Source | Constraint):
+    if isinstance(constraint, Constraint) or is_source(constraint):
         return ConstraintChoice(constraint, told=_told(constraint))
-    raise UsageError(f"constraint= is a front end or a compiled constraint, not {type(constraint).__name__}")
+    said = f"constraint= is a front end or a compiled constraint, not {type(constraint).__name__}"
+    raise UsageError(f"{said}; a pattern goes to regex=, a grammar to grammar=")
 
 
 def _told(source: Any) -> dict[str, Any]:

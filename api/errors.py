@@ -1,30 +1,36 @@
-"""What can go wrong at the front door, beside the errors of the layers below.
+"""What can go wrong at the front door, beside the errors of the layers below. Messages are one line, those about text show it too.
 
-    MaskwrightError
+    MaskwrightError            any of these
     |- UsageError              arguments that contradict each other or cannot be understood
+    |  `- MessageError         a message of a conversation; `.place` says where
     |- ModelNotFound           no such model folder, and none of that name in the local cache
     |- GenerationIncomplete    generation ended before the output was complete; `.output` has what there is
     |- ValidationFailed        the output satisfies the schema, but a validator of the type rejected it; `.output` has it
-
-    from below: maskwright.constraints.ConstraintError   (what cannot be compiled, with path and keyword)
-                maskwright.sampling.SamplingError        (a sampling option out of range)
-                maskwright.engine.EngineError            (a model folder or a request the engine cannot run)
+    |- ConstraintError         of maskwright.constraints: what cannot be compiled, with path and keyword
+    |- SamplingError           of maskwright.sampling: a sampling option out of range
+    `- EngineError             of maskwright.engine: a model folder or a request the engine cannot run
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .kernels.errors import MaskwrightError as MaskwrightError
+
 if TYPE_CHECKING:
     from .outputs import GenerationOutput
 
 
-class MaskwrightError(Exception):
-    """Base of the errors raised at the front door. The message is one line."""
-
-
 class UsageError(MaskwrightError, ValueError):
     """Arguments that contradict each other or cannot be understood; the message names them."""
+
+
+class MessageError(UsageError):
+    """A message of a conversation cannot be read. `place` is where, such as "messages[1].content"; `code` is why, in one word."""
+
+    def __init__(self, place: str, reason: str, *, joint: str = ": ", param: str = "", code: str = "invalid_value") -> None:
+        super().__init__(f"{place}{joint}{reason}")
+        self.place, self.code = param or place, code
 
 
 class ModelNotFound(MaskwrightError, FileNotFoundError):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
-from .chat import Message, Reply, Turn, plan_turn, reply_of
+from .chat import Reply, reply_of
 from .constraint_choice import ConstraintOptions
 from .constraints import Compiler, ToolStyle, Vocabulary
 from .constraints import Limits as ConstraintLimits
+from .conversation import Message
 from .driver import Driver
 from .engine import EngineConfig, EngineFeatures, EngineStatistics, RequestOutput, load
 from .engine import Event as EngineEvent
@@ -22,6 +23,7 @@ from .engine.particles import Particles
 from .engine.searches import Search
 from .engine.session_file import load_snapshot
 from .engine.sessions import CacheUse, Sessions
+from .errors import UsageError
 from .events import Delta, Done, Event
 from .model_folder import EMBEDDED, find_model
 from .outputs import GenerationOutput
@@ -67,6 +69,10 @@ class LLM:
         constraint_cache_bytes: int = 1 << 30,
         **engine_options: Any,
     ) -> None:
+        if not isinstance(constraint_limits, ConstraintLimits | None):
+            raise UsageError(f"constraint_limits= is maskwright.constraints.Limits(...), not {type(constraint_limits).__name__}")
+        if type(constraint_cache_bytes) is not int or constraint_cache_bytes < 0:
+            raise UsageError(f"constraint_cache_bytes= is a number of bytes, not {constraint_cache_bytes!r}")
         folder = find_model(model)
         self.features, settings = EngineFeatures.split(engine_options)
         config = EngineConfig.from_options({"model": folder, "device": device, "dtype": dtype, **settings})
@@ -215,7 +221,7 @@ class LLM:
         if isinstance(prompt, str):
             (plan,) = self.planner.plan_all(prompt, sampling, constraint)
         else:
-            plan = self.planner.plan_turn(plan_turn(prompt, (), "auto", constraint), sampling)
+            plan = self.planner.plan_turn(self.planner.turn(prompt, (), "auto", None, constraint), sampling)
         (request_id,) = self.driver.submit([plan.request])
         return Session(self.driver, plan, request_id)
 
@@ -243,7 +249,7 @@ class LLM:
         messages: str | Sequence[Message],
         *,
         tools: Sequence[ToolLike] = (),
-        tool_choice: str = "auto",
+        tool_choice: str | Mapping[str, Any] = "auto",
         tool_style: str | ToolStyle | None = "auto",
         sampling: SamplingParams | None = None,
         **constraint: Unpack[ConstraintOptions],
@@ -251,13 +257,13 @@ class LLM:
         """The model's next message in a conversation: text, or calls of `tools`.
 
         Args:
-            messages: {"role", "content"} mappings, or what the user says.
+            messages: {"role", "content"} mappings as in OpenAI's interface, calls and results too, or what the user says.
             tools: Python functions with annotated parameters, or definitions in OpenAI's form.
-            tool_choice: "auto" (text or a call), "none", "required", or the name of the tool to call.
+            tool_choice: "auto" (text or a call), "none", "required", a tool's name, or OpenAI's object for that.
             tool_style: how the model writes calls, such as "hermes" or "llama3-json"; "auto" knows it by the chat template; None
                 is one JSON object and nothing else, as the embedded model learned it.
         """
-        turn = plan_turn(messages, tools, tool_choice, constraint, self.planner.style_for(tool_style))
+        turn = self.planner.turn(messages, tools, tool_choice, tool_style, constraint)
         plan = self.planner.plan_turn(turn, sampling)
         (output,) = self._run([plan], None)
         return reply_of(output, turn, plan.constraint)
@@ -267,13 +273,13 @@ class LLM:
         messages: str | Sequence[Message],
         *,
         tools: Sequence[ToolLike] = (),
-        tool_choice: str = "auto",
+        tool_choice: str | Mapping[str, Any] = "auto",
         tool_style: str | ToolStyle | None = "auto",
         sampling: SamplingParams | None = None,
         **constraint: Unpack[ConstraintOptions],
     ) -> Iterator[Event]:
         """`chat` as typed events while the model writes: those of `stream`, and in a tool style text, reasoning and calls."""
-        turn: Turn = plan_turn(messages, tools, tool_choice, constraint, self.planner.style_for(tool_style))
+        turn = self.planner.turn(messages, tools, tool_choice, tool_style, constraint)
         return self._stream(self.planner.plan_turn(turn, sampling))
 
     def _run(self, plans: list[Plan], progress: Progress | None) -> list[GenerationOutput]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from .constraints.constraint import Constraint
+from .constraints.constraint import Constraint
+from .errors import UsageError
 
 
 class LogitsProcessor:
@@ -25,6 +25,8 @@ class LogitsProcessor:
     """
 
     def __init__(self, constraint: Constraint) -> None:
+        if not isinstance(constraint, Constraint):
+            raise UsageError(f"a compiled constraint is needed, not {type(constraint).__name__}: Compiler(vocabulary).compile(...)")
         if not constraint.vocabulary.eos_token_ids:
             raise ValueError("the vocabulary names no EOS token, so transformers could never end; give eos_token_ids")
         self.constraint = constraint

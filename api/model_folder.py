@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from .errors import ModelNotFound
+from .errors import ModelNotFound, UsageError
 
 EMBEDDED = "embedded"  # the name of the model that ships in the package
 
@@ -24,6 +24,8 @@ def find_model(name: str | os.PathLike[str]) -> Path:
     Raises:
         ModelNotFound: it is none of them, or the folder has no config.json.
     """
+    if not isinstance(name, str | os.PathLike):
+        raise UsageError(f"a model is a folder or the name of one, not {type(name).__name__}")
     folder = embedded_model() if name == EMBEDDED else Path(name).expanduser()
     if not folder.exists() and _could_be_repository(str(name)):
         folder = _cached_repository(str(name))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from . import prompts as task_prompts
-from .chat import Message, Turn
+from .chat import Turn, plan_turn
 from .constraint_choice import FREE, ConstraintChoice, ConstraintOptions, choose, choose_for_each
 from .constraints import Compiler, Constraint, Source, ToolStyle
 from .constraints.tags.styles import style_of_template
+from .conversation import Message
 from .engine import Request, RequestError, RequestOutput
 from .engine.prefix_tree import common_length
 from .engine.snapshot import Snapshot
@@ -21,6 +22,7 @@ from .engine.tokenizer import Tokenizer
 from .errors import UsageError
 from .outputs import GenerationOutput, Usage
 from .sampling import SamplingParams
+from .tools import ToolLike
 
 MAX_BEGINNINGS = 64  # kept
 PromptStyle = Literal["auto", "plain", "chat", "task"]
@@ -45,6 +47,10 @@ class Plan:
 
     def ranked(self, priority: int, user: str) -> Plan:
         """The same with what the engine's policy asks for."""
+        if isinstance(priority, bool) or not isinstance(priority, int):
+            raise UsageError(f"priority= is an integer, not {priority!r}")
+        if not isinstance(user, str):
+            raise UsageError(f"user= is a str, not {user!r}")
         if not priority and not user:
             return self
         return replace(self, requests=tuple(replace(each, priority=priority, user=user) for each in self.requests))
@@ -106,6 +112,7 @@ class Planner:
         self._beginnings: dict[str, tuple[int, ...]] = {}
         self.style = style if style != "auto" else _style_of(folder)
         self.tool_style = None if self.style == "task" else style_of_template(tokenizer.chat_template)
+        self.has_tool_role = self.style != "task"  # whether templates know calls and their results; the embedded model does not
         self.default_sampling = recommended_sampling(_read_json(folder / "generation_config.json"))
 
     def plan_all(
@@ -115,6 +122,8 @@ class Planner:
         options: ConstraintOptions,
     ) -> list[Plan]:
         """One plan for each prompt."""
+        if isinstance(prompts, Mapping) or not isinstance(prompts, Iterable):
+            raise UsageError(f"a prompt is a str, not {type(prompts).__name__}; conversations go to chat()")
         each = [prompts] if isinstance(prompts, str) else list(prompts)
         wrong = next((prompt for prompt in each if not isinstance(prompt, str)), None)
         if wrong is not None:
@@ -123,9 +132,20 @@ class Planner:
         choices = choose_for_each(len(each), options)
         return [self._plan(*row) for row in zip(each, choices, samplings, strict=True)]
 
+    def turn(
+        self,
+        messages: str | Sequence[Message],
+        tools: Sequence[ToolLike],
+        tool_choice: str | Mapping[str, Any],
+        tool_style: str | ToolStyle | None,
+        options: ConstraintOptions,
+    ) -> Turn:
+        """A checked request for the next message of a conversation."""
+        return plan_turn(messages, tools, tool_choice, options, self.style_for(tool_style), self.has_tool_role)
+
     def plan_turn(self, turn: Turn, sampling: SamplingParams | None) -> Plan:
         """The plan for the next message of a conversation."""
-        sampling = sampling or self.default_sampling
+        (sampling,) = self._samplings(sampling, 1)
         if sampling.n > 1:
             raise UsageError(f"a conversation goes on with one reply, and n={sampling.n} asks for several; use generate()")
         return self.plan_replies(turn, sampling)
@@ -202,6 +222,8 @@ class Planner:
     def _samplings(self, sampling: SamplingParams | Sequence[SamplingParams] | None, count: int) -> list[SamplingParams]:
         if sampling is None or isinstance(sampling, SamplingParams):
             return [sampling or self.default_sampling] * count
+        if not isinstance(sampling, list | tuple) or not all(isinstance(each, SamplingParams) for each in sampling):
+            raise UsageError("sampling= is SamplingParams(...), or a list with one for each prompt")
         if len(sampling) != count:
             raise UsageError(f"sampling= has {len(sampling)} values for {count} prompts")
         return list(sampling)

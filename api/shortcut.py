@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from .constraint_choice import ConstraintOptions
 from .llm import LLM
-from .model_folder import EMBEDDED
+from .model_folder import EMBEDDED, find_model
 from .sampling import SamplingParams
 
 
@@ -37,7 +37,7 @@ def generate(
         ConstraintError: the constraint does not compile; the message says where and what to write instead.
         GenerationIncomplete: generation ended before the output was complete. ValidationFailed: a validator rejected it.
     """
-    llm = model if isinstance(model, LLM) else _loaded(os.fspath(model))
+    llm = model if isinstance(model, LLM) else _loaded(str(find_model(model)))
     outputs = llm.generate(prompt, sampling=sampling, **constraint)
     return outputs[0].parsed if isinstance(prompt, str) else [output.parsed for output in outputs]
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
 from .errors import UsageError
 
+_NAME = re.compile(r"[\w.:/-]+")
 ToolLike: TypeAlias = "Tool | Callable[..., Any] | Mapping[str, Any]"
 
 
@@ -83,6 +85,8 @@ def as_tool(tool: ToolLike) -> Tool:
 
 def unique_tools(tools: Sequence[ToolLike]) -> tuple[Tool, ...]:
     """All tools, checked to have different names."""
+    if isinstance(tools, str | Mapping) or not isinstance(tools, Iterable):
+        raise UsageError(f"tools= is a list of functions and definitions, not {type(tools).__name__}")
     made = tuple(as_tool(tool) for tool in tools)
     names = [tool.name for tool in made]
     doubled = next((name for name in names if names.count(name) > 1), None)
@@ -128,10 +132,24 @@ def _with_prefix(schema: Any, prefix: str) -> Any:
 
 def _tool_of_definition(definition: Mapping[str, Any]) -> Tool:
     function = definition.get("function", definition)
-    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-        raise UsageError('a tool definition needs a "name"')
-    parameters = function.get("parameters") or {"type": "object", "properties": {}, "additionalProperties": False}
-    return Tool(function["name"], function.get("description") or "", parameters)
+    name = function.get("name") if isinstance(function, Mapping) else None
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise UsageError(f'a tool definition needs a "name" of letters, digits and _ . : / -, not {name!r}')
+    return Tool(name, function.get("description") or "", _object_schema(function.get("parameters"), name))
+
+
+def _object_schema(parameters: Any, name: str) -> dict[str, Any]:
+    """The schema of the arguments, which are an object whether it says so or not; without a schema there are none."""
+    if parameters is None or parameters == {}:
+        return {"type": "object", "properties": {}, "additionalProperties": False}
+    if parameters is True:
+        return {"type": "object"}
+    if not isinstance(parameters, Mapping):
+        raise UsageError(f'tool "{name}": parameters are a JSON Schema, not {type(parameters).__name__}')
+    kinds = parameters.get("type", "object")
+    if kinds != "object" and not (isinstance(kinds, list | tuple) and "object" in kinds):
+        raise UsageError(f'tool "{name}": arguments are an object, so the "type" of parameters is "object", not {kinds!r}')
+    return {**parameters, "type": "object"}
 
 
 def _parameters_of(function: Callable[..., Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from itertools import accumulate
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from .capture_marks import Mark, refused_captures
+from .capture_marks import HasCaptures, Mark, refused_captures
 from .chart import Chart, Parts, Span
 from .constraint import Constraint
 from .errors import ConstraintError, UnsupportedKeyword
@@ -68,6 +68,12 @@ def captures(constraint: Constraint, text: bytes | str | Iterable[int]) -> list[
     whole: Constraint = getattr(constraint, "unbudgeted", constraint)
     _check(whole, data)
     return _reader(whole).read(data, bounds)
+
+
+def names_captures(constraint: Constraint) -> bool:
+    """Whether its grammar has captures at all. Raises what `captures` raises for any text."""
+    whole: Constraint = getattr(constraint, "unbudgeted", constraint)
+    return isinstance(whole.source, HasCaptures) and _reader(whole).names_captures
 
 
 def captures_by_name(found: Iterable[Capture]) -> dict[str, str | list[str]]:
@@ -124,6 +130,10 @@ class _Reader:
         self._lock = threading.Lock()
         with constraint.exclusively() as (automaton, _):
             self._parts = Parts(grammar, root, budgets, marks, automaton.lexicon, constraint.limits) if marks.of_rule else None
+
+    @property
+    def names_captures(self) -> bool:
+        return self._parts is not None
 
     def read(self, data: bytes, bounds: Sequence[int] | None) -> list[Capture]:
         """bounds: where each token ends, if that is known."""

@@ -9,8 +9,10 @@
 
 from __future__ import annotations
 
+from ..kernels.errors import MaskwrightError
 
-class ConstraintError(ValueError):
+
+class ConstraintError(MaskwrightError, ValueError):
     """A constraint that cannot be compiled or used as asked.
 
     Attributes: `path` where in the source (a JSON pointer or a rule name), `keyword` what was at fault, `reason` why,
@@ -34,7 +36,7 @@ class ConstraintError(ValueError):
     def show_in(self, text: str) -> None:
         """Add the line of the source at which it is to the message, and a caret, unless it shows one already."""
         lines = text.split("\n")
-        if self.line is None or self.column is None or str(self).endswith("^") or not 1 <= self.line <= len(lines):
+        if not text or self.line is None or self.column is None or str(self).endswith("^") or not 1 <= self.line <= len(lines):
             return
         start = max(0, self.column - 40)
         shown = lines[self.line - 1][start : self.column + 40]

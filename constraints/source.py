@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Protocol, TypeGuard, runtime_checkable
 
+from .errors import ConstraintError
 from .expression import Grammar, Node
 
 
@@ -24,6 +25,11 @@ class Limits:
     digits: int = 300  # of a number
     search_states: int = 20_000  # products visited by a search for a string in an intersection; four times so many for one step
     search_nodes: int = 2_000_000  # trie nodes visited by searches for the fewest tokens; beyond, upper bounds are used
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+                raise ConstraintError(f"a limit is a number that is not negative, not {value!r}", keyword=name)
 
 
 @runtime_checkable

@@ -41,7 +41,7 @@ class BeamSearch:
         if type(self.width) is not int or self.width < 1:
             raise RequestError(f"width must be an integer of at least 1, got {self.width!r}")
         if type(self.num_wanted) is not int or not 1 <= self.num_wanted <= self.width:
-            raise RequestError(f"num_wanted must be an integer from 1 to width ({self.width}), got {self.num_wanted!r}")
+            raise RequestError(f"n must be an integer from 1 to width ({self.width}), got {self.num_wanted!r}")
         penalty = self.length_penalty
         if isinstance(penalty, bool) or not isinstance(penalty, int | float) or not abs(penalty) <= 100:
             raise RequestError(f"length_penalty must be a number from -100 to 100, got {penalty!r}")

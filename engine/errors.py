@@ -20,8 +20,10 @@ from __future__ import annotations
 
 from typing import Self
 
+from ..kernels.errors import MaskwrightError
 
-class EngineError(Exception):
+
+class EngineError(MaskwrightError):
     """Base of every error the engine raises on purpose. The message is one line."""
 
 

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any
 
+from ..kernels.errors import MaskwrightError
+
 MAX_LOGPROBS = 20
 LARGEST = 3.4e38
 SMALLEST = 1.2e-38
 SEED_STRIDE = 0x9E3779B97F4A7C15  # odd: no two copies have the same seed
 
 
-class SamplingError(ValueError):
+class SamplingError(MaskwrightError, ValueError):
     """A sampling option has a value that means nothing: which option, which value, what is allowed."""
 
     def __init__(self, option: str, value: object, allowed: str) -> None:

@@ -13,6 +13,14 @@ FinishReason = Literal["stop", "length", "tool_calls", "constraint_limit"]
 Residue = Annotated[list[str] | None, Field(description='What is not enforced; only with "strict": false.')]
 
 
+
+class Captured(BaseModel):
+    """Part of an answer whose grammar names what its rules read."""
+
+    captures: dict[str, str | list[str]] | None = Field(None, description="What rules have read, by name.")
+    captures_error: str | None = Field(None, description="Why that cannot be told.")
+
+
 class ErrorDetail(BaseModel):
     message: str
     type: str
@@ -89,7 +97,7 @@ class ChatMessage(BaseModel):
     tool_calls: list[ToolCall] | None = None
 
 
-class ChatChoice(BaseModel):
+class ChatChoice(Captured):
     index: int
     message: ChatMessage
     logprobs: ChatLogprobs | None
@@ -125,7 +133,7 @@ class ChatDelta(BaseModel):
     tool_calls: list[ToolCallDelta] | None = None
 
 
-class ChatChunkChoice(BaseModel):
+class ChatChunkChoice(Captured):
     index: int
     delta: ChatDelta
     logprobs: ChatLogprobs | None
@@ -154,7 +162,7 @@ class CompletionLogprobs(BaseModel):
     text_offset: list[int]
 
 
-class CompletionChoice(BaseModel):
+class CompletionChoice(Captured):
     index: int
     text: str
     logprobs: CompletionLogprobs | None
@@ -209,7 +217,7 @@ class ResponseUsage(BaseModel):
     total_tokens: int
 
 
-class ResponseAnswer(BaseModel):
+class ResponseAnswer(Captured):
     id: str
     object: Literal["response"]
     created_at: float
@@ -256,7 +264,7 @@ class MessageUsage(BaseModel):
     cache_read_input_tokens: int | None = None
 
 
-class MessageAnswer(BaseModel):
+class MessageAnswer(Captured):
     id: str
     type: Literal["message"]
     role: Literal["assistant"]
@@ -268,7 +276,7 @@ class MessageAnswer(BaseModel):
     residue: Residue = None
 
 
-class MessageEvent(BaseModel):
+class MessageEvent(Captured):
     """One event of a stream, with the members of its type."""
 
     type: Literal[

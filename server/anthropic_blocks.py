@@ -13,7 +13,9 @@ SIGNATURE = "unsigned"  # thinking blocks have one, so that clients can give the
 class BlockWriter:
     """Follows one output. At any time one block is open; what belongs to another one closes it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, hides_thought: bool = False) -> None:
+        """hides_thought: what is thought is left out; that something was thought is told."""
+        self._hides_thought = hides_thought
         self.blocks: list[dict[str, Any]] = []
         self.num_calls = 0
         self._is_open = False
@@ -23,6 +25,8 @@ class BlockWriter:
         """What one delta of the reply adds, as events of the stream."""
         if isinstance(delta, ThoughtDelta):
             told = self._switch({"type": "thinking", "thinking": "", "signature": ""})
+            if self._hides_thought:
+                return told
             return [*told, self._grow("thinking", {"type": "thinking_delta", "thinking": delta.text}, delta.text)]
         if isinstance(delta, ContentDelta):
             told = self._switch({"type": "text", "text": ""})

@@ -59,6 +59,8 @@ def _messages_of(message: Mapping[str, Any], place: str) -> list[dict[str, Any]]
     if isinstance(content, str):
         return [{"role": role, "content": content}]
     blocks = [_block(block, f"{place}.content[{i}]") for i, block in enumerate(_list(content, f"{place}.content"))]
+    if not blocks:
+        raise _wrong(f"{place}.content", "is empty; say something, or leave the message out")
     return _reply(blocks, place) if role == "assistant" else _said(blocks, str(role), place)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
@@ -26,22 +27,37 @@ from .asked_forms import (
     AnthropicTool,
     AnthropicToolChoice,
 )
+from .body import Because
+from .captured import captures_of
 from .chat import ChatBody, plan_chat
 from .documentation import anthropic_answers
 from .errors import ApiError, anthropic_body, told_as
 from .remarks import remarks_of
 from .replies import reader_of
+from .sampling_options import SamplingExtras
 from .service import Service
 from .streams import data, unless_gone
 
 # How the parameters of a chat completion are called here.
-NAMES = {"response_format": "output_config.format", "stop": "stop_sequences", "thinking_token_budget": "thinking.budget_tokens"}
+NAMES = {"response_format": "output_config.format", "stop": "stop_sequences"} | {
+    "thinking_token_budget": "thinking.budget_tokens",
+    "reasoning_effort": "output_config.effort",
+}
 STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
 
 
 class ConversationBody(ConstraintNames):
     """What the model is shown."""
 
+    refused = MappingProxyType(
+        {
+            "container": "this server runs no tools",
+            "mcp_servers": "this server calls nobody; give the model their tools",
+            "context_management": "send the messages that the model is to read",
+            "fallbacks": "there is one model here",
+            "inference_geo": "this server is where it is",
+        }
+    )
     model: str | None = Field(None, description="The name of the model, as /v1/models lists it.")
     messages: list[AnthropicMessage] = Field(description="role; content as text or blocks: text, thinking, tool_use, tool_result.")
     system: str | list[AnthropicTextBlock] | None = Field(None, description="What the model is told first.")
@@ -53,7 +69,7 @@ class ConversationBody(ConstraintNames):
     cache_control: dict[str, Any] | None = Field(None, description="Has no effect: equal beginnings are always shared.")
 
 
-class MessageBody(ConversationBody):
+class MessageBody(SamplingExtras, ConversationBody):
     """A conversation to be continued."""
 
     max_tokens: int = Field(ge=1, description="Tokens of the reply at most.")
@@ -64,6 +80,7 @@ class MessageBody(ConversationBody):
     top_p: float | None = Field(None, gt=0, le=1)
     metadata: dict[str, Any] | None = Field(None, description="user_id: who shares the engine with others, with --policy fair.")
     service_tier: Literal["auto", "standard_only"] | None = Field(None, description="Has no effect.")
+    speed: Annotated[Literal["standard"] | None, Because("There is one speed here.")] = None
 
 
 router = APIRouter()
@@ -79,7 +96,8 @@ async def create_message(request: Request, body: MessageBody) -> Response:
     service: Service = request.app.state.service
     with told_as(NAMES):
         plan = await unless_gone(request, plan_chat(service, _as_chat(body)))
-        return await answer(request, [plan], MessageWriter(f"msg_{request.state.request_id}", service, plan), body.stream)
+        writer = MessageWriter(f"msg_{request.state.request_id}", service, plan, hides_thought=_hides_thought(body))
+        return await answer(request, [plan], writer, body.stream)
 
 
 @router.post(
@@ -95,11 +113,11 @@ async def count_tokens(request: Request, body: ConversationBody) -> dict[str, in
 class MessageWriter:
     """From the events of one output to a message, whole or as typed events."""
 
-    def __init__(self, message_id: str, service: Service, plan: Plan) -> None:
-        self._id, self._service = message_id, service
+    def __init__(self, message_id: str, service: Service, plan: Plan, *, hides_thought: bool) -> None:
+        self._id, self._service, self._plan = message_id, service, plan
         self._num_prompt = len(plan.requests[0].prompt_token_ids)
         self._reader = reader_of(plan)
-        self._blocks = BlockWriter()
+        self._blocks = BlockWriter(hides_thought=hides_thought)
         self._remarks = remarks_of(plan)
         self._output: RequestOutput | None = None
 
@@ -107,7 +125,7 @@ class MessageWriter:
         """The message when it has ended."""
         async for _, event in events:
             self._read(event)
-        return self._message(self._blocks.blocks, self._ending(), self._usage())
+        return {**self._message(self._blocks.blocks, self._ending(), self._usage()), **await self._captures()}
 
     async def stream(self, events: Events) -> AsyncGenerator[bytes, None]:
         """The events, while they come."""
@@ -117,7 +135,7 @@ class MessageWriter:
         async for _, event in events:
             for each in self._read(event):
                 yield _event(each)
-        yield _event({"type": "message_delta", "delta": self._ending(), "usage": self._usage()})
+        yield _event({"type": "message_delta", "delta": self._ending(), "usage": self._usage(), **await self._captures()})
         yield _event({"type": "message_stop"})
 
     def failed(self, error: ApiError) -> bytes:
@@ -134,6 +152,11 @@ class MessageWriter:
     def _message(self, content: list[dict[str, Any]], ending: dict[str, Any], usage: dict[str, Any]) -> dict[str, Any]:
         head = {"id": self._id, "type": "message", "role": "assistant", "model": self._service.model_name}
         return {**head, "content": content, **ending, "usage": usage, **self._remarks}
+
+    async def _captures(self) -> dict[str, Any]:
+        assert self._output is not None, "the output has ended"
+        text = "".join(block["text"] for block in self._blocks.blocks if block["type"] == "text")
+        return await captures_of(self._service, self._plan, self._output, text)
 
     def _ending(self) -> dict[str, Any]:
         assert self._output is not None, "the output has ended"
@@ -176,7 +199,7 @@ def _as_chat(body: ConversationBody) -> ChatBody:
     if isinstance(body, MessageBody):
         _check_known(body.metadata, "metadata", "user_id")
         asked |= {name: getattr(body, name) for name in ("max_tokens", "temperature", "top_k", "top_p")}
-        asked |= {"stop": body.stop_sequences, "user": (body.metadata or {}).get("user_id")}
+        asked |= {"stop": body.stop_sequences, "user": (body.metadata or {}).get("user_id"), **body.sampling_extras}
     try:
         return ChatBody.model_validate(asked)
     except ValidationError as error:
@@ -202,10 +225,15 @@ def _thinking(thinking: dict[str, Any] | None) -> dict[str, Any]:
     if kind not in ("enabled", "adaptive", "disabled"):
         message = f"thinking.type is enabled, adaptive or disabled, not {kind!r}"
         raise ApiError(400, message, param="thinking.type", code="invalid_value")
-    if thinking.get("display", "summarized") != "summarized":
-        raise ApiError(400, "thinking.display: what is thought is always shown", param="thinking.display", code="invalid_value")
+    if thinking.get("display", "summarized") not in ("summarized", "omitted"):
+        message = f"thinking.display is summarized or omitted, not {thinking['display']!r}"
+        raise ApiError(400, message, param="thinking.display", code="invalid_value")
     budget = thinking.get("budget_tokens") if kind == "enabled" else None
     return {"chat_template_kwargs": {"enable_thinking": kind != "disabled"}, "thinking_token_budget": budget}
+
+
+def _hides_thought(body: ConversationBody) -> bool:
+    return (body.thinking or {}).get("display") == "omitted"
 
 
 def _check_known(form: dict[str, Any] | None, place: str, *known: str) -> None:

@@ -116,6 +116,9 @@ _ALIASES = {
 }
 
 
+KINDS = {Mapping: "an object", bool: "true or false", str: "a string", list: "a list"}
+
+
 def _located(name: str, value: Any) -> tuple[str, Any, str]:
     """(which maker, what it takes, where that stands)."""
     if name == "response_format":
@@ -131,7 +134,9 @@ def _of_response_format(form: Mapping[str, Any]) -> tuple[str, Any, str]:
         return _of_json_schema(form)
     if kind == "json_object":
         _check_members(form, place, "type", "schema")
-        return ("json_object", None, place) if form.get("schema") is None else ("json", form["schema"], f"{place}.schema")
+        if form.get("schema") is None:
+            return "json_object", None, place
+        return "json", _member(form, "schema", place, Mapping, bool, str), f"{place}.schema"
     if kind == "structural_tag":
         return kind, form, place
     if kind == "regex":
@@ -168,7 +173,9 @@ def _of_json_schema(form: Mapping[str, Any]) -> tuple[str, Any, str]:
 def _of_structured_outputs(form: Mapping[str, Any]) -> tuple[str, Any, str]:
     kinds = ("json", "json_object", "regex", "choice", "grammar", "structural_tag")
     _check_members(form, "structured_outputs", *kinds)
-    given = [kind for kind in kinds if form.get(kind) is not None]
+    if not isinstance(form.get("json_object"), bool | None):
+        raise _wrong("structured_outputs.json_object", "is true or false")
+    given = [kind for kind in kinds if form.get(kind) is not None and not (kind == "json_object" and form[kind] is False)]
     if len(given) != 1:
         raise _wrong("structured_outputs", f"has one constraint, not {' and '.join(given) or 'none'}")
     return given[0], form[given[0]], f"structured_outputs.{given[0]}"
@@ -177,7 +184,8 @@ def _of_structured_outputs(form: Mapping[str, Any]) -> tuple[str, Any, str]:
 def _member(form: Mapping[str, Any], name: str, place: str, *kinds: type) -> Any:
     value = form.get(name)
     if not isinstance(value, kinds):
-        raise _wrong(f"{place}.{name}", "is missing" if value is None else f"is not {type(value).__name__}")
+        wanted = " or ".join(KINDS[kind] for kind in kinds)
+        raise _wrong(f"{place}.{name}", "is missing" if value is None else f"is {wanted}, not {value!r:.40}")
     return value
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import WithJsonSchema
 
-from .messages import ROLES, TEXT_PARTS
+from ..conversation import ROLES, TEXT_PARTS
 
 Form = dict[str, Any]
 TEXT: Form = {"type": "string"}
@@ -90,8 +90,9 @@ AskedToolChoice = Annotated[dict[str, Any], WithJsonSchema(_TOOL_CHOICE)]
 AskedFormat = Annotated[dict[str, Any], WithJsonSchema(_RESPONSE_FORMAT)]
 AskedStructure = Annotated[dict[str, Any], WithJsonSchema(_STRUCTURED)]
 AskedItem = Annotated[dict[str, Any], WithJsonSchema(_ITEM)]
-AskedText = Annotated[dict[str, Any], WithJsonSchema(_closed(format=_RESPONSE_FORMAT))]
-AskedReasoning = Annotated[dict[str, Any], WithJsonSchema(_closed(effort=MAYBE_TEXT))]
+AskedText = Annotated[dict[str, Any], WithJsonSchema(_closed(format=_RESPONSE_FORMAT, verbosity=MAYBE_TEXT))]
+_THOUGHT = _closed(effort=MAYBE_TEXT, summary=MAYBE_TEXT, generate_summary=MAYBE_TEXT)
+AskedReasoning = Annotated[dict[str, Any], WithJsonSchema(_THOUGHT)]
 
 # -- Anthropic's ----------------------------------------------------------------------------------------------------------
 
@@ -111,7 +112,7 @@ _CHOSEN = _either(
 )
 _BUDGET = {"type": "integer", "minimum": 1}
 _THINKING = _closed(
-    "type", type=_one_of("enabled", "adaptive", "disabled"), budget_tokens=_BUDGET, display=_one_of("summarized")
+    "type", type=_one_of("enabled", "adaptive", "disabled"), budget_tokens=_BUDGET, display=_one_of("summarized", "omitted")
 )
 _OUTPUT = _closed(format=_either(_RESPONSE_FORMAT, NULL), effort=MAYBE_TEXT)
 

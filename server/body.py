@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError, model_validator
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from .errors import ApiError
 
@@ -13,14 +17,46 @@ class Body(BaseModel):
     """A parameter that is not known is refused by name. JSON can write half of a surrogate pair, which no tokenizer can read."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
+    refused: ClassVar[Mapping[str, str]] = {}  # parameters of other servers, and what to do instead; null and [] ask for nothing
 
     @model_validator(mode="before")
     @classmethod
-    def check_text(cls, given: Any) -> Any:
+    def check_given(cls, given: Any) -> Any:
         place = _half_pair(given)
         if place is not None:
             raise ApiError(400, f"{place} contains half of a surrogate pair", param=place, code="invalid_value")
-        return given
+        return cls._without_refused(given) if isinstance(given, dict) else given
+
+    @classmethod
+    def _without_refused(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        kept = {name: value for name, value in given.items() if not (name in cls.refused and value in (None, []))}
+        for name in kept:
+            if name in cls.refused:
+                raise ApiError(400, f"{name} is not supported: {cls.refused[name]}", param=name, code="unsupported_parameter")
+            if name not in cls.model_fields:
+                near = get_close_matches(name, cls.model_fields, n=1, cutoff=0.75)
+                hint = f"; did you mean {near[0]}?" if near else "; /docs shows those that there are"
+                raise ApiError(400, f"unknown parameter: {name}{hint}", param=name, code="unknown_parameter")
+        return kept
+
+
+@dataclass(frozen=True, slots=True)
+class Because:
+    """Of a parameter that has one meaning here: why no other value is taken, and what to do. It is its description too."""
+
+    reason: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_wrap_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(schema), "description": self.reason}
+
+    def _check(self, value: Any, inner: core_schema.ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return inner(value)
+        except ValidationError:
+            raise PydanticCustomError("unsupported", "{reason}", {"reason": self.reason}) from None
 
 
 def _half_pair(given: Any) -> str | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator
-from typing import Any
+from collections.abc import AsyncGenerator, Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
@@ -18,6 +19,8 @@ from .answers import ChatCompletion, ChatCompletionChunk
 from .asked_constraint import AskedConstraint, ConstraintBody, asked_constraint
 from .asked_forms import AskedMessage, AskedTool, AskedToolChoice
 from .asked_tools import asked_tools
+from .body import Because
+from .captured import captures_of
 from .deltas import CallDelta, CallStart, ContentDelta, ReplyDelta, ThoughtDelta
 from .documentation import answers
 from .errors import ApiError, told_as
@@ -28,7 +31,7 @@ from .replies import ReplyParts, reader_of
 from .sampling_options import SamplingBody, StreamOptions, sampling_of, tells_usage
 from .service import Service
 from .streams import DONE, data, error_event, unless_gone
-from .token_details import ExtendedBody, detail_writer, head_of, num_top_wanted
+from .token_details import ExtendedBody, detail_writer, details_of, head_of, num_top_wanted
 from .token_logprobs import LogprobWriter
 from .usage import usage_of
 
@@ -36,6 +39,15 @@ from .usage import usage_of
 class ChatBody(SamplingBody, ConstraintBody, ExtendedBody):
     """A conversation to be continued."""
 
+    refused = MappingProxyType(
+        {
+            "functions": "write them as tools",
+            "function_call": "write it as tool_choice",
+            "audio": "this model writes text",
+            "web_search_options": "this server runs no tools; give the model one as a function",
+            "moderation": "nothing is moderated here",
+        }
+    )
     messages: list[AskedMessage] = Field(description="The conversation so far: role, content, tool_calls, tool_call_id.")
     max_completion_tokens: int | None = Field(None, ge=1, description="As max_tokens.")
     logprobs: bool | None = None
@@ -52,6 +64,14 @@ class ChatBody(SamplingBody, ConstraintBody, ExtendedBody):
     service_tier: str | None = Field(None, description="Has no effect.")
     safety_identifier: str | None = Field(None, description="Has no effect.")
     prompt_cache_key: str | None = Field(None, description="Has no effect: equal beginnings of prompts are always shared.")
+    prompt_cache_retention: str | None = Field(None, description="Has no effect: what is shared is kept while there is room.")
+    prompt_cache_options: dict[str, Any] | None = Field(None, description="Has no effect.")
+    prediction: dict[str, Any] | None = Field(None, description="Has no effect: guesses ahead are the operator's choice.")
+    verbosity: str | None = Field(None, description="Handed to the chat template.")
+    modalities: Annotated[list[Literal["text"]] | None, Because("This model writes text.")] = None
+    add_generation_prompt: Annotated[Literal[True] | None, Because("A reply always begins anew.")] = None
+    continue_final_message: Annotated[Literal[False] | None, Because("A reply always begins anew.")] = None
+    echo: Annotated[Literal[False] | None, Because("The last message is not repeated.")] = None
 
 
 router = APIRouter()
@@ -91,7 +111,7 @@ async def plan_chat(service: Service, body: ChatBody) -> Plan:
 def turn_of(service: Service, body: ChatBody) -> tuple[Turn, str | None]:
     """The messages and what the reply must satisfy, and where in the request that is said."""
     planner, settings = service.llm.planner, service.settings
-    messages = template_messages(body.messages, has_tool_role=planner.style != "task")
+    messages = template_messages(body.messages, has_tool_role=planner.has_tool_role)
     asked = asked_constraint(body, allows_grammars=settings.client_grammars)
     if len(body.tools or ()) > settings.max_tools:
         message = f"tools: {len(body.tools or ())} tools, and this server allows {settings.max_tools}"
@@ -99,8 +119,9 @@ def turn_of(service: Service, body: ChatBody) -> tuple[Turn, str | None]:
     style = planner.style_for("auto") if settings.tool_style == "auto" else settings.tool_style
     tools = asked_tools(body.tools or (), body.tool_choice, body.parallel_tool_calls, style)
     variables = template_variables(body.chat_template_kwargs or {})
-    if body.reasoning_effort is not None:
-        variables["reasoning_effort"] = body.reasoning_effort
+    for name in ("reasoning_effort", "verbosity"):
+        if getattr(body, name) is not None:
+            variables[name] = getattr(body, name)
     if tools is None:
         turn = Turn(messages, (), asked.choice, variables)
     else:
@@ -120,7 +141,7 @@ class ChatWriter:
     """From the events of all outputs to what OpenAI's clients read."""
 
     def __init__(self, reply_id: str, service: Service, body: ChatBody, plan: Plan) -> None:
-        self._body, self._plan = body, plan
+        self._service, self._body, self._plan = service, body, plan
         self._head = {"id": reply_id, "created": int(time.time()), "model": service.model_name}
         self._tells_usage = tells_usage(body.stream_options)
         num = len(plan.requests)
@@ -146,9 +167,11 @@ class ChatWriter:
             yield self._chunk(index, {"role": "assistant", "content": ""}, **remarks)
             remarks = {}
         async for index, event in events:
-            details = await self._details.of_event(index, event) if self._details is not None else None
+            details = await details_of(self._details, index, event.tokens) if event.tokens else {}
             for chunk in self._chunks(index, event, details):
                 yield chunk
+            if event.output is not None:
+                yield self._chunk(index, {}, finish_reason=self._finish_reason(index), more=await self._captures(index))
         if self._tells_usage:
             usage = usage_of(list(self._outputs.values()))
             yield data({**self._head, "object": "chat.completion.chunk", "choices": [], "usage": usage})
@@ -165,18 +188,16 @@ class ChatWriter:
             self._outputs[index] = event.output
         return deltas
 
-    def _chunks(self, index: int, event: Event, details: dict[str, Any] | None) -> list[bytes]:
+    def _chunks(self, index: int, event: Event, details: dict[str, Any]) -> list[bytes]:
         """A chunk for each delta; log-probabilities and details go with the first, or with one of their own."""
         deltas = [_delta(delta) for delta in self._read(index, event)]
         logprobs = self._logprobs[index].chat(event.tokens) if self._body.logprobs and event.tokens else None
-        if (logprobs is not None or details is not None) and not deltas:
+        if (logprobs is not None or details) and not deltas:
             deltas = [{"content": ""}]
         chunks = []
         for delta in deltas:
-            chunks.append(self._chunk(index, delta, logprobs, details=details))
-            logprobs = details = None
-        if event.output is not None:
-            chunks.append(self._chunk(index, {}, finish_reason=self._finish_reason(index)))
+            chunks.append(self._chunk(index, delta, logprobs, more=details))
+            logprobs, details = None, {}
         return chunks
 
     def _chunk(
@@ -185,12 +206,11 @@ class ChatWriter:
         delta: dict[str, Any],
         logprobs: dict[str, Any] | None = None,
         finish_reason: str | None = None,
-        details: dict[str, Any] | None = None,
+        more: Mapping[str, Any] = MappingProxyType({}),
         **remarks: Any,
     ) -> bytes:
-        choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason}
-        if details is not None:
-            choice["maskwright"] = details
+        """more: members of the choice beside OpenAI's."""
+        choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason, **more}
         usage = {"usage": None} if self._tells_usage else {}
         return data({**self._head, "object": "chat.completion.chunk", "choices": [choice], **usage, **remarks})
 
@@ -198,9 +218,13 @@ class ChatWriter:
         output = self._outputs[index]
         logprobs = self._logprobs[index].chat(output.records) if self._body.logprobs else None
         message = _message(self._parts[index])
-        details = {} if self._details is None else {"maskwright": await self._details.of(index, output.records)}
+        details = await details_of(self._details, index, output.records)
         reason = self._finish_reason(index)
-        return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": reason, **details}
+        captured = await self._captures(index)
+        return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": reason, **details, **captured}
+
+    async def _captures(self, index: int) -> dict[str, Any]:
+        return await captures_of(self._service, self._plan, self._outputs[index], self._parts[index].content)
 
     def _finish_reason(self, index: int) -> str:
         reason = self._readers[index].finish_reason(self._outputs[index])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
@@ -15,13 +15,15 @@ from ..planning import Plan
 from .answering import Events, answer
 from .answers import Completion
 from .asked_constraint import ConstraintBody, asked_constraint
+from .body import Because
+from .captured import captures_of
 from .documentation import answers
 from .errors import ApiError, told_as
 from .remarks import remarks_of
 from .sampling_options import SamplingBody, StreamOptions, sampling_of, tells_usage
 from .service import Service
 from .streams import DONE, data, error_event, unless_gone
-from .token_details import ExtendedBody, detail_writer, head_of, num_top_wanted
+from .token_details import ExtendedBody, detail_writer, details_of, head_of, num_top_wanted
 from .token_logprobs import LogprobWriter
 from .usage import usage_of
 
@@ -35,6 +37,8 @@ class CompletionBody(SamplingBody, ConstraintBody, ExtendedBody):
     best_of: int | None = Field(None, ge=1, description="Outputs generated, of which the n most probable are given.")
     logprobs: int | None = Field(None, ge=0, description="Alternatives of each token.")
     stream_options: StreamOptions | None = None
+    echo: Annotated[Literal[False] | None, Because("The prompt is not repeated: put it before the text.")] = None
+    suffix: Annotated[Literal[""] | None, Because("Text is written behind the prompt; none is fitted in before a suffix.")] = None
 
 
 router = APIRouter()
@@ -88,7 +92,7 @@ class CompletionWriter:
     """From events to what OpenAI's clients read. Choices are numbered over all prompts."""
 
     def __init__(self, reply_id: str, service: Service, body: CompletionBody, plans: Sequence[Plan]) -> None:
-        self._body, self._plans = body, plans
+        self._service, self._body, self._plans = service, body, plans
         self._tells_usage = tells_usage(body.stream_options)
         self._head = {"id": reply_id, "object": "text_completion", "created": int(time.time()), "model": service.model_name}
         self._vocabulary = service.llm.vocabulary
@@ -105,7 +109,7 @@ class CompletionWriter:
             outputs = [self._outputs[number + each] for each in range(len(plan.requests))]
             number += len(outputs)
             for output in plan.chosen(outputs):
-                choices.append(await self._choice(len(choices), output, numbers[id(output)]))
+                choices.append(await self._choice(len(choices), output, numbers[id(output)], plan))
         return {**self._head, "choices": choices, "usage": self._usage(), **remarks_of(self._plans[0]), **head_of(self._details)}
 
     async def stream(self, events: Events) -> AsyncGenerator[bytes, None]:
@@ -116,14 +120,14 @@ class CompletionWriter:
         async for index, event in events:
             self._read(index, event)
             writer = writers.setdefault(index, self._logprob_writer())
-            details = await self._details.of_event(index, event) if self._details is not None else None
+            details = await details_of(self._details, index, event.tokens) if event.tokens else {}
             logprobs = writer.completion(event.tokens) if self._body.logprobs is not None else None
             reason = event.output.finish_reason if event.output is not None else None
-            if not event.text and reason is None and logprobs is None and details is None:
+            if not event.text and reason is None and logprobs is None and not details:
                 continue
-            choice = {"index": index, "text": event.text, "logprobs": logprobs, "finish_reason": reason}
-            if details is not None:
-                choice["maskwright"] = details
+            choice = {"index": index, "text": event.text, "logprobs": logprobs, "finish_reason": reason, **details}
+            if event.output is not None:
+                choice |= await self._captures(event.output, self._plans[index // len(self._plans[0].requests)])
             yield data({**self._head, "choices": [choice], **usage, **remarks})
             remarks = {}
         if self._tells_usage:
@@ -137,11 +141,14 @@ class CompletionWriter:
         if event.output is not None:
             self._outputs[index] = event.output
 
-    async def _choice(self, index: int, output: RequestOutput, number: int) -> dict[str, Any]:
+    async def _choice(self, index: int, output: RequestOutput, number: int, plan: Plan) -> dict[str, Any]:
         """number: of the output among all that were generated."""
         logprobs = self._logprob_writer().completion(output.records) if self._body.logprobs is not None else None
-        details = {} if self._details is None else {"maskwright": await self._details.of(number, output.records)}
-        return {"index": index, "text": output.text, "logprobs": logprobs, "finish_reason": output.finish_reason, **details}
+        more = {**await details_of(self._details, number, output.records), **await self._captures(output, plan)}
+        return {"index": index, "text": output.text, "logprobs": logprobs, "finish_reason": output.finish_reason, **more}
+
+    async def _captures(self, output: RequestOutput, plan: Plan) -> dict[str, Any]:
+        return await captures_of(self._service, plan, output, output.text)
 
     def _logprob_writer(self) -> LogprobWriter:
         return LogprobWriter(self._vocabulary, self._body.logprobs or 0)

@@ -4,7 +4,7 @@ Under /v1/messages in Anthropic's: {"type": "error", "error": {"type", "message"
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 
 from ..constraints.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
 from ..engine.errors import BudgetTooSmall, PromptTooLong, RequestError
-from ..errors import UsageError
+from ..errors import MessageError, UsageError
 from ..sampling import SamplingError
 
 logger = logging.getLogger(__name__)
@@ -117,6 +117,8 @@ def api_error(error: Exception, param: str | None = None) -> ApiError:
         return api_error(error.__cause__)
     if isinstance(error, RequestError):
         return ApiError(400, str(error), param=error.part or param, code="invalid_value")
+    if isinstance(error, MessageError):
+        return ApiError(400, str(error), param=error.place, code=error.code)
     if isinstance(error, UsageError):
         return ApiError(400, str(error), param=param, code="invalid_value")
     logger.error("a request failed", exc_info=error)
@@ -171,9 +173,9 @@ def _of_http(error: HTTPException, request: Request) -> ApiError:
 
 
 def _of_validation(error: RequestValidationError) -> ApiError:
-    first = error.errors()[0]
-    place = [step for step in first["loc"][1 if first["loc"][0] in ("body", "query", "path") else 0 :] if not _is_kind(step)]
-    param = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).lstrip(".")
+    errors = error.errors()
+    first = errors[0]
+    param = _param(first["loc"])
     if first["type"] == "extra_forbidden":
         return ApiError(400, f"unknown parameter: {param}", param=param, code="unknown_parameter")
     if first["type"] == "json_invalid":
@@ -181,8 +183,22 @@ def _of_validation(error: RequestValidationError) -> ApiError:
     if not param:
         reason = "is missing" if first["type"] == "missing" else "is not a JSON object with Content-Type: application/json"
         return ApiError(400, f"the body {reason}", code="invalid_json")
-    message = f"{param}: {first['msg']}"
-    return ApiError(400, message, param=param or None, code="invalid_value")
+    reasons = dict.fromkeys(each["msg"] for each in errors if _param(each["loc"]) == param)
+    message = f"{param}: {_joined(list(reasons))}".replace("dictionary", "object")  # as JSON calls it
+    return ApiError(400, message, param=param, code="invalid_value")
+
+
+def _param(place: Sequence[Any]) -> str:
+    steps = [step for step in place[1 if place[0] in ("body", "query", "path") else 0 :] if not _is_kind(step)]
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
+
+
+def _joined(reasons: list[str]) -> str:
+    """Those of a parameter that may be of several kinds, in one sentence."""
+    start = "Input should be "
+    if all(reason.startswith(start) for reason in reasons):
+        return start + " or ".join(reason.removeprefix(start) for reason in reasons)
+    return "; ".join(reasons)
 
 
 def _is_kind(step: Any) -> bool:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..chat import Turn
-from ..constraints import Limits, Reasoning, Source, Tools
+from ..constraints import ConstraintError, Limits, Reasoning, Source, StructuralTag, Tools
 from ..constraints.expression import Grammar, Node
 from ..constraints.tags.lowering import lower_tree
-from ..constraints.tags.tree import AnyOf, Part, Text, Triggered
+from ..constraints.tags.tree import AnyOf, Joined, Labelled, Located, Part, Repeat, Sequence, Text, Triggered
 from ..engine.tokenizer import Tokenizer
 
 START, END = "<think>", "</think>"
@@ -24,9 +24,14 @@ class Answer:
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
         """The answer as a node. Raises `ConstraintError`."""
-        if self.inner is not None and not isinstance(self.inner, Tools):
+        if isinstance(self.inner, StructuralTag):
+            tree: Part = self.inner.format  # type: ignore[assignment]  # read by its __post_init__
+        elif isinstance(self.inner, Tools):
+            tree = self.inner.tree(grammar, limits)
+        elif self.inner is not None:
             return self.inner.lower(grammar, limits)
-        tree = Text() if self.inner is None else self.inner.tree(grammar, limits)
+        else:
+            tree = Text()
         return lower_tree(_without_start(tree), grammar, limits)
 
 
@@ -59,11 +64,63 @@ def shows_free_text(source: Any) -> bool:
     return isinstance(source, Tools)
 
 
+def shows_tags(source: Any) -> bool:
+    """Whether the content of such a reply is text with structural tags in it."""
+    if isinstance(source, Reasoning) and isinstance(source.inner, Answer):
+        source = source.inner.inner
+    return isinstance(source, StructuralTag)
+
+
+def is_about_budget(error: Exception, source: Source) -> bool:
+    """Whether it says that the budget of the reasoning is too small for its marks: of what follows, errors have a place."""
+    if not isinstance(source, Reasoning) or not isinstance(error, ConstraintError):
+        return False
+    return error.keyword == "max_tokens" and error.path is None and error.line is None
+
+
 def _without_start(tree: Part) -> Part:
-    if isinstance(tree, Text):
-        if tree.not_leading:
-            return replace(tree, not_leading=tree.not_leading + START[0])
-        return replace(tree, excludes=(*tree.excludes, START))
-    if isinstance(tree, Triggered):
-        return replace(tree, excludes=(*tree.excludes, START))
-    return AnyOf([_without_start(part) for part in tree.options]) if isinstance(tree, AnyOf) else tree
+    """The same texts, but for those that have the mark in text outside of tags."""
+    made: list[Part] = []
+    work: list[tuple[Part, bool]] = [(tree, False)]
+    while work:
+        part, is_ready = work.pop()
+        inner = _inner(part)
+        if is_ready:
+            changed = made[len(made) - len(inner) :]
+            del made[len(made) - len(inner) :]
+            made.append(_with_inner(part, changed))
+        elif inner:
+            work += [(part, True), *((each, False) for each in reversed(inner))]
+        else:
+            made.append(_leaf(part))
+    return made[0]
+
+
+def _inner(part: Part) -> list[Part]:
+    """Where text may stand that is not inside of a tag."""
+    if isinstance(part, Located | Labelled | Repeat):
+        return [part.content]
+    if isinstance(part, AnyOf):
+        return list(part.options)
+    if isinstance(part, Joined):
+        return [each for each, _ in part.parts]
+    return list(part.parts) if isinstance(part, Sequence) else []
+
+
+def _with_inner(part: Part, inner: list[Part]) -> Part:
+    if isinstance(part, AnyOf):
+        return AnyOf(inner)
+    if isinstance(part, Sequence):
+        return Sequence(inner)
+    if isinstance(part, Joined):
+        return replace(part, parts=[(new, needed) for new, (_, needed) in zip(inner, part.parts, strict=True)])
+    assert isinstance(part, Located | Labelled | Repeat), "no other part has something inside"
+    return replace(part, content=inner[0])
+
+
+def _leaf(part: Part) -> Part:
+    if isinstance(part, Text) and part.not_leading:
+        return replace(part, not_leading=part.not_leading + START[0])
+    if isinstance(part, Text | Triggered) and part.without_tokens is None:
+        return replace(part, excludes=(*part.excludes, START))
+    return part

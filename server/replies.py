@@ -14,8 +14,9 @@ from ..constraints.tags.events import Event as PartEvent
 from ..engine.output import Event, RequestOutput
 from ..planning import Plan
 from .deltas import CallDelta, CallStart, ContentDelta, ReplyDelta, ThoughtDelta
-from .reasoning import shows_free_text
+from .reasoning import shows_free_text, shows_tags
 from .stopping import ContentStop
+from .tagged import TaggedReply
 
 
 class ReplyReader:
@@ -26,7 +27,10 @@ class ReplyReader:
     """
 
     def __init__(self, source: Any, constraint: Constraint | None, stop: Sequence[str] = (), shows_stop: bool = False) -> None:
-        self._parser = OutputParser(constraint) if constraint is not None and isinstance(source, Tools | Reasoning) else None
+        is_tagged = constraint is not None and shows_tags(source) and (stop or isinstance(source, Reasoning))
+        self._tagged = TaggedReply(constraint, stop, shows_stop) if is_tagged and constraint is not None else None
+        has_parts = constraint is not None and isinstance(source, Tools | Reasoning) and not is_tagged
+        self._parser = OutputParser(constraint) if has_parts and constraint is not None else None
         self._is_free = shows_free_text(source)
         self._has_calls = False
         self._is_after_thought = False  # white space between reasoning and answer belongs to neither
@@ -35,18 +39,25 @@ class ReplyReader:
     @property
     def stop_string(self) -> str | None:
         """That was found in the content, which ends there."""
+        if self._tagged is not None:
+            return self._tagged.matched
         return None if self._stop is None else self._stop.matched
 
     def read(self, event: Event) -> list[ReplyDelta]:
         """What one event of the engine adds."""
+        if self._tagged is not None:
+            return self._tagged.take((record.token_id for record in event.tokens), event.is_final)
         if self._parser is None:
             return [ContentDelta(event.text)] if event.text else []
         return self._take(self._parser, (record.token_id for record in event.tokens), event.is_final)
 
     def ends_after(self, token_id: int) -> bool:
         """Whether this token completes a stop string in the content."""
-        assert self._parser is not None, "the engine itself ends outputs without parts"
-        self._take(self._parser, [token_id], is_last=False)
+        if self._tagged is not None:
+            self._tagged.take([token_id], is_last=False)
+        else:
+            assert self._parser is not None, "the engine itself ends outputs without parts"
+            self._take(self._parser, [token_id], is_last=False)
         return self.stop_string is not None
 
     def finish_reason(self, output: RequestOutput) -> str:

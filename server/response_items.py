@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..engine.output import Event, RequestOutput
+from ..engine.output import Event, RequestOutput, TokenRecord
 from ..planning import Plan
 from .deltas import CallStart, ContentDelta, ReplyDelta, ThoughtDelta
 from .replies import ReplyParts, reader_of
+from .token_logprobs import LogprobWriter
 
 
 class ItemWriter:
     """Follows one output. At any time one item is open; what belongs to another one closes it."""
 
-    def __init__(self, response_id: str, plan: Plan) -> None:
-        self._id = response_id
+    def __init__(self, response_id: str, plan: Plan, logprobs: LogprobWriter | None = None) -> None:
+        """logprobs: writes those of the tokens that text is made of, when they are wanted."""
+        self._id, self._logprobs = response_id, logprobs
+        self._tokens: list[TokenRecord] = []  # read, but not told with a text yet
         self._reader = reader_of(plan)
         self.parts = ReplyParts()
         self.items: list[dict[str, Any]] = []
@@ -23,6 +26,7 @@ class ItemWriter:
     def read(self, event: Event) -> list[dict[str, Any]]:
         """What one event of the engine adds, as events of the stream."""
         told: list[dict[str, Any]] = []
+        self._tokens += event.tokens
         for delta in self._reader.read(event):
             self.parts.add(delta)
             told += self._take(delta)
@@ -39,15 +43,28 @@ class ItemWriter:
 
     def _take(self, delta: ReplyDelta) -> list[dict[str, Any]]:
         if isinstance(delta, ThoughtDelta):
+            self._tokens.clear()
             told = self._switch({"type": "reasoning", "summary": [], "content": []})
             return [*told, self._grow("response.reasoning_text.delta", delta.text, content_index=0)]
         if isinstance(delta, ContentDelta):
             told = self._switch({"type": "message", "role": "assistant", "content": []})
-            return [*told, self._grow("response.output_text.delta", delta.text, content_index=0, logprobs=[])]
+            logprobs = self._take_logprobs()
+            return [*told, self._grow("response.output_text.delta", delta.text, content_index=0, logprobs=logprobs)]
+        self._tokens.clear()  # of calls and reasoning, none are told
         if isinstance(delta, CallStart):
             call = {"type": "function_call", "call_id": delta.call_id, "name": delta.name, "arguments": ""}
             return self._close() + self._open(call)
         return [self._grow("response.function_call_arguments.delta", delta.text)]
+
+    def _take_logprobs(self) -> list[dict[str, Any]]:
+        """Of the tokens since the last delta: they have become text of the open message."""
+        tokens = self._tokens.copy()
+        self._tokens.clear()
+        if self._logprobs is None:
+            return []
+        told: list[dict[str, Any]] = self._logprobs.chat(tokens)["content"]
+        self.items[-1]["content"][0]["logprobs"] += told
+        return told
 
     def _switch(self, item: dict[str, Any]) -> list[dict[str, Any]]:
         """Make an item of this type the open one."""
@@ -89,7 +106,8 @@ class ItemWriter:
         part = item["content"][0]
         if item["type"] == "reasoning":
             return [self._about("response.reasoning_text.done", content_index=0, text=part["text"]), done]
-        text = self._about("response.output_text.done", content_index=0, text=part["text"], logprobs=[])
+        self._take_logprobs()
+        text = self._about("response.output_text.done", content_index=0, text=part["text"], logprobs=part["logprobs"])
         return [text, self._about("response.content_part.done", content_index=0, part=dict(part)), done]
 
     def _about(self, kind: str, **members: Any) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Mapping
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
@@ -17,48 +18,91 @@ from .answering import Events, answer
 from .answers import ResponseAnswer, ResponseEvent
 from .asked_constraint import ConstraintNames
 from .asked_forms import AskedItem, AskedReasoning, AskedText, AskedTool, AskedToolChoice
-from .body import Body
+from .body import Because, Body
+from .captured import captures_of
 from .chat import ChatBody, plan_chat
 from .documentation import answers
 from .errors import ApiError, told_as
 from .remarks import remarks_of
 from .response_items import ItemWriter
+from .sampling_options import SamplingExtras
 from .service import Service
 from .streams import data, unless_gone
+from .token_logprobs import LogprobWriter
+
+Included = Literal[
+    "message.output_text.logprobs",
+    "reasoning.encrypted_content",  # of the rest there is nothing: reasoning is told in the open, and no tool runs here
+    "code_interpreter_call.outputs",
+    "computer_call_output.output.image_url",
+    "file_search_call.results",
+    "message.input_image.image_url",
+    "web_search_call.action.sources",
+    "web_search_call.results",
+]
+LOGPROBS = "message.output_text.logprobs"
 
 
 class ResponseStreamOptions(Body):
     include_obfuscation: bool | None = Field(None, description="Has no effect: nothing is padded.")
 
 
-class ResponseBody(ConstraintNames):
+NOTHING_STORED = "nothing is stored here; send all items as input"
+
+
+class ResponseBody(SamplingExtras, ConstraintNames):
     """An input to be answered."""
 
+    refused = MappingProxyType(
+        {
+            "previous_response_id": NOTHING_STORED,
+            "conversation": NOTHING_STORED,
+            "prompt": "no templates are stored here; send instructions and input",
+            "context_management": "send the items that the model is to read",
+            "moderation": "nothing is moderated here",
+        }
+    )
     model: str | None = None
     input: str | list[AskedItem] = Field(description="Text, or messages, calls and their results.")
     instructions: str | None = Field(None, description="What the model is told first.")
     max_output_tokens: int | None = Field(None, ge=1)
     temperature: float | None = Field(None, ge=0)
     top_p: float | None = Field(None, gt=0, le=1)
-    text: AskedText | None = Field(None, description="format: text, json_object, json_schema or another response format.")
+    top_k: int | None = Field(None, ge=-1, description="The k most probable tokens; 0 or -1 is off.")
+    stop: str | list[str] | None = Field(None, description="Strings that end the output; not with a constraint.")
+    text: AskedText | None = Field(None, description="format: text, json_schema or another response format; verbosity.")
     tools: list[AskedTool] | None = None
     tool_choice: str | AskedToolChoice | None = None
     parallel_tool_calls: bool | None = None
-    reasoning: AskedReasoning | None = Field(None, description="effort is handed to the chat template.")
+    max_tool_calls: int | None = Field(None, ge=1, description="Has no effect: it is about tools that a server runs itself.")
+    reasoning: AskedReasoning | None = Field(None, description="effort is handed to the chat template; summary has no effect.")
+    include: list[Included] | None = Field(None, description="message.output_text.logprobs; the others have no effect.")
+    top_logprobs: int | None = Field(None, ge=0, description="Alternatives of each token; needs include.")
     stream: bool | None = None
     user: str | None = None
     metadata: dict[str, Any] | None = Field(None, description="Given back.")
-    truncation: Literal["disabled"] | None = Field(None, description="An input that is too long is always refused.")
-    background: Literal[False] | None = Field(None, description="Nothing runs when its client has gone.")
+    truncation: Literal["disabled", "auto"] | None = Field(None, description="An input that is too long is always refused.")
+    background: Annotated[Literal[False] | None, Because("Nothing runs when its client has gone.")] = None
     stream_options: ResponseStreamOptions | None = None
     store: bool | None = Field(None, description="Has no effect: nothing is stored.")
     service_tier: str | None = Field(None, description="Has no effect.")
     safety_identifier: str | None = Field(None, description="Has no effect.")
     prompt_cache_key: str | None = Field(None, description="Has no effect.")
+    prompt_cache_retention: str | None = Field(None, description="Has no effect.")
+    prompt_cache_options: dict[str, Any] | None = Field(None, description="Has no effect.")
 
 
 # How the parameters of a chat completion are called here.
-NAMES = {"messages": "input", "max_tokens": "max_output_tokens", "response_format": "text.format"}
+NAMES = {"messages": "input", "max_tokens": "max_output_tokens", "response_format": "text.format", "logprobs": "top_logprobs"} | {
+    "reasoning_effort": "reasoning.effort",
+    "verbosity": "text.verbosity",
+}
+SAME = ("model", "temperature", "top_p", "top_k", "stop", "tools", "tool_choice", "parallel_tool_calls", "user")
+# That are only given back.
+ECHOED = (
+    "instructions", "max_output_tokens", "max_tool_calls", "temperature", "top_p", "top_logprobs", "user", "safety_identifier",
+    "prompt_cache_key",
+)  # fmt: skip
 router = APIRouter()
 
 
@@ -76,9 +120,10 @@ class ResponseWriter:
     """From the events of one output to a response, whole or as typed events."""
 
     def __init__(self, response_id: str, service: Service, body: ResponseBody, plan: Plan) -> None:
-        self._id, self._service, self._body = response_id, service, body
+        self._id, self._service, self._body, self._plan = response_id, service, body, plan
         self._created = time.time()
-        self._items = ItemWriter(response_id, plan)
+        logprobs = LogprobWriter(service.llm.vocabulary, body.top_logprobs or 0) if LOGPROBS in (body.include or ()) else None
+        self._items = ItemWriter(response_id, plan, logprobs)
         self._remarks = remarks_of(plan)
         self._usage: dict[str, Any] | None = None
         self._reason = ""
@@ -88,6 +133,7 @@ class ResponseWriter:
         """The response when it has ended."""
         async for _, event in events:
             self._read(event)
+            await self._end(event)
         return self._response(self._status)
 
     async def stream(self, events: Events) -> AsyncGenerator[bytes, None]:
@@ -97,6 +143,7 @@ class ResponseWriter:
         async for _, event in events:
             for each in self._read(event):
                 yield self._event(each)
+            await self._end(event)
         yield self._event({"type": f"response.{self._status}", "response": self._response(self._status)})
 
     def failed(self, error: ApiError) -> bytes:
@@ -111,6 +158,10 @@ class ResponseWriter:
             self._reason = self._items.finish_reason(event.output)
             self._usage = self._usage_of(event.output)
         return told
+
+    async def _end(self, event: Event) -> None:
+        if event.output is not None:
+            self._remarks |= await captures_of(self._service, self._plan, event.output, self._items.parts.content)
 
     @property
     def _status(self) -> str:
@@ -148,41 +199,45 @@ class ResponseWriter:
             "usage": self._usage,
             "error": None,
             "incomplete_details": {"reason": reason} if is_cut else None,
-            "instructions": body.instructions,
-            "max_output_tokens": body.max_output_tokens,
+            "background": False,
             "metadata": body.metadata or {},
             "parallel_tool_calls": body.parallel_tool_calls is not False,
             "previous_response_id": None,
-            "temperature": body.temperature,
-            "top_p": body.top_p,
-            "text": body.text or {"format": {"type": "text"}},
+            "reasoning": {"effort": None, "summary": None, **(body.reasoning or {})},
+            "service_tier": "default",
+            "store": False,
+            "text": {"format": {"type": "text"}, **(body.text or {})},
             "tool_choice": body.tool_choice or "auto",
             "tools": body.tools or [],
             "truncation": "disabled",
+            **{name: getattr(body, name) for name in ECHOED},
             **self._remarks,
         }
 
 
 def _as_chat(body: ResponseBody) -> ChatBody:
     """The same as a chat completion. Raises ApiError for what that has no form for."""
-    _check_known(body.text, "text", "format")
-    _check_known(body.reasoning, "reasoning", "effort")
+    _check_known(body.text, "text", "format", "verbosity")
+    _check_known(body.reasoning, "reasoning", "effort", "summary", "generate_summary")
+    for name, value in (body.reasoning or {}).items():
+        if not isinstance(value, str | None):
+            raise ApiError(400, f"reasoning.{name} is a string", param=f"reasoning.{name}", code="invalid_value")
+    if body.top_logprobs is not None and LOGPROBS not in (body.include or ()):
+        raise ApiError(400, f'top_logprobs needs include=["{LOGPROBS}"]', param="top_logprobs", code="invalid_value")
     items = [{"role": "user", "content": body.input}] if isinstance(body.input, str) else body.input
     messages: list[dict[str, Any]] = [{"role": "system", "content": body.instructions}] if body.instructions is not None else []
     for index, item in enumerate(items):
         _add_item(messages, item, f"input[{index}]")
     asked = {
-        "model": body.model,
         "messages": messages,
         "max_tokens": body.max_output_tokens,
-        "temperature": body.temperature,
-        "top_p": body.top_p,
         "response_format": (body.text or {}).get("format"),
-        "tools": body.tools,
-        "tool_choice": body.tool_choice,
-        "parallel_tool_calls": body.parallel_tool_calls,
         "reasoning_effort": (body.reasoning or {}).get("effort"),
-        "user": body.user,
+        "verbosity": (body.text or {}).get("verbosity"),
+        "logprobs": LOGPROBS in (body.include or ()),
+        "top_logprobs": body.top_logprobs,
+        **{name: getattr(body, name) for name in SAME},
+        **body.sampling_extras,
         **body.named_constraints,
     }
     try:

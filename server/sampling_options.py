@@ -3,39 +3,51 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..sampling import SamplingParams
-from .body import Body
+from .body import Because, Body
 from .errors import ApiError
 from .settings import ServerSettings
 
 
-class SamplingBody(Body):
-    """Part of every request body. A parameter that is not known is refused by name."""
+class SamplingExtras(Body):
+    """Part of every request body that generates: what no endpoint of OpenAI or Anthropic calls by another name."""
 
-    model: str | None = Field(None, description="The name of the model, as /v1/models lists it.")
-    max_tokens: int | None = Field(None, ge=1, description="Tokens of one output at most; else as many as the model has room for.")
-    temperature: float | None = Field(None, ge=0, description="0 takes the most probable token.")
-    top_p: float | None = Field(None, gt=0, le=1)
-    top_k: int | None = Field(None, ge=-1, description="The k most probable tokens; 0 or -1 is off.")
     min_p: float | None = Field(None, ge=0, le=1)
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
     repetition_penalty: float | None = Field(None, gt=0)
     logit_bias: dict[str, float] | None = Field(None, description="Token id to what is added to its logit.")
     seed: int | None = Field(None, description="The same seed gives the same tokens, whatever else the server does.")
-    stop: str | list[str] | None = Field(None, description="Strings that end the output; not with a constraint.")
     stop_token_ids: list[int] | None = None
     include_stop_str_in_output: bool | None = None
     ignore_eos: bool | None = None
     min_tokens: int | None = Field(None, ge=0)
     jump_forward: bool | None = Field(None, description="Forced text enters without asking the model for each token.")
+    priority: int | None = Field(None, description="Smaller is more urgent, with --policy priority.")
+    skip_special_tokens: Annotated[Literal[True] | None, Because("Special tokens are never text.")] = None
+    spaces_between_special_tokens: Annotated[Literal[True] | None, Because("Special tokens are never text.")] = None
+
+    @property
+    def sampling_extras(self) -> dict[str, Any]:
+        """Those that are given."""
+        return {name: getattr(self, name) for name in SamplingExtras.model_fields if getattr(self, name) is not None}
+
+
+class SamplingBody(SamplingExtras):
+    """Part of the request bodies of completions. A parameter that is not known is refused by name."""
+
+    model: str | None = Field(None, description="The name of the model, as /v1/models lists it.")
+    max_tokens: int | None = Field(None, ge=1, description="Tokens of one output at most; else as many as the model has room for.")
+    temperature: float | None = Field(None, ge=0, description="0 takes the most probable token.")
+    top_p: float | None = Field(None, gt=0, le=1)
+    top_k: int | None = Field(None, ge=-1, description="The k most probable tokens; 0 or -1 is off.")
+    stop: str | list[str] | None = Field(None, description="Strings that end the output; not with a constraint.")
     n: int | None = Field(None, ge=1, description="Outputs for the prompt.")
     stream: bool | None = None
-    priority: int | None = Field(None, description="Smaller is more urgent, with --policy priority.")
     user: str | None = Field(None, description="Who shares the engine with others, with --policy fair.")
 
 

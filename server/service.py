@@ -22,7 +22,7 @@ from ..sampling import SamplingParams
 from .compiling import ConstraintCompiler
 from .errors import ApiError, api_error
 from .metrics import Metrics, RequestWatch
-from .reasoning import shows_free_text
+from .reasoning import is_about_budget, shows_free_text, shows_tags
 from .replies import ReplyReader
 from .sampling_options import SamplingBody
 from .settings import ServerSettings
@@ -96,7 +96,7 @@ class Service:
 
     async def plan_turn(self, turn: Turn, sampling: SamplingParams, body: SamplingBody, param: str | None) -> Plan:
         """A conversation, ready to run. `param` is where its constraint stands in the request."""
-        has_parts = sampling.stop and shows_free_text(turn.choice.source)
+        has_parts = sampling.stop and (shows_free_text(turn.choice.source) or shows_tags(turn.choice.source))
         asked = replace(sampling, stop=()) if has_parts else sampling
         with self._place(1):
             seconds = await self._compile(turn.choice, asked, param)
@@ -179,7 +179,7 @@ class Service:
         if choice.source is None:
             return None
         if sampling.stop:
-            message = "strings that end the output would cut one that has a constraint: leave one of them out"
+            message = "stop: strings that end the output would cut one that has a constraint; leave one of them out"
             raise ApiError(400, message, param="stop", code="invalid_value")
         assert isinstance(choice.source, Source), "clients send sources, not compiled constraints"
         started = time.perf_counter()
@@ -187,7 +187,7 @@ class Service:
             with self.traces.span("compile constraint", **{"maskwright.constraint": type(choice.source).__name__}):
                 await self.compiler.compile(choice.source)
         except Exception as error:
-            raise api_error(error, param) from error
+            raise api_error(error, "thinking_token_budget" if is_about_budget(error, choice.source) else param) from error
         return time.perf_counter() - started
 
     def _plan_prompt(self, prompt: str | Sequence[int], choice: ConstraintChoice, sampling: SamplingParams) -> Plan:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..engine.guide import with_tokens
-from ..engine.output import Event, TokenRecord
+from ..engine.output import TokenRecord
 from ..engine.request import Request
 from ..planning import Plan
 from ..sampling import TokenLogprob
@@ -156,10 +156,6 @@ class DetailWriter:
             }
         return told
 
-    async def of_event(self, index: int, event: Event) -> dict[str, Any] | None:
-        """The member of a chunk's choice."""
-        return await self.of(index, event.tokens) if event.tokens else None
-
     async def of(self, index: int, records: Sequence[TokenRecord]) -> dict[str, Any]:
         """The member of a choice, for the next tokens of output `index`."""
         return {"version": VERSION, "tokens": await self._service.in_thread(self._readers[index].read, records)}
@@ -173,6 +169,11 @@ def detail_writer(service: Service, plans: Sequence[Plan], options: DetailOption
 def head_of(details: DetailWriter | None) -> dict[str, Any]:
     """The member of an answer, or of the first chunk of a stream, beside its choices."""
     return {} if details is None else {"maskwright": details.head()}
+
+
+async def details_of(details: DetailWriter | None, index: int, records: Sequence[TokenRecord]) -> dict[str, Any]:
+    """The same for a choice: nothing when it was not asked for."""
+    return {} if details is None else {"maskwright": await details.of(index, records)}
 
 
 def _probability(logprob: float | None) -> float | None:

@@ -62,7 +62,7 @@ async def detokenize(request: Request, body: DetokenizeBody) -> dict[str, str]:
 def _encode(service: Service, body: TokenizeBody) -> tuple[int, ...]:
     if body.prompt is not None:
         return service.llm.tokenizer.encode(body.prompt, add_special_tokens=body.add_special_tokens)
-    has_tool_role = service.llm.planner.style != "task"
+    has_tool_role = service.llm.planner.has_tool_role
     return service.llm.tokenizer.encode_chat(template_messages(body.messages or (), has_tool_role=has_tool_role))
 
 

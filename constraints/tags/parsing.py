@@ -59,6 +59,11 @@ class OutputParser:
         """Whether the reply satisfies its constraint as it is."""
         return self._constraint.is_accepting(self._state)
 
+    @property
+    def num_held(self) -> int:
+        """Bytes that were read, but of which it is not certain yet what they are."""
+        return len(self._held)
+
     def feed(self, chunk: bytes | str) -> list[Event]:
         """What some text of the reply tells. Raises `UnexpectedOutput`."""
         for byte in chunk.encode() if isinstance(chunk, str) else chunk:

@@ -46,6 +46,8 @@ def _read_request(one: JsonObject) -> Part:
         tree = read_tree(child(one, "format"))
         one.check_all_known()
         return tree
+    if "structures" not in one.members and "triggers" not in one.members:
+        raise ConstraintError("'format' is missing", path=one.path, keyword="format")
     triggers, tags = one.strings("triggers"), []
     for each in children(one, "structures"):
         schema = Located(JsonSchema(each.take("schema", Mapping, str, bool)), f"{each.path}/schema")

@@ -125,10 +125,7 @@ def _object_schema(parameters: Any, path: str) -> str:
 def _chosen(tools: tuple[ToolDefinition, ...], choice: Any) -> tuple[str, tuple[ToolDefinition, ...]]:
     """ "auto", "none", "required" or "one", and the tools that may be called."""
     if isinstance(choice, Mapping) and choice.get("type") == "allowed_tools":
-        allowed = choice.get("allowed_tools", choice)
-        names = [_name_in(each) for each in allowed.get("tools", ())]
-        tools = tuple(_named(tools, name) for name in names)
-        choice = allowed.get("mode", "auto")
+        return _allowed(tools, choice.get("allowed_tools", choice))
     if choice is None:
         choice = "auto"
     if choice in ("auto", "none", "required", "one"):
@@ -139,6 +136,17 @@ def _chosen(tools: tuple[ToolDefinition, ...], choice: Any) -> tuple[str, tuple[
     return "one", (_named(tools, name),)
 
 
+def _allowed(tools: tuple[ToolDefinition, ...], allowed: Any) -> tuple[str, tuple[ToolDefinition, ...]]:
+    """Those of {"mode": ..., "tools": [...]}."""
+    path = "#/tool_choice/allowed_tools"
+    if not isinstance(allowed, Mapping) or not isinstance(allowed.get("tools"), list | tuple):
+        raise ConstraintError("allowed tools are a list", path=path, keyword="tools", instead='{"mode": "auto", "tools": [...]}')
+    mode = allowed.get("mode", "auto")
+    if mode not in ("auto", "required"):
+        raise ConstraintError(f"there is no mode {mode!r}", path=path, keyword="mode", instead='"auto" or "required"')
+    return _chosen(tuple(_named(tools, _name_in(each)) for each in allowed["tools"]), mode)
+
+
 def _name_in(choice: Any) -> Any:
     """{"type": "function", "function": {"name": ...}}, flat, or just {"name": ...}."""
     function = choice.get("function", choice) if isinstance(choice, Mapping) else choice
@@ -147,6 +155,8 @@ def _name_in(choice: Any) -> Any:
 
 def _named(tools: tuple[ToolDefinition, ...], name: Any) -> ToolDefinition:
     found = next((tool for tool in tools if tool.name == name), None)
+    if found is None and not isinstance(name, str):
+        raise ConstraintError("a tool is chosen by its name", path="#/tool_choice", keyword="name", instead='{"name": ...}')
     if found is None:
         known = ", ".join(repr(tool.name) for tool in tools) or "there are none"
         raise ConstraintError(f"no tool is called {name!r}", path="#/tool_choice", instead=known)

@@ -67,3 +67,20 @@ def test_a_stream_that_is_left_early_cancels_its_request(llm: LLM) -> None:
 
     asyncio.run(leave())
     assert not llm.driver.is_busy
+
+
+def test_streams_of_text_and_of_chats_are_the_same_too(llm: LLM) -> None:
+    def light(on: bool) -> bool:
+        """The light."""
+        return not on
+
+    shared = AsyncLLM(llm)
+
+    async def ask() -> tuple[list[object], list[object]]:
+        text = [event async for event in shared.stream_text("x", schema=Switch)]
+        chat = [event async for event in shared.stream_chat("x", tools=[light], tool_choice="required")]
+        return text, chat
+
+    text, chat = asyncio.run(ask())
+    assert text == list(llm.stream_text("x", schema=Switch))
+    assert chat[:-1] == list(llm.stream_chat("x", tools=[light], tool_choice="required"))[:-1] and isinstance(chat[-1], Done)

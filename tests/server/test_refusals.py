@@ -41,12 +41,54 @@ def param_of(answer: httpx.Response) -> str | None:
         ({"messages": [SAID, {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, "messages[1].content[0]"),
         ({"chat_template_kwargs": {"messages": []}}, "chat_template_kwargs.messages"),
         ({"chat_template_kwargs": {"chat_template": "{% for _ in range(10 ** 9) %}{% endfor %}"}}, "chat_template_kwargs.chat_template"),
-        ({"prediction": {"type": "content", "content": "x"}}, "prediction"),
+        ({"functions": [{"name": "f"}]}, "functions"),
+        ({"structured_outputs": {"json_object": False}}, "structured_outputs"),
+        ({"structured_outputs": {"json_object": 1}}, "structured_outputs.json_object"),
+        ({"response_format": {"type": "json_object", "schema": 5}}, "response_format.schema"),
+        ({"response_format": {"type": "structural_tag"}}, "response_format"),
+        ({"messages": [{"role": "user", "content": ["x"]}]}, "messages[0].content[0]"),
+        ({"messages": [{"role": "assistant", "tool_calls": "x"}]}, "messages[0].tool_calls"),
+        ({"web_search_options": {}}, "web_search_options"),
+        ({"max_token": 4}, "max_token"),
         ({"modalities": ["audio"]}, "modalities"),
     ],
 )
 def test_what_is_wrong_is_named(http: httpx.Client, more: Any, param: str) -> None:
     assert param_of(http.post(CHAT, json={**ASK, **more})) == param
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        ({"type": "allowed_tools"}, "allowed tools are a list"),
+        ({"type": "allowed_tools", "allowed_tools": 5}, "allowed tools are a list"),
+        ({"type": "allowed_tools", "allowed_tools": {"mode": "auto"}}, "allowed tools are a list"),
+        ({"type": "allowed_tools", "allowed_tools": {"mode": "some", "tools": []}}, '"auto" or "required"'),
+        ({"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [{"type": "function"}]}}, "by its name"),
+        ({"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [5]}}, "by its name"),
+        ({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": []}}, "there are no tools"),
+        ({"type": "allowed_tools", "tools": [{"type": "function", "name": "g"}]}, "instead: 'f'"),
+        ({"type": "function"}, "by its name"),
+        ({}, "by its name"),
+        ("some", "allowed_tools"),
+    ],
+    ids=str,
+)
+def test_a_choice_of_tools_that_makes_no_sense(http: httpx.Client, choice: Any, said: str) -> None:
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+    answer = http.post(CHAT, json={**ASK, "tools": tools, "tool_choice": choice})
+    assert param_of(answer) == "tool_choice" and said in answer.json()["error"]["message"]
+
+
+def test_what_a_member_is_instead_is_said(http: httpx.Client) -> None:
+    def message(**form: Any) -> Any:
+        return http.post(CHAT, json={**ASK, "response_format": form}).json()["error"]["message"]
+
+    assert message(type="regex", regex=5) == "response_format.regex is a string, not 5"
+    assert message(type="json_object", schema=[1]) == "response_format.schema is an object or true or false or a string, not [1]"
+    assert message(type="structural_tag") == "at # 'format': 'format' is missing"
+    refused = message(type="json_schema", name="x", schema={"pattern": "(a)\\1"})
+    assert refused.splitlines() == [refused], "no line of a source that is not there"
 
 
 @pytest.mark.parametrize(

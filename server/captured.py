@@ -1,0 +1,42 @@
+"""The extension `captures` of answers: what the rules with a capture in a Lark or EBNF grammar have read, by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..constraints import Compiler, ConstraintError, Reasoning, Source
+from ..constraints.capture_marks import HasCaptures
+from ..constraints.captures import captures, captures_by_name, names_captures
+from ..engine.output import RequestOutput
+from ..planning import Plan
+from .reasoning import Answer
+from .service import Service
+
+
+async def captures_of(service: Service, plan: Plan, ended: RequestOutput, content: str) -> dict[str, Any]:
+    """Members of an answer: "captures" when the grammar has some, and "captures_error" when they cannot be told; else nothing.
+
+    ended: one output of the plan. content: its text without reasoning.
+    """
+    grammar = _grammar(plan.choice.source)
+    if grammar is None:
+        return {}
+    is_apart = grammar is not plan.choice.source
+    return await service.in_thread(_read, service.llm.compiler, plan, grammar, content if is_apart else ended.token_ids)
+
+
+def _grammar(source: Any) -> Source | None:
+    """What may name parts of the content."""
+    if isinstance(source, Reasoning) and isinstance(source.inner, Answer):
+        source = source.inner.inner
+    return source if isinstance(source, Source) and isinstance(source, HasCaptures) else None
+
+
+def _read(compiler: Compiler, plan: Plan, grammar: Source, output: str | tuple[int, ...]) -> dict[str, Any]:
+    try:
+        constraint = plan.constraint if plan.choice.source is grammar else compiler.compile(grammar)
+        if not names_captures(constraint):
+            return {}
+        return {"captures": captures_by_name(captures(constraint, output))}
+    except ConstraintError as error:
+        return {"captures": None, "captures_error": str(error)}
