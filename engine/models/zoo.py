@@ -103,7 +103,7 @@ def _max_positions(config: Any) -> int:
 
 
 class ZooModel:
-    """A causal language model of transformers whose attention reads and writes our cache."""
+    """A causal language model of transformers whose attention reads and writes our cache, a `KVCache`."""
 
     def __init__(
         self, spec: ZooSpec, module: Any, backend: Backend = "auto", kv_dtype: torch.dtype | None = None
@@ -137,11 +137,11 @@ class ZooModel:
     def allocate_cache(self, num_blocks: int, block_size: int) -> Any:
         return KVCache.of_layers(self._shapes, num_blocks, block_size, self.dtype, self.device, self.kv_dtype)
 
-    def plan(self, spans: Sequence[Span], cache: KVCache, attend: Attend = fused) -> Plan:
+    def plan(self, spans: Sequence[Span], cache: Any, attend: Attend = fused) -> Any:
         return step_plan(spans, cache, self._switchboard.windows, attend, self.uses_triton)
 
     @torch.inference_mode()
-    def forward(self, batch: ForwardBatch, cache: KVCache) -> Tensor:
+    def forward(self, batch: ForwardBatch, cache: Any) -> Tensor:
         """Logits [num_logits, vocab] for `batch.logit_rows`; writes this step's keys and values into `cache`."""
         self._switchboard.plan, self._switchboard.cache = batch.attention, cache
         return self._run(batch.token_ids, batch.positions, batch.logit_rows)

@@ -167,12 +167,12 @@ class HybridModel(ZooModel):
         kv = super().allocate_cache(num_blocks, block_size) if self._switchboard.places else None
         return HybridCache(kv, states, np.zeros((num_blocks, 2), dtype=np.int64))
 
-    def plan(self, spans: Sequence[Span], cache: HybridCache, attend: Attend = fused) -> HybridPlan:
+    def plan(self, spans: Sequence[Span], cache: Any, attend: Attend = fused) -> HybridPlan:
         attention = None if cache.kv is None else super().plan(spans, cache.kv, attend)
         return HybridPlan(attention, plan_states(spans, cache.lengths, self.device))
 
     @torch.inference_mode()
-    def forward(self, batch: ForwardBatch, cache: HybridCache) -> Tensor:
+    def forward(self, batch: ForwardBatch, cache: Any) -> Tensor:
         """As of `ZooModel`; writes the states after this step too."""
         self._step.plan, self._step.states = batch.attention.states, cache.states
         self._switchboard.plan, self._switchboard.cache = batch.attention.attention, cache.kv
