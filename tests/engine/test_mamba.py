@@ -109,7 +109,7 @@ def test_an_urgent_request_takes_a_slot_and_its_owner_begins_anew(model, make_en
     prompts = [random_tokens(length, seed) for seed, length in enumerate([9, 14, 21])]
     requests = [Request(prompt_token_ids=tuple(prompt), sampling=GREEDY, priority=-number) for number, prompt in enumerate(prompts)]
     engine = make_engine(model("plain").folder, block_size=128, num_blocks=2, max_sequences=2, policy="priority")
-    outputs = run_all(engine, {0: requests[:2], 5: requests[2:]})
+    outputs = run_all(engine, {0: requests[:2], 1: requests[2:]})
     assert engine.scheduler.num_preemptions > 0
     assert [list(outputs[i].token_ids) for i in range(3)] == [model("plain").greedy(p, 16) for p in prompts]
 
