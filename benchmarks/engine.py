@@ -26,6 +26,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
@@ -264,7 +265,8 @@ def write(arguments: argparse.Namespace, results: dict[str, Any]) -> None:
     """Add these results to the file; each part says how it was measured."""
     written = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
     settings = {name: str(value) for name, value in vars(arguments).items() if name not in ("out", "parts", "model")}
-    versions = {"python": platform.python_version(), "torch": torch.__version__, "transformers": transformers.__version__}
+    versions = {"date": date.today().isoformat(), "python": platform.python_version()}
+    versions |= {"torch": torch.__version__, "transformers": transformers.__version__}
     written |= {part: {"settings": settings | versions, "results": rows} for part, rows in results.items()}
     arguments.out.write_text(json.dumps(written, indent=1) + "\n")
 

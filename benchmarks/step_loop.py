@@ -18,6 +18,7 @@ import platform
 import random
 import statistics
 import time
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -128,7 +129,9 @@ def main() -> None:
             results.append({"batch": batch, "rows": kind, "loop": name, **middle._asdict(), "least": least})
         Console(width=120).print(table)
     if arguments.out:
-        arguments.out.write_text(json.dumps(results, indent=1))
+        settings = {name: str(value) for name, value in vars(arguments).items() if name not in ("out", "model")}
+        versions = {"date": date.today().isoformat(), "python": platform.python_version(), "torch": torch.__version__}
+        arguments.out.write_text(json.dumps({"settings": settings | versions, "results": results}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

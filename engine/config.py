@@ -144,7 +144,8 @@ def resolve_num_blocks(config: EngineConfig, bytes_per_block: int, free_bytes: i
     if affordable < 1:
         raise ConfigError(
             f"no memory for the KV cache: a block takes {bytes_per_block} bytes, {free_bytes} are free, of which "
-            f"kv_memory_fraction allows {config.kv_memory_fraction}"
+            f"kv_memory_fraction allows {config.kv_memory_fraction}; a block holds {config.block_size} tokens, and no more than "
+            "max_model_len: set that lower, or kv_memory_fraction higher"
         )
     return min(useful, affordable)
 

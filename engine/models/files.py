@@ -15,7 +15,7 @@ SINGLE_FILE = "model.safetensors"
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from `path`. Raises ModelFolderError naming the file and, for bad JSON, the line."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"), object_hook=_number)
     except FileNotFoundError:
         raise ModelFolderError(f"{path.parent}: no {path.name} in this folder; is it a Hugging Face model?") from None
     except json.JSONDecodeError as error:
@@ -25,6 +25,11 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ModelFolderError(f"{path}: expected a JSON object, found {type(content).__name__}")
     return content
+
+
+def _number(members: dict[str, Any]) -> Any:
+    """transformers writes infinity as {"__float__": "Infinity"}."""
+    return float(members["__float__"]) if members.keys() == {"__float__"} else members
 
 
 def shard_paths(folder: Path) -> list[Path]:

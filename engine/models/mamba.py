@@ -2,11 +2,7 @@
 
 A head's state h [head_dim, state_size] follows h_t = exp(dt_t A) h_{t-1} + dt_t x_t B_t^T, and its output is
 y_t = h_t C_t + D x_t. Prompts are scanned in chunks, in which this is a masked product of matrices; the last token of
-every sequence, decoding or not, is one batched step.
-
-States live in a pool with one slot for each block of the cache, and such a model's blocks are as long as its longest
-sequence: a sequence has one block, hence one slot. A slot holds the state after the last token and the one before it, since
-the engine may ask for the last token once more.
+every sequence, decoding or not, is one batched step. Where states are kept: `state_plan.py`.
 """
 
 from __future__ import annotations
@@ -23,11 +19,12 @@ from torch.nn.functional import embedding, linear, rms_norm, silu, softplus
 
 from ..attend import Attend, fused
 from ..attention import Span
-from ..errors import InternalError, UnsupportedModel
+from ..errors import UnsupportedModel
 from .architecture import ModelInfo
 from .decoder import ForwardBatch
 from .families import dtype_of, token_ids
 from .layout import Source, Sources
+from .state_plan import StatePlan, plan_states
 from .weights import read_weights
 
 MAX_POSITIONS = 1 << 20  # nothing in the model limits the length of a sequence
@@ -68,6 +65,7 @@ def mamba_spec(config: Mapping[str, Any]) -> MambaSpec:
         raise UnsupportedModel("config.json: num_heads x head_dim must be expand x hidden_size")
     if config["hidden_act"] not in ("silu", "swish"):
         raise UnsupportedModel(f'config.json: hidden_act "{config["hidden_act"]}" is not supported; supported: silu')
+    low, high = config["time_step_limit"]
     return MambaSpec(
         architecture="Mamba2ForCausalLM",
         vocab_size=config["vocab_size"],
@@ -88,7 +86,7 @@ def mamba_spec(config: Mapping[str, Any]) -> MambaSpec:
         has_bias=bool(config["use_bias"]),
         has_conv_bias=bool(config["use_conv_bias"]),
         has_exact_residual=bool(config["residual_in_fp32"]),
-        dt_limit=_dt_limit(config["time_step_limit"]),
+        dt_limit=(float(low), float(high)),
     )
 
 
@@ -110,12 +108,6 @@ _DEFAULTS: Mapping[str, Any] = {
 }
 
 
-def _dt_limit(pair: Sequence[Any]) -> tuple[float, float]:
-    """transformers writes infinity as {"__float__": "Infinity"}."""
-    low, high = (float(end["__float__"]) if isinstance(end, Mapping) else float(end) for end in pair)
-    return low, high
-
-
 @dataclass(frozen=True, slots=True)
 class StatePool:
     """The states of all sequences, per layer. Place 0 and 1 of a slot are after `lengths` tokens of its sequence."""
@@ -128,62 +120,6 @@ class StatePool:
     def tensors(self) -> tuple[Tensor, ...]:
         """All tensors; their first axis is the slot."""
         return (*self.inputs, *self.states)
-
-
-@dataclass(frozen=True, slots=True)
-class Scan:
-    """Rows `start:stop` of the packed batch, all of a span but its last token."""
-
-    start: int
-    stop: int
-    slot: int
-    source: int | None  # the place it continues; None = from nothing
-    target: int
-
-
-@dataclass(frozen=True, slots=True)
-class StatePlan:
-    scans: tuple[Scan, ...]
-    fresh: Tensor  # int64 [num_fresh]: slots whose place 0 is the empty state
-    rows: Tensor  # int64 [num_sequences]: the last token of every span
-    slots: Tensor
-    sources: Tensor  # the places that the step reads
-    targets: Tensor  # and writes
-
-
-def plan_states(spans: Sequence[Span], pool: StatePool, device: torch.device) -> StatePlan:
-    """Plan a step and note in `pool.lengths` what it will leave behind."""
-    scans, fresh, steps, start = [], [], [], 0
-    for num_past, num_new, table in spans:
-        slot, stop = table[0], start + num_new
-        source = _place(pool, slot, num_past)
-        if num_new > 1:
-            scans.append(Scan(start, stop - 1, slot, source, target := 0 if source is None else 1 - source))
-            source = target
-        elif source is None:
-            fresh.append(slot)
-            source = 0
-        steps.append((stop - 1, slot, source, 1 - source))
-        total = num_past + num_new
-        pool.lengths[slot, source], pool.lengths[slot, 1 - source] = total - 1, total
-        start = stop
-    rows, slots, sources, targets = (_index(column, device) for column in zip(*steps, strict=True))
-    return StatePlan(tuple(scans), _index(fresh, device), rows, slots, sources, targets)
-
-
-def _place(pool: StatePool, slot: int, num_tokens: int) -> int | None:
-    """Where the state after `num_tokens` is; None for none at all."""
-    if num_tokens == 0:
-        return None
-    for place in (0, 1):
-        if pool.lengths[slot, place] == num_tokens:
-            return place
-    held = ", ".join(map(str, pool.lengths[slot]))
-    raise InternalError(f"no state after {num_tokens} tokens in slot {slot}; it holds those after {held}")
-
-
-def _index(numbers: Sequence[int], device: torch.device) -> Tensor:
-    return torch.tensor(numbers, dtype=torch.int64).to(device, non_blocking=True)
 
 
 class Mamba:
@@ -218,7 +154,7 @@ class Mamba:
         )
 
     def plan(self, spans: Sequence[Span], cache: StatePool, attend: Attend = fused) -> StatePlan:
-        return plan_states(spans, cache, self.device)
+        return plan_states(spans, cache.lengths, self.device)
 
     @torch.inference_mode()
     def forward(self, batch: ForwardBatch, cache: StatePool) -> Tensor:

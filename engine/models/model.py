@@ -16,7 +16,8 @@ from ..errors import UnsupportedModel
 from .architecture import ModelInfo, ModelSpec
 from .decoder import ForwardBatch, load_decoder
 from .mamba import MambaSpec, load_mamba
-from .zoo import ZooSpec, load_zoo
+from .zoo import ZooSpec
+from .zoo_loader import load_zoo
 
 
 class Model(Protocol):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,17 +18,18 @@ from torch import Tensor, nn
 from ...kernels.backend import Backend, uses_triton
 from ..attend import Attend, Scoring, fused
 from ..attention import LayerCall, Plan, Span, Window, paged_attention
-from ..errors import ModelFolderError, UnsupportedModel, WeightError
+from ..errors import UnsupportedModel
 from ..kernel_attention import step_plan
 from ..kv_cache import KVCache, LayerShape, kv_block_bytes
 from .architecture import ModelInfo
 from .decoder import ForwardBatch
 from .families import dtype_of, token_ids
-from .files import shard_paths
-from .zoo_families import REFUSED, VERIFIED
+from .zoo_families import HYBRID, REFUSED, VERIFIED
+
+UNLIMITED = 1 << 20  # tokens: nothing in the model limits the length of a sequence
 
 # What transformers passes along that means nothing to attention over a cache that knows the sequences.
-_HARMLESS = frozenset({
+HARMLESS = frozenset({
     "dropout", "position_ids", "use_cache", "output_attentions", "output_hidden_states", "output_router_logits",
     "cache_position", "is_causal",
 })  # fmt: skip
@@ -58,7 +58,8 @@ class _Switchboard:
     """
 
     calls: dict[int, _Call] = field(default_factory=dict)
-    windows: list[Window] = field(default_factory=list)  # per layer, once known
+    places: dict[int, int] = field(default_factory=dict)  # layer that attends -> its place in the cache, once known
+    windows: list[Window] = field(default_factory=list)  # per place
     plan: Plan | None = None
     cache: KVCache | None = None
 
@@ -72,7 +73,7 @@ def zoo_spec(config: Mapping[str, Any]) -> ZooSpec:
     what = f'config.json: architecture "{architecture}" (model type "{model_type}") is not supported'
     if model_type in REFUSED:
         raise UnsupportedModel(f"{what}: {REFUSED[model_type]}")
-    if model_type not in VERIFIED or model_type not in CONFIG_MAPPING:
+    if model_type not in VERIFIED | HYBRID or model_type not in CONFIG_MAPPING:
         raise UnsupportedModel(
             f"{what}: it is neither native nor among the model types of transformers that are known to run on a paged "
             "cache (maskwright.engine.models.zoo_families)"
@@ -88,12 +89,13 @@ def zoo_spec(config: Mapping[str, Any]) -> ZooSpec:
         dtype=dtype_of(config),
         eos_token_ids=token_ids(full.eos_token_id),
         max_positions=_max_positions(full),
+        is_recurrent=model_type in HYBRID,
     )
 
 
 def _max_positions(config: Any) -> int:
     """Where longrope changes its stretch, all sequences of a packed batch would change together: stay below."""
-    longest = int(config.max_position_embeddings)
+    longest = int(getattr(config, "max_position_embeddings", UNLIMITED))
     rope = getattr(config, "rope_parameters", None) or {}
     if rope.get("rope_type") == "longrope":
         return min(longest, int(rope["original_max_position_embeddings"]))
@@ -101,7 +103,7 @@ def _max_positions(config: Any) -> int:
 
 
 class ZooModel:
-    """A causal language model of transformers whose attention reads and writes our cache."""
+    """A causal language model of transformers whose attention reads and writes our cache, a `KVCache`."""
 
     def __init__(
         self, spec: ZooSpec, module: Any, backend: Backend = "auto", kv_dtype: torch.dtype | None = None
@@ -117,8 +119,8 @@ class ZooModel:
         _register()
         module.set_attn_implementation("maskwright")
         self._keeps_logits = "logits_to_keep" in inspect.signature(module.forward).parameters
-        self._layers = self._probe()
-        self._switchboard.windows = [call.window for call in self._layers]
+        self._probe()
+        self._shapes = [call.shape for _, call in sorted(self._switchboard.calls.items())]
 
     @property
     def device(self) -> torch.device:
@@ -130,17 +132,16 @@ class ZooModel:
         return dtype
 
     def block_bytes(self, block_size: int) -> int:
-        return kv_block_bytes([call.shape for call in self._layers], block_size, self.kv_dtype)
+        return kv_block_bytes(self._shapes, block_size, self.kv_dtype)
 
-    def allocate_cache(self, num_blocks: int, block_size: int) -> KVCache:
-        shapes = [call.shape for call in self._layers]
-        return KVCache.of_layers(shapes, num_blocks, block_size, self.dtype, self.device, self.kv_dtype)
+    def allocate_cache(self, num_blocks: int, block_size: int) -> Any:
+        return KVCache.of_layers(self._shapes, num_blocks, block_size, self.dtype, self.device, self.kv_dtype)
 
-    def plan(self, spans: Sequence[Span], cache: KVCache, attend: Attend = fused) -> Plan:
+    def plan(self, spans: Sequence[Span], cache: Any, attend: Attend = fused) -> Any:
         return step_plan(spans, cache, self._switchboard.windows, attend, self.uses_triton)
 
     @torch.inference_mode()
-    def forward(self, batch: ForwardBatch, cache: KVCache) -> Tensor:
+    def forward(self, batch: ForwardBatch, cache: Any) -> Tensor:
         """Logits [num_logits, vocab] for `batch.logit_rows`; writes this step's keys and values into `cache`."""
         self._switchboard.plan, self._switchboard.cache = batch.attention, cache
         return self._run(batch.token_ids, batch.positions, batch.logit_rows)
@@ -154,17 +155,21 @@ class ZooModel:
         return everything.index_select(0, logit_rows)
 
     @torch.inference_mode()
-    def _probe(self) -> list[_Call]:
-        """Run one token to see what each layer stores. Raises UnsupportedModel when it is not one call for each layer."""
+    def _probe(self) -> None:
+        """Run one token to see what each layer stores. Raises UnsupportedModel when it is not one call for each that attends."""
         zero = torch.zeros(1, dtype=torch.int64, device=self.device)
         self._run(zero, zero, zero)
-        calls = self._switchboard.calls
-        num_layers = self.module.config.get_text_config().num_hidden_layers
-        if sorted(calls) != list(range(num_layers)):
-            raise _unsupported(self.spec, f"{len(calls)} of its {num_layers} layers call the attention interface")
-        for index, window in enumerate(_windows_of(self.module.config.get_text_config())):
-            calls[index].window = calls[index].window or window
-        return [calls[index] for index in range(num_layers)]
+        board, config = self._switchboard, self.module.config.get_text_config()
+        layers = set(range(config.num_hidden_layers))
+        if not layers - self._silent_layers() <= board.calls.keys() <= layers:
+            raise _unsupported(self.spec, f"{len(board.calls)} of its {len(layers)} layers call the attention interface")
+        windows = _windows_of(config)
+        board.places = {layer: place for place, layer in enumerate(sorted(board.calls))}
+        board.windows = [board.calls[layer].window or windows[layer] for layer in board.places]
+
+    def _silent_layers(self) -> set[int]:
+        """Layers that need not attend."""
+        return set()
 
 
 def _windows_of(config: Any) -> list[Window]:
@@ -172,33 +177,6 @@ def _windows_of(config: Any) -> list[Window]:
     window = (getattr(config, "use_sliding_window", True) and getattr(config, "sliding_window", None)) or None
     kinds = getattr(config, "layer_types", None) or ["sliding_attention"] * config.num_hidden_layers
     return [window if kind == "sliding_attention" else None for kind in kinds[: config.num_hidden_layers]]
-
-
-def load_zoo(
-    folder: Path,
-    spec: ZooSpec,
-    dtype: torch.dtype,
-    device: torch.device,
-    backend: Backend = "auto",
-    kv_dtype: torch.dtype | None = None,
-) -> ZooModel:
-    """The model in `folder`. Raises ModelFolderError or WeightError, one line each."""
-    from transformers import AutoModelForCausalLM
-
-    shard_paths(folder)
-    module: Any
-    loaded: Any
-    try:
-        module, loaded = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=dtype, local_files_only=True, use_safetensors=True, output_loading_info=True
-        )  # type: ignore[misc]
-    except Exception as error:  # of 200 model classes and their configurations
-        message = str(error).splitlines() or [""]
-        raise ModelFolderError(f"{folder}: transformers cannot load it: {type(error).__name__}: {message[0]}") from None
-    for key, verb in (("missing_keys", "lacks"), ("unexpected_keys", "holds"), ("mismatched_keys", "misshapes")):
-        if loaded.get(key):
-            raise WeightError(f"the checkpoint {verb} {min(map(str, loaded[key]))} ({key} of {spec.architecture})")
-    return ZooModel(spec, module.eval().to(device), backend, kv_dtype)
 
 
 def _register() -> None:
@@ -226,12 +204,13 @@ def _attention(
     board: Any = module.maskwright
     index: Any = module.layer_idx
     query, key, value = (heads[0].transpose(0, 1) for heads in (query, key, value))
-    if board.cache is None:
+    if not board.places:
         _note_call(board, module, index, LayerShape(key.shape[1], key.shape[2], value.shape[2]), sliding_window or None)
         if (strange := _strange(module, attention_mask, others)) is not None:
             raise UnsupportedModel(f"{type(module).__name__} calls attention with {strange}, which is not supported")
         return value.new_zeros((1, query.shape[0], query.shape[1], value.shape[-1])), None
-    call = LayerCall(index, value.shape[-1], board.windows[index], Scoring(scaling, softcap), s_aux)
+    place = board.places[index]
+    call = LayerCall(place, value.shape[-1], board.windows[place], Scoring(scaling, softcap), s_aux)
     attended = paged_attention(query.contiguous(), key, value, board.cache, board.plan, call)
     return attended[None], None
 
@@ -248,7 +227,7 @@ def _strange(module: nn.Module, mask: Tensor | None, others: Mapping[str, Any]) 
         return "a mask"
     if not getattr(module, "is_causal", True):
         return "is_causal=False"
-    return next((name for name, value in others.items() if value is not None and name not in _HARMLESS), None)
+    return next((name for name, value in others.items() if value is not None and name not in HARMLESS), None)
 
 
 def _unsupported(spec: ZooSpec, reason: str) -> UnsupportedModel:

@@ -105,6 +105,15 @@ def test_greedy_tokens_equal_those_of_generate(max_batch_tokens, model, make_eng
     assert [list(outputs[i].token_ids) for i in range(5)] == [model("plain").greedy(p, 16) for p in prompts]
 
 
+def test_an_urgent_request_takes_a_slot_and_its_owner_begins_anew(model, make_engine):
+    prompts = [random_tokens(length, seed) for seed, length in enumerate([9, 14, 21])]
+    requests = [Request(prompt_token_ids=tuple(prompt), sampling=GREEDY, priority=-number) for number, prompt in enumerate(prompts)]
+    engine = make_engine(model("plain").folder, block_size=128, num_blocks=2, max_sequences=2, policy="priority")
+    outputs = run_all(engine, {0: requests[:2], 1: requests[2:]})
+    assert engine.scheduler.num_preemptions > 0
+    assert [list(outputs[i].token_ids) for i in range(3)] == [model("plain").greedy(p, 16) for p in prompts]
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -12,10 +12,11 @@ from maskwright.engine.config import Limits
 from maskwright.engine.engine import Engine
 from maskwright.engine.errors import ModelFolderError, UnsupportedModel, WeightError
 from maskwright.engine.models.decoder import ForwardBatch
+from maskwright.engine.models.families import FAMILIES
 from maskwright.engine.models.model import load_model
-from maskwright.engine.models.spec import read_spec, spec_from_config
+from maskwright.engine.models.spec import WITH_IMAGES, read_spec, spec_from_config
 from maskwright.engine.models.zoo import ZooModel, ZooSpec
-from maskwright.engine.models.zoo_families import REFUSED, VERIFIED
+from maskwright.engine.models.zoo_families import HYBRID, REFUSED, VERIFIED
 from maskwright.engine.request import Request
 from maskwright.engine.runner import ModelRunner
 from maskwright.sampling import SamplingParams
@@ -42,6 +43,12 @@ SMALL: dict[str, Any] = {
     "qk_head_dim": 32,
 }  # fmt: skip
 LATENT = ("kv_lora_rank", "qk_nope_head_dim")  # keys as many as heads
+ROPE = {"rope_type": "default", "rope_theta": 10000.0}
+OWN: dict[str, dict[str, Any]] = {  # what some model types call otherwise, or want beside that
+    "cohere_compass_text": {"rope_parameters": {"full_attention": ROPE}},
+    "dbrx": {"n_heads": 4, "n_layers": 4, "max_seq_len": 256, "attn_config": {"kv_n_heads": 2, "clip_qkv": 8, "rope_theta": 10000.0}, "ffn_config": {"ffn_hidden_size": 96, "moe_num_experts": 4, "moe_top_k": 2}},
+    "gemma3n_text": {"layer_types": ["sliding_attention", "full_attention"] * 2, "num_kv_shared_layers": 2, "laurel_rank": 8, "altup_num_inputs": 2, "activation_sparsity_pattern": None},
+}  # fmt: skip
 
 
 def small_config(model_type: str, **changes: Any) -> Any:
@@ -58,7 +65,7 @@ def small_config(model_type: str, **changes: Any) -> Any:
     kinds = getattr(full, "layer_types", None)
     if kinds:
         chosen["layer_types"] = (list(dict.fromkeys(kinds)) * 4)[:4]
-    return CONFIG_MAPPING[model_type](**{**chosen, **changes})
+    return CONFIG_MAPPING[model_type](**{**chosen, **OWN.get(model_type, {}), **changes})
 
 
 def small_model(config: Any) -> Any:
@@ -165,7 +172,7 @@ def test_greedy_tokens_equal_those_of_generate_in_a_batch_under_preemption(model
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"architectures": ["JambaForCausalLM"], "model_type": "jamba"}, "JambaForCausalLM.* recurrent or convolutional"),
+        ({"architectures": ["RwkvForCausalLM"], "model_type": "rwkv"}, "RwkvForCausalLM.* recurrent state past"),
         ({"architectures": ["BloomForCausalLM"], "model_type": "bloom"}, "BloomForCausalLM.*ALiBi"),
         ({"architectures": ["BertLMHeadModel"], "model_type": "bert"}, "BertLMHeadModel.* encoder"),
         ({"architectures": ["Nope"], "model_type": "nope"}, 'architecture "Nope" .model type "nope". .* neither native'),
@@ -179,7 +186,19 @@ def test_what_is_refused_is_named_with_the_reason(config, message):
 
 
 def test_the_tables_do_not_overlap():
-    assert not VERIFIED & REFUSED.keys()
+    assert not VERIFIED & REFUSED.keys() and not HYBRID & REFUSED.keys() and not HYBRID & VERIFIED
+
+
+def test_every_decoder_of_transformers_runs_or_is_refused_with_a_reason():
+    import transformers
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    if not transformers.__version__.startswith("5.23."):
+        pytest.skip("the tables were made with transformers 5.23")
+    native = {*FAMILIES, *WITH_IMAGES, "Mamba2ForCausalLM"}
+    known = VERIFIED | HYBRID | REFUSED.keys()
+    names = {model_type: [name] if isinstance(name, str) else name for model_type, name in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.items()}
+    assert not [model_type for model_type, each in names.items() if model_type not in known and not native & set(each)]
 
 
 def test_a_model_that_attends_otherwise_than_it_should_is_refused_when_loaded(monkeypatch):
