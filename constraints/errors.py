@@ -33,6 +33,11 @@ class ConstraintError(MaskwrightError, ValueError):
         self.line, self.column = line, column
         super().__init__(self._message())
 
+    def move_below(self, path: str) -> None:
+        """Say that the source of the error stands at a path of something larger."""
+        self.path = path + (self.path or "#").removeprefix("#")
+        self.args = (self._message(),)
+
     def show_in(self, text: str) -> None:
         """Add the line of the source at which it is to the message, and a caret, unless it shows one already."""
         lines = text.split("\n")

@@ -27,7 +27,7 @@ _statement: rule | terminal | ignore | import | import_many | declare | override
 rule: _modifiers? RULE [PARAMETER] [template] [PRIORITY] [attributes] ":" alternatives
 terminal: TERMINAL [PARAMETER] [template] [PRIORITY] [attributes] ":" alternatives
 template: "{" _name ("," _name)* "}"
-attributes: "[" attribute ("," attribute)* "]"
+attributes: "[" (attribute ("," attribute)*)? "]"
 attribute: RULE ["=" (STRING | REGEXP | RULE | TERMINAL | NUMBER)]
 _modifiers: ("?" | "!")+
 ignore: _IGNORE alternatives
@@ -100,6 +100,7 @@ _WORDS = {
     "%llguidance": "_OPTIONS", "%grammar_options": "_OPTIONS", "%json": "_JSON", "%regex": "_REGEX",
 }  # fmt: skip
 _BEFORE_JSON = {"_OPTIONS", "_JSON", "_REGEX"}
+_UNFINISHED = {"", "VBAR", *_BEFORE_JSON}  # behind which the next line goes on
 _CONTINUES = {"VBAR", "AMPERSAND", "_ARROW"}  # a line that begins so goes on with the definition before it
 _EXPRESSION = re.compile(r"[A-Za-z0-9_]*")  # a parameter or a condition, up to its parentheses
 
@@ -117,7 +118,7 @@ class Tokens(Lexer):
             if token.type == "_NL":
                 newline = newline or token
                 continue
-            if newline is not None and depth == 0 and last not in ("", "VBAR") and token.type not in _CONTINUES:
+            if newline is not None and depth == 0 and last not in _UNFINISHED and token.type not in _CONTINUES:
                 yield newline
             newline, last = None, token.type
             depth += (token.type in ("LPAR", "LSQB", "LBRACE")) - (token.type in ("RPAR", "RSQB", "RBRACE"))

@@ -6,6 +6,7 @@ A terminal is one set of texts, built as one tree, so that an assertion sees the
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
@@ -39,6 +40,7 @@ _ESCAPES = {
     "/": "/",
 }
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
+_SURROGATE_PAIR = re.compile(r"\\u([Dd][89ABab][0-9A-Fa-f]{2})\\u([Dd][C-Fc-f][0-9A-Fa-f]{2})")
 _REPEATS: dict[str, tuple[int, int | None]] = {"star": (0, None), "plus": (1, None), "optional": (0, 1)}
 _NOT_IN_TERMINALS = {
     "json": "%json",
@@ -194,6 +196,10 @@ def literal_text(text: str, token: Token) -> str:
         if text[index] != "\\":
             characters.append(text[index])
             index += 1
+            continue
+        if pair := _SURROGATE_PAIR.match(text, index, end):  # as in JSON
+            characters.append(bytes.fromhex(pair[1] + pair[2]).decode("utf-16-be"))
+            index = pair.end()
             continue
         letter, count = text[index + 1], _HEX_DIGITS.get(text[index + 1], 0)
         digits = text[index + 2 : index + 2 + count]

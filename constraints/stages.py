@@ -101,7 +101,7 @@ def budgeted_root(grammar: Grammar, root: Node, budgets: Budgets, limits: Limits
 def refuse_budgets(budgets: Budgets, where: str = "inside of another source, which counts no tokens") -> None:
     """Raises `UnsupportedKeyword` if there are any."""
     if budgets:
-        raise _refused(f"a rule with a budget of tokens {where}")
+        raise _refused(where, budgets)
 
 
 def stages_of(grammar: Grammar, root: Node, budgets: Budgets) -> Stages:
@@ -115,7 +115,7 @@ class _Cutting:
         self._cut = holding(grammar, root, budgets)
         for call in budgets:
             if any(self._cut.get(part) for part in children(grammar, call)):
-                raise _refused("a rule with a budget inside of another one with a budget")
+                raise _refused("inside of another one", budgets)
         self._steps = 0
 
     def stages(self, root: Node) -> Stages:
@@ -145,7 +145,7 @@ class _Cutting:
             seen.add(at)
             self._steps += 1
             if self._steps > _STEPS or len(numbers) > _STAGES:
-                raise _refused("a rule with a budget inside of rules that call themselves around it, or under high counts")
+                raise _refused("inside of rules that call themselves around it, or under high counts", self.budgets)
             kind, (a, b, c) = grammar.kind(head), grammar.operands(head)
             if head == EMPTY and tail == EMPTY:
                 may_end = True
@@ -170,7 +170,7 @@ class _Cutting:
             elif kind is Kind.CALL:
                 work += [(body, tail) for body in children(grammar, head)]
             else:
-                raise _refused("a rule with a budget inside of a part that may be empty or is combined with others")
+                raise _refused("inside of a part that may be empty or is combined with others", self.budgets)
         return tuple(found), may_end
 
     def _gathered(self, head: Node, tail: Node) -> tuple[Node, Node]:
@@ -216,5 +216,9 @@ def holding(grammar: Grammar, root: Node, calls: Iterable[Node]) -> dict[Node, b
     return judged
 
 
-def _refused(reason: str) -> UnsupportedKeyword:
-    return UnsupportedKeyword(reason, keyword="max_tokens", instead="max_tokens of the request, or a number of characters")
+def _refused(where: str, budgets: Budgets) -> UnsupportedKeyword:
+    """Named after what the author wrote: rules with a budget, or terminals that are a token."""
+    if all(budget.is_whole for budget in budgets.values()):
+        return UnsupportedKeyword(f"a terminal that is a token {where}", keyword="<token>", instead="its text, or a special token")
+    reason, instead = f"a rule with a budget of tokens {where}", "max_tokens of the request, or a number of characters"
+    return UnsupportedKeyword(reason, keyword="max_tokens", instead=instead)

@@ -1,7 +1,7 @@
 """The command line: `maskwright generate`, `chat`, `compile`, `serve`, `schema`, `grammar`.
 
 This module stays light, so that `--help` and `--version` answer at once; a command's own module loads the rest. Whatever the
-user got wrong becomes one line on stderr and exit code 2.
+user got wrong becomes one line on stderr, with the place in a grammar below it, and exit code 2.
 """
 
 from __future__ import annotations
@@ -116,12 +116,16 @@ def _run(command: Any, context: typer.Context) -> None:
 
 
 def _explanation(error: Exception) -> str | None:
-    """One line about an error that is the user's to mend; None for a defect of ours."""
+    """One line about an error that is the user's to mend, and below it the place, where it shows one; None for a defect of ours."""
     if hasattr(error, "format_message"):  # what typer finds wrong with the arguments
         return str(error.format_message()) or "missing command; see maskwright --help"
     from .known_errors import KNOWN_ERRORS
 
-    return " ".join(str(error).split()) if isinstance(error, KNOWN_ERRORS) else None
+    if not isinstance(error, KNOWN_ERRORS):
+        return None
+    lines = str(error).split("\n")
+    place = lines[-2:] if lines[-1].strip() == "^" else []  # a line of a source with a caret below it
+    return "\n".join([" ".join(" ".join(lines[: len(lines) - len(place)]).split()), *place])
 
 
 def _is_unfinished(error: Exception) -> bool:

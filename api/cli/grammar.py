@@ -70,7 +70,7 @@ def check_(
 ) -> None:
     """Find rules that are never reached or have no text, ambiguity, what is costly, what the tokenizer cannot spell.
 
-    Exit code 0: nothing but notes. 1: an error or a warning. 2: a file cannot be read.
+    Exit code 0: nothing but notes. 1: an error, also of syntax, or a warning. 2: a file cannot be read.
     """
     read = [grammar_file(name, "GRAMMAR", language, start) for name in files]
     tokens = read_tokenizer(tokenizer)
@@ -95,7 +95,7 @@ def test(
 ) -> None:
     """Check that grammars accept and reject the strings of their .test.yaml and .jsonl files.
 
-    Exit code 0: all as they should. 1: some are not. 2: a file cannot be read.
+    Exit code 0: all as they should. 1: some are not, or a grammar does not compile. 2: a file cannot be read.
     """
     suites = [suite for path in _suite_paths(paths or ["."]) for suite in read_suites(path, grammar)]
     _warm_up()

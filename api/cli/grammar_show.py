@@ -81,10 +81,14 @@ def suites(runs: Sequence[tuple[Suite, Sequence[Result]]]) -> None:
         table.add_row(Text(_nearby(suite.path)), *shown, verdict, Text(f"{milliseconds:.1f}", "dim"))
     console.print(table)
     for suite, results in runs:
+        failed_for: dict[str, list[str]] = {}
         for result in results:
-            if not result.passed:
-                line = f"{_nearby(suite.path)}: {result.case.label}: {result.reason}"
-                console.print(Text.assemble(("failed ", BAD), line), soft_wrap=True)
+            if result.reason is not None:
+                failed_for.setdefault(result.reason, []).append(result.case.label)
+        for reason, labels in failed_for.items():
+            is_about_all = reason.startswith(f"{suite.grammar.name} does not compile")
+            for label in [f"all {len(labels)} strings"] if is_about_all else labels:
+                console.print(Text.assemble(("failed ", BAD), f"{_nearby(suite.path)}: {label}: {reason}"), soft_wrap=True)
     passed = sum(result.passed for _, results in runs for result in results)
     total = sum(len(results) for _, results in runs)
     said = f"{passed} of {total} strings in {len(runs)} suites are as they should be"

@@ -53,14 +53,15 @@ def check(file: GrammarFile, compiler: Compiler, encode: Encode | None = None, s
     """Checks a grammar for the vocabulary of `compiler`.
 
     encode: the tokenizer that this is the vocabulary of, for strings that it splits otherwise. steps: how far ambiguity is
-    searched. Raises GrammarSyntaxError for a text that cannot be read; whatever else keeps it from compiling is a finding.
+    searched. Whatever keeps it from compiling is a finding.
     """
     failure, findings = None, list[Finding]()
     try:
         constraint = compiler.compile(file.source)
-    except GrammarSyntaxError:
-        raise
     except ConstraintError as error:
+        error.show_in(file.text)
+        if isinstance(error, GrammarSyntaxError):
+            return Check(file, (Finding(ERROR, "syntax", str(error), error.path, error.line),), None, 0)
         failure = error
     outline = None
     if failure is None or failure.reason.startswith("nothing satisfies"):

@@ -106,8 +106,13 @@ def run_case(constraint: Constraint, suite: Suite, case: Case) -> Result:
 
 
 def run_suite(suite: Suite, compiler: Compiler) -> list[Result]:
-    """Checks all texts of a suite. Raises ConstraintError for a grammar that does not compile."""
-    constraint = compiler.compile(suite.grammar.source)
+    """Checks all texts of a suite. When the grammar does not compile, all fail for that reason."""
+    try:
+        constraint = compiler.compile(suite.grammar.source)
+    except ConstraintError as error:
+        error.show_in(suite.grammar.text)
+        reason = f"{suite.grammar.name} does not compile: {error}"
+        return [Result(case, reason, 0.0) for case in suite.cases]
     return [run_case(constraint, suite, case) for case in suite.cases]
 
 

@@ -28,7 +28,8 @@ from ..schema.values import atom_of, parse_json, scalar_text
 from ..source import Limits
 from ..utf8 import ALL
 
-_ANNOTATIONS = {
+Place = tuple[tuple[str, ...], ...]  # the way to a subschema, each step relative to what references before it lead to
+ANNOTATIONS = {
     "title",
     "description",
     "$comment",
@@ -40,7 +41,7 @@ _ANNOTATIONS = {
     "definitions",
     "strict",
 }
-_UNDERSTOOD = {"type", "properties", "required", "additionalProperties"} | _ANNOTATIONS
+_UNDERSTOOD = {"type", "properties", "required", "additionalProperties"} | ANNOTATIONS
 _PYTHON_CONSTANTS = {"None": "null", "True": "true", "False": "false"}
 _PYTHON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|None|True|False')
 
@@ -50,16 +51,14 @@ class Argument:
     """One argument: a source of its values, in one notation."""
 
     schema: JsonSchema  # of all arguments
-    name: str
+    place: Place  # where it stands in that
     notation: str
     end: str = ""  # what follows a bare value, which goes to the first place where that stands
-    others_only: bool = False  # the JSON texts of all values but strings
+    atoms: frozenset[str] = ALL_ATOMS  # its values are of these types
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
         """The texts of the values."""
-        values = _Values(self.schema, self.name, grammar, limits)
-        if self.others_only:
-            return values.others()
+        values = Values(self.schema, self.place, grammar, limits, self.atoms)
         if self.notation in ("json", "python"):
             return values.all(JsonText if self.notation == "json" else PythonText)
         text = self._bounded(values, grammar)
@@ -67,7 +66,7 @@ class Argument:
             text if self.notation == "bare" else grammar.alt(grammar.without(text, values.misread()), values.others())
         )
 
-    def _bounded(self, values: _Values, grammar: Grammar) -> Node:
+    def _bounded(self, values: Values, grammar: Grammar) -> Node:
         """The strings without those behind which `end` stands for the second time, perhaps overlapping with the first."""
         end, anything = self.end, values.any_string()
         if not end:
@@ -84,61 +83,83 @@ class Parameter:
     """What a schema says about one parameter."""
 
     name: str
+    place: Place
     is_required: bool
     notation: str  # "json", "bare" or "either" of strings that are written bare
     is_free: bool  # any string
 
 
-def parameters_of(schema: JsonSchema, limits: Limits) -> list[Parameter]:
+def parameters_of(schema: JsonSchema, limits: Limits, place: Place = ()) -> list[Parameter]:
     """The parameters that an object schema declares, in order. Others are never written.
 
     Raises `UnsupportedKeyword` for what several of them have to satisfy together.
     """
-    root = schema.root(limits)
-    for keyword in root.keywords:
+    site = site_at(schema, place, limits)
+    for keyword in site.keywords:
         if keyword not in _UNDERSTOOD:
             instead = "a style that writes arguments as a JSON object"
-            raise root.unsupported(
+            raise site.unsupported(
                 keyword, "says something of several parameters, which this style writes one by one", instead
             )
-    properties = root.keywords.get("properties", {})
-    required = root.keywords.get("required", [])
+    properties = site.keywords.get("properties", {})
+    required = site.keywords.get("required", [])
     if not isinstance(properties, dict):
-        raise root.error("properties", "an object is expected")
+        raise site.error("properties", "an object is expected")
     if not isinstance(required, list):
-        raise root.error("required", "a list is expected")
+        raise site.error("required", "a list is expected")
     missing = [name for name in required if name not in properties]
     if missing:
-        raise root.error("required", f"{missing[0]!r} is not declared", "it under properties")
+        raise site.error("required", f"{missing[0]!r} is not declared", "it under properties")
     scratch = Grammar.after(schema.beginning(limits))
-    found = (_parameter(_Values(schema, name, scratch, limits), name in required) for name in properties)
-    return [parameter for parameter in found if parameter is not None]
+    found = []
+    for name in properties:
+        values = Values(schema, (*place, ("properties", name)), scratch, limits)
+        if (parameter := _parameter(values, name, name in required)) is not None:
+            found.append(parameter)
+    return found
 
 
-def _parameter(values: _Values, is_required: bool) -> Parameter | None:
+def _parameter(values: Values, name: str, is_required: bool) -> Parameter | None:
     """None for one that has no values and need not be there."""
     strings, others = values.strings(), values.others()
     if strings == others == FAIL and not is_required:
         return None
     notation = "json" if strings == FAIL else "bare" if others == FAIL else "either"
-    return Parameter(values.name, is_required, notation, notation == "bare" and strings == values.any_string())
+    return Parameter(name, values.place, is_required, notation, notation == "bare" and strings == values.any_string())
 
 
-class _Values:
+def site_at(schema: JsonSchema, place: Place, limits: Limits) -> Site:
+    """The subschema at a place, behind references that say nothing else."""
+    site = schema.root(limits)
+    for step in ((), *place):
+        site = site.child(*step) if step else site
+        for _ in range(limits.nesting):
+            if "$ref" not in site.active or not set(site.active) <= {"$ref"} | ANNOTATIONS:
+                break
+            site = site.document.resolve(site)
+    return site
+
+
+class Values:
     """The values of one parameter, lowered into a grammar in several notations."""
 
-    def __init__(self, schema: JsonSchema, name: str, grammar: Grammar, limits: Limits) -> None:
-        self._schema, self.name, self._grammar, self._limits = schema, name, grammar, limits
-        self._root = schema.root(limits)
-        self._site = self._root.child("properties", name)
+    def __init__(
+        self, schema: JsonSchema, place: Place, grammar: Grammar, limits: Limits, atoms: frozenset[str] = ALL_ATOMS
+    ) -> None:
+        self._schema, self.place, self._grammar, self._limits, self._atoms = schema, place, grammar, limits, atoms
+        self._site = site_at(schema, place, limits)
 
     def all(self, text: type[JsonText]) -> Node:
-        node = self._lowered(text, ALL_ATOMS)
+        node = self._lowered(text, self._atoms)
         if node == FAIL:
             raise ConstraintError(
                 "no value satisfies the schema", path=self._site.path, instead="a schema with a value"
             )
         return node
+
+    def has(self, atoms: frozenset[str]) -> bool:
+        """Whether there are values of some types."""
+        return self._lowered(JsonText, atoms) != FAIL
 
     def strings(self) -> Node:
         """Strings as they are."""
@@ -146,7 +167,7 @@ class _Values:
 
     def others(self) -> Node:
         """The JSON texts of all values but strings."""
-        return self._lowered(JsonText, ALL_ATOMS - {"string"})
+        return self._lowered(JsonText, self._atoms - {"string"})
 
     def any_string(self) -> Node:
         return self._grammar.repeat(self._grammar.chars(ALL))
@@ -175,9 +196,9 @@ class _Values:
             if "fraction" not in atoms
             else sorted(atoms - {"fraction", "integer"} | {"number"})
         )
-        root = self._root
-        return root.document.library.site(
-            root.document, {"type": names}, f"{self._site.path} as {' or '.join(names)}", root.scope
+        site = self._site
+        return site.document.library.site(
+            site.document, {"type": names}, f"{site.path} as {' or '.join(names)}", site.scope
         )
 
 

@@ -6,21 +6,18 @@ A part that is the content of a tag reads the end of the tag too: text has to lo
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import reduce
+from dataclasses import replace
 from typing import Any
 
 from ..budgeted_text import Budgeted
 from ..errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
-from ..expression import EMPTY, FAIL, Grammar, Node, Rule
+from ..expression import EMPTY, FAIL, Grammar, Node
 from ..left_factoring import left_factored
 from ..source import Limits, Source, is_source
-from ..stages import Budget, Budgets, refuse_budgets
-from ..tokens import is_special, one_of_tokens, token_of, tokens_but
-from ..utf8 import ALL, invert, normalize
-from ..vocabulary import token_spelling
+from ..stages import Budgets, refuse_budgets
+from ..tokens import one_of_tokens
+from .free_text import FreeText
+from .markup import Context, Markup, spelled
 from .scan import Outcome, text_until
 from .segments import MARKUP, TEXT, Segment
 from .tree import (
@@ -39,17 +36,6 @@ from .tree import (
     Token,
     Triggered,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What a part stands in."""
-
-    segment: Segment  # what its text is
-    marker: Segment  # what the strings are that begin and separate its parts
-    path: str
-    ends: tuple[str, ...] = ()  # of the tag that it is the content of, which it has to read
-    closing: Segment = MARKUP  # what those are
 
 
 def lower_tree(root: Part, grammar: Grammar, limits: Limits) -> Node:
@@ -82,18 +68,12 @@ def _wants_tokens(part: Text) -> bool:
     return part.max_tokens is not None or bool(part.without_tokens)
 
 
-def spelled(grammar: Grammar, text: str) -> list[bytes]:
-    """Markup as bytes: text, a special token, text, and so on. Of names of special tokens the longest counts."""
-    names = sorted(filter(None, grammar.special_tokens), key=len, reverse=True)
-    pieces = re.split(f"({'|'.join(map(re.escape, names))})", text) if names else [text]
-    return [(grammar.token(piece) or b"") if i % 2 else piece.encode() for i, piece in enumerate(pieces)]
-
-
 class _TreeLowering:
     def __init__(self, grammar: Grammar, limits: Limits) -> None:
         self._grammar, self._limits = grammar, limits
         self.budgets: Budgets = {}
-        self._spelled: dict[str, bytes] = {}
+        self._markup = Markup(grammar)
+        self._free_text = FreeText(grammar, limits, self._markup, self.budgets)
         self._sources: dict[Source, Node] = {}
 
     def lower(self, root: Part) -> Node:
@@ -122,32 +102,32 @@ class _TreeLowering:
             case Labelled() | Located():
                 return inner[0]
             case Text():
-                return self._text(part, context)
+                return self._free_text.text(part, context)
             case Const():
-                return self._then_end(self._const(part, context), context)
+                return self._markup.then_end(self._const(part, context), context)
             case Token():
-                token = one_of_tokens(self._grammar, [self._token_id(part.token, context)], self.budgets)
-                return self._then_end(token if token == EMPTY else self._grammar.segment(token, context.marker), context)
+                token = one_of_tokens(self._grammar, [self._markup.token_id(part.token, context)], self.budgets)
+                return self._markup.then_end(token if token == EMPTY else self._grammar.segment(token, context.marker), context)
             case OtherToken():
-                return self._then_end(self._other_token(part, context), context)
+                return self._markup.then_end(self._free_text.other_token(part, context), context)
             case Sequence():
-                return self._grammar.seq(*inner) if inner else self._ends(context)
+                return self._grammar.seq(*inner) if inner else self._markup.ends(context)
             case AnyOf():
                 return self._grammar.alt(*inner)
             case Repeat():
-                return self._then_end(self._repeat(part, context, inner[0]), context)
+                return self._markup.then_end(self._repeat(part, context, inner[0]), context)
             case Joined():
-                return self._then_end(self._joined(part, context, inner), context)
+                return self._markup.then_end(self._joined(part, context, inner), context)
             case Tag():
-                return self._then_end(
-                    self._grammar.seq(self._marked(self._spell(part.begin), context.marker), *inner), context
+                return self._markup.then_end(
+                    self._grammar.seq(self._markup.marked(self._markup.spell(part.begin), context.marker), *inner), context
                 )
             case Triggered():
                 return self._triggered(part, context, inner)
             case Separated():
-                return self._then_end(self._separated(part, context, inner), context)
+                return self._markup.then_end(self._separated(part, context, inner), context)
             case _:
-                return self._then_end(self._grammar.segment(self._source(part, context), context.segment), context)
+                return self._markup.then_end(self._grammar.segment(self._source(part, context), context.segment), context)
 
     def _source(self, source: Source, context: Context) -> Node:
         if not is_source(source):
@@ -163,8 +143,7 @@ class _TreeLowering:
                 self._sources[source] = self._lowered(source)
             return self._sources[source]
         except ConstraintError as error:
-            error.path = context.path + (error.path or "#").removeprefix("#")
-            error.args = (error._message(),)
+            error.move_below(context.path)
             raise
 
     def _lowered(self, source: Source) -> Node:
@@ -174,106 +153,13 @@ class _TreeLowering:
         self.budgets |= budgets
         return node if budgets else left_factored(self._grammar, node, self._limits)
 
-    def _other_token(self, part: OtherToken, context: Context) -> Node:
-        """Not one that ends the tag either."""
-        without = {self._token_id(token, context) for token in part.without}
-        without |= {self._grammar.special_tokens[end] for end in context.ends if end in self._grammar.special_tokens}
-        node = tokens_but(self._grammar, without, self.budgets, repeated=False)
-        return self._grammar.segment(node, context.segment)
-
-    def _text(self, part: Text, context: Context) -> Node:
-        grammar = self._grammar
-        excludes, ends = tuple(part.excludes), context.ends
-        if part.max_chars is not None or part.max_tokens is not None:
-            return self._bounded_text(part, context)
-        left_out = {self._token_id(token, context) for token in part.without_tokens or ()}
-        if any(not is_special(grammar, token) for token in left_out):
-            return self._then_end(self._tokens(part, context, left_out), context)
-        rule = grammar.rule("text")
-        outcomes = self._passed_over(part.without_tokens, rule, context)
-        outcomes |= self._exclusions(excludes, context) | self._endings(context)
-        at_end = FAIL if ends else EMPTY
-        text = text_until(grammar, rule, outcomes, at_end, context.segment, self._limits)
-        if not part.not_leading:
-            return text
-        others = grammar.chars(invert(normalize((ord(char), ord(char)) for char in part.not_leading)))
-        if outcomes:
-            raise UnsupportedKeyword(
-                "together with strings to look for", path=context.path, keyword="not_leading", instead="either"
-            )
-        return grammar.optional(grammar.seq(grammar.segment(others, context.segment), text))
-
-    def _tokens(self, part: Text, context: Context, left_out: set[int]) -> Node:
-        """Any number of tokens but some that are text."""
-        grammar = self._grammar
-        if len(context.ends) > 1 or any(len(spelled(grammar, end)) > 1 and spelled(grammar, end)[0] for end in context.ends):
-            raise UnsupportedKeyword(
-                "text without some tokens, up to a string", path=context.path, keyword="exclude_tokens", instead="one token"
-            )
-        without = left_out | {grammar.special_tokens[end] for end in context.ends if end in grammar.special_tokens}
-        one = tokens_but(grammar, without, self.budgets, repeated=True)
-        return grammar.segment(grammar.repeat(one, 0, part.max_tokens), context.segment)
-
-    def _bounded_text(self, part: Text, context: Context) -> Node:
-        """Text of so many characters or tokens, and then the first of the ends."""
-        grammar = self._grammar
-        left_out = {self._token_id(token, context) for token in part.without_tokens or ()}
-        if part.not_leading or (part.max_chars is not None and part.without_tokens is not None):
-            keyword = "not_leading" if part.not_leading else "max_chars"
-            raise UnsupportedKeyword("together with other bounds", path=context.path, keyword=keyword, instead="either")
-        if any(not is_special(grammar, token) for token in left_out):
-            return self._then_end(self._tokens(part, context, left_out), context)
-        if not context.ends:
-            return self._up_to(part, context, None)
-        marks = [self._sought(text, context) for text in context.ends]
-        behind = (
-            grammar.seq(self._up_to(part, context, mark), self._marked(mark, context.closing.marked(mark)))
-            for mark in dict.fromkeys(marks) if not any(other in mark[:-1] for other in marks)
-        )  # fmt: skip
-        return grammar.alt(*behind)
-
-    def _up_to(self, part: Text, context: Context, mark: bytes | None) -> Node:
-        """Such text, in which and across whose end no end and nothing excluded stands before `mark`."""
-        grammar = self._grammar
-        marks = [self._sought(text, context) for text in context.ends]
-        words = {*marks, *(self._sought(text, context) for text in part.excludes)}
-        straddling = {
-            word[:k] for word in marks for k in range(1, len(word)) if mark is not None and len(word) - k < len(mark)
-            and mark.startswith(word[k:])
-        }  # fmt: skip
-        if part.max_chars is None and not straddling:
-            rule = grammar.rule("bounded text")
-            outcomes = self._passed_over(part.without_tokens, rule, context)
-            outcomes |= {word: Outcome(FAIL, context.marker) for word in words}
-            text = text_until(grammar, rule, outcomes, EMPTY, context.segment, self._limits)
-        else:
-            text = self._text_without(words, straddling, part, context)
-        if part.max_tokens is None:
-            return text
-        if part.max_tokens == 0:
-            return EMPTY
-        counted = grammar.rule("counted text")
-        grammar.define(counted, text)
-        self.budgets[grammar.call(counted)] = Budget(part.max_tokens)
-        return grammar.call(counted)
-
-    def _text_without(self, words: set[bytes], straddling: set[bytes], part: Text, context: Context) -> Node:
-        """Text in which no word stands and that does not end with some others."""
-        grammar = self._grammar
-        one = grammar.alt(grammar.chars(ALL), *map(grammar.literal, self._tokens_in_text(part.without_tokens, context)))
-        anything = grammar.repeat(one)
-        forbidden = [grammar.seq(anything, grammar.literal(word), anything) for word in sorted(words)]
-        forbidden += [grammar.seq(anything, grammar.literal(word)) for word in sorted(straddling)]
-        text = grammar.without(grammar.repeat(one, 0, part.max_chars), grammar.alt(*forbidden))
-        return grammar.segment(text, context.segment)
-
     def _const(self, part: Const, context: Context) -> Node:
         """Special tokens in it are markup, whatever the rest is."""
         if context.segment == context.marker:
-            return self._marked(self._spell(part.text), context.segment)
+            return self._markup.marked(self._markup.spell(part.text), context.segment)
         pieces = enumerate(spelled(self._grammar, part.text))
         return self._grammar.seq(
-            *(self._marked(piece, context.marker if i % 2 else context.segment) for i, piece in pieces)
+            *(self._markup.marked(piece, context.marker if i % 2 else context.segment) for i, piece in pieces)
         )
 
     def _repeat(self, part: Repeat, context: Context, content: Node) -> Node:
@@ -286,7 +172,7 @@ class _TreeLowering:
 
     def _joined(self, part: Joined, context: Context, inner: list[Node]) -> Node:
         """From the last part to the first: what may follow when something stands before, and when nothing does."""
-        grammar, separator = self._grammar, self._marked(self._spell(part.separator), context.marker)
+        grammar, separator = self._grammar, self._markup.marked(self._markup.spell(part.separator), context.marker)
         behind = first = EMPTY
         for node, (_, is_required) in zip(reversed(inner), reversed(tuple(part.parts)), strict=True):
             with_it = grammar.seq(node, behind)
@@ -297,15 +183,15 @@ class _TreeLowering:
     def _triggered(self, part: Triggered, context: Context, inner: list[Node]) -> Node:
         """`inner` are the contents of the tags, with their ends."""
         grammar, rule = self._grammar, self._grammar.rule("text with tags")
-        begins = {self._spell(tag.begin): FAIL for tag in part.tags}
+        begins = {self._markup.spell(tag.begin): FAIL for tag in part.tags}
         for tag, content in zip(part.tags, inner, strict=True):
-            begin = self._spell(tag.begin)
+            begin = self._markup.spell(tag.begin)
             begins[begin] = grammar.alt(begins[begin], content)
-        after = self._ends(context) if part.stop_after_first else grammar.call(rule)
+        after = self._markup.ends(context) if part.stop_after_first else grammar.call(rule)
         if part.separator and not part.stop_after_first:
             after = self._after_tag(part, context, begins, after)
-        outcomes = self._passed_over(part.without_tokens, rule, context) | self._exclusions(part.excludes, context)
-        for trigger in (self._sought(text, context) for text in part.triggers):
+        outcomes = self._markup.passed_over(part.without_tokens, rule, context) | self._markup.exclusions(part.excludes, context)
+        for trigger in (self._markup.sought(text, context) for text in part.triggers):
             matching = {begin: content for begin, content in begins.items() if begin.startswith(trigger)}
             if not matching:
                 raise ConstraintError(
@@ -314,7 +200,7 @@ class _TreeLowering:
             rests = (self._begun(begin[len(trigger) :], content, context) for begin, content in matching.items())
             outcomes[trigger] = Outcome(grammar.seq(grammar.alt(*rests), after), context.marker)
         self._check_begins(part, begins, context)
-        outcomes |= self._endings(context)
+        outcomes |= self._markup.endings(context)
         at_end = FAIL if context.ends else EMPTY
         text = text_until(grammar, rule, outcomes, at_end, context.segment, self._limits)
         if part.at_least_one:
@@ -326,81 +212,27 @@ class _TreeLowering:
     def _after_tag(self, part: Triggered, context: Context, begins: dict[bytes, Node], after: Node) -> Node:
         """Text again, or a separator and another tag at once."""
         grammar, rule = self._grammar, self._grammar.rule("after a tag")
-        separator = self._spell(part.separator)
+        separator = self._markup.spell(part.separator)
         again = (self._begun(separator + begin, content, context) for begin, content in begins.items())
         grammar.define(rule, grammar.alt(after, grammar.seq(grammar.alt(*again), grammar.call(rule))))
         return grammar.call(rule)
 
     def _check_begins(self, part: Triggered, begins: dict[bytes, Node], context: Context) -> None:
-        triggers = [self._spell(trigger) for trigger in part.triggers]
+        triggers = [self._markup.spell(trigger) for trigger in part.triggers]
         for tag in part.tags:
-            if not any(self._spell(tag.begin).startswith(trigger) for trigger in triggers):
+            if not any(self._markup.spell(tag.begin).startswith(trigger) for trigger in triggers):
                 raise ConstraintError(f"no trigger begins the tag {tag.begin!r}", path=context.path, keyword="tags")
 
     def _separated(self, part: Separated, context: Context, inner: list[Node]) -> Node:
         grammar = self._grammar
         one = grammar.alt(*inner)
         if not part.stop_after_first:
-            separator = self._marked(self._spell(part.separator), context.marker)
+            separator = self._markup.marked(self._markup.spell(part.separator), context.marker)
             one = grammar.seq(one, grammar.repeat(grammar.seq(separator, one)))
         return one if part.at_least_one else grammar.optional(one)
 
-    # -- markup -------------------------------------------------------------------------------------------------------
-
     def _begun(self, rest: bytes, content: Node, context: Context) -> Node:
-        return self._grammar.seq(self._marked(rest, context.marker), content)
-
-    def _then_end(self, node: Node, context: Context) -> Node:
-        return self._grammar.seq(node, self._ends(context))
-
-    def _ends(self, context: Context) -> Node:
-        """One of the ends that a part has to read; nothing when there are none."""
-        if not context.ends:
-            return EMPTY
-        marks = map(self._spell, context.ends)
-        return reduce(self._grammar.alt, (self._marked(mark, context.closing.marked(mark)) for mark in marks))
-
-    def _marked(self, text: bytes, segment: Segment) -> Node:
-        return self._grammar.segment(self._grammar.literal(text), segment) if text else EMPTY
-
-    def _token_id(self, token: str | int, context: Context) -> int:
-        try:
-            return token_of(self._grammar, f"<[{token}]>" if isinstance(token, int) else token)
-        except UnsupportedKeyword:
-            raise ConstraintError(f"the vocabulary has no token {token!r}", path=context.path, keyword="token") from None
-
-    def _spell(self, text: str) -> bytes:
-        if text not in self._spelled:
-            try:
-                self._spelled[text] = b"".join(spelled(self._grammar, text))
-            except UnicodeEncodeError:
-                raise ConstraintError(f"{text!r} contains half of a surrogate pair") from None
-        return self._spelled[text]
-
-    def _sought(self, text: str, context: Context) -> bytes:
-        """A string to be looked for in text."""
-        found = self._spell(text)
-        if not found:
-            reason = f"{text!r} cannot be looked for in text: it is empty, or a token that ends the output"
-            raise ConstraintError(reason, path=context.path)
-        return found
-
-    def _passed_over(self, without: Iterable[str | int] | None, rule: Rule, context: Context) -> dict[bytes, Outcome]:
-        """Special tokens that may stand in text, which goes on behind them."""
-        return {token: Outcome(self._grammar.call(rule), MARKUP) for token in self._tokens_in_text(without, context)}
-
-    def _tokens_in_text(self, without: Iterable[str | int] | None, context: Context) -> list[bytes]:
-        if without is None:
-            return []
-        left_out = {self._token_id(token, context) for token in without} | self._grammar.end_tokens
-        return [token_spelling(token) for token in sorted(set(self._grammar.special_tokens.values()) - left_out)]
-
-    def _exclusions(self, excludes: Iterable[str], context: Context) -> dict[bytes, Outcome]:
-        return {self._sought(text, context): Outcome(FAIL, context.marker) for text in excludes}
-
-    def _endings(self, context: Context) -> dict[bytes, Outcome]:
-        marks = (self._sought(text, context) for text in context.ends)
-        return {mark: Outcome(EMPTY, context.closing.marked(mark)) for mark in marks}
+        return self._grammar.seq(self._markup.marked(rest, context.marker), content)
 
 
 def _inner(part: Part, context: Context) -> list[tuple[Part, Context]]:

@@ -13,6 +13,7 @@ from ..ebnf import Ebnf
 from ..errors import ConstraintError, UnsupportedKeyword
 from ..json_schema import JsonSchema
 from ..regex import Regex
+from .exclusions import without
 from .tree import AnyOf, Const, Located, OtherToken, Part, Repeat, Separated, Sequence, Tag, Text, Token, Triggered
 from .xml_parameters import xml_parameters
 
@@ -56,12 +57,6 @@ class JsonObject:
                     f"a string is expected, not {shown(value)}", path=f"{self.path}/{name}/{i}", keyword=name
                 )
         return tuple(values)
-
-    def refuse(self, name: str, default: Any, instead: str) -> None:
-        """That a member has another value than the default is not enforced."""
-        self.known.add(name)
-        if self.members.get(name, default) != default:
-            raise UnsupportedKeyword("not enforced", path=self.path, keyword=name, instead=instead)
 
     def check_all_known(self) -> None:
         for name in self.members:
@@ -138,7 +133,7 @@ def _read_const(one: JsonObject) -> _Read:
 
 
 def _read_schema(one: JsonObject) -> _Read:
-    one.refuse("excludes", [], 'a "pattern" in the schema')
+    excludes = one.strings("excludes", ())
     order = "any" if one.take("any_order", bool, default=False) else "declared"
     most = one.take("max_whitespace_cnt", int, default=20)
     most = 20 if most is None else most
@@ -146,7 +141,10 @@ def _read_schema(one: JsonObject) -> _Read:
     space = "compact" if most == 0 else rf"[ \t\n\r]{{0,{most}}}"
     style = one.take("style", str, default="json")
     if style == "json":
-        return _leaf(JsonSchema(schema, whitespace=space, property_order=order))
+        schema, resources = without(schema, excludes, one.path) if excludes else (schema, {})
+        return _leaf(JsonSchema(schema, whitespace=space, property_order=order, resources=resources))
+    if excludes:
+        raise UnsupportedKeyword("not enforced beside a style", path=one.path, keyword="excludes", instead="no excludes")
     if order == "any":
         raise UnsupportedKeyword("not enforced beside a style", path=one.path, keyword="any_order", instead="false")
     return _xml(one, schema, str(style), most)
@@ -155,7 +153,12 @@ def _read_schema(one: JsonObject) -> _Read:
 def _xml(one: JsonObject, schema: Any, style: str, most: int) -> _Read:
     space = rf"[ \t\n\r]{{0,{most}}}"
     values = JsonSchema(schema, whitespace="compact" if most == 0 else space)
-    return _leaf(xml_parameters(values, style, space, one.path))
+    try:
+        return _leaf(xml_parameters(values, style, space, one.path))
+    except ConstraintError as error:
+        if error.keyword != "style":
+            error.move_below(f"{one.path}/json_schema")
+        raise
 
 
 def _read_qwen(one: JsonObject) -> _Read:

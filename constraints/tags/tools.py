@@ -259,8 +259,7 @@ class _Reply:
         try:
             found = parameters_of(schema, self._limits)
         except ConstraintError as error:
-            error.path = tool.path + (error.path or "#").removeprefix("#")
-            error.args = (error._message(),)
+            error.move_below(tool.path)
             raise
         parts = [(self._parameter(tool, schema, each), each.is_required) for each in found]
         return Joined(parts, self._style.parameter_separator)
@@ -271,7 +270,7 @@ class _Reply:
         value = Segment("value", tool.name, parameter.name, notation)
         closing = Segment("close value", tool.name, parameter.name, notation)
         inside = Segment("markup", tool.name)
-        source: Part = Located(Argument(schema, parameter.name, notation, after), tool.path)
+        source: Part = Located(Argument(schema, parameter.place, notation, after), tool.path)
         if notation == "bare" and parameter.is_free and after:
             source = Text()
         return Labelled(Tag(before, source, after, segment=value, closing=closing if after else inside), inside)

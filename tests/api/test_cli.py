@@ -180,7 +180,8 @@ def test_a_conversation(cli: Any, module: str, monkeypatch: pytest.MonkeyPatch) 
 def test_wrong_input_is_one_line_and_exit_code_2(cli: Any, arguments: list[str], message: str) -> None:
     code, _, err = cli(*arguments)
     assert code == 2
-    (line,) = err.splitlines()
+    line, *place = err.splitlines()
+    assert not place or (len(place) == 2 and place[1].strip() == "^")  # a line of a source, and a caret below it
     assert line.startswith("maskwright: ") and re.search(message, line), line
 
 

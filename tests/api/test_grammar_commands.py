@@ -85,7 +85,6 @@ def test_explain_a_token(cli: Any) -> None:
     ("arguments", "message"),
     [
         (["check", "none.gbnf"], "GRAMMAR none.gbnf: there is no such file, nor a grammar of that name (arithmetic"),
-        (["check", "broken.gbnf"], "expected"),
         (["check", "switch.gbnf", "--language", "yacc"], "there is no language 'yacc'"),
         (["check", "switch.gbnf", "--tokenizer", "nowhere"], "--tokenizer nowhere: there is no such folder"),
         (["check", "switch.test.yaml"], "the ending of switch.test.yaml says no language"),
@@ -93,7 +92,6 @@ def test_explain_a_token(cli: Any) -> None:
         (["test", "faulty.gbnf"], "there is no suite beside it, such as faulty.test.yaml"),
         (["draw", "switch.gbnf", "-o", "x.png"], "a name that ends in .svg or .html is needed"),
         (["draw", "schema.json"], "a schema has no rules to draw"),
-        (["draw", "broken.gbnf"], "expected"),
         (["explain", "switch.gbnf"], "give either a text or --text-file"),
         (["explain", "switch.gbnf", "o", "--token", "no such token"], "there is no token with this text"),
         (["explain", "switch.gbnf", "o", "--token", "99999"], "the vocabulary has 2048 tokens"),
@@ -102,6 +100,32 @@ def test_explain_a_token(cli: Any) -> None:
 def test_what_is_wrong_is_one_line(cli: Any, arguments: list[str], message: str) -> None:
     code, out, err = cli(*arguments)
     assert code == 2 and out == "" and message in err and err.count("\n") == 1
+
+
+def test_a_grammar_that_cannot_be_read_is_shown_with_the_place(cli: Any, tmp_path: Path) -> None:
+    place = "syntax: line 2, column 7: unexpected this new line, expected )"
+    code, out, _ = cli("check", "broken.gbnf", "switch.gbnf")
+    assert code == 1 and place in out and "switch.gbnf (gbnf, 1 rules): ok" in out
+    (source, caret) = (line.strip("│ ") for line in out.splitlines() if line.strip() in ('("b"', "^"))
+    assert (source, caret) == ('("b"', "^")
+    (found,) = json.loads(cli("check", "broken.gbnf", "--json")[1])
+    assert found["findings"][0]["line"] == 2 and found["findings"][0]["code"] == "syntax" and not found["clean"]
+    (tmp_path / "bad.json").write_text('{"type": "object",,}')
+    code, out, _ = cli("check", "bad.json")
+    assert code == 1 and '{"type": "object",,}' in out and "^" in out
+    for arguments in (["draw", "broken.gbnf"], ["explain", "broken.gbnf", "a"]):
+        code, out, err = cli(*arguments)
+        lines = err.splitlines()
+        assert code == 2 and out == "" and len(lines) == 3 and "expected" in lines[0]
+        assert lines[1:] == ['      ("b"', "          ^"]
+
+
+def test_a_suite_whose_grammar_cannot_be_read_fails_beside_the_others(cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "broken.test.yaml").write_text('accept: ["b", "a"]\nreject: ["c"]\n')
+    code, out, _ = cli("test", ".", "--junit", "results.xml")
+    assert code == 1 and "broken.test.yaml: all 3 strings: broken.gbnf does not compile: line 2" in out and "2 of 5 strings in 2" in out
+    failures = etree.parse(tmp_path / "results.xml").getroot().findall(".//failure")
+    assert len(failures) == 3 and all("expected" in (failure.text or "") for failure in failures)
 
 
 def test_grammars_of_lark_are_known_by_name_elsewhere(cli: Any) -> None:

@@ -87,6 +87,7 @@ LARK = [
     'start: start "a" | "b"', 'start: "a" start "b" |', 'start: e e\ne: | "a"', 'start: %json {"enum": [1, 11]} "a"', 'start: %regex {"substring_chars": "ab1"}',
     'start: %regex {"substring_chunks": ["a", "b", "a"]}', 'start: r "b"\nr[lazy]: /[ab]+/', 'start: r\nr[stop="!"]: /[ab!]*/',
     'start: r "1"\nr[suffix="!"]: /[ab]*/', 'start: (t)* TEXT\nt[lazy]: TEXT "<"\nTEXT: /[ab<]*/', "start[capture]: /a+/",
+    'start: %json\n\n{"enum": [1, 11]}\n| "b"', 'start: a "b"\na[]: "a"', r'start: "a\u0062" | "\ud83d\ude00"',
     'start: a::0\na::_: "a" a::incr(_) %if lt(_, 2) | "" %if ge(_, 1)', 'start: "a" %lark {\nstart: "b"? "1"\n} "!"?',
 ]  # fmt: skip
 

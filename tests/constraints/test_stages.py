@@ -195,3 +195,9 @@ def test_they_are_counted_and_dropped_like_other_constraints() -> None:
         constraint = compiler.compile(Lark(f'start: word ";"\nword[max_tokens={most}]: /[ab]*/'))
         constraint.mask(constraint.start())
         assert compiler.num_mask_misses >= most
+
+
+def test_a_token_where_it_cannot_stand_is_called_a_token() -> None:
+    with pytest.raises(UnsupportedKeyword, match="a terminal that is a token inside of rules that call themselves") as caught:
+        COMPILER.compile(Gbnf('root ::= "b" root "c" <[3]> | ""'))
+    assert caught.value.keyword == "<token>"

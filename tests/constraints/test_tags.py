@@ -336,7 +336,7 @@ REFUSED: list[tuple[Any, type, str, str]] = [
     ({"type": "structural_tag", "format": {"type": "tag", "begin": "a", "end": "b"}}, ConstraintError, "#/format", "'content' is missing"),
     ({"type": "structural_tag", "format": {"type": "triggered_tags", "triggers": ["<x"], "tags": [CALL]}}, ConstraintError, "#/format", "no tag begins"),
     ({"type": "structural_tag", "format": {"type": "triggered_tags", "triggers": ["<f"], "tags": [CALL, OTHER]}}, ConstraintError, "#/format", "no trigger begins"),
-    ({"type": "structural_tag", "format": {"type": "json_schema", "json_schema": SCHEMA, "style": "kimi_k3_xml"}}, UnsupportedKeyword, "#/format", "style"),
+    ({"type": "structural_tag", "format": {"type": "json_schema", "json_schema": SCHEMA, "style": "xml"}}, UnsupportedKeyword, "#/format", "style"),
     ({"type": "structural_tag", "format": {**CALL, "content": {"type": "json_schema", "json_schema": {"type": "array", "items": {"type": "x"}}}}}, ConstraintError, "#/format/content/items", "type"),
     ({"type": "structural_tag", "format": {"type": "repeat", "min": 3, "max": 2, "content": {"type": "any_text"}}}, ConstraintError, "#/format", "impossible"),
     ({"format": {}}, ConstraintError, "#", "type"),
@@ -406,55 +406,3 @@ def test_text_with_special_tokens_in_it(form: dict[str, Any], accepted: list[byt
         parser = OutputParser(constraint)
         events = [*parser.feed(text), *parser.finish()]
         assert not any("\ufffd" in repr(event) for event in events)
-
-
-# -- styles of a JSON schema ------------------------------------------------------------------------------------------------
-
-_STYLED = {
-    "type": "object",
-    "properties": {
-        "a": {"type": "string"},
-        "b": {"type": "integer"},
-        "c": {"type": ["string", "null"]},
-        "o": {"type": "object", "properties": {"k": {"type": "string"}}, "required": ["k"], "additionalProperties": False},
-    },
-    "required": ["a"],
-    "additionalProperties": False,
-}
-_BAR = "\uff5c"
-_MARKS = {
-    "qwen_xml": ("<parameter=%s>", "</parameter>"),
-    "minimax_xml": ('<parameter name="%s">', "</parameter>"),
-    "glm_xml": ("<arg_key>%s</arg_key><arg_value>", "</arg_value>"),
-    "deepseek_xml": (f'<{_BAR}DSML{_BAR}parameter name="%s" string="%s">', f"</{_BAR}DSML{_BAR}parameter>"),
-    "deepseek_v4_1_xml": (f'<{_BAR}DSML{_BAR} parameter name="%s" string="%s">', f"</{_BAR}DSML{_BAR} parameter>"),
-}
-_WRITTEN: list[tuple[bool, list[tuple[str, str, bool]]]] = [  # whether it satisfies the schema; key, value, whether it is a bare string
-    (True, [("a", "x", True)]), (True, [("a", "", True)]), (True, [("a", "x", True), ("b", "12", False)]),
-    (True, [("a", "x\n", True), ("b", " 12 ", False)]), (False, [("b", "12", False)]), (True, [("a", "1", True), ("c", "null", False)]),
-    (True, [("a", "1", True), ("c", "zz", True)]), (True, [("a", "x", True), ("o", '{"k":"v"}', False)]),
-    (False, [("a", "x", True), ("o", '{"k":1}', False)]), (False, [("a", "x", True), ("a", "y", True)]),
-    (False, [("b", "1", False), ("a", "x", True)]), (False, [("a", "x", True), ("b", "x", False)]),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("style", _MARKS)
-def test_styles_of_a_json_schema_are_those_of_xgrammar(style: str) -> None:
-    begin, end = _MARKS[style]
-    request = {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": _STYLED, "style": style}}
-    constraint = COMPILER.compile(StructuralTag(json.dumps(request)))
-    texts = {
-        between.join(
-            (begin % ((key, str(is_bare).lower()) if begin.count("%s") == 2 else key)) + value + end for key, value, is_bare in written
-        ): is_right
-        for is_right, written in _WRITTEN for between in ("", "\n")
-    }  # fmt: skip
-    assert {text: constraint.accepts(text.encode()) for text in texts} == texts
-    xgrammar = pytest.importorskip("xgrammar")
-    info = xgrammar.TokenizerInfo(
-        [*(bytes([byte]) for byte in range(256)), b""], vocab_type=xgrammar.VocabType.RAW, stop_token_ids=[256]
-    )
-    theirs = xgrammar.GrammarCompiler(info).compile_structural_tag(json.dumps(request))
-    for text, is_right in texts.items():
-        matcher = xgrammar.GrammarMatcher(theirs)
-        assert (matcher.accept_string(text) and matcher.accept_token(256)) == is_right, text
