@@ -375,8 +375,8 @@ class Constraint:
         for token in hard:
             distance[token.position] = self._distances.of(token.state, token.held)
         for position in np.flatnonzero((extra == ONE_MORE) & (distance == budget + ONE_MORE)).tolist():
-            after = self._automaton.advance_remembering(state, held, int(self._automaton.lexicon.trie.order[position]))
-            distance[position] = self._distances.of(*after)
+            token_id = int(self._automaton.lexicon.trie.order[position])
+            distance[position] = self._distances.of(*self._automaton.advance_remembering(state, held, token_id))
         row = self._automaton.lexicon.mask_of(distance <= budget)
         return row | self._automaton.lexicon.eos_row if self._automaton.is_accepting(state) else row
 
