@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .automaton import Hard, TokenAutomaton
-from .distance import Distances
+from .distance import ONE_MORE, Distances
 from .explanation import NUM_NEAREST, Explanation, byte_set, explain
 from .rows import MaskRows
 from .source import Limits, Source
@@ -374,6 +374,9 @@ class Constraint:
         distance = by_state[ends] + extra
         for token in hard:
             distance[token.position] = self._distances.of(token.state, token.held)
+        for position in np.flatnonzero((extra == ONE_MORE) & (distance == budget + ONE_MORE)).tolist():
+            token_id = int(self._automaton.lexicon.trie.order[position])
+            distance[position] = self._distances.of(*self._automaton.advance_remembering(state, held, token_id))
         row = self._automaton.lexicon.mask_of(distance <= budget)
         return row | self._automaton.lexicon.eos_row if self._automaton.is_accepting(state) else row
 

@@ -7,6 +7,8 @@ the number always falls by one along some token.
 
 With a memory (memory.py) the bound holds for texts without rivals. Elsewhere inside a body one more character is enough, and at
 the beginning of an item its surcharge; otherwise the tokens that go along the rivals are searched for a way out, breadth first.
+One more character is not always needed: the cheapest text may be a listed key that only begins like a rival, and no byte before
+it was charged for more than that. So there a search tells whether the bound for texts without rivals holds after all.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from .automaton import TokenAutomaton
 from .rivals import EXPECTS_KEY, SEARCH
 from .tables import DEAD, INFINITE
 
+ONE_MORE = 1  # the extra cost of states from where one more character is enough
 _SLACK = 3  # a character cut short inside a body costs at most its remaining bytes
 
 
@@ -68,26 +71,43 @@ class Distances:
         if extra == EXPECTS_KEY:
             opened, kept, _ = self._automaton.run_remembering(state, held, b'"')
             return max(self._automaton.cost(state), 1 + self.of(opened, kept)) if opened != DEAD else INFINITE
-        if extra != SEARCH:
+        if extra != SEARCH and extra != ONE_MORE:
             return self._automaton.cost(state) + extra
         if (state, held) not in self._among_rivals:
-            self._among_rivals[state, held] = self._search_way_out(state, held)
+            if extra == SEARCH:
+                found = self._search_way_out(state, held, INFINITE)
+            else:
+                cost = self._automaton.cost(state)
+                found = max(cost, self._search_way_out(state, held, cost + ONE_MORE))
+            self._among_rivals[state, held] = found
         return self._among_rivals[state, held]
 
-    def _search_way_out(self, state: int, held: int) -> int:
-        """The fewest tokens along rivals, then those that suffice without. Texts that end before a key are left out: one could
-        have stopped earlier."""
-        seen, frontier, best, depth = {(state, held)}, [(state, held)], INFINITE, 0
+    def _search_way_out(self, state: int, held: int, best: int) -> int:
+        """The fewest tokens along rivals, then those that suffice without, or `best` when that is less. Texts that end before a
+        key are left out: one could have stopped earlier. No state from where one more character is enough counts as less than
+        its cost, here as in `_with_memory`."""
+        seen, frontier, depth = {(state, held)}, {(state, held): 0}, 0
         while frontier and depth + 1 < best:
             depth += 1
-            reached: dict[tuple[int, int], None] = {}
-            for at in frontier:
+            reached: dict[tuple[int, int], int] = {}  # with the least that it counts as on the way there
+            for at, floor in frontier.items():
                 hard, least = self._automaton.way_out(*at)
-                best = min(best, depth + least)
-                reached.update(((token.state, token.held), None) for token in hard if token.extra == SEARCH)
-            frontier = [pair for pair in reached if pair not in seen]
+                best = min(best, max(depth + least, floor))
+                reached.update(((token.state, token.held), floor) for token in hard if token.extra == SEARCH)
+                if best >= depth + self._automaton.cost(at[0]):  # no way out is as cheap as the bound without rivals
+                    for pair in self._one_more(at, best - depth):
+                        reached[pair] = max(floor, depth + self._automaton.cost(pair[0]))
+            frontier = {pair: floor for pair, floor in reached.items() if pair not in seen and floor < best}
             seen.update(frontier)
         return best
+
+    def _one_more(self, at: tuple[int, int], below: int) -> list[tuple[int, int]]:
+        """What follows by a token inside a body from where one more character is enough, of a cost below some number."""
+        ends, extra, _ = self._automaton.judge(*at)
+        positions = np.flatnonzero((extra == ONE_MORE) & (self._automaton.costs(ends) < below))
+        tokens = self._automaton.lexicon.trie.order[positions].tolist()
+        followers = (self._automaton.advance_remembering(*at, token) for token in tokens)
+        return [(after, kept) for after, kept in followers if after != DEAD]
 
     def _search(self, origin: int, bound: int) -> None:
         """Set the distance of `origin`, and of the states on a shortest path, to the exact number, or to `bound`."""

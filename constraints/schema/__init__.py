@@ -4,11 +4,12 @@
     drafts     the drafts: names, keywords, where subschemas stand
     document   schema documents: sites (one subschema each), addresses, anchors, references
     keywords   what each keyword is: enforced, annotation, or refused by name
-    branches   `$ref`, `allOf`, `anyOf`, `oneOf` resolved into alternatives
+    parts      what a schema is composed of; `sameness`: schemas that say the same
+    branches   `$ref`, `allOf`, `anyOf`, `oneOf` resolved into alternatives, with `products`, `exclusions`, `annotations`
     shapes     what an alternative says about the values of one JSON type
     disjoint   proofs that no value satisfies two shapes
     text       JSON strings and white space as grammar nodes
-    members    arrays and objects as grammar nodes
+    containers arrays and objects as grammar nodes
     report     what became of each keyword
     lowering   the whole: conjunctions of sites to nodes and rules
 """

@@ -251,6 +251,11 @@ def has_key(name: str, strict: bool = True) -> Count:
     return Count(Keys(frozenset([name])), (), 1, None, strict)
 
 
+def has_keys(names: list[str]) -> Term:
+    """The value has members of all these names, if it is an object."""
+    return tuple(has_key(name, strict=False) for name in names)
+
+
 def lacks_key(name: str, strict: bool = True) -> Count:
     """The value has no member of this name."""
     return Count(Keys(frozenset([name])), (), 0, 0, strict)

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..expression import FAIL, Event, Grammar, Node
-from .branches import plain_key
 from .claims import Claim, Conj
 from .document import Site
 from .keywords import APPLICATORS, OWN, is_anything
+from .sameness import plain_key
 from .text import JsonText
 
 _MEANINGFUL = OWN | frozenset(APPLICATORS)

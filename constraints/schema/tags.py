@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .branches import Branches, Cases
+from .branches import Branches
 from .claims import Count, Either, Equals, Keys, Not, Term, lacks_key
+from .exclusions import Cases
 from .membership import Membership
 from .shapes import Shapes
 from .values import dump_json

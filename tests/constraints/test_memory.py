@@ -10,7 +10,7 @@ from functools import cached_property
 
 import pytest
 
-from maskwright.constraints import Compiler, Constraint, Limits, Vocabulary
+from maskwright.constraints import Compiler, Constraint, JsonSchema, Limits, Vocabulary
 from maskwright.constraints.constraint import State, as_token_ids
 from maskwright.constraints.expression import EMPTY, Event, Grammar, Node
 from maskwright.constraints.reference import Reference
@@ -211,3 +211,31 @@ def test_min_tokens_suffices_and_budgets_keep_what_can_finish(name: str) -> None
         for budget in {1, distance - 1, distance, distance + 1, distance + 2, distance + 9} - {-1, 0}:
             expected = {token_id for token_id, cost in costs.items() if cost <= budget - 1}
             assert allowed(constraint, state, budget) - {len(TOKENS)} == expected, (text, budget)
+
+
+LISTED_BESIDE_OTHERS = [
+    {"type": "object", "anyOf": [{"required": ["s"]}, {"minProperties": 6}]},
+    {"type": "object", "anyOf": [{"required": ["ab", "b"]}, {"minProperties": 4}, {"required": ["cc"], "maxProperties": 2}]},
+    {"properties": {"a": {"required": ["ab"]}}, "if": {"required": ["b"]}, "then": {"minProperties": 3}, "else": {"required": ["a", "cc"]}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("schema", LISTED_BESIDE_OTHERS)
+@pytest.mark.parametrize("order", ["any", "declared"])
+def test_listed_keys_that_begin_like_remembered_ones_keep_the_budget(schema: dict[str, object], order: str) -> None:
+    constraint = COMPILER.compile(JsonSchema(schema, property_order=order))  # type: ignore[arg-type]
+    rng = random.Random(json.dumps(schema))
+    for _ in range(12):
+        state = constraint.start()
+        for _ in range(25):
+            tokens = allowed(constraint, state) - {len(TOKENS)}
+            successors = {token_id: after(constraint, state, token_id) for token_id in tokens}
+            distance = constraint.min_tokens(state)
+            costs = {token_id: constraint.min_tokens(successor) for token_id, successor in successors.items()}
+            assert distance == 0 or min(costs.values()) < distance
+            for budget in {distance, distance + 1, distance + 5} - {0}:
+                kept = {token_id for token_id, cost in costs.items() if cost < budget}
+                assert allowed(constraint, state, budget) - {len(TOKENS)} == kept
+            if not costs:
+                break
+            state = successors[rng.choice(sorted(costs))]
