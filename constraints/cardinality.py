@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 
-from .expression import Grammar, Node
-from .matcher import Matcher
+from .expression import Node
+from .matcher import Steps
 from .reference import Position
 
 MAX_POSITIONS = 300  # looked at, unless told otherwise; beyond them an expression counts as endless
 MAX_LAYERS = 400  # bytes of a string; an expression whose count grows so slowly counts as endless
 
 
-def count_words(grammar: Grammar, node: Node, limit: int, positions: int = MAX_POSITIONS) -> int:
+def count_words(steps: Steps, node: Node, limit: int, positions: int = MAX_POSITIONS) -> int:
     """The number of distinct strings of `node`, at most `limit`: a count of paths by length through its automaton."""
-    matcher = Matcher(grammar, node)
-    layer: Counter[Position] = Counter([matcher.start])
+    layer: Counter[Position] = Counter([steps.before(node)])
     total, looked_at = 0, 0
     for _ in range(MAX_LAYERS):
-        total += sum(count for position, count in layer.items() if matcher.is_accepting(position))
+        total += sum(count for position, count in layer.items() if steps.is_accepting(position))
         looked_at += len(layer)
         if total >= limit or looked_at > positions:
             return limit
         following: Counter[Position] = Counter()
         for position, count in layer.items():
-            for low, high, after in matcher.intervals(position):
+            for low, high, after in steps.intervals(position):
                 following[after] += count * (high - low + 1)
         if not following:
             return total
@@ -32,16 +31,15 @@ def count_words(grammar: Grammar, node: Node, limit: int, positions: int = MAX_P
     return limit
 
 
-def list_words(grammar: Grammar, node: Node, limit: int) -> list[bytes] | None:
+def list_words(steps: Steps, node: Node, limit: int) -> list[bytes] | None:
     """The strings of `node` where there are at most `limit`, else None."""
-    matcher = Matcher(grammar, node)
-    layer: list[tuple[bytes, Position]] = [(b"", matcher.start)]
+    layer: list[tuple[bytes, Position]] = [(b"", steps.before(node))]
     words: list[bytes] = []
     while layer:
-        words += (prefix for prefix, position in layer if matcher.is_accepting(position))
+        words += (prefix for prefix, position in layer if steps.is_accepting(position))
         following: list[tuple[bytes, Position]] = []
         for prefix, position in layer:
-            for low, high, after in matcher.intervals(position):
+            for low, high, after in steps.intervals(position):
                 if len(following) + high - low >= limit:
                     return None
                 following += ((prefix + bytes([byte]), after) for byte in range(low, high + 1))

@@ -1,34 +1,28 @@
-"""Many strings against one expression while a schema is being lowered, before there are tables: `Reference` with a memory."""
+"""Many strings against expressions while a schema is being lowered, before there are tables: `Reference` with a memory."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from .expression import Grammar, Node
-from .reference import Position, Reference
+from .expression import EMPTY, Grammar, Node
+from .reference import Position, Reference, position_before
 
 
-class Matcher:
-    """Matches byte strings against a node; every position and step is found once."""
+class Steps(Reference):
+    """Steps through the expressions of a grammar; each is found once, for all that have parts in common."""
 
-    def __init__(self, grammar: Grammar, node: Node) -> None:
-        self._reference = Reference(grammar, node)
-        self.start = self._reference.start()
-        self._edges: dict[Position, list[int]] = {}
-        self._steps: dict[Position, dict[int, Position]] = {}
+    def __init__(self, grammar: Grammar) -> None:
+        super().__init__(grammar, EMPTY)
+        self._edges: dict[Node, Sequence[tuple[int, int, int]]] = {}
+        self._bounds: dict[Node, frozenset[int]] = {}
+        self._first_bytes: dict[Position, list[int]] = {}
+        self._known: dict[Position, dict[int, Position]] = {}
         self._intervals: dict[Position, list[tuple[int, int, Position]]] = {}
 
-    def accepts(self, text: bytes) -> bool:
-        position = self.start
-        for byte in text:
-            position = self._step(position, byte)
-            if not position:
-                return False
-        return self.is_accepting(position)
-
-    def is_accepting(self, position: Position) -> bool:
-        return self._reference.is_accepting(position)
+    def before(self, node: Node) -> Position:
+        """Where a string of `node` begins."""
+        return self._expand([position_before(node)])
 
     def intervals(self, position: Position) -> list[tuple[int, int, Position]]:
         """Where the bytes lead that lead anywhere: (first byte, last byte, position)."""
@@ -37,25 +31,54 @@ class Matcher:
             known = self._intervals[position] = list(self._find_intervals(position))
         return known
 
+    def step(self, position: Position, byte: int) -> Position:
+        """Where a byte leads, found for the first byte of those that lead to the same."""
+        firsts = self.edges(position)
+        first = firsts[bisect_right(firsts, byte) - 1]
+        known = self._known.setdefault(position, {})
+        after = known.get(first)
+        if after is None:
+            after = known[first] = super().step(position, first)
+        return after
+
     def _find_intervals(self, position: Position) -> Iterator[tuple[int, int, Position]]:
-        edges = self._edges_of(position)
-        for low, behind in zip(edges, [*edges[1:], 256], strict=True):
-            after = self._step(position, low)
+        firsts = self.edges(position)
+        for low, behind in zip(firsts, [*firsts[1:], 256], strict=True):
+            after = self.step(position, low)
             if after:
                 yield low, behind - 1, after
 
-    def _step(self, position: Position, byte: int) -> Position:
-        """Where a byte leads, found for the first byte of those that lead to the same."""
-        edges = self._edges_of(position)
-        first = edges[bisect_right(edges, byte) - 1]
-        steps = self._steps.setdefault(position, {})
-        known = steps.get(first)
+    def edges(self, position: Position) -> list[int]:
+        """The same in ascending order."""
+        known = self._first_bytes.get(position)
         if known is None:
-            known = steps[first] = self._reference.step(position, first)
+            known = self._first_bytes[position] = sorted(super().edges(position))
         return known
 
-    def _edges_of(self, position: Position) -> list[int]:
-        known = self._edges.get(position)
+    def _edges_of(self, node: Node) -> Sequence[tuple[int, int, int]]:
+        known = self._edges.get(node)
         if known is None:
-            known = self._edges[position] = sorted(self._reference.edges(position))
+            known = self._edges[node] = self.grammar.class_edges(node)
         return known
+
+    def _bounds_of(self, node: Node) -> Iterable[int]:
+        known = self._bounds.get(node)
+        if known is None:
+            known = self._bounds[node] = frozenset(super()._bounds_of(node))
+        return known
+
+
+class Matcher:
+    """Matches byte strings against a node."""
+
+    def __init__(self, steps: Steps, node: Node) -> None:
+        self._steps, self._start = steps, steps.before(node)
+
+    def accepts(self, text: bytes) -> bool:
+        """Whether `text` as a whole is in the language."""
+        position = self._start
+        for byte in text:
+            position = self._steps.step(position, byte)
+            if not position:
+                return False
+        return self._steps.is_accepting(position)

@@ -8,7 +8,7 @@ developed against it alone. A continuation is a tuple of parts still to be match
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .divisors import COUNTS
@@ -59,7 +59,7 @@ class Reference:
         return self.reaches_acceptance(self.run(text), alphabet, max_bytes)
 
     def start(self) -> Position:
-        return self._expand([(((("node", self.node),)), _EMPTY_MEMORY)])
+        return self._expand([position_before(self.node)])
 
     def run(self, text: bytes, position: Position | None = None) -> Position:
         position = self.start() if position is None else position
@@ -88,7 +88,7 @@ class Reference:
             seen.update(frontier)
         return False
 
-    def edges(self, position: Position) -> set[int]:
+    def edges(self, position: Position) -> Collection[int]:
         """Bytes at which the answer of `step` may change: from one of them to before the next it is the same."""
         out = {0}
         for continuation, _ in position:
@@ -96,7 +96,8 @@ class Reference:
                 continue
             part = continuation[0]
             if part[0] == "product":
-                out.update(edge for operand in part[2] for edge in self.edges(operand))  # type: ignore[attr-defined]
+                for operand in part[2]:  # type: ignore[attr-defined]
+                    out.update(self.edges(operand))
                 continue
             node: Node = part[1]  # type: ignore[assignment]
             kind = self.grammar.kind(node)
@@ -106,8 +107,14 @@ class Reference:
             elif kind is Kind.MULTIPLE:
                 out.update(range(ord("."), ord("9") + 2))
             else:
-                out.update(edge for low, high, _ in self.grammar.class_edges(node) for edge in (low, high + 1))
+                out.update(self._bounds_of(node))
         return out - {256}
+
+    def _edges_of(self, node: Node) -> Sequence[tuple[int, int, int]]:
+        return self.grammar.class_edges(node)
+
+    def _bounds_of(self, node: Node) -> Iterable[int]:
+        return (bound for low, high, _ in self._edges_of(node) for bound in (low, high + 1))
 
     def _cross(
         self, part: Part, rest: Continuation, memory: Memory, byte: int
@@ -129,9 +136,8 @@ class Reference:
                 yield tail, after
             return
         event = Event(self.grammar.operands(Node(node))[2])
-        for low, high, follow in self.grammar.class_edges(Node(node)):
-            after = _remember(memory, event, byte)
-            if low <= byte <= high and after is not None:
+        for low, high, follow in self._edges_of(Node(node)):
+            if low <= byte <= high and (after := _remember(memory, event, byte)) is not None:
                 yield (("node", follow), *rest), after
 
     def _cross_product(self, part: Part, rest: Continuation, byte: int) -> Iterable[Continuation]:
@@ -199,7 +205,7 @@ class Reference:
             yield (("node", self.grammar.rule_bodies[a]),)
         elif kind in (Kind.BOTH, Kind.NEGATE):
             operands = (a, b) if kind is Kind.BOTH else (a,)
-            yield (("product", kind, tuple(self._expand([((("node", x),), _EMPTY_MEMORY)]) for x in operands)),)
+            yield (("product", kind, tuple(self._expand([position_before(Node(x))]) for x in operands)),)
 
     def _unroll(self, body: int, low: int, high: int) -> Iterable[Continuation]:
         if low == 0:
@@ -229,6 +235,11 @@ class Reference:
             after, is_fraction = (10 * read + digit) % modulus, whole is None
             rest = (places - 1, None, digit > 0) if is_fraction else (places, _one_less(*whole), False)  # type: ignore[misc]
             yield (("node", node), ("multiple", modulus, after, *rest, point, *digits))
+
+
+def position_before(node: Node) -> tuple[Continuation, Memory]:
+    """What may still come before anything of a node is read, nothing of it expanded."""
+    return (("node", node),), _EMPTY_MEMORY
 
 
 def _one_less(low: int, high: int) -> tuple[int, int]:

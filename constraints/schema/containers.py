@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import product
 
 from ..expression import EMPTY, FAIL, Event, Grammar, Node
@@ -35,6 +35,7 @@ class Containers:
         self._node_of, self._count_of, self._conjoin = node_of, count_of, conjoin
         self._stand_together, self._is_ordered, self._explain = stand_together, is_ordered, explain
         self._comma, self._colon = text.comma, text.colon
+        self._objects: dict[Hashable, Node] = {}  # by what they mean: different terms often come to the same
 
     def _separated(self, node: Node) -> Node:
         """A comma, and then a node."""
@@ -143,6 +144,15 @@ class Containers:
     # -- objects ----------------------------------------------------------------------------------------------------
 
     def object(self, shape: ObjectShape) -> Node:
+        meaning = _meaning(shape)
+        known = None if meaning is None else self._objects.get(meaning)
+        if known is None:
+            known = self._new_object(shape)
+            if meaning is not None:
+                self._objects[meaning] = known
+        return known
+
+    def _new_object(self, shape: ObjectShape) -> Node:
         grammar = self._grammar
         tests = shape.tests
         named = dict.fromkeys([*shape.named, *self._names.listed(tests)])
@@ -240,6 +250,15 @@ class Containers:
 
     def _pair(self, key: Node, value: Node) -> Node:
         return self._grammar.seq(key, self._colon, value)
+
+
+def _meaning(shape: ObjectShape) -> Hashable | None:
+    """Equal for shapes of the same objects, written in the same order; None where patterns tell names apart."""
+    if shape.tests:
+        return None
+    any_name = frozenset[NameTest]()
+    members = tuple((name, name in shape.required, shape.value(name, any_name)) for name in shape.named)
+    return len(shape.declared), members, shape.value(None, any_name), shape.low, shape.high, tuple(shape.needs)
 
 
 def _bounds(needs: Iterable[Need]) -> list[Bounds]:

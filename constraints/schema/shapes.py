@@ -135,6 +135,7 @@ class ObjectShape:
     required: dict[str, None] = field(default_factory=dict)
     low: int = 0
     high: int | None = None
+    _values: dict[tuple[str | None, frozenset[NameTest]], Conj] = field(default_factory=dict, repr=False)
 
     @property
     def declared(self) -> list[str]:
@@ -163,6 +164,12 @@ class ObjectShape:
 
     def value(self, name: str | None, passed: frozenset[NameTest]) -> Conj:
         """What the value of a member has to satisfy whose name passes these tests; None is a name that is listed nowhere."""
+        known = self._values.get((name, passed))
+        if known is None:
+            known = self._values[name, passed] = self.conjoin(self._said_of_value(name, passed))
+        return known
+
+    def _said_of_value(self, name: str | None, passed: frozenset[NameTest]) -> list[Claim]:
         claims: list[Claim] = []
         for each in self.members:
             found = [each.properties[name]] if name is not None and name in each.properties else []
@@ -171,7 +178,7 @@ class ObjectShape:
         for where, conj in self.rules:
             if where.admits(name, passed):
                 claims += conj
-        return self.conjoin(claims)
+        return claims
 
 
 class Shapes:

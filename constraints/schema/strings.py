@@ -9,6 +9,7 @@ from ..errors import ConstraintError, UnsupportedKeyword
 from ..expression import FAIL, Grammar, Node
 from ..formats import FORMATS, format_length, format_node, note_narrower, wider_node
 from ..fragments import Fragments
+from ..matcher import Steps
 from ..regex import lower_mismatch, lower_pattern, pattern_length
 from ..source import Limits
 from .claims import Mismatch
@@ -68,7 +69,7 @@ class Strings:
         if shape not in self._listed:
             is_short = (self.longest(shape) or MAX_LISTED_LENGTH) < MAX_LISTED_LENGTH
             few = is_short and (shape.patterns or shape.formats) and not self.is_narrowed(shape)
-            words = list_words(self._grammar, self.body(shape), MAX_LISTED) if few else None
+            words = list_words(Steps(self._grammar), self.body(shape), MAX_LISTED) if few else None
             self._listed[shape] = None if words is None else frozenset(words)
         return self._listed[shape]
 

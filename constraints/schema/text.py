@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from ..errors import ConstraintError
 from ..expression import EMPTY, FAIL, Event, Grammar, Node
@@ -39,7 +39,7 @@ class JsonText:
         self._letters: dict[str, Node] = {}
         self._exits: dict[str, Node] = {}
         self._rungs: dict[str, tuple[Node, Node]] = {}
-        self._ways_on: dict[Node, dict[str, Node]] = {}  # by what follows, by the characters on the way there
+        self._ways_on: dict[tuple[Node, str], Node] = {}  # by what follows, and the character in front of it
         self._end_of_name = self._place((), True)
         self.whitespace = whitespace
         self.gap = self._gap(whitespace, limits)  # between two tokens
@@ -105,22 +105,20 @@ class JsonText:
         """What may follow the opening quote. A place in the tree is done when the sorted names have left it."""
         if not names:
             return self._other_body
-        children: dict[int, list[tuple[str, Node]]] = {}  # by depth, of the places on the way to the last name
-        ends: set[int] = set()  # depths at which a name ends that others go on from
+        places: list[_Fork] = []  # on the way to the last name, where others have left it or end, deepest last
         for name, following in zip(names, (*names[1:], ""), strict=True):
             shared = _shared_length(name, following)
-            if shared == len(name):
-                ends.add(shared)
-                continue
             node, behind = self._end_of_name, len(name)
-            for depth in sorted((depth for depth in {*children, *ends} if depth > shared), reverse=True):
+            while places and places[-1].depth > shared:
+                depth, children, is_end = places.pop()
                 node = self._way_on(name[depth + 1 : behind], node)
-                node = self._place([*children.pop(depth, ()), (name[depth], node)], depth in ends)
-                ends.discard(depth)
+                node = self._place([*children, (name[depth], node)], is_end)
                 behind = depth
-            node = self._way_on(name[shared + 1 : behind], node)
-            children.setdefault(shared, []).append((name[shared], node))
-        return self._place(children.get(0, ()), 0 in ends)
+            if not places or places[-1].depth < shared:
+                places.append(_Fork(shared, [], shared == len(name)))
+            if shared < len(name):
+                places[-1].children.append((name[shared], self._way_on(name[shared + 1 : behind], node)))
+        return self._place(places[0].children, places[0].is_end)
 
     def _place(self, children: Sequence[tuple[str, Node]], is_end: bool) -> Node:
         """What may follow where names go on with some characters, or end."""
@@ -130,21 +128,15 @@ class JsonText:
 
     def _way_on(self, chars: str, node: Node) -> Node:
         """What may follow where names go on with some characters, and then with `node`: most places, many of them shared."""
-        if not chars:
-            return node
-        known = self._ways_on.get(node)
-        if known is None:
-            known = self._ways_on[node] = {"": node}
-        done, foot = 0, known.get(chars)
-        while foot is None:
-            done += 1
-            foot = known.get(chars[done:])
-        if done:
-            rungs = [self._rungs.get(char) or self._rung(char) for char in chars[:done][::-1]]
-            for place in self.grammar.ladder(foot, rungs, self._key_end):
-                done -= 1
-                known[chars[done:]] = place
-        return known[chars]
+        ways, left = self._ways_on, len(chars)
+        while left and (above := ways.get((node, chars[left - 1]))) is not None:
+            node, left = above, left - 1
+        missing = chars[:left][::-1]
+        rungs = [self._rungs.get(char) or self._rung(char) for char in missing]
+        for char, above in zip(missing, self.grammar.ladder(node, rungs, self._key_end) if rungs else (), strict=True):
+            ways[node, char] = above
+            node = above
+        return node
 
     def _rung(self, char: str) -> tuple[Node, Node]:
         known = self._rungs.get(char)
@@ -228,6 +220,14 @@ class BareText(JsonText):
             reason = f"{value!r} contains half of a surrogate pair, which cannot be written without an escape"
             raise ConstraintError(reason)
         return value
+
+
+class _Fork(NamedTuple):
+    """A place in a tree of names."""
+
+    depth: int
+    children: list[tuple[str, Node]]  # characters with which names go on, and what may follow these
+    is_end: bool  # of a name
 
 
 def _shared_length(left: str, right: str) -> int:

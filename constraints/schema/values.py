@@ -89,11 +89,11 @@ def dump_json(value: Any, sort_keys: bool = False) -> str:
     if not sort_keys:
         try:
             text = _encode(value)
-        except TypeError:  # a fraction is in it
+            text.encode()
+        except (TypeError, UnicodeEncodeError):  # a fraction is in it, or what has no UTF-8 form
             pass
         else:
-            if text.isascii():
-                return text
+            return text
     if isinstance(value, dict):
         items = sorted(value.items()) if sort_keys else value.items()
         return "{" + ",".join(f"{string_text(key)}:{dump_json(item, sort_keys)}" for key, item in items) + "}"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from maskwright.constraints.expression import Grammar
 from maskwright.constraints.formats import FORMATS, _idn_letters, format_length, format_node, formats_page, wider_node
-from maskwright.constraints.matcher import Matcher
+from maskwright.constraints.matcher import Steps
 from maskwright.constraints.reference import Reference
 from maskwright.constraints.source import Limits
 
@@ -284,16 +284,16 @@ def test_the_wider_pattern_of_a_format_matches_its_texts(name):
     grammar, rng = Grammar(), random.Random(name)
     node = format_node(grammar, name, grammar.chars, Limits())
     assert node is not None
-    matcher, found = Matcher(grammar, node), 0
+    steps, found = Steps(grammar), 0
     for _ in range(20):
-        position, text = matcher.start, bytearray()
-        while len(text) < 60 and not (matcher.is_accepting(position) and rng.random() < 0.2):
-            ways = list(matcher.intervals(position))
+        position, text = steps.before(node), bytearray()
+        while len(text) < 60 and not (steps.is_accepting(position) and rng.random() < 0.2):
+            ways = list(steps.intervals(position))
             if not ways:
                 break
             low, high, position = rng.choice(ways)
             text.append(rng.randint(low, high))
-        if matcher.is_accepting(position):
+        if steps.is_accepting(position):
             found += 1
             assert wider_reference(name).accepts(bytes(text)), text
     assert found
