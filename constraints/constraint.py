@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, NewType, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .automaton import Hard, TokenAutomaton
+from .automaton import Distant, Hard, TokenAutomaton
+from .counters import PLENTY
 from .distance import Distances
 from .explanation import NUM_NEAREST, Explanation, byte_set, explain
 from .rows import MaskRows
@@ -234,6 +235,18 @@ class Constraint:
         if self.is_accepting(state):
             after[list(self.vocabulary.eos_token_ids)] = FINISHED
         return after
+
+    def distant(self, state: State) -> Distant:
+        """The state that stands for all those that differ from `state` in counts alone which no token brings to their ends.
+
+        Its mask is theirs, and where it goes on a token, what stands for that stands for where they go, as long as the count of
+        bytes `room` is not used up; `constraints/counters.py` has the whole of it. A state for which none stands is its own.
+        """
+        if self._remembers or state == FINISHED or self._automaton.counts_far:
+            return Distant(state, PLENTY, 0, self.min_tokens(state), 0)
+        with self._lock:
+            found = self._automaton.distant(state & _STATE_PART)
+            return found if found.reach else found._replace(needed=self._min_tokens(state, 0))
 
     def advance_bytes(self, state: State, data: bytes) -> State | None:
         """The state after some text, which need not end where a token ends; None when it does not survive."""
