@@ -32,6 +32,13 @@ State = int
 Trie = TokenTrie | SubTrie
 _ROWS = "rows"  # among the tables of `found`
 _NO_TOKENS = np.zeros(0, np.int32)
+EVERY_BYTE = SubTrie(  # a trie of 256 tokens
+    byte=np.arange(256, dtype=np.uint8),
+    depth=np.ones(256, np.int32),
+    skip=np.arange(1, 257, dtype=np.int32),
+    first=np.arange(257, dtype=np.int32),
+    order=np.arange(256, dtype=np.int32),
+)
 
 
 class Hard(NamedTuple):

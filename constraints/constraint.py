@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NewType, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .automaton import Distant, Hard, TokenAutomaton
+from .automaton import EVERY_BYTE, Distant, Hard, TokenAutomaton
 from .counters import PLENTY
 from .distance import Distances
 from .explanation import NUM_NEAREST, Explanation, byte_set, explain
@@ -247,6 +247,17 @@ class Constraint:
         with self._lock:
             found = self._automaton.distant(state & _STATE_PART)
             return found if found.reach else found._replace(needed=self._min_tokens(state, 0))
+
+    def after_bytes(self, state: State) -> NDArray[np.int64] | None:
+        """[256] the state after each byte, NOWHERE where it does not survive; None where keys or items are remembered."""
+        if self._remembers:
+            return None
+        after = np.full(256, NOWHERE, np.int64)
+        if state != FINISHED:
+            with self._lock:
+                ends, _ = self._automaton.end_states(state, EVERY_BYTE)
+            after[ends != DEAD] = ends[ends != DEAD]
+        return after
 
     def advance_bytes(self, state: State, data: bytes) -> State | None:
         """The state after some text, which need not end where a token ends; None when it does not survive."""
