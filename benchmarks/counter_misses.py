@@ -21,6 +21,7 @@ from maskwright.constraints.source import Source
 from maskwright.constraints.vocabulary import Vocabulary
 from maskwright.engine.automata import DeviceAutomata
 from maskwright.kernels.automaton.interface import Flag
+from maskwright.kernels.sampler.interface import MISSING, NO_TOKEN
 from maskwright.tokenizer_folder import read_tokenizer
 
 ASKS = Flag.NO_TRANSITION | Flag.NO_ROW | Flag.COUNTED
@@ -45,8 +46,8 @@ CASES: dict[str, Source] = {
     "minLength 5000": JsonSchema(text(minLength=5000)),
     "pattern and maxLength 10000": JsonSchema(text(pattern="^[a-z ]+$", maxLength=10_000)),
     "three members, maxLength 500, 1000, 2000": closed(a=text(maxLength=500), b=text(maxLength=1000), c=text(maxLength=2000)),
-    "up to 1000 objects, maxLength 400": JsonSchema(
-        {"type": "array", "maxItems": 1000, "items": {
+    "50 to 1000 objects, maxLength 400": JsonSchema(
+        {"type": "array", "minItems": 50, "maxItems": 1000, "items": {
             "type": "object", "properties": {"a": text(maxLength=400), "b": text(maxLength=400)},
             "required": ["a", "b"], "additionalProperties": False,
         }}
@@ -74,14 +75,12 @@ def walk(constraint: Any, vocabulary: Vocabulary, steps: int, sequences: int, se
     for _ in range(sequences):
         automata.attach(0, constraint, left=1 << 20)
         for _ in range(steps):
-            automata.join()
             automata.step(torch.tensor([draw(automata, stays, rng)]))
             num_steps += 1
             num_misses += bool(int(slots.flags[0]) & ASKS)
-            while not automata.resolve()[0] and int(slots.flags[0]) & ASKS:
-                automata.join()
-                automata.step(torch.full_like(slots.pending, -1))
-            if int(slots.flags[0]) & Flag.DONE:
+            while not (is_done := automata.resolve()[0]) and int(slots.mask_index[0]) == MISSING:
+                automata.step(torch.full_like(slots.pending, NO_TOKEN))
+            if is_done:
                 break
         automata.detach(0)
     return num_steps, num_misses, automata.num_states, automata.num_rows

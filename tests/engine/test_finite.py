@@ -62,7 +62,7 @@ def test_rows_are_all_there_when_one_is_asked_for(vocabulary):
     uploads, operations = Uploads(DEVICE), choose_operations(DEVICE)
     pool = MaskPool(rows=64, reserved=2, words=-(-vocabulary.size // 32), uploads=uploads)
     rows = FiniteRows(32, operations, pool, uploads)
-    constraint = Compiler(vocabulary).compile(Regex(r"\d{2}-[ab]*"))
+    constraint = Compiler(vocabulary).compile(Regex(r"[0-9]{2}-[ab]*"))
     _, states = byte_automaton(constraint)
     numbers = [rows.row(constraint, state) for state in states[1:]]
     assert len(set(numbers)) == len(states) - 1 == len(pool)
