@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,14 @@ from maskwright.constraints.regex import Regex
 from maskwright.constraints.source import Source
 from maskwright.constraints.vocabulary import Vocabulary
 from maskwright.engine.automata import DeviceAutomata, HostAutomata
+from maskwright.engine.request import Request
 from maskwright.engine.state_tables import Capacity
 from maskwright.kernels.automaton.interface import Flag
+from maskwright.sampling import SamplingParams
 
+from .conftest import run_all, tiny_vocabulary
 from .test_automata import DEVICE, StandIn, decode, one_step, sampler_rows
+from .test_pipeline import LOOPS, summary
 
 SMALL = Capacity(states=1 << 10, rows=256, partitions=16, ladder=1 << 10, exceptions=1 << 12)
 ASKS = Flag.NO_TRANSITION | Flag.NO_ROW | Flag.COUNTED
@@ -119,3 +124,24 @@ def test_counting_asks_the_host_nothing(compiler, vocabulary, source, most):
         if automata.resolve()[0]:
             break
     assert num_asked <= most
+
+
+PATTERNS = [r"[a-z]{2,2000}", r"[ab]{10,30}x", r"([a-z]{0,9},){3,200}", r"(\(\w{8,40}\))*", r"[a-c ]{40}(x|yes)?"]
+
+
+@pytest.mark.parametrize("loop", [loop for loop in LOOPS if "automaton" in loop], ids=str)
+@pytest.mark.parametrize("max_tokens", [55])
+def test_engines_write_what_the_plain_loop_writes(loop, max_tokens, tiny_model, make_engine, caplog):
+    """Steps and visits; counts near their ends and far away, and tokens that become few."""
+    caplog.set_level(logging.INFO)
+    folder, compiler = tiny_model("llama").folder, Compiler(tiny_vocabulary())
+    params = [SamplingParams(seed=seed, temperature=seed % 3 / 2, max_tokens=max_tokens) for seed in (1, 2)]
+    requests = [
+        Request(prompt_token_ids=(3 + place, 9), sampling=each, constraint=compiler.compile(Regex(pattern)))
+        for place, pattern in enumerate(PATTERNS)
+        for each in params
+    ]
+    expected = run_all(make_engine(folder), {0: requests})
+    found = run_all(make_engine(folder, **loop), {0: requests})
+    assert [summary(output) for _, output in sorted(found.items())] == [summary(output) for _, output in sorted(expected.items())]
+    assert "on the host" not in caplog.text
