@@ -1,12 +1,12 @@
 """Counts that are far from their ends: states that differ in nothing else have one state that stands for all of them.
 
-It has FOREVER copies to come where they have many: its mask is theirs, and it goes where they go, as long as no token can bring one of
-their counts to its end. How far away that is goes with whoever is in such a state as a number of bytes, `room`: a counter with n
-copies to come, the shortest of which has z bytes, has at least n z - z + 1 of them, less one for every byte that is read. So the
-automaton on the device has one state for all lengths of a string, and a register for each sequence.
+It has FOREVER copies to come where they have many: its mask is theirs, and it goes where they go, as long as no token can bring
+one of their counts to its end. How far away that is goes with whoever is in such a state as a number of bytes, `room`: a counter
+with n copies to come, the shortest of which has z bytes, has room for n z - z + 1 bytes, less one for every byte that is read. So
+the automaton on the device has one state for all lengths of a string, and a register for each sequence.
 
-Only repetitions that have begun count. Lower bounds stand like upper ones, but not in the operands of an intersection, where they say
-whether anything can be completed at all. Bags and multiples keep their counts.
+Only repetitions that have begun count. Lower bounds are treated like upper ones, but not in the operands of an intersection, where
+they say whether anything can be completed at all. Bags and multiples keep their counts.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ ROOM, MORE, NEEDED, PLAIN, CROSSED = range(5)  # in `found`
 def without_counts(arena, atlas, num_static, s):
     """(state, room, more, needed, reach) of a state: the one that stands for it and those that differ in distant counts alone.
 
-    room: bytes that are left in the counts that were given up now, PLENTY when there were none. more: tokens that their lower bounds
-    need. needed: tokens that suffice to finish from the other state if its lower bounds need none. reach: the room that whoever is
-    in the other state must have, 0 if it stands for itself alone. num_static: nodes of the grammar, which no count has begun in.
+    room: bytes that are left in the counts that were given up now, PLENTY when there were none. more: tokens that their lower
+    bounds need. needed: tokens that suffice to finish from the other state if its lower bounds need none. reach: the room that
+    whoever is in the other state must have, 0 if it stands for itself alone. num_static: nodes of the grammar, none of which has
+    begun.
 
     Products that were not searched before may raise FARTHEST, and `reach` with it: it is what it is when the mask of the other
     state is known. Meaningless on a fault.
