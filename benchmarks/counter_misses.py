@@ -2,9 +2,9 @@
 
     python benchmarks/counter_misses.py [--steps 400] [--sequences 4] [--seed 0]
 
-Sequences one after another write random texts of each constraint, tokens of the embedded model's vocabulary drawn evenly from
-those that are legal, but ends of strings seldom, until they are complete or have so many steps. A step is a miss when the slot waits
-for the host after it. States and rows are what the device holds in the end. Runs on any machine; the figures do not depend on it.
+Sequences one after another write random texts of each constraint: tokens of the embedded model's vocabulary, drawn evenly from
+those that are legal, but ends of strings seldom, until they are complete or have so many steps. A step is a miss when the slot
+waits for the host after it. States and rows are what the device holds in the end. Runs on any machine, with the same figures.
 """
 
 from __future__ import annotations
