@@ -27,6 +27,7 @@ class Uploads:
         self._single: dict[int, tuple[Tensor, dict[int, int]]] = {}
         self._rows: list[tuple[Tensor, int, Tensor]] = []
         self._work: list[Callable[[], None]] = []
+        self._held: list[Callable[[], None]] = []  # work under way, and with it the arrays that it reads
         self._staged: list[Tensor] = []  # host memory that copies under way read from
         self._read: torch.cuda.Event | None = None  # after the last step that reads what is written here
 
@@ -62,7 +63,7 @@ class Uploads:
                 self._stream.wait_stream(torch.cuda.current_stream(self.device))  # a step that reads what is overwritten is done
             else:
                 self._stream.wait_event(self._read)
-            self._staged = []
+            self._staged, self._held = [], work
             with torch.cuda.stream(self._stream):
                 self._copy(rows, single, work)
                 self._sent.record(self._stream)
