@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import derive, masking, measure, memory, rivals, verdicts, walk
+from . import counters, derive, masking, measure, memory, rivals, verdicts, walk
 from .assembly import assemble, repeated_units, restore
 from .bodies import SubTrie
 from .errors import ConstraintError
@@ -32,6 +32,13 @@ State = int
 Trie = TokenTrie | SubTrie
 _ROWS = "rows"  # among the tables of `found`
 _NO_TOKENS = np.zeros(0, np.int32)
+EVERY_BYTE = SubTrie(  # a trie of 256 tokens
+    byte=np.arange(256, dtype=np.uint8),
+    depth=np.ones(256, np.int32),
+    skip=np.arange(1, 257, dtype=np.int32),
+    first=np.arange(257, dtype=np.int32),
+    order=np.arange(256, dtype=np.int32),
+)
 
 
 class Hard(NamedTuple):
@@ -42,6 +49,16 @@ class Hard(NamedTuple):
     state: State
     held: int
     extra: int  # SEARCH or EXPECTS_KEY
+
+
+class Distant(NamedTuple):
+    """The state that stands for all that differ from one in distant counts alone, see counters.py."""
+
+    state: State
+    room: int  # bytes that may be read before one of these counts has to be looked at, PLENTY where there is none
+    more: int  # tokens that suffice for their lower bounds
+    needed: int  # tokens that suffice to finish without those
+    reach: int  # bytes of room that whoever is in `state` must have; 0 of a state that stands for itself alone
 
 
 class TokenAutomaton:
@@ -147,6 +164,17 @@ class TokenAutomaton:
             if copies >= needed:
                 found.append(int(cost[item]) + 3)
         return min(found, default=None)
+
+    def distant(self, state: State) -> Distant:
+        """Of `reach` and `needed`, what is right once the mask of the other state is known."""
+        found = self._machine.call(counters.without_counts, self._atlas, len(self.grammar), state)
+        return Distant(*map(int, found))
+
+    @cached_property
+    def counts_far(self) -> bool:
+        """Whether a counter of the grammar is so long that it would be taken for one that was given up."""
+        kind, low, high = (self._machine.table(name)[: len(self.grammar)] for name in ("kind", "b", "c"))
+        return bool(((kind == Kind.REPEAT) & (np.maximum(low, high) >= counters.MANY)).any())
 
     # -- masks ------------------------------------------------------------------------------------------------------
 

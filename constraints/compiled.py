@@ -12,8 +12,8 @@ from numba.core import types
 from numba.extending import intrinsic
 
 _SOURCES = (
-    "atlas", "bodies", "compiled", "derive", "divisors", "expression", "far", "groups", "masking", "measure", "memory",
-    "nodes", "repetitions", "rivals", "rows", "runs", "states", "tables", "tails", "verdicts", "walk",
+    "atlas", "bodies", "compiled", "counters", "derive", "divisors", "expression", "far", "groups", "masking", "measure",
+    "memory", "nodes", "repetitions", "rivals", "rows", "runs", "states", "tables", "tails", "verdicts", "walk",
 )  # fmt: skip
 
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, NewType, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .automaton import Hard, TokenAutomaton
+from .automaton import EVERY_BYTE, Distant, Hard, TokenAutomaton
+from .counters import PLENTY
 from .distance import ONE_MORE, Distances
 from .explanation import NUM_NEAREST, Explanation, byte_set, explain
 from .rows import MaskRows
@@ -233,6 +234,29 @@ class Constraint:
             after[lexicon.trie.order[survives]] = ends[survives]
         if self.is_accepting(state):
             after[list(self.vocabulary.eos_token_ids)] = FINISHED
+        return after
+
+    def distant(self, state: State) -> Distant:
+        """The state that stands for all those that differ from `state` in counts alone which no token brings to their ends.
+
+        Its mask is theirs, and where it goes on a token, what stands for that stands for where they go, as long as the count of
+        bytes `room` is not used up; `constraints/counters.py` has the whole of it. A state for which none stands is its own.
+        """
+        if self._remembers or state == FINISHED or self._automaton.counts_far:
+            return Distant(state, PLENTY, 0, self.min_tokens(state), 0)
+        with self._lock:
+            found = self._automaton.distant(state & _STATE_PART)
+            return found if found.reach else found._replace(needed=self._min_tokens(state, 0))
+
+    def after_bytes(self, state: State) -> NDArray[np.int64] | None:
+        """[256] the state after each byte, NOWHERE where it does not survive; None where keys or items are remembered."""
+        if self._remembers:
+            return None
+        after = np.full(256, NOWHERE, np.int64)
+        if state != FINISHED:
+            with self._lock:
+                ends, _ = self._automaton.end_states(state, EVERY_BYTE)
+            after[ends != DEAD] = ends[ends != DEAD]
         return after
 
     def advance_bytes(self, state: State, data: bytes) -> State | None:

@@ -69,6 +69,7 @@ def warm_up(report: Callable[[str], None] | None = None) -> float:
         inside = regular.advance_bytes(start, text)
         assert inside is not None
         regular.mask(inside)
+        regular.distant(inside)
     regular.min_tokens(start)
     regular.fill_masks([start], np.zeros((1, regular.mask(start).size), np.uint32))
     rows = MaskRows(1, 1)

@@ -14,6 +14,7 @@ A slot that waits for the host draws nothing (NO_TOKEN) and goes on in a later s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from .device_queue import DeviceQueue, InlineQueue
 from .errors import InternalError
 from .mask_pool import MaskPool
 from .request import Constraint
-from .state_tables import Capacity, Full, StateTables
+from .state_tables import Capacity, Entry, Full, StateTables
 from .uploads import Uploads
 
 
@@ -64,14 +65,29 @@ class Automata(ABC):
         row = self.slots.output[slot].tolist()
         return [row[place % capacity] for place in range(max(0, count - capacity), count)]
 
-    def _begin(self, slot: int, state: int, left: int, draw: int) -> None:
+    def _begin(self, slot: int, entry: Entry, left: int, draw: int) -> None:
         """The registers of a new sequence."""
-        slots = self.slots
-        fields = (slots.state, slots.pending, slots.mask_index, slots.left, slots.tight, slots.draw, slots.taken, slots.flags)
-        start, flags = UNCONSTRAINED if state == FREE else MISSING, int(Flag.DONE) if state == IDLE else 0
-        for field, value in zip(fields, (state, NO_TOKEN, start, left, -1, draw, 0, flags), strict=True):
-            field[slot] = value
-        slots.output[slot] = NO_TOKEN
+        start, flags = UNCONSTRAINED if entry.state == FREE else MISSING, int(Flag.DONE) if entry.state == IDLE else 0
+        for name, value in registers(entry, start, left, draw, 0, flags).items():
+            getattr(self.slots, name)[slot] = value
+        self.slots.output[slot] = NO_TOKEN
+
+
+def registers(entry: Entry, mask_index: int, left: int, draw: int, taken: int, flags: int) -> dict[str, int]:
+    """What `Slots` holds of a sequence for which nothing waits, but for its tokens."""
+    return {
+        "state": entry.state, "pending": NO_TOKEN, "mask_index": mask_index, "left": left, "tight": -1, "draw": draw,
+        "taken": taken, "flags": flags, "room": entry.room, "more": entry.more,
+    }  # fmt: skip
+
+
+@dataclass(slots=True)
+class Followed:
+    """Where a sequence is after `count` tokens."""
+
+    constraint: Constraint
+    state: Any
+    count: int = 0
 
 
 class DeviceAutomata(Automata):
@@ -94,10 +110,11 @@ class DeviceAutomata(Automata):
         self._uploads = Uploads(device, self._queue.submit)
         words = -(-vocab_size // 32)
         self._pool = MaskPool(rows=capacity.rows, reserved=num_slots, words=words, uploads=self._uploads)
-        self._states = StateTables(capacity, vocab_size, self._pool, self._uploads)
+        self._states = StateTables(capacity, vocab_size, self._pool, self._uploads, self._operations)
         self.slots = new_slots(num_slots, outputs, device)
         self.mask_rows = self._pool.rows
         self._nothing = torch.full_like(self.slots.pending, NO_TOKEN)
+        self._at: dict[int, Followed] = {}
 
     # ---- for a host that follows the sequences itself (`device_masks.py`): all of this is sent, and takes effect at `settle`
 
@@ -108,14 +125,14 @@ class DeviceAutomata(Automata):
 
         Raises InternalError when the tables have no room, and whatever the constraint raises.
         """
-        number = FREE if constraint is None else self._with_room(lambda: self._known(constraint, state))
-        self._write(slot, number, MISSING, left, draw, taken, Flag.REFUSED if refused else 0)
+        entry = Entry(FREE) if constraint is None else self._with_room(lambda: self._states.enter(constraint, state, left))
+        self._write(slot, entry, left, draw, taken, Flag.REFUSED if refused else Flag(0))
 
     def vacate(self, slot: int) -> None:
-        self._write(slot, IDLE, MISSING, 0, 0, 0, Flag.DONE)
+        self._write(slot, Entry(IDLE), 0, 0, 0, Flag.DONE)
 
     def learn(self, state: int, pending: int, flags: int) -> None:
-        """Find out what a slot with these registers waits for. Raises like `place`."""
+        """Find out what a slot with these registers waits for, unless it is to be placed anew (COUNTED). Raises like `place`."""
         if flags & Flag.NO_TRANSITION:
             self._with_room(lambda: self._states.learn_transition(state, pending))
         elif flags & Flag.NO_ROW:
@@ -144,33 +161,41 @@ class DeviceAutomata(Automata):
         """Work for the device, after a step: what is launched now does not read the tables before the next `settle`."""
         self._uploads.mark()
 
-    def _known(self, constraint: Constraint, state: Any) -> int:
-        number = self._states.number(constraint, state)
-        self._states.learn(number)
-        return number
+    def _write(self, slot: int, entry: Entry, left: int, draw: int, taken: int, flags: Flag) -> None:
+        for name, value in registers(entry, MISSING, left, draw, taken, int(flags)).items():
+            self._uploads.write(getattr(self.slots, name), slot, value)
 
-    def _write(self, slot: int, state: int, mask_index: int, left: int, draw: int, taken: int, flags: int) -> None:
-        slots = self.slots
-        fields = (slots.state, slots.pending, slots.mask_index, slots.left, slots.tight, slots.draw, slots.taken, slots.flags)
-        for field, value in zip(fields, (state, NO_TOKEN, mask_index, left, -1, draw, taken, int(flags)), strict=True):
-            self._uploads.write(field, slot, value)
+    @property
+    def num_states(self) -> int:
+        """States that have a number on the device."""
+        return self._states.num_states
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the mask pool in use."""
+        return len(self._pool)
 
     # ---- for a host that reads the slots
 
     def attach(self, slot: int, constraint: Constraint | None, *, left: int, draw: int = 0) -> None:
+        self._at.pop(slot, None)
         if constraint is None:
-            self._begin(slot, FREE, left, draw)
+            self._begin(slot, Entry(FREE), left, draw)
             return
-        number = self._with_room(lambda: self._states.number(constraint, constraint.start()))
-        self._begin(slot, number, left, draw)
-        nothing = torch.full_like(self.slots.pending, NO_TOKEN)
-        self.step(nothing)
+        start = constraint.start()
+        entry = self._with_room(lambda: self._states.enter(constraint, start, left))
+        self._uploads.send()
+        self.join()
+        self._begin(slot, entry, left, draw)
+        self._at[slot] = Followed(constraint, start)
+        self.step(self._nothing)
         self.resolve()
         self.join()
-        self.step(nothing)
+        self.step(self._nothing)
 
     def detach(self, slot: int) -> None:
-        self._begin(slot, IDLE, 0, 0)
+        self._at.pop(slot, None)
+        self._begin(slot, Entry(IDLE), 0, 0)
 
     def join(self) -> None:
         self._uploads.join()
@@ -181,25 +206,46 @@ class DeviceAutomata(Automata):
     def resolve(self) -> list[bool]:
         """Reads the flags, which waits for the step; what is missing is found out and sent."""
         flags = self.slots.flags.tolist()
-        if any(flag & (Flag.NO_TRANSITION | Flag.NO_ROW | Flag.TIGHT) and not flag & Flag.DONE for flag in flags):
+        self._follow()
+        if any(flag & (Flag.NO_TRANSITION | Flag.NO_ROW | Flag.TIGHT | Flag.COUNTED) and not flag & Flag.DONE for flag in flags):
             state, pending, left = (field.tolist() for field in (self.slots.state, self.slots.pending, self.slots.left))
             tight = self.slots.tight.tolist()
             for slot, flag in enumerate(flags):
-                if flag & Flag.NO_TRANSITION:
-                    self._with_room(lambda s=state[slot], t=pending[slot]: self._states.learn_transition(s, t))
-                elif flag & Flag.NO_ROW:
-                    self._with_room(lambda s=state[slot]: self._states.learn(s))
+                if flag & Flag.COUNTED:
+                    self._take(slot, pending[slot], left[slot])
+                elif flag & (Flag.NO_TRANSITION | Flag.NO_ROW):
+                    self.learn(state[slot], pending[slot], flag)
                 elif flag & Flag.TIGHT and not flag & Flag.DONE and tight[slot] != left[slot]:
-                    self._make_tight(slot, state[slot], left[slot])
+                    at = self._at[slot]
+                    self.write_tight(slot, at.constraint.mask(at.state, budget=left[slot]), left[slot])
             self._uploads.send()
         return [bool(flag & Flag.DONE) for flag in flags]
 
-    def _make_tight(self, slot: int, number: int, left: int) -> None:
-        """The slot's own mask row: what can still be finished with the tokens left."""
-        constraint, state = self._states.state(number)
-        mask = constraint.mask(state, budget=left)
-        self._uploads.write_row(self.mask_rows, slot, mask.view(np.int32))
-        self._uploads.write(self.slots.tight, slot, left)
+    def _follow(self) -> None:
+        """Read which tokens were taken: a state that stands for others does not say in which of them a sequence is."""
+        taken = self.slots.taken.tolist()
+        if all(taken[slot] == at.count for slot, at in self._at.items()):
+            return
+        output = self.slots.output.tolist()
+        for slot, at in self._at.items():
+            for number in range(at.count, taken[slot]):
+                at.state = at.constraint.advance(at.state, output[slot][number % len(output[slot])])
+            at.count = taken[slot]
+
+    def _take(self, slot: int, token_id: int, left: int) -> None:
+        """The slot's token, of which the registers do not tell where it leads to."""
+        at, slots = self._at[slot], self.slots
+        after = at.constraint.advance(at.state, token_id)
+        if after is None:
+            raise InternalError(f"token {token_id} was drawn, but the constraint does not accept it")
+        if at.constraint.min_tokens(after) > left - 1:
+            draw = int(slots.draw[slot]) + REDRAW
+            self.place(slot, at.constraint, at.state, left=left, draw=draw, taken=at.count, refused=True)
+            return
+        capacity = slots.output.shape[1]
+        self._uploads.write(slots.output.view(-1), slot * capacity + at.count % capacity, token_id)
+        at.state, at.count = after, at.count + 1
+        self.place(slot, at.constraint, after, left=left - 1, draw=at.count, taken=at.count)
 
     def _with_room(self, work: Any) -> Any:
         """Does it, if need be after everything was forgotten that no slot holds."""
@@ -229,12 +275,12 @@ class HostAutomata(Automata):
         self._at.pop(slot, None)
         if constraint is not None:
             self._at[slot] = constraint, constraint.start()
-        self._begin(slot, FREE if constraint is None else 0, left, draw)
+        self._begin(slot, Entry(FREE if constraint is None else 0), left, draw)
         self._install(slot, refused=False)
 
     def detach(self, slot: int) -> None:
         self._at.pop(slot, None)
-        self._begin(slot, IDLE, 0, 0)
+        self._begin(slot, Entry(IDLE), 0, 0)
 
     def step(self, token: Tensor) -> None:
         done, idle = (self.slots.flags & Flag.DONE).tolist(), (self.slots.state == IDLE).tolist()

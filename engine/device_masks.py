@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..kernels.automaton.interface import Flag
 from ..kernels.sampler.interface import NO_TOKEN, UNCONSTRAINED
 from ..kernels.to_device import to_device
 from .automata import DeviceAutomata
@@ -48,6 +49,9 @@ class Known(NamedTuple):
         ahead = sequence.num_tokens - self.length
         is_taken = ahead == 1 and self.drawn == sequence.token_ids[-1]
         return self.request_id == sequence.request_id and (ahead == 0 or is_taken)
+
+
+NOWHERE = Known(-1, 0)  # the registers do not tell where the slot is: it is to be placed anew
 
 
 class DeviceMasks:
@@ -110,12 +114,13 @@ class DeviceMasks:
         for step in range(len(read.token)):
             yield records(sequences, read.of_step(step))
 
-    def follow(self, rows: list[Row], read: Read) -> None:
-        """All of that was taken: where rows wait, find out for what."""
+    def follow(self, rows: list[Row], read: Read) -> bool:
+        """All of that was taken: where rows wait, find out for what. Whether some have to be seated again."""
         for row, registers in zip(rows, read.registers, strict=True):
             if not row.sequence.is_finished:
                 self._known[row.slot] = Known(row.sequence.request_id, len(row.sequence.token_ids))
                 self._learn(row.slot, *registers)
+        return any(self._known.get(row.slot) is NOWHERE for row in rows)
 
     def look_at_ends(self, sequences: list[Sequence]) -> None:
         """End what is complete; what is forced is being drawn on the device."""
@@ -177,6 +182,8 @@ class DeviceMasks:
         return True
 
     def _learn(self, slot: int, state: int, pending: int, flags: int) -> None:
+        if flags & Flag.COUNTED:
+            self._known[slot] = NOWHERE
         try:
             self._automata.learn(state, pending, flags)
         except Exception as error:

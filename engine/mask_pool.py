@@ -44,12 +44,32 @@ class MaskPool:
         self._users[row] = self._users.get(row, 0) + 1
         return row
 
+    def take(self, count: int) -> list[int]:
+        """Rows for masks that others write, with one user each; none where there are not so many."""
+        rows: list[int] = []
+        while len(rows) < count and (row := self._place()) is not None:
+            rows.append(row)
+        for row in rows:
+            self._users[row] = 1
+        if len(rows) < count:
+            for row in rows:
+                self.drop(row)
+            return []
+        return rows
+
+    def use(self, row: int) -> None:
+        """One user more."""
+        self._users[row] += 1
+
     def drop(self, row: int) -> None:
         """One user less."""
         self._users[row] -= 1
         if not self._users[row]:
             del self._users[row]
-            self._unused[row] = None
+            if row in self._content:
+                self._unused[row] = None
+            else:
+                self._free.append(row)
 
     def _place(self) -> int | None:
         if self._free:

@@ -26,6 +26,8 @@ class Uploads:
         self._sent = torch.cuda.Event() if device.type == "cuda" else None
         self._single: dict[int, tuple[Tensor, dict[int, int]]] = {}
         self._rows: list[tuple[Tensor, int, Tensor]] = []
+        self._work: list[Callable[[], None]] = []
+        self._held: list[Callable[[], None]] = []  # work under way, and with it the arrays that it reads
         self._staged: list[Tensor] = []  # host memory that copies under way read from
         self._read: torch.cuda.Event | None = None  # after the last step that reads what is written here
 
@@ -37,6 +39,10 @@ class Uploads:
         """array[row, :len(values)] = values, or array[row : row + len(values)] = values if it has one dimension."""
         self._rows.append((array, row, torch.from_numpy(np.array(values))))
 
+    def do(self, work: Callable[[], None]) -> None:
+        """Work for the device, which writes there, before the writes that are sent with it."""
+        self._work.append(work)
+
     def mark(self) -> None:
         """What is launched on the current stream from now on, until `join`, does not read what is written: so `send` waits only
         for what was launched before."""
@@ -46,22 +52,22 @@ class Uploads:
 
     def send(self) -> bool:
         """Whether there was something to send."""
-        if not self._rows and not self._single:
+        if not self._rows and not self._single and not self._work:
             return False
-        rows, single = self._rows, list(self._single.values())
+        rows, single, work = self._rows, list(self._single.values()), self._work
         if self._stream is None:
-            self._submit(lambda: self._copy(rows, single))
+            self._submit(lambda: self._copy(rows, single, work))
         else:
             assert self._sent is not None
             if self._read is None:
                 self._stream.wait_stream(torch.cuda.current_stream(self.device))  # a step that reads what is overwritten is done
             else:
                 self._stream.wait_event(self._read)
-            self._staged = []
+            self._staged, self._held = [], work
             with torch.cuda.stream(self._stream):
-                self._copy(rows, single)
+                self._copy(rows, single, work)
                 self._sent.record(self._stream)
-        self._rows, self._single = [], {}
+        self._rows, self._single, self._work = [], {}, []
         return True
 
     def join(self) -> None:
@@ -70,7 +76,14 @@ class Uploads:
         if self._sent is not None:
             torch.cuda.current_stream(self.device).wait_event(self._sent)
 
-    def _copy(self, rows: Sequence[tuple[Tensor, int, Tensor]], single: Sequence[tuple[Tensor, dict[int, int]]]) -> None:
+    def _copy(
+        self,
+        rows: Sequence[tuple[Tensor, int, Tensor]],
+        single: Sequence[tuple[Tensor, dict[int, int]]],
+        work: Sequence[Callable[[], None]],
+    ) -> None:
+        for each in work:
+            each()
         for array, row, values in rows:
             there = self._to_device(values)
             (array[row] if array.ndim == 2 else array[row:])[: len(values)].copy_(there, non_blocking=True)

@@ -128,7 +128,7 @@ class VisitingPipeline(Pipeline):
         for of_step in drawn:
             self._take(flight.rows, of_step)
         self._note(flight.rows, lengths, flight.num_steps)
-        self._device_masks.follow(flight.rows, steps)
+        self._has_waiting_rows |= self._device_masks.follow(flight.rows, steps)
         self._go_on([row.sequence for row in flight.rows if not row.sequence.is_finished])
         return True
 

@@ -11,19 +11,26 @@
     state IDLE:  nobody is here, nothing is drawn
     otherwise    target = the state after the token, by the exceptions of the state, by the class of the token, or the default;
                  UNKNOWN, or nothing known of the target: the token waits in `pending`, and nothing is drawn meanwhile;
+                 where another state stands for the target, that one is meant; its counts are registers (below);
                  a target that needs more tokens than are left is refused: the token is not taken and another is drawn, with another
                  random number, from a mask that the host makes for what is left (`tight`)
 
 A sequence that waits reads its tables again at every step, so what the host uploads needs no message to the sequences. All arrays
 stay where they are, so a step can be captured in a CUDA graph together with the forward pass and the sampler.
 
-No counters are stored beside the state. A bounded repetition has a state for each count; its tokens fall into classes by their
-number of characters, and `ladder` has the state for each class: one load, like subtracting from a register, and the mask row, which
-does depend on the count near its end, needs no second rule. What is a register is the number of tokens left, which no state knows.
+Counters are registers. A state in which some counts are farther from their ends than a token reaches is not on the device at all;
+one that *stands* for all states that differ from it in those counts alone is (`constraints/counters.py`), and the slot says how far
+they are:
 
-The price: a count that nobody has reached yet is a state that the host has to learn, once for all sequences with this constraint.
-`[a-z]*` misses at no step; `maxLength: 1000000` and `[a-z]{2,20000}`, alone, miss at every token until their counts were met (2.8
-and 6.1 ms a miss on a busy CPU, a vocabulary of 7,000 tokens; 4 and 2 mask rows for all of it), and then never again. A register
-would end that, but the automaton would have to tell which states are one but for a count far from its end; today a state is just a
-number.
+    room    bytes that may be read before one of them has to be looked at; a token takes its `length` from it
+    more    tokens that their lower bounds need at most, beside the `needed` of the state
+    reach   of a state: the room that a slot must have to be there; 0 where nothing is counted
+
+A token into a state for which another one stands leads there, with the room that both the slot and the new counts leave. Where that
+is less than the state's reach, or the tokens left might not do, the token waits (COUNTED): the host knows where the sequence is
+and places it anew, mostly in the same state with more room, and near an end, or near the last token, in the state itself. So
+`[a-z]{2,20000}` and `maxLength: 1000000` are a few states and rows. Room is in bytes whatever a count counts, characters, digits
+or items: it may run out too early, which costs a question, and never too late.
+
+Counts within reach of a token have a state each; tokens fall into classes by where they lead, and `ladder` has the state for each.
 """

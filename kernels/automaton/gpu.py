@@ -18,6 +18,7 @@ TOKENS = 1024  # tokens of one program
 MISSING_ROW, NOTHING, ANYTHING = tl.constexpr(MISSING), tl.constexpr(NO_TOKEN), tl.constexpr(UNCONSTRAINED)
 FREE, IDLE, UNKNOWN = tl.constexpr(interface.FREE), tl.constexpr(interface.IDLE), tl.constexpr(interface.UNKNOWN)
 PROBES, NEAR, REDRAW = tl.constexpr(interface.PROBES), tl.constexpr(interface.NEAR), tl.constexpr(interface.REDRAW)
+PLENTY, COUNTED = tl.constexpr(interface.PLENTY), tl.constexpr(int(Flag.COUNTED))
 NO_TRANSITION, NO_ROW, TIGHT = tl.constexpr(int(Flag.NO_TRANSITION)), tl.constexpr(int(Flag.NO_ROW)), tl.constexpr(int(Flag.TIGHT))
 REFUSED, DONE = tl.constexpr(int(Flag.REFUSED)), tl.constexpr(int(Flag.DONE))
 FINISHED = tl.constexpr(int(Fact.FINISHED))
@@ -48,8 +49,9 @@ def find_target(at, token, wanted, default, partition, ladder_start, classes, la
 
 @triton.jit
 def advance_kernel(
-    token_in, state_in, pending_in, mask_index, left_in, tight_in, tight_row, draw_in, count_in, output, flags_in,
-    row_of, needed, facts_of, default, partition, ladder_start, classes, ladder, keys, targets,
+    token_in, state_in, pending_in, mask_index, left_in, tight_in, tight_row, draw_in, count_in, output, flags_in, room_in, more_in,
+    row_of, needed, facts_of, default, partition, ladder_start, classes, ladder, keys, targets, stands, room_of, more_of, reach_of,
+    length,
     num_slots, capacity, vocab_size, places, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Grid (slots / BLOCK,). `reference.advance`, with the same names."""
@@ -70,16 +72,30 @@ def advance_kernel(
     target = find_target(
         state, offered, steps, default, partition, ladder_start, classes, ladder, keys, targets, vocab_size, places
     )
-    need = tl.load(needed + target, mask=steps & (target >= 0), other=UNKNOWN)
-    known = steps & (need >= 0)
-    waits = steps & (need < 0)
+    named = target
+    stand = tl.load(stands + named, mask=steps & (named >= 0), other=UNKNOWN)
+    target = tl.where(stand >= 0, stand, named)
+    is_target = steps & (target >= 0)
+    need = tl.load(needed + target, mask=is_target, other=UNKNOWN)
+    reach = tl.load(reach_of + target, mask=is_target, other=0)
+    counts = reach > 0
+    room = tl.load(room_in + slot, mask=is_slot, other=PLENTY)
+    more = tl.load(more_in + slot, mask=is_slot, other=0)
+    room_after = tl.minimum(room - tl.load(length + offered, mask=counts, other=0), tl.load(room_of + named, mask=counts, other=0))
+    more_after = more + tl.load(more_of + named, mask=counts, other=0)
+    counted = counts & (need >= 0) & ((room_after < reach) | (left - 1 <= need + more_after + NEAR))
+    unknown = steps & (need < 0)
+    waits = unknown | counted
+    known = steps & (waits == 0)
     finishes = known & ((tl.load(facts_of + target, mask=known, other=0) & FINISHED) != 0)
-    refused = known & (finishes == 0) & (need > left - 1)
+    refused = known & (finishes == 0) & (counts == 0) & (need > left - 1)
     moves = has_token & (waits == 0) & (refused == 0)
     takes = moves & (finishes == 0)
 
     tl.store(output + slot.to(tl.int64) * capacity + count % capacity, offered, mask=takes)
     state = tl.where(moves & is_bound, target, state)
+    tl.store(room_in + slot, tl.where(moves & is_bound, tl.where(counts, room_after, PLENTY), room), mask=is_slot)
+    tl.store(more_in + slot, tl.where(moves & is_bound, tl.where(counts, more_after, 0), more), mask=is_slot)
     count = tl.where(takes, count + 1, count)
     left = tl.where(takes, left - 1, left)
     draw = tl.where(takes, count.to(tl.int64), tl.where(refused, draw + REDRAW, draw))
@@ -87,7 +103,8 @@ def advance_kernel(
     facts = tl.load(facts_of + state, mask=is_bound, other=0)
     done = was_done | (is_bound & (facts != 0)) | ((left <= 0) & (is_idle == 0))
     was_refused = refused | ((moves == 0) & ((flags & REFUSED) != 0))
-    tight = is_bound & (was_refused | (left <= tl.load(needed + state, mask=is_bound, other=0) + NEAR))
+    is_exact = tl.load(reach_of + state, mask=is_bound, other=0) == 0
+    tight = is_bound & (was_refused | (is_exact & (left <= tl.load(needed + state, mask=is_bound, other=0) + NEAR)))
     plain = tl.load(row_of + state, mask=is_bound, other=MISSING_ROW)
     own = tl.load(tight_row + slot, mask=is_slot, other=MISSING_ROW)
     is_made = tl.load(tight_in + slot, mask=is_slot, other=-1) == left
@@ -100,8 +117,9 @@ def advance_kernel(
     tl.store(left_in + slot, left, mask=is_slot)
     tl.store(draw_in + slot, draw, mask=is_slot)
     tl.store(mask_index + slot, tl.where(done | waits | is_idle, MISSING_ROW, row), mask=is_slot)
-    flags = tl.where(waits, NO_TRANSITION, 0) + tl.where(no_row, NO_ROW, 0) + tl.where(tight & (done == 0), TIGHT, 0)
-    flags += tl.where(was_refused & is_bound & (done == 0), REFUSED, 0) + tl.where(done, DONE, 0)
+    flags = tl.where(unknown, NO_TRANSITION, 0) + tl.where(counted, COUNTED, 0) + tl.where(no_row, NO_ROW, 0)
+    flags += tl.where(tight & (done == 0), TIGHT, 0) + tl.where(was_refused & is_bound & (done == 0), REFUSED, 0)
+    flags += tl.where(done, DONE, 0)
     tl.store(flags_in + slot, flags, mask=is_slot)
 
 

@@ -13,6 +13,7 @@ from ..sampler.interface import MISSING, NO_TOKEN
 IDLE = -2  # in Slots.state: no sequence
 FREE = -1  # in Slots.state: a sequence without a constraint
 UNKNOWN = -1  # as a target: the tables do not say
+PLENTY = 1 << 30  # as bytes of room: nothing is counted (constraints.counters.PLENTY)
 PROBES = 32  # places at which an exception may be found, from its hash on
 REDRAW = 1 << 32  # added to a draw's number when its token was refused (sampling.sequence.REFUSAL_STRIDE)
 NEAR = 16  # tokens between what a state needs and what is left, below which masks are made for what is left (engine.guide.NEAR)
@@ -26,6 +27,7 @@ class Flag(IntFlag):
     TIGHT = 4  # the mask has to be made for what is left
     REFUSED = 8  # so it has, because a token led too far
     DONE = 16  # end of text, only end of text is left, or no token is left; also where no sequence is
+    COUNTED = 32  # `pending` waits to be told where the slot is: a count is near its end, or tokens are few
 
 
 class Fact(IntFlag):
@@ -48,6 +50,11 @@ class Tables(NamedTuple):
     ladder: Tensor  # [entries] int32, state after a token of this class, or UNKNOWN
     keys: Tensor  # [places] int64, state * 2**32 + token of an exception, -1 = free; a power of two
     targets: Tensor  # [places] int32, the state after it
+    stands: Tensor  # [states] int32, the state that stands for this one but for its counts, where a slot then is, or UNKNOWN
+    room: Tensor  # [states] int32, bytes left in those counts
+    more: Tensor  # [states] int32, tokens that their lower bounds need beyond `needed`
+    reach: Tensor  # [states] int32, bytes of room that a slot must have to be in this state; 0: nothing is counted there
+    length: Tensor  # [vocabulary] int32, bytes of each token
 
 
 class Slots(NamedTuple):
@@ -63,6 +70,8 @@ class Slots(NamedTuple):
     taken: Tensor  # [slots] int32, tokens taken
     output: Tensor  # [slots, capacity] int64, tokens taken; token number n at n % capacity
     flags: Tensor  # [slots] int32, Flag
+    room: Tensor  # [slots] int32, bytes that are left in the counts of a state that stands for others
+    more: Tensor  # [slots] int32, tokens that their lower bounds need at most
 
 
 def new_tables(
@@ -86,6 +95,11 @@ def new_tables(
         ladder=filled(UNKNOWN, ladder),
         keys=filled(-1, exceptions, dtype=torch.int64),
         targets=filled(UNKNOWN, exceptions),
+        stands=filled(UNKNOWN, states),
+        room=filled(PLENTY, states),
+        more=filled(0, states),
+        reach=filled(0, states),
+        length=filled(0, vocab_size),
     )
 
 
@@ -106,6 +120,8 @@ def new_slots(slots: int, capacity: int, device: torch.device | str) -> Slots:
         taken=filled(0, slots),
         output=filled(NO_TOKEN, slots, capacity, dtype=torch.int64),
         flags=filled(int(Flag.DONE), slots),
+        room=filled(PLENTY, slots),
+        more=filled(0, slots),
     )
 
 

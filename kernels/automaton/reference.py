@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ..sampler.interface import MISSING, NO_TOKEN, UNCONSTRAINED
-from .interface import FREE, IDLE, NEAR, PROBES, REDRAW, UNKNOWN, Fact, Flag, Slots, Tables
+from .interface import FREE, IDLE, NEAR, PLENTY, PROBES, REDRAW, UNKNOWN, Fact, Flag, Slots, Tables
 
 GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)  # as int64
 
@@ -18,11 +18,17 @@ def advance(token: Tensor, slots: Slots, tables: Tables) -> None:
     offered = torch.where(slots.pending >= 0, slots.pending, token)
     has_token = (offered >= 0) & ~was_done & (slots.state != IDLE)
 
-    target = torch.where(is_free, FREE, find_target(slots.state, offered, has_token & is_bound, tables))
+    steps = has_token & is_bound
+    named = find_target(slots.state, offered, steps, tables)
+    target, room, more = enter(named, offered, steps, slots, tables)
+    target = torch.where(is_free, FREE, target)
     known = torch.where(target >= 0, target, 0).long()
-    waits = has_token & is_bound & ((target == UNKNOWN) | (tables.needed[known] == UNKNOWN))
-    finishes = has_token & is_bound & ~waits & ((tables.facts[known] & Fact.FINISHED) != 0)
-    refused = has_token & is_bound & ~waits & ~finishes & (tables.needed[known] > slots.left - 1)
+    unknown = steps & ((target == UNKNOWN) | (tables.needed[known] == UNKNOWN))
+    counts, after = tables.reach[known] > 0, slots.left - 1
+    counted = steps & ~unknown & counts & ((room < tables.reach[known]) | (after <= tables.needed[known] + more + NEAR))
+    waits = unknown | counted
+    finishes = steps & ~waits & ((tables.facts[known] & Fact.FINISHED) != 0)
+    refused = steps & ~waits & ~finishes & ~counts & (tables.needed[known] > after)
     moves = has_token & ~waits & ~refused
     takes = moves & ~finishes
 
@@ -30,6 +36,8 @@ def advance(token: Tensor, slots: Slots, tables: Tables) -> None:
     place = (slots.taken % capacity).long()[:, None]
     slots.output.scatter_(1, place, torch.where(takes[:, None], offered[:, None], slots.output.gather(1, place)))
     slots.state.copy_(torch.where(moves & is_bound, target, slots.state))
+    slots.room.copy_(torch.where(moves & is_bound, room, slots.room))
+    slots.more.copy_(torch.where(moves & is_bound, more, slots.more))
     slots.pending.copy_(torch.where(waits, offered, NO_TOKEN))
     slots.taken.add_(takes)
     slots.left.sub_(takes.int())
@@ -40,18 +48,31 @@ def advance(token: Tensor, slots: Slots, tables: Tables) -> None:
     ends = is_bound & (facts != 0)
     done = was_done | finishes | ends | ((slots.left <= 0) & (slots.state != IDLE))
     was_refused = refused | (~moves & ((slots.flags & Flag.REFUSED) != 0))
-    tight = is_bound & (was_refused | (slots.left <= tables.needed[state] + NEAR))
+    tight = is_bound & (was_refused | ((tables.reach[state] == 0) & (slots.left <= tables.needed[state] + NEAR)))
     row = torch.where(tight, torch.where(slots.tight == slots.left, slots.tight_row, MISSING), tables.row[state])
     no_row = is_bound & ~done & ~tight & (tables.row[state] == MISSING)
     row = torch.where(is_free, UNCONSTRAINED, row)
     slots.mask_index.copy_(torch.where(done | waits | (slots.state == IDLE), MISSING, row))
     slots.flags.copy_(
-        waits * Flag.NO_TRANSITION
+        unknown * Flag.NO_TRANSITION
+        + counted * Flag.COUNTED
         + no_row * Flag.NO_ROW
         + (tight & ~done) * Flag.TIGHT
         + (was_refused & is_bound & ~done) * Flag.REFUSED
         + done * Flag.DONE
     )
+
+
+def enter(named: Tensor, token: Tensor, wanted: Tensor, slots: Slots, tables: Tables) -> tuple[Tensor, Tensor, Tensor]:
+    """([slots] int32 state, room, more) after a token that leads to the state `named`: in the state that stands for that one, if
+    one does, with as much room as its counts leave and those of the slot."""
+    at = torch.where(named >= 0, named, 0).long()
+    target = torch.where((named >= 0) & (tables.stands[at] >= 0), tables.stands[at], named)
+    counts = (target >= 0) & (tables.reach[target.clamp(min=0).long()] > 0)
+    left = slots.room - tables.length[torch.where(wanted, token, 0)]
+    room = torch.where(counts, torch.minimum(left, tables.room[at]), PLENTY)
+    more = torch.where(counts, slots.more + tables.more[at], 0)
+    return target, room, more
 
 
 def find_target(state: Tensor, token: Tensor, wanted: Tensor, tables: Tables) -> Tensor:

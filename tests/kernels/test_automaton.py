@@ -15,6 +15,8 @@ from maskwright.kernels.automaton.backend import choose_operations
 from maskwright.kernels.automaton.interface import (
     FREE,
     IDLE,
+    NEAR,
+    PLENTY,
     PROBES,
     UNKNOWN,
     Fact,
@@ -47,6 +49,11 @@ def random_tables(rng: np.random.Generator) -> Tables:
     tables.ladder_start.copy_(torch.from_numpy(rng.integers(0, 60, STATES)))
     tables.classes.copy_(torch.from_numpy(rng.integers(0, 4, (3, VOCABULARY))))
     tables.ladder.copy_(torch.from_numpy(rng.integers(UNKNOWN, STATES, 64)))
+    tables.stands.copy_(torch.from_numpy(np.where(rng.random(STATES) < 0.4, rng.integers(0, STATES, STATES), UNKNOWN)))
+    tables.room.copy_(torch.from_numpy(rng.choice([PLENTY, 5, 12], STATES)))
+    tables.more.copy_(torch.from_numpy(rng.choice([0, 0, 4], STATES)))
+    tables.reach.copy_(torch.from_numpy(rng.choice([0, 4, 8], STATES)))
+    tables.length.copy_(torch.from_numpy(rng.integers(1, 6, VOCABULARY)))
     for _ in range(24):
         insert(tables, int(rng.integers(STATES)), int(rng.integers(VOCABULARY)), int(rng.integers(STATES)))
     return tables
@@ -70,6 +77,8 @@ def random_slots(rng: np.random.Generator, num_slots: int) -> Slots:
     slots.tight.copy_(torch.where(torch.from_numpy(rng.random(num_slots) < 0.5), slots.left, slots.left - 1))
     slots.taken.copy_(torch.from_numpy(rng.integers(0, 9, num_slots)))
     slots.draw.copy_(slots.taken)
+    slots.room.copy_(torch.from_numpy(rng.choice([PLENTY, 4, 9, 14], num_slots)))
+    slots.more.copy_(torch.from_numpy(rng.choice([0, 3, 60], num_slots)))
     slots.flags.copy_(torch.from_numpy(rng.choice([0, 0, Flag.REFUSED, Flag.DONE], num_slots)))
     return slots
 
@@ -118,17 +127,29 @@ def test_the_reference_does_what_the_docstring_says(seed: int) -> None:
         elif state == FREE:
             assert slots.taken[k] == before.taken[k] + 1 and slots.output[k, int(before.taken[k]) % 3] == offered
         else:
-            target = single_target(tables, state, offered)
-            waits = target == UNKNOWN or int(tables.needed[target]) == UNKNOWN
+            named = single_target(tables, state, offered)
+            target = named if named == UNKNOWN or tables.stands[named] == UNKNOWN else int(tables.stands[named])
+            after = int(before.left[k]) - 1
+            unknown = target == UNKNOWN or int(tables.needed[target]) == UNKNOWN
+            room, more, counted, counts = PLENTY, 0, False, target != UNKNOWN and bool(tables.reach[target])
+            if counts:
+                room = min(int(before.room[k] - tables.length[offered]), int(tables.room[named]))
+                more = int(before.more[k] + tables.more[named])
+                is_short = after <= int(tables.needed[target]) + more + NEAR
+                counted = not unknown and (room < int(tables.reach[target]) or is_short)
+            waits = unknown or counted
             ends = not waits and bool(tables.facts[target] & Fact.FINISHED)
-            refused = not waits and not ends and int(tables.needed[target]) > int(before.left[k]) - 1
-            assert bool(slots.flags[k] & Flag.NO_TRANSITION) == waits
+            refused = not waits and not ends and not counts and int(tables.needed[target]) > after
+            assert bool(slots.flags[k] & Flag.NO_TRANSITION) == unknown
+            assert bool(slots.flags[k] & Flag.COUNTED) == counted
+            registers = (before.room[k], before.more[k]) if waits or refused else (room, more)
+            assert (slots.room[k], slots.more[k]) == registers
             assert int(slots.pending[k]) == (offered if waits else NO_TOKEN)
             assert int(slots.state[k]) == (state if waits or refused else target)
             assert int(slots.taken[k]) == int(before.taken[k]) + (not (waits or ends or refused))
             if refused:
                 assert slots.draw[k] == before.draw[k] + (1 << 32)
-        if slots.flags[k] & (Flag.DONE | Flag.NO_TRANSITION | Flag.NO_ROW) or state == IDLE:
+        if slots.flags[k] & (Flag.DONE | Flag.NO_TRANSITION | Flag.NO_ROW | Flag.COUNTED) or state == IDLE:
             assert slots.mask_index[k] == MISSING
         elif state == FREE:
             assert slots.mask_index[k] == UNCONSTRAINED
