@@ -114,7 +114,8 @@ class Branches:
         groups: list[list[Term]] = [[own(site)], *(self.holds(part) for part in self._parts.subschemas(site, "allOf"))]
         groups += [self.holds(target) for target in self._parts.references(site)]
         if in_force(site, "anyOf"):
-            groups.append(union(self.holds(part) for part in self._parts.subschemas(site, "anyOf")))
+            parts = [self.holds(part) for part in self._parts.subschemas(site, "anyOf")]
+            groups.append([()] if [()] in parts else union(parts))  # what admits everything makes the others idle
         if in_force(site, "oneOf"):
             groups.append(self._one_of(site))
         if in_force(site, "not"):

@@ -23,7 +23,7 @@ class Containers:
     """Builds the texts of arrays and objects.
 
     `node_of(conj)` gives the texts of a value, FAIL when there is none; `count_of(conj)` how many values there are, where that is
-    few; `stand_together(conjs)` refuses what cannot be told apart where several values may begin.
+    few; `stand_together(conjs)` is told what may begin in one place.
     """
 
     def __init__(

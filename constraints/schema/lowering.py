@@ -21,8 +21,9 @@ from .claims import Among, Conj, Count, Equals, Index, Keys, Kinds, Literal, Ter
 from .containers import Containers
 from .disjoint import Disjointness
 from .document import Site
-from .keywords import ARRAY, OBJECT, TYPES, instead_of
+from .keywords import ARRAY, OBJECT, TYPES
 from .membership import Membership
+from .mixed_arrays import MixedArrays
 from .names import Names
 from .plain import PlainContainers
 from .policy import Policy, located
@@ -61,8 +62,11 @@ class Lowering:
         self._disjointness = Disjointness(self._branches, self._shapes, self._membership, self._strings)
         self._tags = Tags(self._branches, self._shapes, self._membership)
         self._causes: list[str] = []  # why alternatives were found empty, first one first
+        self._together: list[list[Conj]] = []  # conjunctions of which any may hold in one place
+        self._has_unique_arrays = False
+        self._mixed_arrays = MixedArrays(self._branches.terms, self._shapes, names, policy, is_ordered)
         self._containers = Containers(
-            grammar, text, names, policy, self.node, self._count, self._refuse_mixed_arrays, self._branches.conj, is_ordered,
+            grammar, text, names, policy, self.node, self._count, self._together.append, self._branches.conj, is_ordered,
             self._causes.append,
         )
         self._plain = PlainContainers(grammar, text, self.node, self._branches.conj, is_ordered)
@@ -95,6 +99,9 @@ class Lowering:
         while self._deferred:
             later = self._deferred.pop()
             self._grammar.define(self._rules[later], self._lower(later))
+        if self._has_unique_arrays:
+            while self._together:
+                self._mixed_arrays.refuse(self._together.pop())
 
     def node(self, conj: Conj) -> Node:
         """The texts of a conjunction's values; FAIL when there is none."""
@@ -125,29 +132,12 @@ class Lowering:
             raise ConstraintLimit("the schema is too large", limit="nodes", value=self._limits.nodes)
         self._policy.check_time(conj[0].path if conj else None)
         opened, self._open = self._open, self._open | {conj} if conj not in self._rules else {conj}
-        self._refuse_mixed_arrays([conj])
+        self._together.append([conj])
         node = self._grammar.alt(*(self._term(term) for term in self._branches.terms(conj)))
         self._open = opened
         if node == FAIL and conj:
             self._causes.append(f"{conj[0].path} admits nothing")
         return self._grammar.label(node, conj[0].path) if conj and node != FAIL else node
-
-    def _refuse_mixed_arrays(self, conjs: list[Conj]) -> None:
-        """The memory of items is told by one byte that items must differ; that cannot differ by alternative."""
-        of_each = [self._branches.terms(conj) for conj in conjs]
-        terms = of_each[0] if len(conjs) == 1 else [term for terms in of_each for term in terms]
-        if len(terms) < 2:
-            return
-        shapes = [self._shapes.array(term) for term in terms if self._has_arrays(term)]
-        unique = next((shape.unique for shape in shapes if shape.is_unique), None)
-        if unique is not None and not all(shape.is_unique for shape in shapes):
-            reason = "another alternative allows arrays with equal items in the same place"
-            raise unique.unsupported("uniqueItems", reason, instead_of("uniqueItems"))
-
-    def _has_arrays(self, term: Term) -> bool:
-        values = self._shapes.values(term)
-        listed = values is None or any(isinstance(value, list) for value in values.values())
-        return listed and "array" in self._shapes.atoms(term)
 
     # -- one alternative ----------------------------------------------------------------------------------------------
 
@@ -249,6 +239,7 @@ class Lowering:
     def _counted_array(self, term: Term) -> Node:
         shape = self._shapes.array(term)
         self._check_counts(term, "minItems", shape.low, shape.high)
+        self._has_unique_arrays = self._has_unique_arrays or shape.is_unique
         try:
             return self._of_unique_items()._containers.array(shape) if shape.is_unique else self._containers.array(shape)
         except ConstraintLimit as error:
@@ -321,7 +312,9 @@ class Lowering:
         """The texts of those of some arrays that satisfy the term; item by item, which may have other texts too."""
         flat = [[self._scalar_text(term, item).encode() for item in value] for value in arrays if self._is_flat(term, value)]
         others = (value for value in arrays if not self._is_flat(term, value))
-        nodes = [self._containers.array(self._shapes.array(term + _parts_of(value))) for value in others]
+        shapes = [self._shapes.array(term + _parts_of(value)) for value in others]
+        self._has_unique_arrays = self._has_unique_arrays or any(shape.is_unique for shape in shapes)
+        nodes = [self._containers.array(shape) for shape in shapes]
         return self._grammar.alt(self._containers.flat_arrays(flat) if flat else FAIL, *nodes)
 
     def _objects_of(self, term: Term, objects: list[dict[str, Any]]) -> Node:

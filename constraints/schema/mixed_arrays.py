@@ -1,0 +1,89 @@
+"""Arrays whose items must differ, in the same place as others whose items need not.
+
+The memory of items is told by the opening bracket that items must differ (see memory.py), and that cannot differ by alternative. So
+places are looked for where both may stand: two alternatives of a value, and of members and items that both of them have, as long as
+what was read before does not tell them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import combinations, product
+
+from .claims import Conj, Term
+from .keywords import instead_of
+from .names import Names
+from .policy import Policy
+from .shapes import ArrayShape, ObjectShape, Shapes
+
+
+class MixedArrays:
+    """Looks at pairs of alternatives, each once. is_ordered: members come in the order in which they are declared."""
+
+    def __init__(self, terms: Callable[[Conj], list[Term]], shapes: Shapes, names: Names, policy: Policy, is_ordered: bool) -> None:
+        self._terms, self._shapes, self._names, self._policy, self._is_ordered = terms, shapes, names, policy, is_ordered
+        self._seen: set[tuple[Term, Term]] = set()
+
+    def refuse(self, together: Iterable[Conj]) -> None:
+        """Raises `UnsupportedKeyword` if both kinds of arrays may stand where values of these conjunctions do."""
+        terms = dict.fromkeys(term for conj in together for term in self._terms(conj))
+        pending = list(combinations(terms, 2))
+        while pending:
+            pair = pending.pop()
+            if pair in self._seen:
+                continue
+            self._seen.add(pair)
+            self._policy.check_time(None)
+            for left, right in self._below(*pair):
+                if left != right:  # else its own alternatives are looked at by themselves
+                    pending += [(a, b) for a, b in product(self._terms(left), self._terms(right)) if a != b]
+
+    def _below(self, left: Term, right: Term) -> Iterator[tuple[Conj, Conj]]:
+        """What two alternatives say of the same items and members."""
+        if self._may_be(left, "array", list) and self._may_be(right, "array", list):
+            yield from self._items(self._shapes.array(left), self._shapes.array(right))
+        if self._may_be(left, "object", dict) and self._may_be(right, "object", dict):
+            yield from self._members(self._shapes.object(left), self._shapes.object(right))
+
+    def _may_be(self, term: Term, atom: str, kind: type) -> bool:
+        values = self._shapes.values(term)
+        return atom in self._shapes.atoms(term) and (values is None or any(isinstance(value, kind) for value in values.values()))
+
+    def _items(self, left: ArrayShape, right: ArrayShape) -> Iterator[tuple[Conj, Conj]]:
+        if left.is_unique != right.is_unique:
+            unique = left.unique if left.is_unique else right.unique
+            assert unique is not None
+            reason = "another alternative allows arrays with equal items in the same place"
+            raise unique.unsupported("uniqueItems", reason, instead_of("uniqueItems"))
+        for index in range(max(left.prefix_length, right.prefix_length) + 1):
+            yield left.item(index), right.item(index)
+
+    def _members(self, left: ObjectShape, right: ObjectShape) -> Iterator[tuple[Conj, Conj]]:
+        tests = list(dict.fromkeys([*left.tests, *right.tests]))
+        for name in dict.fromkeys([*left.named, *right.named]):
+            passed = self._names.passed(name, tests) if tests else frozenset()
+            values = left.value(name, passed), right.value(name, passed)
+            yield values
+            if self._is_ordered and _comes_first(name, left, right) and self._is_told_by(*values):
+                return
+        for passed in self._names.classes(tests):
+            yield left.value(None, passed), right.value(None, passed)
+
+    def _is_told_by(self, left: Conj, right: Conj) -> bool:
+        """Whether both list their values, and have none in common."""
+        keys = []
+        for conj in (left, right):
+            listed = [self._shapes.values(term) for term in self._terms(conj)]
+            keys.append({key for values in listed if values is not None for key in values})
+            if None in listed:
+                return False
+        return keys[0].isdisjoint(keys[1])
+
+
+def _comes_first(name: str, left: ObjectShape, right: ObjectShape) -> bool:
+    """Whether both must have a member, before any that has not been looked at."""
+    if name not in left.required or name not in right.required:
+        return False
+    before = (shape.declared[: shape.declared.index(name)] if name in shape.declared else [None] for shape in (left, right))
+    first, second = map(set, before)
+    return first == second and None not in first
