@@ -180,8 +180,11 @@ def test_what_is_refused(tiny_model, make_engine):
     ]:
         with pytest.raises(RequestError, match=message):
             engine.add_search(asked, search)
-    for wrong in ({"width": 0}, {"num_wanted": 9}, {"length_penalty": math.inf}, {"early_stopping": "soon"}):
-        with pytest.raises(RequestError, match=next(iter(wrong))):
+    for wrong, message in [
+        ({"width": 0}, "width"), ({"num_wanted": 9}, "n must be an integer from 1 to width"), ({"length_penalty": math.inf}, "length_penalty"),
+        ({"early_stopping": "soon"}, "early_stopping"),
+    ]:  # fmt: skip
+        with pytest.raises(RequestError, match=message):
             BeamSearch(**wrong)
     with pytest.raises(RequestError, match="is a search"):
         engine.fork(engine.add_search(request(), BeamSearch(width=2)))
