@@ -166,9 +166,10 @@ def _of_json_schema(form: Mapping[str, Any]) -> tuple[str, Any, str]:
     strict = inner.get("strict")
     if strict is not None and not isinstance(strict, bool):
         raise _wrong(f"{place}.strict", "is true or false")
-    for name in ("name", "description"):  # what they say is not used
-        if inner.get(name) is not None or (name == "name" and name in inner):
-            _member(inner, name, place, str)
+    if "name" in inner:
+        _member(inner, "name", place, str)
+    if inner.get("description") is not None:
+        _member(inner, "description", place, str)
     schema = _member(inner, "schema", place, Mapping, bool, str)
     return "loose json" if strict is False else "json", schema, f"{place}.schema"
 

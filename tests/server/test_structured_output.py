@@ -125,6 +125,14 @@ def test_an_unsupported_keyword_is_named_with_its_path(http: httpx.Client) -> No
     assert error["path"].startswith("#/properties/name") and error["reason"]
 
 
+@pytest.mark.parametrize(("member", "value"), [("name", 1), ("name", None), ("description", {})])
+@pytest.mark.parametrize("is_flat", [True, False])
+def test_names_and_descriptions_of_schemas_are_texts(http: httpx.Client, member: str, value: Any, is_flat: bool) -> None:
+    form = {"name": "x", "schema": SCHEMA, member: value}
+    error = refusal(http, response_format={"type": "json_schema", **(form if is_flat else {"json_schema": form})})
+    assert error["param"].endswith(f".{member}")
+
+
 LOOSE_SCHEMA = {"type": "string", "maxLength": 3, "pattern": r"(a)\1"}
 LOOSE = {"type": "json_schema", "name": "x", "schema": LOOSE_SCHEMA, "strict": False}
 LOOSE_TOOL = {"name": "f", "parameters": {"type": "object", "properties": {"x": LOOSE_SCHEMA}, "required": ["x"]}, "strict": False}
