@@ -17,7 +17,7 @@ from .errors import ConstraintError, UnsupportedKeyword
 from .expression import Event, Grammar, Kind, Node
 from .lexicon import Lexicon
 from .machine import Machine
-from .nodes import EMPTY, NO_BODY
+from .nodes import EMPTY, END_OF_NAME, NO_BODY, OPEN_PLACE
 from .recursion import left_recursion, reachable
 from .source import Limits
 from .tables import (
@@ -98,6 +98,8 @@ def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]
     table("unit")[: len(grammar)] = NO_BODY
     table("stride")[: len(grammar)] = 1
     table("shared")[: len(grammar)] = _in_several_sequences(grammar)
+    for node, is_end in grammar.places.items():
+        table("place")[node] = END_OF_NAME if is_end else OPEN_PLACE
     for node, body_id in _units(grammar, body_classes).items():
         table("unit")[node] = body_id
         table("stride")[node] = lexicon.stride(body_classes[body_id])

@@ -101,12 +101,14 @@ class Atlas:
         record[FIRST_BYTES:] = first_bytes(ranges)
         record[LONGEST], record[LAST_SLICE] = body.longest, len(body.slices) - 1
         record[SLICES], record[RESIDUAL] = self._add(body.slices.view(np.int32)), self.trie(body.residual)
+        self._add_shapes(int(record[RESIDUAL]))
         record[REACH], record[NUM_FAR] = body.reach, body.far.size
         record[FAR], record[FAR_LENGTH] = self._add(body.far), self._add(body.far_length)
         if exits is not None:
             record[EXITS], record[REST], record[NUM_EXITS] = self.trie(exits.trie), self.trie(exits.rest), exits.prefix.size
             record[BY_PREFIX], record[PREFIX] = self._add(exits.by_prefix), self._add(exits.prefix)
             self._add_shapes(int(record[EXITS]))
+            self._add_shapes(int(record[REST]))
         return self._add(record)
 
     def _add_shapes(self, trie: int) -> None:

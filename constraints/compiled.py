@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 _SOURCES = (
     "atlas", "bodies", "compiled", "counters", "derive", "divisors", "expression", "far", "groups", "masking", "measure",
-    "memory", "nodes", "repetitions", "rivals", "rows", "runs", "states", "tables", "tails", "verdicts", "walk",
+    "memory", "nodes", "places", "repetitions", "rivals", "rows", "runs", "states", "tables", "tails", "verdicts", "walk",
 )  # fmt: skip
 
 

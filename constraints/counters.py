@@ -16,7 +16,7 @@ import numpy as np
 from .atlas import DEPTH
 from .compiled import entry, inner, words_at
 from .derive import SEARCH, answer_all, ask
-from .nodes import BOTH, PRODUCT, REPEAT, SEQ, intern_node, later, leaf, pair, repetition, wide
+from .nodes import BOTH, NO_BODY, PRODUCT, REPEAT, SEQ, intern_node, later, leaf, pair, repetition, wide
 from .states import ENDLESS, INNER, TAIL, framed, intern_state
 from .tables import DEAD, FARTHEST, FAULT, FRAMED, INFINITE, NO_FAULT, REC, UNKNOWN, layout
 
@@ -91,8 +91,9 @@ def state_with(m, t, s, items, enough):
     if not changed:
         return wide(s)
     radius = wide(m[t.state_radius + REC * s])
-    radius = wide(ENDLESS) if radius > enough else radius
-    return intern_state(m, t, wide(items.size), wide(m[t.state_body + REC * s]), radius)
+    body = wide(m[t.state_body + REC * s])
+    radius = wide(ENDLESS) if body != NO_BODY and radius > enough else radius
+    return intern_state(m, t, wide(items.size), body, radius)
 
 
 @inner

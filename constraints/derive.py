@@ -116,6 +116,7 @@ def derive(m, t, s, byte):
                 return False
     low, high = wide(0), wide(255)
     count, event, body, radius, only = wide(0), wide(0), wide(NO_BODY), wide(0), wide(FAIL)
+    place, others = wide(0), wide(0)  # items that are not literals come from so many continuations, the last one at a place
     for j in range(start, end):
         item = wide(m[t.pool + j])
         head, tail = item, wide(EMPTY)
@@ -174,9 +175,16 @@ def derive(m, t, s, byte):
                 if m[t.n + FAULT] != NO_FAULT:
                     return False
                 closure = wide(m[t.closure + REC * after])
-                if closure != 0 and m[t.pool + closure + 2] > radius:
+                if closure == 0:
+                    continue
+                others += 1
+                if m[t.pool + closure + 1] == NO_BODY:
+                    place = wide(m[t.pool + closure + 2])
+                elif m[t.pool + closure + 2] > radius:
                     body, radius = wide(m[t.pool + closure + 1]), wide(m[t.pool + closure + 2])
             only = wide(FAIL)
+    if body == NO_BODY and others == 1:
+        radius = place
     target_state = state_of(m, t, only) if only != FAIL else intern_state(m, t, count, body, radius)
     if m[t.n + FAULT] != NO_FAULT:
         return False

@@ -120,6 +120,7 @@ class Grammar:
         self.residue: list[str] = []  # relaxations the user opted in to
         self.search_share = 1.0  # of limits.search_nodes, for finding the fewest tokens exactly
         self.units: dict[Node, Ranges] = {}  # the characters that `chars` nodes stand for
+        self.places: dict[Node, bool] = {}  # places among names that are excluded, and whether one ends there: see places.py
         self.segments: dict[Rule, Hashable] = {}  # by the empty rule that stands behind each, see `segment`
         self.special_tokens: Mapping[str, int] = {}  # of the vocabulary: names that markup may spell by a token
         self.end_tokens: frozenset[int] = frozenset()  # of the vocabulary: EOS ids

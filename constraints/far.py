@@ -144,7 +144,8 @@ def with_endless_items(m, t, v, s):
             return wide(DEAD)
     for j in range(length):
         m[t.items + j] = items[j]
-    return intern_state(m, t, length, wide(m[t.state_body + REC * s]), wide(ENDLESS) if radius > token else radius)
+    body = wide(m[t.state_body + REC * s])
+    return intern_state(m, t, length, body, wide(ENDLESS) if body != NO_BODY and radius > token else radius)
 
 
 @inner

@@ -28,14 +28,16 @@ from .atlas import (
     is_inside,
 )
 from .compiled import entry, inner, words_at
+from .expression import UNBOUNDED
 from .far import endless_state, far_state
 from .groups import LOWER, UPPER
-from .nodes import EMPTY, wide
-from .repetitions import door_of, is_alone
+from .nodes import CLASS, EMPTY, NO_BODY, SEQ, leaf, pair, repetition, wide
+from .places import clear_names, exit_of, place_of, walk_names
+from .repetitions import copies, door_of, is_alone
 from .rivals import TRACKED, outlook
 from .rows import CAPACITY, COUNT, NUM_EDITS, clear_tokens, find_or_make, has_too_many_edits
 from .runs import FIRST_PRINTABLE, LAST_PRINTABLE, majority, run_of
-from .states import ENDLESS, inner_of, state_of
+from .states import ENDLESS, inner_of, intern_state, items_of, state_of
 from .tables import (
     CLASS_TABLES,
     CLASS_WIDTH,
@@ -56,7 +58,7 @@ from .tables import (
 )
 from .tails import ENDS, TOO_MANY, common_tail, completes_inside, keep_ends, without_tail
 from .verdicts import REMEMBERED, judge_trie, where_words_begin
-from .walk import reads_alike, walk, walk_apart, walk_literals, walk_rest
+from .walk import reads_alike, walk, walk_apart, walk_literals, walk_rest, without_literals
 
 MANY_VISITED = 1000  # trie nodes, by a walk inside a class, after which tables of the class are asked for
 _MANY_TOKENS = 4000  # more than are looked at one by one
@@ -103,10 +105,31 @@ def row_of_endless(m, t, v, r, state, completable):
 @inner
 def row_and_similar(m, t, v, r, state, completable):
     """The number of the row of a state, made if needed, and of a similar one first if there is one."""
+    place = place_of(m, t, state) if completable == 0 and m[t.state_row + REC * state] == 0 else wide(0)
+    if place != 0:
+        number = row_at_place(m, t, v, r, state, place)
+        if number != 0:
+            return number
     like = similar_state(m, t, v, state) if completable == 0 and not has_known_inner(m, t, state) else wide(DEAD)
     if like != DEAD:
         row_of(m, t, v, r, like, wide(DEAD), completable)
     return row_of(m, t, v, r, state, like, completable)
+
+
+@inner
+def row_at_place(m, t, v, r, state, place):
+    """The number of the row of a state at a place among excluded names, by that of the state behind an exit, see places.py; 0 when
+    it is not done."""
+    like = exit_of(m, t, state, place)
+    if like == DEAD or m[t.n + FAULT] != NO_FAULT:
+        return wide(0)
+    base = -row_of(m, t, v, r, like, wide(DEAD), wide(0))
+    r[NUM_EDITS] = 0
+    if m[t.n + FAULT] != NO_FAULT or not clear_names(m, t, v, r, place):
+        return wide(0)
+    m[t.state_events + REC * state] |= m[t.state_events + REC * like]
+    walk_names(m, t, v, r, state)
+    return wide(0) if has_too_many_edits(r) else keep_row(m, t, v, r, state, base, wide(0))
 
 
 @inner
@@ -146,37 +169,125 @@ def reads_most(m, t, state):
 @inner
 def fill(m, t, v, r, state):
     """Describe the mask of a state by a walk from this state alone, without EOS; returns the base, see rows.py."""
-    other = walk_literals(m, t, v, r, wide(v[TRIE]), state)
+    other = without_literals(m, t, state)
     base = fill_other(m, t, v, r, other) if other != DEAD and m[t.n + FAULT] == NO_FAULT else wide(0)
-    if other != state:
+    if other != state and m[t.n + FAULT] == NO_FAULT:
         m[t.state_events + REC * state] |= m[t.state_events + REC * other]
+        walk_literals(m, t, v, r, wide(v[TRIE]), state)
     return base
 
 
 @inner
 def fill_other(m, t, v, r, state):
     """The same without regard to literals."""
-    trie, body, radius = wide(v[TRIE]), wide(m[t.state_body + REC * state]), wide(m[t.state_radius + REC * state])
+    body, radius = wide(m[t.state_body + REC * state]), wide(m[t.state_radius + REC * state])
     tables = wide(m[t.classes + CLASS_WIDTH * body + CLASS_TABLES]) if body >= 0 else string_class(m, t, v, state)
-    slice_ = wide(-1)
     if tables != 0:
         slice_ = slice_of(m, t, v, tables, state, radius) if body >= 0 else wide(v[tables + LAST_SLICE])
-    if slice_ < 0:
-        if reads_letters_alike(m, t, state):
-            trie = wide(v[GROUPED])
-        if walk(m, t, v, r, trie, wide(-1), state) > MANY_VISITED and body >= 0 and tables == 0:
-            m[t.n + WANTED] = body + 1
-        return wide(0)
+        if slice_ >= 0:
+            return fill_body(m, t, v, r, state, tables, slice_)
+    base, other = wide(0), wide(state)
+    if tables == 0:
+        space, rest, radius = split_space(m, t, v, state)
+        are_ends_seen = m[t.n + NUM_ENDS] < 0 or space == DEAD or not completes_inside(m, t, space)
+        if space != DEAD and are_ends_seen and is_alone(m, t, space):
+            base, other = fill_space(m, t, v, r, space, radius), rest
+            m[t.state_events + REC * state] |= m[t.state_events + REC * space]
+    trie = wide(v[GROUPED]) if reads_letters_alike(m, t, other) else wide(v[TRIE])
+    if walk(m, t, v, r, trie, wide(-1), other) > MANY_VISITED and body >= 0 and tables == 0:
+        m[t.n + WANTED] = body + 1
+    m[t.state_events + REC * state] |= m[t.state_events + REC * other]
+    return base
+
+
+@inner
+def fill_body(m, t, v, r, state, tables, slice_):
+    """The same of a state inside a class with tables, by a slice of it."""
+    body, radius = wide(m[t.state_body + REC * state]), wide(m[t.state_radius + REC * state])
     trie, exits = wide(v[tables + RESIDUAL]), wide(v[tables + EXITS])
     if body >= 0 and exits != 0 and is_alone(m, t, state):
         door, least = door_of(m, t, v, exits, state)
-        if door != DEAD:
+        if door != DEAD and (least != 1 or v[tables + NUM_EXITS] <= _MANY_TOKENS):
             walk_exits(m, t, v, r, tables, state, door, least)
             trie = wide(v[tables + REST])
     if body >= 0 and slice_ == v[tables + LAST_SLICE]:
         clear_longer(v, r, tables, radius)
     walk(m, t, v, r, trie, wide(-1), state)
     return v[tables + SLICES] + slice_ * wide(v[WORDS])
+
+
+@inner
+def split_space(m, t, v, state):
+    """(state, state, radius): the items of a state that repeat characters of a class, such as white space behind a number, without
+    end, if no token leaves it behind more of them than there may be, and the other items. (DEAD, state, 0) where there are none.
+
+    Otherwise a state would be made for each number of characters that have been read. The mask is that of both together.
+    """
+    start, length = items_of(m, t, state)
+    body, radius = wide(NO_BODY), wide(0)
+    for j in range(start, start + length):
+        item = wide(m[t.pool + j])
+        if body == NO_BODY:
+            body = repeated(m, t, v, item)
+        if body != NO_BODY and repeated(m, t, v, item) == body:
+            most = 1 + copies(m, t, wide(m[t.b + REC * item]), body)
+            radius = most if radius == 0 else min(radius, most)
+    if body == NO_BODY or radius < most_before_exits(m, t, v, body):
+        return wide(DEAD), wide(state), wide(0)
+    parts = np.zeros(2, np.int64)
+    for part in range(2):
+        count = wide(0)
+        for j in range(start, start + length):
+            item = wide(m[t.pool + j])
+            if (repeated(m, t, v, item) == body) == (part == 0):
+                m[t.items + count] = endless(m, t, item) if part == 0 else item
+                count += 1
+        if part == 0:
+            parts[part] = intern_state(m, t, count, body, wide(ENDLESS))
+        else:
+            parts[part] = intern_state(m, t, count, wide(m[t.state_body + REC * state]), wide(m[t.state_radius + REC * state]))
+    if parts[0] == DEAD or parts[1] == DEAD:
+        return wide(DEAD), wide(state), wide(0)
+    return wide(parts[0]), wide(parts[1]), radius
+
+
+@inner
+def endless(m, t, item):
+    """An item that begins with a repetition, without its end."""
+    own, rest = leaf(m, t, item), wide(m[t.b + REC * item])
+    loop = leaf(m, t, rest)
+    again = repetition(m, t, wide(m[t.a + REC * loop]), wide(m[t.b + REC * loop]), wide(UNBOUNDED))
+    return pair(m, t, own, pair(m, t, again, wide(m[t.b + REC * rest])) if m[t.kind + REC * rest] == SEQ else again)
+
+
+@inner
+def most_before_exits(m, t, v, body):
+    """The most characters of a class before the rest of a token."""
+    tables = wide(m[t.classes + CLASS_WIDTH * body + CLASS_TABLES])
+    return wide(v[v[tables + PREFIX]]) if v[tables + NUM_EXITS] > 0 else wide(0)
+
+
+@inner
+def fill_space(m, t, v, r, space, radius):
+    """Describe the mask of the first of those states, of which at most `radius` characters may follow; returns the base."""
+    tables = wide(m[t.classes + CLASS_WIDTH * m[t.state_body + REC * space] + CLASS_TABLES])
+    slice_ = min(radius, wide(v[tables + LAST_SLICE]))
+    if slice_ == v[tables + LAST_SLICE]:
+        clear_longer(v, r, tables, radius)
+    walk(m, t, v, r, wide(v[tables + RESIDUAL]), wide(-1), space)
+    return v[tables + SLICES] + slice_ * wide(v[WORDS])
+
+
+@inner
+def repeated(m, t, v, item):
+    """The class of which an item repeats characters, if its exits are known; else NO_BODY."""
+    own = leaf(m, t, item)
+    unit = wide(m[t.unit + REC * own])
+    if m[t.kind + REC * own] != CLASS or m[t.kind + REC * item] != SEQ or unit == NO_BODY:
+        return wide(NO_BODY)
+    tables = wide(m[t.classes + CLASS_WIDTH * unit + CLASS_TABLES])
+    is_known = tables != 0 and v[tables + EXITS] != 0 and copies(m, t, wide(m[t.b + REC * item]), unit) > 0
+    return unit if is_known else wide(NO_BODY)
 
 
 @inner
@@ -283,8 +394,13 @@ def keep_row(m, t, v, r, state, base, completable):
 
 @inner
 def before_tail(m, t, v, r, state):
-    """Describe the mask of a state by that of the state without its tail, see tails.py; returns the base, 0 when it is not done."""
+    """Describe the mask of a state by that of the state without its tail, see tails.py; returns the base, 0 when it is not done.
+
+    A tail that goes on with the state's body is none: behind it the many prefixes of tokens would be walked.
+    """
     tail = common_tail(m, t, state)
+    if m[t.state_body + REC * state] >= 0 and copies(m, t, tail, wide(m[t.state_body + REC * state])) > 0:
+        return wide(0)
     before = without_tail(m, t, state, tail) if tail != EMPTY else wide(DEAD)
     if before == DEAD or m[t.state_accept + REC * before] == 1 or completes_inside(m, t, before):
         return wide(0)

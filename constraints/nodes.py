@@ -21,6 +21,7 @@ REPEAT, CALL, BOTH, NEGATE, PRODUCT = (
 BAG, TALLY, MULTIPLE = int(Kind.BAG), int(Kind.TALLY), int(Kind.MULTIPLE)
 FAIL, EMPTY = 0, 1
 NO_BODY = -1
+NO_PLACE, OPEN_PLACE, END_OF_NAME = range(3)  # see places.py
 FAR_COPIES, MOST_BEGUN = (1 << 31) - 1, 1 << 20  # more than anybody counts to; those that may have been begun, see far.py
 
 wide = np.int64  # what is read from int32 tables is widened, so that every function is compiled for one signature

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -25,6 +26,9 @@ from .source import Limits
 from .utf8 import ALL, Ranges, invert, normalize
 
 _REACH, _SEQUENCES = 16, 100
+_LONG = 300  # characters of a pattern in which it pays to look for groups that are written several times
+_PART = re.compile(r"(\(\?:)|(\()|(\))|(\\[1-9k])|\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)
+_PLAIN_OPEN, _OTHER_OPEN, _CLOSE, _REFERENCE = range(1, 5)  # groups of that
 Sequences = list[SequenceBehind] | None
 Before = tuple[Ranges, bool] | None  # characters that may stand before a position, and whether nothing may
 
@@ -58,6 +62,8 @@ class PatternParser:
         self._limits = limits
         self._groups: list[Group] = []
         self._characters: dict[str, CharSet] = {}
+        self._plain = _plain_groups(pattern) if len(pattern) > _LONG else {}
+        self._read: dict[tuple[str, frozenset[str]], Tree] = {}  # plain groups by their text and flags
 
     def tree(self) -> Tree:
         """The meaning of the pattern. Raises `GrammarSyntaxError`, `UnsupportedKeyword`, `ConstraintLimit`."""
@@ -99,16 +105,31 @@ class PatternParser:
         if char == "|":
             self._groups[-1].end_option()
         elif char == "(":
-            self._open(start)
+            if not self._takes_read(start):
+                self._open(start)
         elif char == ")":
             if len(self._groups) == 1:
                 self._fail("a parenthesis is closed that was not opened", start)
-            self._groups[-2].parts.append(self._quantified(self._groups.pop().tree(), start))
+            group = self._groups.pop()
+            tree = group.tree()
+            if group.opened in self._plain:
+                self._read[self.data[group.opened : start + 1], self._groups[-1].flags] = tree
+            self._groups[-1].parts.append(self._quantified(tree, start))
         else:
             atom = self._atom(char, start)
             if isinstance(atom, Anchor) and self._is_quantifier_next():
                 self._fail("nothing to repeat", self.index)
             self._groups[-1].parts.append(self._quantified(atom, start))
+
+    def _takes_read(self, start: int) -> bool:
+        """Whether a group has the text of one that was read before; if so it is passed, and has the same tree."""
+        end = self._plain.get(start)
+        tree = self._read.get((self.data[start:end], self._groups[-1].flags)) if end else None
+        if end is None or tree is None:
+            return False
+        self.index = end
+        self._groups[-1].parts.append(self._quantified(tree, end - 1))
+        return True
 
     def _open(self, start: int) -> None:
         group = Group(start, self._groups[-1].flags)
@@ -391,3 +412,18 @@ def _bounded(sequences: list[SequenceBehind]) -> Sequences:
 
 def _is_one(ranges: Ranges) -> bool:
     return len(ranges) == 1 and ranges[0][0] == ranges[0][1]
+
+
+def _plain_groups(pattern: str) -> dict[int, int]:
+    """Where groups `(?:...)` begin and end whose meaning does not depend on where they stand: nothing in them is numbered or refers
+    to a number, and no other kind of group is in them."""
+    found: dict[int, int] = {}
+    opened: list[int] = []  # plain groups around the place, those that are spoilt as -1
+    for part in _PART.finditer(pattern):
+        if part.lastindex == _PLAIN_OPEN:
+            opened.append(part.start())
+        elif part.lastindex == _OTHER_OPEN or part.lastindex == _REFERENCE:
+            opened = [-1] * (len(opened) + (part.lastindex == _OTHER_OPEN))
+        elif part.lastindex == _CLOSE and opened and (start := opened.pop()) >= 0:
+            found[start] = part.end()
+    return found

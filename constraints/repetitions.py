@@ -11,8 +11,10 @@ from .atlas import NODE_WIDTH, NODES, NUM_NODES
 from .compiled import inner
 from .derive import step
 from .nodes import CLASS, EMPTY, LITERAL, REPEAT, SEQ, leaf, wide
-from .states import ENDLESS, HEADER, close, items_of, state_of
-from .tables import DEAD, FAULT, NO_FAULT, REC, UNKNOWN
+from .states import ENDLESS, HEADER, close, inner_of, items_of, state_of
+from .tables import DEAD, FAULT, FRAMED, NO_FAULT, REC, UNKNOWN
+
+_FEW = 8  # items of a state behind a character; where there are more, few tokens reach them
 
 
 @inner
@@ -102,8 +104,8 @@ def door_of(m, t, v, trie, state):
     `is_alone`.
 
     So what is behind each repetition has to read them as the state itself does (any of them may be left later, when the others
-    have come to their ends), and the longest must have no lower bound that is still to be reached. If there is only one and it has
-    one, the state must not read them at all.
+    have come to their ends), and the longest must have no lower bound that is still to be reached. If there is only one, and it
+    has one or cannot be left before a character, the state must not read them at all.
     """
     body, radius, is_left_anywhere = wide(m[t.state_body + REC * state]), wide(m[t.state_radius + REC * state]), False
     start, length = items_of(m, t, state)
@@ -116,12 +118,21 @@ def door_of(m, t, v, trie, state):
         more = copies(m, t, rest, body)
         following = state_of(m, t, behind(m, t, rest, body))
         low = wide(0) if more == 0 else wide(m[t.b + REC * leaf(m, t, rest)])
-        if low > 0 and more + 1 == radius and is_only_way(m, t, state, own):
+        is_alike = low == 0 and begin_alike(m, t, v, trie, state, following)
+        is_short = low > 0 or plain_length(m, t, following) <= _FEW
+        if not is_alike and is_short and more + 1 == radius and is_only_way(m, t, state, own):
             return (following, 1 + low) if begin_alike(m, t, v, trie, state, wide(DEAD)) else (wide(DEAD), wide(0))
-        if not begin_alike(m, t, v, trie, state, following):
+        if not is_alike and (low == 0 or not begin_alike(m, t, v, trie, state, following)):
             return wide(DEAD), wide(0)
         is_left_anywhere = is_left_anywhere or (more + 1 == radius and low == 0)
     return (wide(state) if is_left_anywhere else wide(DEAD)), wide(0)
+
+
+@inner
+def plain_length(m, t, state):
+    """The number of items of a state, or of the inner state of a frame."""
+    length = wide(m[t.state_length + REC * state])
+    return wide(m[t.state_length + REC * inner_of(m, t, state)]) if length == FRAMED else length
 
 
 @inner

@@ -30,6 +30,7 @@ from .nodes import (
     MULTIPLE,
     NEGATE,
     NO_BODY,
+    NO_PLACE,
     PRODUCT,
     REPEAT,
     SEQ,
@@ -72,11 +73,14 @@ INNER, TAIL, FRAME_START, FRAME_LENGTH, FRAME_WORDS = range(5)  # of a frame in 
 
 @inner
 def close(m, t, continuation):
-    """Make the closure of a continuation: pool[closure] = length, body class, radius, then the items."""
+    """Make the closure of a continuation: pool[closure] = length, body class, radius, then the items.
+
+    Where there is no body, the place among excluded names with which it begins stands instead of the radius, see places.py.
+    """
     m[t.n + EPOCH] += 1
     epoch = wide(m[t.n + EPOCH])
     start = wide(m[t.n + POOL])
-    count, body, radius = wide(0), wide(NO_BODY), wide(0)
+    count, body, radius, place = wide(0), wide(NO_BODY), wide(0), wide(0)
     m[t.work + 0] = continuation
     depth, expanded = wide(1), wide(0)
     while depth > 0:
@@ -94,6 +98,8 @@ def close(m, t, continuation):
             head, tail = w, wide(EMPTY)
             if m[t.kind + REC * w] == SEQ:
                 head, tail = wide(m[t.a + REC * w]), wide(m[t.b + REC * w])
+        if expanded == 1 and m[t.place + REC * head] != NO_PLACE:
+            place = head
         kind = wide(m[t.kind + REC * head])
         if start + HEADER + count >= t.pool_size:
             m[t.n + FAULT] = FULL_POOL
@@ -126,7 +132,8 @@ def close(m, t, continuation):
             depth = later(m, t, tail, depth)
         if m[t.n + FAULT] != NO_FAULT:
             return
-    m[t.pool + start], m[t.pool + start + 1], m[t.pool + start + 2] = count, body, radius
+    m[t.pool + start], m[t.pool + start + 1] = count, body
+    m[t.pool + start + 2] = radius if body != NO_BODY else place
     m[t.n + POOL] = start + HEADER + count
     m[t.closure + REC * continuation] = start
 
@@ -449,8 +456,10 @@ def framed(m, t, inner_state, tail):
     if m[t.n + FAULT] != NO_FAULT:
         return wide(DEAD)
     body, radius = wide(m[t.state_body + REC * inner_state]), wide(m[t.state_radius + REC * inner_state])
+    if body == NO_BODY:
+        radius = wide(0)
     closure = wide(m[t.closure + REC * tail])
-    if closure != 0 and m[t.pool + closure + 2] > radius:
+    if closure != 0 and m[t.pool + closure + 1] != NO_BODY and m[t.pool + closure + 2] > radius:
         body, radius = wide(m[t.pool + closure + 1]), wide(m[t.pool + closure + 2])
     return intern_state(m, t, count, body, radius)
 

@@ -71,12 +71,13 @@ NODE_FIELDS = (
     "shared",  # 1 of a static node that is a part of several sequences, see `shared_head`
     "enter",  # the PRODUCT that a BOTH or NEGATE begins with; of a PRODUCT the last search that visited it
     "begun",  # of a repeated node, the most copies that have been begun of a repetition that ends far away, see far.py
+    "place",  # of a static node, what it is among excluded names: NO_PLACE, OPEN_PLACE or END_OF_NAME, see places.py
 )  # fmt: skip
 STATE_FIELDS = (
     "state_start", "state_length",  # items in `pool`, sorted; a frame there when the length is FRAMED, see states.py
     "state_accept",  # 1 when the text so far is complete
     "state_cost",  # tokens that suffice to finish
-    "state_body", "state_radius",  # body class the state loops on, -1; characters left in it
+    "state_body", "state_radius",  # body class the state loops on, -1; characters left in it, of a state without body its place
     "state_alone",  # 1 when only repetitions of the body class read its characters; UNKNOWN when not found out yet
     "state_flat",  # 1 when no item is a product
     "state_text", "state_left",  # where in `text` the bytes are that must come next, and how many

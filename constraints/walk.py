@@ -43,7 +43,7 @@ from .derive import step
 from .nodes import EMPTY, LITERAL, NO_BODY, SEQ, leaf, wide
 from .rows import clear_tokens, set_tokens
 from .runs import survives
-from .states import after_text, have_one_tail, inner_of, intern_state, items_of, state_of
+from .states import after_text, framed, have_one_tail, inner_of, intern_state, items_of, state_of
 from .tables import (
     CLASS_WIDTH,
     DEAD,
@@ -249,11 +249,9 @@ def walk_text(m, t, v, r, trie, node, s):
 
 
 @inner
-def walk_literals(m, t, v, r, trie, state):
-    """Note the tokens that survive from a state along its literals, if there are several of them, such as the names that a key may
-    have: each by itself, because a state would be made for every byte of each of them. Returns the state of the other items, DEAD
-    when there are none; `state` itself when nothing was done, as in a body: what is made of its tables would undo this. On a fault
-    not all are noted."""
+def without_literals(m, t, state):
+    """The state of the other items of a state that has several literals, such as the names that a key may have, DEAD when there are
+    none; `state` itself where they are few, and in a body: what is made of its tables would undo what is noted of literals."""
     if m[t.state_body + REC * state] >= 0:
         return wide(state)
     start, length = items_of(m, t, state)
@@ -265,12 +263,18 @@ def walk_literals(m, t, v, r, trie, state):
             count += 1
     if length - count < _SEVERAL or m[t.n + FAULT] != NO_FAULT:
         return wide(state)
-    other = intern_state(m, t, count, wide(NO_BODY), wide(0))
+    return intern_state(m, t, count, wide(NO_BODY), wide(0))
+
+
+@inner
+def walk_literals(m, t, v, r, trie, state):
+    """Note the tokens that survive from a state along its literals: each by itself, because a state would be made for every byte of
+    each of them. On a fault not all are noted."""
+    start, length = items_of(m, t, state)
     for j in range(start, start + length):
         item = wide(m[t.pool + j])
         if m[t.kind + REC * leaf(m, t, item)] == LITERAL and m[t.n + FAULT] == NO_FAULT:
             m[t.state_events + REC * state] |= walk_literal(m, t, v, r, trie, item)
-    return other
 
 
 @inner
@@ -283,9 +287,17 @@ def walk_literal(m, t, v, r, trie, item):
         if node < 0:
             return wide(0)
         set_tokens(r, order + v[nodes + NODE_WIDTH * node + 3], order + v[nodes + NODE_WIDTH * node + NODE_WIDTH + 3])
-    if v[nodes + NODE_WIDTH * node + 2] == node + 1:
+    return walk_behind(m, t, v, r, trie, node, item, wide(EMPTY))
+
+
+@inner
+def walk_behind(m, t, v, r, trie, node, item, tail):
+    """The same below the node that spells the literal. tail: what comes behind the item, EMPTY for nothing."""
+    if v[v[trie + NODES] + NODE_WIDTH * node + 2] == node + 1:
         return wide(0)
     after = state_of(m, t, wide(m[t.b + REC * item]) if m[t.kind + REC * item] == SEQ else wide(EMPTY))
+    if tail != EMPTY:
+        after = framed(m, t, after, tail)
     if m[t.n + FAULT] != NO_FAULT:
         return wide(0)
     if m[t.state_accept + REC * after] == 1:

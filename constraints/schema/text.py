@@ -124,7 +124,9 @@ class JsonText:
         """What may follow where names go on with some characters, or end."""
         inside = [self.grammar.seq(self._letter(char), child) for char, child in children]
         leave = self._exit("".join(char for char, _ in children))
-        return self.grammar.alt(*inside, leave, FAIL if is_end else self._key_end)
+        node = self.grammar.alt(*inside, leave, FAIL if is_end else self._key_end)
+        self.grammar.places[node] = is_end
+        return node
 
     def _way_on(self, chars: str, node: Node) -> Node:
         """What may follow where names go on with some characters, and then with `node`: most places, many of them shared."""
@@ -133,9 +135,11 @@ class JsonText:
             node, left = above, left - 1
         missing = chars[:left][::-1]
         rungs = [self._rungs.get(char) or self._rung(char) for char in missing]
-        for char, above in zip(missing, self.grammar.ladder(node, rungs, self._key_end) if rungs else (), strict=True):
-            ways[node, char] = above
-            node = above
+        places = self.grammar.ladder(node, rungs, self._key_end) if rungs else []
+        self.grammar.places.update(dict.fromkeys(places, False))
+        for char, place in zip(missing, places, strict=True):
+            ways[node, char] = place
+            node = place
         return node
 
     def _rung(self, char: str) -> tuple[Node, Node]:

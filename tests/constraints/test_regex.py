@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from maskwright.constraints import regex_parser
 from maskwright.constraints.compiler import Compiler
 from maskwright.constraints.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
 from maskwright.constraints.expression import FAIL, Grammar
@@ -456,3 +457,18 @@ def test_assertions_in_nested_repetitions_take_no_longer_than_allowed():
     with pytest.raises(ConstraintLimit, match="takes too long") as caught:
         Regex(r"(((\ba\b ){1,30}){1,30}){1,30}").lower(Grammar(), Limits(seconds=0.2))
     assert caught.value.limit == "seconds"
+
+
+REPEATED = ["(?:a|b{2})", "(?:[()]a|\\(b)", "(?:(?:a|(?:bc)?)d)+?", "(a|b)", "(?:a(b))", "(?:a(?=b)b|(?:c|a))", "(?:[^\\](]|a)?", "(?:^a|b$)"]
+
+
+@pytest.mark.parametrize("dialect", ["ecma", "python"])
+@pytest.mark.parametrize("part", REPEATED)
+def test_groups_that_are_written_several_times_are_read_once(part: str, dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pattern = "(?:" + f"(?:{part}c?{part}|d){{2}}" * 14 + "|(?:(?:e|f)(?:e|f)))"
+    grammar, found = Grammar(), []
+    for long in (300, 1 << 20):
+        monkeypatch.setattr(regex_parser, "_LONG", long)
+        found.append(lower_pattern(grammar, pattern, dialect=dialect, full=True, unit=grammar.chars, limits=Limits()))
+    assert len(pattern) > 300
+    assert found[0] == found[1]  # equal expressions of a grammar are one node
