@@ -184,6 +184,8 @@ def far_operand(m, t, s, enough):
 @inner
 def without_ends(m, t, continuation, enough, is_flat):
     """The same of a continuation. is_flat: it is in no intersection, so that no completion of it is looked for."""
+    if m[t.far + REC * continuation] == 0:
+        return wide(continuation)
     node, depth, has_far_end = wide(continuation), wide(0), False
     while m[t.kind + REC * node] == SEQ and depth < _MAX_HEADS:
         m[t.work + depth] = m[t.a + REC * node]

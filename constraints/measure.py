@@ -32,6 +32,7 @@ from .nodes import (
     TALLY,
     digits_needed,
     least_sum,
+    may_end_far,
     plus,
     strides,
     times,
@@ -94,12 +95,14 @@ def measure(arena, start, end, single):
             size, cost = b, m[t.text_cost + a]
         elif kind == SEQ:
             size, cost = plus(m[t.size + REC * a], m[t.size + REC * b]), plus(m[t.cost + REC * a], m[t.cost + REC * b])
+            m[t.far + REC * i] = m[t.far + REC * a] | m[t.far + REC * b]
         elif kind == ALT:
             size = cost = INFINITE
             for j in range(a, a + b):
                 size, cost = min(size, m[t.size + REC * m[t.lists + j]]), min(cost, m[t.cost + REC * m[t.lists + j]])
         elif kind == REPEAT:
             size, cost = times(b, m[t.size + REC * a]), times(strides(b, m[t.stride + REC * a]), m[t.cost + REC * a])
+            m[t.far + REC * i] = may_end_far(m, t, wide(i))
         elif kind == CALL:
             size, cost = m[t.size + REC * m[t.rules + a]], m[t.cost + REC * m[t.rules + a]]
         elif kind == BAG:

@@ -23,6 +23,7 @@ FAIL, EMPTY = 0, 1
 NO_BODY = -1
 NO_PLACE, OPEN_PLACE, END_OF_NAME = range(3)  # see places.py
 FAR_COPIES, MOST_BEGUN = (1 << 31) - 1, 1 << 20  # more than anybody counts to; those that may have been begun, see far.py
+_FAR_BYTES = 32  # nearer ends are not looked for: only in vocabularies of short tokens would they be beyond reach
 
 wide = np.int64  # what is read from int32 tables is widened, so that every function is compiled for one signature
 
@@ -97,6 +98,7 @@ def pair(m, t, head, tail):
         m[t.size + REC * node] = plus(wide(m[t.size + REC * head]), wide(m[t.size + REC * tail]))
         apart = plus(wide(m[t.cost + REC * head]), wide(m[t.cost + REC * tail]))
         m[t.cost + REC * node] = min(apart, cost_of_one_more(m, t, head, tail))
+        m[t.far + REC * node] = m[t.far + REC * head] | m[t.far + REC * tail]
     return node
 
 
@@ -107,7 +109,17 @@ def repetition(m, t, body, low, high):
     if m[t.size + REC * node] == UNKNOWN:
         m[t.size + REC * node] = times(low, wide(m[t.size + REC * body]))
         m[t.cost + REC * node] = times(strides(low, wide(m[t.stride + REC * body])), wide(m[t.cost + REC * body]))
+        m[t.far + REC * node] = may_end_far(m, t, node)
     return node
+
+
+@inner
+def may_end_far(m, t, node):
+    """1 for a repetition that may end so far away that far.py replaces it, else 0."""
+    body, high = wide(m[t.a + REC * node]), wide(m[t.c + REC * node])
+    if m[t.unit + REC * body] == NO_BODY:
+        return wide(1) if high > 2 else wide(0)
+    return wide(1) if high * wide(m[t.size + REC * body]) >= _FAR_BYTES else wide(0)
 
 
 @inner

@@ -7,14 +7,14 @@ that is only if what comes behind each repetition goes on as the state itself do
 
 from __future__ import annotations
 
-from .atlas import NODE_WIDTH, NODES, NUM_NODES
+from .atlas import NODE_WIDTH, NODES, NUM_NODES, child_of
 from .compiled import inner
 from .derive import step
 from .nodes import CLASS, EMPTY, LITERAL, REPEAT, SEQ, leaf, wide
 from .states import ENDLESS, HEADER, close, inner_of, items_of, state_of
 from .tables import DEAD, FAULT, FRAMED, NO_FAULT, REC, UNKNOWN
 
-_FEW = 8  # items of a state behind a character; where there are more, few tokens reach them
+_FEW = 8  # items of a state that are compared; of one behind a character, where there are more few tokens reach them
 
 
 @inner
@@ -118,11 +118,12 @@ def door_of(m, t, v, trie, state):
         more = copies(m, t, rest, body)
         following = state_of(m, t, behind(m, t, rest, body))
         low = wide(0) if more == 0 else wide(m[t.b + REC * leaf(m, t, rest)])
-        is_alike = low == 0 and begin_alike(m, t, v, trie, state, following)
+        is_alike = low == 0 and leave_alike(m, t, v, trie, state, own, following)
         is_short = low > 0 or plain_length(m, t, following) <= _FEW
         if not is_alike and is_short and more + 1 == radius and is_only_way(m, t, state, own):
-            return (following, 1 + low) if begin_alike(m, t, v, trie, state, wide(DEAD)) else (wide(DEAD), wide(0))
-        if not is_alike and (low == 0 or not begin_alike(m, t, v, trie, state, following)):
+            is_closed = leave_alike(m, t, v, trie, state, own, wide(DEAD))
+            return (following, 1 + low) if is_closed else (wide(DEAD), wide(0))
+        if not is_alike and (low == 0 or not leave_alike(m, t, v, trie, state, own, following)):
             return wide(DEAD), wide(0)
         is_left_anywhere = is_left_anywhere or (more + 1 == radius and low == 0)
     return (wide(state) if is_left_anywhere else wide(DEAD)), wide(0)
@@ -143,6 +144,39 @@ def is_only_way(m, t, state, own):
     for j in range(start, start + length):
         count += 1 if leaf(m, t, wide(m[t.pool + j])) == own else 0
     return count == 1
+
+
+@inner
+def leave_alike(m, t, v, trie, state, own, following):
+    """Whether two states go to the same ones on the first bytes of the suffixes in a trie, which the leaf `own` does not read.
+
+    False on a fault.
+    """
+    if have_same_ways(m, t, v, trie, state, following, own) and have_same_ways(m, t, v, trie, following, state, own):
+        return True
+    return begin_alike(m, t, v, trie, state, following)
+
+
+@inner
+def have_same_ways(m, t, v, trie, state, other, own):
+    """Whether the items of a state are those of another one, but for such as begin with `own` or with a literal that no suffix
+    begins with. False also where it is not looked at: frames, and many items."""
+    start, length = wide(m[t.state_start + REC * state]), wide(m[t.state_length + REC * state])
+    end = wide(m[t.state_start + REC * other]) + wide(m[t.state_length + REC * other])
+    if length == FRAMED or m[t.state_length + REC * other] == FRAMED or length > _FEW:
+        return False
+    for j in range(start, start + length):
+        item, k = wide(m[t.pool + j]), wide(m[t.state_start + REC * other])
+        node = leaf(m, t, item)
+        if node == own:
+            continue
+        if m[t.kind + REC * node] == LITERAL and child_of(v, trie, wide(-1), m[t.text + m[t.a + REC * node]]) < 0:
+            continue
+        while k < end and m[t.pool + k] < item:  # they are sorted
+            k += 1
+        if k == end or m[t.pool + k] != item:
+            return False
+    return True
 
 
 @inner

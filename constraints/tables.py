@@ -71,6 +71,7 @@ NODE_FIELDS = (
     "shared",  # 1 of a static node that is a part of several sequences, see `shared_head`
     "enter",  # the PRODUCT that a BOTH or NEGATE begins with; of a PRODUCT the last search that visited it
     "begun",  # of a repeated node, the most copies that have been begun of a repetition that ends far away, see far.py
+    "far",  # 1 of a repetition, or a sequence, where one may end far away
     "place",  # of a static node, what it is among excluded names: NO_PLACE, OPEN_PLACE or END_OF_NAME, see places.py
 )  # fmt: skip
 STATE_FIELDS = (
