@@ -116,7 +116,7 @@ def derive(m, t, s, byte):
                 return False
     low, high = wide(0), wide(255)
     count, event, body, radius, only = wide(0), wide(0), wide(NO_BODY), wide(0), wide(FAIL)
-    place, others = wide(0), wide(0)  # items that are not literals come from so many continuations, the last one at a place
+    place, others = wide(0), wide(0)  # the continuations that are no literals: the place of the last one, how many they are
     for j in range(start, end):
         item = wide(m[t.pool + j])
         head, tail = item, wide(EMPTY)

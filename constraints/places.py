@@ -14,10 +14,10 @@ from .atlas import NODE_WIDTH, NODES, ORDER, TRIE, child_of
 from .compiled import inner
 from .derive import step
 from .nodes import ALT, CLASS, EMPTY, END_OF_NAME, LITERAL, NO_BODY, NO_PLACE, SEQ, later, leaf, wide
-from .rows import clear_tokens, set_tokens
-from .states import INNER, TAIL
+from .rows import clear_tokens
+from .states import TAIL, plain_items
 from .tables import DEAD, FAULT, FRAMED, NO_FAULT, REC, STATE_MASK
-from .walk import walk_behind
+from .walk import walk_literal
 
 _QUOTE, _BACKSLASH = 0x22, 0x5C
 _FIRST_EXIT, _LAST_EXIT = 0x20, 0x7E  # bytes among which an exit is looked for
@@ -70,13 +70,6 @@ def has_literal(m, t, state, byte):
 
 
 @inner
-def plain_items(m, t, state):
-    """(start in `pool`, number) of the items of a state; of a frame, those of its inner state."""
-    s = wide(m[t.pool + m[t.state_start + REC * state] + INNER]) if m[t.state_length + REC * state] == FRAMED else wide(state)
-    return wide(m[t.state_start + REC * s]), wide(m[t.state_length + REC * s])
-
-
-@inner
 def clear_names(m, t, v, r, place):
     """Note that tokens which spell the rest of a name below a place, and the closing quote, do not survive. False where a character
     of a name is not spelled by single bytes, or on a fault."""
@@ -122,23 +115,9 @@ def spelled(m, t, v, trie, node, letter):
 def walk_names(m, t, v, r, state):
     """Note the tokens that survive along the literals of a state from their first quote on. On a fault not all are noted."""
     start, length = plain_items(m, t, state)
+    trie = wide(v[TRIE])
     tail = wide(m[t.pool + m[t.state_start + REC * state] + TAIL]) if m[t.state_length + REC * state] == FRAMED else wide(EMPTY)
     for j in range(start, start + length):
         item = wide(m[t.pool + j])
         if m[t.kind + REC * leaf(m, t, item)] == LITERAL and m[t.n + FAULT] == NO_FAULT:
-            m[t.state_events + REC * state] |= walk_name(m, t, v, r, item, tail)
-
-
-@inner
-def walk_name(m, t, v, r, item, tail):
-    """The same along one item that begins with a literal, before a tail. Returns the events that tokens can pass behind it."""
-    trie, name, node, is_closed = wide(v[TRIE]), leaf(m, t, item), wide(-1), False
-    nodes, order, text = wide(v[trie + NODES]), wide(v[trie + ORDER]), t.text + wide(m[t.a + REC * name])
-    for k in range(wide(m[t.b + REC * name])):
-        node = child_of(v, trie, node, m[text + k])
-        if node < 0:
-            return wide(0)
-        is_closed = is_closed or m[text + k] == _QUOTE
-        if is_closed:
-            set_tokens(r, order + v[nodes + NODE_WIDTH * node + 3], order + v[nodes + NODE_WIDTH * node + NODE_WIDTH + 3])
-    return walk_behind(m, t, v, r, trie, node, item, tail)
+            m[t.state_events + REC * state] |= walk_literal(m, t, v, r, trie, item, tail, False)

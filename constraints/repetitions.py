@@ -11,7 +11,7 @@ from .atlas import NODE_WIDTH, NODES, NUM_NODES, child_of
 from .compiled import inner
 from .derive import step
 from .nodes import CLASS, EMPTY, LITERAL, REPEAT, SEQ, leaf, wide
-from .states import ENDLESS, HEADER, close, inner_of, items_of, state_of
+from .states import ENDLESS, HEADER, close, items_of, plain_items, state_of
 from .tables import DEAD, FAULT, FRAMED, NO_FAULT, REC, UNKNOWN
 
 _FEW = 8  # items of a state that are compared; of one behind a character, where there are more few tokens reach them
@@ -119,7 +119,7 @@ def door_of(m, t, v, trie, state):
         following = state_of(m, t, behind(m, t, rest, body))
         low = wide(0) if more == 0 else wide(m[t.b + REC * leaf(m, t, rest)])
         is_alike = low == 0 and leave_alike(m, t, v, trie, state, own, following)
-        is_short = low > 0 or plain_length(m, t, following) <= _FEW
+        is_short = low > 0 or plain_items(m, t, following)[1] <= _FEW
         if not is_alike and is_short and more + 1 == radius and is_only_way(m, t, state, own):
             is_closed = leave_alike(m, t, v, trie, state, own, wide(DEAD))
             return (following, 1 + low) if is_closed else (wide(DEAD), wide(0))
@@ -127,13 +127,6 @@ def door_of(m, t, v, trie, state):
             return wide(DEAD), wide(0)
         is_left_anywhere = is_left_anywhere or (more + 1 == radius and low == 0)
     return (wide(state) if is_left_anywhere else wide(DEAD)), wide(0)
-
-
-@inner
-def plain_length(m, t, state):
-    """The number of items of a state, or of the inner state of a frame."""
-    length = wide(m[t.state_length + REC * state])
-    return wide(m[t.state_length + REC * inner_of(m, t, state)]) if length == FRAMED else length
 
 
 @inner

@@ -518,3 +518,10 @@ def items_of(m, t, s):
         m[t.n + POOL] = start + count
         m[frame + FRAME_START], m[frame + FRAME_LENGTH] = start, count
     return wide(m[frame + FRAME_START]), wide(m[frame + FRAME_LENGTH])
+
+
+@inner
+def plain_items(m, t, state):
+    """(start in `pool`, number) of the items of a state; of a frame, those of its inner state."""
+    s = inner_of(m, t, state) if m[t.state_length + REC * state] == FRAMED else wide(state)
+    return wide(m[t.state_start + REC * s]), wide(m[t.state_length + REC * s])

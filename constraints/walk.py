@@ -64,6 +64,7 @@ FIRST_PRINTABLE, LAST_PRINTABLE = 0x20, 0x7E
 # children of the node there, 0 when it has none; the first node behind its subtree, or behind the literal's; the other state.
 STATE, TABLE, AFTER, LIKE = range(4)
 WORTH_A_RUN = 32  # nodes of a subtree for which the run of a state is found out
+_QUOTE = 0x22
 _SEVERAL = 3  # literals that are walked each for itself
 _FAR_APART = 4000  # trie nodes; two states whose masks differ in more are walked each for itself
 
@@ -251,7 +252,7 @@ def walk_text(m, t, v, r, trie, node, s):
 @inner
 def without_literals(m, t, state):
     """The state of the other items of a state that has several literals, such as the names that a key may have, DEAD when there are
-    none; `state` itself where they are few, and in a body: what is made of its tables would undo what is noted of literals."""
+    none; `state` itself where they are few, and in a body: exits cleared before a tail (`keep_ends`) would clear literals."""
     if m[t.state_body + REC * state] >= 0:
         return wide(state)
     start, length = items_of(m, t, state)
@@ -274,26 +275,23 @@ def walk_literals(m, t, v, r, trie, state):
     for j in range(start, start + length):
         item = wide(m[t.pool + j])
         if m[t.kind + REC * leaf(m, t, item)] == LITERAL and m[t.n + FAULT] == NO_FAULT:
-            m[t.state_events + REC * state] |= walk_literal(m, t, v, r, trie, item)
+            m[t.state_events + REC * state] |= walk_literal(m, t, v, r, trie, item, wide(EMPTY), True)
 
 
 @inner
-def walk_literal(m, t, v, r, trie, item):
-    """The same along one item that begins with a literal. Returns the events that tokens can pass behind it."""
+def walk_literal(m, t, v, r, trie, item, tail, is_noted):
+    """The same along one item that begins with a literal, before a tail (EMPTY for none). Returns the events that tokens can pass
+    behind the literal. is_noted: False if tokens that end before its first quote are noted already."""
     nodes, order, literal_ = wide(v[trie + NODES]), wide(v[trie + ORDER]), leaf(m, t, item)
     text, node = t.text + wide(m[t.a + REC * literal_]), wide(-1)
     for k in range(wide(m[t.b + REC * literal_])):
         node = child_of(v, trie, node, m[text + k])
         if node < 0:
             return wide(0)
-        set_tokens(r, order + v[nodes + NODE_WIDTH * node + 3], order + v[nodes + NODE_WIDTH * node + NODE_WIDTH + 3])
-    return walk_behind(m, t, v, r, trie, node, item, wide(EMPTY))
-
-
-@inner
-def walk_behind(m, t, v, r, trie, node, item, tail):
-    """The same below the node that spells the literal. tail: what comes behind the item, EMPTY for nothing."""
-    if v[v[trie + NODES] + NODE_WIDTH * node + 2] == node + 1:
+        is_noted = is_noted or m[text + k] == _QUOTE
+        if is_noted:
+            set_tokens(r, order + v[nodes + NODE_WIDTH * node + 3], order + v[nodes + NODE_WIDTH * node + NODE_WIDTH + 3])
+    if v[nodes + NODE_WIDTH * node + 2] == node + 1:
         return wide(0)
     after = state_of(m, t, wide(m[t.b + REC * item]) if m[t.kind + REC * item] == SEQ else wide(EMPTY))
     if tail != EMPTY:
