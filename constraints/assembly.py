@@ -17,7 +17,7 @@ from .errors import ConstraintError, UnsupportedKeyword
 from .expression import Event, Grammar, Kind, Node
 from .lexicon import Lexicon
 from .machine import Machine
-from .nodes import EMPTY, END_OF_NAME, NO_BODY, OPEN_PLACE
+from .nodes import EMPTY, NO_BODY
 from .recursion import left_recursion, reachable
 from .source import Limits
 from .tables import (
@@ -31,6 +31,7 @@ from .tables import (
     NODES,
     NUM_COUNTERS,
     NUM_ENDS,
+    PLAIN,
     POOL,
     REC,
     SEARCH_LIMIT,
@@ -44,6 +45,7 @@ from .utf8 import Ranges
 _SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 19, 1 << 16, 1 << 22, 4096
 _FIRST_STATE_HASH = 4096  # entries in use; doubled when half of them are taken
 
+PLAIN_BYTES = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\')
 _LONGEST_CHAIN = 4  # sequences in one another through which it is looked whether a part is shared
 
 
@@ -98,14 +100,13 @@ def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]
     table("unit")[: len(grammar)] = NO_BODY
     table("stride")[: len(grammar)] = 1
     table("shared")[: len(grammar)] = _in_several_sequences(grammar)
-    for node, is_end in grammar.places.items():
-        table("place")[node] = END_OF_NAME if is_end else OPEN_PLACE
     for node, body_id in _units(grammar, body_classes).items():
         table("unit")[node] = body_id
         table("stride")[node] = lexicon.stride(body_classes[body_id])
     _point_to_body_classes(machine, body_classes, lexicon)
     counters = table("n")
     counters[NUM_ENDS] = TOO_MANY  # none are noted
+    counters[PLAIN] = lexicon.single_bytes[list(PLAIN_BYTES)].sum()
     counters[NODES], counters[POOL], counters[STATES] = len(grammar), 1, 1  # offset 0 and state 0 mean "none"
     table("state_cost")[DEAD] = INFINITE
     table("next")[:256] = DEAD  # the one row that no state's description writes

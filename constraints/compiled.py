@@ -13,7 +13,8 @@ from numba.extending import intrinsic
 
 _SOURCES = (
     "atlas", "bodies", "compiled", "counters", "derive", "divisors", "expression", "far", "groups", "masking", "measure",
-    "memory", "nodes", "places", "repetitions", "rivals", "rows", "runs", "states", "tables", "tails", "verdicts", "walk",
+    "memory", "nodes", "repetitions", "rivals", "rows", "runs", "states", "tables", "tails", "unlisted", "unlisted_masks",
+    "verdicts", "walk",
 )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from .nodes import (
     NO_BODY,
     PRODUCT,
     SEQ,
+    UNLISTED,
     intern_node,
     join,
     leaf,
@@ -52,6 +53,7 @@ from .tables import (
     UNKNOWN,
     layout,
 )
+from .unlisted import without_words_after, words_after
 
 RANKS = 4096  # of products in a search; worse ones share the last
 SEARCH = -1  # in a request, instead of a byte
@@ -116,7 +118,8 @@ def derive(m, t, s, byte):
                 return False
     low, high = wide(0), wide(255)
     count, event, body, radius, only = wide(0), wide(0), wide(NO_BODY), wide(0), wide(FAIL)
-    place, others = wide(0), wide(0)  # the continuations that are no literals: the place of the last one, how many they are
+    unlisted, others = wide(0), wide(0)  # how many continuations are no literals, and that of the last of them
+    rest, mark = wide(FAIL), wide(0)
     for j in range(start, end):
         item = wide(m[t.pool + j])
         head, tail = item, wide(EMPTY)
@@ -126,13 +129,17 @@ def derive(m, t, s, byte):
         first, last = wide(0), wide(0)
         if kind == CLASS:
             first, last = wide(m[t.a + REC * head]), wide(m[t.a + REC * head]) + wide(m[t.b + REC * head])
-        elif kind == LITERAL or kind == PRODUCT:
+        elif kind == LITERAL or kind == PRODUCT or kind == UNLISTED:
             last = wide(1)
         for e in range(first, last):
             if kind == CLASS:
                 a, b = wide(m[t.edge_low + e]), wide(m[t.edge_high + e])
             elif kind == LITERAL:
                 a = b = wide(m[t.text + m[t.a + REC * head]])
+            elif kind == UNLISTED:
+                rest, a, b, mark = after_byte(m, t, wide(m[t.b + REC * head]), byte, count)
+                if m[t.n + FAULT] != NO_FAULT:
+                    return False
             else:
                 a = b = byte
                 x = t.next + 256 * wide(m[t.a + REC * head])
@@ -155,6 +162,10 @@ def derive(m, t, s, byte):
             elif kind == LITERAL:
                 if m[t.b + REC * head] > 1:
                     follow = literal(m, t, wide(m[t.a + REC * head]) + 1, wide(m[t.b + REC * head]) - 1)
+            elif kind == UNLISTED:
+                words, a, b = words_after(m, t, wide(m[t.a + REC * head]), byte)
+                low, high, event = max(low, a), min(high, b), max(event, mark)
+                follow = without_words_after(m, t, words, rest)
             else:
                 follow = product_after(m, t, head, byte)
             target = join(m, t, follow, tail)
@@ -179,18 +190,44 @@ def derive(m, t, s, byte):
                     continue
                 others += 1
                 if m[t.pool + closure + 1] == NO_BODY:
-                    place = wide(m[t.pool + closure + 2])
+                    unlisted = wide(m[t.pool + closure + 2])
                 elif m[t.pool + closure + 2] > radius:
                     body, radius = wide(m[t.pool + closure + 1]), wide(m[t.pool + closure + 2])
             only = wide(FAIL)
     if body == NO_BODY and others == 1:
-        radius = place
+        radius = unlisted
     target_state = state_of(m, t, only) if only != FAIL else intern_state(m, t, count, body, radius)
     if m[t.n + FAULT] != NO_FAULT:
         return False
     for value in range(low, high + 1):
         m[t.next + s * 256 + value] = (event << STATE_BITS) | target_state
     return True
+
+
+@inner
+def after_byte(m, t, continuation, byte, count):
+    """(rest, low, high, event): what follows a byte in a continuation that reads every byte in one way only, FAIL where it reads
+    none; the bytes around it with the same answer; the event. Writes to `items` from `count` on."""
+    low, high, event, rest = wide(0), wide(255), wide(0), wide(FAIL)
+    for j in range(count, gather(m, t, continuation, count)):
+        item = wide(m[t.items + j])
+        head, tail = leaf(m, t, item), wide(m[t.b + REC * item]) if m[t.kind + REC * item] == SEQ else wide(EMPTY)
+        is_class = m[t.kind + REC * head] == CLASS
+        for e in range(m[t.b + REC * head] if is_class else 1 if m[t.kind + REC * head] == LITERAL else 0):
+            edge, text = m[t.a + REC * head] + e, t.text + m[t.a + REC * head]
+            a, b = wide(m[t.edge_low + edge] if is_class else m[text]), wide(m[t.edge_high + edge] if is_class else m[text])
+            if b < byte:
+                low = max(low, b + 1)
+            elif a > byte:
+                high = min(high, a - 1)
+            else:
+                low, high, rest = max(low, a), min(high, b), tail
+                if is_class:
+                    event = wide(m[t.c + REC * head])
+                    rest = join(m, t, wide(m[t.edge_next + edge]), tail)
+                elif m[t.b + REC * head] > 1:
+                    rest = join(m, t, literal(m, t, wide(m[t.a + REC * head]) + 1, wide(m[t.b + REC * head]) - 1), tail)
+    return rest, low, high, event
 
 
 @inner

@@ -16,6 +16,7 @@ other. An expression denotes a set of byte strings:
     both(x, y)                 intersection     | regular operands only: no `call` inside
     without(x, y)              difference       |
     negate(x)                  complement within all byte strings
+    unlisted(x, words)         x without some words, for an x that reads every byte in one way only
     call(rule)                 what the rule is defined as; recursion of any kind except left recursion
 
 Children are made before parents, so node ids are in topological order except through calls. Nothing is expanded here: the
@@ -74,15 +75,17 @@ class Kind(IntEnum):
     BAG = 10  # a = first TALLY, b = low, c = high or UNBOUNDED
     TALLY = 11  # of a bag: a = REPEAT node of one part, b = next TALLY or FAIL; no expression by itself
     MULTIPLE = 12  # a = offset of its step in the list pool, b = remainder, c = digits to come: see divisors.py
+    WORDS = 13  # of UNLISTED: a = offset of the first in the list pool, b = number, c = bytes read; no expression by itself
+    UNLISTED = 14  # a = WORDS, b = body: see unlisted.py
     # Made by the automaton only, in the same arena:
-    PRODUCT = 13  # a, b = automaton states of the operands, c = BOTH or NEGATE
-    MEMORY = 14  # see memory.py
-    OBJECT = 15
-    ARRAY = 16
-    UNIQUE = 17
-    LIST = 18
-    WORD = 19
-    PAIR = 20  # a = automaton state, b = memory; see rivals.py
+    PRODUCT = 15  # a, b = automaton states of the operands, c = BOTH or NEGATE
+    MEMORY = 16  # see memory.py
+    OBJECT = 17
+    ARRAY = 18
+    UNIQUE = 19
+    LIST = 20
+    WORD = 21
+    PAIR = 22  # a = automaton state, b = memory; see rivals.py
 
 
 class Event(IntEnum):
@@ -110,7 +113,7 @@ class Grammar:
     def __init__(self) -> None:
         self.columns = (array("i"), array("i"), array("i"), array("i"))  # kind, a, b, c
         self.pool = bytearray()  # the bytes of all literals, one after the other
-        self.lists = array("i")  # alternatives of ALT nodes
+        self.lists = array("i")  # alternatives of ALT nodes; steps of MULTIPLE nodes; words of WORDS nodes, as (offset, length)
         self.edges = array("i")  # of CLASS nodes: low, high, follow, one edge after the other
         self.events: set[Event] = set()  # that some CLASS node carries
         self.rule_names: list[str] = []
@@ -120,7 +123,6 @@ class Grammar:
         self.residue: list[str] = []  # relaxations the user opted in to
         self.search_share = 1.0  # of limits.search_nodes, for finding the fewest tokens exactly
         self.units: dict[Node, Ranges] = {}  # the characters that `chars` nodes stand for
-        self.places: dict[Node, bool] = {}  # places among names that are excluded, and whether one ends there: see places.py
         self.segments: dict[Rule, Hashable] = {}  # by the empty rule that stands behind each, see `segment`
         self.special_tokens: Mapping[str, int] = {}  # of the vocabulary: names that markup may spell by a token
         self.end_tokens: frozenset[int] = frozenset()  # of the vocabulary: EOS ids
@@ -326,29 +328,19 @@ class Grammar:
         """One of some strings, each with what follows it, as a prefix tree."""
         return self._word_tree(sorted(tails), tails)
 
-    def ladder(self, foot: Node, rungs: Iterable[tuple[Node, Node]], end: Node) -> list[Node]:
-        """Places above one another, each `alt(seq(head, the place below), leave, end)`, for (head, leave) from the lowest one up.
+    def unlisted(self, body: Node, words: Iterable[Node], read: int = 0) -> Node:
+        """`body` without the rests of some words, given as distinct literals, behind so many bytes that all of them begin with.
 
-        Made in bulk and therefore not found again: asking for the same twice makes equal nodes.
+        The body has to read every byte in one way only, contain all these rests, and go on: where its shortest texts are used up,
+        as many longer ones are expected as there are printable characters, as in a key.
         """
-        kinds, first, second, third = self.columns
-        below, node, start = foot, len(kinds), len(self.lists)
-        places: list[int] = []
-        heads: list[int] = []
-        tails: list[int] = []
-        options: list[int] = []
-        for head, leave in rungs:
-            heads += head, start
-            tails += below, 3
-            options += node, leave, end
-            below, node, start = node + 1, node + 2, start + 3  # type: ignore[assignment]
-            places.append(below)
-        kinds.extend((_SEQ, _ALT) * len(places))
-        first.extend(heads)
-        second.extend(tails)
-        third.extend(bytes(2 * len(places)))
-        self.lists.extend(options)
-        return places  # type: ignore[return-value]
+        pool, first, second = self.pool, self.columns[1], self.columns[2]
+        rows = sorted((pool[first[word] : first[word] + second[word]], first[word], second[word]) for word in words)
+        if not rows:
+            return body
+        start = len(self.lists)
+        self.lists.extend(chain.from_iterable(row[1:] for row in rows))
+        return self._intern((Kind.UNLISTED, self._intern((Kind.WORDS, start, len(rows), read)), body, 0))
 
     # -- rules ------------------------------------------------------------------------------------------------------
 
@@ -429,6 +421,12 @@ class Grammar:
         """The row of a MULTIPLE's step, see divisors.py."""
         start = self.operands(node)[0]
         return self.lists[start : start + ROW].tolist()
+
+    def unlisted_words(self, node: Node) -> list[bytes]:
+        """What is left of the words that an UNLISTED node excludes, in order."""
+        start, count, read = self.operands(Node(self.operands(node)[0]))
+        row = self.lists[start : start + 2 * count]
+        return [bytes(self.pool[first + read : first + length]) for first, length in zip(row[::2], row[1::2], strict=True)]
 
     def class_edges(self, node: Node) -> list[tuple[int, int, int]]:
         start, count, _ = self.operands(node)

@@ -19,7 +19,6 @@ from .schema.values import depth_of, dump_json, parse_json, plain_value
 from .source import Limits
 from .types import schema_of
 
-_LETTERS_OF_NAMES = "abcdefghijklmnopqrstuvwxyz_"
 FORMATS_OPTIONS = {"assert": True, "annotation": False, "annotate": False}
 
 
@@ -114,7 +113,6 @@ class JsonSchema:
 def _common_parts(limits: Limits, whitespace: str, is_ordered: bool) -> Grammar:
     grammar = Grammar()
     text = JsonText(grammar, whitespace, limits)
-    text.prepare(_LETTERS_OF_NAMES)
     number_node(grammar, integer=True, digits=limits.digits)
     Lowering(grammar, limits, Policy(grammar, relax=False), text, assert_formats=True, is_ordered=is_ordered).node(())
     return grammar

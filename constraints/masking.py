@@ -32,7 +32,6 @@ from .expression import UNBOUNDED
 from .far import endless_state, far_state
 from .groups import LOWER, UPPER
 from .nodes import CLASS, EMPTY, NO_BODY, SEQ, leaf, pair, repetition, wide
-from .places import clear_names, exit_of, place_of, walk_names
 from .repetitions import copies, door_of, is_alone
 from .rivals import TRACKED, outlook
 from .rows import CAPACITY, COUNT, NUM_EDITS, clear_tokens, find_or_make, has_too_many_edits
@@ -57,6 +56,7 @@ from .tables import (
     layout,
 )
 from .tails import ENDS, TOO_MANY, common_tail, completes_inside, keep_ends, without_tail
+from .unlisted_masks import clear_words, state_of_any, unlisted_of, walk_names
 from .verdicts import REMEMBERED, judge_trie, where_words_begin
 from .walk import reads_alike, walk, walk_apart, walk_literals, walk_rest, without_literals
 
@@ -105,9 +105,9 @@ def row_of_endless(m, t, v, r, state, completable):
 @inner
 def row_and_similar(m, t, v, r, state, completable):
     """The number of the row of a state, made if needed, and of a similar one first if there is one."""
-    place = place_of(m, t, state) if completable == 0 and m[t.state_row + REC * state] == 0 else wide(0)
-    if place != 0:
-        number = row_at_place(m, t, v, r, state, place)
+    unlisted = unlisted_of(m, t, state) if completable == 0 and m[t.state_row + REC * state] == 0 else wide(0)
+    if unlisted != 0:
+        number = row_without_words(m, t, v, r, state, unlisted)
         if number != 0:
             return number
     like = similar_state(m, t, v, state) if completable == 0 and not has_known_inner(m, t, state) else wide(DEAD)
@@ -117,16 +117,16 @@ def row_and_similar(m, t, v, r, state, completable):
 
 
 @inner
-def row_at_place(m, t, v, r, state, place):
-    """The number of the row of a state at a place among excluded names, by that of the state behind an exit, see places.py; 0 when
-    it is not done."""
-    like = exit_of(m, t, state, place)
+def row_without_words(m, t, v, r, state, unlisted):
+    """The number of the row of a state in an UNLISTED node, by that of its body, see unlisted_masks.py; 0 when it is not done."""
+    like = state_of_any(m, t, state, unlisted)
     if like == DEAD or m[t.n + FAULT] != NO_FAULT:
         return wide(0)
     base = -row_of(m, t, v, r, like, wide(DEAD), wide(0))
     r[NUM_EDITS] = 0
-    if m[t.n + FAULT] != NO_FAULT or not clear_names(m, t, v, r, place):
+    if m[t.n + FAULT] != NO_FAULT:
         return wide(0)
+    clear_words(m, t, v, r, unlisted)
     m[t.state_events + REC * state] |= m[t.state_events + REC * like]
     walk_names(m, t, v, r, state)
     return wide(0) if has_too_many_edits(r) else keep_row(m, t, v, r, state, base, wide(0))

@@ -30,6 +30,8 @@ from .nodes import (
     REPEAT,
     SEQ,
     TALLY,
+    UNLISTED,
+    WORDS,
     digits_needed,
     least_sum,
     may_end_far,
@@ -39,6 +41,7 @@ from .nodes import (
     wide,
 )
 from .tables import INFINITE, ITEM_GAP, NODES, REC, layout
+from .unlisted import sizes_without_words
 
 NONE, KEY_OPEN, ITEM_CLOSE = int(Event.NONE), int(Event.KEY_OPEN), int(Event.ITEM_CLOSE)
 MIN_BODY = 8  # shorter repetitions are measured as they are
@@ -109,7 +112,9 @@ def measure(arena, start, end, single):
             size, cost = least_sum(m, t, wide(i), t.size), least_sum(m, t, wide(i), t.cost)
         elif kind == MULTIPLE:
             size, cost = digits_needed(m, t, wide(i))
-        elif kind == BOTH or kind == NEGATE or kind == TALLY:
+        elif kind == UNLISTED:
+            size, cost = sizes_without_words(m, t, wide(a), wide(b))
+        elif kind == BOTH or kind == NEGATE or kind == TALLY or kind == WORDS:
             continue
         changed = changed or size != m[t.size + REC * i] or cost != m[t.cost + REC * i]
         m[t.size + REC * i], m[t.cost + REC * i] = size, cost
@@ -168,6 +173,8 @@ def measure_ample(arena, start, end):
             worst, ample = wide(m[t.worst + m[t.rules + a]]), wide(m[t.ample + m[t.rules + a]])
         elif kind == BOTH or kind == NEGATE or kind == BAG:
             ample = plus(cost, wide(1))
+        elif kind == UNLISTED:
+            ample = plus(max(cost, wide(m[t.ample + b])), wide(1))
         changed = changed or worst != m[t.worst + i] or ample != m[t.ample + i]
         m[t.worst + i], m[t.ample + i] = worst, ample
     return changed
@@ -233,6 +240,8 @@ def reaches_event(arena, root, events):
             num_found = once(wide(m[t.rules + a]), seen, found, num_found)
         elif kind == SEQ or kind == BOTH or kind == TALLY:
             num_found = once(b, seen, found, once(a, seen, found, num_found))
+        elif kind == UNLISTED:
+            num_found = once(b, seen, found, num_found)
         elif kind == REPEAT or kind == NEGATE or kind == BAG:
             num_found = once(a, seen, found, num_found)
     return False

@@ -19,9 +19,9 @@ CLASS, LITERAL, SEQ, ALT = int(Kind.CLASS), int(Kind.LITERAL), int(Kind.SEQ), in
 REPEAT, CALL, BOTH, NEGATE, PRODUCT = (
     int(Kind.REPEAT), int(Kind.CALL), int(Kind.BOTH), int(Kind.NEGATE), int(Kind.PRODUCT))  # fmt: skip
 BAG, TALLY, MULTIPLE = int(Kind.BAG), int(Kind.TALLY), int(Kind.MULTIPLE)
+WORDS, UNLISTED = int(Kind.WORDS), int(Kind.UNLISTED)
 FAIL, EMPTY = 0, 1
 NO_BODY = -1
-NO_PLACE, OPEN_PLACE, END_OF_NAME = range(3)  # see places.py
 FAR_COPIES, MOST_BEGUN = (1 << 31) - 1, 1 << 20  # more than anybody counts to; those that may have been begun, see far.py
 _FAR_BYTES = 32  # nearer ends are not looked for: only in vocabularies of short tokens would they be beyond reach
 

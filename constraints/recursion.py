@@ -84,6 +84,8 @@ def children(grammar: Grammar, node: Node) -> list[Node]:
         return [Node(a), Node(b)]
     if kind in (Kind.REPEAT, Kind.NEGATE):
         return [Node(a)]
+    if kind is Kind.UNLISTED:
+        return [Node(b)]
     if kind is Kind.ALT:
         return grammar.alternatives(node)
     if kind is Kind.BAG:

@@ -99,6 +99,11 @@ class Reference:
                 for operand in part[2]:  # type: ignore[attr-defined]
                     out.update(self.edges(operand))
                 continue
+            if part[0] == "unlisted":
+                _, words, inside = part
+                out.update(bound for word in words for byte in word[:1] for bound in (byte, byte + 1))  # type: ignore[attr-defined]
+                out.update(self.edges(frozenset([(inside, _EMPTY_MEMORY)])))  # type: ignore[list-item]
+                continue
             node: Node = part[1]  # type: ignore[assignment]
             kind = self.grammar.kind(node)
             if kind is Kind.LITERAL:
@@ -123,6 +128,12 @@ class Reference:
             after = _remember(memory, Event.NONE, byte)
             assert after is not None, "only the end of a key can be refused"
             yield from ((continuation, after) for continuation in self._cross_product(part, rest, byte))
+            return
+        if part[0] == "unlisted":
+            _, words, inside = part
+            left = tuple(word[1:] for word in words if word[:1] == bytes([byte]))  # type: ignore[attr-defined]
+            for follow, after in self._cross(inside[0], inside[1:], memory, byte):  # type: ignore[index]
+                yield (("unlisted", left, follow), *rest), after
             return
         node = part[1]
         assert isinstance(node, int)
@@ -164,6 +175,8 @@ class Reference:
     def _is_leaf(self, part: Part) -> bool:
         if part[0] == "node":
             return self.grammar.kind(part[1]) in (Kind.CLASS, Kind.LITERAL)  # type: ignore[arg-type]
+        if part[0] == "unlisted":
+            return bool(part[2]) and self._is_leaf(part[2][0])  # type: ignore[index]
         return part[0] == "product"
 
     def _free(self, part: Part) -> Iterable[Continuation]:
@@ -173,6 +186,14 @@ class Reference:
             accepting = [self.is_accepting(operand) for operand in operands]  # type: ignore[attr-defined]
             if (kind == Kind.NEGATE and not accepting[0]) or (kind == Kind.BOTH and all(accepting)):
                 yield ()
+            return
+        if part[0] == "unlisted":
+            _, words, inside = part
+            if not inside:
+                yield from [()] if b"" not in words else []  # type: ignore[operator]
+                return
+            for free in self._free(inside[0]):  # type: ignore[index]
+                yield (("unlisted", words, free + inside[1:]),)  # type: ignore[index]
             return
         if part[0] == "repeat":
             _, body, low, high = part
@@ -201,6 +222,8 @@ class Reference:
             modulus, places = self.grammar.step_of(node)[:2]
             whole = divmod(c, COUNTS) if c >= 0 else None
             yield (("multiple", modulus, b, places if c >= 0 else -c, whole, False, *self.grammar.step_of(node)[2:]),)
+        elif kind is Kind.UNLISTED:
+            yield (("unlisted", tuple(self.grammar.unlisted_words(node)), (("node", b),)),)
         elif kind is Kind.CALL:
             yield (("node", self.grammar.rule_bodies[a]),)
         elif kind in (Kind.BOTH, Kind.NEGATE):

@@ -30,10 +30,10 @@ from .nodes import (
     MULTIPLE,
     NEGATE,
     NO_BODY,
-    NO_PLACE,
     PRODUCT,
     REPEAT,
     SEQ,
+    UNLISTED,
     fewer,
     join,
     later,
@@ -75,12 +75,12 @@ INNER, TAIL, FRAME_START, FRAME_LENGTH, FRAME_WORDS = range(5)  # of a frame in 
 def close(m, t, continuation):
     """Make the closure of a continuation: pool[closure] = length, body class, radius, then the items.
 
-    Where there is no body, the place among excluded names with which it begins stands instead of the radius, see places.py.
+    Where there is no body, the UNLISTED node with which it begins stands instead of the radius, see unlisted_masks.py.
     """
     m[t.n + EPOCH] += 1
     epoch = wide(m[t.n + EPOCH])
     start = wide(m[t.n + POOL])
-    count, body, radius, place = wide(0), wide(NO_BODY), wide(0), wide(0)
+    count, body, radius, unlisted = wide(0), wide(NO_BODY), wide(0), wide(0)
     m[t.work + 0] = continuation
     depth, expanded = wide(1), wide(0)
     while depth > 0:
@@ -98,12 +98,12 @@ def close(m, t, continuation):
             head, tail = w, wide(EMPTY)
             if m[t.kind + REC * w] == SEQ:
                 head, tail = wide(m[t.a + REC * w]), wide(m[t.b + REC * w])
-        if expanded == 1 and m[t.place + REC * head] != NO_PLACE:
-            place = head
         kind = wide(m[t.kind + REC * head])
+        if expanded == 1 and kind == UNLISTED:
+            unlisted = head
         if start + HEADER + count >= t.pool_size:
             m[t.n + FAULT] = FULL_POOL
-        elif kind == CLASS or kind == LITERAL or kind == PRODUCT or (head == EMPTY and tail == EMPTY):
+        elif kind == CLASS or kind == LITERAL or kind == PRODUCT or kind == UNLISTED or (head == EMPTY and tail == EMPTY):
             m[t.pool + start + HEADER + count] = join(m, t, head, tail)
             count += 1
             if kind == PRODUCT and m[t.size + REC * head] == 0:
@@ -133,7 +133,7 @@ def close(m, t, continuation):
         if m[t.n + FAULT] != NO_FAULT:
             return
     m[t.pool + start], m[t.pool + start + 1] = count, body
-    m[t.pool + start + 2] = radius if body != NO_BODY else place
+    m[t.pool + start + 2] = radius if body != NO_BODY else unlisted
     m[t.n + POOL] = start + HEADER + count
     m[t.closure + REC * continuation] = start
 
@@ -161,6 +161,8 @@ def gather(m, t, continuation, count):
         m[t.items + count] = continuation
         return count + 1
     if m[t.closure + REC * continuation] == 0:
+        if m[t.kind + REC * leaf(m, t, continuation)] == UNLISTED:
+            close_body(m, t, leaf(m, t, continuation))
         close(m, t, continuation)
         if m[t.n + FAULT] != NO_FAULT:
             return count
@@ -172,6 +174,14 @@ def gather(m, t, continuation, count):
     for j in range(length):
         m[t.items + count + j] = m[t.pool + start + HEADER + j]
     return count + length
+
+
+@inner
+def close_body(m, t, unlisted):
+    """Make the closure of the body of an UNLISTED node, which tells what a state may read."""
+    body = wide(m[t.b + REC * unlisted])
+    if m[t.closure + REC * body] == 0 and m[t.kind + REC * leaf(m, t, body)] != LITERAL:
+        close(m, t, body)
 
 
 # -- states -------------------------------------------------------------------------------------------------------------
@@ -274,6 +284,8 @@ def describe(m, t, s, body, radius):
         cost = min(cost, wide(m[t.cost + REC * item]))
         node = leaf(m, t, item)
         mark_live(m, t, node, row)
+        if m[t.kind + REC * node] == UNLISTED:
+            mark_body(m, t, wide(m[t.b + REC * node]), row)
         if m[t.kind + REC * node] == PRODUCT:
             flat = wide(0)
         elif m[t.kind + REC * node] == LITERAL and length == 1:
@@ -291,11 +303,22 @@ def mark_live(m, t, node, row):
         for e in range(m[t.a + REC * node], m[t.a + REC * node] + m[t.b + REC * node]):
             for byte in range(m[t.edge_low + e], m[t.edge_high + e] + 1):
                 m[row + byte] = UNKNOWN
-    else:
+    elif m[t.kind + REC * node] == PRODUCT:
         x, y = wide(m[t.a + REC * node]) * 256, wide(m[t.b + REC * node]) * 256
         for byte in range(256):
             if m[t.c + REC * node] == NEGATE or (m[t.next + x + byte] != DEAD and m[t.next + y + byte] != DEAD):
                 m[row + byte] = UNKNOWN
+
+
+@inner
+def mark_body(m, t, body, row):
+    """The same of the body of an UNLISTED node."""
+    start = wide(m[t.closure + REC * body])
+    if start == 0:  # of a literal
+        mark_live(m, t, leaf(m, t, body), row)
+        return
+    for j in range(start + HEADER, start + HEADER + wide(m[t.pool + start])):
+        mark_live(m, t, leaf(m, t, wide(m[t.pool + j])), row)
 
 
 @inner

@@ -29,7 +29,9 @@ FRAMED = -1  # instead of the number of a state's items
 NODES, POOL, STATES, EPOCH, FAULT, STEPS, VISITED, SEARCH_LIMIT, REQUESTS, ITEM_GAP, SEARCHED, WANTED = range(12)
 NUM_ENDS, CLEARED, CLEARED_END = range(12, 15)  # of the exits of a class all are cleared that are not kept, see masking.py
 FARTHEST = 15  # bytes of the longest completion of a product that a search has come across
-KEPT, KEPT_END, NUM_COUNTERS = 16, 17, 32
+KEPT, KEPT_END = 16, 17
+PLAIN = 18  # printable characters of one byte that are tokens, and stand for themselves in JSON strings
+NUM_COUNTERS = 32
 # Values of n[FAULT]; the FULL_ ones below say which table to grow.
 NO_FAULT = 0
 SEARCH_EXHAUSTED = 100
@@ -72,13 +74,12 @@ NODE_FIELDS = (
     "enter",  # the PRODUCT that a BOTH or NEGATE begins with; of a PRODUCT the last search that visited it
     "begun",  # of a repeated node, the most copies that have been begun of a repetition that ends far away, see far.py
     "far",  # 1 of a repetition, or a sequence, where one may end far away
-    "place",  # of a static node, what it is among excluded names: NO_PLACE, OPEN_PLACE or END_OF_NAME, see places.py
 )  # fmt: skip
 STATE_FIELDS = (
     "state_start", "state_length",  # items in `pool`, sorted; a frame there when the length is FRAMED, see states.py
     "state_accept",  # 1 when the text so far is complete
     "state_cost",  # tokens that suffice to finish
-    "state_body", "state_radius",  # body class the state loops on, -1; characters left in it, of a state without body its place
+    "state_body", "state_radius",  # body class the state loops on, -1; characters left in it; without a body, see `unlisted_of`
     "state_alone",  # 1 when only repetitions of the body class read its characters; UNKNOWN when not found out yet
     "state_flat",  # 1 when no item is a product
     "state_text", "state_left",  # where in `text` the bytes are that must come next, and how many

@@ -34,12 +34,12 @@ def check_tables(arrays: Mapping[str, NDArray[Any]], root: Any) -> None:
         _need(fits and arrays[name].dtype == dtype, f"{name} of type {arrays[name].dtype} and shape {sizes}")
     kinds = arrays["nodes"][0]
     _need(kinds.size >= 2 and kinds[0] == Kind.FAIL and kinds[1] == Kind.EMPTY, "the first nodes are FAIL and EMPTY")
-    _need(bool(((kinds[2:] >= Kind.CLASS) & (kinds[2:] <= Kind.MULTIPLE)).all()), "a node of a kind that no grammar has")
+    _need(bool(((kinds[2:] >= Kind.CLASS) & (kinds[2:] <= Kind.UNLISTED)).all()), "a node of a kind that no grammar has")
     _need(isinstance(root, int) and 0 <= root < kinds.size, f"root {root!r}")
     _need(bool(_inside(arrays["rules"], 0, kinds.size).all()), "a rule has a body")
     nodes = _Nodes(arrays)
-    leaves = (nodes.classes, nodes.literals, nodes.calls, nodes.multiples)
-    for check in (*leaves, nodes.pairs, nodes.unions, nodes.repetitions, nodes.bags):
+    leaves = (nodes.classes, nodes.literals, nodes.calls, nodes.multiples, nodes.words)
+    for check in (*leaves, nodes.without_words, nodes.pairs, nodes.unions, nodes.repetitions, nodes.bags):
         _need(check(), f"operands of {check.__name__}")
 
 
@@ -121,6 +121,21 @@ class _Nodes:
             and _inside(texts, EMPTY + 1, node[:, None]).all()
             and self._are(texts, Kind.LITERAL).all()
         )
+
+    def words(self) -> bool:
+        """Places and lengths of texts in the pool, of which some bytes have been read."""
+        _, first, count, read = self._of(Kind.WORDS)
+        rows, owner = _members(first, 2 * count, self._lists.size, np.arange(first.size))
+        if rows is None or not ((read >= 0).all() and (count > 0).all()):
+            return False
+        start, length = self._lists[rows].reshape(-1, 2).T
+        left = self._literals.size - start
+        return bool(_inside(start, 0, self._literals.size).all() and _inside(length, read[owner[::2]], left + 1).all())
+
+    def without_words(self) -> bool:
+        node, words, body, _ = self._of(Kind.UNLISTED)
+        are_before = _inside(words, 0, node).all() and _inside(body, 0, node).all()
+        return bool(are_before and self._are(words, Kind.WORDS).all())
 
 
 def check_units(grammar: Grammar) -> None:

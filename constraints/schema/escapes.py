@@ -5,7 +5,7 @@ Source: llguidance, docs/json_schema.md, `json_allowed_escapes` and `json_allow_
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 
 from ..expression import FAIL, Grammar, Node
@@ -40,6 +40,13 @@ class EscapedText(JsonText):
     def pattern_unit(self, ranges: Ranges) -> Node:
         """One character of what a pattern matches: not in all spellings."""
         return self._unit(ranges, Spellings.CONTROLS if self._spellings is Spellings.ALL else self._spellings)
+
+    def other_name(self, known: Iterable[str]) -> Node:
+        """A key that is none of `known` in any spelling."""
+        if self._spellings is not Spellings.ALL:
+            return super().other_name(known)
+        names = (self.grammar.seq(*(self.unit(((ord(char), ord(char)),)) for char in name)) for name in known)
+        return self.grammar.key(self.grammar.without(self.any_body, self.grammar.alt(*names)))
 
     def _unit(self, ranges: Ranges, spellings: Spellings) -> Node:
         key, grammar = ("unit", self._allowed, spellings, ranges), self.grammar

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from ..errors import ConstraintError
 from ..expression import EMPTY, FAIL, Event, Grammar, Node
@@ -36,11 +36,6 @@ class JsonText:
         self._key_end = grammar.mark(QUOTE, Event.KEY_CLOSE)
         self._other_body = grammar.seq(self.any_body, self._key_end)
         self._other_names: dict[tuple[str, ...], Node] = {}
-        self._letters: dict[str, Node] = {}
-        self._exits: dict[str, Node] = {}
-        self._rungs: dict[str, tuple[Node, Node]] = {}
-        self._ways_on: dict[tuple[Node, str], Node] = {}  # by what follows, and the character in front of it
-        self._end_of_name = self._place((), True)
         self.whitespace = whitespace
         self.gap = self._gap(whitespace, limits)  # between two tokens
         self.margin = self.gap if whitespace == "flexible" else EMPTY  # before and after the whole text
@@ -91,80 +86,14 @@ class JsonText:
         return self.grammar.literal(string_text(name))
 
     def other_name(self, known: Iterable[str]) -> Node:
-        """A key that is none of `known`, marked so that the object does not get it twice.
-
-        A tree of the known names with an exit at every character: what has left it is an ordinary string body.
-        """
+        """A key that is none of `known`, marked so that the object does not get it twice."""
         names = tuple(sorted({name for name in known if not _has_surrogate(name)}))
         node = self._other_names.get(names)
         if node is None:
-            node = self._other_names[names] = self.grammar.mark(QUOTE, Event.KEY_OPEN, self._outside(names))
+            literals = map(self.grammar.literal, map(string_text, names))
+            body = self.grammar.unlisted(self._other_body, literals, len(QUOTE))
+            node = self._other_names[names] = self.grammar.mark(QUOTE, Event.KEY_OPEN, body)
         return node
-
-    def _outside(self, names: tuple[str, ...]) -> Node:
-        """What may follow the opening quote. A place in the tree is done when the sorted names have left it."""
-        if not names:
-            return self._other_body
-        places: list[_Fork] = []  # on the way to the last name, where others have left it or end, deepest last
-        for name, following in zip(names, (*names[1:], ""), strict=True):
-            shared = _shared_length(name, following)
-            node, behind = self._end_of_name, len(name)
-            while places and places[-1].depth > shared:
-                depth, children, is_end = places.pop()
-                node = self._way_on(name[depth + 1 : behind], node)
-                node = self._place([*children, (name[depth], node)], is_end)
-                behind = depth
-            if not places or places[-1].depth < shared:
-                places.append(_Fork(shared, [], shared == len(name)))
-            if shared < len(name):
-                places[-1].children.append((name[shared], self._way_on(name[shared + 1 : behind], node)))
-        return self._place(places[0].children, places[0].is_end)
-
-    def _place(self, children: Sequence[tuple[str, Node]], is_end: bool) -> Node:
-        """What may follow where names go on with some characters, or end."""
-        inside = [self.grammar.seq(self._letter(char), child) for char, child in children]
-        leave = self._exit("".join(char for char, _ in children))
-        node = self.grammar.alt(*inside, leave, FAIL if is_end else self._key_end)
-        self.grammar.places[node] = is_end
-        return node
-
-    def _way_on(self, chars: str, node: Node) -> Node:
-        """What may follow where names go on with some characters, and then with `node`: most places, many of them shared."""
-        ways, left = self._ways_on, len(chars)
-        while left and (above := ways.get((node, chars[left - 1]))) is not None:
-            node, left = above, left - 1
-        missing = chars[:left][::-1]
-        rungs = [self._rungs.get(char) or self._rung(char) for char in missing]
-        places = self.grammar.ladder(node, rungs, self._key_end) if rungs else []
-        self.grammar.places.update(dict.fromkeys(places, False))
-        for char, place in zip(missing, places, strict=True):
-            ways[node, char] = place
-            node = place
-        return node
-
-    def _rung(self, char: str) -> tuple[Node, Node]:
-        known = self._rungs.get(char)
-        if known is None:
-            known = self._rungs[char] = self._letter(char), self._exit(char)
-        return known
-
-    def _letter(self, char: str) -> Node:
-        known = self._letters.get(char)
-        if known is None:
-            known = self._letters[char] = self.unit(((ord(char), ord(char)),))
-        return known
-
-    def _exit(self, chars: str) -> Node:
-        """Any character but some, and the rest of a key."""
-        known = self._exits.get(chars)
-        if known is None:
-            known = self._exits[chars] = self.grammar.seq(self.unit(_others(chars)), self._other_body)
-        return known
-
-    def prepare(self, letters: str) -> None:
-        """Make what names of such letters need, so that grammars which begin with this one have it."""
-        for letter in letters:
-            self._rung(letter)
 
     def _escaped(self, ranges: Ranges) -> Node:
         """Characters that need an escape. Bytes, not characters: nothing of this is a body worth tables."""
@@ -224,29 +153,6 @@ class BareText(JsonText):
             reason = f"{value!r} contains half of a surrogate pair, which cannot be written without an escape"
             raise ConstraintError(reason)
         return value
-
-
-class _Fork(NamedTuple):
-    """A place in a tree of names."""
-
-    depth: int
-    children: list[tuple[str, Node]]  # characters with which names go on, and what may follow these
-    is_end: bool  # of a name
-
-
-def _shared_length(left: str, right: str) -> int:
-    length = 0
-    for a, b in zip(left, right, strict=False):
-        if a != b:
-            break
-        length += 1
-    return length
-
-
-@lru_cache(maxsize=4096)
-def _others(chars: str) -> Ranges:
-    """All characters but some."""
-    return invert(normalize((ord(char), ord(char)) for char in chars))
 
 
 @lru_cache(maxsize=4096)

@@ -102,6 +102,7 @@ def _meaning(source: JsonSchema) -> object:
             seen[node] = hash((kind, *sorted((seen[part], *bounds) for part, *bounds in grammar.bag_parts(node)), operands[1:]))
         else:
             rest = grammar.literal_bytes(node) if kind is Kind.LITERAL else operands[1:] if kind is Kind.REPEAT else ()
+            rest = tuple(grammar.unlisted_words(node)) if kind is Kind.UNLISTED else rest
             edges = [edge[:2] for edge in grammar.class_edges(node)] if kind is Kind.CLASS else []
             seen[node] = hash((kind, rest, tuple(edges), *(seen.get(part) for part in children(grammar, node))))
     names = sorted({grammar.labels[node].replace("#/properties/x", "#/$defs/n") for node in seen if node in grammar.labels})

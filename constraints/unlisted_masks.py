@@ -1,0 +1,70 @@
+"""Masks inside a key that is none of some names, from the mask of any key.
+
+A token survives in such a key as in any key, but for those that spell the rest of a name, with its closing quote: these are
+cleared, a subtree of the trie for each name, and set again if the name is one that may be written here, with what comes behind it.
+
+So no states are made for what the names spell. This is done in a state whose items are one UNLISTED with its tail, and literals.
+"""
+
+from __future__ import annotations
+
+from .atlas import NODE_WIDTH, NODES, ORDER, TRIE, child_of
+from .compiled import inner
+from .nodes import EMPTY, LITERAL, NO_BODY, SEQ, join, leaf, wide
+from .rows import clear_tokens
+from .states import TAIL, framed, plain_items, state_of
+from .tables import DEAD, FAULT, FRAMED, NO_FAULT, REC
+from .walk import walk_literal
+
+
+@inner
+def unlisted_of(m, t, state):
+    """The UNLISTED node of a state beside which it has literals only; 0 when there is none."""
+    return wide(m[t.state_radius + REC * state]) if m[t.state_body + REC * state] == NO_BODY else wide(0)
+
+
+@inner
+def tail_of(m, t, state):
+    """What comes behind all items of a frame; EMPTY for another state."""
+    return wide(m[t.pool + m[t.state_start + REC * state] + TAIL]) if m[t.state_length + REC * state] == FRAMED else wide(EMPTY)
+
+
+@inner
+def state_of_any(m, t, state, unlisted):
+    """The state that has the body of the UNLISTED node, with its tail, as its only item. DEAD on a fault."""
+    start, length = plain_items(m, t, state)
+    for j in range(start, start + length):
+        item = wide(m[t.pool + j])
+        if leaf(m, t, item) == unlisted:
+            tail = wide(m[t.b + REC * item]) if m[t.kind + REC * item] == SEQ else wide(EMPTY)
+            like = state_of(m, t, join(m, t, wide(m[t.b + REC * unlisted]), tail))
+            outer = tail_of(m, t, state)
+            return like if outer == EMPTY or m[t.n + FAULT] != NO_FAULT else framed(m, t, like, outer)
+    return wide(DEAD)
+
+
+@inner
+def clear_words(m, t, v, r, unlisted):
+    """Note that tokens which spell the rest of a word do not survive."""
+    trie, words = wide(v[TRIE]), wide(m[t.a + REC * unlisted])
+    nodes, order, read = wide(v[trie + NODES]), wide(v[trie + ORDER]), wide(m[t.c + REC * words])
+    for k in range(m[t.b + REC * words]):
+        row, node = t.lists + wide(m[t.a + REC * words]) + 2 * k, wide(-1)
+        at, end = t.text + wide(m[row]) + read, t.text + wide(m[row]) + wide(m[row + 1])
+        while at < end:
+            node = child_of(v, trie, node, m[at])
+            at = at + 1 if node >= 0 else end
+        if node >= 0:
+            skip = wide(v[nodes + NODE_WIDTH * node + 2])
+            clear_tokens(r, order + v[nodes + NODE_WIDTH * node + 3], order + v[nodes + NODE_WIDTH * skip + 3])
+
+
+@inner
+def walk_names(m, t, v, r, state):
+    """Note the tokens that survive along the literals of a state from their first quote on. On a fault not all are noted."""
+    start, length = plain_items(m, t, state)
+    trie, tail = wide(v[TRIE]), tail_of(m, t, state)
+    for j in range(start, start + length):
+        item = wide(m[t.pool + j])
+        if m[t.kind + REC * leaf(m, t, item)] == LITERAL and m[t.n + FAULT] == NO_FAULT:
+            m[t.state_events + REC * state] |= walk_literal(m, t, v, r, trie, item, tail, False)
