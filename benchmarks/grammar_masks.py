@@ -59,8 +59,7 @@ def main() -> None:
 
     cases = [case for language in arguments.languages for case in [read_case(language, encode)] * arguments.rounds]
     languages: dict[str, list[dict[str, Any]]] = {LANGUAGES[language]: [] for language in arguments.languages}
-    for key in arguments.engines:
-        name, found = measure(key, cases, arguments)
+    for name, found in measure(arguments.engines, cases, arguments).items():
         for k, summaries in enumerate(languages.values()):
             summaries.append(summarise(name, found[k * arguments.rounds : (k + 1) * arguments.rounds]))
     for title, summaries in languages.items():

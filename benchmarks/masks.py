@@ -72,18 +72,22 @@ def canonical(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def measure(key: str, cases: list[dict[str, Any]], arguments: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
-    """The engine's name and what it did with each case."""
-    name, found = key, []
+def measure(keys: list[str], cases: list[dict[str, Any]], arguments: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
+    """What each engine, by its name, did with each case. They take turns, a batch of cases each: when the machine is slower for a
+    while, it is so for all."""
+    names: dict[str, str] = {}
+    found: dict[str, list[dict[str, Any]]] = {key: [] for key in keys}
     with Progress() as progress:
-        task = progress.add_task(key, total=len(cases))
-        while len(found) < len(cases):
-            lines = _worker(key, cases[len(found) : len(found) + arguments.batch], arguments)
-            name = next(lines)["name"]
-            for outcome in lines:
-                found.append(outcome)
-                progress.advance(task)
-    return name, found
+        tasks = {key: progress.add_task(key, total=len(cases)) for key in keys}
+        for end in range(arguments.batch, len(cases) + arguments.batch, arguments.batch):
+            for key in keys:
+                while len(found[key]) < min(end, len(cases)):
+                    lines = _worker(key, cases[len(found[key]) : end], arguments)
+                    names[key] = next(lines)["name"]
+                    for outcome in lines:
+                        found[key].append(outcome)
+                        progress.advance(tasks[key])
+    return {names[key]: found[key] for key in keys}
 
 
 def _worker(key: str, cases: list[dict[str, Any]], arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -198,20 +202,16 @@ def main() -> None:
         return list(tokenizer.encode(text, add_special_tokens=False))
 
     cases = read_cases(arguments.schemas, arguments.count, arguments.seed, encode)
-    summaries, verdicts = [], {}
-    for key in arguments.engines:
-        name, found = measure(key, cases, arguments)
-        summaries.append(summarise(name, found))
-        verdicts[name] = {case["name"]: verdict(one) for case, one in zip(cases, found, strict=True)}
-        if arguments.out:
-            about = {"date": date.today().isoformat(), "machine": machine(), "note": arguments.note,
-                     "python": platform.python_version(), "tokenizer": arguments.tokenizer.name, "vocabulary": len(tokenizer),
-                     "schemas": len(cases), "seed": arguments.seed, "seconds": arguments.seconds}  # fmt: skip
-            wrong = {
-                name: {case: one for case, one in of.items() if one != ["passed"]} for name, of in verdicts.items()
-            }
-            results = {"about": about, "percentiles": CURVE, "summaries": summaries, "not_passed": wrong}
-            arguments.out.write_text(json.dumps(results) + "\n")
+    outcomes = measure(arguments.engines, cases, arguments)
+    summaries = [summarise(name, found) for name, found in outcomes.items()]
+    if arguments.out:
+        about = {"date": date.today().isoformat(), "machine": machine(), "note": arguments.note,
+                 "python": platform.python_version(), "tokenizer": arguments.tokenizer.name, "vocabulary": len(tokenizer),
+                 "schemas": len(cases), "seed": arguments.seed, "seconds": arguments.seconds}  # fmt: skip
+        verdicts = {name: zip(cases, map(verdict, found), strict=True) for name, found in outcomes.items()}
+        wrong = {name: {case["name"]: one for case, one in of if one != ["passed"]} for name, of in verdicts.items()}
+        results = {"about": about, "percentiles": CURVE, "summaries": summaries, "not_passed": wrong}
+        arguments.out.write_text(json.dumps(results) + "\n")
     print_table(summaries)
 
 
