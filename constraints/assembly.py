@@ -31,6 +31,7 @@ from .tables import (
     NODES,
     NUM_COUNTERS,
     NUM_ENDS,
+    ONLY_JSON,
     PLAIN,
     POOL,
     REC,
@@ -106,6 +107,7 @@ def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]
     _point_to_body_classes(machine, body_classes, lexicon)
     counters = table("n")
     counters[NUM_ENDS] = TOO_MANY  # none are noted
+    counters[ONLY_JSON] = grammar.only_json
     counters[PLAIN] = lexicon.single_bytes[list(PLAIN_BYTES)].sum()
     counters[NODES], counters[POOL], counters[STATES] = len(grammar), 1, 1  # offset 0 and state 0 mean "none"
     table("state_cost")[DEAD] = INFINITE

@@ -6,16 +6,19 @@ all lie in one array, and a table is named by the offset of its record:
     header      [WORDS] uint32 words of a mask  [DEPTH] bytes of the longest token  [TRIE] the trie of all tokens
                 [EOS] offset and [NUM_EOS] number of the EOS ids  [OFFSETS], [BYTES] token t is v[bytes + v[offsets + t] : ...]
                 [SPELLS] 1 when every byte is a token  [QUOTED_ONCE], [QUOTED_TWICE], [QUOTED_THRICE] tries of the tokens with
-                that many quotation marks or more: those that can open a key, end another one before, and so on  [SEPARATED]
-                of those with a quotation mark or a comma, in which a key or another item can begin  [STRING], [LINE] the body
-                classes of the characters of JSON strings, and of those without line separators, which `.` does not match
-                [GROUPED] the trie of all tokens by groups of bytes, see groups.py
+                that many quotation marks or more: those that can open a key, end another one before, and so on  [QUOTED_APART] of
+                those in which a key can end and, behind a value, another one begin  [SEPARATED] of those with a quotation mark or
+                a comma, in which a key or another item can begin  [STRING], [LINE] the body classes of the characters of JSON
+                strings, and of those without line separators, which `.` does not match
+                [GROUPED] the trie of all tokens by groups of bytes, see groups.py  [CONTROLS], [NUM_CONTROLS] tokens with a
+                control character and no quotation mark before it, which no JSON string has
     trie        [NUM_NODES] n  [NODES] 4 words a node  [CHILDREN] 256 words a table  [ORDER] token ids
                 [SHAPES] 8 words a node, or 0  [GROUPS] where the groups of bytes end (see groups.py), 0 when nodes are of bytes
     node        byte | table of children << 8, depth, skip, first: see TokenTrie; one more node at the end
     children    1 + node by byte, 0 = none; table 0 is no table, table 1 the root's
-    shape       of what lies below a node: most characters begun, NO_HEIGHT when something is not UTF-8; the set of first bytes
-                of these characters, a bit for each of 0x00-0x7F and 0xC0-0xFF
+    shape       of what lies below a node (of the first byte of several: from before it on): most characters begun, NO_HEIGHT when
+                something is not UTF-8; the set of first bytes of these characters, a bit for each of 0x00-0x7F and 0xC0-0xFF;
+                [IS_QUOTED] whether a quotation mark has been read
     body class  [LONGEST] characters in the longest token  [LAST_SLICE]  [SLICES] see BodyClass  [RESIDUAL] a trie
                 [EXITS] and [REST] tries, or 0; [BY_PREFIX] and [PREFIX] with [NUM_EXITS] words: see Exits; [REACH], [FAR] and
                 [FAR_LENGTH] with [NUM_FAR] words: see BodyClass; [FIRST_BYTES] a set
@@ -29,7 +32,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from .bodies import BodyClass, Exits, SubTrie
+from .bodies import BodyClass, Exits, SubTrie, occurrences
 from .compiled import entry, inner
 from .groups import GROUP_ENDS, GROUP_RANGES, grouped
 from .pages import reserved
@@ -37,15 +40,16 @@ from .trie import TokenTrie
 from .utf8 import ALL, Ranges, byte_tree, transitions
 
 WORDS, DEPTH, TRIE, EOS, NUM_EOS, OFFSETS, BYTES, SPELLS = range(8)
-QUOTED_ONCE, QUOTED_TWICE, QUOTED_THRICE, SEPARATED, STRING, LINE, GROUPED, HEADER = range(8, 16)
+QUOTED_ONCE, QUOTED_TWICE, QUOTED_THRICE, QUOTED_APART, SEPARATED, STRING, LINE, GROUPED = range(8, 16)
+CONTROLS, NUM_CONTROLS, HEADER = range(16, 19)
 NUM_NODES, NODES, CHILDREN, ORDER, SHAPES, GROUPS = range(6)
 LONGEST, LAST_SLICE, SLICES, RESIDUAL, EXITS, REST, BY_PREFIX, PREFIX, NUM_EXITS = range(9)
 REACH, FAR, FAR_LENGTH, NUM_FAR, FIRST_BYTES = range(9, 14)
-NODE_WIDTH, SHAPE_WIDTH, SET_WORDS = 4, 8, 6
+NODE_WIDTH, SHAPE_WIDTH, SET_WORDS, IS_QUOTED = 4, 8, 6, 7
 NO_HEIGHT = 1 << 20  # more characters than any token has
 WIDE = 12  # children from which a node gets a table of them
 _SPARE_WORDS = 1 << 24  # for body classes; reserved, not taken
-FIRST_LEAD = 0xC0
+FIRST_LEAD, FIRST_PRINTABLE, QUOTE = 0xC0, 0x20, 0x22
 
 
 class Atlas:
@@ -63,6 +67,9 @@ class Atlas:
         v[TRIE], v[SEPARATED] = self.trie(trie), self.trie(SubTrie.with_bytes(b'",', 1, trie))
         for at_least, field in enumerate((QUOTED_ONCE, QUOTED_TWICE, QUOTED_THRICE), 1):
             v[field] = self.trie(SubTrie.with_bytes(b'"', at_least, trie))
+        v[QUOTED_APART] = self.trie(SubTrie.quoted_apart(trie))
+        controls = _controls(trie)
+        v[CONTROLS], v[NUM_CONTROLS] = self._add(controls), controls.size
         self._add_shapes(int(v[TRIE]))
         v[GROUPED] = self._grouped(grouped(trie))
 
@@ -115,7 +122,7 @@ class Atlas:
         v, n = self.array, int(self.array[trie + NUM_NODES])
         v[trie + SHAPES] = self._used
         self._used += SHAPE_WIDTH * n
-        _fill_shapes(v, trie, transitions(byte_tree(ALL)))
+        _fill_shapes(v, trie, int(v[DEPTH]), transitions(byte_tree(ALL)))
 
     def _add(self, table: NDArray[np.integer]) -> int:
         """Append a table; its offset."""
@@ -124,6 +131,14 @@ class Atlas:
         assert self._used <= self.array.size
         self.array[start : self._used] = table.ravel()
         return start
+
+
+def _controls(trie: TokenTrie) -> NDArray[np.int32]:
+    """The tokens with a control character and no quotation mark before it."""
+    quotes = occurrences(np.arange(256) == QUOTE, trie.byte, trie.depth, trie.max_depth)
+    controls = np.flatnonzero((trie.byte < FIRST_PRINTABLE) & (quotes == 0))
+    ranges = [trie.order[trie.first[node] : trie.first[trie.skip[node]]] for node in controls]
+    return np.unique(np.concatenate([*ranges, np.empty(0, np.int32)])).astype(np.int32)
 
 
 @lru_cache(maxsize=1024)
@@ -190,14 +205,20 @@ def _tabulated(byte, depth, skip, first):
 
 
 @entry
-def _fill_shapes(v, trie, utf8):
+def _fill_shapes(v, trie, max_depth, utf8):
     """From the last node to the first: what is below a child is known already. utf8: the automaton of all characters."""
     n, nodes, shapes = v[trie + NUM_NODES], np.int64(v[trie + NODES]), np.int64(v[trie + SHAPES])
     state = np.zeros(8, np.int64)  # [depth below node i]
+    quoted = np.zeros(max_depth + 1, np.int32)  # [depth]
+    for i in range(n):
+        node = nodes + NODE_WIDTH * i
+        quoted[v[node + 1]] = 1 if v[node] & 255 == QUOTE else quoted[v[node + 1] - 1]
+        v[shapes + SHAPE_WIDTH * i + IS_QUOTED] = quoted[v[node + 1]]
     for i in range(n - 1, -1, -1):
         shape = shapes + SHAPE_WIDTH * i
-        v[shape : shape + SHAPE_WIDTH] = 0
-        base, j = v[nodes + NODE_WIDTH * i + 1], i + 1
+        v[shape : shape + IS_QUOTED] = 0
+        begins = 1 if v[nodes + NODE_WIDTH * i] & 255 >= FIRST_LEAD else 0
+        base, j = v[nodes + NODE_WIDTH * i + 1] - begins, i + 1 - begins
         while j < v[nodes + NODE_WIDTH * i + 2]:
             node = nodes + NODE_WIDTH * j
             d, byte = v[node + 1] - base, v[node] & 255
@@ -221,12 +242,22 @@ def _fill_shapes(v, trie, utf8):
 
 
 @inner
-def is_inside(v, shape, classes, m):
-    """Whether what lies below a node is made of characters that a class has whole. classes: offset of its set in `m`."""
-    for k in range(SET_WORDS):
+def is_inside(v, shape, classes, m, first):
+    """Whether what lies below a node is made of characters that a class has whole. classes: offset of its set in `m`. first: the
+    word of the set to begin at, 0; or 1 to leave out control characters, which are 32."""
+    for k in range(first, SET_WORDS):
         if v[shape + 1 + k] & ~m[classes + k] != 0:
             return False
     return True
+
+
+@inner
+def first_ascii(v, tables):
+    """The first ASCII character of a body class with tables, 0x80 when it has none."""
+    first = np.int64(0)
+    while first < 0x80 and v[tables + FIRST_BYTES + (first >> 5)] >> (first & 31) & 1 == 0:
+        first += 1
+    return first
 
 
 @inner

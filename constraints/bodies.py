@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .compiled import entry
+from .expression import KEYS_APART
 from .trie import TokenTrie
 from .utf8 import Ranges, byte_tree, transitions
 from .vocabulary import TOKEN_OPEN, Vocabulary
@@ -39,7 +40,20 @@ class SubTrie:
     def with_bytes(cls, wanted: bytes, at_least: int, trie: TokenTrie) -> SubTrie:
         """The tokens with that many of some bytes, or more."""
         is_wanted = np.isin(np.arange(256), list(wanted))
-        return cls.without(_occurrences(is_wanted, trie.byte, trie.depth, trie.max_depth) < at_least, trie)
+        return cls.without(occurrences(is_wanted, trie.byte, trie.depth, trie.max_depth) < at_least, trie)
+
+    @classmethod
+    def quoted_apart(cls, trie: TokenTrie) -> SubTrie:
+        """The tokens with quotation marks so far apart as the end of a key and the beginning of the next one, see KEYS_APART."""
+        is_quote = np.arange(256) == ord('"')
+        quotes = occurrences(is_quote, trie.byte, trie.depth, trie.max_depth)
+        left_out = np.ones(quotes.size, np.bool_)
+        for node in np.flatnonzero((quotes >= 2) & (np.diff(trie.first) > 0)):
+            token = trie.order[trie.first[node]]
+            text = trie.token_bytes[trie.token_offsets[token] : trie.token_offsets[token + 1]]
+            places = np.flatnonzero(text == ord('"'))
+            left_out[node] = places[-1] - places[0] <= KEYS_APART
+        return cls.without(left_out, trie)
 
     @property
     def nbytes(self) -> int:
@@ -190,7 +204,7 @@ def _all_of(is_chosen, first, order):
 
 
 @entry
-def _occurrences(wanted, byte, depth, max_depth):
+def occurrences(wanted, byte, depth, max_depth):
     """Per node: how many bytes on the path to it are wanted."""
     occurrences = np.zeros(byte.size, np.int32)
     seen = np.zeros(max_depth + 1, np.int32)

@@ -106,6 +106,7 @@ class Compiler:
     def _compiled(self, source: Source) -> Constraint:
         beginning = getattr(source, "beginning", None)
         grammar = Grammar() if beginning is None else Grammar.after(beginning(self.limits))
+        grammar.only_json = getattr(source, "is_plain_json", False)
         tell_vocabulary(grammar, self.vocabulary)
         try:
             root = getattr(source, "lower_whole", source.lower)(grammar, self.limits)

@@ -30,7 +30,8 @@ matter are marked with an `Event`, and the automaton keeps what every open objec
     mark("{", OBJECT_OPEN) ... mark("}", OBJECT_CLOSE)  the object around such keys
     mark("[", ARRAY_OPEN) item mark(",", ITEM_CLOSE, item) ... mark("]", ARRAY_CLOSE)   items that all differ
 
-Behind every comma, and the brace of an object that needs a member, a key must be left that the object does not have.
+Behind every comma, and the brace of an object that needs a member, a key must be left that the object does not have. Between two
+such keys of an object there are at least KEYS_APART bytes.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ Node = NewType("Node", int)
 Rule = NewType("Rule", int)
 Edges = tuple[tuple[int, int, Node], ...]  # low and high byte, what follows
 
+KEYS_APART = 3  # a colon, a value, a comma
 _MOST_COPIES = 1 << 30  # that a repetition of a repetition is written with
 UNBOUNDED = -1  # the `high` of a repetition without bound, as stored in the arena
 NO_BOUND = 1 << 40  # instead of UNBOUNDED where bounds are added up: more than any sum of bounds
@@ -124,6 +126,7 @@ class Grammar:
         self.search_share = 1.0  # of limits.search_nodes, for finding the fewest tokens exactly
         self.units: dict[Node, Ranges] = {}  # the characters that `chars` nodes stand for
         self.segments: dict[Rule, Hashable] = {}  # by the empty rule that stands behind each, see `segment`
+        self.only_json = False  # whether all texts are JSON, with white space as JSON has it
         self.special_tokens: Mapping[str, int] = {}  # of the vocabulary: names that markup may spell by a token
         self.end_tokens: frozenset[int] = frozenset()  # of the vocabulary: EOS ids
         self.memo: dict[tuple[object, ...], Node] = {}  # for builders: what was asked for and what it became

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .atlas import DEPTH, FIRST_BYTES, REACH
+from .atlas import DEPTH, REACH, first_ascii
 from .compiled import inner
 from .derive import SEARCH, answer_all, ask, step
 from .expression import UNBOUNDED
@@ -89,9 +89,7 @@ def without_end(m, t, item, body, reach):
 @inner
 def ends_at_controls(m, t, v, tables, s):
     """Whether no control character may come behind a character of a class from a state. False on a fault."""
-    first = wide(0)
-    while first < 0x80 and v[tables + FIRST_BYTES + (first >> 5)] >> (first & 31) & 1 == 0:
-        first += 1
+    first = first_ascii(v, tables)
     if first == 0x80:
         return False
     after = m[t.next + s * 256 + first]

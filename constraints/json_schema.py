@@ -71,6 +71,11 @@ class JsonSchema:
         texts = {address.rstrip("#"): _schema_text(document) for address, document in items}
         object.__setattr__(self, "resources", tuple(sorted(texts.items())))
 
+    @property
+    def is_plain_json(self) -> bool:
+        """Whether all texts are JSON, with white space as JSON has it."""
+        return self.whitespace in ("compact", "flexible")
+
     def beginning(self, limits: Limits) -> Grammar:
         """What most schemas need: the characters of strings, numbers without bounds, any value."""
         common = self.whitespace in ("compact", "flexible")

@@ -77,6 +77,11 @@ class InlineJson(JsonSchema):
     guidance: Guidance = field(default_factory=Guidance)
     spellings: Spellings = Spellings.CONTROLS
 
+    @property
+    def is_plain_json(self) -> bool:
+        """Separators may be any text."""
+        return False
+
     def _text(self, grammar: Grammar, limits: Limits) -> JsonText:
         guidance = self.guidance
         allowed = _ALL_ESCAPES if guidance.json_allowed_escapes is None else guidance.json_allowed_escapes
@@ -115,7 +120,10 @@ def inline_json(text: str) -> InlineJson:
 
 
 def _separator(grammar: Grammar, pattern: str, limits: Limits) -> Node:
-    return lower_pattern(grammar, pattern, dialect="python", full=True, unit=grammar.chars, limits=limits)
+    node = lower_pattern(grammar, pattern, dialect="python", full=True, unit=grammar.chars, limits=limits)
+    if grammar.shows_empty(node):
+        raise _refused(f"the separator {pattern!r}", "it may be empty", instead="a separator of at least one character")
+    return node
 
 
 def _schemas(schema: Any) -> Iterator[dict[str, Any]]:

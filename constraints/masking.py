@@ -6,6 +6,7 @@ import numpy as np
 
 from .atlas import (
     BY_PREFIX,
+    CONTROLS,
     EXITS,
     FAR,
     FAR_LENGTH,
@@ -16,6 +17,7 @@ from .atlas import (
     LONGEST,
     NODE_WIDTH,
     NODES,
+    NUM_CONTROLS,
     NUM_EXITS,
     NUM_FAR,
     PREFIX,
@@ -32,7 +34,7 @@ from .expression import UNBOUNDED
 from .far import endless_state, far_state
 from .groups import LOWER, UPPER
 from .nodes import CLASS, EMPTY, NO_BODY, SEQ, leaf, pair, repetition, wide
-from .repetitions import copies, door_of, is_alone
+from .repetitions import copies, door_of, is_alone, is_loop
 from .rivals import TRACKED, outlook
 from .rows import CAPACITY, COUNT, NUM_EDITS, clear_tokens, find_or_make, has_too_many_edits
 from .runs import FIRST_PRINTABLE, LAST_PRINTABLE, majority, run_of
@@ -45,11 +47,13 @@ from .tables import (
     DEAD,
     FAULT,
     FRAMED,
+    IN_STRING,
     KEPT,
     KEPT_END,
     NO_CLASS,
     NO_FAULT,
     NUM_ENDS,
+    ONLY_JSON,
     REC,
     STATE_MASK,
     WANTED,
@@ -57,9 +61,10 @@ from .tables import (
 )
 from .tails import ENDS, TOO_MANY, common_tail, completes_inside, keep_ends, without_tail
 from .unlisted_masks import clear_words, state_of_any, unlisted_of, walk_names
-from .verdicts import REMEMBERED, judge_trie, where_words_begin
+from .verdicts import REMEMBERED, judge_trie, where_refusals_begin
 from .walk import reads_alike, walk, walk_apart, walk_literals, walk_rest, without_literals
 
+ONLY_IN_STRINGS = tuple(b"#_AZbz")  # some of what stands in JSON only there, and in most strings
 MANY_VISITED = 1000  # trie nodes, by a walk inside a class, after which tables of the class are asked for
 _MANY_TOKENS = 4000  # more than are looked at one by one
 NO_ROOM = -1  # instead of the number of a row
@@ -179,7 +184,29 @@ def fill(m, t, v, r, state):
 
 @inner
 def fill_other(m, t, v, r, state):
-    """The same without regard to literals."""
+    """The same without regard to literals. Inside a string, walks pass by control characters, and what has them is cleared then."""
+    is_in_string = may_be_in_string(m, t, state)
+    m[t.n + IN_STRING] = 1 if is_in_string else 0
+    base = fill_plain(m, t, v, r, state)
+    m[t.n + IN_STRING] = 0
+    if is_in_string:
+        clear_tokens(r, wide(v[CONTROLS]), wide(v[CONTROLS]) + wide(v[NUM_CONTROLS]))
+    return base
+
+
+@inner
+def may_be_in_string(m, t, state):
+    """Whether a text is JSON and inside a string: it may go on with what nothing else has."""
+    row = t.next + state * 256
+    for byte in ONLY_IN_STRINGS:
+        if m[row + byte] != DEAD:
+            return m[t.n + ONLY_JSON] == 1
+    return False
+
+
+@inner
+def fill_plain(m, t, v, r, state):
+    """Describe the mask of a state without literals."""
     body, radius = wide(m[t.state_body + REC * state]), wide(m[t.state_radius + REC * state])
     tables = wide(m[t.classes + CLASS_WIDTH * body + CLASS_TABLES]) if body >= 0 else string_class(m, t, v, state)
     if tables != 0:
@@ -205,10 +232,12 @@ def fill_body(m, t, v, r, state, tables, slice_):
     """The same of a state inside a class with tables, by a slice of it."""
     body, radius = wide(m[t.state_body + REC * state]), wide(m[t.state_radius + REC * state])
     trie, exits = wide(v[tables + RESIDUAL]), wide(v[tables + EXITS])
-    if body >= 0 and exits != 0 and is_alone(m, t, state):
-        door, least = door_of(m, t, v, exits, state)
+    if exits != 0 and (is_alone(m, t, state) if body >= 0 else m[t.state_accept + REC * state] == 0):
+        door, least = wide(state), wide(0)
+        if body >= 0 and not is_loop(m, t, v, tables, state):
+            door, least = door_of(m, t, v, exits, state)
         if door != DEAD and (least != 1 or v[tables + NUM_EXITS] <= _MANY_TOKENS):
-            walk_exits(m, t, v, r, tables, state, door, least)
+            walk_exits(m, t, v, r, tables, state, door, least, radius if body >= 0 else wide(ENDLESS))
             trie = wide(v[tables + REST])
     if body >= 0 and slice_ == v[tables + LAST_SLICE]:
         clear_longer(v, r, tables, radius)
@@ -291,11 +320,11 @@ def repeated(m, t, v, item):
 
 
 @inner
-def walk_exits(m, t, v, r, tables, state, door, least):
-    """Note the tokens that leave the body of a state through a door, see `door_of`: those of which the part in the body has at
-    least so many characters, and at most as many as the radius."""
+def walk_exits(m, t, v, r, tables, state, door, least, most):
+    """Note the tokens that leave the body of a state through a door, see `door_of`: those of which the part in the body has so many
+    characters."""
     exits, end = wide(v[tables + BY_PREFIX]), wide(v[tables + NUM_EXITS])  # the longest parts come first
-    kept, kept_end = longer_parts(v, tables, wide(m[t.state_radius + REC * state])), longer_parts(v, tables, least - 1)
+    kept, kept_end = longer_parts(v, tables, most), longer_parts(v, tables, least - 1)
     if kept == kept_end:
         return
     walk(m, t, v, r, wide(v[tables + EXITS]), wide(-1), door)
@@ -341,7 +370,7 @@ def string_class(m, t, v, state):
     run = run_of(m, t, state) if m[t.state_flat + REC * state] == 0 else wide(0)
     if run != 0 and m[run] == state:
         for tables in (wide(v[STRING]), wide(v[LINE])):
-            if is_inside(v, tables + FIRST_BYTES - 1, run + 1, m):
+            if is_inside(v, tables + FIRST_BYTES - 1, run + 1, m, 0):
                 return tables
     return wide(0)
 
@@ -495,7 +524,7 @@ def row_remembering(m, t, v, rows, number, state, here, has_items):
     r[NUM_EDITS] = 0
     if prospects & TRACKED:
         cleared += judge_trie(m, t, v, rows, wide(v[TRIE]), state, here, wide(1), none, none, hard, wide(0))[2]
-    trie = where_words_begin(v, prospects, has_items)
+    trie = where_refusals_begin(v, prospects, has_items)
     cleared += judge_trie(m, t, v, rows, trie, state, here, wide(0), none, none, hard, wide(0))[2]
     if cleared == 0 or m[t.n + FAULT] != NO_FAULT:
         return wide(number)

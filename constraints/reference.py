@@ -132,8 +132,8 @@ class Reference:
         if part[0] == "unlisted":
             _, words, inside = part
             left = tuple(word[1:] for word in words if word[:1] == bytes([byte]))  # type: ignore[attr-defined]
-            for follow, after in self._cross(inside[0], inside[1:], memory, byte):  # type: ignore[index]
-                yield (("unlisted", left, follow), *rest), after
+            for inner, after in self._cross(inside[0], inside[1:], memory, byte):  # type: ignore[index]
+                yield (("unlisted", left, inner), *rest), after
             return
         node = part[1]
         assert isinstance(node, int)

@@ -7,12 +7,12 @@ that is only if what comes behind each repetition goes on as the state itself do
 
 from __future__ import annotations
 
-from .atlas import NODE_WIDTH, NODES, NUM_NODES, child_of
+from .atlas import NODE_WIDTH, NODES, NUM_NODES, child_of, first_ascii
 from .compiled import inner
 from .derive import step
 from .nodes import CLASS, EMPTY, LITERAL, REPEAT, SEQ, leaf, wide
 from .states import ENDLESS, HEADER, close, items_of, plain_items, state_of
-from .tables import DEAD, FAULT, FRAMED, NO_FAULT, REC, UNKNOWN
+from .tables import DEAD, FAULT, FRAMED, NO_FAULT, REC, STATE_MASK, UNKNOWN
 
 _FEW = 8  # items of a state that are compared; of one behind a character, where there are more few tokens reach them
 
@@ -127,6 +127,19 @@ def door_of(m, t, v, trie, state):
             return wide(DEAD), wide(0)
         is_left_anywhere = is_left_anywhere or (more + 1 == radius and low == 0)
     return (wide(state) if is_left_anywhere else wide(DEAD)), wide(0)
+
+
+@inner
+def is_loop(m, t, v, tables, state):
+    """Whether all characters of the body of a state lead back to it. For states where `is_alone`: one character tells. False where
+    none of them is ASCII, and on a fault."""
+    first = first_ascii(v, tables)
+    if m[t.state_radius + REC * state] < ENDLESS or first == 0x80:
+        return False
+    after = m[t.next + state * 256 + first]
+    if after == UNKNOWN:
+        after = step(m, t, wide(state), first)
+    return m[t.n + FAULT] == NO_FAULT and after & STATE_MASK == state
 
 
 @inner

@@ -228,6 +228,12 @@ def rival_word(m, t, word, byte, epoch):
 
 
 @inner
+def leaves_rivals(m, t, here, byte, epoch):
+    """Whether a byte inside a string leads to no word that is stamped, whatever the automaton says of it."""
+    return m[t.b + REC * here] != OUTSIDE and rival_word(m, t, wide(m[t.c + REC * here]), byte, epoch) == NOTHING
+
+
+@inner
 def after_rival(m, t, here, byte, event, rival):
     """The memory after a plain byte that leads to a word known already."""
     return memory(m, t, wide(m[t.a + REC * here]), mode_after(m[t.b + REC * here], byte, event), rival)
@@ -305,15 +311,15 @@ def is_alive(m, t, state, here):
     return False
 
 
-FREE, TRACKED, IN_TEXT, HAS_WORDS = 0, 1, 2, 4  # bits of `outlook`
+FREE, TRACKED, IN_TEXT, HAS_WORDS, IN_NAME = 0, 1, 2, 4, 8  # bits of `outlook`
 
 
 @inner
 def outlook(m, t, here):
-    """TRACKED: there are rivals; IN_TEXT: inside a string; HAS_WORDS: some open object has keys."""
+    """TRACKED: there are rivals; IN_TEXT: inside a string; IN_NAME: which is a key; HAS_WORDS: some open object has keys."""
     bits = TRACKED if mark_rivals(m, t, here)[0] != 0 else FREE
     if m[t.b + REC * here] != OUTSIDE:
-        bits |= IN_TEXT
+        bits |= IN_TEXT | (IN_NAME if m[t.b + REC * here] == IN_KEY or m[t.b + REC * here] == KEY_ESCAPE else FREE)
     frame = m[t.a + REC * here]
     while frame != NOTHING:
         if m[t.b + REC * frame] != NOTHING:

@@ -25,14 +25,14 @@ FIRST_PRINTABLE, LAST_PRINTABLE = 0x20, 0x7E
 
 
 @inner
-def survives(m, t, v, shape, height, s):
+def survives(m, t, v, shape, height, s, first):
     """Whether all strings of at most `height` characters that begin with bytes of a shape's set survive from state `s`.
 
-    False when that is not known: characters may survive that lead to different states. False on a fault.
+    first: see `is_inside`. False when that is not known: characters may survive that lead to different states. False on a fault.
     """
     for _ in range(height):
         run = run_of(m, t, s)
-        if run == 0 or not is_inside(v, shape, run + 1, m):
+        if run == 0 or not is_inside(v, shape, run + 1, m, first):
             return False
         if m[run] == s:
             return True

@@ -14,6 +14,7 @@ from .atlas import (
     NODES,
     NUM_NODES,
     ORDER,
+    QUOTED_APART,
     QUOTED_ONCE,
     QUOTED_THRICE,
     QUOTED_TWICE,
@@ -28,6 +29,7 @@ from .nodes import wide
 from .rivals import (
     EXPECTS_KEY,
     HAS_WORDS,
+    IN_NAME,
     IN_TEXT,
     TRACKED,
     after_rival,
@@ -35,6 +37,7 @@ from .rivals import (
     extra_cost,
     is_alive,
     is_plain,
+    leaves_rivals,
     mark_rivals,
     must_open_key,
     outlook,
@@ -90,6 +93,13 @@ def where_words_begin(v, prospects, has_items):
 
 
 @inner
+def where_refusals_begin(v, prospects, has_items):
+    """The trie of the tokens that may be refused for another key or item that begins in them: behind a key comes a value first."""
+    is_far = prospects & IN_TEXT and (prospects & IN_NAME or not prospects & HAS_WORDS)
+    return wide(v[QUOTED_APART]) if is_far and not has_items else where_words_begin(v, prospects, has_items)
+
+
+@inner
 def judge_trie(m, t, v, rows, trie, state, here, along, ends, extra, hard, num_hard):
     """`judge` for any trie; hard tokens are put behind the first `num_hard`. k is then not a place in the order of all tokens.
 
@@ -114,6 +124,12 @@ def judge_trie(m, t, v, rows, trie, state, here, along, ends, extra, hard, num_h
     while i < n:
         node = nodes + NODE_WIDTH * i
         d, value, skip = wide(v[node + 1]), wide(v[node] & 255), wide(v[node + 2])
+        if origin[d - 1] != 0:
+            if marked != origin[d - 1]:
+                marked, (epoch, is_inner) = origin[d - 1], mark_rivals(m, t, origin[d - 1])
+            if along == 1 and leaves_rivals(m, t, known[d - 1], value, epoch):
+                i = skip
+                continue
         answer = transition(m, t, states[d - 1], value)
         if m[t.n + FAULT] != NO_FAULT:
             return num_hard, least, cleared
@@ -125,8 +141,6 @@ def judge_trie(m, t, v, rows, trie, state, here, along, ends, extra, hard, num_h
         known[d], since[d], origin[d] = known[d - 1], since[d - 1], wide(0)
         dead = False
         if origin[d - 1] != 0:
-            if marked != origin[d - 1]:
-                marked, (epoch, is_inner) = origin[d - 1], mark_rivals(m, t, origin[d - 1])
             if is_plain(m, t, known[d], value, event):
                 rival = rival_word(m, t, wide(m[t.c + REC * known[d]]), value, epoch)
                 if rival != 0:

@@ -25,7 +25,9 @@ import numpy as np
 from .atlas import (
     BYTES,
     CHILDREN,
+    FIRST_LEAD,
     GROUPS,
+    IS_QUOTED,
     NO_HEIGHT,
     NODE_WIDTH,
     NODES,
@@ -49,6 +51,7 @@ from .tables import (
     DEAD,
     FAULT,
     FRAME,
+    IN_STRING,
     NO_FAULT,
     REC,
     STATE_BITS,
@@ -109,30 +112,34 @@ def walk(m, t, v, r, trie, top, state):
             events |= walk_each(m, t, v, r, trie, i, wide(before))
             i = wide(v[node + 2])
             continue
-        s = m[t.next + before * 256 + byte]
-        if s == UNKNOWN:
-            s = step(m, t, wide(before), wide(byte))
-            if m[t.n + FAULT] != NO_FAULT:
-                break
-        if s == DEAD:
-            i = next_child(m, t, v, trie, i, before, m[above + TABLE], m[above + AFTER])
-            continue
-        events |= 1 << (s >> STATE_BITS)
-        s &= STATE_MASK
-        if s == DEAD:
-            i = wide(v[node + 2])
-            continue
         start, end, skip = v[node + 3], v[node + NODE_WIDTH + 3], wide(v[node + 2])
-        if shapes != 0 and skip > i + 1 and is_within(m, t, v, shapes + SHAPE_WIDTH * i, s, skip - i):
+        has_shape, begins = shapes != 0 and skip > i + 1, byte >= FIRST_LEAD
+        if has_shape and begins and groups == 0 and is_within(m, t, v, shapes + SHAPE_WIDTH * i, wide(before), skip - i):
             end, i = v[nodes + NODE_WIDTH * skip + 3], skip
-        elif m[t.state_left + REC * s] > 0 and skip > i + 1 and groups == 0:
-            m[above + FRAME + STATE], m[above + FRAME + AFTER] = DEAD, skip
-            i = walk_text(m, t, v, r, trie, i, wide(s))
         else:
-            m[above + FRAME + STATE], m[above + FRAME + TABLE], m[above + FRAME + AFTER] = s, v[node] >> 8, skip
-            if m[t.state_accept + REC * s] == 1 and skip > i + 1:
-                note_end(m, t, trie, i)
-            i += 1
+            s = m[t.next + before * 256 + byte]
+            if s == UNKNOWN:
+                s = step(m, t, wide(before), wide(byte))
+                if m[t.n + FAULT] != NO_FAULT:
+                    break
+            if s == DEAD:
+                i = next_child(m, t, v, trie, i, before, m[above + TABLE], m[above + AFTER])
+                continue
+            events |= 1 << (s >> STATE_BITS)
+            s &= STATE_MASK
+            if s == DEAD:
+                i = skip
+                continue
+            if has_shape and not begins and is_within(m, t, v, shapes + SHAPE_WIDTH * i, wide(s), skip - i):
+                end, i = v[nodes + NODE_WIDTH * skip + 3], skip
+            elif m[t.state_left + REC * s] > 0 and skip > i + 1 and groups == 0:
+                m[above + FRAME + STATE], m[above + FRAME + AFTER] = DEAD, skip
+                i = walk_text(m, t, v, r, trie, i, wide(s))
+            else:
+                m[above + FRAME + STATE], m[above + FRAME + TABLE], m[above + FRAME + AFTER] = s, v[node] >> 8, skip
+                if m[t.state_accept + REC * s] == 1 and skip > i + 1:
+                    note_end(m, t, trie, i)
+                i += 1
         if start != end:
             if start != pending_end:
                 set_tokens(r, order + pending_start, order + pending_end)
@@ -204,14 +211,14 @@ def walk_rest(m, t, v, r, place, offset, state):
 @inner
 def is_within(m, t, v, shape, s, size):
     """Whether all that lies below a node (`size` nodes with it) survives from state `s`, because it stays inside the state's body,
-    or what an intersection has for one."""
-    body = m[t.state_body + REC * s]
+    or what an intersection has for one. Of a walk that begins inside a JSON string, all but what has a control character."""
+    body, first = m[t.state_body + REC * s], m[t.n + IN_STRING] & (1 - v[shape + IS_QUOTED])
     if body >= 0:
         is_low = v[shape] <= min(m[t.state_radius + REC * s], NO_HEIGHT - 1)
-        return is_low and is_inside(v, shape, t.classes + CLASS_WIDTH * body, m)
+        return is_low and is_inside(v, shape, t.classes + CLASS_WIDTH * body, m, first)
     if m[t.state_flat + REC * s] == 1 or v[shape] >= NO_HEIGHT or (size < WORTH_A_RUN and m[t.state_run + REC * s] == 0):
         return False
-    return survives(m, t, v, shape, wide(v[shape]), wide(s))
+    return survives(m, t, v, shape, wide(v[shape]), wide(s), first)
 
 
 @inner
@@ -239,7 +246,8 @@ def walk_text(m, t, v, r, trie, node, s):
     if m[t.n + FAULT] != NO_FAULT:
         return out
     shapes = wide(v[trie + SHAPES])
-    if shapes != 0 and is_within(m, t, v, shapes + SHAPE_WIDTH * node, s, behind - node):
+    begins = v[nodes + NODE_WIDTH * node] & 255 >= FIRST_LEAD
+    if shapes != 0 and not begins and is_within(m, t, v, shapes + SHAPE_WIDTH * node, s, behind - node):
         set_tokens(r, order + v[nodes + NODE_WIDTH * node + 3], order + v[nodes + NODE_WIDTH * behind + 3])
         return out
     if m[t.state_accept + REC * s] == 1:
