@@ -9,13 +9,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .charsets import NOT_NEWLINE
 from .combination import Combinable
 from .errors import ConstraintError, ConstraintLimit
 from .expression import Grammar, Node
 from .regex_ecma import parse_ecma
 from .regex_lower import PatternLowering
 from .regex_python import parse_python
-from .regex_tree import Alternate, Anchor, Both, CharSet, Complement, Concat, Lookahead, Place, Repeat, Tree, Unit, fold
+from .regex_tree import (
+    Alternate,
+    Anchor,
+    Both,
+    CharSet,
+    Complement,
+    Concat,
+    Lookahead,
+    Lookbehind,
+    Place,
+    Repeat,
+    Tree,
+    Unit,
+    assertions,
+    fold,
+)
 from .source import Limits
 from .utf8 import Ranges
 
@@ -62,12 +78,16 @@ def lower_pattern(grammar: Grammar, pattern: str, *, dialect: str, full: bool, u
     return lower_tree(grammar, parse_pattern(pattern, dialect, limits), full=full, unit=unit, limits=limits)
 
 
-def lower_mismatch(grammar: Grammar, pattern: str, *, dialect: str, unit: Unit, limits: Limits) -> Node:
-    """All byte strings but the texts in which a pattern matches somewhere, to be intersected with texts.
+def lower_mismatch(grammar: Grammar, pattern: str, *, unit: Unit, limits: Limits) -> Node:
+    """All byte strings but the texts in which a pattern of ECMA-262 matches somewhere, to be intersected with texts.
 
-    Raises as `lower_pattern`.
+    Other engines exclude a line feed alone from ".". Texts in which they would find a match are left out too, if the pattern has no
+    lookarounds: with those, more for "." could mean fewer matches. Raises as `lower_pattern`.
     """
-    lowering = PatternLowering(grammar, unit, parse_pattern(pattern, dialect, limits), limits)
+    tree = parse_pattern(pattern, "ecma", limits)
+    if not any(isinstance(part, Lookahead | Lookbehind) for part in assertions(tree)):
+        tree = parse_ecma(pattern, limits, NOT_NEWLINE)
+    lowering = PatternLowering(grammar, unit, tree, limits)
     return grammar.negate(lowering.any_text_with_match(lowering.around.any_bytes))
 
 

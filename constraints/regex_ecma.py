@@ -17,19 +17,21 @@ _CONTROLS = {"f": 0x0C, "n": 0x0A, "r": 0x0D, "t": 0x09, "v": 0x0B}
 _PLACES = {"b": Place.WORD_EDGE, "B": Place.NOT_WORD_EDGE}
 _OTHER_DIALECTS = {"A": "^", "Z": "$", "z": "$", "G": "^", "Q": "escaped characters", "E": "escaped characters"}
 _SYNTAX_CHARACTERS = "^$\\.*+?()[]{}|/"
-_SPECIAL: dict[str, Tree] = {"^": Anchor(Place.START), "$": Anchor(Place.END), ".": CharSet(invert(ECMA_LINE_ENDS))}
+_NOT_LINE_END = invert(ECMA_LINE_ENDS)
+_ANCHORS: dict[str, Tree] = {"^": Anchor(Place.START), "$": Anchor(Place.END)}
 
 
-def parse_ecma(pattern: str, limits: Limits) -> Tree:
-    """The meaning of a pattern."""
-    return EcmaParser(pattern, limits).meaning()
+def parse_ecma(pattern: str, limits: Limits, dot: Ranges = _NOT_LINE_END) -> Tree:
+    """The meaning of a pattern. dot: what "." matches."""
+    return EcmaParser(pattern, limits, dot).meaning()
 
 
 class EcmaParser(PatternParser):
     """The dialect "ecma"."""
 
-    def __init__(self, pattern: str, limits: Limits) -> None:
+    def __init__(self, pattern: str, limits: Limits, dot: Ranges) -> None:
         super().__init__(pattern, limits)
+        self._dot = CharSet(dot)
         self._only_with_u: int | None = None  # where something stands that the flag u gives its meaning
         self._only_without_u: int | None = None  # where something stands that the flag u makes an error
 
@@ -58,7 +60,7 @@ class EcmaParser(PatternParser):
     def _special(self, char: str) -> Tree | None:
         if char in "{}]":
             self._only_without_u = self.index - 1
-        return _SPECIAL.get(char)
+        return self._dot if char == "." else _ANCHORS.get(char)
 
     def _escape(self, start: int, inside: bool) -> Ranges | Tree:
         char = self._next()

@@ -62,7 +62,7 @@ class Strings:
         return known
 
     def _lower_mismatch(self, pattern: str) -> Node:
-        return lower_mismatch(self._grammar, pattern, dialect="ecma", unit=self.text.unit, limits=self._limits)
+        return lower_mismatch(self._grammar, pattern, unit=self.text.unit, limits=self._limits)
 
     def listed(self, shape: StringShape) -> frozenset[bytes] | None:
         """The texts of a shape's strings, where patterns leave a few only."""

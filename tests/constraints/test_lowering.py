@@ -128,6 +128,18 @@ def test_a_pattern_of_one_name_is_that_name() -> None:
         assert not reference.accepts(text.encode()), text
 
 
+def test_what_a_dot_matches_in_some_dialects_only_is_on_neither_side() -> None:
+    """ECMA-262 excludes U+000D, U+2028 and U+2029 from it, Python and Rust do not."""
+    reference = matcher({"patternProperties": {"^.+$": {"const": 1}}})
+    for text in ['{"a":1}', '{"\\n":2}', '{"":2}', '{"a\\r\\n":2}']:
+        assert reference.accepts(text.encode()), text
+    for text in ['{"a":2}', '{"\\r":2}', '{"\u2028a":2}']:
+        assert not reference.accepts(text.encode()), text
+    reference = matcher({"type": "string", "not": {"pattern": "^(?!a).$"}})
+    for text, is_in in [('"b"', False), ('"a"', True), ('"\\n"', True), ('"\\r"', True)]:  # by ECMA-262 where something is looked at
+        assert reference.accepts(text.encode()) == is_in, text
+
+
 def test_conditions_on_one_member_do_not_multiply() -> None:
     kinds = {f"kind {i}": {"properties": {f"only {i}": {"type": "integer"}}, "required": [f"only {i}"]} for i in range(12)}
     chain = [{"if": {"properties": {"kind": {"const": kind}}}, "then": then} for kind, then in kinds.items()]
