@@ -169,7 +169,7 @@ def _count(ranges: Ranges) -> int:
 
 def _measure(machine: Machine, grammar: Grammar, lexicon: Lexicon) -> None:
     """Sizes and costs of all static nodes; intersections and complements on the way, because their operands come before them."""
-    table, trie, count = machine.table, lexicon.trie, len(grammar)
+    table, count = machine.table, len(grammar)
     needs_ample = _marks_keys_or_items(grammar)
     for name in ("size", "cost"):
         table(name)[:count] = INFINITE
@@ -178,7 +178,7 @@ def _measure(machine: Machine, grammar: Grammar, lexicon: Lexicon) -> None:
     if needs_ample:
         table("worst")[EMPTY] = 0
     ends = _literal_ends(grammar)
-    measure.literal_costs(table("text"), ends, trie.byte, trie.depth, trie.skip, trie.first, table("text_cost"))
+    measure.literal_costs(lexicon.atlas.address, table("text"), ends, table("text_cost"))
     _measure_wide_characters(machine, grammar, lexicon)
     measure.measure(machine.address, EMPTY + 1, count, lexicon.single_bytes)
     for node, holds_others in _booleans(grammar):

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .atlas import NODE_WIDTH, TRIE, child_of
+from .atlas import NODES as TRIE_NODES
 from .compiled import entry, inner, words_at
 from .expression import Event
 from .nodes import (
@@ -48,22 +50,21 @@ MIN_BODY = 8  # shorter repetitions are measured as they are
 
 
 @entry
-def literal_costs(text, region_end, byte, depth, skip, first, cost):
+def literal_costs(atlas, text, region_end, cost):
     """cost[i] = least number of tokens that spell text[i:end of its literal]; region_end[i] is that end (int32 arrays)."""
+    v = words_at(atlas)
+    trie = wide(v[TRIE])
+    nodes = wide(v[trie + TRIE_NODES])
     for i in range(text.size - 1, -1, -1):
-        best = INFINITE
-        node, j, end = 0, i, region_end[i]
-        limit = byte.size
-        while j < end and node < limit:
-            while node < limit and byte[node] != text[j]:
-                node = skip[node]
-            if node >= limit:
+        best, node, j, end = wide(INFINITE), wide(-1), wide(i), wide(region_end[i])
+        while j < end:
+            node = child_of(v, trie, node, wide(text[j]))
+            if node < 0:
                 break
             j += 1
-            if first[node] != first[node + 1]:
-                best = min(best, plus(1, 0 if j == end else cost[j]))
-            limit = skip[node]
-            node += 1
+            first = nodes + NODE_WIDTH * node + 3
+            if v[first] != v[first + NODE_WIDTH]:
+                best = min(best, plus(1, wide(0) if j == end else wide(cost[j])))
         cost[i] = best
 
 
