@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from . import derive, measure
 from .atlas import SET_WORDS, first_bytes
 from .errors import ConstraintError, UnsupportedKeyword
-from .expression import Event, Grammar, Kind, Node
+from .expression import UNBOUNDED, Event, Grammar, Kind, Node
 from .lexicon import Lexicon
 from .machine import Machine
 from .nodes import EMPTY, NO_BODY
@@ -26,6 +26,7 @@ from .tables import (
     DEAD,
     FIELDS,
     FRAME,
+    FREE_NAMES,
     INFINITE,
     MAX_ENDS,
     NODES,
@@ -107,6 +108,7 @@ def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]
     _point_to_body_classes(machine, body_classes, lexicon)
     counters = table("n")
     counters[NUM_ENDS] = TOO_MANY  # none are noted
+    counters[FREE_NAMES] = _has_free_names(grammar)
     counters[ONLY_JSON] = grammar.only_json
     counters[PLAIN] = lexicon.single_bytes[list(PLAIN_BYTES)].sum()
     counters[NODES], counters[POOL], counters[STATES] = len(grammar), 1, 1  # offset 0 and state 0 mean "none"
@@ -133,6 +135,23 @@ def _point_to_body_classes(machine: Machine, body_classes: list[Ranges], lexicon
 
 def _marks_keys_or_items(grammar: Grammar) -> bool:
     return not grammar.events.isdisjoint((Event.KEY_OPEN, Event.ITEM_CLOSE))
+
+
+def _has_free_names(grammar: Grammar) -> bool:
+    """Whether every key that is remembered may be any but finitely many: an endless repetition, or that without some words."""
+    if Event.KEY_OPEN not in grammar.events:
+        return False
+    kinds, events = np.array(grammar.columns[0]), np.array(grammar.columns[3])
+    opening = np.flatnonzero((kinds == Kind.CLASS) & (events == Event.KEY_OPEN)).tolist()
+    return all(_is_free_name(grammar, Node(body)) for mark in opening for _, _, body in grammar.class_edges(Node(mark)))
+
+
+def _is_free_name(grammar: Grammar, body: Node) -> bool:
+    if grammar.kind(body) is not Kind.SEQ:
+        return grammar.kind(body) is Kind.UNLISTED
+    characters, end = map(Node, grammar.operands(body)[:2])
+    is_endless = grammar.kind(characters) is Kind.REPEAT and grammar.operands(characters)[1:] == (0, UNBOUNDED)
+    return is_endless and grammar.kind(end) is Kind.CLASS and grammar.operands(end)[2] == Event.KEY_CLOSE
 
 
 def _body_of(grammar: Grammar, rule: int) -> Node:

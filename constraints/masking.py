@@ -524,7 +524,7 @@ def row_remembering(m, t, v, rows, number, state, here, has_items):
     r[NUM_EDITS] = 0
     if prospects & TRACKED:
         cleared += judge_trie(m, t, v, rows, wide(v[TRIE]), state, here, wide(1), none, none, hard, wide(0))[2]
-    trie = where_refusals_begin(v, prospects, has_items)
+    trie = where_refusals_begin(m, t, v, prospects, has_items)
     cleared += judge_trie(m, t, v, rows, trie, state, here, wide(0), none, none, hard, wide(0))[2]
     if cleared == 0 or m[t.n + FAULT] != NO_FAULT:
         return wide(number)

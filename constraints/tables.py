@@ -32,6 +32,7 @@ FARTHEST = 15  # bytes of the longest completion of a product that a search has 
 KEPT, KEPT_END = 16, 17
 PLAIN = 18  # printable characters of one byte that are tokens, and stand for themselves in JSON strings
 ONLY_JSON, IN_STRING = 19, 20  # 1 when all texts are JSON, with white space as JSON has it; while a walk begins inside a string
+FREE_NAMES = 21  # 1 when every key that is remembered may be any but finitely many
 NUM_COUNTERS = 32
 # Values of n[FAULT]; the FULL_ ones below say which table to grow.
 NO_FAULT = 0

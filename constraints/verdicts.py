@@ -46,7 +46,7 @@ from .rivals import (
     way_out,
 )
 from .rows import clear_tokens
-from .tables import DEAD, FAULT, INFINITE, NO_FAULT, REC, STATE_BITS, STATE_MASK, layout
+from .tables import DEAD, FAULT, FREE_NAMES, INFINITE, NO_FAULT, REC, STATE_BITS, STATE_MASK, layout
 
 NO_ROWS = 0
 REMEMBERED = sum(1 << event for event in Event if event not in (Event.NONE, Event.OBJECT_OPEN, Event.OBJECT_CLOSE))
@@ -93,10 +93,20 @@ def where_words_begin(v, prospects, has_items):
 
 
 @inner
-def where_refusals_begin(v, prospects, has_items):
-    """The trie of the tokens that may be refused for another key or item that begins in them: behind a key comes a value first."""
-    is_far = prospects & IN_TEXT and (prospects & IN_NAME or not prospects & HAS_WORDS)
-    return wide(v[QUOTED_APART]) if is_far and not has_items else where_words_begin(v, prospects, has_items)
+def where_refusals_begin(m, t, v, prospects, has_items):
+    """The trie of the tokens that may be refused for another key or item that begins in them.
+
+    Behind a key comes a value first. A key that may be any but some is refused at its closing quotation mark only: until then it
+    may become another.
+    """
+    in_text, has_words = prospects & IN_TEXT, prospects & HAS_WORDS
+    if has_items:
+        return where_words_begin(v, prospects, has_items)
+    if in_text and (prospects & IN_NAME or not has_words):
+        return wide(v[QUOTED_APART])
+    if m[t.n + FREE_NAMES] == 1 and v[SPELLS] == 1:
+        return wide(v[QUOTED_THRICE if in_text or not has_words else QUOTED_TWICE])
+    return where_words_begin(v, prospects, has_items)
 
 
 @inner
