@@ -47,7 +47,7 @@ from .utf8 import Ranges
 _SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 19, 1 << 16, 1 << 22, 4096
 _FIRST_STATE_HASH = 4096  # entries in use; doubled when half of them are taken
 
-PLAIN_BYTES = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\')
+_PLAIN_BYTES = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\')
 _LONGEST_CHAIN = 4  # sequences in one another through which it is looked whether a part is shared
 
 
@@ -110,7 +110,7 @@ def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]
     counters[NUM_ENDS] = TOO_MANY  # none are noted
     counters[FREE_NAMES] = _has_free_names(grammar)
     counters[ONLY_JSON] = grammar.only_json
-    counters[PLAIN] = lexicon.single_bytes[list(PLAIN_BYTES)].sum()
+    counters[PLAIN] = lexicon.single_bytes[list(_PLAIN_BYTES)].sum()
     counters[NODES], counters[POOL], counters[STATES] = len(grammar), 1, 1  # offset 0 and state 0 mean "none"
     table("state_cost")[DEAD] = INFINITE
     table("next")[:256] = DEAD  # the one row that no state's description writes

@@ -85,7 +85,7 @@ def lower_mismatch(grammar: Grammar, pattern: str, *, unit: Unit, limits: Limits
     lookarounds: with those, more for "." could mean fewer matches. Raises as `lower_pattern`.
     """
     tree = parse_pattern(pattern, "ecma", limits)
-    if not any(isinstance(part, Lookahead | Lookbehind) for part in assertions(tree)):
+    if "." in pattern and not any(isinstance(part, Lookahead | Lookbehind) for part in assertions(tree)):
         tree = parse_ecma(pattern, limits, NOT_NEWLINE)
     lowering = PatternLowering(grammar, unit, tree, limits)
     return grammar.negate(lowering.any_text_with_match(lowering.around.any_bytes))
