@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from .expression import Node
-from .matcher import Steps
-from .reference import Position
+from .matcher import Position, Steps
 
 MAX_POSITIONS = 300  # looked at, unless told otherwise; beyond them an expression counts as endless
 MAX_LAYERS = 400  # bytes of a string; an expression whose count grows so slowly counts as endless

@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from .divisors import COUNTS
 from .expression import UNBOUNDED, Event, Grammar, Kind, Node
 
+P = TypeVar("P")
 Part = tuple[object, ...]
 Continuation = tuple[Part, ...]
 
@@ -38,8 +40,109 @@ Position = frozenset[tuple[Continuation, Memory]]  # what may still come
 _EMPTY_MEMORY: Memory = ((), None)
 
 
+class Unfolding(Generic[P]):
+    """What the parts of a continuation stand for. P: positions in the operands of intersections and complements."""
+
+    grammar: Grammar
+
+    def before(self, node: Node) -> P:
+        """Where a string of `node` begins."""
+        raise NotImplementedError
+
+    def is_accepting(self, position: P) -> bool:
+        """Whether a string may end there."""
+        raise NotImplementedError
+
+    def _is_leaf(self, part: Part) -> bool:
+        if part[0] == "node":
+            return self.grammar.kind(part[1]) in (Kind.CLASS, Kind.LITERAL)  # type: ignore[arg-type]
+        if part[0] == "unlisted":
+            return bool(part[2]) and self._is_leaf(part[2][0])  # type: ignore[index]
+        return part[0] == "product"
+
+    def _free(self, part: Part) -> Iterable[Continuation]:
+        """What `part` may be replaced with without crossing a byte."""
+        if part[0] == "product":
+            _, kind, operands = part
+            accepting = [self.is_accepting(operand) for operand in operands]  # type: ignore[attr-defined]
+            if (kind == Kind.NEGATE and not accepting[0]) or (kind == Kind.BOTH and all(accepting)):
+                yield ()
+            return
+        if part[0] == "unlisted":
+            _, words, inside = part
+            if not inside:
+                yield from [()] if b"" not in words else []  # type: ignore[operator]
+                return
+            for free in self._free(inside[0]):  # type: ignore[index]
+                yield (("unlisted", words, free + inside[1:]),)  # type: ignore[index]
+            return
+        if part[0] == "repeat":
+            _, body, low, high = part
+            yield from self._unroll(body, low, high)  # type: ignore[arg-type]
+            return
+        if part[0] == "bag":
+            _, parts, low, high = part
+            yield from self._take(parts, low, high)  # type: ignore[arg-type]
+            return
+        if part[0] == "multiple":
+            yield from self._read_digit(*part[1:])  # type: ignore[arg-type]
+            return
+        node: Node = part[1]  # type: ignore[assignment]
+        kind, (a, b, c) = self.grammar.kind(node), self.grammar.operands(node)
+        if kind is Kind.EMPTY:
+            yield ()
+        elif kind is Kind.SEQ:
+            yield (("node", a), ("node", b))
+        elif kind is Kind.ALT:
+            yield from ((("node", option),) for option in self.grammar.alternatives(node))
+        elif kind is Kind.REPEAT:
+            yield from self._unroll(a, b, c)
+        elif kind is Kind.BAG:
+            yield from self._take(tuple(self.grammar.bag_parts(node)), b, c)
+        elif kind is Kind.MULTIPLE:
+            modulus, places = self.grammar.step_of(node)[:2]
+            whole = divmod(c, COUNTS) if c >= 0 else None
+            yield (("multiple", modulus, b, places if c >= 0 else -c, whole, False, *self.grammar.step_of(node)[2:]),)
+        elif kind is Kind.UNLISTED:
+            yield (("unlisted", tuple(self.grammar.unlisted_words(node)), (("node", b),)),)
+        elif kind is Kind.CALL:
+            yield (("node", self.grammar.rule_bodies[a]),)
+        elif kind in (Kind.BOTH, Kind.NEGATE):
+            operands = (a, b) if kind is Kind.BOTH else (a,)
+            yield (("product", kind, tuple(self.before(Node(x)) for x in operands)),)
+
+    def _unroll(self, body: int, low: int, high: int) -> Iterable[Continuation]:
+        if low == 0:
+            yield ()
+        if high != 0:
+            yield (("node", body), ("repeat", body, *_one_less(low, high)))
+
+    def _take(self, parts: tuple[tuple[int, int, int], ...], low: int, high: int) -> Iterable[Continuation]:
+        if low == 0 and all(least == 0 for _, least, _ in parts):
+            yield ()
+        for i, (body, least, most) in enumerate(parts):
+            if high != 0 and most != 0:
+                rest = (*parts[:i], (body, *_one_less(least, most)), *parts[i + 1 :])
+                yield (("node", body), ("bag", rest, *_one_less(low, high)))
+
+    def _read_digit(
+        self, modulus: int, read: int, places: int, whole: tuple[int, int] | None, may_end: bool, point: int, *digits: int
+    ) -> Iterable[Continuation]:
+        """`read`: remainder of the digits so far. whole: digits to come before a point, None behind it, where `may_end` counts."""
+        if (may_end or (whole is not None and whole[0] == 0)) and read * 10**places % modulus == 0:
+            yield ()
+        if whole is not None and whole[0] == 0 and places > 0:
+            yield (("node", point), ("multiple", modulus, read, places, None, False, point, *digits))
+        if (whole is None and places == 0) or (whole is not None and whole[1] == 0):
+            return
+        for digit, node in enumerate(digits):
+            after, is_fraction = (10 * read + digit) % modulus, whole is None
+            rest = (places - 1, None, digit > 0) if is_fraction else (places, _one_less(*whole), False)  # type: ignore[misc]
+            yield (("node", node), ("multiple", modulus, after, *rest, point, *digits))
+
+
 @dataclass
-class Reference:
+class Reference(Unfolding[Position]):
     """Matches byte strings against `node` of `grammar`, one byte at a time.
 
     >>> reference = Reference(grammar, root)
@@ -59,7 +162,10 @@ class Reference:
         return self.reaches_acceptance(self.run(text), alphabet, max_bytes)
 
     def start(self) -> Position:
-        return self._expand([position_before(self.node)])
+        return self.before(self.node)
+
+    def before(self, node: Node) -> Position:
+        return self._expand([((("node", node),), _EMPTY_MEMORY)])
 
     def run(self, text: bytes, position: Position | None = None) -> Position:
         position = self.start() if position is None else position
@@ -171,98 +277,6 @@ class Reference:
             if continuation:
                 work.extend((free + continuation[1:], memory) for free in self._free(continuation[0]))
         return frozenset(out)
-
-    def _is_leaf(self, part: Part) -> bool:
-        if part[0] == "node":
-            return self.grammar.kind(part[1]) in (Kind.CLASS, Kind.LITERAL)  # type: ignore[arg-type]
-        if part[0] == "unlisted":
-            return bool(part[2]) and self._is_leaf(part[2][0])  # type: ignore[index]
-        return part[0] == "product"
-
-    def _free(self, part: Part) -> Iterable[Continuation]:
-        """What `part` may be replaced with without crossing a byte."""
-        if part[0] == "product":
-            _, kind, operands = part
-            accepting = [self.is_accepting(operand) for operand in operands]  # type: ignore[attr-defined]
-            if (kind == Kind.NEGATE and not accepting[0]) or (kind == Kind.BOTH and all(accepting)):
-                yield ()
-            return
-        if part[0] == "unlisted":
-            _, words, inside = part
-            if not inside:
-                yield from [()] if b"" not in words else []  # type: ignore[operator]
-                return
-            for free in self._free(inside[0]):  # type: ignore[index]
-                yield (("unlisted", words, free + inside[1:]),)  # type: ignore[index]
-            return
-        if part[0] == "repeat":
-            _, body, low, high = part
-            yield from self._unroll(body, low, high)  # type: ignore[arg-type]
-            return
-        if part[0] == "bag":
-            _, parts, low, high = part
-            yield from self._take(parts, low, high)  # type: ignore[arg-type]
-            return
-        if part[0] == "multiple":
-            yield from self._read_digit(*part[1:])  # type: ignore[arg-type]
-            return
-        node: Node = part[1]  # type: ignore[assignment]
-        kind, (a, b, c) = self.grammar.kind(node), self.grammar.operands(node)
-        if kind is Kind.EMPTY:
-            yield ()
-        elif kind is Kind.SEQ:
-            yield (("node", a), ("node", b))
-        elif kind is Kind.ALT:
-            yield from ((("node", option),) for option in self.grammar.alternatives(node))
-        elif kind is Kind.REPEAT:
-            yield from self._unroll(a, b, c)
-        elif kind is Kind.BAG:
-            yield from self._take(tuple(self.grammar.bag_parts(node)), b, c)
-        elif kind is Kind.MULTIPLE:
-            modulus, places = self.grammar.step_of(node)[:2]
-            whole = divmod(c, COUNTS) if c >= 0 else None
-            yield (("multiple", modulus, b, places if c >= 0 else -c, whole, False, *self.grammar.step_of(node)[2:]),)
-        elif kind is Kind.UNLISTED:
-            yield (("unlisted", tuple(self.grammar.unlisted_words(node)), (("node", b),)),)
-        elif kind is Kind.CALL:
-            yield (("node", self.grammar.rule_bodies[a]),)
-        elif kind in (Kind.BOTH, Kind.NEGATE):
-            operands = (a, b) if kind is Kind.BOTH else (a,)
-            yield (("product", kind, tuple(self._expand([position_before(Node(x))]) for x in operands)),)
-
-    def _unroll(self, body: int, low: int, high: int) -> Iterable[Continuation]:
-        if low == 0:
-            yield ()
-        if high != 0:
-            yield (("node", body), ("repeat", body, *_one_less(low, high)))
-
-    def _take(self, parts: tuple[tuple[int, int, int], ...], low: int, high: int) -> Iterable[Continuation]:
-        if low == 0 and all(least == 0 for _, least, _ in parts):
-            yield ()
-        for i, (body, least, most) in enumerate(parts):
-            if high != 0 and most != 0:
-                rest = (*parts[:i], (body, *_one_less(least, most)), *parts[i + 1 :])
-                yield (("node", body), ("bag", rest, *_one_less(low, high)))
-
-    def _read_digit(
-        self, modulus: int, read: int, places: int, whole: tuple[int, int] | None, may_end: bool, point: int, *digits: int
-    ) -> Iterable[Continuation]:
-        """`read`: remainder of the digits so far. whole: digits to come before a point, None behind it, where `may_end` counts."""
-        if (may_end or (whole is not None and whole[0] == 0)) and read * 10**places % modulus == 0:
-            yield ()
-        if whole is not None and whole[0] == 0 and places > 0:
-            yield (("node", point), ("multiple", modulus, read, places, None, False, point, *digits))
-        if (whole is None and places == 0) or (whole is not None and whole[1] == 0):
-            return
-        for digit, node in enumerate(digits):
-            after, is_fraction = (10 * read + digit) % modulus, whole is None
-            rest = (places - 1, None, digit > 0) if is_fraction else (places, _one_less(*whole), False)  # type: ignore[misc]
-            yield (("node", node), ("multiple", modulus, after, *rest, point, *digits))
-
-
-def position_before(node: Node) -> tuple[Continuation, Memory]:
-    """What may still come before anything of a node is read, nothing of it expanded."""
-    return (("node", node),), _EMPTY_MEMORY
 
 
 def _one_less(low: int, high: int) -> tuple[int, int]:

@@ -4,7 +4,7 @@
     drafts     the drafts: names, keywords, where subschemas stand
     document   schema documents: sites (one subschema each), addresses, anchors, references
     keywords   what each keyword is: enforced, annotation, or refused by name
-    parts      what a schema is composed of; `sameness`: schemas that say the same
+    parts      what a schema is composed of; `numbering`, `sameness`: schemas that say the same
     branches   `$ref`, `allOf`, `anyOf`, `oneOf` resolved into alternatives, with `products`, `exclusions`, `annotations`
     shapes     what an alternative says about the values of one JSON type
     disjoint   proofs that no value satisfies two shapes

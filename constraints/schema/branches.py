@@ -21,6 +21,7 @@ from .document import Site
 from .exclusions import Cases, Exclusions
 from .keywords import APPLICATORS, in_force
 from .negation import differing, violations
+from .numbering import Numbering
 from .parts import Parts, condition, own, unevaluated_of
 from .policy import Policy
 from .products import FEW, Products, union
@@ -36,11 +37,11 @@ class Branches:
     """
 
     def __init__(
-        self, policy: Policy, are_apart: Callable[[list[list[Term]]], bool], is_void: Callable[[Term], bool],
+        self, policy: Policy, numbering: Numbering, are_apart: Callable[[list[list[Term]]], bool], is_void: Callable[[Term], bool],
         cases: Callable[[list[list[Term]], frozenset[str]], Cases | None],
     ) -> None:  # fmt: skip
         self._policy, self._parts = policy, Parts(policy)
-        self._sameness = Sameness(self._parts)
+        self._sameness = Sameness(self._parts, numbering)
         self._products = Products(policy, self._sameness, is_void)
         self._annotations = Annotations(self, self._parts, self._products)
         self._exclusions = Exclusions(policy, self, self._parts, self._products, are_apart, cases)
@@ -90,10 +91,10 @@ class Branches:
         return known
 
     def holds(self, site: Site) -> list[Term]:
-        return self._claim(self._parts.target(site), True)
+        return self._claim(self._sameness.lowered_as(self._parts.target(site)), True)
 
     def fails(self, site: Site) -> list[Term]:
-        return self._claim(self._parts.target(site), False)
+        return self._claim(self._sameness.lowered_as(self._parts.target(site)), False)
 
     def entering(self, site: Site, how: str) -> _Entered:
         """Marks a site as being expanded, while the context lasts."""

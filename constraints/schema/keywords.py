@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .document import Site
-from .drafts import ANNOTATIONS, SINCE, UNTIL, VOCABULARY_OF
+from .drafts import SINCE, UNTIL, VOCABULARY_OF
 
 TYPES: dict[str, frozenset[str]] = {
     "null": frozenset({"null"}),
@@ -65,11 +65,6 @@ _CHANGING = SINCE.keys() | UNTIL.keys()
 def is_anything(schema: Any) -> bool:
     """Whether a schema obviously admits every value."""
     return schema is True or schema == {}
-
-
-def without_annotations(schema: Any) -> Any:
-    """A schema without what describes it."""
-    return {key: value for key, value in schema.items() if key not in ANNOTATIONS} if isinstance(schema, dict) else schema
 
 
 def instead_of(keyword: str) -> str:

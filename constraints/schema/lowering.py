@@ -25,6 +25,7 @@ from .keywords import ARRAY, OBJECT, TYPES
 from .membership import Membership
 from .mixed_arrays import MixedArrays
 from .names import Names
+from .numbering import Numbering
 from .plain import PlainContainers
 from .policy import Policy, located
 from .shapes import NumberShape, Shapes
@@ -46,8 +47,9 @@ class Lowering:
     ) -> None:
         self._grammar, self._limits, self._policy, self._text = grammar, limits, policy, text
         self._assert_formats, self._is_ordered = assert_formats, is_ordered
+        numbering = Numbering(tells_all=policy.relax)
         self._branches = Branches(
-            policy, lambda groups: self._disjointness.are_disjoint(groups), lambda term: self._shapes.is_void(term),
+            policy, numbering, lambda groups: self._disjointness.are_disjoint(groups), lambda term: self._shapes.is_void(term),
             lambda schemas, decided: self._tags.cases(schemas, decided),
         )  # fmt: skip
         self._shapes = Shapes(self._branches.conj, self._branches.is_contradiction, limits)
@@ -69,7 +71,7 @@ class Lowering:
             grammar, text, names, policy, self.node, self._count, self._together.append, self._branches.conj, is_ordered,
             self._causes.append,
         )
-        self._plain = PlainContainers(grammar, text, self.node, self._branches.conj, is_ordered)
+        self._plain = PlainContainers(grammar, text, self.node, self._branches.conj, numbering, is_ordered)
         self._any_value = ("any value", text.notation, text.values.notation, text.whitespace, text.comma, text.colon, is_ordered)
         known = grammar.memo.get(self._any_value)  # lowered once for all grammars, see JsonSchema.beginning
         self._nodes: dict[Conj, Node] = {} if known is None else {(): known}

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from ..expression import Grammar
-from ..matcher import Matcher, Steps
+from ..matcher import Matcher
 from .branches import Branches
 from .claims import Conj, Term
 from .names import Names
@@ -21,7 +21,6 @@ class Membership:
 
     def __init__(self, grammar: Grammar, branches: Branches, shapes: Shapes, strings: Strings) -> None:
         self._grammar, self._branches, self._shapes, self._strings = grammar, branches, shapes, strings
-        self._steps = Steps(grammar)
         self._matchers: dict[StringShape, Matcher] = {}
         self.names: Names  # given later: it needs what is above
 
@@ -54,7 +53,7 @@ class Membership:
         if not (shape.patterns or shape.formats or shape.mismatches):
             return True
         if shape not in self._matchers:
-            self._matchers[shape] = Matcher(self._steps, self._strings.body(shape))
+            self._matchers[shape] = Matcher(self._strings.steps, self._strings.body(shape))
         return self._matchers[shape].accepts(self._strings.spelled(value))
 
     def _is_array(self, shape: ArrayShape, value: list[Any]) -> bool:

@@ -7,6 +7,7 @@ what was read before does not tell them apart.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations, product
 
@@ -23,20 +24,61 @@ class MixedArrays:
     def __init__(self, terms: Callable[[Conj], list[Term]], shapes: Shapes, names: Names, policy: Policy, is_ordered: bool) -> None:
         self._terms, self._shapes, self._names, self._policy, self._is_ordered = terms, shapes, names, policy, is_ordered
         self._seen: set[tuple[Term, Term]] = set()
+        self._known: set[Term] = set()  # terms of which it is known whether they have arrays whose items must differ, at any depth
+        self._with_unique: set[Term] = set()  # those that have
+        self._above: defaultdict[Term, list[Term]] = defaultdict(list)  # whose items or members a term's values may be
 
     def refuse(self, together: Iterable[Conj]) -> None:
         """Raises `UnsupportedKeyword` if both kinds of arrays may stand where values of these conjunctions do."""
         terms = dict.fromkeys(term for conj in together for term in self._terms(conj))
+        self._find_unique(terms if len(terms) > 1 else ())
+        if self._with_unique.isdisjoint(terms):
+            return
         pending = list(combinations(terms, 2))
         while pending:
             pair = pending.pop()
-            if pair in self._seen:
+            if pair in self._seen or self._with_unique.isdisjoint(pair):
                 continue
             self._seen.add(pair)
             self._policy.check_time(None)
             for left, right in self._below(*pair):
                 if left != right:  # else its own alternatives are looked at by themselves
+                    self._find_unique([*self._terms(left), *self._terms(right)])
                     pending += [(a, b) for a, b in product(self._terms(left), self._terms(right)) if a != b]
+
+    def _find_unique(self, terms: Iterable[Term]) -> None:
+        """Adds to `_with_unique` those of some terms, and of all that is below them, that have such arrays."""
+        pending, found = list(terms), []
+        while pending:
+            term = pending.pop()
+            if term in self._known:
+                continue
+            self._known.add(term)
+            if self._may_be(term, "array", list) and self._shapes.array(term).is_unique:
+                found.append(term)
+            for below in dict.fromkeys(each for part in self._parts(term) for each in self._terms(part)):
+                self._above[below].append(term)
+                if below in self._with_unique:
+                    found.append(term)
+                else:
+                    pending.append(below)
+        while found:
+            term = found.pop()
+            if term not in self._with_unique:
+                self._with_unique.add(term)
+                found += self._above[term]
+
+    def _parts(self, term: Term) -> Iterator[Conj]:
+        """What a term says of its items and members."""
+        if self._may_be(term, "array", list):
+            array = self._shapes.array(term)
+            yield from (array.item(index) for index in range(array.prefix_length + 1))
+        if self._may_be(term, "object", dict):
+            shape = self._shapes.object(term)
+            tests = shape.tests
+            for name in shape.named:
+                yield shape.value(name, self._names.passed(name, tests) if tests else frozenset())
+            yield from (shape.value(None, passed) for passed in self._names.classes(tests))
 
     def _below(self, left: Term, right: Term) -> Iterator[tuple[Conj, Conj]]:
         """What two alternatives say of the same items and members."""

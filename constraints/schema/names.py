@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from ..cardinality import MAX_POSITIONS, count_words, list_words
 from ..errors import ConstraintLimit
 from ..expression import FAIL, Grammar, Node
-from ..matcher import Matcher, Steps
+from ..matcher import Matcher
 from .claims import Conj, Named, NameTest, Pattern
 from .shapes import negated
 from .strings import Body, Strings
@@ -34,7 +34,6 @@ class Names:
         texts: Callable[[Conj], Body], listed: Callable[[Conj], list[str] | None],
     ) -> None:  # fmt: skip
         self._grammar, self._text, self._strings, self._texts, self._listing = grammar, text, strings, texts, listed
-        self._steps = Steps(grammar)
         self._lists: dict[Conj, dict[str, None] | None] = {}
         self._names_of_pattern: dict[Pattern, dict[str, None] | None] = {}
         self._matchers: dict[NameTest, Matcher] = {}
@@ -73,7 +72,7 @@ class Names:
         key = frozenset((test, other))
         if key not in self._apart:
             both = self._grammar.both(self._body(test), self._body(other))
-            self._apart[key] = both == FAIL or count_words(self._steps, both, 1, MAX_POSITIONS // 5) == 0
+            self._apart[key] = both == FAIL or count_words(self._strings.steps, both, 1, MAX_POSITIONS // 5) == 0
         return self._apart[key]
 
     def _is_open(self, test: NameTest) -> bool:
@@ -108,7 +107,7 @@ class Names:
             return 0
         if all(self._found(test)[1][1] is None for test in passed):
             return None
-        count = count_words(self._steps, body, MAX_AVAILABLE, effort)
+        count = count_words(self._strings.steps, body, MAX_AVAILABLE, effort)
         return count if count < MAX_AVAILABLE else None
 
     def _listed(self, conj: Conj) -> dict[str, None] | None:
@@ -122,7 +121,7 @@ class Names:
         if pattern not in self._names_of_pattern:
             body, (_, longest) = self._found(pattern)
             is_short = longest is not None and longest <= MAX_LISTED_LENGTH
-            words = list_words(self._steps, body, MAX_LISTED) if is_short else None
+            words = list_words(self._strings.steps, body, MAX_LISTED) if is_short else None
             names = None if words is None else dict.fromkeys(json.loads(b'"' + word + b'"') for word in words)
             self._names_of_pattern[pattern] = names
         return self._names_of_pattern[pattern]
@@ -132,7 +131,7 @@ class Names:
         if listed is not None:
             return name in listed
         if test not in self._matchers:
-            self._matchers[test] = Matcher(self._steps, self._body(test))
+            self._matchers[test] = Matcher(self._strings.steps, self._body(test))
         return self._matchers[test].accepts(string_text(name)[1:-1].encode())
 
     def _body(self, test: NameTest) -> Node:

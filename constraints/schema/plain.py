@@ -13,7 +13,7 @@ from ..expression import FAIL, Event, Grammar, Node
 from .claims import Claim, Conj
 from .document import Site
 from .keywords import APPLICATORS, OWN, is_anything
-from .sameness import plain_key
+from .numbering import Numbering
 from .text import JsonText
 
 _MEANINGFUL = OWN | frozenset(APPLICATORS)
@@ -27,10 +27,11 @@ class PlainContainers:
 
     def __init__(
         self, grammar: Grammar, text: JsonText, node_of: Callable[[Conj], Node], conjoin: Callable[[Iterable[Claim]], Conj],
-        is_ordered: bool,
+        numbering: Numbering, is_ordered: bool,
     ) -> None:  # fmt: skip
-        self._grammar, self._text, self._node_of, self._conjoin, self._is_ordered = grammar, text, node_of, conjoin, is_ordered
-        self._leaves: dict[Any, Conj] = {}  # by plain key and document
+        self._grammar, self._text, self._node_of, self._conjoin = grammar, text, node_of, conjoin
+        self._numbering, self._is_ordered = numbering, is_ordered
+        self._said: dict[Any, Conj] = {}  # by number
         self._targets: dict[Any, Conj] = {}  # by reference, document and scope
 
     def array(self, site: Site) -> Node | None:
@@ -107,18 +108,18 @@ class PlainContainers:
         if conj is None:
             child = site.child(*tokens)
             conj = self._conjoin((child,))
-            if known is self._leaves or (known is self._targets and child not in conj):
+            if known is self._said or (known is self._targets and child not in conj):
                 known[key] = conj
         return self._node_of(conj)
 
     def _place_of(self, site: Site, schema: dict[str, Any] | bool) -> tuple[dict[Any, Conj] | None, Any]:
-        """Where it is kept what a schema means that says little or refers to another, and as what; None for others."""
+        """Where it is kept what a schema means, and as what; None for some."""
         if isinstance(schema, bool) or "$id" in schema or "id" in schema:
             return None, None
         reference = schema.get("$ref")
         if reference is None:
-            plain = plain_key(schema)
-            return (None, None) if plain is None else (self._leaves, (plain, site.document))
+            number = self._numbering.lowered_as(site, schema)
+            return (None, None) if number is None else (self._said, number)
         if not isinstance(reference, str) or not _NOT_BESIDE_REFERENCES.isdisjoint(schema):
             return None, None
         return self._targets, (reference, site.document, site.scope)

@@ -189,6 +189,7 @@ class Shapes:
         self._memo: dict[tuple[str, Term], Any] = {}
         self._values_of_site: dict[Site, dict[str, Any] | None] = {}
         self._members_of_site: dict[Site, Members] = {}
+        self._lacking: dict[tuple[Claim, ...], bool] = {}
 
     # -- any type ---------------------------------------------------------------------------------------------------
 
@@ -241,6 +242,13 @@ class Shapes:
 
     def _lacks_values(self, claims: list[Claim]) -> bool:
         """Whether claims obviously contradict each other, or list no common value: as `if` on one member often makes them."""
+        key = tuple(claims)
+        known = self._lacking.get(key)
+        if known is None:
+            known = self._lacking[key] = len(key) > 1 and self._finds_no_value(claims)
+        return known
+
+    def _finds_no_value(self, claims: list[Claim]) -> bool:
         left: set[str] | None = None
         unwanted: set[str] = set()
         conj = self._conjoin(claims)

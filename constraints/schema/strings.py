@@ -29,6 +29,7 @@ class Strings:
     def __init__(self, grammar: Grammar, text: JsonText, limits: Limits, policy: Policy, assert_formats: bool) -> None:
         self._grammar, self.text, self._limits, self._policy = grammar, text, limits, policy
         self._assert_formats = assert_formats
+        self.steps = Steps(grammar)
         self._bodies: dict[tuple[str, str], Body | None] = {}  # by keyword ("pattern" or "format") and its value
         self._mismatches: dict[str, Node] = {}  # by pattern
         self._of_shape: dict[StringShape, Node] = {}
@@ -69,7 +70,7 @@ class Strings:
         if shape not in self._listed:
             is_short = (self.longest(shape) or MAX_LISTED_LENGTH) < MAX_LISTED_LENGTH
             few = is_short and (shape.patterns or shape.formats) and not self.is_narrowed(shape)
-            words = list_words(Steps(self._grammar), self.body(shape), MAX_LISTED) if few else None
+            words = list_words(self.steps, self.body(shape), MAX_LISTED) if few else None
             self._listed[shape] = None if words is None else frozenset(words)
         return self._listed[shape]
 
