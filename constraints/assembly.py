@@ -6,7 +6,7 @@ from the start), and the operands of intersections and complements get their sta
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from .expression import UNBOUNDED, Event, Grammar, Kind, Node
 from .lexicon import Lexicon
 from .machine import Machine
 from .nodes import EMPTY, NO_BODY
-from .recursion import left_recursion, reachable
+from .recursion import left_recursion
 from .source import Limits
 from .tables import (
     CLASS_TABLES,
@@ -32,6 +32,8 @@ from .tables import (
     NODES,
     NUM_COUNTERS,
     NUM_ENDS,
+    NUM_PAIRS,
+    NUM_STATIC,
     ONLY_JSON,
     PLAIN,
     POOL,
@@ -45,7 +47,7 @@ from .utf8 import Ranges
 
 # Room that few grammars ever fill; it is reserved, not taken. Growing copies all tables, which one mask would have to wait for.
 _SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 19, 1 << 16, 1 << 22, 4096
-_FIRST_STATE_HASH = 4096  # entries in use; doubled when half of them are taken
+_FIRST_PAIR_HASH, _FIRST_STATE_HASH = 8192, 16384  # entries in use; doubled when half of them are taken
 
 _PLAIN_BYTES = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\')
 _LONGEST_CHAIN = 4  # sequences in one another through which it is looked whether a part is shared
@@ -56,11 +58,11 @@ def assemble(grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon, lim
 
     Raises ConstraintError for a rule without a body and UnsupportedKeyword for left recursion.
     """
-    hash_sizes = {"node_hash": 4 * _power_of_two(len(grammar)), "state_hash": _FIRST_STATE_HASH}
+    hash_sizes = {"node_hash": 4 * _power_of_two(len(grammar)), "pair_hash": _FIRST_PAIR_HASH, "state_hash": _FIRST_STATE_HASH}
     machine = Machine(Arena(_sizes(grammar, len(body_classes), lexicon.trie.max_depth, limits), hash_sizes), limits)
     _copy_grammar(machine, grammar, body_classes, lexicon)
     machine.table("n")[SEARCH_LIMIT] = limits.search_states
-    derive.rehash(machine.address)
+    derive.rehash(machine.address, True, True, True)
     _measure(machine, grammar, lexicon)
     _refuse_left_recursion(machine, grammar)
     return machine
@@ -78,13 +80,17 @@ def restore(
     states = max(sizes["states"] // REC, 2 * num_states)
     sizes |= {"nodes": max(sizes["nodes"], 2 * REC * num_nodes), "states": REC * states, "next": 256 * states}
     sizes["pool"] = max(sizes["pool"], 2 * REC * -(-tables["pool"].size // REC))
-    hash_sizes = {"node_hash": 4 * _power_of_two(num_nodes), "state_hash": max(4 * _power_of_two(num_states), _FIRST_STATE_HASH)}
+    hash_sizes = {
+        "node_hash": 4 * _power_of_two(num_nodes),
+        "pair_hash": max(4 * _power_of_two(int(tables["n"][NUM_PAIRS]) + 1), _FIRST_PAIR_HASH),
+        "state_hash": max(4 * _power_of_two(num_states), _FIRST_STATE_HASH),
+    }
     sizes |= {name: max(sizes[name], size) for name, size in hash_sizes.items()}
     machine = Machine(Arena(sizes, hash_sizes), limits)
     for name, table in tables.items():
         machine.table(name)[: table.size] = table
     _point_to_body_classes(machine, body_classes, lexicon)
-    derive.rehash(machine.address)
+    derive.rehash(machine.address, True, True, True)
     return machine
 
 
@@ -111,7 +117,8 @@ def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]
     counters[FREE_NAMES] = _has_free_names(grammar)
     counters[ONLY_JSON] = grammar.only_json
     counters[PLAIN] = lexicon.single_bytes[list(_PLAIN_BYTES)].sum()
-    counters[NODES], counters[POOL], counters[STATES] = len(grammar), 1, 1  # offset 0 and state 0 mean "none"
+    counters[NODES] = counters[NUM_STATIC] = len(grammar)
+    counters[POOL], counters[STATES] = 1, 1  # offset 0 and state 0 mean "none"
     table("state_cost")[DEAD] = INFINITE
     table("next")[:256] = DEAD  # the one row that no state's description writes
 
@@ -200,10 +207,11 @@ def _measure(machine: Machine, grammar: Grammar, lexicon: Lexicon) -> None:
     measure.literal_costs(lexicon.atlas.address, table("text"), ends, table("text_cost"))
     _measure_wide_characters(machine, grammar, lexicon)
     measure.measure(machine.address, EMPTY + 1, count, lexicon.single_bytes)
-    for node, holds_others in _booleans(grammar):
-        if holds_others:  # whose sizes are known only now
+    for i, nodes in enumerate(_booleans(machine, grammar)):
+        if i > 0:  # they hold others, whose sizes are known only now
             measure.measure(machine.address, EMPTY + 1, count, lexicon.single_bytes)
-        machine.call(derive.enter_product, node)
+        for node in nodes:
+            machine.call(derive.enter_product, node)
     while measure.measure(machine.address, EMPTY + 1, count, lexicon.single_bytes):
         pass  # until the sizes of rules have settled
     if needs_ample:
@@ -221,21 +229,20 @@ def _measure_ample(machine: Machine, count: int, lexicon: Lexicon) -> None:
         pass
 
 
-def _booleans(grammar: Grammar) -> list[tuple[Node, bool]]:
-    """Intersections and complements, operands first, and whether they hold others.
+def _booleans(machine: Machine, grammar: Grammar) -> Iterator[list[int]]:
+    """Intersections and complements: first those that hold none, then those that hold such, and so on.
 
     Those that hold none can be entered after one pass over all nodes: whatever a search in them derives holds none either, even if
     it is interned as a static node that comes later.
     """
     kinds = np.array(grammar.columns[0])
-    nodes = [Node(node) for node in np.flatnonzero((kinds == Kind.BOTH) | (kinds == Kind.NEGATE)).tolist()]
-    booleans, plain, found = set(nodes), set[Node](), []
-    for node in nodes:
-        below = {*reachable(grammar, node, plain)} - {node}
-        found.append((node, not booleans.isdisjoint(below)))
-        if not found[-1][1]:
-            plain |= below
-    return found
+    nodes = np.flatnonzero((kinds == Kind.BOTH) | (kinds == Kind.NEGATE))
+    if nodes.size == 0:
+        return
+    depths = np.zeros(len(grammar), np.int32)
+    measure.boolean_depths(machine.address, EMPTY + 1, len(grammar), depths)
+    for depth in range(1, int(depths[nodes].max()) + 1):
+        yield nodes[depths[nodes] == depth].tolist()
 
 
 def _measure_wide_characters(machine: Machine, grammar: Grammar, lexicon: Lexicon) -> None:
@@ -274,6 +281,7 @@ def _sizes(grammar: Grammar, num_classes: int, max_depth: int, limits: Limits) -
         "n": NUM_COUNTERS,
         "nodes": REC * nodes,
         "node_hash": 4 * _power_of_two(nodes),
+        "pair_hash": max(4 * _power_of_two(nodes), _FIRST_PAIR_HASH),
         "pool": REC * -(-max(_FIRST_POOL, 2 * widest) // REC),  # so that records are lines of the cache
         **dict.fromkeys(("edge_low", "edge_high", "edge_next"), edges),
         "lists": len(grammar.lists),

@@ -398,11 +398,14 @@ def know_operands(m, t, node):
 
 
 @entry
-def rehash(arena):
+def rehash(arena, nodes, pairs, states):
+    """Fill those of the hash tables that are empty."""
     m = words_at(arena)
     t = layout(m)
-    rehash_nodes(m, t)
-    rehash_states(m, t)
+    if nodes or pairs:
+        rehash_nodes(m, t, nodes, pairs)
+    if states:
+        rehash_states(m, t)
 
 
 @entry

@@ -11,10 +11,22 @@ from numpy.typing import NDArray
 from . import derive
 from .errors import ConstraintLimit
 from .source import Limits
-from .tables import FAULT_WORD, FIELDS, NO_FAULT, NODES, POOL, REC, SEARCH_EXHAUSTED, STATE_FIELDS, STATES, Arena
+from .tables import (
+    FAULT_WORD,
+    FIELDS,
+    HASHES,
+    NO_FAULT,
+    NODES,
+    POOL,
+    REC,
+    SEARCH_EXHAUSTED,
+    STATE_FIELDS,
+    STATES,
+    Arena,
+)
 
 # Hash tables follow from the others, the rest is scratch.
-REBUILT = ("node_hash", "state_hash", "work", "items", "path", "ends", "requests")
+REBUILT = (*HASHES, "work", "items", "path", "ends", "requests")
 
 
 class Machine:
@@ -81,8 +93,8 @@ class Machine:
             )  # fmt: skip
         self._check_limit("states", self.num_states, self._limits.states)
         self._check_limit("nodes", int(self.table("n")[NODES]), self._limits.nodes)
-        self._arena.grow(fault)
-        derive.rehash(self.address)
+        emptied = self._arena.grow(fault)
+        derive.rehash(self.address, *(name in emptied for name in HASHES))
 
     @staticmethod
     def _check_limit(name: str, value: int, limit: int) -> None:

@@ -216,7 +216,7 @@ def fill_plain(m, t, v, r, state):
     base, other = wide(0), wide(state)
     if tables == 0:
         space, rest, radius = split_space(m, t, v, state)
-        are_ends_seen = m[t.n + NUM_ENDS] < 0 or space == DEAD or not completes_inside(m, t, space)
+        are_ends_seen = m[t.n + NUM_ENDS] < 0 or space == DEAD or not completes_inside(m, t, space, body_of(m, t, space))
         if space != DEAD and are_ends_seen and is_alone(m, t, space):
             base, other = fill_space(m, t, v, r, space, radius), rest
             m[t.state_events + REC * state] |= m[t.state_events + REC * space]
@@ -425,13 +425,13 @@ def keep_row(m, t, v, r, state, base, completable):
 def before_tail(m, t, v, r, state):
     """Describe the mask of a state by that of the state without its tail, see tails.py; returns the base, 0 when it is not done.
 
-    A tail that goes on with the state's body is none: behind it the many prefixes of tokens would be walked.
+    A tail behind characters of the state's body is none: there would be an end at each of the many prefixes of tokens.
     """
     tail = common_tail(m, t, state)
-    if m[t.state_body + REC * state] >= 0 and copies(m, t, tail, wide(m[t.state_body + REC * state])) > 0:
-        return wide(0)
     before = without_tail(m, t, state, tail) if tail != EMPTY else wide(DEAD)
-    if before == DEAD or m[t.state_accept + REC * before] == 1 or completes_inside(m, t, before):
+    if before == DEAD or m[t.state_accept + REC * before] == 1:
+        return wide(0)
+    if completes_inside(m, t, before, body_of(m, t, before)) or completes_inside(m, t, before, body_of(m, t, state)):
         return wide(0)
     if m[t.state_ends + REC * before] == 0 or m[t.state_row + REC * before] == 0:
         find_ends(m, t, v, r, before)
@@ -457,6 +457,11 @@ def before_tail(m, t, v, r, state):
     if following != DEAD:
         m[t.state_events + REC * state] |= m[t.state_events + REC * following]
     return -wide(m[t.state_row + REC * before])
+
+
+@inner
+def body_of(m, t, state):
+    return wide(m[t.state_body + REC * state])
 
 
 @inner

@@ -122,6 +122,32 @@ def measure(arena, start, end, single):
     return changed
 
 
+@entry
+def boolean_depths(arena, start, end, depth):
+    """Fill depth[node] (int32) for the nodes start..end: how many intersections and complements are inside one another there.
+
+    Calls are not followed: there are none inside of them.
+    """
+    m = words_at(arena)
+    t = layout(m)
+    for i in range(start, end):
+        kind, a, b = m[t.kind + REC * i], m[t.a + REC * i], m[t.b + REC * i]
+        most = 0
+        if kind == CLASS:
+            for e in range(a, a + b):
+                most = max(most, depth[m[t.edge_next + e]])
+        elif kind == ALT:
+            for j in range(a, a + b):
+                most = max(most, depth[m[t.lists + j]])
+        elif kind == SEQ or kind == BOTH or kind == TALLY:
+            most = max(depth[a], depth[b])
+        elif kind == REPEAT or kind == NEGATE or kind == BAG:
+            most = max(most, depth[a])
+        elif kind == UNLISTED:
+            most = max(most, depth[b])
+        depth[i] = most + 1 if kind == BOTH or kind == NEGATE else most
+
+
 @inner
 def surcharge(m, t, node):
     """What a key or item that must be new may cost beyond its cheapest string."""

@@ -13,7 +13,19 @@ import numpy as np
 from .compiled import inner
 from .divisors import COUNTS, DIGIT, MODULUS, PLACES, POINT, ROW, fraction_size, is_divisible, whole_size
 from .expression import NO_BOUND, NO_TOTAL, UNBOUNDED, Kind
-from .tables import FAULT, FULL_NODES, FULL_WORK, INFINITE, NO_FAULT, NODES, REC, UNKNOWN
+from .tables import (
+    FAULT,
+    FULL_NODES,
+    FULL_PAIRS,
+    FULL_WORK,
+    INFINITE,
+    NO_FAULT,
+    NODES,
+    NUM_PAIRS,
+    NUM_STATIC,
+    REC,
+    UNKNOWN,
+)
 
 CLASS, LITERAL, SEQ, ALT = int(Kind.CLASS), int(Kind.LITERAL), int(Kind.SEQ), int(Kind.ALT)
 REPEAT, CALL, BOTH, NEGATE, PRODUCT = (
@@ -67,7 +79,7 @@ def strides(count, stride):
 
 @inner
 def intern_node(m, t, kind, a, b, c):
-    """The node with these operands, made if new. Sets FULL_NODES and returns FAIL when there is no room."""
+    """The node with these operands, made if new. Sets FULL_NODES and returns FAIL when there is no room. For pairs see `pair`."""
     mask = t.node_hash_size - 1
     slot = mix(kind, a, b, c) & mask
     while m[t.node_hash + slot] != 0:
@@ -75,12 +87,21 @@ def intern_node(m, t, kind, a, b, c):
         if m[t.kind + REC * i] == kind and m[t.a + REC * i] == a and m[t.b + REC * i] == b and m[t.c + REC * i] == c:
             return i
         slot = (slot + 1) & mask
+    if 2 * wide(m[t.n + NODES] - m[t.n + NUM_PAIRS]) >= t.node_hash_size:
+        m[t.n + FAULT] = FULL_NODES
+        return wide(FAIL)
+    return new_node(m, t, t.node_hash + slot, kind, a, b, c)
+
+
+@inner
+def new_node(m, t, entry_, kind, a, b, c):
+    """A new node, entered in a hash table."""
     i = wide(m[t.n + NODES])
-    if i >= t.nodes_size or 2 * i >= t.node_hash_size:
+    if i >= t.nodes_size:
         m[t.n + FAULT] = FULL_NODES
         return wide(FAIL)
     m[t.n + NODES] = i + 1
-    m[t.node_hash + slot] = i
+    m[entry_] = i
     record = t.nodes + REC * i
     for k in range(record, record + REC):
         m[k] = 0
@@ -93,13 +114,33 @@ def intern_node(m, t, kind, a, b, c):
 @inner
 def pair(m, t, head, tail):
     """A SEQ node."""
-    node = intern_node(m, t, wide(SEQ), head, tail, wide(0))
+    is_static = head < m[t.n + NUM_STATIC] and tail < m[t.n + NUM_STATIC]
+    node = intern_node(m, t, wide(SEQ), head, tail, wide(0)) if is_static else intern_pair(m, t, head, tail)
     if m[t.size + REC * node] == UNKNOWN:
         m[t.size + REC * node] = plus(wide(m[t.size + REC * head]), wide(m[t.size + REC * tail]))
         apart = plus(wide(m[t.cost + REC * head]), wide(m[t.cost + REC * tail]))
         m[t.cost + REC * node] = min(apart, cost_of_one_more(m, t, head, tail))
         m[t.far + REC * node] = m[t.far + REC * head] | m[t.far + REC * tail]
     return node
+
+
+@inner
+def intern_pair(m, t, head, tail):
+    """A SEQ node one part of which is not in the grammar, so that it cannot be either. Sets FULL_PAIRS when there is no room."""
+    mask = t.pair_hash_size - 1
+    slot = mix(wide(SEQ), head, tail, wide(0)) & mask
+    while m[t.pair_hash + slot] != 0:
+        i = wide(m[t.pair_hash + slot])
+        if m[t.a + REC * i] == head and m[t.b + REC * i] == tail:
+            return i
+        slot = (slot + 1) & mask
+    if 2 * wide(m[t.n + NUM_PAIRS]) >= t.pair_hash_size:
+        m[t.n + FAULT] = FULL_PAIRS
+        return wide(FAIL)
+    i = new_node(m, t, t.pair_hash + slot, wide(SEQ), head, tail, wide(0))
+    if i != FAIL:
+        m[t.n + NUM_PAIRS] += 1
+    return i
 
 
 @inner
@@ -192,16 +233,25 @@ def later(m, t, node, depth):
 
 
 @inner
-def rehash_nodes(m, t):
-    """Fill `node_hash`, all zero, with the nodes that can be looked up."""
-    mask = t.node_hash_size - 1
-    for i in range(2, m[t.n + NODES]):
-        k = m[t.kind + REC * i]
-        if k == SEQ or k == REPEAT or k == LITERAL or k >= BAG:
-            slot = mix(wide(k), wide(m[t.a + REC * i]), wide(m[t.b + REC * i]), wide(m[t.c + REC * i])) & mask
-            while m[t.node_hash + slot] != 0:
-                slot = (slot + 1) & mask
-            m[t.node_hash + slot] = i
+def rehash_nodes(m, t, nodes, pairs):
+    """Fill `node_hash`, `pair_hash`, if they are all zero, with the nodes that can be looked up."""
+    static = wide(m[t.n + NUM_STATIC])
+    for i in range(2 if nodes else static, m[t.n + NODES]):
+        k, a, b = wide(m[t.kind + REC * i]), wide(m[t.a + REC * i]), wide(m[t.b + REC * i])
+        if k == SEQ and (a >= static or b >= static):
+            if pairs:
+                enter(m, t.pair_hash, t.pair_hash_size, mix(k, a, b, wide(0)), i)
+        elif nodes and (k == SEQ or k == REPEAT or k == LITERAL or k >= BAG):
+            enter(m, t.node_hash, t.node_hash_size, mix(k, a, b, wide(m[t.c + REC * i])), i)
+
+
+@inner
+def enter(m, table, size, key, i):
+    """Enter a number in an open hash table."""
+    slot = key & (size - 1)
+    while m[table + slot] != 0:
+        slot = (slot + 1) & (size - 1)
+    m[table + slot] = i
 
 
 # -- bags ---------------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .atlas import child_of
 from .compiled import entry, inner, pointer, words_at
 from .derive import step
 from .expression import Kind
@@ -47,6 +48,10 @@ from .tables import (
     FULL_WORK,
     INFINITE,
     ITEM_GAP,
+    MARKED,
+    MARKED_EPOCH,
+    MARKED_INNER,
+    MARKED_RIVALS,
     NO_FAULT,
     REC,
     STATE_BITS,
@@ -54,7 +59,7 @@ from .tables import (
     UNKNOWN,
     layout,
 )
-from .walk import token_bytes
+from .walk import FIRST_PRINTABLE, token_bytes
 
 PAIR = int(Kind.PAIR)
 MAX_PAIRS = 1 << 14
@@ -64,15 +69,28 @@ MAX_PAIRS = 1 << 14
 def mark_rivals(m, t, here):
     """Stamp the words by which what is being read may become a remembered one.
 
-    Returns the stamp, 0 when there is none, and whether an enclosing container may become a remembered one. From the outermost
-    recorded frame inwards, every frame is compared with what stands at its place in remembered items: items that it has itself,
-    and containers that it may become.
+    Returns the stamp, 0 when there is none, and whether an enclosing container may become a remembered one.
+    """
+    if m[t.n + MARKED] != here or m[t.n + MARKED_EPOCH] != m[t.n + EPOCH]:
+        rivals, is_inner = find_rivals(m, t, here)
+        m[t.n + MARKED], m[t.n + MARKED_EPOCH] = here if m[t.n + FAULT] == NO_FAULT else NOTHING, m[t.n + EPOCH]
+        m[t.n + MARKED_RIVALS], m[t.n + MARKED_INNER] = rivals, 1 if is_inner else 0
+    return wide(m[t.n + MARKED_RIVALS]), m[t.n + MARKED_INNER] == 1
+
+
+@inner
+def find_rivals(m, t, here):
+    """The same, whatever was stamped last.
+
+    From the outermost recorded frame inwards, every frame is compared with what stands at its place in remembered items: items that
+    it has itself, and containers that it may become.
     """
     frame, word = wide(m[t.a + REC * here]), wide(m[t.c + REC * here])
     if word == NOTHING:
         return wide(0), False
     m[t.n + EPOCH] += 1
     epoch = wide(m[t.n + EPOCH])
+    m[t.rival + REC * word] = NOTHING
     if not is_recorded(m, t, frame):
         return (epoch if mark_elements(m, t, wide(m[t.b + REC * frame]), word, epoch) else wide(0)), False
     depth, outer = wide(0), frame
@@ -108,12 +126,17 @@ def mark_rivals(m, t, here):
 
 @inner
 def mark_element(m, t, element, word, epoch):
-    """Stamp what leads from a word to an element that begins with it."""
+    """Stamp what leads from a word to an element that begins with it, and note for each what is one symbol longer."""
     if not begins(m, t, word, element):
         return False
+    above = wide(NOTHING)
     while element != word and m[t.stamp + REC * element] != epoch:
-        m[t.stamp + REC * element] = epoch
-        element = wide(m[t.a + REC * element])
+        m[t.stamp + REC * element], m[t.rival + REC * element] = epoch, above
+        if above != NOTHING:
+            m[t.beside + REC * above] = NOTHING
+        above, element = element, wide(m[t.a + REC * element])
+    if above != NOTHING:
+        m[t.beside + REC * above], m[t.rival + REC * element] = m[t.rival + REC * element], above
     return True
 
 
@@ -228,9 +251,16 @@ def rival_word(m, t, word, byte, epoch):
 
 
 @inner
-def leaves_rivals(m, t, here, byte, epoch):
-    """Whether a byte inside a string leads to no word that is stamped, whatever the automaton says of it."""
-    return m[t.b + REC * here] != OUTSIDE and rival_word(m, t, wide(m[t.c + REC * here]), byte, epoch) == NOTHING
+def next_along_rivals(m, t, v, trie, node, here, byte):
+    """The child of a node of a trie, of those by this byte or a later one, by which a string goes on along rivals; -1 if none."""
+    best, child, rival = wide(CONTAINER), wide(-1), wide(m[t.rival + REC * m[t.c + REC * here]])
+    while rival != NOTHING:
+        if byte <= m[t.b + REC * rival] < best:
+            found = child_of(v, trie, node, m[t.b + REC * rival])
+            if found >= 0:
+                best, child = wide(m[t.b + REC * rival]), found
+        rival = wide(m[t.beside + REC * rival])
+    return child
 
 
 @inner
@@ -249,7 +279,8 @@ def transition(m, t, state, byte):
 def way_out(m, t, state, here, epoch, at_most):
     """Whether one byte leads away from all rivals, to a state of a cost of at most `at_most`."""
     word = wide(m[t.c + REC * here])
-    for byte in range(256):
+    for k in range(256):
+        byte = FIRST_PRINTABLE + k & 255  # one of the printable ones is enough, most often
         answer = transition(m, t, state, byte)
         after = answer & STATE_MASK
         if after == DEAD or m[t.state_cost + REC * after] > at_most or not is_plain(m, t, here, byte, answer >> STATE_BITS):

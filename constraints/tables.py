@@ -10,6 +10,7 @@ call. All writes are hash-consing or memoisation, so repeating is safe.
 from __future__ import annotations
 
 from collections import namedtuple
+from collections.abc import Collection
 from itertools import pairwise
 
 import numba as nb
@@ -33,6 +34,8 @@ KEPT, KEPT_END = 16, 17
 PLAIN = 18  # printable characters of one byte that are tokens, and stand for themselves in JSON strings
 ONLY_JSON, IN_STRING = 19, 20  # 1 when all texts are JSON, with white space as JSON has it; while a walk begins inside a string
 FREE_NAMES = 21  # 1 when every key that is remembered may be any but finitely many
+NUM_STATIC, NUM_PAIRS = 22, 23  # nodes of the grammar; nodes that are in `pair_hash`
+MARKED, MARKED_EPOCH, MARKED_RIVALS, MARKED_INNER = range(24, 28)  # what was found when rivals were last marked, see rivals.py
 NUM_COUNTERS = 32
 # Values of n[FAULT]; the FULL_ ones below say which table to grow.
 NO_FAULT = 0
@@ -42,6 +45,7 @@ _TABLES = [
         "n",  # [NUM_COUNTERS] see above; whole records, so that those below are lines of the cache
         # Big tables of fixed size first, so that they begin at the same places whatever the grammar: see pages.py.
         "node_hash",  # open addressing, 0 = free; the first 2^k entries are in use
+        "pair_hash",  # the same, of sequences that hold nodes made while the automaton runs: few, and looked up most
         "state_hash",  # as node_hash
         "nodes",  # [nodes] records of expression nodes, static ones first; see NODE_FIELDS
         "pool",  # closures [length, body class, radius, items...] and the items of states
@@ -76,6 +80,7 @@ NODE_FIELDS = (
     "enter",  # the PRODUCT that a BOTH or NEGATE begins with; of a PRODUCT the last search that visited it
     "begun",  # of a repeated node, the most copies that have been begun of a repetition that ends far away, see far.py
     "far",  # 1 of a repetition, or a sequence, where one may end far away
+    "rival", "beside",  # of a word: the first of those one symbol longer that are stamped; the next one beside it; see rivals.py
 )  # fmt: skip
 STATE_FIELDS = (
     "state_start", "state_length",  # items in `pool`, sorted; a frame there when the length is FRAMED, see states.py
@@ -96,19 +101,21 @@ STATE_FIELDS = (
 FIELDS = tuple(_TABLES)
 RECORDS = {"nodes": NODE_FIELDS, "states": STATE_FIELDS}
 _FIELDS_OF = {name: (records, k) for records, fields in RECORDS.items() for k, name in enumerate(fields)}
-SIZED = ("nodes", "node_hash", "pool", "states", "state_hash", "work", "items", "requests")  # sizes that compiled code reads
+# Sizes that compiled code reads.
+SIZED = ("nodes", "node_hash", "pair_hash", "pool", "states", "state_hash", "work", "items", "requests")
 Layout = namedtuple(  # type: ignore[misc]
     "Layout", [*FIELDS, *NODE_FIELDS, *STATE_FIELDS, *(f"{name}_size" for name in SIZED)]
 )
 _HEADER = 64  # words: FIELDS offsets, then the end; the last ones are the sizes of the hash tables in use
 _CLEARED = FIELDS.index("next") + 1  # from this table on all are cleared whole: they may begin anywhere
-_HASH_SIZES = {"node_hash": _HEADER - 2, "state_hash": _HEADER - 1}
-_COUNTERS = {"node_hash": NODES, "state_hash": STATES}
+_HASH_SIZES = {"node_hash": _HEADER - 3, "pair_hash": _HEADER - 2, "state_hash": _HEADER - 1}
+HASHES = tuple(_HASH_SIZES)
+_COUNTERS = {"node_hash": NODES, "pair_hash": NODES, "state_hash": STATES}
 FAULT_WORD = _HEADER + FAULT  # of the array: `n` is the first table
 NO_CLASS = 0  # n[WANTED] is 1 + the body class that a mask was made in without tables
 CLASS_WIDTH, CLASS_TABLES = 8, 6  # words of an entry of `classes`; which of them is the offset
 
-FULL_NODES, FULL_POOL, FULL_STATES, FULL_WORK, FULL_ITEMS, FULL_REQUESTS = 1, 2, 3, 4, 5, 6  # faults that growing mends
+FULL_NODES, FULL_POOL, FULL_STATES, FULL_WORK, FULL_ITEMS, FULL_REQUESTS, FULL_PAIRS = range(1, 8)  # faults that growing mends
 _FULL = {
     FULL_NODES: ("nodes",),
     FULL_POOL: ("pool",),
@@ -116,8 +123,9 @@ _FULL = {
     FULL_WORK: ("work",),
     FULL_ITEMS: ("items",),
     FULL_REQUESTS: ("requests",),
+    FULL_PAIRS: ("nodes",),
 }
-_GROWS_HASH = {FULL_NODES: "node_hash", FULL_STATES: "state_hash"}
+_GROWS_HASH = {FULL_NODES: "node_hash", FULL_PAIRS: "pair_hash", FULL_STATES: "state_hash"}
 
 
 def _layout_source() -> str:
@@ -161,8 +169,9 @@ class Arena:
         view: NDArray[np.int32] = self.array[start:end]
         return view
 
-    def grow(self, fault: int) -> None:
-        """Double what a fault says is full, and clear the fault. The hash tables are left empty: `derive.rehash` fills them."""
+    def grow(self, fault: int) -> Collection[str]:
+        """Double what a fault says is full, and clear the fault. Returns the hash tables that are empty then: `derive.rehash` fills
+        them."""
         names, hashed = _FULL[fault], _GROWS_HASH.get(fault)
         hash_sizes = {name: int(self.array[word]) for name, word in _HASH_SIZES.items()}
         sizes = {name: end - start for name, (start, end) in self._spans.items()}
@@ -173,10 +182,12 @@ class Arena:
         if not is_room_left:
             sizes |= {name: 2 * sizes[name] for name in names}
             self._move(sizes, hash_sizes)
-        for name in _HASH_SIZES:
+        emptied = [hashed] if hashed is not None and is_room_left else HASHES
+        for name in emptied:
             self.table(name)[: hash_sizes[name]] = 0
             self.array[_HASH_SIZES[name]] = hash_sizes[name]
         self.table("n")[FAULT] = NO_FAULT
+        return emptied
 
     def _move(self, sizes: dict[str, int], hash_sizes: dict[str, int]) -> None:
         """Copy what is in use, except the hash tables, into a new array."""

@@ -96,12 +96,12 @@ def without_tail(m, t, s, tail):
 
 
 @inner
-def completes_inside(m, t, s):
-    """Whether a state can be complete behind its body at once.
+def completes_inside(m, t, s, body):
+    """Whether a state can be complete behind characters of a body class at once, its own or that of a longer state.
 
-    Its ends are then not all seen: tokens inside the body are not walked, those that leave it only from its beginning.
+    If it is its own, its ends are then not all seen: tokens inside the body are not walked, those that leave it only from its
+    beginning. In any case there are thousands.
     """
-    body = wide(m[t.state_body + REC * s])
     if body < 0:
         return False
     start, length = items_of(m, t, s)

@@ -24,7 +24,7 @@ from .atlas import (
 )
 from .compiled import entry, inner, words_at
 from .expression import Event
-from .memory import COMMA, ITEM_CLOSE, KEY_OPEN, REFUSED, is_space, remember
+from .memory import COMMA, ITEM_CLOSE, KEY_OPEN, OUTSIDE, REFUSED, is_space, remember
 from .nodes import wide
 from .rivals import (
     EXPECTS_KEY,
@@ -37,9 +37,9 @@ from .rivals import (
     extra_cost,
     is_alive,
     is_plain,
-    leaves_rivals,
     mark_rivals,
     must_open_key,
+    next_along_rivals,
     outlook,
     rival_word,
     transition,
@@ -48,6 +48,10 @@ from .rivals import (
 from .rows import clear_tokens
 from .tables import DEAD, FAULT, FREE_NAMES, INFINITE, NO_FAULT, REC, STATE_BITS, STATE_MASK, layout
 
+# The frame of the walk at each depth: the trie's node; the byte read there, its event, the state behind it; the memory after the
+# first SINCE bytes; the memory whose rivals are those here, 0 without rivals.
+PLACE, BYTE, EVENT, STATE, KNOWN, SINCE, ORIGIN = range(7)
+FRAME = 8
 NO_ROWS = 0
 REMEMBERED = sum(1 << event for event in Event if event not in (Event.NONE, Event.OBJECT_OPEN, Event.OBJECT_CLOSE))
 
@@ -118,63 +122,67 @@ def judge_trie(m, t, v, rows, trie, state, here, along, ends, extra, hard, num_h
 
     Returns num_hard, least, and how many tokens were cleared.
     """
-    nodes, order, max_depth = wide(v[trie + NODES]), wide(v[trie + ORDER]), wide(v[DEPTH])
-    path = np.empty(max_depth + 1, np.uint8)  # [depth] the byte read there
-    events = np.empty(max_depth + 1, np.int64)
-    states = np.empty(max_depth + 1, np.int64)
-    known = np.empty(max_depth + 1, np.int64)  # the memory after path[:since]
-    since = np.zeros(max_depth + 1, np.int64)
-    origin = np.zeros(max_depth + 1, np.int64)  # the memory whose rivals are those here, 0 without rivals
-    states[0], known[0] = state, here
-    marked, (epoch, is_inner) = wide(here), mark_rivals(m, t, wide(here))
-    origin[0] = here if epoch != 0 else 0
+    nodes, order, n = wide(v[trie + NODES]), wide(v[trie + ORDER]), wide(v[trie + NUM_NODES])
     ends[:] = DEAD
     extra[:] = 0
-    n, i, least, cleared, spells = wide(v[trie + NUM_NODES]), wide(0), wide(INFINITE), wide(0), v[SPELLS] == 1
+    if n == 0:
+        return num_hard, wide(INFINITE), wide(0)
+    stack = np.empty((wide(v[DEPTH]) + 1, FRAME), np.int64)
+    stack[0, PLACE], stack[0, STATE], stack[0, KNOWN], stack[0, SINCE] = -1, state, here, 0
+    marked, (epoch, is_inner) = wide(here), mark_rivals(m, t, wide(here))
+    stack[0, ORIGIN] = here if epoch != 0 else 0
+    i, least, cleared, spells = wide(0), wide(INFINITE), wide(0), v[SPELLS] == 1
     while i < n:
         node = nodes + NODE_WIDTH * i
         d, value, skip = wide(v[node + 1]), wide(v[node] & 255), wide(v[node + 2])
-        if origin[d - 1] != 0:
-            if marked != origin[d - 1]:
-                marked, (epoch, is_inner) = origin[d - 1], mark_rivals(m, t, origin[d - 1])
-            if along == 1 and leaves_rivals(m, t, known[d - 1], value, epoch):
-                i = skip
-                continue
-        answer = transition(m, t, states[d - 1], value)
+        above = d - 1
+        if stack[above, ORIGIN] != 0:
+            if marked != stack[above, ORIGIN]:
+                marked, (epoch, is_inner) = stack[above, ORIGIN], mark_rivals(m, t, stack[above, ORIGIN])
+            if along == 1 and m[t.b + REC * stack[above, KNOWN]] != OUTSIDE:
+                child = next_along_rivals(m, t, v, trie, stack[above, PLACE], stack[above, KNOWN], value)
+                if child < 0:
+                    i = n if d == 1 else wide(v[nodes + NODE_WIDTH * stack[above, PLACE] + 2])
+                    continue
+                if child > i:
+                    i = child
+                    continue
+        answer = transition(m, t, stack[above, STATE], value)
         if m[t.n + FAULT] != NO_FAULT:
             return num_hard, least, cleared
         s, event = answer & STATE_MASK, answer >> STATE_BITS
         if s == DEAD:
             i = skip
             continue
-        states[d], path[d], events[d] = s, value, event
-        known[d], since[d], origin[d] = known[d - 1], since[d - 1], wide(0)
+        stack[d, PLACE], stack[d, BYTE], stack[d, EVENT], stack[d, STATE] = i, value, event, s
+        stack[d, KNOWN], stack[d, SINCE], stack[d, ORIGIN] = stack[above, KNOWN], stack[above, SINCE], 0
         dead = False
-        if origin[d - 1] != 0:
-            if is_plain(m, t, known[d], value, event):
-                rival = rival_word(m, t, wide(m[t.c + REC * known[d]]), value, epoch)
+        if stack[above, ORIGIN] != 0:
+            if is_plain(m, t, stack[above, KNOWN], value, event):
+                rival = rival_word(m, t, wide(m[t.c + REC * stack[above, KNOWN]]), value, epoch)
                 if rival != 0:
-                    known[d], since[d], origin[d] = after_rival(m, t, known[d], value, event, rival), d, origin[d - 1]
+                    stack[d, KNOWN], stack[d, SINCE] = after_rival(m, t, stack[above, KNOWN], value, event, rival), d
+                    stack[d, ORIGIN] = stack[above, ORIGIN]
             else:
-                known[d], since[d] = remember(m, t, known[d], value, event), d
-                dead = known[d] == REFUSED
+                stack[d, KNOWN], stack[d, SINCE] = remember(m, t, stack[above, KNOWN], value, event), d
+                dead = stack[d, KNOWN] == REFUSED
         elif event == KEY_OPEN or event == ITEM_CLOSE:
-            known[d], since[d] = up_to_date(m, t, known[d], path, events, since[d], d), d
-        if since[d] == d and not dead and origin[d] == 0:
-            marked, (epoch, is_inner) = known[d], mark_rivals(m, t, known[d])
-            origin[d] = known[d] if epoch != 0 else 0
+            stack[d, KNOWN], stack[d, SINCE] = up_to_date(m, t, stack, d), d
+        if stack[d, SINCE] == d and not dead and stack[d, ORIGIN] == 0:
+            marked, (epoch, is_inner) = stack[d, KNOWN], mark_rivals(m, t, stack[d, KNOWN])
+            stack[d, ORIGIN] = marked if epoch != 0 else 0
         more = 0  # the extra cost of tokens that end here
         start, end = wide(v[node + 3]), wide(v[node + NODE_WIDTH + 3])
         ends_here = start != end
-        if origin[d] != 0 and ends_here and not dead:
+        if stack[d, ORIGIN] != 0 and ends_here and not dead:
             if hard.size > 0:
-                more = extra_cost(m, t, s, known[d], epoch, is_inner, spells)
-            if not way_out(m, t, s, known[d], epoch, INFINITE - 1):
-                dead = not is_alive(m, t, s, known[d])
+                more = extra_cost(m, t, s, stack[d, KNOWN], epoch, is_inner, spells)
+            if not way_out(m, t, s, stack[d, KNOWN], epoch, INFINITE - 1):
+                dead = not is_alive(m, t, s, stack[d, KNOWN])
                 marked = wide(0)
         elif ends_here and hard.size > 0 and (value == COMMA or is_space(value)) and must_open_key(m, t, s):
-            known[d], since[d] = up_to_date(m, t, known[d], path, events, since[d], d), d
-            more = EXPECTS_KEY if expects_key(m, t, s, known[d]) else 0
+            stack[d, KNOWN], stack[d, SINCE] = up_to_date(m, t, stack, d), d
+            more = EXPECTS_KEY if expects_key(m, t, s, stack[d, KNOWN]) else 0
         if m[t.n + FAULT] != NO_FAULT:
             return num_hard, least, cleared
         if dead:
@@ -183,7 +191,7 @@ def judge_trie(m, t, v, rows, trie, state, here, along, ends, extra, hard, num_h
                 clear_tokens(words_at(rows), order + start, order + below)
                 cleared += below - start
             i = skip
-        elif along == 1 and origin[d] == 0:
+        elif along == 1 and stack[d, ORIGIN] == 0:
             i = skip
         else:
             if ends.size > 0:
@@ -194,15 +202,16 @@ def judge_trie(m, t, v, rows, trie, state, here, along, ends, extra, hard, num_h
             elif ends_here:
                 for k in range(start, end):
                     hard[0, num_hard], hard[1, num_hard], hard[2, num_hard] = k, v[order + k], s
-                    hard[3, num_hard], hard[4, num_hard] = known[d], more
+                    hard[3, num_hard], hard[4, num_hard] = stack[d, KNOWN], more
                     num_hard += 1
             i += 1
     return num_hard, least, cleared
 
 
 @inner
-def up_to_date(m, t, here, path, events, since, depth):
-    """The memory after path[since + 1 : depth + 1]; nothing on the way can be refused."""
-    for d in range(since + 1, depth + 1):
-        here = remember(m, t, here, wide(path[d]), events[d])
+def up_to_date(m, t, stack, depth):
+    """The memory at a depth, after the bytes that have only been noted so far; none of them can be refused."""
+    here = stack[depth, KNOWN]
+    for d in range(stack[depth, SINCE] + 1, depth + 1):
+        here = remember(m, t, here, stack[d, BYTE], stack[d, EVENT])
     return here
