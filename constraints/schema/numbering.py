@@ -35,11 +35,15 @@ class Numbering:
             return schema
         return self._number(schema, Position.SCHEMA, site.document.draft), site.document, site.scope
 
-    def lowered_as(self, site: Site, schema: Any) -> Hashable | None:
-        """The same; None for what is lowered by itself wherever it stands."""
-        if self._tells_all and not (isinstance(schema, dict) and schema.keys() <= _NEVER_REFUSED):
-            return None
-        return self.of(site, schema)
+    def is_lowered_once(self, schema: Any) -> bool:
+        """Whether a schema is taken for an equal one wherever it stands."""
+        return not self._tells_all or (isinstance(schema, dict) and schema.keys() <= _NEVER_REFUSED)
+
+    def outline(self, site: Site) -> Hashable:
+        """Equal for sites that say the same, and found at once; most that differ have different ones."""
+        properties = site.keywords.get("properties")
+        names = tuple(properties) if isinstance(properties, dict) else None
+        return tuple(site.keywords), names, site.document, site.scope
 
     def _number(self, value: dict[str, Any] | list[Any], kind: Position, draft: int) -> int:
         if isinstance(value, list):

@@ -118,8 +118,8 @@ class PlainContainers:
             return None, None
         reference = schema.get("$ref")
         if reference is None:
-            number = self._numbering.lowered_as(site, schema)
-            return (None, None) if number is None else (self._said, number)
+            is_known = self._numbering.is_lowered_once(schema)
+            return (self._said, self._numbering.of(site, schema)) if is_known else (None, None)
         if not isinstance(reference, str) or not _NOT_BESIDE_REFERENCES.isdisjoint(schema):
             return None, None
         return self._targets, (reference, site.document, site.scope)

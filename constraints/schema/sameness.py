@@ -19,6 +19,7 @@ class Sameness:
         self._parts, self._numbering = parts, numbering
         self._simple: dict[Site, tuple[Claim, ...]] = {}
         self._negated: dict[Site, tuple[Claim, ...]] = {}
+        self._by_outline: dict[Hashable, Site] = {}
         self._first: dict[Hashable, Site] = {}  # by number
         self._like: dict[Site, Site] = {}
 
@@ -44,8 +45,11 @@ class Sameness:
 
     def lowered_as(self, site: Site) -> Site:
         """The first site that says the same, unless every place is to be told of."""
-        number = self._numbering.lowered_as(site, site.schema)
-        return site if number is None else self._first.setdefault(number, site)
+        first = self._by_outline.setdefault(self._numbering.outline(site), site)
+        if first is site or not self._numbering.is_lowered_once(site.schema):
+            return site
+        self._first_like(first)  # its number was not asked for as long as no other had its outline
+        return self._first_like(site)
 
     def _first_like(self, site: Site) -> Site:
         """The first site that says the same, from where references lead to the same schemas."""
