@@ -63,6 +63,8 @@ def assemble(grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon, lim
     _copy_grammar(machine, grammar, body_classes, lexicon)
     machine.table("n")[SEARCH_LIMIT] = limits.search_states
     derive.rehash(machine.address, True, True, True)
+    for name in ("pair_hash", "state_hash"):  # zero already, but then in the processor's cache for the first masks
+        machine.table(name)[: hash_sizes[name]] = 0
     _measure(machine, grammar, lexicon)
     _refuse_left_recursion(machine, grammar)
     return machine

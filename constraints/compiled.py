@@ -12,7 +12,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 _SOURCES = (
-    "atlas", "bodies", "compiled", "counters", "derive", "divisors", "expression", "far", "groups", "masking", "measure",
+    "atlas", "bodies", "compiled", "counters", "derive", "divisors", "expression", "far", "groups", "leaps", "masking", "measure",
     "memory", "nodes", "repetitions", "rivals", "rows", "runs", "states", "tables", "tails", "unlisted", "unlisted_masks",
     "verdicts", "walk",
 )  # fmt: skip

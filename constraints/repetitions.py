@@ -7,7 +7,7 @@ that is only if what comes behind each repetition goes on as the state itself do
 
 from __future__ import annotations
 
-from .atlas import NODE_WIDTH, NODES, NUM_NODES, child_of, first_ascii
+from .atlas import CHILDREN, child_of, first_ascii
 from .compiled import inner
 from .derive import step
 from .nodes import CLASS, EMPTY, LITERAL, REPEAT, SEQ, leaf, wide
@@ -188,16 +188,15 @@ def have_same_ways(m, t, v, trie, state, other, own):
 @inner
 def begin_alike(m, t, v, trie, state, other):
     """Whether two states go to the same ones on the first bytes of a trie. False on a fault."""
-    nodes, i = wide(v[trie + NODES]), wide(0)
-    while i < v[trie + NUM_NODES] and m[t.n + FAULT] == NO_FAULT:
-        node = nodes + NODE_WIDTH * i
-        byte = v[node] & 255
+    children = wide(v[trie + CHILDREN]) + 256  # of the root
+    for byte in range(256):
+        if v[children + byte] == 0:
+            continue
         s, after = m[t.next + state * 256 + byte], m[t.next + other * 256 + byte]
         if s == UNKNOWN:
             s = step(m, t, wide(state), wide(byte))
         if after == UNKNOWN:
             after = step(m, t, wide(other), wide(byte))
-        if s != after:
+        if s != after or m[t.n + FAULT] != NO_FAULT:
             return False
-        i = wide(v[node + 2])
-    return m[t.n + FAULT] == NO_FAULT
+    return True

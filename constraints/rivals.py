@@ -18,6 +18,7 @@ from .atlas import child_of
 from .compiled import entry, inner, pointer, words_at
 from .derive import step
 from .expression import Kind
+from .leaps import leap
 from .memory import (
     CONTAINER,
     IN_KEY,
@@ -381,7 +382,17 @@ def advance_remembering(arena, atlas, state, here, token):
 
 @inner
 def run_bytes_remembering(m, t, state, here, data, start, end):
-    """As `run_remembering` for data[start:end]. Within the only literal of a state no states are made, see `after_text`."""
+    """As `run_remembering` for data[start:end]."""
+    after, kept, read = run_by_bytes(m, t, state, here, data, start, end, True)
+    if after != DEAD or m[t.n + FAULT] != NO_FAULT:
+        return after, kept, read
+    return run_by_bytes(m, t, state, here, data, start, end, False)
+
+
+@inner
+def run_by_bytes(m, t, state, here, data, start, end, may_leap):
+    """The same. Within the only literal of a state no states are made, see `after_text`, and if `may_leap` within names (see
+    leaps.py); then it is not known which bytes survive of those that do not all."""
     size = end - start
     states, memories = np.empty(size + 1, np.int64), np.empty(size + 1, np.int64)
     spelled = np.empty(size + 1, np.int64)  # bytes of the literal of states[i] that have been read
@@ -396,6 +407,15 @@ def run_bytes_remembering(m, t, state, here, data, start, end):
             if count == m[t.state_left + REC * state]:
                 state, count = after_text(m, t, state, count), wide(0)
         else:
+            answer = wide(m[t.next + state * 256 + byte])
+            if answer == UNKNOWN and may_leap:
+                after, leapt = leap(m, t, state, data, start + read, end)
+                if leapt > 0:
+                    for k in range(leapt):
+                        here = remember(m, t, here, wide(data[start + read + k]), wide(0))
+                    state, read = after, read + leapt
+                    states[read], memories[read], spelled[read] = state, here, count
+                    continue
             answer = transition(m, t, state, byte)
             state, event = answer & STATE_MASK, answer >> STATE_BITS
         if state != DEAD:
@@ -408,7 +428,7 @@ def run_bytes_remembering(m, t, state, here, data, start, end):
         state = state_at(m, t, states[read], spelled[read])
         if is_alive(m, t, state, here):
             return state, here, read
-    while read > 0 and not is_alive(m, t, state_at(m, t, states[read], spelled[read]), memories[read]):
+    while not may_leap and read > 0 and not is_alive(m, t, state_at(m, t, states[read], spelled[read]), memories[read]):
         read -= 1
     return wide(DEAD), wide(REFUSED), min(read, size - 1)
 

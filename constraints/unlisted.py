@@ -52,25 +52,25 @@ def num_words_of(m, t, words, size):
 
 
 @inner
-def next_byte(m, t, words, k):
-    """The byte with which word `k` goes on."""
-    row, read = t.lists + wide(m[t.a + REC * words]) + 2 * k, wide(m[t.c + REC * words])
+def next_byte(m, t, first, read, k):
+    """The byte with which a word goes on behind those read, of the list of words that begins at `first` in `lists`."""
+    row = t.lists + first + 2 * k
     return wide(m[t.text + m[row] + read]) if read < m[row + 1] else wide(_AT_END)
 
 
 @inner
 def has_end(m, t, words):
     """Whether nothing is left of some word: then it is the first."""
-    return next_byte(m, t, words, wide(0)) == _AT_END
+    return next_byte(m, t, wide(m[t.a + REC * words]), wide(m[t.c + REC * words]), wide(0)) == _AT_END
 
 
 @inner
-def first_from(m, t, words, byte):
+def first_from(m, t, first, count, read, byte):
     """The first word that goes on with this byte or a greater one, by its index."""
-    low, high = wide(0), wide(m[t.b + REC * words])
+    low, high = wide(0), wide(count)
     while low < high:
         middle = (low + high) // 2
-        if next_byte(m, t, words, middle) < byte:
+        if next_byte(m, t, first, read, middle) < byte:
             low = middle + 1
         else:
             high = middle
@@ -78,15 +78,24 @@ def first_from(m, t, words, byte):
 
 
 @inner
+def narrowed(m, t, first, count, read, byte):
+    """(first, count) of the words that go on with a byte."""
+    start = first_from(m, t, first, count, read, byte)
+    end = start + first_from(m, t, first + 2 * start, count - start, read, byte + 1)
+    return first + 2 * start, end - start
+
+
+@inner
 def words_after(m, t, words, byte):
     """(WORDS, low, high): the words that go on with a byte, FAIL where there are none; and the bytes around it with which no word
     goes on, or this one alone."""
-    first, end = first_from(m, t, words, wide(byte)), first_from(m, t, words, wide(byte + 1))
-    if first < end:
-        start, read = wide(m[t.a + REC * words]), wide(m[t.c + REC * words])
-        return intern_node(m, t, wide(WORDS), start + 2 * first, end - first, read + 1), wide(byte), wide(byte)
-    low = next_byte(m, t, words, first - 1) + 1 if first > 0 else wide(0)
-    high = next_byte(m, t, words, first) - 1 if first < m[t.b + REC * words] else wide(255)
+    first, count, read = wide(m[t.a + REC * words]), wide(m[t.b + REC * words]), wide(m[t.c + REC * words])
+    begin, left = narrowed(m, t, first, count, read, wide(byte))
+    if left > 0:
+        return intern_node(m, t, wide(WORDS), begin, left, read + 1), wide(byte), wide(byte)
+    index = (begin - first) // 2
+    low = next_byte(m, t, first, read, index - 1) + 1 if index > 0 else wide(0)
+    high = next_byte(m, t, first, read, index) - 1 if index < count else wide(255)
     return wide(FAIL), low, high
 
 

@@ -42,6 +42,7 @@ from .atlas import (
 )
 from .compiled import entry, inner, pointer, words_at
 from .derive import step
+from .leaps import leap
 from .nodes import EMPTY, LITERAL, NO_BODY, SEQ, leaf, wide
 from .rows import clear_tokens, set_tokens
 from .runs import survives
@@ -399,6 +400,10 @@ def run_bytes(m, t, s, data, start, end):
         else:
             answer = m[t.next + s * 256 + data[i]]
             if answer == UNKNOWN:
+                after, count = leap(m, t, wide(s), data, i, end)
+                if count > 0:
+                    s, i = after, i + count
+                    continue
                 answer = step(m, t, wide(s), wide(data[i]))
             s = wide(answer & STATE_MASK)
             i += 1
