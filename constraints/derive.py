@@ -118,7 +118,7 @@ def derive(m, t, s, byte):
                 return False
     low, high = wide(0), wide(255)
     count, event, body, radius, only = wide(0), wide(0), wide(NO_BODY), wide(0), wide(FAIL)
-    unlisted, others = wide(0), wide(0)  # how many continuations are no literals, and that of the last of them
+    unlisted, others = wide(0), wide(0)  # of continuations that are no literals, the last one's UNLISTED node, and how many
     rest, mark = wide(FAIL), wide(0)
     for j in range(start, end):
         item = wide(m[t.pool + j])

@@ -27,7 +27,7 @@ from .utf8 import ALL, Ranges, invert, normalize
 
 _REACH, _SEQUENCES = 16, 100
 _LONG = 300  # characters of a pattern in which it pays to look for groups that are written several times
-_PART = re.compile(r"(\(\?:)|(\()|(\))|(\\[1-9k])|\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)
+_PART = re.compile(r"(\(\?:)|(\()|(\))|(\\[1-9k])|\\.|\[(?:\\.|[^\]\\])*\]?", re.DOTALL)  # a set may be left open: linear time
 _PLAIN_OPEN, _OTHER_OPEN, _CLOSE, _REFERENCE = range(1, 5)  # groups of that
 Sequences = list[SequenceBehind] | None
 Before = tuple[Ranges, bool] | None  # characters that may stand before a position, and whether nothing may
@@ -418,12 +418,17 @@ def _plain_groups(pattern: str) -> dict[int, int]:
     """Where groups `(?:...)` begin and end whose meaning does not depend on where they stand: nothing in them is numbered or refers
     to a number, and no other kind of group is in them."""
     found: dict[int, int] = {}
-    opened: list[int] = []  # plain groups around the place, those that are spoilt as -1
+    opened: list[int] = []  # groups around the place: where those begin that are plain, -1 for others
+    spoilt = 0  # so many of them, from the outermost on, have something else in them
     for part in _PART.finditer(pattern):
         if part.lastindex == _PLAIN_OPEN:
             opened.append(part.start())
         elif part.lastindex == _OTHER_OPEN or part.lastindex == _REFERENCE:
-            opened = [-1] * (len(opened) + (part.lastindex == _OTHER_OPEN))
-        elif part.lastindex == _CLOSE and opened and (start := opened.pop()) >= 0:
-            found[start] = part.end()
+            opened += [-1] if part.lastindex == _OTHER_OPEN else []
+            spoilt = len(opened)
+        elif part.lastindex == _CLOSE and opened:
+            start = opened.pop()
+            if len(opened) >= spoilt:
+                found[start] = part.end()
+            spoilt = min(spoilt, len(opened))
     return found
