@@ -16,7 +16,20 @@ from collections.abc import Callable
 from typing import Any
 
 from .annotations import Annotations
-from .claims import Among, Claim, Conj, Equals, Exclusive, Not, Term, Unevaluated, has_key, has_keys, lacks_key
+from .claims import (
+    Among,
+    Claim,
+    Conj,
+    Equals,
+    Exclusive,
+    Not,
+    Term,
+    Unevaluated,
+    has_key,
+    implied_keys,
+    lacks_key,
+    with_clause,
+)
 from .document import Site
 from .exclusions import Cases, Exclusions
 from .keywords import APPLICATORS, in_force
@@ -81,7 +94,7 @@ class Branches:
                 with self.entering(claim, "holds" if holds else "fails"):
                     known = self._expanded(claim) if holds else self._refuted(claim)
             elif isinstance(claim, Equals):
-                known = [(Among((claim.key,), (claim.value,)),)] if holds else differing(claim.value)
+                known = [(Among((claim.key,), (claim.value,)),)] if holds else with_clause(differing(claim.value))
             elif holds:
                 known = union(self.pending_terms(conj) for conj in claim.options)
             else:
@@ -140,9 +153,8 @@ class Branches:
                 + self._products.joined([self.fails(when), self._optional(otherwise, True)], (site,))
             )
         for name, dependent in self._parts.dependencies(site):
-            needed = [has_keys(dependent)] if isinstance(dependent, list) else self.holds(dependent)
             absent: Term = (lacks_key(name, strict=False),)
-            groups.append([absent, *needed])
+            groups.append([implied_keys(name, dependent)] if isinstance(dependent, list) else [absent, *self.holds(dependent)])
         return groups
 
     def _optional(self, site: Site | None, holds: bool) -> list[Term]:
@@ -173,11 +185,11 @@ class Branches:
             missing: list[Term] = (
                 [(lacks_key(each),) for each in dependent] if isinstance(dependent, list) else self.fails(dependent)
             )
-            groups.append(self._products.joined([[present], missing], (site,)))
+            groups.append(self._products.joined([[present], with_clause(missing)], (site,)))
         for keyword in unevaluated_of(site):
             branches = self._annotations.of(site)
             groups.append([(*term, Unevaluated(site, keyword, seen, holds=False)) for term, seen in branches])
-        return union(groups)
+        return with_clause(union(groups))
 
     def _none_of(self, site: Site, keyword: str) -> list[Term]:
         groups = [self.fails(part) for part in self._parts.subschemas(site, keyword)]

@@ -7,7 +7,7 @@ about the value itself (`keywords.OWN`). The other literals arise where a schema
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from typing import Any
 
@@ -18,6 +18,21 @@ from .keywords import TYPES
 ALL_ATOMS = frozenset().union(*TYPES.values())
 NUMBERS = TYPES["number"]
 _MISSING = object()
+
+
+class HashedOnce:
+    """Remembers its hash: literals with all that is in them are keys of many dictionaries."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            compared = (getattr(self, each.name) for each in fields(self) if each.compare)  # type: ignore[arg-type]
+            object.__setattr__(self, "_hash", hash(tuple(compared)))
+            return self._hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +108,14 @@ NameTest = Pattern | Named
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class Keys(HashedOnce):
     """Names of members: those listed and those that pass one of the tests; all others instead, if `others`."""
 
     names: frozenset[str] = frozenset()
     tests: frozenset[NameTest] = frozenset()
     others: bool = False
+
+    __hash__ = HashedOnce.__hash__
 
     def admits(self, name: str | None, passed: frozenset[NameTest]) -> bool:
         """Whether a name is meant that passes exactly these of all tests; None is a name listed nowhere."""
@@ -183,7 +200,7 @@ class Mismatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class Count(HashedOnce):
     """The number of items or members in `where` that satisfy `conj` is from `low` to `high`.
 
     Says that the value is an array (an object), if `strict`; else nothing about values of other types.
@@ -195,6 +212,8 @@ class Count:
     high: int | None
     strict: bool = True
 
+    __hash__ = HashedOnce.__hash__
+
     @property
     def kind(self) -> str:
         return "array" if isinstance(self.where, Index) else "object"
@@ -202,6 +221,23 @@ class Count:
     @property
     def atoms(self) -> frozenset[str]:
         return TYPES[self.kind] if self.strict else ALL_ATOMS
+
+
+@dataclass(frozen=True, slots=True)
+class Clause(HashedOnce):
+    """One of some conditions on members holds: that there is one (`Count` from 1 up) or that there is none (up to 0).
+
+    Says that the value is an object, if `strict`; else nothing about values of other types.
+    """
+
+    options: tuple[Count, ...]
+    strict: bool = True
+
+    __hash__ = HashedOnce.__hash__
+
+    @property
+    def atoms(self) -> frozenset[str]:
+        return TYPES["object"] if self.strict else ALL_ATOMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +278,7 @@ class Exclusive:
         return ALL_ATOMS
 
 
-Literal = Site | Kinds | Among | Within | NotMultiple | Length | Mismatch | Count | Repeats | Unevaluated | Exclusive
+Literal = Site | Kinds | Among | Within | NotMultiple | Length | Mismatch | Count | Clause | Repeats | Unevaluated | Exclusive
 Term = tuple[Literal, ...]
 
 
@@ -256,9 +292,35 @@ def has_keys(names: list[str]) -> Term:
     return tuple(has_key(name, strict=False) for name in names)
 
 
+def implied_keys(name: str, names: list[str]) -> Term:
+    """The value has members of all these names if it has one of the first."""
+    absent = lacks_key(name, strict=False)
+    return tuple(Clause((absent, has_key(each, strict=False)), strict=False) for each in names if each != name)
+
+
 def lacks_key(name: str, strict: bool = True) -> Count:
     """The value has no member of this name."""
     return Count(Keys(frozenset([name])), (), 0, 0, strict)
+
+
+def with_clause(terms: list[Term]) -> list[Term]:
+    """The same alternatives, with those as one that say of an object that some member is there, or is not.
+
+    Where several schemas are violated, the ways to violate each multiply: so the fewer, the better.
+    """
+    options = [option for term in terms for option in _options(term)]
+    if len(options) < 2:
+        return terms
+    return [*(term for term in terms if not _options(term)), (Clause(tuple(dict.fromkeys(options))),)]
+
+
+def _options(term: Term) -> tuple[Count, ...]:
+    literal = term[0] if len(term) == 1 else None
+    if isinstance(literal, Clause) and literal.strict:
+        return literal.options
+    if not isinstance(literal, Count) or not literal.strict or literal.kind != "object":
+        return ()
+    return (literal,) if (literal.low, literal.high) in ((1, None), (0, 0)) else ()
 
 
 def literal_atoms(literal: Literal) -> frozenset[str]:

@@ -26,6 +26,7 @@ from .membership import Membership
 from .mixed_arrays import MixedArrays
 from .names import Names
 from .numbering import Numbering
+from .objects import Objects
 from .plain import PlainContainers
 from .policy import Policy, located
 from .shapes import NumberShape, Shapes
@@ -68,9 +69,12 @@ class Lowering:
         self._has_unique_arrays = False
         self._mixed_arrays = MixedArrays(self._branches.terms, self._shapes, names, policy, is_ordered)
         self._containers = Containers(
-            grammar, text, names, policy, self.node, self._count, self._together.append, self._branches.conj, is_ordered,
+            grammar, text, self.node, self._count, self._together.append, self._branches.conj, self._shapes.lacks_values,
+        )  # fmt: skip
+        self._objects = Objects(
+            grammar, text, names, self.node, self._together.append, self._branches.conj, self._shapes.lacks_values, is_ordered,
             self._causes.append,
-        )
+        )  # fmt: skip
         self._plain = PlainContainers(grammar, text, self.node, self._branches.conj, numbering, is_ordered)
         self._any_value = ("any value", text.notation, text.values.notation, text.whitespace, text.comma, text.colon, is_ordered)
         known = grammar.memo.get(self._any_value)  # lowered once for all grammars, see JsonSchema.beginning
@@ -266,7 +270,7 @@ class Lowering:
         shape = self._shapes.object(term)
         self._check_counts(term, "minProperties", shape.low, shape.high)
         try:
-            return self._containers.object(shape)
+            return self._objects.object(shape)
         except ConstraintLimit as error:
             raise _with_place(error, term, "properties") from None
 
@@ -326,7 +330,7 @@ class Lowering:
             for value in objects if self._is_flat(term, value.values())
         ]  # fmt: skip
         others = (value for value in objects if not self._is_flat(term, value.values()))
-        nodes = [self._containers.object(self._shapes.object(term + _parts_of(value))) for value in others]
+        nodes = [self._objects.object(self._shapes.object(term + _parts_of(value))) for value in others]
         return self._grammar.alt(self._containers.flat_objects(flat) if flat else FAIL, *nodes)
 
     def _is_flat(self, term: Term, parts: Collection[Any]) -> bool:

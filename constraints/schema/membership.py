@@ -10,8 +10,9 @@ from ..expression import Grammar
 from ..matcher import Matcher
 from .branches import Branches
 from .claims import Conj, Term
+from .clauses import Need
 from .names import Names
-from .shapes import ArrayShape, Need, NumberShape, ObjectShape, Shapes, StringShape
+from .shapes import ArrayShape, NumberShape, ObjectShape, Shapes, StringShape
 from .strings import Strings
 from .values import atom_of, equality_key, is_integral
 
@@ -74,15 +75,17 @@ class Membership:
         if not _is_between(len(value), shape.low, shape.high) or any(name not in value for name in shape.required):
             return False
         tests, named = shape.tests, shape.named
-        found = [0] * len(shape.needs)
+        needs = [*shape.needs, *(option for clause in shape.clauses for option in clause)]
+        found = dict.fromkeys(needs, 0)
         for name, item in value.items():
             passed = self.names.passed(name, tests)
             listed = name if name in named else None
             if not self.in_conj(shape.value(listed, passed), item):
                 return False
-            for i, need in enumerate(shape.needs):
-                found[i] += need.keys.admits(listed, passed) and self.in_conj(need.conj, item)
-        return all(_is_between(count, need.low, need.high) for count, need in zip(found, shape.needs, strict=True))
+            for need in needs:
+                found[need] += need.keys.admits(listed, passed) and self.in_conj(need.conj, item)
+        met = {need for need, count in found.items() if _is_between(count, need.low, need.high)}
+        return met.issuperset(shape.needs) and not any(met.isdisjoint(clause) for clause in shape.clauses)
 
 
 def is_number(shape: NumberShape, value: int | Decimal) -> bool:

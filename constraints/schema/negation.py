@@ -28,6 +28,7 @@ from .claims import (
     has_key,
     lacks_key,
     type_atoms,
+    with_clause,
 )
 from .document import Site
 from .keywords import TYPES, in_force, is_anything
@@ -70,7 +71,7 @@ def _of_kind_and_values(site: Site) -> list[Term]:
 
 def _unlike_all(values: dict[str, Any]) -> list[Term]:
     scalars = {key: value for key, value in values.items() if not isinstance(value, (list, dict))}
-    groups = [differing(value) for value in values.values() if isinstance(value, (list, dict))]
+    groups = [with_clause(differing(value)) for value in values.values() if isinstance(value, (list, dict))]
     if scalars:
         groups.append([(Among(tuple(scalars), tuple(scalars.values()), holds=False),)])
     return [tuple(literal for term in choice for literal in term) for choice in product(*groups)]

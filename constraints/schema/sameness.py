@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
-from .claims import Claim, Conj, Count, Literal, Not, Term
+from .claims import Claim, Clause, Conj, Count, Literal, Not, Term
 from .document import Site
 from .keywords import is_anything
 from .numbering import Numbering
@@ -68,8 +68,11 @@ class Sameness:
 
     def resolved(self, literal: Literal) -> Literal:
         """The same literal with references resolved, so that violations of one schema in several places are equal."""
-        if not isinstance(literal, Count):
-            return literal
+        if isinstance(literal, Clause):
+            return replace(literal, options=tuple(dict.fromkeys(map(self._resolved, literal.options))))
+        return self._resolved(literal) if isinstance(literal, Count) else literal
+
+    def _resolved(self, literal: Count) -> Count:
         return replace(literal, conj=tuple(map(self._alike, self.conj(literal.conj))))
 
     def shared(self, term: Term) -> Term:

@@ -1,45 +1,64 @@
 """Items and members one after the other, under conditions on how many there are of each sort.
 
 A *series* begins with *stages*, places that differ from one another (the items of a tuple, the declared names of an object), and
-goes on with members of a few sorts in any order. Conditions count: each member counts in some of them, and each has bounds. What
-is still wanted of every condition is all that the rest depends on, so a series costs one node per stage and distinct remainder;
-without conditions that is two per stage, however many subsets of the stages may occur.
+goes on with members of a few sorts in any order. Conditions count: each member counts in some of them, and each has bounds. Of
+every *clause* one option has to hold, and each member makes some options true and others impossible. What is still wanted of the
+conditions and clauses is all that the rest depends on, so a series costs one node per stage and distinct remainder; without any
+that is two per stage, however many subsets of the stages may occur.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..errors import ConstraintLimit
-from ..expression import EMPTY, FAIL, Grammar, Node, Rule
+from ..expression import EMPTY, FAIL, Grammar, Node
 
 Bounds = tuple[int, int | None]  # how many are still needed, and how many still allowed
-Remainder = tuple[Bounds, ...]  # per condition
+Clauses = frozenset[frozenset[int]]  # options by number, of each set one
 TOTAL = 0  # the condition in which every member counts
 MAX_REMAINDERS = 20_000
 _FREE: Bounds = (0, None)
 
 
+class Remainder(NamedTuple):
+    """What is still wanted: of each condition, and of which clauses."""
+
+    bounds: tuple[Bounds, ...]
+    clauses: Clauses = frozenset()
+
+
+class Effect(NamedTuple):
+    """What a member changes: the conditions it counts in (besides the total), the options it makes true, and impossible."""
+
+    counts_in: frozenset[int] = frozenset()
+    makes: frozenset[int] = frozenset()
+    breaks: frozenset[int] = frozenset()
+
+
 class Sort(NamedTuple):
-    """Members that may be written alike: their texts, the conditions they count in (besides the total), how many exist.
+    """Members that may be written alike: their texts, what they change, how many exist.
 
     `is_marked` says that the texts have marks for the memory of keys.
     """
 
     node: Node
-    counts_in: frozenset[int] = frozenset()
+    effect: Effect = Effect()
     available: int | None = None
     is_marked: bool = False
 
 
 class Stage(NamedTuple):
-    """A place before the others: what may stand there, and whether it may be passed over or the series may end before it."""
+    """A place before the others: what may stand there, and whether it may be passed over (with an effect, too) or the series may
+    end before it. `plain` are the sorts where nothing is wanted any more that tells them apart."""
 
     sorts: tuple[Sort, ...]
     may_skip: bool = False
     may_end: bool = False
+    skipped: Effect = Effect()
+    plain: tuple[Sort, ...] = ()
 
 
 class Place(NamedTuple):
@@ -54,35 +73,47 @@ class Place(NamedTuple):
 @dataclass(slots=True)
 class Series:
     """Builds the node of one series. `gap` stands behind a member, `end` at the end; `separated(node)` is what stands between two
-    members and then `node`."""
+    members and then `node`.
+
+    The first condition is the total, the next `num_needs` tell sorts apart, as clauses do: where nothing of these is wanted any
+    more, `plain` are the sorts. `absences` are the options that hold unless a member makes them impossible.
+    """
 
     grammar: Grammar
     gap: Node
     separated: Callable[[Node], Node]
     end: Node = FAIL
-    conditions: list[Bounds] = field(default_factory=lambda: [(0, None)])  # the first is the total
+    conditions: list[Bounds] = field(default_factory=lambda: [_FREE])
+    num_needs: int = 0
+    clauses: Clauses = frozenset()
+    absences: frozenset[int] = frozenset()
     stages: list[Stage] = field(default_factory=list)
     sorts: list[Sort] = field(default_factory=list)
+    plain: list[Sort] = field(default_factory=list)
+    _counting: list[Sort] = field(default_factory=list)  # the sorts where no clause is open
+    _capacities: list[int] = field(default_factory=list)  # conditions that say how many members of some sorts exist
     _loops: dict[Remainder, Node] = field(default_factory=dict)
     _rests: dict[Remainder, Node] = field(default_factory=dict)
     _members: dict[Node, Node] = field(default_factory=dict)  # each as one more, behind another one
 
     def node(self) -> Node:
         """What follows the opening bracket, closing one included; FAIL when no series meets the conditions."""
-        self._merge_sorts()
-        start = tuple(self.conditions)
-        if start == (_FREE,):
+        counting = [sort._replace(effect=Effect(sort.effect.counts_in)) for sort in self.sorts]
+        self._counting, self.sorts, self.plain = map(self._merged, (counting, self.sorts, self.plain))
+        start = Remainder(tuple(self.conditions), self.clauses)
+        if start == ((_FREE,), frozenset()):
             return self._free_node(start)
         reached = self._reached(start)
         places = {remainder: self._behind_stages(remainder) for remainder in reached[-1]}
         for stage, remainders in zip(reversed(self.stages), reversed(reached[:-1]), strict=True):
             behind, places = places, {}
             for remainder in remainders:
-                options = [self._then(sort.node, behind[after].later) for sort, after in _steps(stage.sorts, remainder)]
-                may_end = stage.may_end and _is_met(remainder)
-                if stage.may_skip:
-                    options.append(behind[remainder].following)
-                    may_end |= behind[remainder].may_end
+                options = [self._then(sort.node, behind[after].later) for sort, after in self._stage_steps(stage, remainder)]
+                may_end = stage.may_end and self._is_met(remainder)
+                skipped = self._skipped(stage, remainder)
+                if skipped is not None:
+                    options.append(behind[skipped].following)
+                    may_end |= behind[skipped].may_end
                 places[remainder] = self._place(self.grammar.alt(*options), may_end)
         return self.grammar.alt(self.end if places[start].may_end else FAIL, places[start].following)
 
@@ -102,10 +133,52 @@ class Series:
         self.conditions.append((low, high))
         return len(self.conditions) - 1
 
-    def bound_all(self, most: int) -> None:
-        """At most so many members of the sorts, whichever."""
-        index = self.condition(0, most)
-        self.sorts = [sort._replace(counts_in=sort.counts_in | {index}) for sort in self.sorts]
+    def capacity(self, count: int) -> int:
+        """A new condition: so many members of some sorts exist in all."""
+        self._capacities.append(self.condition(0, count))
+        return self._capacities[-1]
+
+    # -- what is wanted ---------------------------------------------------------------------------------------------
+
+    def _after(self, remainder: Remainder, counts_in: Sequence[int], effect: Effect) -> Remainder | None:
+        """What is wanted behind a member; None where it may not stand."""
+        bounds, clauses = remainder
+        if counts_in and bounds != (_FREE,):
+            left = list(bounds)
+            for i in counts_in:
+                low, high = left[i]
+                if high == 0:
+                    return None
+                left[i] = low - 1 if low else 0, None if high is None else high - 1
+            bounds = tuple(left)
+        if clauses:
+            clauses = frozenset(clause - effect.breaks for clause in clauses if clause.isdisjoint(effect.makes))
+            if frozenset() in clauses:
+                return None
+            clauses = frozenset(clause for clause in clauses if not any(other < clause for other in clauses))
+        after = Remainder(bounds, clauses)
+        if self._capacities and self._is_settled(after):
+            after = Remainder(tuple(_FREE if i in self._capacities else each for i, each in enumerate(bounds)))
+        return after
+
+    def _steps(self, sorts: Iterable[Sort], remainder: Remainder) -> list[tuple[Sort, Remainder]]:
+        """The members that may come next, each with what is wanted behind it."""
+        possible = (sort for sort in sorts if sort.node != FAIL)
+        steps = ((sort, self._after(remainder, (TOTAL, *sort.effect.counts_in), sort.effect)) for sort in possible)
+        return [(sort, after) for sort, after in steps if after is not None]
+
+    def _stage_steps(self, stage: Stage, remainder: Remainder) -> list[tuple[Sort, Remainder]]:
+        return self._steps(stage.plain if stage.plain and self._is_settled(remainder) else stage.sorts, remainder)
+
+    def _skipped(self, stage: Stage, remainder: Remainder) -> Remainder | None:
+        return self._after(remainder, (), stage.skipped) if stage.may_skip else None
+
+    def _is_settled(self, remainder: Remainder) -> bool:
+        """Whether nothing is wanted that tells sorts apart."""
+        return not remainder.clauses and all(each == _FREE for each in remainder.bounds[TOTAL + 1 : TOTAL + 1 + self.num_needs])
+
+    def _is_met(self, remainder: Remainder) -> bool:
+        return all(low == 0 for low, _ in remainder.bounds) and not any(map(self.absences.isdisjoint, remainder.clauses))
 
     # -- stages -----------------------------------------------------------------------------------------------------
 
@@ -116,9 +189,10 @@ class Series:
         for stage in self.stages:
             behind: dict[Remainder, None] = {}
             for remainder in reached[-1]:
-                behind |= {after: None for _, after in _steps(stage.sorts, remainder)}
-                if stage.may_skip:
-                    behind[remainder] = None
+                behind |= {after: None for _, after in self._stage_steps(stage, remainder)}
+                skipped = self._skipped(stage, remainder)
+                if skipped is not None:
+                    behind[skipped] = None
             reached.append(behind)
             count += len(behind) - 1
             self._check(count)
@@ -130,8 +204,8 @@ class Series:
         return Place(later, following, may_end)
 
     def _behind_stages(self, remainder: Remainder) -> Place:
-        steps = [self._then(sort.node, self._rest(after)) for sort, after in _steps(self.sorts, remainder)]
-        return Place(self._rest(remainder), self.grammar.alt(*steps), _is_met(remainder))
+        steps = [self._then(sort.node, self._rest(after)) for sort, after in self._steps(self._sorts_at(remainder), remainder)]
+        return Place(self._rest(remainder), self.grammar.alt(*steps), self._is_met(remainder))
 
     def _then(self, member: Node, behind: Node) -> Node:
         return self.grammar.seq(member, self.gap, behind)
@@ -152,55 +226,80 @@ class Series:
             known = self._rests[remainder] = self.grammar.seq(self._any_order(remainder), self.end)
         return known
 
+    def _sorts_at(self, remainder: Remainder) -> list[Sort]:
+        if self.plain and self._is_settled(remainder):
+            return self.plain
+        return self.sorts if remainder.clauses else self._counting
+
     def _any_order(self, remainder: Remainder) -> Node:
         """Any number of members of the sorts, each behind a comma, that meets the conditions."""
-        if all(len(sort.counts_in) <= 1 for sort in self.sorts):
-            return self._bag(remainder)
-        return self._loop(remainder)
+        if remainder not in self._loops:
+            self._loop(remainder)
+        return self._loops[remainder]
+
+    def _is_bag(self, remainder: Remainder) -> bool:
+        """Whether each member counts in one condition at the most, and no clause is open."""
+        return not remainder.clauses and all(len(sort.effect.counts_in) <= 1 for sort in self._sorts_at(remainder))
 
     def _bag(self, remainder: Remainder) -> Node:
-        counted = {next(iter(sort.counts_in)) for sort in self.sorts if sort.counts_in}
-        if any(low > 0 for i, (low, _) in enumerate(remainder) if i != TOTAL and i not in counted):
+        sorts, bounds = self._sorts_at(remainder), remainder.bounds
+        counted = {next(iter(sort.effect.counts_in)) for sort in sorts if sort.effect.counts_in}
+        if any(low > 0 for i, (low, _) in enumerate(bounds) if i != TOTAL and i not in counted):
             return FAIL
         parts = []
-        for sort in self.sorts:
-            low, high = remainder[next(iter(sort.counts_in))] if sort.counts_in else (0, None)
+        for sort in sorts:
+            low, high = bounds[next(iter(sort.effect.counts_in))] if sort.effect.counts_in else _FREE
             high = _least(high, sort.available)
             if high is not None and high < low:
                 return FAIL
             parts.append((self._further(sort.node), low, high))
-        return self.grammar.bag(parts, *remainder[TOTAL])
+        return self.grammar.bag(parts, *bounds[TOTAL])
 
-    def _loop(self, start: Remainder) -> Node:
-        """Where a member counts in several conditions: a rule for each remainder."""
+    def _loop(self, start: Remainder) -> None:
+        """A node for a remainder and those behind it: a rule for each that is no bag."""
         grammar, loops = self.grammar, self._loops
-        fresh: dict[Remainder, Rule] = {}
-
-        def loop(remainder: Remainder) -> Node:
-            known = loops.get(remainder)
-            if known is None:
-                fresh[remainder] = grammar.rule("members")
-                known = loops[remainder] = grammar.call(fresh[remainder])
-                self._check(len(loops))
-            return known
-
-        node = loop(start)
-        while fresh:
-            remainder, rule = fresh.popitem()
-            options = [EMPTY] if _is_met(remainder) else []
-            options += (grammar.seq(self._further(sort.node), loop(after)) for sort, after in _steps(self.sorts, remainder))
+        steps: dict[Remainder, list[tuple[Sort, Remainder]]] = {}
+        pending = [start]
+        while pending:
+            remainder = pending.pop()
+            if remainder in loops or remainder in steps:
+                continue
+            if self._is_bag(remainder):
+                loops[remainder] = self._bag(remainder)
+                continue
+            steps[remainder] = self._steps(self._sorts_at(remainder), remainder)
+            self._check(len(loops) + len(steps))
+            pending += (after for _, after in steps[remainder])
+        rules = {remainder: grammar.rule("members") for remainder in self._productive(steps)}
+        loops |= {remainder: grammar.call(rules[remainder]) if remainder in rules else FAIL for remainder in steps}
+        for remainder, rule in rules.items():
+            options = [EMPTY] if self._is_met(remainder) else []
+            options += (grammar.seq(self._further(sort.node), loops[after]) for sort, after in steps[remainder])
             grammar.define(rule, grammar.alt(*options))
-        return node
 
-    def _merge_sorts(self) -> None:
-        """One sort per set of conditions; what exists of it in all."""
-        by_conditions: dict[frozenset[int], list[Sort]] = {}
-        for sort in self.sorts:
+    def _productive(self, steps: dict[Remainder, list[tuple[Sort, Remainder]]]) -> list[Remainder]:
+        """The remainders from which what is wanted can be met."""
+        before: dict[Remainder, list[Remainder]] = {}
+        for remainder, behind in steps.items():
+            for _, after in behind:
+                before.setdefault(after, []).append(remainder)
+        pending = [each for each in steps if self._is_met(each)] + [each for each in before if self._loops.get(each, FAIL) != FAIL]
+        found = set(pending)
+        while pending:
+            fresh = [each for each in before.get(pending.pop(), ()) if each not in found]
+            found.update(fresh)
+            pending += dict.fromkeys(fresh)
+        return [remainder for remainder in steps if remainder in found]
+
+    def _merged(self, sorts: list[Sort]) -> list[Sort]:
+        """One sort per effect; what exists of it in all."""
+        by_effect: dict[Effect, list[Sort]] = {}
+        for sort in sorts:
             if sort.node != FAIL and sort.available != 0:
-                by_conditions.setdefault(sort.counts_in, []).append(sort)
-        self.sorts = [
-            Sort(self.grammar.alt(*(sort.node for sort in alike)), counts_in, _sum(sort.available for sort in alike))
-            for counts_in, alike in by_conditions.items()
+                by_effect.setdefault(sort.effect, []).append(sort)
+        return [
+            Sort(self.grammar.alt(*(sort.node for sort in alike)), effect, _sum(sort.available for sort in alike))
+            for effect, alike in by_effect.items()
         ]
 
     def _check(self, count: int) -> None:
@@ -209,28 +308,6 @@ class Series:
                 f"{count} combinations of counts", limit="counts", value=MAX_REMAINDERS,
                 instead="smaller bounds, or fewer keywords that count the same items or members",
             )  # fmt: skip
-
-
-def _steps(sorts: Iterable[Sort], remainder: Remainder) -> list[tuple[Sort, Remainder]]:
-    """The members that may come next, each with what remains behind it."""
-    if len(remainder) == 1 and remainder[TOTAL] == _FREE:
-        return [(sort, remainder) for sort in sorts if sort.node != FAIL]
-    out = []
-    for sort in sorts:
-        after = list(remainder)
-        for i in (TOTAL, *sort.counts_in):
-            low, high = remainder[i]
-            if high == 0:
-                break
-            after[i] = low - 1 if low else 0, None if high is None else high - 1
-        else:
-            if sort.node != FAIL:
-                out.append((sort, tuple(after)))
-    return out
-
-
-def _is_met(remainder: Remainder) -> bool:
-    return all(low == 0 for low, _ in remainder)
 
 
 def _least(a: int | None, b: int | None) -> int | None:

@@ -23,6 +23,7 @@ from .claims import (
     NOTHING,
     Among,
     Claim,
+    Clause,
     Conj,
     Count,
     Either,
@@ -41,6 +42,7 @@ from .claims import (
     Within,
     literal_atoms,
 )
+from .clauses import Need, settled
 from .document import Site
 from .drafts import ANNOTATIONS
 from .keywords import in_force, is_anything
@@ -79,28 +81,6 @@ class NumberShape:
     not_steps: tuple[Decimal, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
-    """From `low` to `high` items or members in `where` satisfy `conj`."""
-
-    where: Index | Keys
-    conj: Conj
-    low: int
-    high: int | None
-
-    @property
-    def index(self) -> Index:
-        """Which items are meant."""
-        assert isinstance(self.where, Index)
-        return self.where
-
-    @property
-    def keys(self) -> Keys:
-        """Which members are meant."""
-        assert isinstance(self.where, Keys)
-        return self.where
-
-
 @dataclass(slots=True)
 class ArrayShape:
     conjoin: Conjoin
@@ -132,6 +112,7 @@ class ObjectShape:
     members: list[Members] = field(default_factory=list)  # of every site
     rules: list[tuple[Keys, Conj]] = field(default_factory=list)
     needs: list[Need] = field(default_factory=list)
+    clauses: list[tuple[Need, ...]] = field(default_factory=list)  # of each, one holds
     required: dict[str, None] = field(default_factory=dict)
     low: int = 0
     high: int | None = None
@@ -145,17 +126,26 @@ class ObjectShape:
     @property
     def named(self) -> dict[str, None]:
         """All names that some condition singles out, declared ones first."""
-        places = [where for where, _ in self.rules] + [need.keys for need in self.needs]
-        others = sorted(name for where in places for name in where.names)
+        others = sorted(name for where in self._places() for name in where.names)
         return dict.fromkeys([*self.declared, *self.required, *others])
 
     @property
     def tests(self) -> list[NameTest]:
         """All conditions on names."""
-        places = [where for where, _ in self.rules] + [need.keys for need in self.needs]
         of_members = (pattern for each in self.members for pattern, _ in each.patterns)
-        in_places = (test for where in places for test in sorted(where.tests, key=repr))
+        in_places = (test for where in self._places() for test in sorted(where.tests, key=repr))
         return list(dict.fromkeys([*of_members, *in_places]))
+
+    def _places(self) -> list[Keys]:
+        options = (option for clause in self.clauses for option in clause)
+        return [where for where, _ in self.rules] + [need.keys for need in (*self.needs, *options)]
+
+    def forbids(self, name: str) -> bool:
+        """Whether it is said without patterns that there is no member of this name."""
+        return any(conj == NOTHING and not where.tests and where.admits(name, frozenset()) for where, conj in self.rules) or any(
+            (site := each.properties.get(name, None if each.patterns else each.additional)) is not None and site.schema is False
+            for each in self.members
+        )
 
     def said_of(self, name: str) -> list[Claim]:
         """What is claimed of the member of a name by this name."""
@@ -235,12 +225,9 @@ class Shapes:
     def _is_void_object(self, shape: ObjectShape) -> bool:
         if _is_over(shape) or (shape.high is not None and shape.high < len(shape.required)):
             return True
-        return any(conj == NOTHING and where.single in shape.required for where, conj in shape.rules) or any(
-            (site := each.properties.get(name, None if each.patterns else each.additional)) is not None and site.schema is False
-            for each in shape.members for name in shape.required
-        ) or any(map(self._lacks_values, map(shape.said_of, shape.required)))  # fmt: skip
+        return any(map(shape.forbids, shape.required)) or any(map(self.lacks_values, map(shape.said_of, shape.required)))
 
-    def _lacks_values(self, claims: list[Claim]) -> bool:
+    def lacks_values(self, claims: list[Claim]) -> bool:
         """Whether claims obviously contradict each other, or list no common value: as `if` on one member often makes them."""
         key = tuple(claims)
         known = self._lacking.get(key)
@@ -409,10 +396,30 @@ class Shapes:
                 shape.rules.append((self._other_names((site.child("propertyNames"),)), NOTHING))
         for literal in term:
             if isinstance(literal, Count) and literal.kind == "object":
-                self._need_members(shape, Need(literal.where, literal.conj, literal.low, literal.high))
+                self._need_members(shape, self._need(literal))
+            elif isinstance(literal, Clause):
+                shape.clauses.append(tuple(map(self._need, literal.options)))
             elif isinstance(literal, Unevaluated) and literal.keyword == "unevaluatedProperties":
                 self._leave_members(shape, literal)
+        if shape.clauses:
+            self._settle_clauses(shape)
         return shape
+
+    def _need(self, literal: Count) -> Need:
+        return Need(literal.where, self._conjoin(literal.conj), literal.low, literal.high)
+
+    def _settle_clauses(self, shape: ObjectShape) -> None:
+        """Clauses without what cannot hold. One of which a single condition is left is that condition, which may settle others."""
+        pending = True
+        while pending:
+            clauses = settled(shape, self.lacks_values)
+            shape.clauses = [clause for clause in clauses if len(clause) > 1]
+            pending = len(shape.clauses) < len(clauses)
+            for clause in clauses:
+                if not clause:
+                    shape.low, shape.high = 1, 0
+                elif len(clause) == 1:
+                    self._need_members(shape, clause[0])
 
     def _members(self, site: Site) -> Members:
         known = self._members_of_site.get(site)

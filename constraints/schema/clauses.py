@@ -1,0 +1,96 @@
+"""Clauses about the members of an object: of some conditions, that a member is there or that none is, one holds.
+
+They are what is left where schemas are negated, or one member depends on another. Alternatives would say the same, but those of
+several clauses multiply; clauses are followed side by side while members are read (see variants.py and series.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from .claims import Claim, Conj, HashedOnce, Index, Keys
+
+Clause = tuple["Need", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Need(HashedOnce):
+    """From `low` to `high` items or members in `where` satisfy `conj`. An option of a clause is from 1 up, or none (to 0)."""
+
+    where: Index | Keys
+    conj: Conj
+    low: int
+    high: int | None
+
+    __hash__ = HashedOnce.__hash__
+
+    @property
+    def index(self) -> Index:
+        """Which items are meant."""
+        assert isinstance(self.where, Index)
+        return self.where
+
+    @property
+    def keys(self) -> Keys:
+        """Which members are meant."""
+        assert isinstance(self.where, Keys)
+        return self.where
+
+
+class _Shape(Protocol):
+    needs: list[Need]
+    clauses: list[Clause]
+    required: dict[str, None]
+
+    def forbids(self, name: str) -> bool: ...
+
+    def said_of(self, name: str) -> list[Claim]: ...
+
+
+def settled(shape: _Shape, lacks_values: Callable[[list[Claim]], bool]) -> list[Clause]:
+    """The clauses of an object that the rest of what is said of it does not fulfil, without options that it rules out.
+
+    `lacks_values` proves that claims contradict each other. A clause that another one implies is left out.
+    """
+    found: list[Clause] = []
+    for clause in shape.clauses:
+        truths = [_truth(shape, option, lacks_values) for option in clause]
+        if True not in truths:
+            found.append(tuple(option for option, truth in zip(clause, truths, strict=True) if truth is None))
+    return list(_strongest(found, [(need,) for need in shape.needs if need.low == 1 and need.high is None]))
+
+
+def _strongest(clauses: list[Clause], known: list[Clause]) -> Iterator[Clause]:
+    """Those that neither another one nor what is known already implies."""
+    kept = list(known)
+    for clause in sorted(clauses, key=len):
+        if not any(_is_implied(clause, other) for other in kept):
+            kept.append(clause)
+            yield clause
+
+
+def _is_implied(clause: Clause, other: Clause) -> bool:
+    """Whether each option of another clause implies one of this."""
+    return all(any(option == each or _is_wider(option, each) for option in clause) for each in other)
+
+
+def _is_wider(option: Need, other: Need) -> bool:
+    """Whether both are that there is a member beyond some names, and this one's are among the other's."""
+    wide, narrow = option.keys, other.keys
+    is_alike = (option.high, option.conj, wide.others, wide.tests) == (None, other.conj, True, narrow.tests)
+    return is_alike and other.high is None and narrow.others and wide.names <= narrow.names
+
+
+def _truth(shape: _Shape, option: Need, lacks_values: Callable[[list[Claim]], bool]) -> bool | None:
+    """Whether an option holds, as far as the names alone and what is said of one of them tell; None where that is open."""
+    wants_one, where = option.high is None, option.keys
+    if where.single is None:
+        is_met = not option.conj and not where.tests and any(where.admits(name, frozenset()) for name in shape.required)
+        return wants_one if is_met else None
+    name = where.single
+    said = shape.said_of(name)
+    if shape.forbids(name) or lacks_values([*said, *option.conj]):
+        return not wants_one
+    return wants_one if name in shape.required and set(said).issuperset(option.conj) else None

@@ -1,0 +1,257 @@
+"""Object shapes as grammar nodes: which members there may be at each place, as a series (see series.py).
+
+Declared names come first, in their order, each with a stage of its own. Members of other names come in any order: those that some
+condition singles out, and classes of all the rest by the tests on names that they pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from functools import partial
+from typing import NamedTuple
+
+from ..expression import FAIL, Event, Grammar, Node
+from .claims import Claim, Conj, Keys, NameTest
+from .clauses import Need
+from .containers import bounds_of
+from .names import Names
+from .series import TOTAL, Bounds, Effect, Series, Sort, Stage
+from .shapes import ObjectShape
+from .text import JsonText
+from .values import string_text
+from .variants import NO_EFFECT, Watches, Where
+
+MAX_SINGLE = 48  # names in any order that are counted one by one; more are counted together, and remembered as they come
+
+
+class _Member(NamedTuple):
+    """The values of a member: in all, and by case."""
+
+    name: str
+    value: Conj
+    cases: dict[Effect, Node]
+
+
+class _Class(NamedTuple):
+    """Members of names that are listed nowhere and pass the same tests: their key, how many there are, and their values."""
+
+    key: Node
+    available: int | None
+    value: Conj
+    cases: dict[Effect, Node]
+
+
+class Objects:
+    """Builds the texts of objects.
+
+    `node_of(conj)` gives the texts of a value, FAIL when there is none; `stand_together(conjs)` is told what may begin in one
+    place; `lacks_values(claims)` proves that no value satisfies them; `explain` takes reasons why there is no object.
+    """
+
+    def __init__(
+        self, grammar: Grammar, text: JsonText, names: Names, node_of: Callable[[Conj], Node],
+        stand_together: Callable[[list[Conj]], None], conjoin: Callable[[Iterable[Claim]], Conj],
+        lacks_values: Callable[[list[Claim]], bool], is_ordered: bool, explain: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self._grammar, self._text, self._names, self._node_of = grammar, text, names, node_of
+        self._stand_together, self._conjoin, self._lacks_values = stand_together, conjoin, lacks_values
+        self._is_ordered, self._explain = is_ordered, explain
+        self._known: dict[Hashable, Node] = {}  # by what they mean: different terms often come to the same
+
+    def object(self, shape: ObjectShape) -> Node:
+        meaning = _meaning(shape)
+        known = None if meaning is None else self._known.get(meaning)
+        if known is None:
+            known = self._new_object(shape)
+            if meaning is not None:
+                self._known[meaning] = known
+        return known
+
+    def _new_object(self, shape: ObjectShape) -> Node:
+        grammar = self._grammar
+        tests = shape.tests
+        named = dict.fromkeys([*shape.named, *self._names.listed(tests)])
+        in_order = dict.fromkeys(shape.declared) if self._is_ordered else {}
+        watches = Watches(shape.needs, shape.clauses, self._conjoin, self._lacks_values)
+        series = Series(
+            grammar, self._text.gap, self._separated, conditions=[(0, None), *bounds_of(shape.needs)], num_needs=len(shape.needs),
+            clauses=watches.clauses, absences=watches.absences,
+        )  # fmt: skip
+        series.stages = [self._stage(shape, name, tests, watches) for name in in_order]
+        members = [self._member(shape, name, tests, watches) for name in named if name not in in_order]
+        classes = self._classes(shape, tests, list(named), watches)
+        always = _always_possible(classes, shape.needs, watches)
+        count = self._add_names(members, shape, series, watches, always)
+        available = self._add_classes(classes, series, watches, always)
+        series.conditions[TOTAL] = _total(shape, series, None if available is None else count + available)
+        for name, stage in zip(in_order, series.stages, strict=True):
+            if not stage.may_skip and all(sort.node == FAIL for sort in stage.sorts):
+                self._explain(f"the required member {name!r} admits no value")
+        is_remembered = any(sort.is_marked for sort in series.sorts)
+        series.end = grammar.mark(b"}", Event.OBJECT_CLOSE) if is_remembered else grammar.literal("}")
+        opening = grammar.mark(b"{", Event.OBJECT_OPEN) if is_remembered else grammar.literal("{")
+        return grammar.seq(opening, self._text.gap, series.node())
+
+    # -- one member ---------------------------------------------------------------------------------------------------
+
+    def _stage(self, shape: ObjectShape, name: str, tests: list[NameTest], watches: Watches) -> Stage:
+        key = self._text.name(name)
+        _, value, cases = self._member(shape, name, tests, watches)
+        sorts = tuple(Sort(self._pair(key, node), effect) for effect, node in cases.items())
+        plain = (Sort(self._pair(key, self._node_of(value))),) if len(cases) > 1 and watches.may_settle else ()
+        skipped = watches.without(name) if watches else NO_EFFECT
+        return Stage(sorts, name not in shape.required, skipped=skipped, plain=plain)
+
+    def _member(self, shape: ObjectShape, name: str, tests: list[NameTest], watches: Watches) -> _Member:
+        passed = self._names.passed(name, tests) if tests else frozenset()
+        value = shape.value(name, passed)
+        return _Member(name, value, self._cases(value, watches, partial(_is_meant, name, passed), name))
+
+    def _cases(
+        self, value: Conj, watches: Watches, is_meant: Callable[[Where], bool], name: str | None = None
+    ) -> dict[Effect, Node]:
+        if not watches:
+            return {NO_EFFECT: self._node_of(value)}
+        variants = watches.variants(value, is_meant, name)
+        if len(variants) > 1:
+            self._stand_together([conj for conj, _ in variants])
+        nodes: dict[Effect, list[Node]] = {}
+        for conj, effect in variants:
+            nodes.setdefault(effect, []).append(self._node_of(conj))
+        return {effect: alike[0] if len(alike) == 1 else self._grammar.alt(*alike) for effect, alike in nodes.items()}
+
+    def _pair(self, key: Node, value: Node) -> Node:
+        return self._grammar.seq(key, self._text.colon, value)
+
+    def _separated(self, node: Node) -> Node:
+        """A comma, and then a node."""
+        return self._grammar.seq(self._text.comma, node)
+
+    # -- members in any order -----------------------------------------------------------------------------------------
+
+    def _add_names(
+        self, members: list[_Member], shape: ObjectShape, series: Series, watches: Watches, always: Effect
+    ) -> int:
+        """Members of given names, required ones first. Returns how many of them can be written."""
+        count = 0
+        for is_required in (True, False):
+            wanted = [member for member in members if (member.name in shape.required) is is_required]
+            writable = [_Member(name, value, kept) for name, value, cases in wanted if (kept := _possible(cases))]
+            for member in wanted if is_required else ():
+                if not _possible(member.cases):
+                    self._explain(f"the required member {member.name!r} admits no value")
+            if watches or len(wanted) > MAX_SINGLE:
+                self._add_trees(writable, len(wanted) if is_required else 0, series, watches, always)
+            else:
+                self._add_singly(writable, len(wanted) if is_required else 0, series)
+            count += len(writable)
+        return count
+
+    def _add_singly(self, members: list[_Member], required: int, series: Series) -> None:
+        """A condition for each member."""
+        for member in members:
+            index = series.condition(min(required, 1), 1)
+            key = self._text.name(member.name)
+            series.sorts += [Sort(self._pair(key, value), Effect(frozenset([index]))) for value in member.cases.values()]
+        for _ in range(required - len(members)):
+            series.condition(1, 1)  # which nothing meets
+
+    def _add_trees(
+        self, members: list[_Member], required: int, series: Series, watches: Watches, always: Effect
+    ) -> None:
+        """One sort for all members with the same cases, by case. No key comes twice, so all have come when so many have."""
+        also = frozenset([series.condition(required, required)] if required else [])
+        alike: dict[frozenset[Effect], list[_Member]] = {}
+        for member in members:
+            alike.setdefault(frozenset(member.cases), []).append(member)
+        for each in alike.values():
+            cases = each[0].cases
+            counts_in = also.union([series.capacity(len(each))] if _may_run_out(cases, len(each), always) else [])
+            for effect in cases:
+                tree = self._tree({member.name: member.cases[effect] for member in each})
+                series.sorts.append(Sort(tree, _counting(effect, counts_in), len(each), is_marked=True))
+        if watches.may_settle and watches:
+            tree = self._tree({member.name: self._node_of(member.value) for member in members})
+            series.plain.append(Sort(tree, Effect(also), len(members), is_marked=True))
+
+    def _tree(self, values: dict[str, Node]) -> Node:
+        """Members of given names, marked so that none comes twice."""
+        names: dict[Node, list[bytes]] = {}
+        for name, value in values.items():
+            names.setdefault(value, []).append(string_text(name)[1:-1].encode())
+        grammar = self._grammar
+        return grammar.alt(*(self._pair(grammar.key(grammar.words(alike)), value) for value, alike in names.items()))
+
+    def _classes(self, shape: ObjectShape, tests: list[NameTest], named: list[str], watches: Watches) -> list[_Class]:
+        """Members of all other names, by the tests that these pass."""
+        found = []
+        for passed in self._names.classes(tests):
+            value = shape.value(None, passed)
+            if self._node_of(value) == FAIL:
+                continue
+            key, available = self._names.key(passed, tests, named)
+            cases = _possible(self._cases(value, watches, partial(_is_meant, None, passed)))
+            found.append(_Class(key, available, value, cases if key != FAIL else {}))
+        return found
+
+    def _add_classes(self, classes: list[_Class], series: Series, watches: Watches, always: Effect) -> int | None:
+        """Adds them. Returns how many members there can be."""
+        count: int | None = 0
+        for key, available, value, cases in classes:
+            may_run_out = available is not None and _may_run_out(cases, available, always)
+            counts_in = frozenset([series.capacity(available or 0)] if may_run_out else [])
+            for effect, node in cases.items():
+                series.sorts.append(Sort(self._pair(key, node), _counting(effect, counts_in), available, is_marked=True))
+            if watches and watches.may_settle:
+                series.plain.append(Sort(self._pair(key, self._node_of(value)), NO_EFFECT, available, is_marked=True))
+            count = None if count is None or available is None else count + available
+        return count
+
+
+def _is_meant(name: str | None, passed: frozenset[NameTest], where: Where) -> bool:
+    return isinstance(where, Keys) and where.admits(name, passed)
+
+
+def _possible(cases: dict[Effect, Node]) -> dict[Effect, Node]:
+    return {effect: node for effect, node in cases.items() if node != FAIL}
+
+
+def _always_possible(classes: list[_Class], needs: list[Need], watches: Watches) -> Effect:
+    """What can be had as long as there may be one more member, whatever came before: by one of a class without end."""
+    bounded = {i for i, need in enumerate(needs, TOTAL + 1) if need.high is not None}
+    cases = [effect for each in classes if each.available is None for effect in each.cases]
+    free = [effect for effect in cases if not effect.breaks and bounded.isdisjoint(effect.counts_in)]
+    none: frozenset[int] = frozenset()
+    counts_in, makes = none.union(*(effect.counts_in for effect in free)), none.union(*(effect.makes for effect in free))
+    others = [clause for clause in watches.clauses if clause.isdisjoint(makes)]
+    return Effect(counts_in, none.union(*watches.clauses).difference(*others))
+
+
+def _may_run_out(cases: Iterable[Effect], count: int, always: Effect) -> bool:
+    """Whether it matters how many of some members are left: if one of their cases does what no other member may do later."""
+    told = {Effect(each.counts_in - always.counts_in, each.makes - always.makes, each.breaks - always.makes) for each in cases}
+    if count == 1 and len({(each.counts_in, each.makes | each.breaks) for each in told}) == 1:
+        return False  # whichever comes, it decides all that the member is asked about
+    return len(told) > 1
+
+
+def _counting(effect: Effect, also: frozenset[int]) -> Effect:
+    return effect._replace(counts_in=effect.counts_in | also)
+
+
+def _meaning(shape: ObjectShape) -> Hashable | None:
+    """Equal for shapes of the same objects, written in the same order; None where patterns tell names apart."""
+    if shape.tests:
+        return None
+    any_name = frozenset[NameTest]()
+    members = tuple((name, name in shape.required, shape.value(name, any_name)) for name in shape.named)
+    bounds = (shape.low, shape.high, tuple(shape.needs), tuple(shape.clauses))
+    return len(shape.declared), members, shape.value(None, any_name), bounds
+
+
+def _total(shape: ObjectShape, series: Series, others: int | None) -> Bounds:
+    """How many members there may be, where the names do not say so already."""
+    least = sum(not stage.may_skip for stage in series.stages)
+    most = None if others is None else len(series.stages) + others
+    high = None if shape.high is None or (most is not None and most <= shape.high) else shape.high
+    return (shape.low if shape.low > least else 0), high
