@@ -69,7 +69,7 @@ class Kind(IntEnum):
     CLASS = 2  # a = first edge, b = number of edges, c = event; an edge is (low byte, high byte, node that follows)
     LITERAL = 3  # a = offset into the byte pool, b = length
     SEQ = 4  # a = head, b = tail
-    ALT = 5  # a = offset into the list pool, b = number of alternatives
+    ALT = 5  # a = offset into the list pool, b = number of alternatives, c = their supply
     REPEAT = 6  # a = body, b = low, c = high or UNBOUNDED
     CALL = 7  # a = rule
     BOTH = 8  # a, b = operands
@@ -103,6 +103,14 @@ class Event(IntEnum):
     ARRAY_CLOSE = 7  # its "]", behind an item or not; refused likewise
 
 
+class Supply(IntEnum):
+    """Whether the cheapest of some alternatives can be had; for the number of tokens that suffice (measure.py)."""
+
+    CERTAIN = 0
+    SCARCE = 1  # one can, maybe the dearest
+    SPARE = 2  # perhaps not even that; something else can
+
+
 _KINDS = tuple(Kind)  # by value; calling the enumeration is ten times slower
 # Reading a member is slow too.
 _CLASS, _LITERAL, _SEQ, _ALT, _REPEAT = (int(kind) for kind in (Kind.CLASS, Kind.LITERAL, Kind.SEQ, Kind.ALT, Kind.REPEAT))
@@ -133,6 +141,7 @@ class Grammar:
         self._interned: dict[tuple[int, int, int, int], Node] = {}
         self._literals: dict[bytes, Node] = {}
         self._unions: dict[tuple[Node, ...], Node] = {}
+        self._by_supply: dict[tuple[tuple[Node, ...], Supply], Node] = {}
         self._classes: dict[tuple[Edges, Event], Node] = {}
         self._empties: dict[Node, bool] = {}  # what `shows_empty` has found
         self._steps: dict[tuple[int, ...], int] = {}
@@ -221,6 +230,23 @@ class Grammar:
         node = self._unions.get(options) if len(options) < len(parts) else None
         if node is None:
             node = self._unions[options] = self._new((_ALT, len(self.lists), len(options), 0))
+            self.lists.extend(options)
+        return node
+
+    def scarce(self, *parts: Node) -> Node:
+        """Union of members that may not come twice, of which one is left for certain: it may be the dearest one."""
+        return self._told(tuple(dict.fromkeys(filter(None, parts))), Supply.SCARCE)
+
+    def spare(self, part: Node) -> Node:
+        """The same as `part`, beside something that is there for certain: it may have been used up."""
+        return self._told((part,) if part != FAIL else (), Supply.SPARE)
+
+    def _told(self, options: tuple[Node, ...], supply: Supply) -> Node:
+        if len(options) < (1 if supply is Supply.SPARE else 2):
+            return self.alt(*options)
+        node = self._by_supply.get((options, supply))
+        if node is None:
+            node = self._by_supply[options, supply] = self._new((_ALT, len(self.lists), len(options), supply))
             self.lists.extend(options)
         return node
 

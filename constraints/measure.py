@@ -9,6 +9,7 @@ segmentation. Both are least fixpoints; starting from INFINITE, each pass lets k
 Keys and items that must be new may not have their cheapest string left (memory.py). The byte before them is charged for that:
 with what `ample` says of the key or item, when the mark knows it, else with one token more. `ample` is a cost at which strings
 do not run out, because a long repetition may take one more copy; without one it is `worst`, the most that any string costs.
+Unions of members tell by themselves if the cheapest may have been written before (`Supply`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from .atlas import NODE_WIDTH, TRIE, child_of
 from .atlas import NODES as TRIE_NODES
 from .compiled import entry, inner, words_at
-from .expression import Event
+from .expression import Event, Supply
 from .nodes import (
     ALT,
     BAG,
@@ -46,6 +47,8 @@ from .tables import INFINITE, ITEM_GAP, NODES, REC, layout
 from .unlisted import sizes_without_words
 
 NONE, KEY_OPEN, ITEM_CLOSE = int(Event.NONE), int(Event.KEY_OPEN), int(Event.ITEM_CLOSE)
+SCARCE, SPARE = int(Supply.SCARCE), int(Supply.SPARE)
+NO_BARGAIN = 1 << 24  # tokens beyond what any other way costs
 MIN_BODY = 8  # shorter repetitions are measured as they are
 
 
@@ -101,9 +104,16 @@ def measure(arena, start, end, single):
             size, cost = plus(m[t.size + REC * a], m[t.size + REC * b]), plus(m[t.cost + REC * a], m[t.cost + REC * b])
             m[t.far + REC * i] = m[t.far + REC * a] | m[t.far + REC * b]
         elif kind == ALT:
-            size = cost = INFINITE
+            size, cost, dearest = wide(INFINITE), wide(INFINITE), wide(0)
             for j in range(a, a + b):
-                size, cost = min(size, m[t.size + REC * m[t.lists + j]]), min(cost, m[t.cost + REC * m[t.lists + j]])
+                option = m[t.lists + j]
+                size, cost = min(size, wide(m[t.size + REC * option])), min(cost, wide(m[t.cost + REC * option]))
+                if m[t.size + REC * option] < INFINITE:
+                    dearest = max(dearest, wide(m[t.cost + REC * option]))
+            if m[t.c + REC * i] == SCARCE:
+                cost = max(cost, dearest)
+            elif m[t.c + REC * i] == SPARE:
+                cost = plus(cost, NO_BARGAIN)
         elif kind == REPEAT:
             size, cost = times(b, m[t.size + REC * a]), times(strides(b, m[t.stride + REC * a]), m[t.cost + REC * a])
             m[t.far + REC * i] = may_end_far(m, t, wide(i))

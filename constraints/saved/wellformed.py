@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..divisors import COUNTS, DIGIT, MAX_MODULUS, MODULUS, PLACES, POINT, ROW
 from ..errors import SavedConstraintError
-from ..expression import EMPTY, FAIL, UNBOUNDED, Event, Grammar, Kind, Node
+from ..expression import EMPTY, FAIL, UNBOUNDED, Event, Grammar, Kind, Node, Supply
 from ..utf8 import MAX_CODE_POINT
 
 _SHAPES = {"nodes": (4, None), "literals": (None,), "lists": (None,), "edges": (None, 3), "rules": (None,), "units": (None, 3)}
@@ -85,9 +85,9 @@ class _Nodes:
         return bool(_inside(first, 0, node).all() and _inside(second, 0, node).all() and _inside(inner, 0, negated).all())
 
     def unions(self) -> bool:
-        node, first, count, _ = self._of(Kind.ALT)
+        node, first, count, supply = self._of(Kind.ALT)
         members, owner = _members(first, count, self._lists.size, node)
-        return bool(members is not None and _inside(self._lists[members], 0, owner).all())
+        return bool(members is not None and _inside(self._lists[members], 0, owner).all() and _inside(supply, 0, len(Supply)).all())
 
     def repetitions(self) -> bool:
         node, body, low, high = self._of(Kind.REPEAT)

@@ -17,7 +17,7 @@ from ..expression import FAIL, Grammar, Node, Rule
 from ..multiples import common_step, not_multiple_node
 from ..source import Limits
 from .branches import Branches
-from .claims import Among, Conj, Count, Equals, Index, Keys, Kinds, Literal, Term
+from .claims import Among, Clause, Conj, Count, Equals, Index, Keys, Kinds, Literal, Term, without_clauses
 from .containers import Containers
 from .disjoint import Disjointness
 from .document import Site
@@ -29,6 +29,7 @@ from .numbering import Numbering
 from .objects import Objects
 from .plain import PlainContainers
 from .policy import Policy, located
+from .products import check_count
 from .shapes import NumberShape, Shapes
 from .strings import Body, Strings
 from .tags import Tags
@@ -270,6 +271,9 @@ class Lowering:
         shape = self._shapes.object(term)
         self._check_counts(term, "minProperties", shape.low, shape.high)
         try:
+            if shape.clauses and self._objects.is_wide(shape):
+                check_count(math.prod(len(literal.options) for literal in term if isinstance(literal, Clause)), ())
+                return self._grammar.alt(*(self._typed_node(each, "object") for each in without_clauses(term)))
             return self._objects.object(shape)
         except ConstraintLimit as error:
             raise _with_place(error, term, "properties") from None

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from ..expression import FAIL, Event, Grammar, Node
 from .claims import Claim, Conj, Keys, NameTest
-from .clauses import Need
 from .containers import bounds_of
 from .names import Names
 from .series import TOTAL, Bounds, Effect, Series, Sort, Stage
@@ -67,6 +66,11 @@ class Objects:
                 self._known[meaning] = known
         return known
 
+    def is_wide(self, shape: ObjectShape) -> bool:
+        """Whether there are only so many names, in any order, that following clauses would mean to count them."""
+        in_order = shape.declared if self._is_ordered else ()
+        return len(shape.named.keys() - in_order) > MAX_SINGLE and self._node_of(shape.value(None, frozenset())) == FAIL
+
     def _new_object(self, shape: ObjectShape) -> Node:
         grammar = self._grammar
         tests = shape.tests
@@ -80,12 +84,10 @@ class Objects:
         series.stages = [self._stage(shape, name, tests, watches) for name in in_order]
         members = [self._member(shape, name, tests, watches) for name in named if name not in in_order]
         classes = self._classes(shape, tests, list(named), watches)
-        always = _always_possible(classes, shape.needs, watches)
-        count = self._add_names(members, shape, series, watches, always)
-        available = self._add_classes(classes, series, watches, always)
-        series.conditions[TOTAL] = _total(shape, series, None if available is None else count + available)
+        count = self._add_in_any_order(shape, members, classes, series, watches)
+        series.conditions[TOTAL] = _total(shape, series, count)
         for name, stage in zip(in_order, series.stages, strict=True):
-            if not stage.may_skip and all(sort.node == FAIL for sort in stage.sorts):
+            if not (stage.may_skip or stage.sorts):
                 self._explain(f"the required member {name!r} admits no value")
         is_remembered = any(sort.is_marked for sort in series.sorts)
         series.end = grammar.mark(b"}", Event.OBJECT_CLOSE) if is_remembered else grammar.literal("}")
@@ -111,14 +113,15 @@ class Objects:
         self, value: Conj, watches: Watches, is_meant: Callable[[Where], bool], name: str | None = None
     ) -> dict[Effect, Node]:
         if not watches:
-            return {NO_EFFECT: self._node_of(value)}
+            return {} if (node := self._node_of(value)) == FAIL else {NO_EFFECT: node}
         variants = watches.variants(value, is_meant, name)
         if len(variants) > 1:
             self._stand_together([conj for conj, _ in variants])
         nodes: dict[Effect, list[Node]] = {}
         for conj, effect in variants:
-            nodes.setdefault(effect, []).append(self._node_of(conj))
-        return {effect: alike[0] if len(alike) == 1 else self._grammar.alt(*alike) for effect, alike in nodes.items()}
+            if (node := self._node_of(conj)) != FAIL:
+                nodes.setdefault(effect, []).append(node)
+        return {effect: self._grammar.alt(*alike) for effect, alike in nodes.items()}
 
     def _pair(self, key: Node, value: Node) -> Node:
         return self._grammar.seq(key, self._text.colon, value)
@@ -129,50 +132,69 @@ class Objects:
 
     # -- members in any order -----------------------------------------------------------------------------------------
 
-    def _add_names(
-        self, members: list[_Member], shape: ObjectShape, series: Series, watches: Watches, always: Effect
-    ) -> int:
-        """Members of given names, required ones first. Returns how many of them can be written."""
-        count = 0
-        for is_required in (True, False):
-            wanted = [member for member in members if (member.name in shape.required) is is_required]
-            writable = [_Member(name, value, kept) for name, value, cases in wanted if (kept := _possible(cases))]
-            for member in wanted if is_required else ():
-                if not _possible(member.cases):
-                    self._explain(f"the required member {member.name!r} admits no value")
-            if watches or len(wanted) > MAX_SINGLE:
-                self._add_trees(writable, len(wanted) if is_required else 0, series, watches, always)
-            else:
-                self._add_singly(writable, len(wanted) if is_required else 0, series)
-            count += len(writable)
-        return count
+    def _add_in_any_order(
+        self, shape: ObjectShape, members: list[_Member], classes: list[_Class], series: Series, watches: Watches
+    ) -> int | None:
+        """Members of given names, required ones first, and of all others. Returns how many of them there can be."""
+        required = [member for member in members if member.name in shape.required]
+        for member in required:
+            if not member.cases:
+                self._explain(f"the required member {member.name!r} admits no value")
+        optional = [member for member in members if member.cases and member.name not in shape.required]
+        limits = [each.available for each in classes]
+        others = None if None in limits else sum(limit or 0 for limit in limits)
+        if watches:
+            self._add_watched(required, optional, classes, series, watches, None if others is None else len(optional) + others)
+        else:
+            self._add_names(required, True, series)
+            self._add_names(optional, False, series)
+            for each in classes:
+                nodes = each.cases.values()
+                series.sorts += [Sort(self._pair(each.key, node), NO_EFFECT, each.available, is_marked=True) for node in nodes]
+        return None if others is None else sum(bool(member.cases) for member in members) + others
 
-    def _add_singly(self, members: list[_Member], required: int, series: Series) -> None:
-        """A condition for each member."""
-        for member in members:
-            index = series.condition(min(required, 1), 1)
-            key = self._text.name(member.name)
-            series.sorts += [Sort(self._pair(key, value), Effect(frozenset([index]))) for value in member.cases.values()]
-        for _ in range(required - len(members)):
+    def _add_names(self, members: list[_Member], is_required: bool, series: Series) -> None:
+        """Where nothing is watched: a condition for each member, or one sort for many."""
+        nodes = {member.name: node for member in members for node in member.cases.values()}
+        low = len(members) if is_required else 0
+        if len(members) > MAX_SINGLE:
+            counts_in = frozenset([series.condition(low, low)] if is_required else [])
+            series.sorts.append(Sort(self._tree(nodes), Effect(counts_in), len(nodes), is_marked=True))
+            return
+        for name, node in nodes.items():
+            index = series.condition(int(is_required), 1)
+            series.sorts.append(Sort(self._pair(self._text.name(name), node), Effect(frozenset([index]))))
+        if is_required and len(nodes) < len(members):
             series.condition(1, 1)  # which nothing meets
 
-    def _add_trees(
-        self, members: list[_Member], required: int, series: Series, watches: Watches, always: Effect
-    ) -> None:
-        """One sort for all members with the same cases, by case. No key comes twice, so all have come when so many have."""
-        also = frozenset([series.condition(required, required)] if required else [])
-        alike: dict[frozenset[Effect], list[_Member]] = {}
-        for member in members:
-            alike.setdefault(frozenset(member.cases), []).append(member)
-        for each in alike.values():
-            cases = each[0].cases
-            counts_in = also.union([series.capacity(len(each))] if _may_run_out(cases, len(each), always) else [])
-            for effect in cases:
-                tree = self._tree({member.name: member.cases[effect] for member in each})
-                series.sorts.append(Sort(tree, _counting(effect, counts_in), len(each), is_marked=True))
-        if watches.may_settle and watches:
-            tree = self._tree({member.name: self._node_of(member.value) for member in members})
-            series.plain.append(Sort(tree, Effect(also), len(members), is_marked=True))
+    def _add_watched(
+        self, required: list[_Member], optional: list[_Member], classes: list[_Class], series: Series, watches: Watches,
+        limit: int | None,
+    ) -> None:  # fmt: skip
+        """By case, one sort for all names with the same cases. No key comes twice, so all have come when so many have.
+
+        limit: how many optional members there can be.
+        """
+        always = _always_possible(classes, watches)
+        each_time = frozenset([series.condition(len(required), len(required))] if required else [])
+        at_most = frozenset([] if limit is None else [series.condition(0, limit)])
+        for members, counts_in in ((required, each_time), (optional, at_most)):
+            alike: dict[frozenset[Effect], list[_Member]] = {}
+            for member in members:
+                alike.setdefault(frozenset(member.cases), []).append(member)
+            for group in alike.values():
+                nodes = {effect: self._tree({member.name: member.cases[effect] for member in group}) for effect in group[0].cases}
+                is_alone = len(alike) == 1 and (members is required or not classes)
+                series.sorts += _by_case(nodes, len(group), counts_in, always, series, is_alone)
+            if watches.may_settle:
+                tree = self._tree({member.name: self._node_of(member.value) for member in members})
+                series.plain.append(Sort(tree, Effect(counts_in), len(members), is_marked=True))
+        for each in classes:
+            nodes = {effect: self._pair(each.key, node) for effect, node in each.cases.items()}
+            series.sorts += _by_case(nodes, each.available, at_most, always, series)
+            if watches.may_settle:
+                plain = self._pair(each.key, self._node_of(each.value))
+                series.plain.append(Sort(plain, Effect(at_most), each.available, is_marked=True))
 
     def _tree(self, values: dict[str, Node]) -> Node:
         """Members of given names, marked so that none comes twice."""
@@ -180,7 +202,7 @@ class Objects:
         for name, value in values.items():
             names.setdefault(value, []).append(string_text(name)[1:-1].encode())
         grammar = self._grammar
-        return grammar.alt(*(self._pair(grammar.key(grammar.words(alike)), value) for value, alike in names.items()))
+        return grammar.scarce(*(self._pair(grammar.key(grammar.words(alike)), value) for value, alike in names.items()))
 
     def _classes(self, shape: ObjectShape, tests: list[NameTest], named: list[str], watches: Watches) -> list[_Class]:
         """Members of all other names, by the tests that these pass."""
@@ -190,41 +212,37 @@ class Objects:
             if self._node_of(value) == FAIL:
                 continue
             key, available = self._names.key(passed, tests, named)
-            cases = _possible(self._cases(value, watches, partial(_is_meant, None, passed)))
-            found.append(_Class(key, available, value, cases if key != FAIL else {}))
+            if key != FAIL:
+                found.append(_Class(key, available, value, self._cases(value, watches, partial(_is_meant, None, passed))))
         return found
-
-    def _add_classes(self, classes: list[_Class], series: Series, watches: Watches, always: Effect) -> int | None:
-        """Adds them. Returns how many members there can be."""
-        count: int | None = 0
-        for key, available, value, cases in classes:
-            may_run_out = available is not None and _may_run_out(cases, available, always)
-            counts_in = frozenset([series.capacity(available or 0)] if may_run_out else [])
-            for effect, node in cases.items():
-                series.sorts.append(Sort(self._pair(key, node), _counting(effect, counts_in), available, is_marked=True))
-            if watches and watches.may_settle:
-                series.plain.append(Sort(self._pair(key, self._node_of(value)), NO_EFFECT, available, is_marked=True))
-            count = None if count is None or available is None else count + available
-        return count
 
 
 def _is_meant(name: str | None, passed: frozenset[NameTest], where: Where) -> bool:
     return isinstance(where, Keys) and where.admits(name, passed)
 
 
-def _possible(cases: dict[Effect, Node]) -> dict[Effect, Node]:
-    return {effect: node for effect, node in cases.items() if node != FAIL}
-
-
-def _always_possible(classes: list[_Class], needs: list[Need], watches: Watches) -> Effect:
+def _always_possible(classes: list[_Class], watches: Watches) -> Effect:
     """What can be had as long as there may be one more member, whatever came before: by one of a class without end."""
-    bounded = {i for i, need in enumerate(needs, TOTAL + 1) if need.high is not None}
     cases = [effect for each in classes if each.available is None for effect in each.cases]
-    free = [effect for effect in cases if not effect.breaks and bounded.isdisjoint(effect.counts_in)]
+    free = [effect for effect in cases if not effect.breaks and watches.bounded.isdisjoint(effect.counts_in)]
     none: frozenset[int] = frozenset()
     counts_in, makes = none.union(*(effect.counts_in for effect in free)), none.union(*(effect.makes for effect in free))
     others = [clause for clause in watches.clauses if clause.isdisjoint(makes)]
     return Effect(counts_in, none.union(*watches.clauses).difference(*others))
+
+
+def _by_case(
+    nodes: dict[Effect, Node], available: int | None, counts_in: frozenset[int], always: Effect, series: Series,
+    is_counted: bool = False,
+) -> list[Sort]:  # fmt: skip
+    """Sorts of members that there are so many of in all, whichever case each is. is_counted: `counts_in` tells if one is left."""
+    if available is not None and _may_run_out(nodes, available, always):
+        counts_in |= {series.capacity(available)}
+        is_counted = True
+    return [
+        Sort(node, effect._replace(counts_in=effect.counts_in | counts_in), available, True, is_counted or available is None)
+        for effect, node in nodes.items()
+    ]
 
 
 def _may_run_out(cases: Iterable[Effect], count: int, always: Effect) -> bool:
@@ -233,10 +251,6 @@ def _may_run_out(cases: Iterable[Effect], count: int, always: Effect) -> bool:
     if count == 1 and len({(each.counts_in, each.makes | each.breaks) for each in told}) == 1:
         return False  # whichever comes, it decides all that the member is asked about
     return len(told) > 1
-
-
-def _counting(effect: Effect, also: frozenset[int]) -> Effect:
-    return effect._replace(counts_in=effect.counts_in | also)
 
 
 def _meaning(shape: ObjectShape) -> Hashable | None:

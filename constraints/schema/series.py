@@ -41,13 +41,15 @@ class Effect(NamedTuple):
 class Sort(NamedTuple):
     """Members that may be written alike: their texts, what they change, how many exist.
 
-    `is_marked` says that the texts have marks for the memory of keys.
+    `is_marked` says that the texts have marks for the memory of keys; `is_certain`, that there is one left wherever what is wanted
+    admits one.
     """
 
     node: Node
     effect: Effect = Effect()
     available: int | None = None
     is_marked: bool = False
+    is_certain: bool = True
 
 
 class Stage(NamedTuple):
@@ -92,6 +94,7 @@ class Series:
     plain: list[Sort] = field(default_factory=list)
     _counting: list[Sort] = field(default_factory=list)  # the sorts where no clause is open
     _capacities: list[int] = field(default_factory=list)  # conditions that say how many members of some sorts exist
+    _certain: set[Remainder] = field(default_factory=set)  # of which the end is reached by sorts that are certain
     _loops: dict[Remainder, Node] = field(default_factory=dict)
     _rests: dict[Remainder, Node] = field(default_factory=dict)
     _members: dict[Node, Node] = field(default_factory=dict)  # each as one more, behind another one
@@ -204,8 +207,10 @@ class Series:
         return Place(later, following, may_end)
 
     def _behind_stages(self, remainder: Remainder) -> Place:
-        steps = [self._then(sort.node, self._rest(after)) for sort, after in self._steps(self._sorts_at(remainder), remainder)]
-        return Place(self._rest(remainder), self.grammar.alt(*steps), self._is_met(remainder))
+        steps = self._steps(self._sorts_at(remainder), remainder)
+        rest = self._rest(remainder)
+        options = self._options(remainder, steps, lambda sort, after: self._then(sort.node, self._rest(after)))
+        return Place(rest, self.grammar.alt(*options), self._is_met(remainder))
 
     def _then(self, member: Node, behind: Node) -> Node:
         return self.grammar.seq(member, self.gap, behind)
@@ -266,30 +271,46 @@ class Series:
                 continue
             if self._is_bag(remainder):
                 loops[remainder] = self._bag(remainder)
+                self._certain |= {remainder} if loops[remainder] != FAIL else set()
                 continue
             steps[remainder] = self._steps(self._sorts_at(remainder), remainder)
             self._check(len(loops) + len(steps))
             pending += (after for _, after in steps[remainder])
-        rules = {remainder: grammar.rule("members") for remainder in self._productive(steps)}
+        alive = self._productive(steps, [each for each, node in loops.items() if node != FAIL], lambda sort: True)
+        self._certain |= self._productive(steps, self._certain, lambda sort: sort.is_certain)
+        rules = {remainder: grammar.rule("members") for remainder in steps if remainder in alive}
         loops |= {remainder: grammar.call(rules[remainder]) if remainder in rules else FAIL for remainder in steps}
         for remainder, rule in rules.items():
-            options = [EMPTY] if self._is_met(remainder) else []
-            options += (grammar.seq(self._further(sort.node), loops[after]) for sort, after in steps[remainder])
-            grammar.define(rule, grammar.alt(*options))
+            options = self._options(remainder, steps[remainder], lambda sort, to: grammar.seq(self._further(sort.node), loops[to]))
+            grammar.define(rule, grammar.alt(EMPTY if self._is_met(remainder) else FAIL, *options))
 
-    def _productive(self, steps: dict[Remainder, list[tuple[Sort, Remainder]]]) -> list[Remainder]:
-        """The remainders from which what is wanted can be met."""
+    def _options(
+        self, remainder: Remainder, steps: list[tuple[Sort, Remainder]], written: Callable[[Sort, Remainder], Node]
+    ) -> list[Node]:
+        """The members that may come next, with all behind them; told apart by whether one can be had for certain."""
+        if remainder not in self._certain:
+            return [written(sort, after) for sort, after in steps]
+        return [
+            node if sort.is_certain and after in self._certain else self.grammar.spare(node)
+            for sort, after in steps if (node := written(sort, after)) != FAIL
+        ]  # fmt: skip
+
+    def _productive(
+        self, steps: dict[Remainder, list[tuple[Sort, Remainder]]], known: Iterable[Remainder], is_taken: Callable[[Sort], bool]
+    ) -> set[Remainder]:
+        """The remainders from which sorts of some kind lead to where all is met, or to one of those known."""
         before: dict[Remainder, list[Remainder]] = {}
         for remainder, behind in steps.items():
-            for _, after in behind:
-                before.setdefault(after, []).append(remainder)
-        pending = [each for each in steps if self._is_met(each)] + [each for each in before if self._loops.get(each, FAIL) != FAIL]
+            for sort, after in behind:
+                if is_taken(sort):
+                    before.setdefault(after, []).append(remainder)
+        pending = [*(each for each in steps if self._is_met(each)), *known]
         found = set(pending)
         while pending:
             fresh = [each for each in before.get(pending.pop(), ()) if each not in found]
             found.update(fresh)
             pending += dict.fromkeys(fresh)
-        return [remainder for remainder in steps if remainder in found]
+        return found
 
     def _merged(self, sorts: list[Sort]) -> list[Sort]:
         """One sort per effect; what exists of it in all."""
@@ -297,10 +318,14 @@ class Series:
         for sort in sorts:
             if sort.node != FAIL and sort.available != 0:
                 by_effect.setdefault(sort.effect, []).append(sort)
-        return [
-            Sort(self.grammar.alt(*(sort.node for sort in alike)), effect, _sum(sort.available for sort in alike))
-            for effect, alike in by_effect.items()
-        ]
+        return [self._union(alike) for alike in by_effect.values()]
+
+    def _union(self, sorts: list[Sort]) -> Sort:
+        """One sort for some with the same effect."""
+        may_be_used_up = any(sort.is_marked and sort.available is not None for sort in sorts)
+        unite = self.grammar.scarce if may_be_used_up else self.grammar.alt
+        node, available = unite(*(sort.node for sort in sorts)), _sum(sort.available for sort in sorts)
+        return Sort(node, sorts[0].effect, available, is_certain=all(sort.is_certain for sort in sorts) or available is None)
 
     def _check(self, count: int) -> None:
         if count > MAX_REMAINDERS:

@@ -45,9 +45,14 @@ class Watches:
         return bool(self._needs or self._numbers)
 
     @property
+    def bounded(self) -> frozenset[int]:
+        """The needs that more may be counted for than is allowed."""
+        return frozenset(i for i, need in enumerate(self._needs, TOTAL + 1) if need.high is not None)
+
+    @property
     def may_settle(self) -> bool:
         """Whether it may be that nothing has to be watched any more."""
-        return all(need.high is None for need in self._needs)
+        return not self.bounded
 
     def without(self, name: str) -> Effect:
         """What follows where a member is passed over."""
