@@ -83,12 +83,14 @@ class Objects:
         )  # fmt: skip
         series.stages = [self._stage(shape, name, tests, watches) for name in in_order]
         members = [self._member(shape, name, tests, watches) for name in named if name not in in_order]
+        missing = [name for name, stage in zip(in_order, series.stages, strict=True) if not (stage.may_skip or stage.sorts)]
+        missing += [member.name for member in members if member.name in shape.required and not member.cases]
+        if missing:
+            self._explain(f"the required member {missing[0]!r} admits no value")
+            return FAIL
         classes = self._classes(shape, tests, list(named), watches)
         count = self._add_in_any_order(shape, members, classes, series, watches)
         series.conditions[TOTAL] = _total(shape, series, count)
-        for name, stage in zip(in_order, series.stages, strict=True):
-            if not (stage.may_skip or stage.sorts):
-                self._explain(f"the required member {name!r} admits no value")
         is_remembered = any(sort.is_marked for sort in series.sorts)
         series.end = grammar.mark(b"}", Event.OBJECT_CLOSE) if is_remembered else grammar.literal("}")
         opening = grammar.mark(b"{", Event.OBJECT_OPEN) if is_remembered else grammar.literal("{")
@@ -137,9 +139,6 @@ class Objects:
     ) -> int | None:
         """Members of given names, required ones first, and of all others. Returns how many of them there can be."""
         required = [member for member in members if member.name in shape.required]
-        for member in required:
-            if not member.cases:
-                self._explain(f"the required member {member.name!r} admits no value")
         optional = [member for member in members if member.cases and member.name not in shape.required]
         limits = [each.available for each in classes]
         others = None if None in limits else sum(limit or 0 for limit in limits)
@@ -164,8 +163,6 @@ class Objects:
         for name, node in nodes.items():
             index = series.condition(int(is_required), 1)
             series.sorts.append(Sort(self._pair(self._text.name(name), node), Effect(frozenset([index]))))
-        if is_required and len(nodes) < len(members):
-            series.condition(1, 1)  # which nothing meets
 
     def _add_watched(
         self, required: list[_Member], optional: list[_Member], classes: list[_Class], series: Series, watches: Watches,
@@ -184,8 +181,7 @@ class Objects:
                 alike.setdefault(frozenset(member.cases), []).append(member)
             for group in alike.values():
                 nodes = {effect: self._tree({member.name: member.cases[effect] for member in group}) for effect in group[0].cases}
-                is_alone = len(alike) == 1 and (members is required or not classes)
-                series.sorts += _by_case(nodes, len(group), counts_in, always, series, is_alone)
+                series.sorts += _by_case(nodes, len(group), counts_in, always, series)
             if watches.may_settle:
                 tree = self._tree({member.name: self._node_of(member.value) for member in members})
                 series.plain.append(Sort(tree, Effect(counts_in), len(members), is_marked=True))
@@ -232,15 +228,13 @@ def _always_possible(classes: list[_Class], watches: Watches) -> Effect:
 
 
 def _by_case(
-    nodes: dict[Effect, Node], available: int | None, counts_in: frozenset[int], always: Effect, series: Series,
-    is_counted: bool = False,
-) -> list[Sort]:  # fmt: skip
-    """Sorts of members that there are so many of in all, whichever case each is. is_counted: `counts_in` tells if one is left."""
+    nodes: dict[Effect, Node], available: int | None, counts_in: frozenset[int], always: Effect, series: Series
+) -> list[Sort]:
+    """Sorts of members that there are so many of in all, whichever case each is."""
     if available is not None and _may_run_out(nodes, available, always):
         counts_in |= {series.capacity(available)}
-        is_counted = True
     return [
-        Sort(node, effect._replace(counts_in=effect.counts_in | counts_in), available, True, is_counted or available is None)
+        Sort(node, effect._replace(counts_in=effect.counts_in | counts_in), available, is_marked=True, is_certain=False)
         for effect, node in nodes.items()
     ]
 

@@ -324,8 +324,11 @@ class Series:
         """One sort for some with the same effect."""
         may_be_used_up = any(sort.is_marked and sort.available is not None for sort in sorts)
         unite = self.grammar.scarce if may_be_used_up else self.grammar.alt
-        node, available = unite(*(sort.node for sort in sorts)), _sum(sort.available for sort in sorts)
-        return Sort(node, sorts[0].effect, available, is_certain=all(sort.is_certain for sort in sorts) or available is None)
+        node, available, effect = unite(*(sort.node for sort in sorts)), _sum(sort.available for sort in sorts), sorts[0].effect
+        own_conditions = [i for i in effect.counts_in if i > self.num_needs]
+        counted = (self.conditions[i][1] == available for i in own_conditions)
+        is_certain = available is None or all(sort.is_certain for sort in sorts) or any(counted)
+        return Sort(node, effect, available, is_certain=is_certain)
 
     def _check(self, count: int) -> None:
         if count > MAX_REMAINDERS:
