@@ -7,10 +7,8 @@ about the value itself (`keywords.OWN`). The other literals arise where a schema
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
-from itertools import product
 from typing import Any
 
 from ..numbers import Interval
@@ -314,11 +312,6 @@ def with_clause(terms: list[Term]) -> list[Term]:
     if len(options) < 2:
         return terms
     return [*(term for term in terms if not _options(term)), (Clause(tuple(dict.fromkeys(options))),)]
-
-
-def without_clauses(term: Term) -> Iterator[Term]:
-    """The same as alternatives without clauses, one for each choice of an option of every clause."""
-    return product(*(literal.options if isinstance(literal, Clause) else (literal,) for literal in term))
 
 
 def _options(term: Term) -> tuple[Count, ...]:

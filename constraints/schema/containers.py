@@ -67,7 +67,7 @@ class Containers:
         """The cases of an item; and the item where they need not be told apart any more, if that may be."""
         variants = watches.variants(item, is_meant)
         if len(variants) > 1:
-            self._stand_together([conj for conj, _ in variants])
+            self._stand_together([item, *(conj for conj, _ in variants)])
         plain = [Sort(self._node_of(item))] if len(variants) > 1 and watches.may_settle else []
         return [Sort(self._node_of(conj), effect) for conj, effect in variants], plain
 

@@ -17,7 +17,7 @@ from ..expression import FAIL, Grammar, Node, Rule
 from ..multiples import common_step, not_multiple_node
 from ..source import Limits
 from .branches import Branches
-from .claims import Among, Clause, Conj, Count, Equals, Index, Keys, Kinds, Literal, Term, without_clauses
+from .claims import Among, Conj, Count, Equals, Index, Keys, Kinds, Literal, Term
 from .containers import Containers
 from .disjoint import Disjointness
 from .document import Site
@@ -29,8 +29,7 @@ from .numbering import Numbering
 from .objects import Objects
 from .plain import PlainContainers
 from .policy import Policy, located
-from .products import check_count
-from .shapes import NumberShape, Shapes
+from .shapes import NumberShape, ObjectShape, Shapes
 from .strings import Body, Strings
 from .tags import Tags
 from .text import JsonText
@@ -271,12 +270,19 @@ class Lowering:
         shape = self._shapes.object(term)
         self._check_counts(term, "minProperties", shape.low, shape.high)
         try:
-            if shape.clauses and self._objects.is_wide(shape):
-                check_count(math.prod(len(literal.options) for literal in term if isinstance(literal, Clause)), ())
-                return self._grammar.alt(*(self._typed_node(each, "object") for each in without_clauses(term)))
+            cases = self._cases(term, shape)
+            if cases:
+                return self._grammar.alt(*(self._typed_node(case, "object") for case in cases if not self._shapes.is_void(case)))
             return self._objects.object(shape)
         except ConstraintLimit as error:
             raise _with_place(error, term, "properties") from None
+
+    def _cases(self, term: Term, shape: ObjectShape) -> list[Term]:
+        """Alternatives with a clause less, where it is cheaper to tell the ways to fulfil it apart than to follow it; else none."""
+        clause = self._objects.told_apart(shape)
+        cases = [(*term, Count(option.where, option.conj, option.low, option.high)) for option in clause]
+        is_simpler = all(len(self._shapes.object(case).clauses) < len(shape.clauses) for case in cases)
+        return cases if is_simpler else []
 
     def _count(self, conj: Conj) -> int | None:
         """How many values satisfy a conjunction, where its terms list them or are of types with few values; else None."""

@@ -6,12 +6,14 @@ condition singles out, and classes of all the rest by the tests on names that th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from typing import NamedTuple
 
 from ..expression import FAIL, Event, Grammar, Node
 from .claims import Claim, Conj, Keys, NameTest
+from .clauses import Clause
 from .containers import bounds_of
 from .names import Names
 from .series import TOTAL, Bounds, Effect, Series, Sort, Stage
@@ -20,6 +22,7 @@ from .text import JsonText
 from .values import string_text
 from .variants import NO_EFFECT, Watches, Where
 
+MAX_FOLLOWED = 8  # states of some clauses behind members in any order
 MAX_SINGLE = 48  # names in any order that are counted one by one; more are counted together, and remembered as they come
 
 
@@ -66,10 +69,21 @@ class Objects:
                 self._known[meaning] = known
         return known
 
-    def is_wide(self, shape: ObjectShape) -> bool:
-        """Whether there are only so many names, in any order, that following clauses would mean to count them."""
-        in_order = shape.declared if self._is_ordered else ()
-        return len(shape.named.keys() - in_order) > MAX_SINGLE and self._node_of(shape.value(None, frozenset())) == FAIL
+    def told_apart(self, shape: ObjectShape) -> Clause:
+        """The clause whose options are better taken one by one; none, where following all clauses side by side is cheap.
+
+        What members in any order have made impossible multiplies, and so does how many are left where there are only so many.
+        """
+        if not shape.clauses:
+            return ()
+        names = shape.named.keys() - (shape.declared if self._is_ordered else ())
+        absences = [sum(option.high == 0 and option.keys.single in names for option in clause) for clause in shape.clauses]
+        remainders, ways = 2 ** sum(absences), math.prod(map(len, shape.clauses))
+        if len(names) * remainders > MAX_FOLLOWED and self._node_of(shape.value(None, frozenset())) == FAIL:
+            num_required = len(shape.required.keys() & names)
+            remainders *= (num_required + 1) * (len(names) - num_required + 1)
+        widest = max(range(len(absences)), key=absences.__getitem__)
+        return shape.clauses[widest] if remainders > max(MAX_FOLLOWED, ways) else ()
 
     def _new_object(self, shape: ObjectShape) -> Node:
         grammar = self._grammar
@@ -118,7 +132,7 @@ class Objects:
             return {} if (node := self._node_of(value)) == FAIL else {NO_EFFECT: node}
         variants = watches.variants(value, is_meant, name)
         if len(variants) > 1:
-            self._stand_together([conj for conj, _ in variants])
+            self._stand_together([value, *(conj for conj, _ in variants)])
         nodes: dict[Effect, list[Node]] = {}
         for conj, effect in variants:
             if (node := self._node_of(conj)) != FAIL:

@@ -104,7 +104,7 @@ class Series:
         counting = [sort._replace(effect=Effect(sort.effect.counts_in)) for sort in self.sorts]
         self._counting, self.sorts, self.plain = map(self._merged, (counting, self.sorts, self.plain))
         start = Remainder(tuple(self.conditions), self.clauses)
-        if start == ((_FREE,), frozenset()):
+        if start.bounds == (_FREE,) and not start.clauses:
             return self._free_node(start)
         reached = self._reached(start)
         places = {remainder: self._behind_stages(remainder) for remainder in reached[-1]}
