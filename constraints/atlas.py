@@ -26,7 +26,6 @@ all lie in one array, and a table is named by the offset of its record:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
@@ -37,7 +36,7 @@ from .compiled import entry, inner
 from .groups import GROUP_ENDS, GROUP_RANGES, grouped
 from .pages import reserved
 from .trie import TokenTrie
-from .utf8 import ALL, Ranges, byte_tree, transitions
+from .utf8 import ALL, Ranges, byte_tree, invert, transitions
 
 WORDS, DEPTH, TRIE, EOS, NUM_EOS, OFFSETS, BYTES, SPELLS = range(8)
 QUOTED_ONCE, QUOTED_TWICE, QUOTED_THRICE, QUOTED_APART, SEPARATED, STRING, LINE, GROUPED = range(8, 16)
@@ -97,7 +96,7 @@ class Atlas:
         shapes = v[int(v[record + SHAPES]) :][: SHAPE_WIDTH * n].reshape(n, SHAPE_WIDTH)
         for first, end in GROUP_RANGES:
             if first < 0x80 or first >= FIRST_LEAD:
-                begun, whole = _positions(range(first, first + 1)), _positions(range(first, end))
+                begun, whole = _as_set(_span(first, first)), _as_set(_span(first, end - 1))
                 has_group = np.any(shapes[:, 1 : 1 + SET_WORDS] & begun, axis=1, keepdims=True)
                 shapes[:, 1 : 1 + SET_WORDS] |= np.where(has_group, whole, 0)
         return record
@@ -144,32 +143,23 @@ def _controls(trie: TokenTrie) -> NDArray[np.int32]:
 @lru_cache(maxsize=1024)
 def first_bytes(ranges: Ranges) -> NDArray[np.int32]:
     """The bytes that begin only characters of a class, as the set of a shape. int32 [SET_WORDS]"""
-    found = _positions(byte for byte in [*range(0x80), *range(0xC2, 0xF5)] if _whole_lead(byte, ranges))
+    whole = _span(0, 0x7F) | _span(0xC2, 0xF4)
+    for low, high in invert(ranges):
+        whole &= ~_span(chr(low).encode()[0], chr(high).encode()[0])
+    found = _as_set(whole)
     found.setflags(write=False)
     return found
 
 
-def _positions(lead_bytes: Iterable[int]) -> NDArray[np.int32]:
-    """The set, as shapes have it, of some first bytes of characters. int32 [SET_WORDS]"""
-    words = [0] * SET_WORDS
-    for byte in lead_bytes:
-        position = byte if byte < 0x80 else byte - FIRST_LEAD + 0x80
-        words[position >> 5] |= 1 << (position & 31)
-    return np.array(words, np.uint32).view(np.int32)
+def _span(first: int, last: int) -> int:
+    """The places of some neighbouring first bytes of characters in the set of a shape, as bits."""
+    start, end = (byte if byte < 0x80 else byte - FIRST_LEAD + 0x80 for byte in (first, last))
+    return (2 << end) - (1 << start)
 
 
-def _whole_lead(byte: int, ranges: Ranges) -> bool:
-    """Whether all characters that begin with a byte are in a class, and there are some."""
-    if byte < 0x80:
-        low, high = byte, byte
-    elif byte < 0xE0:
-        low, high = max((byte & 0x1F) << 6, 0x80), (byte & 0x1F) << 6 | 0x3F
-    elif byte < 0xF0:
-        low, high = max((byte & 0x0F) << 12, 0x800), (byte & 0x0F) << 12 | 0xFFF
-    else:
-        low, high = max((byte & 0x07) << 18, 0x10000), (byte & 0x07) << 18 | 0x3FFFF
-    spans = [(max(low, a), min(high, b)) for a, b in ALL if max(low, a) <= min(high, b)]
-    return bool(spans) and all(any(a <= x and y <= b for a, b in ranges) for x, y in spans)
+def _as_set(places: int) -> NDArray[np.int32]:
+    """int32 [SET_WORDS]"""
+    return np.frombuffer(places.to_bytes(4 * SET_WORDS, "little"), "<i4").astype(np.int32)
 
 
 def _never_again(array: NDArray[np.int32]) -> int:

@@ -13,6 +13,7 @@ from decimal import Decimal
 from .digits import Digits, FractionBounds
 from .errors import ConstraintError, ConstraintLimit
 from .expression import EMPTY, FAIL, Grammar, Node
+from .fragments import FRAGMENTS
 
 DEFAULT_DIGITS = 300
 MIN_PLAIN = Decimal("0.0001")  # smaller magnitudes are spelled with an exponent
@@ -87,7 +88,7 @@ def number_node(
     key = ("number", integer, low, high, exclusive_low, exclusive_high, digits)
     if key not in grammar.memo:
         interval = Interval(low=low, high=high, exclusive_low=exclusive_low, exclusive_high=exclusive_high)
-        grammar.memo[key] = _interval_node(grammar, interval, integer, digits)
+        grammar.memo[key] = FRAGMENTS.node(grammar, key, lambda: _interval_node(grammar, interval, integer, digits))
     return grammar.memo[key]
 
 

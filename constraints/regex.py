@@ -8,6 +8,7 @@ not a regular language, or not known to be one, is refused by name.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .charsets import NOT_NEWLINE
 from .combination import Combinable
@@ -119,6 +120,12 @@ def parse_pattern(pattern: str, dialect: str, limits: Limits) -> Tree:
     if len(pattern) > limits.pattern_characters:
         value = limits.pattern_characters
         raise ConstraintLimit(f"a pattern of {len(pattern)} characters", limit="pattern_characters", value=value)
+    return _parsed(pattern, dialect, limits)
+
+
+@lru_cache(maxsize=4)
+def _parsed(pattern: str, dialect: str, limits: Limits) -> Tree:
+    """A pattern is asked for more than once in a row: for its texts, for their lengths, perhaps for all others."""
     return _DIALECTS[dialect](pattern, limits)
 
 

@@ -65,8 +65,9 @@ class PatternLowering:
         self.grammar, self.unit, self.tree, self._limits = grammar, unit, tree, limits
         self._stopwatch = Stopwatch(limits, "a pattern with assertions")
         self.languages: dict[int, Language | None] = fold(tree, self._language)  # None: has assertions
-        longer = [part for part in assertions(tree) if isinstance(part, Lookbehind)]
-        self.around = Surroundings(grammar, unit, _word_of(tree), _sets_behind(tree), longer)
+        asserted = assertions(tree)
+        longer = [part for part in asserted if isinstance(part, Lookbehind)]
+        self.around = Surroundings(grammar, unit, _word_of(asserted), _sets_behind(asserted), longer)
 
     def whole_text(self) -> Node:
         """The texts that the pattern matches from end to end."""
@@ -342,10 +343,10 @@ def _is_text_end(tree: Tree) -> bool:
     return isinstance(tree, Anchor) and tree.place in (Place.START, Place.END, Place.END_OR_LAST_NEWLINE)
 
 
-def _word_of(tree: Tree) -> Ranges:
+def _word_of(asserted: list[Tree]) -> Ranges:
     """What `\\w` means to the word edges of a pattern."""
     edges = (Place.WORD_EDGE, Place.NOT_WORD_EDGE, Place.NOT_WORD_EDGE_OF_TEXT)
-    meanings = {part.chars for part in assertions(tree) if isinstance(part, Anchor) and part.place in edges}
+    meanings = {part.chars for part in asserted if isinstance(part, Anchor) and part.place in edges}
     if len(meanings) > 1:
         raise UnsupportedKeyword(
             "two kinds of word edges, ASCII and Unicode, in one pattern", keyword="\\b", instead="one kind"
@@ -353,10 +354,10 @@ def _word_of(tree: Tree) -> Ranges:
     return meanings.pop() if meanings else ()
 
 
-def _sets_behind(tree: Tree) -> list[Ranges]:
+def _sets_behind(asserted: list[Tree]) -> list[Ranges]:
     """The sets that the lookbehinds of a pattern ask for."""
     places = (Place.AFTER, Place.START_OR_AFTER)
-    return [part.chars for part in assertions(tree) if isinstance(part, Anchor) and part.place in places]
+    return [part.chars for part in asserted if isinstance(part, Anchor) and part.place in places]
 
 
 class _AssertionInLoop(UnsupportedKeyword):

@@ -118,7 +118,7 @@ def children(tree: Tree) -> tuple[Tree, ...]:
     return (tree.body,) if isinstance(tree, _OF_ONE) else ()
 
 
-_OF_SEVERAL, _OF_ONE = (Concat, Alternate, Both), (Repeat, Lookahead, Complement)
+_OF_SEVERAL, _OF_ONE, _LEAVES = (Concat, Alternate, Both), (Repeat, Lookahead, Complement), {CharSet, Anchor, Lookbehind}
 
 
 def fold(tree: Tree, combine: Callable[[Tree, list[Result]], Result]) -> dict[int, Result]:
@@ -128,13 +128,16 @@ def fold(tree: Tree, combine: Callable[[Tree, list[Result]], Result]) -> dict[in
     while work:
         part = work[-1]
         below = children(part)
-        missing = [child for child in below if id(child) not in results]
-        if missing:
-            work.extend(missing)
-            continue
-        work.pop()
-        if id(part) not in results:
-            results[id(part)] = combine(part, [results[id(child)] for child in below])
+        for child in below:
+            if id(child) not in results:
+                if type(child) in _LEAVES:  # most are: not worth a turn
+                    results[id(child)] = combine(child, [])
+                else:
+                    work.append(child)
+        if work[-1] is part:
+            work.pop()
+            if id(part) not in results:
+                results[id(part)] = combine(part, [results[id(child)] for child in below])
     return results
 
 

@@ -68,11 +68,19 @@ class Branches:
         """The alternatives of a conjunction; none when nothing satisfies it."""
         known = self._of_conj.get(conj)
         if known is None:
-            pending = self.pending_terms(conj)
+            pending = self._plain_terms(conj) or self.pending_terms(conj)
             if any(isinstance(literal, Exclusive) for term in pending for literal in term):
                 pending = list(dict.fromkeys(term for each in pending for term in self._exclusions.settled(each)))
             known = self._of_conj[conj] = pending
         return known
+
+    def _plain_terms(self, conj: Conj) -> list[Term]:
+        """The one alternative of a schema that applies no others to the value itself, as most do; none where there is more."""
+        site = conj[0] if len(conj) == 1 else None
+        if not isinstance(site, Site) or isinstance(site.schema, bool) or not _APPLICATORS.isdisjoint(site.active):
+            return []
+        self._parts.note_ignored(site)
+        return [own(site)]
 
     def pending_terms(self, conj: Conj) -> list[Term]:
         """The alternatives with `Exclusive` literals not yet expanded; without them they are a superset."""

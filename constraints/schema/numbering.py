@@ -10,9 +10,9 @@ from .drafts import ANNOTATIONS, Position, position
 from .keywords import GENERAL, NUMERIC
 
 # Annotations that nothing refers to. What is under `$defs` counts where a reference leads to it.
-_DESCRIPTIONS = ANNOTATIONS - {"$anchor", "$dynamicAnchor", "$id", "$recursiveAnchor", "$schema", "$vocabulary", "id"}
+DESCRIPTIONS = ANNOTATIONS - {"$anchor", "$dynamicAnchor", "$id", "$recursiveAnchor", "$schema", "$vocabulary", "id"}
 _NOTHING: frozenset[str] = frozenset()
-_NEVER_REFUSED = frozenset({*GENERAL, *NUMERIC, "minLength", "maxLength", "minItems", "maxItems"}) | _DESCRIPTIONS
+_NEVER_REFUSED = frozenset({*GENERAL, *NUMERIC, "minLength", "maxLength", "minItems", "maxItems"}) | DESCRIPTIONS
 
 
 class Numbering:
@@ -52,7 +52,7 @@ class Numbering:
         known = self._by_identity.get((id(value), draft)) if is_schema else None
         if known is not None:
             return known
-        without = _DESCRIPTIONS if is_schema else _NOTHING
+        without = DESCRIPTIONS if is_schema else _NOTHING
         content: list[Hashable] = [dict]
         for name, item in value.items():
             if name in without:

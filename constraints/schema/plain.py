@@ -13,13 +13,14 @@ from ..expression import FAIL, Event, Grammar, Node
 from .claims import Claim, Conj
 from .document import Site
 from .keywords import APPLICATORS, OWN, is_anything
-from .numbering import Numbering
+from .numbering import DESCRIPTIONS, Numbering
 from .text import JsonText
 
 _MEANINGFUL = OWN | frozenset(APPLICATORS)
 _NOT_OF_OBJECTS = _MEANINGFUL - {"type", "properties", "required", "additionalProperties"}
 _NOT_OF_ARRAYS = _MEANINGFUL - {"type", "items"}
 _NOT_BESIDE_REFERENCES = _MEANINGFUL - {"$ref"}
+_BARE = DESCRIPTIONS | {"type"}  # keywords of a schema that says the type at the most
 
 
 class PlainContainers:
@@ -31,6 +32,7 @@ class PlainContainers:
     ) -> None:  # fmt: skip
         self._grammar, self._text, self._node_of, self._conjoin = grammar, text, node_of, conjoin
         self._numbering, self._is_ordered = numbering, is_ordered
+        self._bare: dict[Any, Conj] = {}  # by type and document
         self._said: dict[Any, Conj] = {}  # by number
         self._targets: dict[Any, Conj] = {}  # by reference, document and scope
 
@@ -108,7 +110,7 @@ class PlainContainers:
         if conj is None:
             child = site.child(*tokens)
             conj = self._conjoin((child,))
-            if known is self._said or (known is self._targets and child not in conj):
+            if known is not None and (known is not self._targets or child not in conj):
                 known[key] = conj
         return self._node_of(conj)
 
@@ -116,6 +118,8 @@ class PlainContainers:
         """Where it is kept what a schema means, and as what; None for some."""
         if isinstance(schema, bool) or "$id" in schema or "id" in schema:
             return None, None
+        if schema.keys() <= _BARE and isinstance(schema.get("type"), str):
+            return self._bare, (schema["type"], site.document)
         reference = schema.get("$ref")
         if reference is None:
             is_known = self._numbering.is_lowered_once(schema)

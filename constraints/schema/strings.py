@@ -8,7 +8,7 @@ from ..cardinality import list_words
 from ..errors import ConstraintError, UnsupportedKeyword
 from ..expression import FAIL, Grammar, Node
 from ..formats import FORMATS, format_length, format_node, note_narrower, wider_node
-from ..fragments import Fragments
+from ..fragments import FRAGMENTS
 from ..matcher import Steps
 from ..regex import lower_mismatch, lower_pattern, pattern_length
 from ..source import Limits
@@ -145,9 +145,6 @@ class Strings:
             note_narrower(self._grammar, name)
             self._bodies["format", name] = node, format_length(name)
         return self._bodies["format", name]
-
-
-FRAGMENTS = Fragments()
 
 
 @lru_cache(maxsize=4096)
