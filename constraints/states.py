@@ -161,10 +161,11 @@ def gather(m, t, continuation, count):
         m[t.items + count] = continuation
         return count + 1
     if m[t.closure + REC * continuation] == 0:
-        if m[t.kind + REC * leaf(m, t, continuation)] == UNLISTED:
-            close_body(m, t, leaf(m, t, continuation))
         close(m, t, continuation)
+        if m[t.n + FAULT] == NO_FAULT:
+            close_bodies(m, t, continuation)
         if m[t.n + FAULT] != NO_FAULT:
+            m[t.closure + REC * continuation] = 0
             return count
     start = wide(m[t.closure + REC * continuation])
     length = wide(m[t.pool + start])
@@ -177,11 +178,15 @@ def gather(m, t, continuation, count):
 
 
 @inner
-def close_body(m, t, unlisted):
-    """Make the closure of the body of an UNLISTED node, which tells what a state may read."""
-    body = wide(m[t.b + REC * unlisted])
-    if m[t.closure + REC * body] == 0 and m[t.kind + REC * leaf(m, t, body)] != LITERAL:
-        close(m, t, body)
+def close_bodies(m, t, continuation):
+    """Make the closures of the bodies of UNLISTED nodes in a closure, which tell what a state may read."""
+    start = wide(m[t.closure + REC * continuation])
+    for j in range(start + HEADER, start + HEADER + wide(m[t.pool + start])):
+        node = leaf(m, t, wide(m[t.pool + j]))
+        if m[t.kind + REC * node] == UNLISTED:
+            body = wide(m[t.b + REC * node])
+            if m[t.closure + REC * body] == 0 and m[t.kind + REC * leaf(m, t, body)] != LITERAL:
+                close(m, t, body)
 
 
 # -- states -------------------------------------------------------------------------------------------------------------

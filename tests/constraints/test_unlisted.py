@@ -12,6 +12,10 @@ from hypothesis import strategies as st
 
 from maskwright.constraints import Compiler, Constraint, JsonSchema, Vocabulary
 from maskwright.constraints.constraint import as_token_ids
+from maskwright.constraints.expression import Grammar, Node
+from maskwright.constraints.reference import Reference
+
+from .test_memory import Written
 
 SINGLE_BYTES = [bytes([byte]) for byte in range(256)]
 # Tokens with control characters inside and outside of strings, with parts of characters, and with several members of an object.
@@ -72,6 +76,19 @@ STRINGS = [
 def test_masks_of_strings_beside_tokens_with_control_characters(schema: dict[str, Any], whitespace: str) -> None:
     for seed in range(12):
         walk(JsonSchema(schema, whitespace=whitespace), seed)
+
+
+def test_all_but_some_words_may_stand_among_alternatives() -> None:
+    def build(grammar: Grammar) -> Node:
+        letters = grammar.repeat(grammar.chars([(97, 122)]), 1)
+        others = grammar.unlisted(grammar.seq(letters, grammar.literal(".")), [grammar.literal("if."), grammar.literal("in.")])
+        behind = grammar.seq(grammar.literal(":"), grammar.spare(others))
+        return grammar.repeat(grammar.alt(grammar.literal("0"), others, behind), 1, 3)
+
+    grammar = Grammar()
+    twin, constraint = Reference(grammar, build(grammar)), COMPILER.compile(Written(build))
+    for text in ("if.", "in.", "iff.", "i.", "0", ":x.", ":if.", "0if.", "0x.", ":in.0", ":inn.0", "x.y.z.", "x.in.", "x", "."):
+        assert constraint.accepts(text.encode()) == twin.accepts(text.encode()), text
 
 
 FEW = Vocabulary([b'"', b"a", b"{", b"}", b":", b",", b"1", b'"a', b"\\", b"u000", b"u001", None], eos_token_ids=[11])
