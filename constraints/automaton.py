@@ -31,7 +31,6 @@ from .vocabulary import TOKEN_OPEN
 State = int
 Trie = TokenTrie | SubTrie
 _ROWS = "rows"  # among the tables of `found`
-_NO_TOKENS = np.zeros(0, np.int32)
 EVERY_BYTE = SubTrie(  # a trie of 256 tokens
     byte=np.arange(256, dtype=np.uint8),
     depth=np.ones(256, np.int32),
@@ -49,6 +48,15 @@ class Hard(NamedTuple):
     state: State
     held: int
     extra: int  # SEARCH or EXPECTS_KEY
+
+
+class Judgement(NamedTuple):
+    """What is known of every token, from a state and a memory."""
+
+    ends: NDArray[np.int32]  # [tokens, in the trie's order]: the state that it leads to, DEAD when it does not survive
+    extra: NDArray[np.int32]  # [tokens]: what the memory adds to the cost there
+    hard: list[Hard]  # those for which that takes more to find out
+    least: int  # the least cost after one that is not hard
 
 
 class Distant(NamedTuple):
@@ -250,20 +258,11 @@ class TokenAutomaton:
         """Tokens beyond `cost` that suffice with this memory; SEARCH or EXPECTS_KEY of rivals.py when it takes more to find out."""
         return int(self._machine.call(rivals.prospect, state, held, self.lexicon.spells_every_byte))
 
-    def judge(self, state: State, held: int) -> tuple[NDArray[np.int32], NDArray[np.int32], list[Hard]]:
-        """For every token of the trie's order the state it leads to, DEAD when it does not survive, and its extra cost; those for
-        which that takes more to find out."""
+    def judge(self, state: State, held: int) -> Judgement:
         size = self.lexicon.trie.order.size
         ends, extra = np.zeros(size, np.int32), np.zeros(size, np.int32)
-        count, _ = self._machine.call(verdicts.judge, self._atlas, state, held, ends, extra, self._hard_room)
-        return ends, extra, self._hard(count)
-
-    def way_out(self, state: State, held: int) -> tuple[list[Hard], int]:
-        """The hard tokens of `judge`, and the least cost after any other one."""
-        count, least = self._machine.call(
-            verdicts.judge, self._atlas, state, held, _NO_TOKENS, _NO_TOKENS, self._hard_room
-        )
-        return self._hard(count), int(least)
+        count, least = self._machine.call(verdicts.judge, self._atlas, state, held, ends, extra, self._hard_room)
+        return Judgement(ends, extra, self._hard(count), int(least))
 
     def hard_tokens(self, state: State, held: int) -> list[Hard]:
         """Those of `judge`, found faster; not their positions. The row of the state has to be known."""

@@ -388,7 +388,7 @@ class Constraint:
         """Tokens after which at most `budget` tokens suffice."""
         hard: list[Hard] = []
         if self._remembers:
-            ends, extra, hard = self._automaton.judge(state, held)
+            ends, extra, hard, _ = self._automaton.judge(state, held)
         else:
             ends, extra = self._automaton.end_states(state)[0], np.zeros(1, np.int32)
         by_state = np.full(int(ends.max(initial=DEAD)) + 1, INFINITE, np.int64)

@@ -16,12 +16,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .automaton import TokenAutomaton
+from .automaton import Judgement, TokenAutomaton
 from .rivals import EXPECTS_KEY, SEARCH
 from .tables import DEAD, INFINITE
 
 ONE_MORE = 1  # the extra cost of states from where one more character is enough
 _SLACK = 3  # a character cut short inside a body costs at most its remaining bytes
+_MAX_SEEN = 8  # states and memories of a search that has found a way
+_MAX_SEEN_BEYOND = 256  # the same where it is known that one more character is enough
 
 
 class Distances:
@@ -85,26 +87,46 @@ class Distances:
     def _search_way_out(self, state: int, held: int, best: int) -> int:
         """The fewest tokens along rivals, then those that suffice without, or `best` when that is less. Texts that end before a
         key are left out: one could have stopped earlier. No state from where one more character is enough counts as less than
-        its cost, here as in `_with_memory`."""
-        seen, frontier, depth = {(state, held)}, {(state, held): 0}, 0
-        while frontier and depth + 1 < best:
+        its cost, here as in `_with_memory`.
+
+        What would suffice without rivals is enough; of what is more, the least is looked for among so many memories only.
+        """
+        most_seen = _MAX_SEEN if best == INFINITE else _MAX_SEEN_BEYOND
+        enough = self._automaton.cost(state)
+        before: dict[tuple[int, int], tuple[int, int]] = {}
+        seen, frontier, depth, last = {(state, held)}, {(state, held): 0}, 0, (state, held)
+        while frontier and depth + 1 < best > enough and (best == INFINITE or len(seen) <= most_seen):
             depth += 1
             reached: dict[tuple[int, int], int] = {}  # with the least that it counts as on the way there
             for at, floor in frontier.items():
-                hard, least = self._automaton.way_out(*at)
-                best = min(best, max(depth + least, floor))
-                reached.update(((token.state, token.held), floor) for token in hard if token.extra == SEARCH)
+                judged = self._automaton.judge(*at)
+                if max(depth + judged.least, floor) < best:
+                    best, last = max(depth + judged.least, floor), at
+                further = {(token.state, token.held): floor for token in judged.hard if token.extra == SEARCH}
                 if best >= depth + self._automaton.cost(at[0]):  # no way out is as cheap as the bound without rivals
-                    for pair in self._one_more(at, best - depth):
-                        reached[pair] = max(floor, depth + self._automaton.cost(pair[0]))
+                    for pair in self._one_more(at, judged, best - depth):
+                        further[pair] = max(floor, depth + self._automaton.cost(pair[0]))
+                reached |= further
+                before |= {pair: at for pair in further if pair not in before}
             frontier = {pair: floor for pair, floor in reached.items() if pair not in seen and floor < best}
             seen.update(frontier)
+        self._keep_way(last, (state, held), before, best)
         return best
 
-    def _one_more(self, at: tuple[int, int], below: int) -> list[tuple[int, int]]:
+    def _keep_way(
+        self, last: tuple[int, int], first: tuple[int, int], before: dict[tuple[int, int], tuple[int, int]], best: int
+    ) -> None:
+        """Remember what suffices along the way that was found, so that each token of it brings the end nearer."""
+        way = [last]
+        while way[-1] != first:
+            way.append(before[way[-1]])
+        for tokens, pair in enumerate(reversed(way[:-1]), start=1):
+            self._among_rivals[pair] = min(best - tokens, self._among_rivals.get(pair, INFINITE))
+
+    def _one_more(self, at: tuple[int, int], judged: Judgement, below: int) -> list[tuple[int, int]]:
         """What follows by a token inside a body from where one more character is enough, of a cost below some number."""
-        ends, extra, _ = self._automaton.judge(*at)
-        positions = np.flatnonzero((extra == ONE_MORE) & (self._automaton.costs(ends) < below))
+        positions = np.flatnonzero(judged.extra == ONE_MORE)
+        positions = positions[self._automaton.costs(judged.ends[positions]) < below]
         tokens = self._automaton.lexicon.trie.order[positions].tolist()
         followers = (self._automaton.advance_remembering(*at, token) for token in tokens)
         return [(after, kept) for after, kept in followers if after != DEAD]

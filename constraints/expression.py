@@ -241,6 +241,11 @@ class Grammar:
         """The same as `part`, beside something that is there for certain: it may have been used up."""
         return self._told((part,) if part != FAIL else (), Supply.SPARE)
 
+    def spared(self, key: Node) -> Node:
+        """The same as a key, made by `key`, of which perhaps none is left; the quote that opens it is charged for that."""
+        ((_, _, then),) = self.class_edges(key)
+        return self.mark(b'"', Event.KEY_OPEN, self.spare(Node(then)))
+
     def _told(self, options: tuple[Node, ...], supply: Supply) -> Node:
         if len(options) < (1 if supply is Supply.SPARE else 2):
             return self.alt(*options)

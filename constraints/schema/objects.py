@@ -194,25 +194,29 @@ class Objects:
             for member in members:
                 alike.setdefault(frozenset(member.cases), []).append(member)
             for group in alike.values():
-                nodes = {effect: self._tree({member.name: member.cases[effect] for member in group}) for effect in group[0].cases}
+                texts = {effect: {member.name: member.cases[effect] for member in group} for effect in group[0].cases}
+                nodes = {effect: (self._tree(each), self._tree(each, is_spare=True)) for effect, each in texts.items()}
                 series.sorts += _by_case(nodes, len(group), counts_in, always, series)
             if watches.may_settle:
                 tree = self._tree({member.name: self._node_of(member.value) for member in members})
                 series.plain.append(Sort(tree, Effect(counts_in), len(members), is_marked=True))
         for each in classes:
-            nodes = {effect: self._pair(each.key, node) for effect, node in each.cases.items()}
+            spare = each.key if each.available is None else self._grammar.spared(each.key)
+            nodes = {effect: (self._pair(each.key, node), self._pair(spare, node)) for effect, node in each.cases.items()}
             series.sorts += _by_case(nodes, each.available, at_most, always, series)
             if watches.may_settle:
                 plain = self._pair(each.key, self._node_of(each.value))
                 series.plain.append(Sort(plain, Effect(at_most), each.available, is_marked=True))
 
-    def _tree(self, values: dict[str, Node]) -> Node:
+    def _tree(self, values: dict[str, Node], is_spare: bool = False) -> Node:
         """Members of given names, marked so that none comes twice."""
         names: dict[Node, list[bytes]] = {}
         for name, value in values.items():
             names.setdefault(value, []).append(string_text(name)[1:-1].encode())
         grammar = self._grammar
-        return grammar.scarce(*(self._pair(grammar.key(grammar.words(alike)), value) for value, alike in names.items()))
+        keys = {value: grammar.key(grammar.words(alike)) for value, alike in names.items()}
+        pairs = (self._pair(grammar.spared(key) if is_spare else key, value) for value, key in keys.items())
+        return grammar.scarce(*pairs)
 
     def _classes(self, shape: ObjectShape, tests: list[NameTest], named: list[str], watches: Watches) -> list[_Class]:
         """Members of all other names, by the tests that these pass."""
@@ -242,14 +246,14 @@ def _always_possible(classes: list[_Class], watches: Watches) -> Effect:
 
 
 def _by_case(
-    nodes: dict[Effect, Node], available: int | None, counts_in: frozenset[int], always: Effect, series: Series
+    nodes: dict[Effect, tuple[Node, Node]], available: int | None, counts_in: frozenset[int], always: Effect, series: Series
 ) -> list[Sort]:
-    """Sorts of members that there are so many of in all, whichever case each is."""
+    """Sorts of members that there are so many of in all, whichever case each is; `nodes` as they are, and spared."""
     if available is not None and _may_run_out(nodes, available, always):
         counts_in |= {series.capacity(available)}
     return [
-        Sort(node, effect._replace(counts_in=effect.counts_in | counts_in), available, is_marked=True, is_certain=False)
-        for effect, node in nodes.items()
+        Sort(node, effect._replace(counts_in=effect.counts_in | counts_in), available, True, is_certain=False, spare=spare)
+        for effect, (node, spare) in nodes.items()
     ]
 
 

@@ -42,7 +42,7 @@ class Sort(NamedTuple):
     """Members that may be written alike: their texts, what they change, how many exist.
 
     `is_marked` says that the texts have marks for the memory of keys; `is_certain`, that there is one left wherever what is wanted
-    admits one.
+    admits one. `spare` are the same texts for where it is not, and something else is: nothing is promised of their keys.
     """
 
     node: Node
@@ -50,6 +50,7 @@ class Sort(NamedTuple):
     available: int | None = None
     is_marked: bool = False
     is_certain: bool = True
+    spare: Node = FAIL
 
 
 class Stage(NamedTuple):
@@ -290,10 +291,9 @@ class Series:
         """The members that may come next, with all behind them; told apart by whether one can be had for certain."""
         if remainder not in self._certain:
             return [written(sort, after) for sort, after in steps]
-        return [
-            node if sort.is_certain and after in self._certain else self.grammar.spare(node)
-            for sort, after in steps if (node := written(sort, after)) != FAIL
-        ]  # fmt: skip
+        told = ((sort if sort.is_certain else sort._replace(node=sort.spare), after) for sort, after in steps)
+        options = ((written(sort, after), after) for sort, after in told)
+        return [node if after in self._certain else self.grammar.spare(node) for node, after in options if node != FAIL]
 
     def _productive(
         self, steps: dict[Remainder, list[tuple[Sort, Remainder]]], known: Iterable[Remainder], is_taken: Callable[[Sort], bool]
@@ -328,7 +328,8 @@ class Series:
         own_conditions = [i for i in effect.counts_in if i > self.num_needs]
         counted = (self.conditions[i][1] == available for i in own_conditions)
         is_certain = available is None or all(sort.is_certain for sort in sorts) or any(counted)
-        return Sort(node, effect, available, is_certain=is_certain)
+        spare = self.grammar.alt(*(sort.spare or sort.node for sort in sorts))
+        return Sort(node, effect, available, is_certain=is_certain, spare=spare)
 
     def _check(self, count: int) -> None:
         if count > MAX_REMAINDERS:

@@ -217,6 +217,8 @@ LISTED_BESIDE_OTHERS = [
     {"type": "object", "anyOf": [{"required": ["s"]}, {"minProperties": 6}]},
     {"type": "object", "anyOf": [{"required": ["ab", "b"]}, {"minProperties": 4}, {"required": ["cc"], "maxProperties": 2}]},
     {"properties": {"a": {"required": ["ab"]}}, "if": {"required": ["b"]}, "then": {"minProperties": 3}, "else": {"required": ["a", "cc"]}},
+    {"type": "object", "required": ["ab", "b"], "not": {"patternProperties": {"^(?!a)": {"enum": [2]}}, "properties": {"cc": {"minimum": 1}}}},
+    {"type": "object", "required": ["a", "b"], "dependencies": {"a": ["circle", "triangle"], "b": ["square"]}},
 ]  # fmt: skip
 
 
