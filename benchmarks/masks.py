@@ -10,11 +10,14 @@ matcher for every text. *Cold* is the first pass after one compile of the schema
 Times are processor time of all threads. Coverage stands beside speed, because refusing is fast: a schema passes when all its valid
 instances are accepted and all its invalid ones are not. Each engine runs in processes of its own, with a limit of time per schema
 and one of memory, so a peer that crashes or hangs is counted and the run goes on.
+
+What an engine refuses is often what is slow: a second table has the schemas alone that all engines in the run compile.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import lzma
 import os
@@ -118,6 +121,12 @@ def verdict(outcome: dict[str, Any]) -> list[str]:
     return [name for name in VERDICTS[1:] if outcome.get(name)] or ["passed"]
 
 
+def compiled_by_all(outcomes: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    """The same for those cases that every engine compiled."""
+    common = [all("compile_us" in each for each in of_case) for of_case in zip(*outcomes.values(), strict=True)]
+    return {name: list(itertools.compress(found, common)) for name, found in outcomes.items()}
+
+
 def summarise(name: str, outcomes: list[dict[str, Any]]) -> dict[str, Any]:
     def gathered(key: str) -> list[float]:
         return [value for outcome in outcomes for value in outcome.get(key, [])]
@@ -204,15 +213,17 @@ def main() -> None:
     cases = read_cases(arguments.schemas, arguments.count, arguments.seed, encode)
     outcomes = measure(arguments.engines, cases, arguments)
     summaries = [summarise(name, found) for name, found in outcomes.items()]
+    of_common = [summarise(name, found) for name, found in compiled_by_all(outcomes).items()]
     if arguments.out:
         about = {"date": date.today().isoformat(), "machine": machine(), "note": arguments.note,
                  "python": platform.python_version(), "tokenizer": arguments.tokenizer.name, "vocabulary": len(tokenizer),
                  "schemas": len(cases), "seed": arguments.seed, "seconds": arguments.seconds}  # fmt: skip
         verdicts = {name: zip(cases, map(verdict, found), strict=True) for name, found in outcomes.items()}
         wrong = {name: {case["name"]: one for case, one in of if one != ["passed"]} for name, of in verdicts.items()}
-        results = {"about": about, "percentiles": CURVE, "summaries": summaries, "not_passed": wrong}
+        results = {"about": about, "percentiles": CURVE, "summaries": summaries, "compiled_by_all": of_common, "not_passed": wrong}
         arguments.out.write_text(json.dumps(results) + "\n")
     print_table(summaries)
+    print_table(of_common, f"The {of_common[0]['schemas']} JSON Schemas that all compile")
 
 
 if __name__ == "__main__":
