@@ -254,6 +254,12 @@ class TokenAutomaton:
         after, kept = self._machine.call(rivals.advance_remembering, self._atlas, state, held, token_id)
         return int(after), int(kept)
 
+    def key_place(self, held: int) -> int | None:
+        """The object whose key is being read, with the keys that it has; None outside of keys, and inside of unique items."""
+        frame, mode = (int(self._machine.table(name)[held]) for name in ("a", "b"))
+        is_recorded = self._machine.table("c")[frame] != memory.NOTHING
+        return frame if mode in (memory.IN_KEY, memory.KEY_ESCAPE) and not is_recorded else None
+
     def extra_cost(self, state: State, held: int) -> int:
         """Tokens beyond `cost` that suffice with this memory; SEARCH or EXPECTS_KEY of rivals.py when it takes more to find out."""
         return int(self._machine.call(rivals.prospect, state, held, self.lexicon.spells_every_byte))

@@ -13,17 +13,29 @@ it was charged for more than that. So there a search tells whether the bound for
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from .automaton import Judgement, TokenAutomaton
+from .automaton import TokenAutomaton
 from .rivals import EXPECTS_KEY, SEARCH
 from .tables import DEAD, INFINITE
 
 ONE_MORE = 1  # the extra cost of states from where one more character is enough
 _SLACK = 3  # a character cut short inside a body costs at most its remaining bytes
-_MAX_SEEN = 8  # states and memories of a search that has found a way
-_MAX_SEEN_BEYOND = 256  # the same where it is known that one more character is enough
+_MAX_MET = 1000  # places of searches among rivals that are kept; a place may have thousands of tokens
+Pair = tuple[int, int]  # a state and a memory
+
+
+class Onward(NamedTuple):
+    """Where tokens lead from a state and a memory: the least cost without rivals; what is reached along rivals; the tokens behind
+    which one more character is enough, and the costs there."""
+
+    least: int
+    along: tuple[Pair, ...]
+    tokens: NDArray[np.int32]
+    costs: NDArray[np.int32]
 
 
 class Distances:
@@ -32,7 +44,8 @@ class Distances:
     def __init__(self, automaton: TokenAutomaton) -> None:
         self._automaton = automaton
         self._known: dict[int, int] = {}
-        self._among_rivals: dict[tuple[int, int], int] = {}
+        self._among_rivals: dict[Pair, int] = {}
+        self._met: dict[Pair, Onward] = {}
         self._ceilings: dict[int, int] = {}
         # Trie nodes that all searches together may still visit.
         self._nodes_left = int(automaton.limits.search_nodes * automaton.grammar.search_share)
@@ -89,33 +102,34 @@ class Distances:
         key are left out: one could have stopped earlier. No state from where one more character is enough counts as less than
         its cost, here as in `_with_memory`.
 
-        What would suffice without rivals is enough; of what is more, the least is looked for among so many memories only.
+        What would suffice without rivals is enough. Inside a key it is looked for up to the end of the key, unless a whole item may
+        be the rival: costs are sums over parts and count on no token that goes on into another member, and with those the memories
+        would be countless.
         """
-        most_seen = _MAX_SEEN if best == INFINITE else _MAX_SEEN_BEYOND
-        enough = self._automaton.cost(state)
-        before: dict[tuple[int, int], tuple[int, int]] = {}
+        enough, key = self._automaton.cost(state), self._automaton.key_place(held)
+        before: dict[Pair, Pair] = {}
         seen, frontier, depth, last = {(state, held)}, {(state, held): 0}, 0, (state, held)
-        while frontier and depth + 1 < best > enough and (best == INFINITE or len(seen) <= most_seen):
+        while frontier and depth + 1 < best > enough:
             depth += 1
-            reached: dict[tuple[int, int], int] = {}  # with the least that it counts as on the way there
+            reached: dict[Pair, int] = {}  # with the least that it counts as on the way there
             for at, floor in frontier.items():
-                judged = self._automaton.judge(*at)
-                if max(depth + judged.least, floor) < best:
-                    best, last = max(depth + judged.least, floor), at
-                further = {(token.state, token.held): floor for token in judged.hard if token.extra == SEARCH}
+                onward = self._onward(at)
+                if max(depth + onward.least, floor) < best:
+                    best, last = max(depth + onward.least, floor), at
+                further = dict.fromkeys(onward.along, floor)
                 if best >= depth + self._automaton.cost(at[0]):  # no way out is as cheap as the bound without rivals
-                    for pair in self._one_more(at, judged, best - depth):
+                    for pair in self._one_more(at, onward, best - depth):
                         further[pair] = max(floor, depth + self._automaton.cost(pair[0]))
-                reached |= further
-                before |= {pair: at for pair in further if pair not in before}
+                for pair, least in further.items():
+                    if key is None or self._automaton.key_place(pair[1]) == key:
+                        reached[pair] = least
+                        before.setdefault(pair, at)
             frontier = {pair: floor for pair, floor in reached.items() if pair not in seen and floor < best}
             seen.update(frontier)
         self._keep_way(last, (state, held), before, best)
         return best
 
-    def _keep_way(
-        self, last: tuple[int, int], first: tuple[int, int], before: dict[tuple[int, int], tuple[int, int]], best: int
-    ) -> None:
+    def _keep_way(self, last: Pair, first: Pair, before: dict[Pair, Pair], best: int) -> None:
         """Remember what suffices along the way that was found, so that each token of it brings the end nearer."""
         way = [last]
         while way[-1] != first:
@@ -123,11 +137,22 @@ class Distances:
         for tokens, pair in enumerate(reversed(way[:-1]), start=1):
             self._among_rivals[pair] = min(best - tokens, self._among_rivals.get(pair, INFINITE))
 
-    def _one_more(self, at: tuple[int, int], judged: Judgement, below: int) -> list[tuple[int, int]]:
+    def _onward(self, at: Pair) -> Onward:
+        """Searches for neighbouring tokens meet the same places."""
+        known = self._met.get(at)
+        if known is None:
+            judged = self._automaton.judge(*at)
+            positions = np.flatnonzero(judged.extra == ONE_MORE)
+            along = tuple((token.state, token.held) for token in judged.hard if token.extra == SEARCH)
+            tokens, costs = self._automaton.lexicon.trie.order[positions], self._automaton.costs(judged.ends[positions])
+            if len(self._met) >= _MAX_MET:
+                self._met.clear()
+            known = self._met[at] = Onward(judged.least, along, tokens, costs)
+        return known
+
+    def _one_more(self, at: Pair, onward: Onward, below: int) -> list[Pair]:
         """What follows by a token inside a body from where one more character is enough, of a cost below some number."""
-        positions = np.flatnonzero(judged.extra == ONE_MORE)
-        positions = positions[self._automaton.costs(judged.ends[positions]) < below]
-        tokens = self._automaton.lexicon.trie.order[positions].tolist()
+        tokens = onward.tokens[onward.costs < below].tolist()
         followers = (self._automaton.advance_remembering(*at, token) for token in tokens)
         return [(after, kept) for after, kept in followers if after != DEAD]
 
