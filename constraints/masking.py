@@ -30,6 +30,7 @@ from .atlas import (
     is_inside,
 )
 from .compiled import entry, inner, words_at
+from .excluded import clear_excluded, without_exclusion
 from .expression import UNBOUNDED
 from .far import endless_state, far_state
 from .groups import LOWER, UPPER
@@ -60,7 +61,7 @@ from .tables import (
     layout,
 )
 from .tails import ENDS, TOO_MANY, common_tail, completes_inside, keep_ends, without_tail
-from .unlisted_masks import clear_words, state_of_any, unlisted_of, walk_names
+from .unlisted_masks import clear_words, state_of_any, unlisted_of
 from .verdicts import REMEMBERED, judge_trie, where_refusals_begin
 from .walk import reads_alike, walk, walk_apart, walk_literals, walk_rest, without_literals
 
@@ -115,10 +116,40 @@ def row_and_similar(m, t, v, r, state, completable):
         number = row_without_words(m, t, v, r, state, unlisted)
         if number != 0:
             return number
+    if completable == 0 and m[t.state_row + REC * state] == 0 and not has_known_inner(m, t, state):
+        number = row_beside_names(m, t, v, r, state)
+        if number != 0:
+            return number
+    return row_by_similar(m, t, v, r, state, completable)
+
+
+@inner
+def row_by_similar(m, t, v, r, state, completable):
+    """The same, if there is no row yet, without regard to names."""
     like = similar_state(m, t, v, state) if completable == 0 and not has_known_inner(m, t, state) else wide(DEAD)
     if like != DEAD:
         row_of(m, t, v, r, like, wide(DEAD), completable)
     return row_of(m, t, v, r, state, like, completable)
+
+
+@inner
+def row_beside_names(m, t, v, r, state):
+    """The number of the row of a state with several literals, such as names that a key may have, by that of the state without them
+    and of any key (see excluded.py), which is often the same behind each of the names; 0 when it is not done."""
+    like, words, tail = without_exclusion(m, t, state)
+    if like == DEAD and m[t.n + FAULT] == NO_FAULT and m[t.state_length + REC * state] != FRAMED:
+        like, words = without_literals(m, t, state), wide(DEAD)
+    if like == DEAD or like == state or m[t.n + FAULT] != NO_FAULT:
+        return wide(0)
+    base = -row_by_similar(m, t, v, r, like, wide(0))
+    r[NUM_EDITS] = 0
+    if m[t.n + FAULT] != NO_FAULT:
+        return wide(0)
+    if words != DEAD:
+        clear_excluded(m, t, v, r, words, tail)
+    m[t.state_events + REC * state] |= m[t.state_events + REC * like]
+    walk_literals(m, t, v, r, state, False)
+    return wide(0) if has_too_many_edits(r) else keep_row(m, t, v, r, state, base, wide(0))
 
 
 @inner
@@ -133,7 +164,7 @@ def row_without_words(m, t, v, r, state, unlisted):
         return wide(0)
     clear_words(m, t, v, r, unlisted)
     m[t.state_events + REC * state] |= m[t.state_events + REC * like]
-    walk_names(m, t, v, r, state)
+    walk_literals(m, t, v, r, state, True)
     return wide(0) if has_too_many_edits(r) else keep_row(m, t, v, r, state, base, wide(0))
 
 
@@ -178,7 +209,7 @@ def fill(m, t, v, r, state):
     base = fill_other(m, t, v, r, other) if other != DEAD and m[t.n + FAULT] == NO_FAULT else wide(0)
     if other != state and m[t.n + FAULT] == NO_FAULT:
         m[t.state_events + REC * state] |= m[t.state_events + REC * other]
-        walk_literals(m, t, v, r, wide(v[TRIE]), state)
+        walk_literals(m, t, v, r, state, False)
     return base
 
 

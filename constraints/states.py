@@ -553,3 +553,9 @@ def plain_items(m, t, state):
     """(start in `pool`, number) of the items of a state; of a frame, those of its inner state."""
     s = inner_of(m, t, state) if m[t.state_length + REC * state] == FRAMED else wide(state)
     return wide(m[t.state_start + REC * s]), wide(m[t.state_length + REC * s])
+
+
+@inner
+def tail_of(m, t, state):
+    """What comes behind all items of a frame; EMPTY for another state."""
+    return wide(m[t.pool + m[t.state_start + REC * state] + TAIL]) if m[t.state_length + REC * state] == FRAMED else wide(EMPTY)

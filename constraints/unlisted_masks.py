@@ -10,23 +10,16 @@ from __future__ import annotations
 
 from .atlas import NODE_WIDTH, NODES, ORDER, TRIE, child_of
 from .compiled import inner
-from .nodes import EMPTY, LITERAL, NO_BODY, SEQ, join, leaf, wide
+from .nodes import EMPTY, NO_BODY, SEQ, join, leaf, wide
 from .rows import clear_tokens
-from .states import TAIL, framed, plain_items, state_of
-from .tables import DEAD, FAULT, FRAMED, NO_FAULT, REC
-from .walk import walk_literal
+from .states import framed, plain_items, state_of, tail_of
+from .tables import DEAD, FAULT, NO_FAULT, REC
 
 
 @inner
 def unlisted_of(m, t, state):
     """The UNLISTED node of a state beside which it has literals only; 0 when there is none."""
     return wide(m[t.state_radius + REC * state]) if m[t.state_body + REC * state] == NO_BODY else wide(0)
-
-
-@inner
-def tail_of(m, t, state):
-    """What comes behind all items of a frame; EMPTY for another state."""
-    return wide(m[t.pool + m[t.state_start + REC * state] + TAIL]) if m[t.state_length + REC * state] == FRAMED else wide(EMPTY)
 
 
 @inner
@@ -57,14 +50,3 @@ def clear_words(m, t, v, r, unlisted):
         if node >= 0:
             skip = wide(v[nodes + NODE_WIDTH * node + 2])
             clear_tokens(r, order + v[nodes + NODE_WIDTH * node + 3], order + v[nodes + NODE_WIDTH * skip + 3])
-
-
-@inner
-def walk_names(m, t, v, r, state):
-    """Note the tokens that survive along the literals of a state from their first quote on. On a fault not all are noted."""
-    start, length = plain_items(m, t, state)
-    trie, tail = wide(v[TRIE]), tail_of(m, t, state)
-    for j in range(start, start + length):
-        item = wide(m[t.pool + j])
-        if m[t.kind + REC * leaf(m, t, item)] == LITERAL and m[t.n + FAULT] == NO_FAULT:
-            m[t.state_events + REC * state] |= walk_literal(m, t, v, r, trie, item, tail, False)

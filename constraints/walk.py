@@ -46,7 +46,7 @@ from .leaps import leap
 from .nodes import EMPTY, LITERAL, NO_BODY, SEQ, leaf, wide
 from .rows import clear_tokens, set_tokens
 from .runs import survives
-from .states import after_text, framed, have_one_tail, inner_of, intern_state, items_of, state_of
+from .states import after_text, framed, have_one_tail, inner_of, intern_state, items_of, plain_items, state_of, tail_of
 from .tables import (
     CLASS_WIDTH,
     DEAD,
@@ -277,14 +277,15 @@ def without_literals(m, t, state):
 
 
 @inner
-def walk_literals(m, t, v, r, trie, state):
+def walk_literals(m, t, v, r, state, are_noted):
     """Note the tokens that survive from a state along its literals: each by itself, because a state would be made for every byte of
-    each of them. On a fault not all are noted."""
-    start, length = items_of(m, t, state)
+    each of them. are_noted: whether tokens that end before the first quote are noted already. On a fault not all are noted."""
+    start, length = plain_items(m, t, state)
+    tail = tail_of(m, t, state)
     for j in range(start, start + length):
         item = wide(m[t.pool + j])
         if m[t.kind + REC * leaf(m, t, item)] == LITERAL and m[t.n + FAULT] == NO_FAULT:
-            m[t.state_events + REC * state] |= walk_literal(m, t, v, r, trie, item, wide(EMPTY), True)
+            m[t.state_events + REC * state] |= walk_literal(m, t, v, r, wide(v[TRIE]), item, tail, not are_noted)
 
 
 @inner

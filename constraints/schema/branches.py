@@ -26,6 +26,7 @@ from .claims import (
     Term,
     Unevaluated,
     has_key,
+    implied,
     implied_keys,
     lacks_key,
     with_clause,
@@ -161,8 +162,7 @@ class Branches:
                 + self._products.joined([self.fails(when), self._optional(otherwise, True)], (site,))
             )
         for name, dependent in self._parts.dependencies(site):
-            absent: Term = (lacks_key(name, strict=False),)
-            groups.append([implied_keys(name, dependent)] if isinstance(dependent, list) else [absent, *self.holds(dependent)])
+            groups.append([implied_keys(name, dependent)] if isinstance(dependent, list) else implied(name, self.holds(dependent)))
         return groups
 
     def _optional(self, site: Site | None, holds: bool) -> list[Term]:

@@ -298,6 +298,14 @@ def implied_keys(name: str, names: list[str]) -> Term:
     return tuple(Clause((absent, has_key(each, strict=False)), strict=False) for each in names if each != name)
 
 
+def implied(name: str, terms: list[Term]) -> list[Term]:
+    """One of the terms holds if the value has a member of this name."""
+    absent = lacks_key(name, strict=False)
+    options = (absent, *(option for term in terms for option in _options(term)))
+    first: Term = (absent,) if len(options) == 1 else (Clause(tuple(dict.fromkeys(options)), strict=False),)
+    return [first, *(term for term in terms if not _options(term))]
+
+
 def lacks_key(name: str, strict: bool = True) -> Count:
     """The value has no member of this name."""
     return Count(Keys(frozenset([name])), (), 0, 0, strict)

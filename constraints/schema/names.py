@@ -95,7 +95,7 @@ class Names:
         wanted = [self._body(test) for test in sorted(passed, key=repr)] or [self._text.any_body]
         body = grammar.both(*wanted, *map(self._others, failed))
         if excluded:
-            body = grammar.without(body, grammar.words(string_text(name)[1:-1].encode() for name in excluded))
+            body = grammar.without(body, grammar.alt(*(grammar.literal(string_text(name)[1:-1]) for name in excluded)))
         available = self._available(passed, body, MAX_POSITIONS // (len(passed) + len(failed)))
         if body == FAIL or available == 0:
             return FAIL, 0

@@ -27,6 +27,16 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "missing, wrong or too many": {"not": {"properties": {"a": STRING, "b": {}}, "required": ["b"], "additionalProperties": False}},
     "dependent": {"dependentRequired": {"a": ["b", "c"], "b": ["a"], "d": ["d"]}},
     "not dependent": {"not": {"dependentRequired": {"a": ["b", "c"], "b": ["d"]}}},
+    "dependent on what is missing": {
+        "properties": {key: {} for key in "abc"},
+        "dependentSchemas": {"a": {"not": {"required": ["b"]}}, "b": {"not": {"required": ["a"]}}, "d": {"not": {"required": ["c"]}}},
+    },
+    "dependent on clauses and more": {
+        "dependentSchemas": {
+            "a": {"anyOf": [{"not": {"required": ["b"]}}, {"not": {"required": ["c"]}}, {"properties": {"b": STRING}}]},
+            "b": {"dependentSchemas": {"c": {"not": {"properties": {"a": STRING}}}}}, "c": False, "d": {"type": "string"},
+        },
+    },
     "in order": {"properties": {"a": {}, "b": {}, "c": {}}, "dependentRequired": {"c": ["a"], "a": ["b"]}},
     "one of three": {"oneOf": [{"properties": {key: STRING}, "required": [key]} for key in "abc"]},
     "none of three": {"not": {"anyOf": [{"properties": {key: STRING}, "required": [key]} for key in "abc"]}},

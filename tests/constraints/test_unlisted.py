@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 from typing import Any
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from maskwright.constraints import Compiler, Constraint, JsonSchema, Vocabulary
 from maskwright.constraints.constraint import as_token_ids
+from maskwright.constraints.errors import ConstraintError
 from maskwright.constraints.expression import Grammar, Node
 from maskwright.constraints.reference import Reference
 
@@ -61,6 +63,35 @@ OBJECTS = st.builds(
 @given(OBJECTS, st.sampled_from(["compact", "flexible"]), st.sampled_from(["declared", "any"]), st.integers(0, 99))
 def test_masks_of_objects_with_other_members(schema: dict[str, Any], whitespace: str, order: str, seed: int) -> None:
     walk(JsonSchema(schema, whitespace=whitespace, property_order=order), seed)
+
+
+PATTERNS = st.dictionaries(
+    st.sampled_from(["^a", "^x-", "b", "^[ab]+$", "^a?b$", "^[^b]*$", "^(?!a)", "^.{2}$", "z$", "^(a|é)*$", ""]), st.sampled_from([{}, {"enum": [1]}, False]),
+    min_size=1, max_size=2,
+)  # fmt: skip
+
+
+@settings(max_examples=80, deadline=None)
+@given(OBJECTS, PATTERNS, st.booleans(), st.sampled_from(["compact", "flexible"]), st.sampled_from(["declared", "any"]), st.integers(0, 99))
+def test_masks_of_objects_with_patterns_beside_names(
+    schema: dict[str, Any], patterns: dict[str, Any], is_open: bool, whitespace: str, order: str, seed: int
+) -> None:  # fmt: skip
+    schema = {**schema, "patternProperties": patterns}
+    if not is_open:
+        schema["additionalProperties"] = False
+    with contextlib.suppress(ConstraintError):  # some admit nothing
+        walk(JsonSchema(schema, whitespace=whitespace, property_order=order), seed)
+
+
+@pytest.mark.parametrize("pattern", ["^x-", "^a", "^[a-z]+$", "^[ab]{1,2}$", "^(ab|zz)$", "^ab?"])
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_masks_of_keys_of_a_pattern_beside_many_names(pattern: str, is_nested: bool) -> None:
+    names = ["a", "b", "ab", "aa", "zz", "é", "abc", "x", "x-", "x-a"]
+    schema: dict[str, Any] = {
+        "type": "object", "properties": {name: {"enum": [1]} for name in names}, "patternProperties": {pattern: {"enum": [2]}},
+    }  # fmt: skip
+    for seed in range(6):
+        walk(JsonSchema({"type": "array", "items": schema} if is_nested else schema), seed, 20)
 
 
 STRINGS = [
