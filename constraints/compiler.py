@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from os import PathLike
 
 from .automaton import TokenAutomaton
+from .collection import paused
 from .constraint import Constraint
 from .errors import ConstraintError, ConstraintLimit
 from .expression import Grammar
@@ -95,7 +96,9 @@ class Compiler:
 
     def _fulfil(self, future: Future[Constraint], source: Source) -> None:
         try:
-            future.set_result(self._compiled(source))
+            with paused():
+                constraint = self._compiled(source)
+            future.set_result(constraint)
         except BaseException as error:  # whoever waits for this compile must hear of it, whatever it was
             with self._lock:
                 self._cache.pop(source, None)

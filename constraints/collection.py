@@ -1,0 +1,29 @@
+"""Compiling without garbage collection in between.
+
+What a compile makes is freed by counting references. Looking for cycles in it, and every so often in all that the process holds,
+takes a fifth of the longer compiles and 0.1 s now and then.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_lock = threading.Lock()
+_compiles: list[bool] = []  # that are under way; of the first, whether collection is to go on behind the last
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """No garbage collection while the context lasts, in any thread; then as before. Contexts may overlap."""
+    with _lock:
+        _compiles.append(gc.isenabled() if not _compiles else _compiles[0])
+        gc.disable()
+    try:
+        yield
+    finally:
+        with _lock:
+            if _compiles.pop() and not _compiles:
+                gc.enable()
