@@ -104,15 +104,15 @@ def pattern_length(pattern: str, *, dialect: str, full: bool, limits: Limits | N
     low, high = tree_length(tree)
     if full:
         return low, high
-    after_end = fold(tree, _after_end)[id(tree)]
-    if high is None or after_end is None or not fold(tree, _begins_at_start)[id(tree)]:
+    after_end = fold(tree, _after_end)[tree]
+    if high is None or after_end is None or not fold(tree, _begins_at_start)[tree]:
         return low, None
     return low, high + after_end
 
 
 def tree_length(tree: Tree) -> tuple[int, int | None]:
     """Bounds on the code points of what a tree matches."""
-    return fold(tree, _length)[id(tree)]
+    return fold(tree, _length)[tree]
 
 
 def parse_pattern(pattern: str, dialect: str, limits: Limits) -> Tree:

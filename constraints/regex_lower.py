@@ -64,7 +64,7 @@ class PatternLowering:
     def __init__(self, grammar: Grammar, unit: Unit, tree: Tree, limits: Limits) -> None:
         self.grammar, self.unit, self.tree, self._limits = grammar, unit, tree, limits
         self._stopwatch = Stopwatch(limits, "a pattern with assertions")
-        self.languages: dict[int, Language | None] = fold(tree, self._language)  # None: has assertions
+        self.languages: dict[Tree, Language | None] = fold(tree, self._language)  # None: has assertions
         asserted = assertions(tree)
         longer = [part for part in asserted if isinstance(part, Lookbehind)]
         self.around = Surroundings(grammar, unit, _word_of(asserted), _sets_behind(asserted), longer)
@@ -171,7 +171,7 @@ class PatternLowering:
 
     def _routine(self, tree: Tree, then: Continuation) -> Routine:
         """The texts of `tree` followed by `then`, as a generator that asks for those of other trees."""
-        language = self.languages[id(tree)]
+        language = self.languages[tree]
         if language is not None:
             return self._plain(tree, language, then)
         if isinstance(tree, Concat):
@@ -188,7 +188,7 @@ class PatternLowering:
     def _concat(self, tree: Concat, then: Continuation) -> Routine:
         plain: list[Language] = []
         for part in reversed(tree.parts):
-            language = self.languages[id(part)]
+            language = self.languages[part]
             if language is not None and len(set(then)) == 1:
                 plain.append(language)
                 continue
@@ -303,7 +303,7 @@ class PatternLowering:
         seen = yield ahead.body, self.around.same(self.around.any_bytes)
         if len(set(seen)) > 1:
             return None
-        copies = self.languages[id(last)]
+        copies = self.languages[last]
         assert copies is not None
         body = self.grammar.repeat(copies.full, tree.low, tree.high)
         texts = [self._without_suffix(self.grammar.seq(body, end), seen[0], length + 1) for length, end in endings]

@@ -156,9 +156,9 @@ class PatternParser:
 
     def _lookbehind(self, body: Tree, negative: bool, start: int) -> Tree:
         """A lookbehind of at most one character is an anchor."""
-        before = fold(body, _before)[id(body)]
+        before = fold(body, _before)[body]
         if before is None:
-            sequences = fold(body, _sequences)[id(body)]
+            sequences = fold(body, _sequences)[body]
             if sequences is None:
                 keyword = self.data[start : start + 4]
                 reason = f"a lookbehind that is not bounded by {_REACH} characters, {_SEQUENCES} alternatives, or has assertions"

@@ -121,23 +121,23 @@ def children(tree: Tree) -> tuple[Tree, ...]:
 _OF_SEVERAL, _OF_ONE, _LEAVES = (Concat, Alternate, Both), (Repeat, Lookahead, Complement), {CharSet, Anchor, Lookbehind}
 
 
-def fold(tree: Tree, combine: Callable[[Tree, list[Result]], Result]) -> dict[int, Result]:
-    """`combine(tree, results of its children)` for everything in a tree, each once, by `id`; the whole comes last."""
-    results: dict[int, Result] = {}
+def fold(tree: Tree, combine: Callable[[Tree, list[Result]], Result]) -> dict[Tree, Result]:
+    """`combine(tree, results of its children)` for everything in a tree, each object once; the whole comes last."""
+    results: dict[Tree, Result] = {}
     work = [tree]
     while work:
         part = work[-1]
         below = children(part)
         for child in below:
-            if id(child) not in results:
+            if child not in results:
                 if type(child) in _LEAVES:  # most are: not worth a turn
-                    results[id(child)] = combine(child, [])
+                    results[child] = combine(child, [])
                 else:
                     work.append(child)
         if work[-1] is part:
             work.pop()
-            if id(part) not in results:
-                results[id(part)] = combine(part, [results[id(child)] for child in below])
+            if part not in results:
+                results[part] = combine(part, [results[child] for child in below])
     return results
 
 
@@ -164,9 +164,9 @@ def shared(tree: Tree) -> Tree:
             if isinstance(part, Concat | Alternate | Both)
             else tuple(getattr(part, name) for name in part.__slots__ if name != "body")
         )
-        return known.setdefault((type(part), own, *map(id, parts)), rebuilt)
+        return known.setdefault((type(part), own, *parts), rebuilt)
 
-    return fold(tree, interned)[id(tree)]
+    return fold(tree, interned)[tree]
 
 
 def with_children(tree: Tree, parts: Sequence[Tree]) -> Tree:
@@ -188,7 +188,7 @@ def within(tree: Tree, allowed: Ranges) -> Tree:
     def rebuilt(part: Tree, parts: list[Tree]) -> Tree:
         return CharSet(intersect(part.ranges, allowed)) if isinstance(part, CharSet) else with_children(part, parts)
 
-    return fold(tree, rebuilt)[id(tree)]
+    return fold(tree, rebuilt)[tree]
 
 
 def never_at_an_end(tree: Tree) -> Tree:
@@ -203,4 +203,4 @@ def never_at_an_end(tree: Tree) -> Tree:
             else with_children(part, parts)
         )
 
-    return fold(tree, rebuilt)[id(tree)]
+    return fold(tree, rebuilt)[tree]
