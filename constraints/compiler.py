@@ -8,10 +8,10 @@ from concurrent.futures import Future
 from os import PathLike
 
 from .automaton import TokenAutomaton
-from .collection import paused
 from .constraint import Constraint
 from .errors import ConstraintError, ConstraintLimit
 from .expression import Grammar
+from .garbage import collection_paused
 from .lexicon import Lexicon
 from .source import Limits, Source, is_source
 from .tables import INFINITE
@@ -96,7 +96,7 @@ class Compiler:
 
     def _fulfil(self, future: Future[Constraint], source: Source) -> None:
         try:
-            with paused():
+            with collection_paused():
                 constraint = self._compiled(source)
             future.set_result(constraint)
         except BaseException as error:  # whoever waits for this compile must hear of it, whatever it was

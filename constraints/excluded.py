@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .atlas import NODE_WIDTH, NODES, ORDER, TRIE, child_of
 from .compiled import inner
 from .derive import product_accepts, step
 from .nodes import BOTH, CLASS, EMPTY, LITERAL, NEGATE, NO_BODY, PRODUCT, leaf, wide
-from .rows import clear_tokens
 from .runs import FIRST_PRINTABLE, LAST_PRINTABLE
 from .states import append_to_items, framed, gather, intern_state, items_of, plain_items, tail_of
 from .tables import DEAD, FAULT, FRAMED, NO_FAULT, REC, STATE_MASK
+from .unlisted_masks import clear_spelled
 
 _MAX_OTHERS = 16  # items beside the literals and the key
 _FAR = 8  # characters before a byte that leads from a state back to itself
@@ -125,7 +124,7 @@ def may_exclude(m, t, whole, words, others, quote):
     known = wide(DEAD)
     for j in range(start, start + length):
         item, s, other = wide(m[t.pool + j]), wide(whole), wide(others)
-        at, size = t.text + wide(m[t.a + REC * item]), wide(m[t.b + REC * item]) if item != EMPTY else wide(0)
+        at, size = spelling(m, t, item)
         for k in range(size + 1):
             if s != known and s != DEAD:
                 if not is_endless(m, t, s):
@@ -165,16 +164,15 @@ def is_endless(m, t, s):
 @inner
 def clear_excluded(m, t, v, r, words, tail):
     """Note that tokens which spell the rest of a word and what follows it do not survive. tail: what follows, see `single_byte`."""
-    trie = wide(v[TRIE])
-    nodes, order, quote = wide(v[trie + NODES]), wide(v[trie + ORDER]), single_byte(m, t, tail)
+    quote = single_byte(m, t, tail)
     start, length = items_of(m, t, words)
     for j in range(start, start + length):
-        item, node = wide(m[t.pool + j]), wide(-1)
-        at, size = t.text + wide(m[t.a + REC * item]), wide(m[t.b + REC * item]) if item != EMPTY else wide(0)
-        for k in range(size + 1):
-            node = child_of(v, trie, node, wide(m[at + k]) if k < size else quote)
-            if node < 0:
-                break
-        if node >= 0:
-            skip = wide(v[nodes + NODE_WIDTH * node + 2])
-            clear_tokens(r, order + v[nodes + NODE_WIDTH * node + 3], order + v[nodes + NODE_WIDTH * skip + 3])
+        item = wide(m[t.pool + j])
+        at, size = spelling(m, t, item)
+        clear_spelled(m, v, r, at, size, quote)
+
+
+@inner
+def spelling(m, t, item):
+    """(address in `m`, number) of the bytes of a literal, or of EMPTY."""
+    return t.text + wide(m[t.a + REC * item]), wide(m[t.b + REC * item]) if item != EMPTY else wide(0)

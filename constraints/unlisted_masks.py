@@ -39,14 +39,22 @@ def state_of_any(m, t, state, unlisted):
 @inner
 def clear_words(m, t, v, r, unlisted):
     """Note that tokens which spell the rest of a word do not survive."""
-    trie, words = wide(v[TRIE]), wide(m[t.a + REC * unlisted])
-    nodes, order, read = wide(v[trie + NODES]), wide(v[trie + ORDER]), wide(m[t.c + REC * words])
+    words = wide(m[t.a + REC * unlisted])
+    read = wide(m[t.c + REC * words])
     for k in range(m[t.b + REC * words]):
-        row, node = t.lists + wide(m[t.a + REC * words]) + 2 * k, wide(-1)
-        at, end = t.text + wide(m[row]) + read, t.text + wide(m[row]) + wide(m[row + 1])
-        while at < end:
-            node = child_of(v, trie, node, m[at])
-            at = at + 1 if node >= 0 else end
-        if node >= 0:
-            skip = wide(v[nodes + NODE_WIDTH * node + 2])
-            clear_tokens(r, order + v[nodes + NODE_WIDTH * node + 3], order + v[nodes + NODE_WIDTH * skip + 3])
+        row = t.lists + wide(m[t.a + REC * words]) + 2 * k
+        clear_spelled(m, v, r, t.text + wide(m[row]) + read, wide(m[row + 1]) - read, wide(-1))
+
+
+@inner
+def clear_spelled(m, v, r, at, size, last):
+    """Note that tokens which begin with m[at : at + size], and then the byte `last` unless that is -1, do not survive."""
+    trie, node = wide(v[TRIE]), wide(-1)
+    nodes, order = wide(v[trie + NODES]), wide(v[trie + ORDER])
+    for k in range(size if last < 0 else size + 1):
+        node = child_of(v, trie, node, wide(m[at + k]) if k < size else wide(last))
+        if node < 0:
+            return
+    if node >= 0:
+        skip = wide(v[nodes + NODE_WIDTH * node + 2])
+        clear_tokens(r, order + v[nodes + NODE_WIDTH * node + 3], order + v[nodes + NODE_WIDTH * skip + 3])

@@ -13,7 +13,6 @@ from .claims import Conj, Named, NameTest, Pattern
 from .shapes import negated
 from .strings import Body, Strings
 from .text import JsonText
-from .values import string_text
 
 MAX_CLASSES = 256  # combinations of conditions on the names of one object
 FEW_TESTS = 3  # so few make few combinations, whether or not a name can pass two of them
@@ -94,8 +93,8 @@ class Names:
         excluded = [name for name in named if self.passed(name, [*passed, *failed]) == passed]
         wanted = [self._body(test) for test in sorted(passed, key=repr)] or [self._text.any_body]
         body = grammar.both(*wanted, *map(self._others, failed))
-        if excluded:
-            body = grammar.without(body, grammar.alt(*(grammar.literal(string_text(name)[1:-1]) for name in excluded)))
+        if excluded:  # as literals and not as a tree, so that masks know them: see excluded.py
+            body = grammar.without(body, grammar.alt(*map(grammar.literal, map(self._text.body, excluded))))
         available = self._available(passed, body, MAX_POSITIONS // (len(passed) + len(failed)))
         if body == FAIL or available == 0:
             return FAIL, 0
@@ -132,7 +131,7 @@ class Names:
             return name in listed
         if test not in self._matchers:
             self._matchers[test] = Matcher(self._strings.steps, self._body(test))
-        return self._matchers[test].accepts(string_text(name)[1:-1].encode())
+        return self._matchers[test].accepts(self._text.body(name))
 
     def _body(self, test: NameTest) -> Node:
         return self._found(test)[0]

@@ -16,7 +16,7 @@ _compiles: list[bool] = []  # that are under way; of the first, whether collecti
 
 
 @contextmanager
-def paused() -> Iterator[None]:
+def collection_paused() -> Iterator[None]:
     """No garbage collection while the context lasts, in any thread; then as before. Contexts may overlap."""
     with _lock:
         _compiles.append(gc.isenabled() if not _compiles else _compiles[0])

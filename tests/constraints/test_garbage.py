@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from maskwright.constraints import Compiler, ConstraintError, JsonSchema, Regex, Vocabulary
-from maskwright.constraints.collection import paused
 from maskwright.constraints.expression import Grammar, Node
+from maskwright.constraints.garbage import collection_paused
 from maskwright.constraints.source import Limits
 
 VOCABULARY = Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=[256])
@@ -25,7 +25,7 @@ def is_wanted(request: pytest.FixtureRequest) -> Iterator[bool]:
 
 
 def test_goes_on_behind_the_last_of_some_compiles(is_wanted: bool) -> None:
-    first, second = paused(), paused()
+    first, second = collection_paused(), collection_paused()
     first.__enter__()
     second.__enter__()
     assert not gc.isenabled()
