@@ -53,19 +53,25 @@ _PLAIN_BYTES = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\')
 _LONGEST_CHAIN = 4  # sequences in one another through which it is looked whether a part is shared
 
 
-def assemble(grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon, limits: Limits) -> Machine:
+def assemble(
+    grammar: Grammar, units: Mapping[Node, Node], body_classes: list[Ranges], lexicon: Lexicon, limits: Limits
+) -> Machine:
     """A machine that holds the grammar and nothing derived from it yet.
+
+    units: see `repeated_units`; body_classes: their characters.
 
     Raises ConstraintError for a rule without a body and UnsupportedKeyword for left recursion.
     """
+    columns = _columns(grammar)
     hash_sizes = {"node_hash": 4 * _power_of_two(len(grammar)), "pair_hash": _FIRST_PAIR_HASH, "state_hash": _FIRST_STATE_HASH}
-    machine = Machine(Arena(_sizes(grammar, len(body_classes), lexicon.trie.max_depth, limits), hash_sizes), limits)
-    _copy_grammar(machine, grammar, body_classes, lexicon)
+    machine = Machine(Arena(_sizes(grammar, columns, len(body_classes), lexicon.trie.max_depth, limits), hash_sizes), limits)
+    _copy_grammar(machine, grammar, columns, lexicon)
+    _copy_units(machine, grammar, units, body_classes, lexicon)
     machine.table("n")[SEARCH_LIMIT] = limits.search_states
     derive.rehash(machine.address, True, True, True)
     for name in ("pair_hash", "state_hash"):  # zero already, but then in the processor's cache for the first masks
         machine.table(name)[: hash_sizes[name]] = 0
-    _measure(machine, grammar, lexicon)
+    _measure(machine, grammar, columns, lexicon)
     _refuse_left_recursion(machine, grammar)
     return machine
 
@@ -78,7 +84,7 @@ def restore(
     Compiled code trusts tables: they have to be those of a machine, unchanged.
     """
     num_nodes, num_states = int(tables["n"][NODES]), int(tables["n"][STATES])
-    sizes = _sizes(grammar, len(body_classes), lexicon.trie.max_depth, limits)
+    sizes = _sizes(grammar, _columns(grammar), len(body_classes), lexicon.trie.max_depth, limits)
     states = max(sizes["states"] // REC, 2 * num_states)
     sizes |= {"nodes": max(sizes["nodes"], 2 * REC * num_nodes), "states": REC * states, "next": 256 * states}
     sizes["pool"] = max(sizes["pool"], 2 * REC * -(-tables["pool"].size // REC))
@@ -96,11 +102,16 @@ def restore(
     return machine
 
 
-def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon) -> None:
+def _columns(grammar: Grammar) -> NDArray[np.int32]:
+    """[4, nodes] kind, a, b, c."""
+    return np.ascontiguousarray(np.array(grammar.rows, np.int32).reshape(-1, 4).T)
+
+
+def _copy_grammar(machine: Machine, grammar: Grammar, columns: NDArray[np.int32], lexicon: Lexicon) -> None:
     table = machine.table
     table("nodes")[: REC * len(grammar)] = 0  # the memory may have been used before
     table("states")[:REC] = 0
-    for name, column in zip(("kind", "a", "b", "c"), grammar.columns, strict=True):
+    for name, column in zip(("kind", "a", "b", "c"), columns, strict=True):
         table(name)[: len(column)] = column
     table("lists")[:] = grammar.lists
     for i, name in enumerate(("edge_low", "edge_high", "edge_next")):
@@ -109,14 +120,10 @@ def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]
     table("rules")[:] = [_body_of(grammar, rule) for rule in range(len(grammar.rule_bodies))]
     table("unit")[: len(grammar)] = NO_BODY
     table("stride")[: len(grammar)] = 1
-    table("shared")[: len(grammar)] = _in_several_sequences(grammar)
-    for node, body_id in _units(grammar, body_classes).items():
-        table("unit")[node] = body_id
-        table("stride")[node] = lexicon.stride(body_classes[body_id])
-    _point_to_body_classes(machine, body_classes, lexicon)
+    table("shared")[: len(grammar)] = _in_several_sequences(columns)
     counters = table("n")
     counters[NUM_ENDS] = TOO_MANY  # none are noted
-    counters[FREE_NAMES] = _has_free_names(grammar)
+    counters[FREE_NAMES] = _has_free_names(grammar, columns)
     counters[ONLY_JSON] = grammar.only_json
     counters[PLAIN] = lexicon.single_bytes[list(_PLAIN_BYTES)].sum()
     counters[NODES] = counters[NUM_STATIC] = len(grammar)
@@ -125,9 +132,23 @@ def _copy_grammar(machine: Machine, grammar: Grammar, body_classes: list[Ranges]
     table("next")[:256] = DEAD  # the one row that no state's description writes
 
 
-def _in_several_sequences(grammar: Grammar) -> NDArray[np.bool_]:
+def _copy_units(
+    machine: Machine, grammar: Grammar, units: Mapping[Node, Node], body_classes: list[Ranges], lexicon: Lexicon
+) -> None:
+    """Notes the class of every node that is repeated as a body, and of the characters in it."""
+    unit, stride = machine.table("unit"), machine.table("stride")
+    ids = {ranges: i for i, ranges in enumerate(body_classes)}
+    strides = list(map(lexicon.stride, body_classes))
+    for node, characters in units.items():
+        body_id = ids[grammar.units[characters]]
+        unit[node] = unit[characters] = body_id
+        stride[node] = stride[characters] = strides[body_id]
+    _point_to_body_classes(machine, body_classes, lexicon)
+
+
+def _in_several_sequences(columns: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Which alternatives, sequences and calls are parts of several sequences, or of parts of them. bool [nodes]"""
-    kinds, first, second = (np.array(column) for column in grammar.columns[:3])
+    kinds, first, second, _ = columns
     sequences = np.flatnonzero(kinds == Kind.SEQ)
     parts, wholes = np.concatenate([first[sequences], second[sequences]]), np.tile(sequences, 2)
     shared = np.bincount(parts, minlength=kinds.size) > 1
@@ -146,11 +167,11 @@ def _marks_keys_or_items(grammar: Grammar) -> bool:
     return not grammar.events.isdisjoint((Event.KEY_OPEN, Event.ITEM_CLOSE))
 
 
-def _has_free_names(grammar: Grammar) -> bool:
+def _has_free_names(grammar: Grammar, columns: NDArray[np.int32]) -> bool:
     """Whether every key that is remembered may be any but finitely many: an endless repetition, or that without some words."""
     if Event.KEY_OPEN not in grammar.events:
         return False
-    kinds, events = np.array(grammar.columns[0]), np.array(grammar.columns[3])
+    kinds, _, _, events = columns
     opening = np.flatnonzero((kinds == Kind.CLASS) & (events == Event.KEY_OPEN)).tolist()
     return all(_is_free_name(grammar, Node(body)) for mark in opening for _, _, body in grammar.class_edges(Node(mark)))
 
@@ -170,22 +191,13 @@ def _body_of(grammar: Grammar, rule: int) -> Node:
     return body
 
 
-def _units(grammar: Grammar, classes: list[Ranges]) -> dict[Node, int]:
-    """Nodes that are repeated as a body, and the characters in them, with their class."""
-    ids = {ranges: i for i, ranges in enumerate(classes)}
-    units: dict[Node, int] = {}
-    for node, characters in repeated_units(grammar).items():
-        units[node] = units[characters] = ids[grammar.units[characters]]
-    return units
-
-
 def repeated_units(grammar: Grammar) -> dict[Node, Node]:
     """Nodes that are repeated as a body: characters, or unions that contain characters, with the most of these."""
-    kinds, bodies = np.array(grammar.columns[0]), np.array(grammar.columns[1])
+    rows, known = np.array(grammar.rows, np.int32).reshape(-1, 4), grammar.units
     units: dict[Node, Node] = {}
-    for node in map(Node, np.unique(bodies[kinds == Kind.REPEAT]).tolist()):
+    for node in dict.fromkeys(rows[rows[:, 0] == Kind.REPEAT, 1].tolist()):
         options = [node] if grammar.kind(node) is not Kind.ALT else grammar.alternatives(node)
-        options = [option for option in options if option in grammar.units]
+        options = [option for option in options if option in known]
         if options:
             units[node] = max(options, key=lambda option: _count(grammar.units[option]))
     return units
@@ -195,7 +207,7 @@ def _count(ranges: Ranges) -> int:
     return sum(high - low + 1 for low, high in ranges)
 
 
-def _measure(machine: Machine, grammar: Grammar, lexicon: Lexicon) -> None:
+def _measure(machine: Machine, grammar: Grammar, columns: NDArray[np.int32], lexicon: Lexicon) -> None:
     """Sizes and costs of all static nodes; intersections and complements on the way, because their operands come before them."""
     table, count = machine.table, len(grammar)
     needs_ample = _marks_keys_or_items(grammar)
@@ -205,11 +217,11 @@ def _measure(machine: Machine, grammar: Grammar, lexicon: Lexicon) -> None:
     table("worst")[:] = table("ample")[:] = INFINITE
     if needs_ample:
         table("worst")[EMPTY] = 0
-    ends = _literal_ends(grammar)
+    ends = _literal_ends(columns)
     measure.literal_costs(lexicon.atlas.address, table("text"), ends, table("text_cost"))
     _measure_wide_characters(machine, grammar, lexicon)
     measure.measure(machine.address, EMPTY + 1, count, lexicon.single_bytes)
-    for i, nodes in enumerate(_booleans(machine, grammar)):
+    for i, nodes in enumerate(_booleans(machine, columns[0])):
         if i > 0:  # they hold others, whose sizes are known only now
             measure.measure(machine.address, EMPTY + 1, count, lexicon.single_bytes)
         for node in nodes:
@@ -231,18 +243,17 @@ def _measure_ample(machine: Machine, count: int, lexicon: Lexicon) -> None:
         pass
 
 
-def _booleans(machine: Machine, grammar: Grammar) -> Iterator[list[int]]:
+def _booleans(machine: Machine, kinds: NDArray[np.int32]) -> Iterator[list[int]]:
     """Intersections and complements: first those that hold none, then those that hold such, and so on.
 
     Those that hold none can be entered after one pass over all nodes: whatever a search in them derives holds none either, even if
     it is interned as a static node that comes later.
     """
-    kinds = np.array(grammar.columns[0])
     nodes = np.flatnonzero((kinds == Kind.BOTH) | (kinds == Kind.NEGATE))
     if nodes.size == 0:
         return
-    depths = np.zeros(len(grammar), np.int32)
-    measure.boolean_depths(machine.address, EMPTY + 1, len(grammar), depths)
+    depths = np.zeros(kinds.size, np.int32)
+    measure.boolean_depths(machine.address, EMPTY + 1, kinds.size, depths)
     for depth in range(1, int(depths[nodes].max()) + 1):
         yield nodes[depths[nodes] == depth].tolist()
 
@@ -265,19 +276,19 @@ def _refuse_left_recursion(machine: Machine, grammar: Grammar) -> None:
         )  # fmt: skip
 
 
-def _literal_ends(grammar: Grammar) -> NDArray[np.int32]:
+def _literal_ends(columns: NDArray[np.int32]) -> NDArray[np.int32]:
     """For every byte of the pool, where its literal ends."""
-    kinds, starts, lengths = (np.array(column) for column in grammar.columns[:3])
+    kinds, starts, lengths, _ = columns
     literals = np.flatnonzero(kinds == Kind.LITERAL)  # in order of creation, which is the order in the pool
     return np.repeat(starts[literals] + lengths[literals], lengths[literals]).astype(np.int32)
 
 
-def _sizes(grammar: Grammar, num_classes: int, max_depth: int, limits: Limits) -> dict[str, int]:
+def _sizes(grammar: Grammar, columns: NDArray[np.int32], num_classes: int, max_depth: int, limits: Limits) -> dict[str, int]:
     """Initial table sizes: the static part exactly, room for what the first states need, within the limits."""
     nodes = max(2 * len(grammar), min(_SPARE_NODES, len(grammar) + limits.nodes))
     states = min(_FIRST_STATES, limits.states + 1)
     edges, literal_bytes = len(grammar.edges) // 3, len(grammar.pool)
-    kinds, counts = (np.array(grammar.columns[i]) for i in (0, 2))
+    kinds, _, counts, _ = columns
     widest = 2 * int(np.max(counts[kinds == Kind.ALT], initial=0))
     sizes = {
         "n": NUM_COUNTERS,

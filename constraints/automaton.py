@@ -77,10 +77,11 @@ class TokenAutomaton:
     ) -> None:
         """found: what another one has found for the same arguments, see `found`; it is trusted."""
         self.grammar, self.root, self.lexicon, self.limits = grammar, root, lexicon, limits
-        self._body_classes = sorted({grammar.units[characters] for characters in repeated_units(grammar).values()})
+        units = repeated_units(grammar)
+        self._body_classes = sorted({grammar.units[characters] for characters in units.values()})
         self.rows = MaskRows(lexicon.words, lexicon.trie.order.size)  # another object after `drop_rows`
         if found is None:
-            self._machine = assemble(grammar, self._body_classes, lexicon, limits)
+            self._machine = assemble(grammar, units, self._body_classes, lexicon, limits)
         else:
             tables = {name: table for name, table in found.items() if name != _ROWS}
             self._machine = restore(grammar, self._body_classes, lexicon, limits, tables)

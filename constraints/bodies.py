@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .compiled import entry
-from .expression import KEYS_APART
+from .kinds import KEYS_APART
 from .trie import TokenTrie
 from .utf8 import Ranges, byte_tree, transitions
 from .vocabulary import TOKEN_OPEN, Vocabulary

@@ -12,7 +12,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 _SOURCES = (
-    "atlas", "bodies", "compiled", "counters", "derive", "divisors", "excluded", "expression", "far", "groups", "leaps", "masking",
+    "atlas", "bodies", "compiled", "counters", "derive", "divisors", "excluded", "far", "groups", "kinds", "leaps", "masking",
     "measure", "memory", "nodes", "repetitions", "rivals", "rows", "runs", "states", "tables", "tails", "unlisted",
     "unlisted_masks", "verdicts", "walk",
 )  # fmt: skip

@@ -39,81 +39,29 @@ from __future__ import annotations
 from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import copy
-from enum import IntEnum
 from functools import lru_cache
 from itertools import chain
 from typing import NewType
 
 from .divisors import COUNTS, ROW
 from .errors import ConstraintError
+from .kinds import NO_BOUND, NO_TOTAL, UNBOUNDED, Event, Kind, Supply
 from .utf8 import LAST_ASCII, ByteTree, Ranges, byte_tree, normalize
 from .vocabulary import token_spelling
+
+__all__ = ["EMPTY", "FAIL", "LONGEST_LITERAL", "UNBOUNDED", "Edges", "Event", "Grammar", "Kind", "Node", "Rule", "Supply"]
 
 Node = NewType("Node", int)
 Rule = NewType("Rule", int)
 Edges = tuple[tuple[int, int, Node], ...]  # low and high byte, what follows
 
-KEYS_APART = 3  # a colon, a value, a comma
 _MOST_COPIES = 1 << 30  # that a repetition of a repetition is written with
-UNBOUNDED = -1  # the `high` of a repetition without bound, as stored in the arena
-NO_BOUND = 1 << 40  # instead of UNBOUNDED where bounds are added up: more than any sum of bounds
 LONGEST_LITERAL = 1 << 16  # bytes; neighbouring literals are joined up to this
-NO_TOTAL = 1 << 60  # the same for totals: more than any sum of NO_BOUNDs
-
-
-class Kind(IntEnum):
-    """What a node is; the meaning of its three operands a, b, c."""
-
-    FAIL = 0
-    EMPTY = 1
-    CLASS = 2  # a = first edge, b = number of edges, c = event; an edge is (low byte, high byte, node that follows)
-    LITERAL = 3  # a = offset into the byte pool, b = length
-    SEQ = 4  # a = head, b = tail
-    ALT = 5  # a = offset into the list pool, b = number of alternatives, c = their supply
-    REPEAT = 6  # a = body, b = low, c = high or UNBOUNDED
-    CALL = 7  # a = rule
-    BOTH = 8  # a, b = operands
-    NEGATE = 9  # a = operand
-    BAG = 10  # a = first TALLY, b = low, c = high or UNBOUNDED
-    TALLY = 11  # of a bag: a = REPEAT node of one part, b = next TALLY or FAIL; no expression by itself
-    MULTIPLE = 12  # a = offset of its step in the list pool, b = remainder, c = digits to come: see divisors.py
-    WORDS = 13  # of UNLISTED: a = offset of the first in the list pool, b = number, c = bytes read; no expression by itself
-    UNLISTED = 14  # a = WORDS, b = body: see unlisted.py
-    # Made by the automaton only, in the same arena:
-    PRODUCT = 15  # a, b = automaton states of the operands, c = BOTH or NEGATE
-    MEMORY = 16  # see memory.py
-    OBJECT = 17
-    ARRAY = 18
-    UNIQUE = 19
-    LIST = 20
-    WORD = 21
-    PAIR = 22  # a = automaton state, b = memory; see rivals.py
-
-
-class Event(IntEnum):
-    """What a byte means for the memory of keys and items."""
-
-    NONE = 0
-    OBJECT_OPEN = 1  # "{" of an object whose keys are remembered
-    OBJECT_CLOSE = 2  # its "}"
-    KEY_OPEN = 3  # the quote that opens a key to be remembered
-    KEY_CLOSE = 4  # the quote that closes it; refused when the key was seen before
-    ARRAY_OPEN = 5  # "[" of an array whose items must differ
-    ITEM_CLOSE = 6  # the comma behind an item of it; refused when an equal item was seen before
-    ARRAY_CLOSE = 7  # its "]", behind an item or not; refused likewise
-
-
-class Supply(IntEnum):
-    """Whether the cheapest of some alternatives can be had; for the number of tokens that suffice (measure.py)."""
-
-    CERTAIN = 0
-    SCARCE = 1  # one can, maybe the dearest
-    SPARE = 2  # perhaps not even that; something else can
 
 
 _KINDS = tuple(Kind)  # by value; calling the enumeration is ten times slower
 # Reading a member is slow too.
-_CLASS, _LITERAL, _SEQ, _ALT, _REPEAT = (int(kind) for kind in (Kind.CLASS, Kind.LITERAL, Kind.SEQ, Kind.ALT, Kind.REPEAT))
+_CLASS, _LITERAL, _SEQ, _ALT, _REPEAT, _CALL = map(int, (Kind.CLASS, Kind.LITERAL, Kind.SEQ, Kind.ALT, Kind.REPEAT, Kind.CALL))
 FAIL, EMPTY = Node(0), Node(1)
 
 
@@ -121,7 +69,7 @@ class Grammar:
     """An arena of expressions and rules; see the module's documentation for what each builder method denotes."""
 
     def __init__(self) -> None:
-        self.columns = (array("i"), array("i"), array("i"), array("i"))  # kind, a, b, c
+        self.rows = array("i")  # kind, a, b, c of every node
         self.pool = bytearray()  # the bytes of all literals, one after the other
         self.lists = array("i")  # alternatives of ALT nodes; steps of MULTIPLE nodes; words of WORDS nodes, as (offset, length)
         self.edges = array("i")  # of CLASS nodes: low, high, follow, one edge after the other
@@ -143,6 +91,8 @@ class Grammar:
         self._unions: dict[tuple[Node, ...], Node] = {}
         self._by_supply: dict[tuple[tuple[Node, ...], Supply], Node] = {}
         self._classes: dict[tuple[Edges, Event], Node] = {}
+        self._loops: dict[tuple[Node, Node, Node, Node], tuple[Node, Node]] = {}
+        self._places: dict[tuple[Node, bool, Node, Node, Node, Node, Node], tuple[Node, Node]] = {}
         self._empties: dict[Node, bool] = {}  # what `shows_empty` has found
         self._steps: dict[tuple[int, ...], int] = {}
         self._characters: dict[tuple[tuple[int, int], ...], Node] = {}
@@ -151,15 +101,14 @@ class Grammar:
         self._new((Kind.EMPTY, 0, 0, 0))
 
     def __len__(self) -> int:
-        return len(self.columns[0])
+        return len(self.rows) // 4
 
     @classmethod
     def after(cls, beginning: Grammar) -> Grammar:
         """A new grammar that begins with all that another one holds; its nodes keep their numbers."""
         grammar = cls()
         for name, value in vars(beginning).items():
-            copied = tuple(map(copy, value)) if name == "columns" else copy(value)
-            setattr(grammar, name, copied)
+            setattr(grammar, name, copy(value))
         return grammar
 
     # -- leaves -----------------------------------------------------------------------------------------------------
@@ -207,11 +156,11 @@ class Grammar:
         """Concatenation; neighbouring literals become one."""
         if FAIL in parts:
             return FAIL
-        kinds = self.columns[0]
+        rows = self.rows
         out = EMPTY
         run: list[Node] = []  # literals in a row, last one first; joined at once, or they would cost the square of their number
         for part in reversed(parts):
-            if kinds[part] == _LITERAL:
+            if rows[4 * part] == _LITERAL:
                 run.append(part)
             elif part != EMPTY:
                 if run:
@@ -255,6 +204,73 @@ class Grammar:
             self.lists.extend(options)
         return node
 
+    def loop(self, part: Node, gap: Node, separator: Node, end: Node) -> tuple[Node, Node]:
+        """Any number of one part, with a gap behind each, a separator between two, and `end` behind the last.
+
+        What may follow one of them, and one with all that may follow. The part is neither empty nor FAIL.
+        """
+        known = self._loops.get((part, gap, separator, end))
+        if known is None:
+            if _LITERAL in (self.rows[4 * part], self.rows[4 * gap]):  # neighbouring literals become one
+                rest = self.seq(self.repeat(self.seq(separator, part, gap)), end)
+                known = rest, self.seq(part, gap, rest)
+            else:
+                new = self._intern
+                further = new((_SEQ, separator, part if gap == EMPTY else new((_SEQ, part, gap, 0)), 0))
+                rest = new((_SEQ, new((_REPEAT, further, 0, UNBOUNDED)), end, 0))
+                known = rest, new((_SEQ, part, rest if gap == EMPTY else new((_SEQ, gap, rest, 0)), 0))
+            self._loops[part, gap, separator, end] = known
+        return known
+
+    def chain(
+        self, links: Iterable[tuple[Node, bool]], gap: Node, separator: Node, end: Node, later: Node, following: Node
+    ) -> Node:
+        """Parts in order, with a gap behind each, a separator between two, and `end` behind the last.
+
+        links: the parts, last one first, each with whether it is needed; the others may be left out. later: what follows all of
+        them, `end` included; following: what may stand there behind a separator, FAIL for nothing.
+        """
+        places, may_end = self._places, True
+        for part, is_needed in links:
+            may_end = may_end and not is_needed
+            place = part, is_needed, later, following, end if may_end else FAIL, gap, separator
+            known = places.get(place)
+            if known is None:
+                known = places[place] = self._link(*place)
+            later, following = known
+        return self.alt(end if may_end else FAIL, following)
+
+    def _link(
+        self, part: Node, is_needed: bool, later: Node, following: Node, end: Node, gap: Node, separator: Node
+    ) -> tuple[Node, Node]:
+        """What may follow the part before this one, and what may follow a separator there; `end`: FAIL where it may not.
+
+        Written out for the usual case: objects of many members are made of little else.
+        """
+        rows, lists = self.rows, self.lists
+        if FAIL in (part, later) or _LITERAL in (rows[4 * part], rows[4 * gap]):  # neighbouring literals become one
+            first = self.seq(part, gap, later)
+            following = first if is_needed else self.alt(first, following)
+            return self.alt(end, self.seq(separator, following)), following
+        node = len(rows) // 4
+        if gap != EMPTY:
+            rows.extend((_SEQ, gap, later, 0))
+            later, node = node, node + 1  # type: ignore[assignment]
+        rows.extend((_SEQ, part, later, 0))
+        first, node = node, node + 1  # type: ignore[assignment]
+        if is_needed or following == FAIL:
+            following = first
+        else:
+            rows.extend((_ALT, len(lists), 2, 0))
+            lists.extend((first, following))
+            following, node = node, node + 1  # type: ignore[assignment]
+        rows.extend((_SEQ, separator, following, 0))
+        if end == FAIL:
+            return node, following  # type: ignore[return-value]
+        rows.extend((_ALT, len(lists), 2, 0))
+        lists.extend((end, node))
+        return node + 1, following  # type: ignore[return-value]
+
     def optional(self, part: Node) -> Node:
         return self.repeat(part, 0, 1)
 
@@ -268,7 +284,7 @@ class Grammar:
             return self.repeat(filled, 0, high)
         if (low, high) == (1, 1):
             return body
-        if self.columns[0][body] == _REPEAT:
+        if self.rows[4 * body] == _REPEAT:
             part, least, most = self.operands(body)
             if (bounds := _copies_of_copies((least, None if most == UNBOUNDED else most), (low, high))) is not None:
                 return self.repeat(Node(part), *bounds)
@@ -368,13 +384,13 @@ class Grammar:
         The body has to read every byte in one way only, contain all these rests, and go on: where its shortest texts are used up,
         as many longer ones are expected as there are printable characters, as in a key.
         """
-        pool, first, second = self.pool, self.columns[1], self.columns[2]
-        rows = sorted((pool[first[word] : first[word] + second[word]], first[word], second[word]) for word in words)
-        if not rows:
+        spelled = sorted((self.literal_bytes(word), word) for word in words)
+        if not spelled:
             return body
-        start = len(self.lists)
-        self.lists.extend(chain.from_iterable(row[1:] for row in rows))
-        return self._intern((Kind.UNLISTED, self._intern((Kind.WORDS, start, len(rows), read)), body, 0))
+        start, rows = len(self.lists), self.rows
+        for _, word in spelled:
+            self.lists.extend(rows[4 * word + 1 : 4 * word + 3])
+        return self._intern((Kind.UNLISTED, self._intern((Kind.WORDS, start, len(spelled), read)), body, 0))
 
     # -- rules ------------------------------------------------------------------------------------------------------
 
@@ -427,10 +443,16 @@ class Grammar:
         return self._class(tuple(edges), Event.NONE)
 
     def kind(self, node: Node) -> Kind:
-        return _KINDS[self.columns[0][node]]
+        return _KINDS[self.rows[4 * node]]
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether some rule is called."""
+        return _CALL in self.rows[::4]
 
     def operands(self, node: Node) -> tuple[int, int, int]:
-        return self.columns[1][node], self.columns[2][node], self.columns[3][node]
+        rows, start = self.rows, 4 * node
+        return rows[start + 1], rows[start + 2], rows[start + 3]
 
     def literal_bytes(self, node: Node) -> bytes:
         start, length, _ = self.operands(node)
@@ -468,23 +490,16 @@ class Grammar:
         return list(zip(flat[::3], flat[1::3], flat[2::3], strict=True))
 
     def _new(self, row: tuple[int, int, int, int]) -> Node:
-        kinds, first, second, third = self.columns
-        node = len(kinds)
-        kinds.append(row[0])
-        first.append(row[1])
-        second.append(row[2])
-        third.append(row[3])
+        node = len(self.rows) // 4
+        self.rows.extend(row)
         return node  # type: ignore[return-value]  # calling Node takes as long as all of this
 
     def _intern(self, row: tuple[int, int, int, int]) -> Node:
         node = self._interned.get(row)
         if node is None:  # as `_new`: most nodes are made here
-            kinds, first, second, third = self.columns
-            node = self._interned[row] = len(kinds)  # type: ignore[assignment]
-            kinds.append(row[0])
-            first.append(row[1])
-            second.append(row[2])
-            third.append(row[3])
+            rows = self.rows
+            node = self._interned[row] = len(rows) // 4  # type: ignore[assignment]
+            rows.extend(row)
         return node  # type: ignore[return-value]
 
     def _digits(self, low: int, high: int) -> Node:
@@ -528,10 +543,12 @@ class Grammar:
 
     def _spelled(self, literals: Sequence[Node], tail: Node) -> Node:
         """Literals in a row, last one first, before a tail: joined up to LONGEST_LITERAL, or doubling would cost memory."""
+        if len(literals) == 1:
+            return literals[0] if tail == EMPTY else self._intern((_SEQ, literals[0], tail, 0))
         run: list[Node] = []
         length = 0
         for literal in literals:
-            own = self.columns[2][literal]
+            own = self.rows[4 * literal + 2]
             if run and length + own > LONGEST_LITERAL:
                 tail, run, length = self._pair(self._joined(run), tail), [], 0
             run.append(literal)
@@ -589,7 +606,7 @@ class Grammar:
         kind = self.kind(node)
         if kind is not Kind.SEQ and kind is not Kind.ALT and kind is not Kind.REPEAT:
             return self._leaf_shows_empty(node, kind)
-        if kind is Kind.SEQ and self.columns[0][self.columns[1][node]] in (_CLASS, _LITERAL):
+        if kind is Kind.SEQ and self.rows[4 * self.rows[4 * node + 1]] in (_CLASS, _LITERAL):
             return False
         work = [node]
         while work:

@@ -11,7 +11,7 @@ import numpy as np
 from .atlas import DEPTH, REACH, first_ascii
 from .compiled import inner
 from .derive import SEARCH, answer_all, ask, step
-from .expression import UNBOUNDED
+from .kinds import UNBOUNDED
 from .nodes import (
     BOTH,
     FAIL,

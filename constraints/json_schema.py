@@ -27,7 +27,7 @@ class JsonSchema:
     """JSON texts whose value satisfies a schema.
 
     schema: a schema as `dict` or `bool`, the JSON text of one, or a Python type (a Pydantic model, a dataclass, `list[int]`, ...).
-        It is kept as text, so equal schemas are equal constraints.
+        It is kept as text: an ASCII text as it is, so equal texts are equal constraints, and so are equal values.
     whitespace: "compact" (none), "flexible" (up to 20 characters wherever JSON allows it), or a regular expression for
         what stands between two tokens.
     property_order: "declared": members in the order of `properties`, then all others in any order; "any": all in any order.
@@ -52,7 +52,7 @@ class JsonSchema:
     resources: Any = field(default_factory=dict)
     draft: str | int | None = None
     on_unsupported: str = "refuse"
-    _values: list[Any] = field(init=False, repr=False, compare=False, default_factory=list)  # of a text, until it is asked for
+    _values: list[Any] = field(init=False, repr=False, compare=False, default_factory=list)  # of the schema, until it is asked for
 
     def __post_init__(self) -> None:
         for option, value, known in (
@@ -64,11 +64,11 @@ class JsonSchema:
             _check_option(option, value, known)
         if not isinstance(self.whitespace, str):
             raise ConstraintError("whitespace is 'compact', 'flexible' or a regular expression", keyword="whitespace")
-        if isinstance(self.schema, str):
-            self._values.append(parse_json(self.schema))
-        object.__setattr__(self, "schema", _dumped(self._values[0]) if self._values else _schema_text(self.schema))
+        self._values.append(_value(self.schema))
+        if not (isinstance(self.schema, str) and self.schema.isascii()):  # else all of it has a UTF-8 form
+            object.__setattr__(self, "schema", _dumped(self._values[0]))
         items = self.resources.items() if isinstance(self.resources, Mapping) else self.resources
-        texts = {address.rstrip("#"): _schema_text(document) for address, document in items}
+        texts = {address.rstrip("#"): _dumped(_value(document)) for address, document in items}
         object.__setattr__(self, "resources", tuple(sorted(texts.items())))
 
     @property
@@ -128,13 +128,12 @@ def _check_option(option: str, value: object, known: tuple[str, ...]) -> None:
         raise ConstraintError(f"{value!r} is not one of its values", keyword=option, instead=" or ".join(map(repr, known)))
 
 
-def _schema_text(schema: Any) -> str:
+def _value(schema: Any) -> Any:
+    """What `parse_json` would return for a schema that may be given in all ways."""
     if isinstance(schema, str):
-        return _dumped(parse_json(schema))
+        return parse_json(schema)
     try:
-        if not isinstance(schema, (Mapping, bool)):
-            schema = schema_of(schema)
-        return _dumped(plain_value(schema))
+        return plain_value(schema if isinstance(schema, (Mapping, bool)) else schema_of(schema))
     except RecursionError:
         raise ConstraintLimit("a schema nested too deeply", limit="nesting", value=Limits().nesting) from None
 

@@ -32,7 +32,7 @@ Chain = dict[Node, Node]  # what a node can be said to begin with, the longest b
 
 def left_factored(grammar: Grammar, root: Node, limits: Limits) -> Node:
     """`root` with its alternatives factored; rules that it reaches get factored bodies. Raises `ConstraintLimit`."""
-    if Kind.CALL not in grammar.columns[0]:
+    if not grammar.has_calls:
         return root
     factoring = _Factoring(grammar, limits)
     return factoring.rewrite(root)

@@ -32,7 +32,7 @@ def without_left_recursion(grammar: Grammar, root: Node, limits: Limits) -> None
 
     Bodies of rules that `root` does not reach are not looked at. Raises `ConstraintLimit`.
     """
-    if Kind.CALL not in grammar.columns[0]:
+    if not grammar.has_calls:
         return
     rewriting = _Rewriting(grammar, limits)
     if rewriting.groups:

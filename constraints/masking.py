@@ -31,9 +31,9 @@ from .atlas import (
 )
 from .compiled import entry, inner, words_at
 from .excluded import clear_excluded, without_exclusion
-from .expression import UNBOUNDED
 from .far import endless_state, far_state
 from .groups import LOWER, UPPER
+from .kinds import UNBOUNDED
 from .nodes import CLASS, EMPTY, NO_BODY, SEQ, leaf, pair, repetition, wide
 from .repetitions import copies, door_of, is_alone, is_loop
 from .rivals import TRACKED, outlook

@@ -19,7 +19,7 @@ import numpy as np
 from .atlas import NODE_WIDTH, TRIE, child_of
 from .atlas import NODES as TRIE_NODES
 from .compiled import entry, inner, words_at
-from .expression import Event, Supply
+from .kinds import Event, Supply
 from .nodes import (
     ALT,
     BAG,

@@ -23,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled import entry, inner, words_at
-from .expression import Event, Kind
+from .kinds import Event, Kind
 from .nodes import intern_node, wide
 from .tables import REC, layout
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from .compiled import inner
 from .divisors import COUNTS, DIGIT, MODULUS, PLACES, POINT, ROW, fraction_size, is_divisible, whole_size
-from .expression import NO_BOUND, NO_TOTAL, UNBOUNDED, Kind
+from .kinds import NO_BOUND, NO_TOTAL, UNBOUNDED, Kind
 from .tables import (
     FAULT,
     FULL_NODES,

@@ -41,26 +41,26 @@ def left_recursion(grammar: Grammar, empty: NDArray[np.bool_]) -> str | None:
 
 def first_calls(grammar: Grammar, body: Node, empty: Sequence[bool] | NDArray[np.bool_]) -> list[int]:
     """Rules that may be called before the first byte of `body`."""
-    kinds, first, second, _ = grammar.columns
+    rows = grammar.rows
     found: dict[int, None] = {}
     seen: set[int] = set()
     work: list[int] = [body]
     while work:
         node = work.pop()
-        kind = kinds[node]
+        kind, first, second = rows[4 * node : 4 * node + 3]
         if kind in _LEAVES or node in seen:
             continue
         seen.add(node)
         if kind == Kind.CALL:
-            found[first[node]] = None
+            found[first] = None
         elif kind == Kind.SEQ:
-            work.append(first[node])
-            if empty[first[node]]:
-                work.append(second[node])
+            work.append(first)
+            if empty[first]:
+                work.append(second)
         elif kind == Kind.ALT:
             work.extend(grammar.alternatives(Node(node)))
         elif kind == Kind.REPEAT:
-            work.append(first[node])
+            work.append(first)
         elif kind == Kind.BAG:
             work.extend(part for part, _, _ in grammar.bag_parts(Node(node)))
     return list(found)

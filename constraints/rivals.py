@@ -17,7 +17,7 @@ import numpy as np
 from .atlas import child_of
 from .compiled import entry, inner, pointer, words_at
 from .derive import step
-from .expression import Kind
+from .kinds import Kind
 from .leaps import leap
 from .memory import (
     CONTAINER,

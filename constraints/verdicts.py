@@ -23,7 +23,7 @@ from .atlas import (
     TRIE,
 )
 from .compiled import entry, inner, words_at
-from .expression import Event
+from .kinds import Event
 from .memory import COMMA, ITEM_CLOSE, KEY_OPEN, OUTSIDE, REFUSED, is_space, remember
 from .nodes import wide
 from .rivals import (

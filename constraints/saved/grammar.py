@@ -23,7 +23,7 @@ def packed(grammar: Grammar, root: Node) -> tuple[dict[str, Any], dict[str, NDAr
     bodies = [_NO_BODY if body is None else body for body in grammar.rule_bodies]
     units = [(node, low, high) for node, ranges in grammar.units.items() for low, high in ranges]
     arrays: dict[str, NDArray[Any]] = {
-        "nodes": np.array(grammar.columns, np.int32),  # [4, nodes] kind, a, b, c
+        "nodes": np.array(grammar.rows, np.int32).reshape(-1, 4).T,  # [4, nodes] kind, a, b, c
         "literals": np.frombuffer(bytes(grammar.pool), np.uint8),
         "lists": np.array(grammar.lists, np.int32),
         "edges": np.array(grammar.edges, np.int32).reshape(-1, 3),
@@ -59,7 +59,7 @@ def unpacked(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
 def _unpacked(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> tuple[Grammar, Node]:
     check_tables(arrays, document["root"])
     grammar = Grammar()
-    grammar.columns = tuple(array("i", column.tobytes()) for column in arrays["nodes"])  # type: ignore[assignment]
+    grammar.rows = array("i", arrays["nodes"].T.tobytes())
     grammar.pool = bytearray(arrays["literals"].tobytes())
     grammar.lists, grammar.edges = array("i", arrays["lists"].tobytes()), array("i", arrays["edges"].tobytes())
     kinds, events = arrays["nodes"][0], arrays["nodes"][3]

@@ -141,10 +141,10 @@ class _Nodes:
 def check_units(grammar: Grammar) -> None:
     """The characters that nodes stand for are those that they have."""
     classes = Grammar()
-    classes.columns, classes.edges = grammar.columns, grammar.edges
-    for number in map(Node, np.flatnonzero(np.array(grammar.columns[0]) == Kind.CLASS).tolist()):
+    classes.rows, classes.edges = grammar.rows, grammar.edges
+    for number in map(Node, np.flatnonzero(np.array(grammar.rows[::4]) == Kind.CLASS).tolist()):
         edges = tuple((low, high, Node(follow)) for low, high, follow in classes.class_edges(number))
-        key = edges, Event(grammar.columns[3][number])
+        key = edges, Event(grammar.operands(number)[2])
         classes._classes.setdefault(key, number)
     count = len(classes)
     for node, ranges in grammar.units.items():

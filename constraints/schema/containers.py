@@ -51,7 +51,8 @@ class Containers:
         if shape.is_unique and not self._has_enough(shape):
             return FAIL
         watches = Watches(shape.needs, (), self._conjoin, self._lacks_values)
-        series = Series(grammar, gap, self._separated_unique if shape.is_unique else self._separated, num_needs=len(shape.needs))
+        separated, separator = (self._separated_unique, FAIL) if shape.is_unique else (self._separated, self._comma)
+        series = Series(grammar, gap, separated, separator, num_needs=len(shape.needs))
         series.conditions = [(shape.low, shape.high), *bounds_of(shape.needs)]
         series.end = grammar.mark(b"]", Event.ARRAY_CLOSE) if shape.is_unique else grammar.literal("]")
         length = shape.prefix_length if shape.high is None else min(shape.prefix_length, shape.high)

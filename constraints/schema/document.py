@@ -44,30 +44,22 @@ class Scope:
     after: dict[Document, Scope] = field(default_factory=dict, repr=False)  # what entering a document makes of this one
 
 
-@dataclass(eq=False, slots=True)
 class Site:
-    """One subschema where it stands. Compared by identity: there is one site for each path and scope."""
+    """One subschema where it stands. Compared by identity: there is one site for each path and scope.
 
-    schema: dict[str, Any] | bool
-    path: str  # JSON pointer as a fragment: "#/properties/a"; of another text behind its address
-    document: Document = field(repr=False)
-    scope: Scope = field(repr=False)
-    active: dict[str, Any] = field(init=False, repr=False)  # the keywords that its draft and vocabularies give a meaning
+    path: a JSON pointer as a fragment, "#/properties/a"; of another text behind its address. keywords: the members of the schema;
+    none for `true` and `false`. active: those that its draft and vocabularies give a meaning.
+    """
 
-    def __post_init__(self) -> None:
-        self.active = self._active()
+    __slots__ = ("active", "document", "keywords", "path", "schema", "scope")
 
-    def _active(self) -> dict[str, Any]:
-        keywords, dialect = self.keywords, self.document.dialect
-        if dialect.draft <= 7 and "$ref" in keywords:
-            return {"$ref": keywords["$ref"]}  # up to draft 7 a reference replaces everything beside it
-        hidden = without_meaning(dialect.draft, dialect.vocabularies)
-        return keywords if hidden.isdisjoint(keywords) else {key: keywords[key] for key in keywords if key not in hidden}
+    def __init__(self, schema: dict[str, Any] | bool, path: str, document: Document, scope: Scope) -> None:
+        self.schema, self.path, self.document, self.scope = schema, path, document, scope
+        self.keywords: dict[str, Any] = schema if isinstance(schema, dict) else {}
+        self.active = document.dialect.active(self.keywords)
 
-    @property
-    def keywords(self) -> dict[str, Any]:
-        """The members of the schema; none for `true` and `false`."""
-        return self.schema if isinstance(self.schema, dict) else {}
+    def __repr__(self) -> str:
+        return f"Site({self.path!r}, {self.schema!r})"
 
     def child(self, *tokens: str | int) -> Site:
         """The subschema below this one, for instance `child("properties", "a")`."""
@@ -141,8 +133,10 @@ class Document:
         """The document of a subschema of this one: itself, or a new one where the subschema has an address."""
         if not isinstance(value, dict) or path == self.path:
             return self
+        if "$id" not in value and "id" not in value:
+            return self
         draft = self.draft
-        if "$schema" in value and ("$id" in value or "id" in value):
+        if "$schema" in value:
             draft = self.library.dialect_of(value, path, self.dialect).draft
         address = own_address(value, draft)
         if address is None or joined(self.address, address, path).partition("#")[0] == self.address:
@@ -186,6 +180,13 @@ class Dialect:
 
     draft: int
     vocabularies: frozenset[str] | None = None
+
+    def active(self, keywords: dict[str, Any]) -> dict[str, Any]:
+        """Those of a schema's keywords that have a meaning."""
+        if self.draft <= 7 and "$ref" in keywords:
+            return {"$ref": keywords["$ref"]}  # up to draft 7 a reference replaces everything beside it
+        hidden = without_meaning(self.draft, self.vocabularies)
+        return keywords if hidden.isdisjoint(keywords) else {key: keywords[key] for key in keywords if key not in hidden}
 
 
 class Library:
@@ -393,7 +394,7 @@ def joined(base: str, reference: str, path: str) -> str:
 
 def escape_token(token: str) -> str:
     """A member's name as a token of a JSON pointer."""
-    return token.replace("~", "~0").replace("/", "~1")
+    return token.replace("~", "~0").replace("/", "~1") if "/" in token or "~" in token else token
 
 
 def shown(value: Any) -> str:

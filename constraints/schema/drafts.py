@@ -72,13 +72,14 @@ _SINGLE = frozenset({
 })  # fmt: skip
 _MAPS = frozenset({"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"})
 _LISTS = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
+_HOLDERS = _SINGLE | _MAPS | _LISTS
 
 
 def position(above: Position, token: str, value: Any, draft: int) -> Position:
     """What `value` is, which stands under `token` in something at position `above`."""
     if above is not Position.SCHEMA:
         return Position.OTHER if above is Position.OTHER else Position.SCHEMA
-    if not has_keyword(draft, token):
+    if token not in _HOLDERS or not has_keyword(draft, token):
         return Position.OTHER
     if isinstance(value, list):
         return Position.LIST if token in _LISTS else Position.OTHER

@@ -92,8 +92,8 @@ class Objects:
         in_order = dict.fromkeys(shape.declared) if self._is_ordered else {}
         watches = Watches(shape.needs, shape.clauses, self._conjoin, self._lacks_values)
         series = Series(
-            grammar, self._text.gap, self._separated, conditions=[(0, None), *bounds_of(shape.needs)], num_needs=len(shape.needs),
-            clauses=watches.clauses, absences=watches.absences,
+            grammar, self._text.gap, self._separated, self._text.comma, conditions=[(0, None), *bounds_of(shape.needs)],
+            num_needs=len(shape.needs), clauses=watches.clauses, absences=watches.absences,
         )  # fmt: skip
         series.stages = [self._stage(shape, name, tests, watches) for name in in_order]
         members = [self._member(shape, name, tests, watches) for name in named if name not in in_order]
@@ -113,17 +113,22 @@ class Objects:
     # -- one member ---------------------------------------------------------------------------------------------------
 
     def _stage(self, shape: ObjectShape, name: str, tests: list[NameTest], watches: Watches) -> Stage:
-        key = self._text.name(name)
+        member = partial(self._text.member, name)
+        if not watches:
+            node = self._node_of(shape.value(name, self._passed(name, tests)))
+            return Stage(() if node == FAIL else (Sort(member(node)),), name not in shape.required)
         _, value, cases = self._member(shape, name, tests, watches)
-        sorts = tuple(Sort(self._pair(key, node), effect) for effect, node in cases.items())
-        plain = (Sort(self._pair(key, self._node_of(value))),) if len(cases) > 1 and watches.may_settle else ()
-        skipped = watches.without(name) if watches else NO_EFFECT
-        return Stage(sorts, name not in shape.required, skipped=skipped, plain=plain)
+        sorts = tuple(Sort(member(node), effect) for effect, node in cases.items())
+        plain = (Sort(member(self._node_of(value))),) if len(cases) > 1 and watches.may_settle else ()
+        return Stage(sorts, name not in shape.required, skipped=watches.without(name), plain=plain)
 
     def _member(self, shape: ObjectShape, name: str, tests: list[NameTest], watches: Watches) -> _Member:
-        passed = self._names.passed(name, tests) if tests else frozenset()
+        passed = self._passed(name, tests)
         value = shape.value(name, passed)
         return _Member(name, value, self._cases(value, watches, partial(_is_meant, name, passed), name))
+
+    def _passed(self, name: str, tests: list[NameTest]) -> frozenset[NameTest]:
+        return self._names.passed(name, tests) if tests else frozenset()
 
     def _cases(
         self, value: Conj, watches: Watches, is_meant: Callable[[Where], bool], name: str | None = None
@@ -176,7 +181,7 @@ class Objects:
             return
         for name, node in nodes.items():
             index = series.condition(int(is_required), 1)
-            series.sorts.append(Sort(self._pair(self._text.name(name), node), Effect(frozenset([index]))))
+            series.sorts.append(Sort(self._text.member(name, node), Effect(frozenset([index]))))
 
     def _add_watched(
         self, required: list[_Member], optional: list[_Member], classes: list[_Class], series: Series, watches: Watches,

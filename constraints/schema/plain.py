@@ -20,6 +20,7 @@ _MEANINGFUL = OWN | frozenset(APPLICATORS)
 _NOT_OF_OBJECTS = _MEANINGFUL - {"type", "properties", "required", "additionalProperties"}
 _NOT_OF_ARRAYS = _MEANINGFUL - {"type", "items"}
 _NOT_BESIDE_REFERENCES = _MEANINGFUL - {"$ref"}
+_SCHEMAS, _NAMES = frozenset({dict, bool}), frozenset({str})
 _BARE = DESCRIPTIONS | {"type"}  # keywords of a schema that says the type at the most
 
 
@@ -45,9 +46,9 @@ class PlainContainers:
         item = self._part(site, items, "items")
         if item == FAIL:
             return None
-        grammar, end = self._grammar, self._grammar.literal("]")
-        _, following = self._any_number(item, end)
-        return grammar.seq(grammar.literal("["), self._text.gap, grammar.alt(end, following))
+        grammar, text, end = self._grammar, self._text, self._grammar.literal("]")
+        _, following = grammar.loop(item, text.gap, text.comma, end)
+        return grammar.seq(grammar.literal("["), text.gap, grammar.alt(end, following))
 
     def object(self, site: Site) -> Node | None:
         """The texts of an object; None where that takes more."""
@@ -57,9 +58,9 @@ class PlainContainers:
         properties, required = active.get("properties", {}), active.get("required", ())
         additional = active.get("additionalProperties", True)
         if not (
-            isinstance(properties, dict) and all(isinstance(schema, (dict, bool)) for schema in properties.values())
-            and isinstance(required, (list, tuple)) and all(isinstance(name, str) and name in properties for name in required)
-            and isinstance(additional, (dict, bool))
+            isinstance(properties, dict) and _SCHEMAS.issuperset(map(type, properties.values()))
+            and isinstance(required, (list, tuple)) and _NAMES.issuperset(map(type, required))
+            and all(map(properties.__contains__, required)) and isinstance(additional, (dict, bool))
         ):  # fmt: skip
             return None
         members, needed = self._members(site, properties), frozenset(required)
@@ -69,37 +70,20 @@ class PlainContainers:
         return self._object(members, needed, other)
 
     def _members(self, site: Site, properties: dict[str, Any]) -> list[tuple[str, Node]]:
-        seq, name_of, colon = self._grammar.seq, self._text.name, self._text.colon
-        return [
-            (name, seq(name_of(name), colon, self._part(site, schema, "properties", name)))
-            for name, schema in properties.items()
-        ]
+        member, part = self._text.member, self._part
+        return [(name, member(name, part(site, schema, "properties", name))) for name, schema in properties.items()]
 
     def _object(self, members: list[tuple[str, Node]], needed: frozenset[str], other: Node) -> Node:
         grammar, text, gap, comma = self._grammar, self._text, self._text.gap, self._text.comma
-        seq, alt = grammar.seq, grammar.alt
         if other == FAIL:
             opening, end = grammar.literal("{"), grammar.literal("}")
             later, following = end, FAIL
         else:
             opening, end = grammar.mark(b"{", Event.OBJECT_OPEN), grammar.mark(b"}", Event.OBJECT_CLOSE)
             key = text.other_name([name for name, _ in members])
-            later, following = self._any_number(seq(key, text.colon, other), end)
-        may_end = True
-        for name, member in reversed(members):
-            first = seq(member, gap, later)
-            if name in needed:
-                following, may_end = first, False
-            else:
-                following = alt(first, following)
-            later = alt(end if may_end else FAIL, seq(comma, following))
-        return seq(opening, gap, alt(end if may_end else FAIL, following))
-
-    def _any_number(self, member: Node, end: Node) -> tuple[Node, Node]:
-        """Members alike: what may follow another one, and what may follow the opening bracket; but the end there."""
-        seq, gap = self._grammar.seq, self._text.gap
-        rest = seq(self._grammar.repeat(seq(self._text.comma, seq(member, gap))), end)
-        return rest, seq(member, gap, rest)
+            later, following = grammar.loop(grammar.seq(key, text.colon, other), gap, comma, end)
+        links = [(member, name in needed) for name, member in reversed(members)]
+        return grammar.seq(opening, gap, grammar.chain(links, gap, comma, end, later, following))
 
     def _part(self, site: Site, schema: Any, *tokens: str) -> Node:
         """The texts of an item or member, whose schema stands below `site`."""
@@ -118,8 +102,8 @@ class PlainContainers:
         """Where it is kept what a schema means, and as what; None for some."""
         if isinstance(schema, bool) or "$id" in schema or "id" in schema:
             return None, None
-        if schema.keys() <= _BARE and isinstance(schema.get("type"), str):
-            return self._bare, (schema["type"], site.document)
+        if schema.keys() <= _BARE and (types := _listed(schema.get("type"))):
+            return self._bare, (types, site.document)
         reference = schema.get("$ref")
         if reference is None:
             is_known = self._numbering.is_lowered_once(schema)
@@ -127,3 +111,10 @@ class PlainContainers:
         if not isinstance(reference, str) or not _NOT_BESIDE_REFERENCES.isdisjoint(schema):
             return None, None
         return self._targets, (reference, site.document, site.scope)
+
+
+def _listed(types: Any) -> tuple[str, ...]:
+    """The names in a `type`; none for what is malformed."""
+    if isinstance(types, str):
+        return (types,)
+    return tuple(types) if isinstance(types, list) and _NAMES.issuperset(map(type, types)) else ()

@@ -17,7 +17,7 @@ class Sameness:
 
     def __init__(self, parts: Parts, numbering: Numbering) -> None:
         self._parts, self._numbering = parts, numbering
-        self._simple: dict[Site, tuple[Claim, ...]] = {}
+        self._simple: dict[Claim, tuple[Claim, ...]] = {}  # of sites
         self._negated: dict[Site, tuple[Claim, ...]] = {}
         self._by_outline: dict[Hashable, Site] = {}
         self._first: dict[Hashable, Site] = {}  # by number
@@ -25,7 +25,8 @@ class Sameness:
 
     def conj(self, claims: Iterable[Claim]) -> Conj:
         """Claims without repetition, without those that hold of everything, and with plain references replaced by their target."""
-        found = [self._simplified(claim) for claim in claims]
+        simple = self._simple
+        found = [known if (known := simple.get(claim)) is not None else self._simplified(claim) for claim in claims]
         return found[0] if len(found) == 1 else tuple(dict.fromkeys(claim for each in found for claim in each))
 
     def _simplified(self, claim: Claim) -> tuple[Claim, ...]:

@@ -85,6 +85,7 @@ class Series:
     grammar: Grammar
     gap: Node
     separated: Callable[[Node], Node]
+    separator: Node = FAIL  # what `separated` puts before a node, where it is always the same
     end: Node = FAIL
     conditions: list[Bounds] = field(default_factory=lambda: [_FREE])
     num_needs: int = 0
@@ -102,10 +103,10 @@ class Series:
 
     def node(self) -> Node:
         """What follows the opening bracket, closing one included; FAIL when no series meets the conditions."""
-        counting = [sort._replace(effect=Effect(sort.effect.counts_in)) for sort in self.sorts]
+        counting = [sort._replace(effect=Effect(sort.effect.counts_in)) for sort in self.sorts] if self.clauses else self.sorts
         self._counting, self.sorts, self.plain = map(self._merged, (counting, self.sorts, self.plain))
         start = Remainder(tuple(self.conditions), self.clauses)
-        if start.bounds == (_FREE,) and not start.clauses:
+        if start == Remainder((_FREE,)) and self.separator != FAIL and not any(stage.may_end for stage in self.stages):
             return self._free_node(start)
         reached = self._reached(start)
         places = {remainder: self._behind_stages(remainder) for remainder in reached[-1]}
@@ -123,14 +124,9 @@ class Series:
 
     def _free_node(self, start: Remainder) -> Node:
         """The same without conditions, where nothing that is left to wish for needs to be known."""
-        seq, alt, gap = self.grammar.seq, self.grammar.alt, self.gap
-        later, following, may_end = self._behind_stages(start)
-        for stage in reversed(self.stages):
-            options = [seq(sort.node, gap, later) for sort in stage.sorts]
-            following = alt(*options, following if stage.may_skip else FAIL)
-            may_end = stage.may_end or (stage.may_skip and may_end)
-            later, following, may_end = self._place(following, may_end)
-        return alt(self.end if may_end else FAIL, following)
+        grammar, behind = self.grammar, self._behind_stages(start)
+        links = [(grammar.alt(*(sort.node for sort in stage.sorts)), not stage.may_skip) for stage in reversed(self.stages)]
+        return grammar.chain(links, self.gap, self.separator, self.end, behind.later, behind.following)
 
     def condition(self, low: int, high: int | None) -> int:
         """A new condition; its number."""
@@ -240,12 +236,20 @@ class Series:
     def _any_order(self, remainder: Remainder) -> Node:
         """Any number of members of the sorts, each behind a comma, that meets the conditions."""
         if remainder not in self._loops:
-            self._loop(remainder)
+            if self._is_bag(remainder):
+                self._note_bag(remainder)
+            else:
+                self._loop(remainder)
         return self._loops[remainder]
 
     def _is_bag(self, remainder: Remainder) -> bool:
         """Whether each member counts in one condition at the most, and no clause is open."""
         return not remainder.clauses and all(len(sort.effect.counts_in) <= 1 for sort in self._sorts_at(remainder))
+
+    def _note_bag(self, remainder: Remainder) -> None:
+        node = self._loops[remainder] = self._bag(remainder)
+        if node != FAIL:
+            self._certain.add(remainder)
 
     def _bag(self, remainder: Remainder) -> Node:
         sorts, bounds = self._sorts_at(remainder), remainder.bounds
@@ -271,8 +275,7 @@ class Series:
             if remainder in loops or remainder in steps:
                 continue
             if self._is_bag(remainder):
-                loops[remainder] = self._bag(remainder)
-                self._certain |= {remainder} if loops[remainder] != FAIL else set()
+                self._note_bag(remainder)
                 continue
             steps[remainder] = self._steps(self._sorts_at(remainder), remainder)
             self._check(len(loops) + len(steps))
@@ -322,6 +325,8 @@ class Series:
 
     def _union(self, sorts: list[Sort]) -> Sort:
         """One sort for some with the same effect."""
+        if len(sorts) == 1 and sorts[0].available is None:
+            return Sort(sorts[0].node, sorts[0].effect, spare=sorts[0].spare or sorts[0].node)
         may_be_used_up = any(sort.is_marked and sort.available is not None for sort in sorts)
         unite = self.grammar.scarce if may_be_used_up else self.grammar.alt
         node, available, effect = unite(*(sort.node for sort in sorts)), _sum(sort.available for sort in sorts), sorts[0].effect

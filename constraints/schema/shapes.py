@@ -61,6 +61,7 @@ from .reading import (
 )
 
 _LISTING = frozenset({"enum", "const"}) | ANNOTATIONS  # a schema of these is a list of values
+_UNKNOWN: Any = object()
 Conjoin = Callable[[Iterable[Claim]], Conj]
 
 
@@ -162,9 +163,13 @@ class ObjectShape:
     def _said_of_value(self, name: str | None, passed: frozenset[NameTest]) -> list[Claim]:
         claims: list[Claim] = []
         for each in self.members:
-            found = [each.properties[name]] if name is not None and name in each.properties else []
-            found += [site for pattern, site in each.patterns if pattern in passed]
-            claims += found or ([each.additional] if each.additional is not None else [])
+            own = None if name is None else each.properties.get(name)
+            found = [] if own is None else [own]
+            if each.patterns:
+                found += [site for pattern, site in each.patterns if pattern in passed]
+            if not found and each.additional is not None:
+                found = [each.additional]
+            claims += found
         for where, conj in self.rules:
             if where.admits(name, passed):
                 claims += conj
@@ -189,6 +194,12 @@ class Shapes:
 
     def values(self, term: Term) -> dict[str, Any] | None:
         """The values that `enum` and `const` leave, by their equality key; None without such a condition."""
+        known: dict[str, Any] | None = self._memo.get(("values", term), _UNKNOWN)
+        if known is _UNKNOWN:
+            known = self._memo["values", term] = self._read_of_term(term)
+        return known
+
+    def _read_of_term(self, term: Term) -> dict[str, Any] | None:
         out: dict[str, Any] | None = None
         for literal in term:
             own = self._values_of(literal) if isinstance(literal, Site) else None

@@ -35,6 +35,8 @@ class JsonText:
         self._quote = grammar.literal(QUOTE)
         self._key_end = grammar.mark(QUOTE, Event.KEY_CLOSE)
         self._other_body = grammar.seq(self.any_body, self._key_end)
+        self._names: dict[str, Node] = {}
+        self._members: dict[tuple[str, Node], Node] = {}
         self._other_names: dict[tuple[str, ...], Node] = {}
         self.whitespace = whitespace
         self.gap = self._gap(whitespace, limits)  # between two tokens
@@ -83,15 +85,24 @@ class JsonText:
 
     def name(self, name: str) -> Node:
         """A key known beforehand."""
-        return self.grammar.literal(string_text(name))
+        node = self._names.get(name)
+        if node is None:
+            node = self._names[name] = self.grammar.literal(string_text(name))
+        return node
+
+    def member(self, name: str, value: Node) -> Node:
+        """A key known beforehand, and its value; FAIL without a value."""
+        node = self._members.get((name, value))
+        if node is None:
+            node = self._members[name, value] = self.grammar.seq(self.name(name), self.colon, value)
+        return node
 
     def other_name(self, known: Iterable[str]) -> Node:
         """A key that is none of `known`, marked so that the object does not get it twice."""
         names = tuple(sorted({name for name in known if not _has_surrogate(name)}))
         node = self._other_names.get(names)
         if node is None:
-            literals = map(self.grammar.literal, map(string_text, names))
-            body = self.grammar.unlisted(self._other_body, literals, len(QUOTE))
+            body = self.grammar.unlisted(self._other_body, map(self.name, names), len(QUOTE))
             node = self._other_names[names] = self.grammar.mark(QUOTE, Event.KEY_OPEN, body)
         return node
 

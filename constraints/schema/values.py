@@ -12,8 +12,10 @@ from ..errors import ConstraintError, ConstraintLimit, GrammarSyntaxError
 from ..numbers import DEFAULT_DIGITS, canonical_number
 from ..source import Limits
 
-_quote = json.JSONEncoder(ensure_ascii=False).encode
+_quote = json.encoder.encode_basestring  # compiled, where there is a C compiler
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode  # TypeError for a Decimal
+
+_HOLDERS = frozenset({dict, list})
 
 # What a value is; "fraction" is a number that is not an integer, so that integers are numbers by plain set arithmetic.
 ATOMS = ("null", "boolean", "integer", "fraction", "string", "array", "object")
@@ -134,10 +136,9 @@ def equality_key(value: Any) -> str:
 
 
 def depth_of(value: Any) -> int:
-    """How deeply arrays and objects are nested; without recursion."""
-    deepest, level = 0, [value] if isinstance(value, (dict, list)) else []
-    while level:
+    """How deeply arrays and objects are nested in a value as `parse_json` returns it; without recursion."""
+    deepest, level = 0, [value]
+    while level := [one for one in level if type(one) in _HOLDERS]:
         deepest += 1
-        parts = chain.from_iterable(one.values() if isinstance(one, dict) else one for one in level)
-        level = [part for part in parts if isinstance(part, (dict, list))]
+        level = chain.from_iterable([one.values() if type(one) is dict else one for one in level])
     return deepest

@@ -311,7 +311,7 @@ def test_resources_are_documents_for_references() -> None:
 
 def test_schemas_are_values() -> None:
     schema = {"type": "object", "properties": {"a": {"minimum": 1.5}}}
-    assert JsonSchema(schema) == JsonSchema(json.dumps(schema, indent=2)) and len({JsonSchema(schema), JsonSchema(dict(schema))}) == 1
+    assert JsonSchema(schema) == JsonSchema(json.dumps(schema, separators=(",", ":"))) and len({JsonSchema(schema), JsonSchema(dict(schema))}) == 1
     assert JsonSchema(schema) != JsonSchema(schema, whitespace="flexible")
 
 
