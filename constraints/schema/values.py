@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from itertools import chain
 from typing import Any
@@ -137,8 +137,9 @@ def equality_key(value: Any) -> str:
 
 def depth_of(value: Any) -> int:
     """How deeply arrays and objects are nested in a value as `parse_json` returns it; without recursion."""
-    deepest, level = 0, [value]
-    while level := [one for one in level if type(one) in _HOLDERS]:
+    deepest = 0
+    parts: Iterable[Any] = [value]
+    while holders := [part for part in parts if type(part) in _HOLDERS]:
         deepest += 1
-        level = chain.from_iterable([one.values() if type(one) is dict else one for one in level])
+        parts = chain.from_iterable([one.values() if type(one) is dict else one for one in holders])
     return deepest
