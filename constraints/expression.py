@@ -40,7 +40,6 @@ from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import lru_cache
-from itertools import chain
 from typing import NewType
 
 from .divisors import COUNTS, ROW
@@ -178,8 +177,7 @@ class Grammar:
             return options[0] if options else FAIL
         node = self._unions.get(options) if len(options) < len(parts) else None
         if node is None:
-            node = self._unions[options] = self._new((_ALT, len(self.lists), len(options), 0))
-            self.lists.extend(options)
+            node = self._unions[options] = self._union(options)
         return node
 
     def scarce(self, *parts: Node) -> Node:
@@ -200,8 +198,7 @@ class Grammar:
             return self.alt(*options)
         node = self._by_supply.get((options, supply))
         if node is None:
-            node = self._by_supply[options, supply] = self._new((_ALT, len(self.lists), len(options), supply))
-            self.lists.extend(options)
+            node = self._by_supply[options, supply] = self._union(options, supply)
         return node
 
     def loop(self, part: Node, gap: Node, separator: Node, end: Node) -> tuple[Node, Node]:
@@ -245,31 +242,17 @@ class Grammar:
     ) -> tuple[Node, Node]:
         """What may follow the part before this one, and what may follow a separator there; `end`: FAIL where it may not.
 
-        Written out for the usual case: objects of many members are made of little else.
+        New nodes, without looking for equal ones: objects of many members are made of little else, and `chain` remembers them.
         """
-        rows, lists = self.rows, self.lists
-        if FAIL in (part, later) or _LITERAL in (rows[4 * part], rows[4 * gap]):  # neighbouring literals become one
+        if FAIL in (part, later) or _LITERAL in (self.rows[4 * part], self.rows[4 * gap]):  # neighbouring literals become one
             first = self.seq(part, gap, later)
             following = first if is_needed else self.alt(first, following)
             return self.alt(end, self.seq(separator, following)), following
-        node = len(rows) // 4
-        if gap != EMPTY:
-            rows.extend((_SEQ, gap, later, 0))
-            later, node = node, node + 1  # type: ignore[assignment]
-        rows.extend((_SEQ, part, later, 0))
-        first, node = node, node + 1  # type: ignore[assignment]
-        if is_needed or following == FAIL:
-            following = first
-        else:
-            rows.extend((_ALT, len(lists), 2, 0))
-            lists.extend((first, following))
-            following, node = node, node + 1  # type: ignore[assignment]
-        rows.extend((_SEQ, separator, following, 0))
-        if end == FAIL:
-            return node, following  # type: ignore[return-value]
-        rows.extend((_ALT, len(lists), 2, 0))
-        lists.extend((end, node))
-        return node + 1, following  # type: ignore[return-value]
+        new = self._new
+        first = new((_SEQ, part, later if gap == EMPTY else new((_SEQ, gap, later, 0)), 0))
+        following = first if is_needed or following == FAIL else self._union((first, following))
+        behind = new((_SEQ, separator, following, 0))
+        return (behind if end == FAIL else self._union((end, behind))), following
 
     def optional(self, part: Node) -> Node:
         return self.repeat(part, 0, 1)
@@ -494,6 +477,11 @@ class Grammar:
         self.rows.extend(row)
         return node  # type: ignore[return-value]  # calling Node takes as long as all of this
 
+    def _union(self, options: tuple[Node, ...], supply: Supply = Supply.CERTAIN) -> Node:
+        start = len(self.lists)
+        self.lists.extend(options)
+        return self._new((_ALT, start, len(options), supply))
+
     def _intern(self, row: tuple[int, int, int, int]) -> Node:
         node = self._interned.get(row)
         if node is None:  # as `_new`: most nodes are made here
@@ -522,7 +510,8 @@ class Grammar:
         if node is None:
             self.events.add(event)
             node = self._classes[key] = self._new((_CLASS, len(self.edges) // 3, len(edges), event))
-            self.edges.extend(chain.from_iterable(edges))
+            for edge in edges:
+                self.edges.extend(edge)
         return node
 
     def _wide_edges(self, ranges: Ranges) -> Edges:

@@ -31,12 +31,8 @@ class Containers:
         self._stand_together, self._conjoin, self._lacks_values = stand_together, conjoin, lacks_values
         self._comma, self._colon = text.comma, text.colon
 
-    def _separated(self, node: Node) -> Node:
-        """A comma, and then a node."""
-        return self._grammar.seq(self._comma, node)
-
     def _separated_unique(self, node: Node) -> Node:
-        """The same behind an item that differs from all before it."""
+        """A comma, and then a node, behind an item that differs from all before it."""
         return self._grammar.mark(b",", Event.ITEM_CLOSE, self._grammar.seq(self._text.gap, node))
 
     def _further(self, member: Node) -> Node:
@@ -51,8 +47,8 @@ class Containers:
         if shape.is_unique and not self._has_enough(shape):
             return FAIL
         watches = Watches(shape.needs, (), self._conjoin, self._lacks_values)
-        separated, separator = (self._separated_unique, FAIL) if shape.is_unique else (self._separated, self._comma)
-        series = Series(grammar, gap, separated, separator, num_needs=len(shape.needs))
+        marked = self._separated_unique if shape.is_unique else None
+        series = Series(grammar, gap, self._comma, marked, num_needs=len(shape.needs))
         series.conditions = [(shape.low, shape.high), *bounds_of(shape.needs)]
         series.end = grammar.mark(b"]", Event.ARRAY_CLOSE) if shape.is_unique else grammar.literal("]")
         length = shape.prefix_length if shape.high is None else min(shape.prefix_length, shape.high)

@@ -92,7 +92,7 @@ class Objects:
         in_order = dict.fromkeys(shape.declared) if self._is_ordered else {}
         watches = Watches(shape.needs, shape.clauses, self._conjoin, self._lacks_values)
         series = Series(
-            grammar, self._text.gap, self._separated, self._text.comma, conditions=[(0, None), *bounds_of(shape.needs)],
+            grammar, self._text.gap, self._text.comma, conditions=[(0, None), *bounds_of(shape.needs)],
             num_needs=len(shape.needs), clauses=watches.clauses, absences=watches.absences,
         )  # fmt: skip
         series.stages = [self._stage(shape, name, tests, watches) for name in in_order]
@@ -146,10 +146,6 @@ class Objects:
 
     def _pair(self, key: Node, value: Node) -> Node:
         return self._grammar.seq(key, self._text.colon, value)
-
-    def _separated(self, node: Node) -> Node:
-        """A comma, and then a node."""
-        return self._grammar.seq(self._text.comma, node)
 
     # -- members in any order -----------------------------------------------------------------------------------------
 

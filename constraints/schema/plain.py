@@ -102,7 +102,7 @@ class PlainContainers:
         """Where it is kept what a schema means, and as what; None for some."""
         if isinstance(schema, bool) or "$id" in schema or "id" in schema:
             return None, None
-        if schema.keys() <= _BARE and (types := _listed(schema.get("type"))):
+        if schema.keys() <= _BARE and (types := _type_names(schema.get("type"))):
             return self._bare, (types, site.document)
         reference = schema.get("$ref")
         if reference is None:
@@ -113,7 +113,7 @@ class PlainContainers:
         return self._targets, (reference, site.document, site.scope)
 
 
-def _listed(types: Any) -> tuple[str, ...]:
+def _type_names(types: Any) -> tuple[str, ...]:
     """The names in a `type`; none for what is malformed."""
     if isinstance(types, str):
         return (types,)

@@ -75,8 +75,8 @@ class Place(NamedTuple):
 
 @dataclass(slots=True)
 class Series:
-    """Builds the node of one series. `gap` stands behind a member, `end` at the end; `separated(node)` is what stands between two
-    members and then `node`.
+    """Builds the node of one series. `gap` stands behind a member, `end` at the end, `separator` between two members;
+    `marked(node)` is what stands there instead, with `node` behind it, where items are remembered.
 
     The first condition is the total, the next `num_needs` tell sorts apart, as clauses do: where nothing of these is wanted any
     more, `plain` are the sorts. `absences` are the options that hold unless a member makes them impossible.
@@ -84,8 +84,8 @@ class Series:
 
     grammar: Grammar
     gap: Node
-    separated: Callable[[Node], Node]
-    separator: Node = FAIL  # what `separated` puts before a node, where it is always the same
+    separator: Node
+    marked: Callable[[Node], Node] | None = None
     end: Node = FAIL
     conditions: list[Bounds] = field(default_factory=lambda: [_FREE])
     num_needs: int = 0
@@ -106,7 +106,7 @@ class Series:
         counting = [sort._replace(effect=Effect(sort.effect.counts_in)) for sort in self.sorts] if self.clauses else self.sorts
         self._counting, self.sorts, self.plain = map(self._merged, (counting, self.sorts, self.plain))
         start = Remainder(tuple(self.conditions), self.clauses)
-        if start == Remainder((_FREE,)) and self.separator != FAIL and not any(stage.may_end for stage in self.stages):
+        if start == Remainder((_FREE,)) and self.marked is None and not any(stage.may_end for stage in self.stages):
             return self._free_node(start)
         reached = self._reached(start)
         places = {remainder: self._behind_stages(remainder) for remainder in reached[-1]}
@@ -200,8 +200,11 @@ class Series:
 
     def _place(self, following: Node, may_end: bool) -> Place:
         """Separators come before the choice of the member, so that one state stands for all of them."""
-        later = self.grammar.alt(self.end if may_end else FAIL, self.separated(following))
+        later = self.grammar.alt(self.end if may_end else FAIL, self._separated(following))
         return Place(later, following, may_end)
+
+    def _separated(self, node: Node) -> Node:
+        return self.grammar.seq(self.separator, node) if self.marked is None else self.marked(node)
 
     def _behind_stages(self, remainder: Remainder) -> Place:
         steps = self._steps(self._sorts_at(remainder), remainder)
@@ -216,7 +219,7 @@ class Series:
         """One more member, behind another one."""
         known = self._members.get(member)
         if known is None:
-            known = self._members[member] = self.separated(self.grammar.seq(member, self.gap))
+            known = self._members[member] = self._separated(self.grammar.seq(member, self.gap))
         return known
 
     # -- in any order -----------------------------------------------------------------------------------------------

@@ -196,10 +196,10 @@ class Shapes:
         """The values that `enum` and `const` leave, by their equality key; None without such a condition."""
         known: dict[str, Any] | None = self._memo.get(("values", term), _UNKNOWN)
         if known is _UNKNOWN:
-            known = self._memo["values", term] = self._read_of_term(term)
+            known = self._memo["values", term] = self._common_values(term)
         return known
 
-    def _read_of_term(self, term: Term) -> dict[str, Any] | None:
+    def _common_values(self, term: Term) -> dict[str, Any] | None:
         out: dict[str, Any] | None = None
         for literal in term:
             own = self._values_of(literal) if isinstance(literal, Site) else None

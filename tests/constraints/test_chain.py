@@ -84,16 +84,3 @@ def test_a_loop_is_any_number_of_one_part(part: str, is_spaced: bool) -> None:
         assert all(inside.accepts(text.encode()) for text in texts)
         assert all(behind.accepts(f",{text}".encode()) for text in texts)
         assert not any(inside.accepts(f",{text}".encode()) or behind.accepts(text.encode()) for text in texts)
-
-
-def test_members_of_a_schema_given_as_text_are_those_of_its_value() -> None:
-    from maskwright.constraints import JsonSchema, Limits
-
-    text = ' {"properties": {"a": {"const": null}, "b": {"type": ["null", "boolean"]}},\n "required": ["a"]} '
-    for whitespace in ("compact", "flexible"):
-        grammar = Grammar()
-        source = JsonSchema(text, whitespace=whitespace)
-        reference = Reference(grammar, source.lower(grammar, Limits()))
-        assert source.schema == text and JsonSchema(text) == JsonSchema(text)
-        assert reference.accepts(b'{"a":null,"b":true}') and reference.accepts(b'{"a":null,"x":1}')
-        assert not reference.accepts(b'{"b":true}') and not reference.accepts(b'{"a":null,"b":"x"}')

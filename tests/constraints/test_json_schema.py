@@ -315,6 +315,17 @@ def test_schemas_are_values() -> None:
     assert JsonSchema(schema) != JsonSchema(schema, whitespace="flexible")
 
 
+def test_members_of_a_schema_given_as_text_are_those_of_its_value() -> None:
+    text = ' {"properties": {"a": {"const": null}, "b": {"type": ["null", "boolean"]}},\n "required": ["a"]} '
+    for whitespace in ("compact", "flexible"):
+        grammar = Grammar()
+        source = JsonSchema(text, whitespace=whitespace)
+        reference = Reference(grammar, source.lower(grammar, Limits()))
+        assert source.schema == text and JsonSchema(text) == JsonSchema(text)
+        assert reference.accepts(b'{"a":null,"b":true}') and reference.accepts(b'{"a":null,"x":1}')
+        assert not reference.accepts(b'{"b":true}') and not reference.accepts(b'{"a":null,"b":"x"}')
+
+
 def test_broken_json_has_a_place() -> None:
     with pytest.raises(GrammarSyntaxError) as caught:
         JsonSchema('{"type":\n "integer",}')
