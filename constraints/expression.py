@@ -36,45 +36,30 @@ such keys of an object there are at least KEYS_APART bytes.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from copy import copy
 from functools import lru_cache
-from typing import NewType
 
-from .divisors import COUNTS, ROW
+from .divisors import COUNTS
+from .emptiness import shows_empty, without_empty
 from .errors import ConstraintError
 from .kinds import NO_BOUND, NO_TOTAL, UNBOUNDED, Event, Kind, Supply
-from .utf8 import LAST_ASCII, ByteTree, Ranges, byte_tree, normalize
+from .store import EMPTY, FAIL, Edges, Node, NodeStore, Rule
+from .utf8 import LAST_ASCII, Ranges, normalize
 from .vocabulary import token_spelling
 
 __all__ = ["EMPTY", "FAIL", "LONGEST_LITERAL", "UNBOUNDED", "Edges", "Event", "Grammar", "Kind", "Node", "Rule", "Supply"]
 
-Node = NewType("Node", int)
-Rule = NewType("Rule", int)
-Edges = tuple[tuple[int, int, Node], ...]  # low and high byte, what follows
-
 _MOST_COPIES = 1 << 30  # that a repetition of a repetition is written with
 LONGEST_LITERAL = 1 << 16  # bytes; neighbouring literals are joined up to this
 
-
-_KINDS = tuple(Kind)  # by value; calling the enumeration is ten times slower
-# Reading a member is slow too.
-_CLASS, _LITERAL, _SEQ, _ALT, _REPEAT, _CALL = map(int, (Kind.CLASS, Kind.LITERAL, Kind.SEQ, Kind.ALT, Kind.REPEAT, Kind.CALL))
-FAIL, EMPTY = Node(0), Node(1)
+_LITERAL, _SEQ, _REPEAT = map(int, (Kind.LITERAL, Kind.SEQ, Kind.REPEAT))  # reading a member is slow
 
 
-class Grammar:
-    """An arena of expressions and rules; see the module's documentation for what each builder method denotes."""
+class Grammar(NodeStore):
+    """Expressions and rules; see the module's documentation for what each builder method denotes."""
 
     def __init__(self) -> None:
-        self.rows = array("i")  # kind, a, b, c of every node
-        self.pool = bytearray()  # the bytes of all literals, one after the other
-        self.lists = array("i")  # alternatives of ALT nodes; steps of MULTIPLE nodes; words of WORDS nodes, as (offset, length)
-        self.edges = array("i")  # of CLASS nodes: low, high, follow, one edge after the other
-        self.events: set[Event] = set()  # that some CLASS node carries
-        self.rule_names: list[str] = []
-        self.rule_bodies: list[Node | None] = []
+        super().__init__()
         self.labels: dict[Node, str] = {}  # where a node came from, for `explain`
         self.notes: list[str] = []  # remarks for the user: ignored annotations, narrower formats
         self.residue: list[str] = []  # relaxations the user opted in to
@@ -85,30 +70,13 @@ class Grammar:
         self.special_tokens: Mapping[str, int] = {}  # of the vocabulary: names that markup may spell by a token
         self.end_tokens: frozenset[int] = frozenset()  # of the vocabulary: EOS ids
         self.memo: dict[tuple[object, ...], Node] = {}  # for builders: what was asked for and what it became
-        self._interned: dict[tuple[int, int, int, int], Node] = {}
         self._literals: dict[bytes, Node] = {}
         self._unions: dict[tuple[Node, ...], Node] = {}
         self._by_supply: dict[tuple[tuple[Node, ...], Supply], Node] = {}
-        self._classes: dict[tuple[Edges, Event], Node] = {}
         self._loops: dict[tuple[Node, Node, Node, Node], tuple[Node, Node]] = {}
         self._places: dict[tuple[Node, bool, Node, Node, Node, Node, Node], tuple[Node, Node]] = {}
-        self._empties: dict[Node, bool] = {}  # what `shows_empty` has found
         self._steps: dict[tuple[int, ...], int] = {}
         self._characters: dict[tuple[tuple[int, int], ...], Node] = {}
-        self._wide: dict[Ranges, Edges] = {}
-        self._new((Kind.FAIL, 0, 0, 0))
-        self._new((Kind.EMPTY, 0, 0, 0))
-
-    def __len__(self) -> int:
-        return len(self.rows) // 4
-
-    @classmethod
-    def after(cls, beginning: Grammar) -> Grammar:
-        """A new grammar that begins with all that another one holds; its nodes keep their numbers."""
-        grammar = cls()
-        for name, value in vars(beginning).items():
-            setattr(grammar, name, copy(value))
-        return grammar
 
     # -- leaves -----------------------------------------------------------------------------------------------------
 
@@ -263,7 +231,7 @@ class Grammar:
             raise ConstraintError(f"a repetition of {low} to {high} copies is impossible")
         if high == 0 or body in (EMPTY, FAIL):
             return EMPTY if low == 0 or body == EMPTY else FAIL
-        if self.shows_empty(body) and (filled := self._without_empty(body)) != body:
+        if shows_empty(self, body) and (filled := without_empty(self, body)) != body:
             return self.repeat(filled, 0, high)
         if (low, high) == (1, 1):
             return body
@@ -281,7 +249,7 @@ class Grammar:
         """
         counts: dict[Node, tuple[int, int]] = {}  # parts with the same body are one
         for body, least, most in parts:
-            if self.shows_empty(body):
+            if shows_empty(self, body):
                 raise ConstraintError("a member of a bag may not be empty")
             ceiling = 0 if body == FAIL else NO_BOUND if most is None else most
             if least > ceiling:
@@ -425,71 +393,6 @@ class Grammar:
         """One byte out of several ranges, each with what follows it, in ascending order."""
         return self._class(tuple(edges), Event.NONE)
 
-    def kind(self, node: Node) -> Kind:
-        return _KINDS[self.rows[4 * node]]
-
-    @property
-    def has_calls(self) -> bool:
-        """Whether some rule is called."""
-        return _CALL in self.rows[::4]
-
-    def operands(self, node: Node) -> tuple[int, int, int]:
-        rows, start = self.rows, 4 * node
-        return rows[start + 1], rows[start + 2], rows[start + 3]
-
-    def literal_bytes(self, node: Node) -> bytes:
-        start, length, _ = self.operands(node)
-        return bytes(self.pool[start : start + length])
-
-    def alternatives(self, node: Node) -> list[Node]:
-        start, count, _ = self.operands(node)
-        return self.lists[start : start + count].tolist()  # type: ignore[return-value]
-
-    def bag_parts(self, node: Node) -> list[tuple[Node, int, int]]:
-        """(body, low, high or UNBOUNDED) of every part of a BAG."""
-        parts: list[tuple[Node, int, int]] = []
-        tally = Node(self.operands(node)[0])
-        while tally != FAIL:
-            part, following, _ = self.operands(tally)
-            body, low, high = self.operands(Node(part))
-            parts.append((Node(body), low, high))
-            tally = Node(following)
-        return parts
-
-    def step_of(self, node: Node) -> list[int]:
-        """The row of a MULTIPLE's step, see divisors.py."""
-        start = self.operands(node)[0]
-        return self.lists[start : start + ROW].tolist()
-
-    def unlisted_words(self, node: Node) -> list[bytes]:
-        """What is left of the words that an UNLISTED node excludes, in order."""
-        start, count, read = self.operands(Node(self.operands(node)[0]))
-        row = self.lists[start : start + 2 * count]
-        return [bytes(self.pool[first + read : first + length]) for first, length in zip(row[::2], row[1::2], strict=True)]
-
-    def class_edges(self, node: Node) -> list[tuple[int, int, int]]:
-        start, count, _ = self.operands(node)
-        flat = self.edges[3 * start : 3 * (start + count)]
-        return list(zip(flat[::3], flat[1::3], flat[2::3], strict=True))
-
-    def _new(self, row: tuple[int, int, int, int]) -> Node:
-        node = len(self.rows) // 4
-        self.rows.extend(row)
-        return node  # type: ignore[return-value]  # calling Node takes as long as all of this
-
-    def _union(self, options: tuple[Node, ...], supply: Supply = Supply.CERTAIN) -> Node:
-        start = len(self.lists)
-        self.lists.extend(options)
-        return self._new((_ALT, start, len(options), supply))
-
-    def _intern(self, row: tuple[int, int, int, int]) -> Node:
-        node = self._interned.get(row)
-        if node is None:  # as `_new`: most nodes are made here
-            rows = self.rows
-            node = self._interned[row] = len(rows) // 4  # type: ignore[assignment]
-            rows.extend(row)
-        return node  # type: ignore[return-value]
-
     def _digits(self, low: int, high: int) -> Node:
         return self.repeat(self.chars([(0x30, 0x39)]), low, high)
 
@@ -501,31 +404,6 @@ class Grammar:
             start = self._steps[row] = len(self.lists)
             self.lists.extend(row)
         return start
-
-    def _class(self, edges: Edges, event: Event) -> Node:
-        if not edges:
-            return FAIL
-        key = edges, event
-        node = self._classes.get(key)
-        if node is None:
-            self.events.add(event)
-            node = self._classes[key] = self._new((_CLASS, len(self.edges) // 3, len(edges), event))
-            for edge in edges:
-                self.edges.extend(edge)
-        return node
-
-    def _wide_edges(self, ranges: Ranges) -> Edges:
-        """The first bytes of characters beyond ASCII; most sets have all of these or none."""
-        known = self._wide.get(ranges)
-        if known is None:
-            known = self._wide[ranges] = self._edges_of_tree(byte_tree(ranges)) if ranges else ()
-        return known
-
-    def _edges_of_tree(self, tree: ByteTree) -> Edges:
-        return tuple(
-            (low, high, EMPTY if follow is None else self._class(self._edges_of_tree(follow), Event.NONE))
-            for low, high, follow in tree
-        )
 
     def _pair(self, head: Node, tail: Node) -> Node:
         return head if tail == EMPTY else self._intern((_SEQ, head, tail, 0))
@@ -547,89 +425,6 @@ class Grammar:
     def _joined(self, literals: Sequence[Node]) -> Node:
         """Literals in a row, last one first, as one."""
         return self.literal(b"".join(map(self.literal_bytes, reversed(literals)))) if len(literals) > 1 else literals[0]
-
-    def _without_empty(self, node: Node) -> Node:
-        """The same strings except the empty one, where that is visible without expanding rules."""
-        made: dict[Node, Node] = {}
-        work = [node]
-        while work:
-            part = work[-1]
-            missing = [below for below in self._parts_without_empty(part) if below not in made]
-            if missing:
-                work.extend(missing)
-                continue
-            work.pop()
-            made[part] = self._filled(part, made)
-        return made[node]
-
-    def _parts_without_empty(self, node: Node) -> list[Node]:
-        """The parts of a node whose strings that are not empty make up its own."""
-        if not self.shows_empty(node):
-            return []
-        kind, (a, b, _) = self.kind(node), self.operands(node)
-        return self.alternatives(node) if kind is Kind.ALT else [Node(a), Node(b)] if kind is Kind.SEQ else []
-
-    def _filled(self, node: Node, made: Mapping[Node, Node]) -> Node:
-        """A node without the empty string, from its parts without it."""
-        kind, (a, b, c) = self.kind(node), self.operands(node)
-        if not self.shows_empty(node):
-            return node
-        if kind is Kind.EMPTY:
-            return FAIL
-        if kind is Kind.ALT:
-            return self.alt(*(made[option] for option in self.alternatives(node)))
-        if kind is Kind.SEQ:
-            return self.alt(self.seq(made[Node(a)], Node(b)), made[Node(b)])
-        if kind is Kind.REPEAT and b == 0:
-            return self.repeat(Node(a), 1, None if c == UNBOUNDED else c)
-        if kind is Kind.BAG:
-            parts = [(body, low, None if high == UNBOUNDED else high) for body, low, high in self.bag_parts(node)]
-            return self.bag(parts, 1, None if c == UNBOUNDED else c)
-        return node
-
-    def shows_empty(self, node: Node) -> bool:
-        """Whether `node` contains the empty string as far as can be seen without rules, intersections and complements."""
-        known = self._empties
-        if node in known:
-            return known[node]
-        kind = self.kind(node)
-        if kind is not Kind.SEQ and kind is not Kind.ALT and kind is not Kind.REPEAT:
-            return self._leaf_shows_empty(node, kind)
-        if kind is Kind.SEQ and self.rows[4 * self.rows[4 * node + 1]] in (_CLASS, _LITERAL):
-            return False
-        work = [node]
-        while work:
-            part = work[-1]
-            if part in known:
-                work.pop()
-                continue
-            kind, (a, b, _) = self.kind(part), self.operands(part)
-            if kind is Kind.SEQ or (kind is Kind.REPEAT and b > 0):
-                needed = next((Node(x) for x in ((a, b) if kind is Kind.SEQ else (a,)) if not known.get(Node(x), False)), None)
-                if needed is None or needed in known:
-                    known[part] = needed is None
-                else:
-                    work.append(needed)
-            elif kind is Kind.ALT:
-                options = self.alternatives(part)
-                found = any(known.get(option, False) for option in options)
-                unknown = [] if found else [option for option in options if option not in known]
-                if unknown:
-                    work.extend(unknown)
-                else:
-                    known[part] = found
-            else:
-                known[part] = kind is Kind.REPEAT or self._leaf_shows_empty(part, kind)
-        return known[node]
-
-    def _leaf_shows_empty(self, node: Node, kind: Kind) -> bool:
-        _, b, c = self.operands(node)
-        if kind is Kind.BAG:
-            return b == 0 and all(low == 0 for _, low, _ in self.bag_parts(node))
-        if kind is Kind.MULTIPLE:
-            modulus, places = self.step_of(node)[:2]
-            return 0 <= c < COUNTS and b * 10**places % modulus == 0
-        return kind is Kind.EMPTY
 
     def _word_tree(self, words: list[bytes], tails: Mapping[bytes, Node]) -> Node:
         """Union of sorted distinct words, each with its tail. The stack holds prefixes of the last word: (length, what follows)."""

@@ -14,6 +14,7 @@ from lark import Token, Tree
 
 from .budgeted_text import BudgetedText
 from .capture_marks import Mark, Marks, refused_captures
+from .emptiness import shows_empty
 from .errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from .expression import EMPTY, FAIL, Grammar, Node, Rule
 from .lark_edges import check_edges
@@ -324,7 +325,7 @@ class LarkLowering:
         """Nothing is ignored behind nothing."""
         if self.skip == EMPTY or node == EMPTY:
             return node
-        if not self.grammar.shows_empty(node):
+        if not shows_empty(self.grammar, node):
             return self.grammar.seq(node, self.skip)
         filled = self.grammar.both(node, self.grammar.repeat(self.grammar.bytes_in([(0, 255)]), 1))
         return self.grammar.alt(self.grammar.seq(filled, self.skip), EMPTY)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from .emptiness import shows_empty
 from .errors import ConstraintError, UnsupportedKeyword
 from .expression import EMPTY, Grammar, Node
 from .json_schema import JsonSchema
@@ -121,7 +122,7 @@ def inline_json(text: str) -> InlineJson:
 
 def _separator(grammar: Grammar, pattern: str, limits: Limits) -> Node:
     node = lower_pattern(grammar, pattern, dialect="python", full=True, unit=grammar.chars, limits=limits)
-    if grammar.shows_empty(node):
+    if shows_empty(grammar, node):
         raise _refused(f"the separator {pattern!r}", "it may be empty", instead="a separator of at least one character")
     return node
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .emptiness import shows_empty
 from .errors import UnsupportedKeyword
 from .expression import EMPTY, FAIL, UNBOUNDED, Grammar, Kind, Node, Rule
 from .left_recursion import without_left_recursion
@@ -216,7 +217,7 @@ class Lexemes:
         return found
 
     def _may_be_empty(self, node: Node) -> bool:
-        return self.grammar.kind(node) in (Kind.CALL, Kind.BOTH, Kind.NEGATE) or self.grammar.shows_empty(node)
+        return self.grammar.kind(node) in (Kind.CALL, Kind.BOTH, Kind.NEGATE) or shows_empty(self.grammar, node)
 
 
 def _refused(reason: str) -> UnsupportedKeyword:

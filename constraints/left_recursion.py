@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .components import components, is_recursive
+from .emptiness import shows_empty
 from .errors import ConstraintLimit
 from .expression import EMPTY, FAIL, UNBOUNDED, Grammar, Kind, Node, Rule
 from .recursion import first_calls, reachable
@@ -65,7 +66,7 @@ def _contains_empty(grammar: Grammar, node: Node, empty: Sequence[bool]) -> bool
     if kind is Kind.CALL:
         body = grammar.rule_bodies[a]
         return body is not None and body < len(empty) and empty[body]
-    return grammar.shows_empty(node)
+    return shows_empty(grammar, node)
 
 
 class _Rewriting:

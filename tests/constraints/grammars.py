@@ -10,6 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from maskwright.constraints import Limits, Vocabulary
+from maskwright.constraints.emptiness import shows_empty
 from maskwright.constraints.expression import EMPTY, Event, Grammar, Node
 from maskwright.constraints.reference import Position, Reference
 
@@ -54,7 +55,7 @@ def _build(grammar: Grammar, parts: Any, rule: Any) -> Node:
     if name == "bag":
         parts, low, extra = arguments
         made = [(_build(grammar, body, rule), least, None if most is None else least + most) for body, least, most in parts]
-        return grammar.bag([part for part in made if not grammar.shows_empty(part[0])], low, None if extra is None else low + extra)
+        return grammar.bag([part for part in made if not shows_empty(grammar, part[0])], low, None if extra is None else low + extra)
     children = [_build(grammar, argument, rule) for argument in arguments]
     if name == "without":
         return grammar.without(children[0], children[1])
