@@ -6,9 +6,9 @@ The typed face of the compiled code in derive.py, walk.py, memory.py, rivals.py 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,8 @@ from .states import INNER, TAIL
 from .tables import CLASS_TABLES, CLASS_WIDTH, DEAD, FRAMED, INFINITE, ITEM_GAP, NO_CLASS
 from .trie import TokenTrie
 from .vocabulary import TOKEN_OPEN
+
+Told = TypeVar("Told")
 
 State = int
 Trie = TokenTrie | SubTrie
@@ -321,30 +323,25 @@ class TokenAutomaton:
         if self._machine.table("state_length")[state] == FRAMED:  # labels are of parts as the grammar has them, which a frame keeps
             frame = int(self._machine.table("state_start")[state])
             state, tail = self._machine.table("pool")[[frame + INNER, frame + TAIL]].tolist()
-        items = [item if self._label(item) is not None else tail for item in self._items(state)]
-        return tuple(dict.fromkeys(label for label in map(self._label, items) if label is not None))
+        labels = self.grammar.labels
+        found = [self._first_told(item, lambda node: labels.get(Node(node))) for item in self._items(state)]
+        beyond = self._first_told(tail, lambda node: labels.get(Node(node)))
+        return tuple(dict.fromkeys(label for way in found for label in (way if way != [None] else beyond) if label is not None))
 
     def _items(self, state: State) -> list[int]:
         """The continuations that a state stands for."""
         start, length = self._machine.call(derive.find_items, state)
         return self._machine.table("pool")[start : start + length].tolist()
 
-    def _label(self, node: int) -> str | None:
-        """The nearest label on the way from the head of a continuation to its end."""
-        kind, a, b = (self._machine.table(name) for name in ("kind", "a", "b"))
-        while node > EMPTY:
-            head = int(a[node]) if kind[node] == Kind.SEQ else node
-            for candidate in (node, head):
-                if candidate in self.grammar.labels:
-                    return self.grammar.labels[Node(candidate)]
-            node = int(b[node]) if kind[node] == Kind.SEQ else EMPTY
-        return None
-
     def segments(self, state: State, byte: int) -> frozenset[Hashable]:
         """The segments of the grammar in which `byte` may be read in a state; see `Grammar.segment`."""
-        items = self._items(state)
         nodes = {name: self._machine.table(name) for name in ("kind", "a", "b")}
-        return frozenset(self._segment(nodes, item) for item in items if self._reads(nodes, item, byte))
+
+        def ended(node: int) -> Hashable:
+            return self.grammar.segments.get(Rule(int(nodes["a"][node]))) if nodes["kind"][node] == Kind.CALL else None
+
+        items = [item for item in self._items(state) if self._reads(nodes, item, byte)]
+        return frozenset(segment for item in items for segment in self._first_told(item, ended))
 
     def _reads(self, nodes: Mapping[str, NDArray[np.int32]], item: int, byte: int) -> bool:
         """Whether the leaf that a continuation begins with may read a byte."""
@@ -360,17 +357,29 @@ class TokenAutomaton:
         alone = int(self._machine.call(derive.start_state, leaf))
         return self.run(alone, bytes([byte]))[0] != DEAD
 
-    def _segment(self, nodes: Mapping[str, NDArray[np.int32]], node: int) -> Hashable:
-        """The segment whose end is the first to come in a continuation; None when there is none."""
-        kinds, work = nodes["kind"], [node]
+    def _first_told(self, continuation: int, tell: Callable[[int], Told | None]) -> list[Told | None]:
+        """What is told of the first node of which anything is, on each way through a continuation; None where nothing is."""
+        kind, a, b = (self._machine.table(name) for name in ("kind", "a", "b"))
+        found: list[Told | None] = []
+        work: list[tuple[int, Any]] = [(continuation, None)]  # a node, and the nodes behind it as such a pair
+        seen: dict[tuple[int, int], Any] = {}  # holds what is behind, so that nothing else has its identity
         while work:
-            node = work.pop()
-            kind = kinds[node]
-            if kind == Kind.SEQ:
-                work += [int(nodes["b"][node]), int(nodes["a"][node])]
-            elif kind == Kind.CALL and int(nodes["a"][node]) in self.grammar.segments:
-                return self.grammar.segments[Rule(int(nodes["a"][node]))]
-        return None
+            node, behind = work.pop()
+            if (node, id(behind)) in seen:
+                continue
+            seen[node, id(behind)] = behind
+            told = tell(node)
+            if told is not None:
+                found.append(told)
+            elif kind[node] == Kind.SEQ:
+                work.append((int(a[node]), (int(b[node]), behind)))
+            elif kind[node] == Kind.EITHER:
+                work += [(int(b[node]), behind), (int(a[node]), behind)]
+            elif behind is None:
+                found.append(None)
+            else:
+                work.append(behind)
+        return found
 
     @property
     def is_worn(self) -> bool:

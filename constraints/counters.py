@@ -14,10 +14,11 @@ from __future__ import annotations
 import numpy as np
 
 from .atlas import DEPTH
+from .closures import ENDLESS
 from .compiled import entry, inner, words_at
 from .derive import SEARCH, answer_all, ask
 from .nodes import BOTH, NO_BODY, PRODUCT, REPEAT, SEQ, intern_node, later, leaf, pair, repetition, wide
-from .states import ENDLESS, INNER, TAIL, framed, intern_state
+from .states import INNER, TAIL, framed, intern_state
 from .tables import DEAD, FARTHEST, FAULT, FRAMED, INFINITE, NO_FAULT, REC, UNKNOWN, layout
 
 FOREVER = ENDLESS - 1

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .closures import gather
 from .compiled import entry, inner, words_at
 from .nodes import (
     BOTH,
@@ -21,7 +22,6 @@ from .nodes import (
     FAIL,
     LITERAL,
     NEGATE,
-    NO_BODY,
     PRODUCT,
     SEQ,
     UNLISTED,
@@ -32,7 +32,7 @@ from .nodes import (
     rehash_nodes,
     wide,
 )
-from .states import INNER, TAIL, framed, gather, intern_state, items_of, rehash_states, state_of
+from .states import INNER, TAIL, framed, items_of, rehash_states, state_of, state_of_all
 from .tables import (
     DEAD,
     EPOCH,
@@ -53,6 +53,7 @@ from .tables import (
     UNKNOWN,
     layout,
 )
+from .unions import spread
 from .unlisted import without_words_after, words_after
 
 RANKS = 4096  # of products in a search; worse ones share the last
@@ -116,92 +117,58 @@ def derive(m, t, s, byte):
             node = leaf(m, t, wide(m[t.pool + j]))
             if m[t.kind + REC * node] == PRODUCT and not product_after(m, t, node, byte) >= 0:
                 return False
-    low, high = wide(0), wide(255)
-    count, event, body, radius, only = wide(0), wide(0), wide(NO_BODY), wide(0), wide(FAIL)
-    unlisted, others = wide(0), wide(0)  # of continuations that are no literals, the last one's UNLISTED node, and how many
-    rest, mark = wide(FAIL), wide(0)
+    low, high, event, count = wide(0), wide(255), wide(0), wide(0)  # count: of what may follow, in `items`
     for j in range(start, end):
         item = wide(m[t.pool + j])
-        head, tail = item, wide(EMPTY)
-        if m[t.kind + REC * item] == SEQ:
-            head, tail = wide(m[t.a + REC * item]), wide(m[t.b + REC * item])
-        kind = wide(m[t.kind + REC * head])
-        first, last = wide(0), wide(0)
-        if kind == CLASS:
-            first, last = wide(m[t.a + REC * head]), wide(m[t.a + REC * head]) + wide(m[t.b + REC * head])
-        elif kind == LITERAL or kind == PRODUCT or kind == UNLISTED:
-            last = wide(1)
-        for e in range(first, last):
-            if kind == CLASS:
-                a, b = wide(m[t.edge_low + e]), wide(m[t.edge_high + e])
-            elif kind == LITERAL:
-                a = b = wide(m[t.text + m[t.a + REC * head]])
-            elif kind == UNLISTED:
-                rest, a, b, mark = after_byte(m, t, wide(m[t.b + REC * head]), byte, count)
-                if m[t.n + FAULT] != NO_FAULT:
-                    return False
-            else:
-                a = b = byte
-                x = t.next + 256 * wide(m[t.a + REC * head])
-                y = t.next + 256 * wide(m[t.b + REC * head]) if m[t.c + REC * head] == BOTH else wide(-1)
-                while a > low and is_same(m, x, y, byte, a - 1):
-                    a -= 1
-                while b < high and is_same(m, x, y, byte, b + 1):
-                    b += 1
-            if b < byte:
-                low = max(low, b + 1)
-                continue
-            if a > byte:
-                high = min(high, a - 1)
-                continue
-            low, high = max(low, a), min(high, b)
-            follow = wide(EMPTY)
-            if kind == CLASS:
-                follow = wide(m[t.edge_next + e])
-                event = max(event, wide(m[t.c + REC * head]))
-            elif kind == LITERAL:
-                if m[t.b + REC * head] > 1:
-                    follow = literal(m, t, wide(m[t.a + REC * head]) + 1, wide(m[t.b + REC * head]) - 1)
-            elif kind == UNLISTED:
-                words, a, b = words_after(m, t, wide(m[t.a + REC * head]), byte)
-                low, high, event = max(low, a), min(high, b), max(event, mark)
-                follow = without_words_after(m, t, words, rest)
-            else:
-                follow = product_after(m, t, head, byte)
-            target = join(m, t, follow, tail)
-            if m[t.n + FAULT] != NO_FAULT:
-                return False
-            if m[t.size + REC * target] >= INFINITE:
-                continue
-            if target == only:
-                continue
-            if only == FAIL and count == 0:
-                only = target  # the only one so far, not gathered yet
-                continue
-            for k in range(2):
-                after = only if k == 0 else target
-                if after == FAIL:
-                    continue
-                count = gather(m, t, after, count)
-                if m[t.n + FAULT] != NO_FAULT:
-                    return False
-                closure = wide(m[t.closure + REC * after])
-                if closure == 0:
-                    continue
-                others += 1
-                if m[t.pool + closure + 1] == NO_BODY:
-                    unlisted = wide(m[t.pool + closure + 2])
-                elif m[t.pool + closure + 2] > radius:
-                    body, radius = wide(m[t.pool + closure + 1]), wide(m[t.pool + closure + 2])
-            only = wide(FAIL)
-    if body == NO_BODY and others == 1:
-        radius = unlisted
-    target_state = state_of(m, t, only) if only != FAIL else intern_state(m, t, count, body, radius)
+        head, tail = leaf(m, t, item), wide(m[t.b + REC * item]) if m[t.kind + REC * item] == SEQ else wide(EMPTY)
+        kind, a, b, mark = wide(m[t.kind + REC * head]), low, high, wide(0)
+        if kind == PRODUCT:
+            follow = product_after(m, t, head, byte)
+            low, high = same_answer(m, t, head, byte, low, high)
+        elif kind == UNLISTED:
+            rest, a, b, mark = after_byte(m, t, wide(m[t.b + REC * head]), byte, count)
+            words, first, last = words_after(m, t, wide(m[t.a + REC * head]), byte)
+            follow = without_words_after(m, t, words, rest)
+            a, b = max(a, first), min(b, last)
+        else:
+            follow, a, b, mark = leaf_after(m, t, head, byte)
+        low, high, event = max(low, a), min(high, b), max(event, mark)
+        if follow == FAIL:  # most items; a call takes longer than all of this
+            continue
+        target = join(m, t, follow, tail)
+        if m[t.n + FAULT] != NO_FAULT:
+            return False
+        if m[t.size + REC * target] < INFINITE and (count == 0 or m[t.items + count - 1] != target):
+            count = spread(m, t, target, count)
+    target_state = state_of_all(m, t, count)
     if m[t.n + FAULT] != NO_FAULT:
         return False
     for value in range(low, high + 1):
         m[t.next + s * 256 + value] = (event << STATE_BITS) | target_state
     return True
+
+
+@inner
+def leaf_after(m, t, head, byte):
+    """(follow, low, high, event): what follows a byte in a class or a literal, FAIL where it reads none; the bytes around it with
+    the same answer; the event."""
+    low, high = wide(0), wide(255)
+    if m[t.kind + REC * head] == LITERAL:
+        text, length = wide(m[t.a + REC * head]), wide(m[t.b + REC * head])
+        only = wide(m[t.text + text])
+        if byte != only:
+            return wide(FAIL), (low if byte < only else only + 1), (high if byte > only else only - 1), wide(0)
+        return (literal(m, t, text + 1, length - 1) if length > 1 else wide(EMPTY)), only, only, wide(0)
+    if m[t.kind + REC * head] == CLASS:
+        for e in range(m[t.a + REC * head], m[t.a + REC * head] + m[t.b + REC * head]):
+            a, b = wide(m[t.edge_low + e]), wide(m[t.edge_high + e])
+            if b < byte:
+                low = max(low, b + 1)
+            elif a > byte:
+                high = min(high, a - 1)
+            else:
+                return wide(m[t.edge_next + e]), max(low, a), min(high, b), wide(m[t.c + REC * head])
+    return wide(FAIL), low, high, wide(0)
 
 
 @inner
@@ -211,22 +178,10 @@ def after_byte(m, t, continuation, byte, count):
     low, high, event, rest = wide(0), wide(255), wide(0), wide(FAIL)
     for j in range(count, gather(m, t, continuation, count)):
         item = wide(m[t.items + j])
-        head, tail = leaf(m, t, item), wide(m[t.b + REC * item]) if m[t.kind + REC * item] == SEQ else wide(EMPTY)
-        is_class = m[t.kind + REC * head] == CLASS
-        for e in range(m[t.b + REC * head] if is_class else 1 if m[t.kind + REC * head] == LITERAL else 0):
-            edge, text = m[t.a + REC * head] + e, t.text + m[t.a + REC * head]
-            a, b = wide(m[t.edge_low + edge] if is_class else m[text]), wide(m[t.edge_high + edge] if is_class else m[text])
-            if b < byte:
-                low = max(low, b + 1)
-            elif a > byte:
-                high = min(high, a - 1)
-            else:
-                low, high, rest = max(low, a), min(high, b), tail
-                if is_class:
-                    event = wide(m[t.c + REC * head])
-                    rest = join(m, t, wide(m[t.edge_next + edge]), tail)
-                elif m[t.b + REC * head] > 1:
-                    rest = join(m, t, literal(m, t, wide(m[t.a + REC * head]) + 1, wide(m[t.b + REC * head]) - 1), tail)
+        follow, a, b, mark = leaf_after(m, t, leaf(m, t, item), byte)
+        low, high = max(low, a), min(high, b)
+        if follow != FAIL:
+            event, rest = mark, join(m, t, follow, wide(m[t.b + REC * item]) if m[t.kind + REC * item] == SEQ else wide(EMPTY))
     return rest, low, high, event
 
 
@@ -256,9 +211,16 @@ def derive_frame(m, t, s, byte):
 
 
 @inner
-def is_same(m, x, y, byte, other):
-    """Whether the operands of a product go the same ways on two bytes, the first of which is known. x, y: their transitions."""
-    return m[x + byte] == m[x + other] and (y < 0 or m[y + byte] == m[y + other])
+def same_answer(m, t, node, byte, low, high):
+    """The bytes around a byte on which the operands of a product go the same ways, within low..high."""
+    x = t.next + 256 * wide(m[t.a + REC * node])
+    y = t.next + 256 * wide(m[t.b + REC * node]) if m[t.c + REC * node] == BOTH else x
+    a = b = byte
+    while a > low and m[x + a - 1] == m[x + byte] and m[y + a - 1] == m[y + byte]:
+        a -= 1
+    while b < high and m[x + b + 1] == m[x + byte] and m[y + b + 1] == m[y + byte]:
+        b += 1
+    return a, b
 
 
 @inner

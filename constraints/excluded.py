@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from .closures import gather
 from .compiled import inner
 from .derive import product_accepts, step
 from .nodes import BOTH, CLASS, EMPTY, LITERAL, NEGATE, NO_BODY, PRODUCT, leaf, wide
 from .runs import FIRST_PRINTABLE, LAST_PRINTABLE
-from .states import append_to_items, framed, gather, intern_state, items_of, plain_items, tail_of
+from .states import append_to_items, framed, intern_state, items_of, plain_items, tail_of
 from .tables import DEAD, FAULT, FRAMED, NO_FAULT, REC, STATE_MASK
 from .unlisted_masks import clear_spelled
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from .atlas import DEPTH, REACH, first_ascii
+from .closures import ENDLESS
 from .compiled import inner
 from .derive import SEARCH, answer_all, ask, step
 from .kinds import UNBOUNDED
@@ -27,7 +28,7 @@ from .nodes import (
     repetition,
     wide,
 )
-from .states import ENDLESS, INNER, TAIL, framed, intern_state, items_of
+from .states import INNER, TAIL, framed, intern_state, items_of
 from .tables import DEAD, FARTHEST, FAULT, FRAMED, NO_FAULT, REC, STATE_MASK, UNKNOWN
 
 _MAX_ITEMS, _MAX_HEADS = 16, 8  # items of a state; heads of an item before a repetition

@@ -37,6 +37,7 @@ class Kind(IntEnum):
     LIST = 20
     WORD = 21
     PAIR = 22  # a = automaton state, b = memory; see rivals.py
+    EITHER = 23  # a, b = continuations: their union; see unions.py
 
 
 class Event(IntEnum):

@@ -8,13 +8,12 @@ All functions here are compiled. `m` and `t` are the tables and their layout, se
 
 from __future__ import annotations
 
-import numpy as np
-
 from .compiled import inner
 from .derive import after_byte
-from .nodes import EMPTY, FAIL, LITERAL, NO_BODY, SEQ, UNLISTED, WORDS, intern_node, join, literal, wide
-from .states import INNER, TAIL, framed, gather, intern_state, state_of
+from .nodes import EMPTY, FAIL, LITERAL, SEQ, UNLISTED, WORDS, intern_node, join, leaf, literal, wide
+from .states import INNER, TAIL, framed, state_of_all
 from .tables import DEAD, FAULT, FRAMED, INFINITE, NO_FAULT, REC
+from .unions import spread
 from .unlisted import narrowed, without_words
 
 _SHORTEST = 2  # a single byte is a transition
@@ -51,49 +50,21 @@ def after_characters(m, t, s, data, start, n):
     length = wide(m[t.state_length + REC * s])
     if length <= 0 or length > _MAX_ITEMS:
         return wide(DEAD)
-    targets, count = np.empty(_MAX_ITEMS, np.int64), wide(0)
+    count = wide(0)
     for j in range(length):
         item = wide(m[t.pool + m[t.state_start + REC * s] + j])
-        head, tail = item, wide(EMPTY)
-        if m[t.kind + REC * item] == SEQ:
-            head, tail = wide(m[t.a + REC * item]), wide(m[t.b + REC * item])
+        head, tail = leaf(m, t, item), wide(m[t.b + REC * item]) if m[t.kind + REC * item] == SEQ else wide(EMPTY)
         follow = wide(_IMPOSSIBLE)
         if m[t.kind + REC * head] == LITERAL:
             follow = literal_after(m, t, head, data, start, n)
         elif m[t.kind + REC * head] == UNLISTED:
-            follow = unlisted_after(m, t, head, data, start, n)
+            follow = unlisted_after(m, t, head, data, start, n, count)
         if follow == _IMPOSSIBLE or m[t.n + FAULT] != NO_FAULT:
             return wide(DEAD)
-        target = join(m, t, follow, tail) if follow != FAIL else wide(FAIL)
-        if m[t.n + FAULT] != NO_FAULT:
-            return wide(DEAD)
-        if m[t.size + REC * target] < INFINITE and (count == 0 or targets[count - 1] != target):
-            targets[count] = target
-            count += 1
-    if count == 0:
-        return wide(DEAD)
-    return state_of(m, t, wide(targets[0])) if count == 1 else state_of_all(m, t, targets, count)
-
-
-@inner
-def state_of_all(m, t, targets, count):
-    """The state before any byte of some continuations."""
-    total, body, radius, unlisted, others = wide(0), wide(NO_BODY), wide(0), wide(0), wide(0)
-    for k in range(count):
-        total = gather(m, t, wide(targets[k]), total)
-        if m[t.n + FAULT] != NO_FAULT:
-            return wide(DEAD)
-        closure = wide(m[t.closure + REC * targets[k]])
-        if closure == 0:
-            continue
-        others += 1
-        if m[t.pool + closure + 1] == NO_BODY:
-            unlisted = wide(m[t.pool + closure + 2])
-        elif m[t.pool + closure + 2] > radius:
-            body, radius = wide(m[t.pool + closure + 1]), wide(m[t.pool + closure + 2])
-    if body == NO_BODY and others == 1:
-        radius = unlisted
-    return intern_state(m, t, total, body, radius)
+        target = join(m, t, follow, tail)
+        if m[t.n + FAULT] == NO_FAULT and m[t.size + REC * target] < INFINITE:
+            count = spread(m, t, target, count)
+    return state_of_all(m, t, count)
 
 
 @inner
@@ -109,15 +80,17 @@ def literal_after(m, t, node, data, start, n):
 
 
 @inner
-def unlisted_after(m, t, node, data, start, n):
-    """What is left of an UNLISTED node whose body is the same behind each of the characters; _IMPOSSIBLE where it is not."""
+def unlisted_after(m, t, node, data, start, n, num_items):
+    """What is left of an UNLISTED node whose body is the same behind each of the characters; _IMPOSSIBLE where it is not.
+
+    Writes to `items` behind the first `num_items`."""
     words, body = wide(m[t.a + REC * node]), wide(m[t.b + REC * node])
     first, count, read = wide(m[t.a + REC * words]), wide(m[t.b + REC * words]), wide(m[t.c + REC * words])
     low, high = wide(1), wide(0)
     for k in range(n):
         byte = wide(data[start + k])
         if byte < low or byte > high:
-            rest, low, high, event = after_byte(m, t, body, byte, wide(0))
+            rest, low, high, event = after_byte(m, t, body, byte, num_items)
             if rest != body or event != 0 or m[t.n + FAULT] != NO_FAULT:
                 return wide(_IMPOSSIBLE)
         first, count = narrowed(m, t, first, count, read + k, byte)

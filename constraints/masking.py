@@ -29,6 +29,7 @@ from .atlas import (
     WORDS,
     is_inside,
 )
+from .closures import ENDLESS
 from .compiled import entry, inner, words_at
 from .excluded import clear_excluded, without_exclusion
 from .far import endless_state, far_state
@@ -39,7 +40,7 @@ from .repetitions import copies, door_of, is_alone, is_loop
 from .rivals import TRACKED, outlook
 from .rows import CAPACITY, COUNT, NUM_EDITS, clear_tokens, find_or_make, has_too_many_edits
 from .runs import FIRST_PRINTABLE, LAST_PRINTABLE, majority, run_of
-from .states import ENDLESS, inner_of, intern_state, items_of, state_of
+from .states import inner_of, intern_state, items_of, state_of
 from .tables import (
     CLASS_TABLES,
     CLASS_WIDTH,

@@ -31,7 +31,7 @@ CLASS, LITERAL, SEQ, ALT = int(Kind.CLASS), int(Kind.LITERAL), int(Kind.SEQ), in
 REPEAT, CALL, BOTH, NEGATE, PRODUCT = (
     int(Kind.REPEAT), int(Kind.CALL), int(Kind.BOTH), int(Kind.NEGATE), int(Kind.PRODUCT))  # fmt: skip
 BAG, TALLY, MULTIPLE = int(Kind.BAG), int(Kind.TALLY), int(Kind.MULTIPLE)
-WORDS, UNLISTED = int(Kind.WORDS), int(Kind.UNLISTED)
+WORDS, UNLISTED, EITHER = int(Kind.WORDS), int(Kind.UNLISTED), int(Kind.EITHER)
 FAIL, EMPTY = 0, 1
 NO_BODY = -1
 FAR_COPIES, MOST_BEGUN = (1 << 31) - 1, 1 << 20  # more than anybody counts to; those that may have been begun, see far.py
@@ -180,12 +180,26 @@ def cost_of_one_more(m, t, head, rest):
     """
     if m[t.kind + REC * head] != CLASS or m[t.unit + REC * head] == NO_BODY:
         return wide(INFINITE)
-    again = wide(m[t.a + REC * rest]) if m[t.kind + REC * rest] == SEQ else wide(rest)
+    part, behind = leaf(m, t, rest), wide(m[t.b + REC * rest]) if m[t.kind + REC * rest] == SEQ else wide(EMPTY)
+    if m[t.kind + REC * part] != EITHER:
+        return cost_of_copies(m, t, head, rest, wide(EMPTY))
+    cost = wide(INFINITE)
+    while m[t.kind + REC * part] == EITHER:
+        cost, part = min(cost, cost_of_copies(m, t, head, wide(m[t.a + REC * part]), behind)), wide(m[t.b + REC * part])
+    return min(cost, cost_of_copies(m, t, head, part, behind))
+
+
+@inner
+def cost_of_copies(m, t, head, rest, behind):
+    """The same of `rest`, which begins with no union, and what comes behind it."""
+    if rest == EMPTY:
+        rest, behind = behind, wide(EMPTY)
+    again = leaf(m, t, rest)
     if m[t.kind + REC * again] != REPEAT or m[t.unit + REC * m[t.a + REC * again]] != m[t.unit + REC * head]:
         return wide(INFINITE)
     behind_it = wide(m[t.cost + REC * m[t.b + REC * rest]]) if m[t.kind + REC * rest] == SEQ else wide(0)
     tokens = strides(1 + wide(m[t.b + REC * again]), wide(m[t.stride + REC * head]))
-    return plus(times(tokens, wide(m[t.cost + REC * head])), behind_it)
+    return plus(times(tokens, wide(m[t.cost + REC * head])), plus(behind_it, wide(m[t.cost + REC * behind])))
 
 
 @inner

@@ -8,10 +8,11 @@ that is only if what comes behind each repetition goes on as the state itself do
 from __future__ import annotations
 
 from .atlas import CHILDREN, child_of, first_ascii
+from .closures import ENDLESS, HEADER, close
 from .compiled import inner
 from .derive import step
 from .nodes import CLASS, EMPTY, LITERAL, REPEAT, SEQ, leaf, wide
-from .states import ENDLESS, HEADER, close, items_of, plain_items, state_of
+from .states import items_of, plain_items, state_of
 from .tables import DEAD, FAULT, FRAMED, NO_FAULT, REC, STATE_MASK, UNKNOWN
 
 _FEW = 8  # items of a state that are compared; of one behind a character, where there are more few tokens reach them

@@ -15,10 +15,11 @@ from __future__ import annotations
 import numpy as np
 
 from .atlas import FIRST_LEAD, SET_WORDS, is_inside
+from .closures import ENDLESS
 from .compiled import inner
 from .derive import SEARCH, answer_all, ask, step
 from .nodes import BOTH, CLASS, NO_BODY, PRODUCT, REPEAT, SEQ, intern_node, leaf, wide
-from .states import ENDLESS, items_of, state_of
+from .states import items_of, state_of
 from .tables import CLASS_WIDTH, DEAD, FAULT, FULL_POOL, INFINITE, NO_FAULT, POOL, REC, STATE_BITS, UNKNOWN
 
 FIRST_PRINTABLE, LAST_PRINTABLE = 0x20, 0x7E

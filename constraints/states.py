@@ -2,8 +2,8 @@
 
 What may still come after some text is a *continuation*: an expression node, a leaf followed by a tail. Tails are hash-consed, so
 they are the stack of a pushdown automaton and the values of its counters in one. The *closure* of a continuation is the set of
-continuations that begin with a leaf (or are finished) reachable without reading a byte, computed once. A *state* is an interned
-sorted set of such items.
+continuations that begin with a leaf (or are finished) reachable without reading a byte, see closures.py. A *state* is an interned
+sorted set of such items. Continuations that begin alike are made one before their closures are taken, see unions.py.
 
 When many states differ only in a tail that all their items end with, because the same part of a grammar stands at many places, it
 is derived once. A *frame* is a state that is written as another one, `inner`, that knows nothing of the tail, and the tail. It
@@ -17,38 +17,32 @@ All functions here are compiled. `m` and `t` are the tables and their layout, se
 
 from __future__ import annotations
 
+from .closures import HEADER, gather
 from .compiled import inner
 from .nodes import (
-    ALT,
-    BAG,
-    BOTH,
-    CALL,
     CLASS,
+    EITHER,
     EMPTY,
     FAIL,
     LITERAL,
-    MULTIPLE,
     NEGATE,
     NO_BODY,
     PRODUCT,
     REPEAT,
     SEQ,
     UNLISTED,
-    fewer,
     join,
     later,
     leaf,
     literal,
     mix,
-    open_bag,
-    open_multiple,
     pair,
     plus,
     wide,
 )
+from .sets import is_equal, sort_unique
 from .tables import (
     DEAD,
-    EPOCH,
     FAULT,
     FRAMED,
     FULL_ITEMS,
@@ -61,132 +55,9 @@ from .tables import (
     STATES,
     UNKNOWN,
 )
+from .unions import merge, spread
 
-ENDLESS = 1 << 30  # the radius of a body without bound
-MANY_EXPANDED = 256
-HEADER = 3  # words of a closure before its items
 INNER, TAIL, FRAME_START, FRAME_LENGTH, FRAME_WORDS = range(5)  # of a frame in `pool`: its items, 0 of them when not written out
-
-
-# -- closures -----------------------------------------------------------------------------------------------------------
-
-
-@inner
-def close(m, t, continuation):
-    """Make the closure of a continuation: pool[closure] = length, body class, radius, then the items.
-
-    Where there is no body, the UNLISTED node with which it begins stands instead of the radius, see unlisted_masks.py.
-    """
-    m[t.n + EPOCH] += 1
-    epoch = wide(m[t.n + EPOCH])
-    start = wide(m[t.n + POOL])
-    count, body, radius, unlisted = wide(0), wide(NO_BODY), wide(0), wide(0)
-    m[t.work + 0] = continuation
-    depth, expanded = wide(1), wide(0)
-    while depth > 0:
-        depth, expanded = depth - 1, expanded + 1
-        w = wide(m[t.work + depth])
-        if w < 0:  # a head, above its tail
-            depth -= 1
-            head, tail = -w, wide(m[t.work + depth])
-            if m[t.size + REC * head] >= INFINITE or m[t.size + REC * tail] >= INFINITE:
-                continue
-        else:
-            if m[t.stamp + REC * w] == epoch or m[t.size + REC * w] >= INFINITE:
-                continue
-            m[t.stamp + REC * w] = epoch
-            head, tail = w, wide(EMPTY)
-            if m[t.kind + REC * w] == SEQ:
-                head, tail = wide(m[t.a + REC * w]), wide(m[t.b + REC * w])
-        kind = wide(m[t.kind + REC * head])
-        if expanded == 1 and kind == UNLISTED:
-            unlisted = head
-        if start + HEADER + count >= t.pool_size:
-            m[t.n + FAULT] = FULL_POOL
-        elif kind == CLASS or kind == LITERAL or kind == PRODUCT or kind == UNLISTED or (head == EMPTY and tail == EMPTY):
-            m[t.pool + start + HEADER + count] = join(m, t, head, tail)
-            count += 1
-            if kind == PRODUCT and m[t.size + REC * head] == 0:
-                depth = later(m, t, tail, depth)
-        elif kind == SEQ:
-            depth = expand(m, t, wide(m[t.a + REC * head]), join(m, t, wide(m[t.b + REC * head]), tail), depth, expanded)
-        elif kind == ALT:
-            for j in range(wide(m[t.a + REC * head]), wide(m[t.a + REC * head]) + wide(m[t.b + REC * head])):
-                depth = expand(m, t, wide(m[t.lists + j]), tail, depth, expanded)
-        elif kind == CALL:
-            depth = expand(m, t, wide(m[t.rules + m[t.a + REC * head]]), tail, depth, expanded)
-        elif kind == REPEAT:
-            high = wide(ENDLESS) if m[t.c + REC * head] < 0 else wide(m[t.c + REC * head])
-            if m[t.unit + REC * m[t.a + REC * head]] != NO_BODY and high > radius:
-                body, radius = wide(m[t.unit + REC * m[t.a + REC * head]]), high
-            if m[t.b + REC * head] == 0:
-                depth = later(m, t, tail, depth)
-            depth = expand(m, t, wide(m[t.a + REC * head]), join(m, t, fewer(m, t, head), tail), depth, expanded)
-        elif kind == BAG:
-            depth = open_bag(m, t, head, tail, depth)
-        elif kind == MULTIPLE:
-            depth = open_multiple(m, t, head, tail, depth)
-        elif kind == BOTH or kind == NEGATE:
-            depth = expand(m, t, wide(m[t.enter + REC * head]), tail, depth, expanded)
-        elif head == EMPTY:
-            depth = later(m, t, tail, depth)
-        if m[t.n + FAULT] != NO_FAULT:
-            return
-    m[t.pool + start], m[t.pool + start + 1] = count, body
-    m[t.pool + start + 2] = radius if body != NO_BODY else unlisted
-    m[t.n + POOL] = start + HEADER + count
-    m[t.closure + REC * continuation] = start
-
-
-@inner
-def expand(m, t, head, tail, depth, expanded):
-    """Put `head` followed by `tail` on the work list.
-
-    As a pair, because most heads are never needed as nodes with this tail. After MANY_EXPANDED steps of a closure nodes are made:
-    they are stamped, so that parts shared by many alternatives are looked at once. (What reads nothing always passes through a
-    tail, which is a node, so no pair comes back for ever.)
-    """
-    if expanded > MANY_EXPANDED or head == FAIL:
-        return later(m, t, join(m, t, head, tail), depth)
-    return later(m, t, -head, later(m, t, tail, depth))
-
-
-@inner
-def gather(m, t, continuation, count):
-    """Append the closure of a continuation to the items of the state being made; returns their number."""
-    if m[t.kind + REC * leaf(m, t, continuation)] == LITERAL:  # its own closure
-        if count >= t.items_size:
-            m[t.n + FAULT] = FULL_ITEMS
-            return count
-        m[t.items + count] = continuation
-        return count + 1
-    if m[t.closure + REC * continuation] == 0:
-        close(m, t, continuation)
-        if m[t.n + FAULT] == NO_FAULT:
-            close_bodies(m, t, continuation)
-        if m[t.n + FAULT] != NO_FAULT:
-            m[t.closure + REC * continuation] = 0
-            return count
-    start = wide(m[t.closure + REC * continuation])
-    length = wide(m[t.pool + start])
-    if count + length > t.items_size:
-        m[t.n + FAULT] = FULL_ITEMS
-        return count
-    for j in range(length):
-        m[t.items + count + j] = m[t.pool + start + HEADER + j]
-    return count + length
-
-
-@inner
-def close_bodies(m, t, continuation):
-    """Make the closures of the bodies of UNLISTED nodes in a closure, which tell what a state may read."""
-    start = wide(m[t.closure + REC * continuation])
-    for j in range(start + HEADER, start + HEADER + wide(m[t.pool + start])):
-        node = leaf(m, t, wide(m[t.pool + j]))
-        if m[t.kind + REC * node] == UNLISTED:
-            body = wide(m[t.b + REC * node])
-            if m[t.closure + REC * body] == 0 and m[t.kind + REC * leaf(m, t, body)] != LITERAL:
-                close(m, t, body)
 
 
 # -- states -------------------------------------------------------------------------------------------------------------
@@ -199,36 +70,6 @@ def state_key(m, start, count):
     for j in range(start, start + count):
         h = mix(h, wide(m[j]), wide(0), wide(0))
     return h
-
-
-@inner
-def sort_unique(m, start, count):
-    """Sort m[start : start + count] (Shell 1959), drop repetitions, return how many are left."""
-    gap = wide(1)
-    while gap < count // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(start + gap, start + count):
-            value, j = m[i], i
-            while j >= start + gap and m[j - gap] > value:
-                m[j] = m[j - gap]
-                j -= gap
-            m[j] = value
-        gap //= 3
-    unique = wide(1)
-    for i in range(start + 1, start + count):
-        if m[i] != m[start + unique - 1]:
-            m[start + unique] = m[i]
-            unique += 1
-    return unique
-
-
-@inner
-def is_equal(m, left, right, count):
-    for j in range(count):
-        if m[left + j] != m[right + j]:
-            return False
-    return True
 
 
 @inner
@@ -340,6 +181,42 @@ def rehash_states(m, t):
 @inner
 def state_of(m, t, continuation):
     """The state before any byte of a continuation."""
+    if m[t.kind + REC * continuation] == EITHER:
+        return state_of_all(m, t, spread(m, t, continuation, wide(0)))
+    return state_of_one(m, t, continuation)
+
+
+@inner
+def state_of_all(m, t, count):
+    """The state before any byte of the continuations items[:count], see `spread`."""
+    if count > 1 and m[t.n + FAULT] == NO_FAULT:
+        count = merge(m, t, count)
+    if count == 0 or m[t.n + FAULT] != NO_FAULT:
+        return wide(DEAD)
+    if count == 1:
+        return state_of_one(m, t, wide(m[t.items]))
+    end, body, radius, unlisted, others = count, wide(NO_BODY), wide(0), wide(0), wide(0)
+    for k in range(count):
+        continuation = wide(m[t.items + k])
+        end = gather(m, t, continuation, end)
+        if m[t.n + FAULT] != NO_FAULT:
+            return wide(DEAD)
+        closure = wide(m[t.closure + REC * continuation])
+        if closure == 0:  # of a literal
+            continue
+        others += 1
+        if m[t.pool + closure + 1] == NO_BODY:
+            unlisted = wide(m[t.pool + closure + 2])
+        elif m[t.pool + closure + 2] > radius:
+            body, radius = wide(m[t.pool + closure + 1]), wide(m[t.pool + closure + 2])
+    for k in range(end - count):
+        m[t.items + k] = m[t.items + count + k]
+    return intern_state(m, t, end - count, body, unlisted if body == NO_BODY and others == 1 else radius)
+
+
+@inner
+def state_of_one(m, t, continuation):
+    """The same of a continuation that is no union."""
     head = shared_head(m, t, continuation)
     if head == FAIL or m[t.n + FAULT] != NO_FAULT:
         return unframed_state_of(m, t, continuation)
