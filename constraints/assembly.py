@@ -26,6 +26,7 @@ from .tables import (
     DEAD,
     FIELDS,
     FRAME,
+    FREE_ITEMS,
     FREE_NAMES,
     INFINITE,
     MAX_ENDS,
@@ -47,6 +48,7 @@ from .utf8 import Ranges
 
 # Room that few grammars ever fill; it is reserved, not taken. Growing copies all tables, which one mask would have to wait for.
 _SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 19, 1 << 16, 1 << 22, 4096
+_MAX_PARTS = 8  # of a sequence that is looked at
 _FIRST_PAIR_HASH, _FIRST_STATE_HASH = 8192, 16384  # entries in use; doubled when half of them are taken
 
 _PLAIN_BYTES = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\')
@@ -123,7 +125,7 @@ def _copy_grammar(machine: Machine, grammar: Grammar, columns: NDArray[np.int32]
     table("shared")[: len(grammar)] = _in_several_sequences(columns)
     counters = table("n")
     counters[NUM_ENDS] = TOO_MANY  # none are noted
-    counters[FREE_NAMES] = _has_free_names(grammar, columns)
+    counters[FREE_NAMES], counters[FREE_ITEMS] = _has_free_names(grammar, columns), _has_free_items(grammar, columns)
     counters[ONLY_JSON] = grammar.only_json
     counters[PLAIN] = lexicon.single_bytes[list(_PLAIN_BYTES)].sum()
     counters[NODES] = counters[NUM_STATIC] = len(grammar)
@@ -169,11 +171,20 @@ def _marks_keys_or_items(grammar: Grammar) -> bool:
 
 def _has_free_names(grammar: Grammar, columns: NDArray[np.int32]) -> bool:
     """Whether every key that is remembered may be any but finitely many: an endless repetition, or that without some words."""
-    if Event.KEY_OPEN not in grammar.events:
-        return False
-    kinds, _, _, events = columns
-    opening = np.flatnonzero((kinds == Kind.CLASS) & (events == Event.KEY_OPEN)).tolist()
-    return all(_is_free_name(grammar, Node(body)) for mark in opening for _, _, body in grammar.class_edges(Node(mark)))
+    return all(_is_free_name(grammar, name) for name in _behind(grammar, columns, Event.KEY_OPEN))
+
+
+def _has_free_items(grammar: Grammar, columns: NDArray[np.int32]) -> bool:
+    """Whether every item of a unique array, but the first one, may be any string but finitely many."""
+    return all(_is_free_string(grammar, item) for item in _behind(grammar, columns, Event.ITEM_CLOSE))
+
+
+def _behind(grammar: Grammar, columns: NDArray[np.int32], event: Event) -> Iterator[Node]:
+    """What follows the bytes that carry an event."""
+    if event in grammar.events:
+        kinds, _, _, events = columns
+        for mark in np.flatnonzero((kinds == Kind.CLASS) & (events == event)).tolist():
+            yield from (Node(node) for _, _, node in grammar.class_edges(Node(mark)))
 
 
 def _is_free_name(grammar: Grammar, body: Node) -> bool:
@@ -182,6 +193,30 @@ def _is_free_name(grammar: Grammar, body: Node) -> bool:
     characters, end = map(Node, grammar.operands(body)[:2])
     is_endless = grammar.kind(characters) is Kind.REPEAT and grammar.operands(characters)[1:] == (0, UNBOUNDED)
     return is_endless and grammar.kind(end) is Kind.CLASS and grammar.operands(end)[2] == Event.KEY_CLOSE
+
+
+def _is_free_string(grammar: Grammar, item: Node) -> bool:
+    """Whether an item is an endless repetition between quotation marks, perhaps with white space around it."""
+    parts = _flat(grammar, item)
+    quotes = [k for k, part in enumerate(parts) if grammar.kind(part) is Kind.LITERAL and grammar.literal_bytes(part) == b'"']
+    others = [part for k, part in enumerate(parts) if k not in quotes]
+    if len(quotes) != 2 or quotes[1] != quotes[0] + 2 or any(grammar.kind(part) is not Kind.REPEAT for part in others):
+        return False
+    return grammar.operands(parts[quotes[0] + 1])[2] == UNBOUNDED
+
+
+def _flat(grammar: Grammar, node: Node) -> list[Node]:
+    """The parts of a sequence, of its parts if they are sequences too, and so on; not many more than _MAX_PARTS."""
+    parts: list[Node] = []
+    work = [node]
+    while work and len(parts) < _MAX_PARTS:
+        part = work.pop()
+        if grammar.kind(part) is Kind.SEQ:
+            head, tail, _ = grammar.operands(part)
+            work += [Node(tail), Node(head)]
+        else:
+            parts.append(part)
+    return parts + work
 
 
 def _body_of(grammar: Grammar, rule: int) -> Node:

@@ -43,6 +43,12 @@ class SubTrie:
         return cls.without(occurrences(is_wanted, trie.byte, trie.depth, trie.max_depth) < at_least, trie)
 
     @classmethod
+    def with_each(cls, wanted: bytes, trie: TokenTrie) -> SubTrie:
+        """The tokens with all of some bytes."""
+        found = [occurrences(np.arange(256) == byte, trie.byte, trie.depth, trie.max_depth) for byte in wanted]
+        return cls.without(np.min(found, axis=0) == 0, trie)
+
+    @classmethod
     def quoted_apart(cls, trie: TokenTrie) -> SubTrie:
         """The tokens with quotation marks so far apart as the end of a key and the beginning of the next one, see KEYS_APART."""
         is_quote = np.arange(256) == ord('"')

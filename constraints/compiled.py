@@ -12,9 +12,9 @@ from numba.core import types
 from numba.extending import intrinsic
 
 _SOURCES = (
-    "atlas", "bodies", "closures", "compiled", "counters", "derive", "divisors", "excluded", "far", "groups", "kinds", "leaps",
-    "masking", "measure", "memory", "nodes", "repetitions", "rivals", "rows", "runs", "sets", "states", "tables", "tails", "unions",
-    "unlisted", "unlisted_masks", "verdicts", "walk",
+    "atlas", "bodies", "closures", "compiled", "counters", "derive", "divisors", "excluded", "far", "filling", "groups",
+    "kinds", "leaps", "masking", "measure", "memory", "nodes", "repetitions", "rivals", "rows", "runs", "sets", "states",
+    "tables", "tails", "unions", "unlisted", "unlisted_masks", "verdicts", "walk",
 )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ from .rivals import (
     HAS_WORDS,
     IN_NAME,
     IN_TEXT,
+    IN_UNIQUE,
     TRACKED,
     after_rival,
     expects_key,
@@ -46,7 +47,7 @@ from .rivals import (
     way_out,
 )
 from .rows import clear_tokens
-from .tables import DEAD, FAULT, FREE_NAMES, INFINITE, NO_FAULT, REC, STATE_BITS, STATE_MASK, layout
+from .tables import DEAD, FAULT, FREE_ITEMS, FREE_NAMES, INFINITE, NO_FAULT, REC, STATE_BITS, STATE_MASK, layout
 
 # The frame of the walk at each depth: the trie's node; the byte read there, its event, the state behind it; the memory after the
 # first SINCE bytes; the memory whose rivals are those here, 0 without rivals.
@@ -97,20 +98,23 @@ def where_words_begin(v, prospects, has_items):
 
 
 @inner
-def where_refusals_begin(m, t, v, prospects, has_items):
-    """The trie of the tokens that may be refused for another key or item that begins in them.
+def where_refusals_begin(m, t, v, prospects):
+    """The trie of the tokens that may be refused for another key or item that begins in them; not for items of unique arrays that
+    begin there too.
 
-    Behind a key comes a value first. A key that may be any but some is refused at its closing quotation mark only: until then it
-    may become another.
+    Behind a key comes a value first. A key or a string that may be any but some is refused at its closing quotation mark only:
+    until then it may become another.
     """
-    in_text, has_words = prospects & IN_TEXT, prospects & HAS_WORDS
-    if has_items:
-        return where_words_begin(v, prospects, has_items)
+    in_text, has_words, has_free_names = prospects & IN_TEXT, prospects & HAS_WORDS, m[t.n + FREE_NAMES] * v[SPELLS]
+    if prospects & IN_UNIQUE:
+        if m[t.n + FREE_ITEMS] * v[SPELLS] == 0:
+            return where_words_begin(v, prospects, wide(1))
+        return wide(v[QUOTED_ONCE if has_words and not in_text and not has_free_names else QUOTED_TWICE])
     if in_text and (prospects & IN_NAME or not has_words):
         return wide(v[QUOTED_APART])
-    if m[t.n + FREE_NAMES] == 1 and v[SPELLS] == 1:
+    if has_free_names:
         return wide(v[QUOTED_THRICE if in_text or not has_words else QUOTED_TWICE])
-    return where_words_begin(v, prospects, has_items)
+    return where_words_begin(v, prospects, wide(0))
 
 
 @inner

@@ -241,3 +241,51 @@ def test_listed_keys_that_begin_like_remembered_ones_keep_the_budget(schema: dic
             if not costs:
                 break
             state = successors[rng.choice(sorted(costs))]
+
+
+FREE_STRINGS = {
+    "strings": {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+    "long ones": {"type": "array", "items": {"type": "string", "minLength": 2}, "uniqueItems": True, "minItems": 1},
+    "beside keys": {
+        "type": "object",
+        "properties": {"a": {"type": "array", "items": {"type": "string"}, "uniqueItems": True}},
+        "additionalProperties": {"type": "string"},
+    },
+    "in arrays": {"type": "array", "items": {"type": "array", "items": {"type": "string"}, "uniqueItems": True}},
+    "after a number": {"type": "array", "prefixItems": [{"type": "integer"}], "items": {"type": "string"}, "uniqueItems": True},
+    "beside numbers": {"type": "array", "items": {"type": ["string", "integer"]}, "uniqueItems": True},
+    "beside other strings": {
+        "type": "object", "required": ["a", "b"], "additionalProperties": False,
+        "properties": {"a": {"type": "string"}, "b": {"type": "array", "items": {"enum": ["a", "b", 1]}, "uniqueItems": True}},
+    },
+    "beside patterns": {
+        "type": "object", "patternProperties": {"^a": {"type": "array", "items": {"type": "string"}, "uniqueItems": True}},
+        "additionalProperties": {"type": "array", "items": {"type": "boolean"}, "uniqueItems": True},
+    },
+    "short ones": {"type": "array", "items": {"type": "string", "maxLength": 1}, "uniqueItems": True},
+}
+QUOTED = [
+    b'a"', b'"a', b'a","', b'a","a', b'a","a"', b'"a","a"', b'["a","a"', b'","', b'",""', b'",""]', b'"",""', b'["', b'""', b'aa', b'"aa"',
+    b'", "', b'a", "a"', b'", "a", "a"', b'"a", "', b'{"a":["', b'"]}', b'"],["', b'a"],["a"', b'"],["a","a"', b'","a":"', b'"a":', b',1', b'1,"',
+    b'1,"1","1"', b'","b":"a","b"', b'["a"],["a"]', b'["a","a', b':["a","b",', b'[1,1', b'"b":[1,"a",1', b'a","b":[1,1',
+]  # fmt: skip
+QUOTED_VOCABULARY = Vocabulary([*TOKENS[:256], *QUOTED, None], eos_token_ids=[256 + len(QUOTED)])
+
+
+@pytest.mark.parametrize("whitespace", ["compact", "flexible"])
+@pytest.mark.parametrize("name", FREE_STRINGS)
+def test_tokens_of_strings_that_must_differ_are_judged_like_their_bytes(name: str, whitespace: str) -> None:
+    """Whether a token may come is told by its mask from a part of the vocabulary, and by its bytes one after the other."""
+    constraint = Compiler(QUOTED_VOCABULARY).compile(JsonSchema(FREE_STRINGS[name], whitespace=whitespace))
+    rng, eos = random.Random(name), QUOTED_VOCABULARY.eos_token_ids[0]
+    likely = [token for token, text in enumerate([*TOKENS[:256], *QUOTED]) if text.strip(b'ab1",[]{}: ') == b""]
+    for _ in range(12):
+        state: State | None = constraint.start()
+        for _ in range(14):
+            assert state is not None
+            mask = set(as_token_ids(constraint.mask(state))) - {eos}
+            assert mask == {token for token in range(eos) if constraint.advance(state, token) is not None}
+            choices = sorted(mask.intersection(likely))
+            if not choices:
+                break
+            state = constraint.advance(state, rng.choice(choices))
