@@ -83,7 +83,8 @@ def literal_after(m, t, node, data, start, n):
 def unlisted_after(m, t, node, data, start, n, num_items):
     """What is left of an UNLISTED node whose body is the same behind each of the characters; _IMPOSSIBLE where it is not.
 
-    Writes to `items` behind the first `num_items`."""
+    Writes to `items` behind the first `num_items`.
+    """
     words, body = wide(m[t.a + REC * node]), wide(m[t.b + REC * node])
     first, count, read = wide(m[t.a + REC * words]), wide(m[t.b + REC * words]), wide(m[t.c + REC * words])
     low, high = wide(1), wide(0)

@@ -94,14 +94,14 @@ def intern_node(m, t, kind, a, b, c):
 
 
 @inner
-def new_node(m, t, entry_, kind, a, b, c):
-    """A new node, entered in a hash table."""
+def new_node(m, t, place, kind, a, b, c):
+    """A new node, entered in a hash table at a place."""
     i = wide(m[t.n + NODES])
     if i >= t.nodes_size:
         m[t.n + FAULT] = FULL_NODES
         return wide(FAIL)
     m[t.n + NODES] = i + 1
-    m[entry_] = i
+    m[place] = i
     record = t.nodes + REC * i
     for k in range(record, record + REC):
         m[k] = 0
