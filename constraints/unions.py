@@ -13,7 +13,7 @@ All functions here are compiled. `m` and `t` are the tables and their layout, se
 from __future__ import annotations
 
 from .compiled import inner
-from .nodes import EITHER, EMPTY, FAIL, LITERAL, NO_BODY, SEQ, intern_node, later, leaf, pair, wide
+from .nodes import EITHER, EMPTY, FAIL, NO_BODY, SEQ, intern_node, later, leaf, pair, wide
 from .sets import sort_unique
 from .tables import EPOCH, FAULT, FULL_ITEMS, NO_FAULT, REC, UNKNOWN
 
@@ -58,15 +58,12 @@ def merge(m, t, count):
 
 @inner
 def mark_shared(m, t, count):
-    """Stamp the parts with which several of the continuations items[:count] begin; returns the stamp, 0 if there are none.
-
-    Not literals: they are read alike soon, and there are many, the names of members.
-    """
+    """Stamp the parts with which several of the continuations items[:count] begin; returns the stamp, 0 if there are none."""
     m[t.n + EPOCH] += 3
     shared, found = wide(m[t.n + EPOCH]) - 1, wide(0)
     for i in range(count):
         head = leaf(m, t, wide(m[t.items + i]))
-        if m[t.kind + REC * head] == LITERAL or m[t.unit + REC * head] != NO_BODY or head == EMPTY:
+        if m[t.unit + REC * head] != NO_BODY or head == EMPTY:
             continue
         if m[t.stamp + REC * head] >= shared - 1:
             m[t.stamp + REC * head] = found = shared

@@ -15,8 +15,8 @@ from .grammar_file import GrammarFile
 from .spelling import Encode, spelling_findings
 
 _ADVICE = (
-    "alternatives that begin alike and leave different things to do multiply with every level of recursion: "
-    "let them share their beginning"
+    "repetitions with bounds inside of others are followed with every pair of their counts that a text may have reached: "
+    "let separators tell copies apart, or leave bounds out"
 )
 DEFAULT_STEPS = 200_000  # of the search for ambiguity: a few seconds at most
 
