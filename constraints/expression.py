@@ -52,7 +52,7 @@ __all__ = ["EMPTY", "FAIL", "LONGEST_LITERAL", "UNBOUNDED", "Edges", "Event", "G
 _MOST_COPIES = 1 << 30  # that a repetition of a repetition is written with
 LONGEST_LITERAL = 1 << 16  # bytes; neighbouring literals are joined up to this
 
-_LITERAL, _SEQ, _REPEAT = map(int, (Kind.LITERAL, Kind.SEQ, Kind.REPEAT))  # reading a member is slow
+_ALT, _LITERAL, _SEQ, _REPEAT = map(int, (Kind.ALT, Kind.LITERAL, Kind.SEQ, Kind.REPEAT))  # reading a member is slow
 
 
 class Grammar(NodeStore):
@@ -74,7 +74,7 @@ class Grammar(NodeStore):
         self._unions: dict[tuple[Node, ...], Node] = {}
         self._by_supply: dict[tuple[tuple[Node, ...], Supply], Node] = {}
         self._loops: dict[tuple[Node, Node, Node, Node], tuple[Node, Node]] = {}
-        self._places: dict[tuple[Node, bool, Node, Node, Node, Node, Node], tuple[Node, Node]] = {}
+        self._ends: dict[tuple[Node, bool, Node, Node, Node, Node, Node], tuple[Node, Node, bool]] = {}  # of chains
         self._steps: dict[tuple[int, ...], int] = {}
         self._characters: dict[tuple[tuple[int, int], ...], Node] = {}
 
@@ -123,17 +123,36 @@ class Grammar(NodeStore):
         """Concatenation; neighbouring literals become one."""
         if FAIL in parts:
             return FAIL
-        rows = self.rows
-        out = EMPTY
-        run: list[Node] = []  # literals in a row, last one first; joined at once, or they would cost the square of their number
+        rows, interned = self.rows, self._interned
+        out, is_behind_literal = EMPTY, False
         for part in reversed(parts):
-            if rows[4 * part] == _LITERAL:
+            if part == EMPTY:
+                continue
+            is_literal = rows[4 * part] == _LITERAL
+            if is_literal and is_behind_literal:
+                return self._joined_seq(parts)
+            is_behind_literal = is_literal
+            if out == EMPTY:
+                out = part
+            else:
+                row = _SEQ, part, out, 0
+                out = interned.get(row) or self._intern(row)
+        return out
+
+    def _joined_seq(self, parts: Sequence[Node]) -> Node:
+        """The same where literals are neighbours: joined at once, or they would cost the square of their number."""
+        out = EMPTY
+        run: list[Node] = []  # last one first
+        for part in reversed(parts):
+            if self.rows[4 * part] == _LITERAL:
                 run.append(part)
             elif part != EMPTY:
-                if run:
-                    out, run = self._spelled(run, out), []
-                out = part if out == EMPTY else self._intern((_SEQ, part, out, 0))
-        return self._spelled(run, out) if run else out
+                out, run = self.pair(part, self._spelled(run, out)), []
+        return self._spelled(run, out)
+
+    def pair(self, head: Node, tail: Node) -> Node:
+        """`seq` of two that are not FAIL, of which not both begin and end with a literal."""
+        return head if tail == EMPTY else self._intern((_SEQ, head, tail, 0))
 
     def alt(self, *parts: Node) -> Node:
         """Union; duplicates and FAIL drop out."""
@@ -195,32 +214,66 @@ class Grammar(NodeStore):
         links: the parts, last one first, each with whether it is needed; the others may be left out. later: what follows all of
         them, `end` included; following: what may stand there behind a separator, FAIL for nothing.
         """
-        places, may_end = self._places, True
-        for part, is_needed in links:
-            may_end = may_end and not is_needed
-            place = part, is_needed, later, following, end if may_end else FAIL, gap, separator
-            known = places.get(place)
-            if known is None:
-                known = places[place] = self._link(*place)
-            later, following = known
-        return self.alt(end if may_end else FAIL, following)
+        parts = [link for link in links if link[0] != FAIL or link[1]]
+        rows = self.rows
+        if later == FAIL or (FAIL, True) in parts or _LITERAL in [rows[4 * node] for node in (gap, *dict(parts))]:
+            return self._joined_chain(parts, gap, separator, end, later, following)
+        return self._spaced_chain(parts, gap, separator, end, later, following)
 
-    def _link(
-        self, part: Node, is_needed: bool, later: Node, following: Node, end: Node, gap: Node, separator: Node
-    ) -> tuple[Node, Node]:
-        """What may follow the part before this one, and what may follow a separator there; `end`: FAIL where it may not.
-
-        New nodes, without looking for equal ones: objects of many members are made of little else, and `chain` remembers them.
-        """
-        if FAIL in (part, later) or _LITERAL in (self.rows[4 * part], self.rows[4 * gap]):  # neighbouring literals become one
+    def _joined_chain(
+        self, parts: list[tuple[Node, bool]], gap: Node, separator: Node, end: Node, later: Node, following: Node
+    ) -> Node:
+        """A chain of which neighbouring literals are joined, and parts may be FAIL."""
+        may_end = True
+        for part, is_needed in parts:
             first = self.seq(part, gap, later)
             following = first if is_needed else self.alt(first, following)
-            return self.alt(end, self.seq(separator, following)), following
-        new = self._new
-        first = new((_SEQ, part, later if gap == EMPTY else new((_SEQ, gap, later, 0)), 0))
-        following = first if is_needed or following == FAIL else self._union((first, following))
-        behind = new((_SEQ, separator, following, 0))
-        return (behind if end == FAIL else self._union((end, behind))), following
+            may_end = may_end and not is_needed
+            later = self.alt(end if may_end else FAIL, self.seq(separator, following))
+        return self.alt(end if may_end else FAIL, following)
+
+    def _spaced_chain(
+        self, parts: list[tuple[Node, bool]], gap: Node, separator: Node, end: Node, later: Node, following: Node
+    ) -> Node:
+        """The same where nothing is to be joined and no part is FAIL.
+
+        Objects of many members are made of little else, so rows are written without looking for equal ones. What is remembered is
+        how chains end.
+        """
+        ends, lists = self._ends, self.lists
+        rows: list[int] = []
+        new, may_end = len(self), True
+        for part, is_needed in parts:
+            place = part, is_needed, later, following, gap, separator, end
+            known = None if rows else ends.get(place)  # what follows a new node is new
+            if known is not None:
+                later, following, may_end = known
+                continue
+            if gap != EMPTY:
+                rows += _SEQ, gap, later, 0
+                later = new
+                new += 1
+            rows += _SEQ, part, later, 0
+            new += 1
+            if is_needed or following == FAIL:
+                following = new - 1
+            else:
+                rows += _ALT, len(lists), 2, 0
+                lists.extend((new - 1, following))
+                following = new
+                new += 1
+            may_end = may_end and not is_needed
+            rows += _SEQ, separator, following, 0
+            later = new
+            new += 1
+            if may_end:
+                rows += _ALT, len(lists), 2, 0
+                lists.extend((end, later))
+                later = new
+                new += 1
+            ends[place] = later, following, may_end
+        self.rows.extend(rows)
+        return self.alt(end if may_end else FAIL, following)
 
     def optional(self, part: Node) -> Node:
         return self.repeat(part, 0, 1)
@@ -323,24 +376,29 @@ class Grammar(NodeStore):
     def words(self, texts: Iterable[bytes]) -> Node:
         """Union of given strings as a prefix tree, so that a large enumeration costs its distinct prefixes only."""
         words = sorted(set(texts))
-        return self._word_tree(words, dict.fromkeys(words, EMPTY))
+        key = ("words", *words)
+        known = self.memo.get(key)
+        if known is None:
+            known = self.memo[key] = self._word_tree(words, dict.fromkeys(words, EMPTY))
+        return known
 
     def branches(self, tails: Mapping[bytes, Node]) -> Node:
         """One of some strings, each with what follows it, as a prefix tree."""
         return self._word_tree(sorted(tails), tails)
 
-    def unlisted(self, body: Node, words: Iterable[Node], read: int = 0) -> Node:
-        """`body` without the rests of some words, given as distinct literals, behind so many bytes that all of them begin with.
+    def unlisted(self, body: Node, words: Iterable[bytes], read: int = 0) -> Node:
+        """`body` without the rests of some distinct words, behind so many bytes that all of them begin with.
 
         The body has to read every byte in one way only, contain all these rests, and go on: where its shortest texts are used up,
         as many longer ones are expected as there are printable characters, as in a key.
         """
-        spelled = sorted((self.literal_bytes(word), word) for word in words)
+        spelled = sorted(words)
         if not spelled:
             return body
-        start, rows = len(self.lists), self.rows
-        for _, word in spelled:
-            self.lists.extend(rows[4 * word + 1 : 4 * word + 3])
+        start, rows, literals = len(self.lists), self.rows, self._literals
+        for word in spelled:
+            row = 4 * (literals.get(word) or self.literal(word))
+            self.lists.extend(rows[row + 1 : row + 3])
         return self._intern((Kind.UNLISTED, self._intern((Kind.WORDS, start, len(spelled), read)), body, 0))
 
     # -- rules ------------------------------------------------------------------------------------------------------
@@ -405,22 +463,18 @@ class Grammar(NodeStore):
             self.lists.extend(row)
         return start
 
-    def _pair(self, head: Node, tail: Node) -> Node:
-        return head if tail == EMPTY else self._intern((_SEQ, head, tail, 0))
 
     def _spelled(self, literals: Sequence[Node], tail: Node) -> Node:
         """Literals in a row, last one first, before a tail: joined up to LONGEST_LITERAL, or doubling would cost memory."""
-        if len(literals) == 1:
-            return literals[0] if tail == EMPTY else self._intern((_SEQ, literals[0], tail, 0))
         run: list[Node] = []
         length = 0
         for literal in literals:
             own = self.rows[4 * literal + 2]
             if run and length + own > LONGEST_LITERAL:
-                tail, run, length = self._pair(self._joined(run), tail), [], 0
+                tail, run, length = self.pair(self._joined(run), tail), [], 0
             run.append(literal)
             length += own
-        return self._pair(self._joined(run), tail) if run else tail
+        return self.pair(self._joined(run), tail) if run else tail
 
     def _joined(self, literals: Sequence[Node]) -> Node:
         """Literals in a row, last one first, as one."""

@@ -21,7 +21,7 @@ from .claims import Among, Conj, Count, Equals, Index, Keys, Kinds, Literal, Ter
 from .containers import Containers
 from .disjoint import Disjointness
 from .document import Site
-from .keywords import ARRAY, OBJECT, TYPES
+from .keywords import ARRAY, OBJECT, STRING, TYPES
 from .membership import Membership
 from .mixed_arrays import MixedArrays
 from .names import Names
@@ -159,7 +159,8 @@ class Lowering:
     def _typed_node(self, term: Term, kind: str) -> Node:
         known = self._typed.get((term, kind))
         if known is None:
-            known = self._typed[term, kind] = getattr(self, f"_{kind}")(term)
+            said = _about(term, kind)
+            known = self._typed[term, kind] = self._typed_node(said, kind) if said != term else getattr(self, f"_{kind}")(term)
             if known == FAIL:
                 self._causes.append(f"no {kind} satisfies {_shown(term)}")
         return known
@@ -362,6 +363,7 @@ class Lowering:
 
 
 _OF_CONTAINERS = frozenset(ARRAY + OBJECT)
+_ABOUT = {"string": frozenset(STRING), "array": frozenset(ARRAY), "object": frozenset(OBJECT)}
 _ORDER = ("null", "boolean", "fraction", "integer", "string", "array", "object")
 
 
@@ -370,6 +372,15 @@ def _kinds(atoms: frozenset[str]) -> tuple[str, ...]:
     """The kinds of values to write for some atoms, in the order in which they are written; integers are numbers, too."""
     kinds = ["number" if atom == "fraction" else atom for atom in _ORDER if atom in atoms]
     return tuple(kind for kind in kinds if kind != "integer" or "number" not in kinds)
+
+
+def _about(term: Term, kind: str) -> Term:
+    """A term without what says nothing of values of one kind, where one schema or none is left; else as it is."""
+    keywords = _ABOUT.get(kind)
+    if keywords is None:
+        return term
+    said = tuple(literal for literal in term if not isinstance(literal, Site) or not keywords.isdisjoint(literal.active))
+    return said if len(said) < 2 else term
 
 
 def _parts_of(value: list[Any] | dict[str, Any]) -> tuple[Literal, ...]:

@@ -9,6 +9,7 @@ from .keywords import APPLICATORS, OWN, REFERENCES, UNEVALUATED, ignored, in_for
 from .policy import Policy
 
 _MEANINGFUL = OWN | frozenset(APPLICATORS)
+_REFERENCES = frozenset(REFERENCES)
 
 
 class Parts:
@@ -86,8 +87,10 @@ def own(site: Site) -> Term:
 
 def _only_reference(site: Site) -> str | None:
     """The keyword of a schema that is nothing but one reference."""
-    found = [key for key in REFERENCES if key in site.active]
-    return found[0] if len(found) == 1 and len(_MEANINGFUL.intersection(site.active)) == 1 else None
+    if _REFERENCES.isdisjoint(site.active):
+        return None
+    meaningful = _MEANINGFUL.intersection(site.active)
+    return next(iter(meaningful)) if len(meaningful) == 1 else None
 
 
 def condition(site: Site) -> tuple[Site, Site | None, Site | None] | None:

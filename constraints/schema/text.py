@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from ..errors import ConstraintError
-from ..expression import EMPTY, FAIL, Event, Grammar, Node
+from ..expression import EMPTY, FAIL, Event, Grammar, Kind, Node
 from ..regex import lower_pattern
 from ..source import Limits
 from ..utf8 import ALL, Ranges, intersect, invert, normalize
@@ -36,13 +36,16 @@ class JsonText:
         self._key_end = grammar.mark(QUOTE, Event.KEY_CLOSE)
         self._other_body = grammar.seq(self.any_body, self._key_end)
         self._names: dict[str, Node] = {}
+        self._spelled: dict[str, bytes] = {}  # names with their quotes
         self._members: dict[tuple[str, Node], Node] = {}
-        self._other_names: dict[tuple[str, ...], Node] = {}
+        self._behind_names: dict[Node, Node] = {}  # the colon and a value
+        self._other_names: dict[frozenset[str], Node] = {}
         self.whitespace = whitespace
         self.gap = self._gap(whitespace, limits)  # between two tokens
         self.margin = self.gap if whitespace == "flexible" else EMPTY  # before and after the whole text
         self.comma = grammar.seq(grammar.literal(","), self.gap)
         self.colon = grammar.seq(self.gap, grammar.literal(":"), self.gap)
+        self._is_spaced = grammar.kind(self.colon) is not Kind.LITERAL
 
     @property
     def canonical(self) -> JsonText:
@@ -87,22 +90,36 @@ class JsonText:
         """A key known beforehand."""
         node = self._names.get(name)
         if node is None:
-            node = self._names[name] = self.grammar.literal(string_text(name))
+            spelled = self._spelled[name] = string_text(name).encode()
+            node = self._names[name] = self.grammar.literal(spelled)
         return node
 
     def member(self, name: str, value: Node) -> Node:
         """A key known beforehand, and its value; FAIL without a value."""
         node = self._members.get((name, value))
         if node is None:
-            node = self._members[name, value] = self.grammar.seq(self.name(name), self.colon, value)
+            node = self._members[name, value] = self._member(self.name(name), value)
         return node
+
+    def _member(self, name: Node, value: Node) -> Node:
+        if not self._is_spaced or value == FAIL:
+            return self.grammar.seq(name, self.colon, value)
+        behind = self._behind_names.get(value)
+        if behind is None:
+            behind = self._behind_names[value] = self.grammar.seq(self.colon, value)
+        return self.grammar.pair(name, behind)
 
     def other_name(self, known: Iterable[str]) -> Node:
         """A key that is none of `known`, marked so that the object does not get it twice."""
-        names = tuple(sorted({name for name in known if not _has_surrogate(name)}))
+        known = list(known)
+        names = frozenset(known)
         node = self._other_names.get(names)
         if node is None:
-            body = self.grammar.unlisted(self._other_body, map(self.name, names), len(QUOTE))
+            for name in known:
+                if name not in self._names:
+                    self.name(name)
+            written = names if "".join(known).isascii() else {name for name in names if not _has_surrogate(name)}
+            body = self.grammar.unlisted(self._other_body, map(self._spelled.__getitem__, written), len(QUOTE))
             node = self._other_names[names] = self.grammar.mark(QUOTE, Event.KEY_OPEN, body)
         return node
 
