@@ -52,7 +52,8 @@ __all__ = ["EMPTY", "FAIL", "LONGEST_LITERAL", "UNBOUNDED", "Edges", "Event", "G
 _MOST_COPIES = 1 << 30  # that a repetition of a repetition is written with
 LONGEST_LITERAL = 1 << 16  # bytes; neighbouring literals are joined up to this
 
-_ALT, _LITERAL, _SEQ, _REPEAT = map(int, (Kind.ALT, Kind.LITERAL, Kind.SEQ, Kind.REPEAT))  # reading a member is slow
+_ALT, _BAG, _LITERAL = map(int, (Kind.ALT, Kind.BAG, Kind.LITERAL))  # reading a member is slow
+_REPEAT, _SEQ, _TALLY = map(int, (Kind.REPEAT, Kind.SEQ, Kind.TALLY))
 
 
 class Grammar(NodeStore):
@@ -311,6 +312,46 @@ class Grammar(NodeStore):
             counts[body] = before[0] + max(least, 0), min(before[1] + ceiling, NO_BOUND)
         return self._tight_bag(sorted((body, *bounds) for body, bounds in counts.items()), low, NO_TOTAL if high is None else high)
 
+    def bags_less(self, parts: Sequence[tuple[Node, int, int | None]]) -> list[Node]:
+        """For each part of a bag without bounds on the total: the bag of what is left when one copy of it has been taken.
+
+        No body is empty. Takes the square of the number of parts, by a small factor.
+        """
+        fewer = [(body, max(low - 1, 0), None if high is None else high - 1) for body, low, high in parts]
+        if len({body for body, _, _ in parts}) < len(parts):
+            return [FAIL if less[2] == -1 else self.bag([*parts[:i], less, *parts[i + 1 :]]) for i, less in enumerate(fewer)]
+        order = sorted(range(len(parts)), key=lambda i: parts[i][0])
+        repeated = [self._part_of_bag(*part) for part in parts]
+        tails = [FAIL]  # lists of the last parts, the shortest one first
+        for i in reversed(order):
+            tails.append(self._tally(repeated[i], tails[-1]))
+        bags = [FAIL] * len(parts)
+        for place, i in enumerate(order):
+            if fewer[i][2] == -1:
+                continue
+            tally = self._tally(self._part_of_bag(*fewer[i]), tails[len(order) - 1 - place])
+            for j in reversed(order[:place]):
+                tally = self._tally(repeated[j], tally)
+            bags[i] = self._bag_of(tally, 0, UNBOUNDED)
+        return bags
+
+    def _part_of_bag(self, body: Node, low: int, high: int | None) -> Node:
+        """A part with its bounds; FAIL for one of which none is left."""
+        return FAIL if high == 0 else self._intern((_REPEAT, body, low, UNBOUNDED if high is None else high))
+
+    def _tally(self, part: Node, tally: Node) -> Node:
+        return tally if part == FAIL else self._intern((_TALLY, part, tally, 0))
+
+    def _bag_of(self, tally: Node, low: int, high: int) -> Node:
+        """The bag of a list of parts; of fewer than two it is a repetition."""
+        if tally == FAIL:
+            return EMPTY
+        part, others, _ = self.operands(tally)
+        if others == FAIL:
+            body, least, most = self.operands(Node(part))
+            return self.repeat(Node(body), least, None if most == UNBOUNDED else most)
+        return self._intern((_BAG, tally, low, high))
+
     def _tight_bag(self, parts: list[tuple[Node, int, int]], low: int, high: int) -> Node:
         """The bag whose bounds are all reached, and whose totals are left out where they follow from the parts.
 
@@ -323,15 +364,12 @@ class Grammar(NodeStore):
         slack = (high if high < NO_BOUND else NO_TOTAL) - least
         bounds = [(body, max(a, low - (most - b)), min(b, a + slack)) for body, a, b in parts]
         tight = [(body, a, b) for body, a, b in bounds if b > 0]
-        if len(tight) < 2:
-            return self.repeat(tight[0][0], tight[0][1], None if tight[0][2] >= NO_BOUND else tight[0][2]) if tight else EMPTY
         tally = FAIL
         for body, a, b in reversed(tight):
-            part = self._intern((Kind.REPEAT, body, a, b if b < NO_BOUND else UNBOUNDED))
-            tally = self._intern((Kind.TALLY, part, tally, 0))
+            tally = self._tally(self._part_of_bag(body, a, b if b < NO_BOUND else None), tally)
         low = 0 if low <= sum(part[1] for part in tight) else low
         high = UNBOUNDED if high >= sum(part[2] for part in tight) else high
-        return self._intern((Kind.BAG, tally, low, high))
+        return self._bag_of(tally, low, high)
 
     def multiple(self, modulus: int, remainder: int, places: int, low: int, high: int) -> Node:
         """`low` to `high` digits, then perhaps a point and 1 to `places` digits, the last of them not 0.

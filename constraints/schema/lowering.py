@@ -75,7 +75,8 @@ class Lowering:
             grammar, text, names, self.node, self._together.append, self._branches.conj, self._shapes.lacks_values, is_ordered,
             self._causes.append,
         )  # fmt: skip
-        self._plain = PlainContainers(grammar, text, self.node, self._branches.conj, numbering, is_ordered)
+        in_any_order = None if is_ordered else self._objects.in_any_order
+        self._plain = PlainContainers(grammar, text, self.node, self._branches.conj, numbering, in_any_order)
         self._any_value = ("any value", text.notation, text.values.notation, text.whitespace, text.comma, text.colon, is_ordered)
         known = grammar.memo.get(self._any_value)  # lowered once for all grammars, see JsonSchema.beginning
         self._nodes: dict[Conj, Node] = {} if known is None else {(): known}

@@ -105,7 +105,22 @@ class Objects:
         classes = self._classes(shape, tests, list(named), watches)
         count = self._add_in_any_order(shape, members, classes, series, watches)
         series.conditions[TOTAL] = _total(shape, series, count)
-        is_remembered = any(sort.is_marked for sort in series.sorts)
+        return self._whole(series)
+
+    def in_any_order(self, values: dict[str, Node], required: frozenset[str], other: Node) -> Node:
+        """The texts of objects with members of given names, FAIL for those that there are not, and of others, where these are."""
+        series = Series(self._grammar, self._text.gap, self._text.comma)
+        members = [_Member(name, (), {NO_EFFECT: value}) for name, value in values.items() if value != FAIL]
+        self._add_names([member for member in members if member.name in required], True, series)
+        self._add_names([member for member in members if member.name not in required], False, series)
+        key, available = self._names.key(frozenset(), [], list(values)) if other != FAIL else (FAIL, None)
+        if key != FAIL:
+            series.sorts.append(Sort(self._pair(key, other), NO_EFFECT, available, is_marked=True))
+        return self._whole(series)
+
+    def _whole(self, series: Series) -> Node:
+        """The texts of objects, for the series of their members."""
+        grammar, is_remembered = self._grammar, any(sort.is_marked for sort in series.sorts)
         series.end = grammar.mark(b"}", Event.OBJECT_CLOSE) if is_remembered else grammar.literal("}")
         opening = grammar.mark(b"{", Event.OBJECT_OPEN) if is_remembered else grammar.literal("{")
         return grammar.seq(opening, self._text.gap, series.node())

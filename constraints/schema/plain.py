@@ -25,14 +25,17 @@ _BARE = DESCRIPTIONS | {"type"}  # keywords of a schema that says the type at th
 
 
 class PlainContainers:
-    """Builds the texts of plain arrays and objects; `node_of(conj)` gives those of a value, FAIL when there is none."""
+    """Builds the texts of plain arrays and objects; `node_of(conj)` gives those of a value, FAIL when there is none.
+
+    `in_any_order(values, required, other)` gives those of objects, unless their members have an order.
+    """
 
     def __init__(
         self, grammar: Grammar, text: JsonText, node_of: Callable[[Conj], Node], conjoin: Callable[[Iterable[Claim]], Conj],
-        numbering: Numbering, is_ordered: bool,
+        numbering: Numbering, in_any_order: Callable[[dict[str, Node], frozenset[str], Node], Node] | None,
     ) -> None:  # fmt: skip
         self._grammar, self._text, self._node_of, self._conjoin = grammar, text, node_of, conjoin
-        self._numbering, self._is_ordered = numbering, is_ordered
+        self._numbering, self._in_any_order = numbering, in_any_order
         self._bare: dict[Any, Conj] = {}  # by type and document
         self._said: dict[Any, Conj] = {}  # by number
         self._targets: dict[Any, Conj] = {}  # by reference, document and scope
@@ -53,7 +56,7 @@ class PlainContainers:
     def object(self, site: Site) -> Node | None:
         """The texts of an object; None where that takes more."""
         active = site.active
-        if not self._is_ordered or not _NOT_OF_OBJECTS.isdisjoint(active):
+        if not _NOT_OF_OBJECTS.isdisjoint(active):
             return None
         properties, required = active.get("properties", {}), active.get("required", ())
         additional = active.get("additionalProperties", True)
@@ -63,15 +66,15 @@ class PlainContainers:
             and all(map(properties.__contains__, required)) and isinstance(additional, (dict, bool))
         ):  # fmt: skip
             return None
-        members, needed = self._members(site, properties), frozenset(required)
-        if any(member == FAIL and name in needed for name, member in members):
+        part, needed = self._part, frozenset(required)
+        values = {name: part(site, schema, "properties", name) for name, schema in properties.items()}
+        if any(values[name] == FAIL for name in needed):
             return None
         other = FAIL if additional is False else self._part(site, additional, "additionalProperties")
-        return self._object(members, needed, other)
-
-    def _members(self, site: Site, properties: dict[str, Any]) -> list[tuple[str, Node]]:
-        member, part = self._text.member, self._part
-        return [(name, member(name, part(site, schema, "properties", name))) for name, schema in properties.items()]
+        if self._in_any_order is not None:
+            return self._in_any_order(values, needed, other)
+        member = self._text.member
+        return self._object([(name, member(name, value)) for name, value in values.items()], needed, other)
 
     def _object(self, members: list[tuple[str, Node]], needed: frozenset[str], other: Node) -> Node:
         grammar, text, gap, comma = self._grammar, self._text, self._text.gap, self._text.comma

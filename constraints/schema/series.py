@@ -108,6 +108,8 @@ class Series:
         start = Remainder(tuple(self.conditions), self.clauses)
         if start == Remainder((_FREE,)) and self.marked is None and not any(stage.may_end for stage in self.stages):
             return self._free_node(start)
+        if self._counts_alone(start):
+            return self._bag_node(start)
         reached = self._reached(start)
         places = {remainder: self._behind_stages(remainder) for remainder in reached[-1]}
         for stage, remainders in zip(reversed(self.stages), reversed(reached[:-1]), strict=True):
@@ -127,6 +129,21 @@ class Series:
         grammar, behind = self.grammar, self._behind_stages(start)
         links = [(grammar.alt(*(sort.node for sort in stage.sorts)), not stage.may_skip) for stage in reversed(self.stages)]
         return grammar.chain(links, self.gap, self.separator, self.end, behind.later, behind.following)
+
+    def _counts_alone(self, start: Remainder) -> bool:
+        """Whether there is nothing but sorts with bounds of their own."""
+        if self.stages or self.plain or self._capacities or self.marked is not None or start.bounds[TOTAL] != _FREE:
+            return False
+        return self._is_bag(start) and all(sort.is_certain for sort in self._counting)
+
+    def _bag_node(self, start: Remainder) -> Node:
+        """The same for these: a bag, of which the first member has no separator before it."""
+        grammar, parts = self.grammar, self._parts(start)
+        if parts is None:
+            return FAIL
+        behind = (grammar.seq(rest, self.end) for rest in grammar.bags_less(parts))
+        following = grammar.alt(*(self._then(sort.node, rest) for sort, rest in zip(self._counting, behind, strict=True)))
+        return grammar.alt(self.end if self._is_met(start) else FAIL, following)
 
     def condition(self, low: int, high: int | None) -> int:
         """A new condition; its number."""
@@ -255,18 +272,23 @@ class Series:
             self._certain.add(remainder)
 
     def _bag(self, remainder: Remainder) -> Node:
+        parts = self._parts(remainder)
+        return FAIL if parts is None else self.grammar.bag(parts, *remainder.bounds[TOTAL])
+
+    def _parts(self, remainder: Remainder) -> list[tuple[Node, int, int | None]] | None:
+        """Each sort as one more member, and how many of it there may be; None where the conditions cannot be met."""
         sorts, bounds = self._sorts_at(remainder), remainder.bounds
         counted = {next(iter(sort.effect.counts_in)) for sort in sorts if sort.effect.counts_in}
         if any(low > 0 for i, (low, _) in enumerate(bounds) if i != TOTAL and i not in counted):
-            return FAIL
+            return None
         parts = []
         for sort in sorts:
             low, high = bounds[next(iter(sort.effect.counts_in))] if sort.effect.counts_in else _FREE
             high = _least(high, sort.available)
             if high is not None and high < low:
-                return FAIL
+                return None
             parts.append((self._further(sort.node), low, high))
-        return self.grammar.bag(parts, *bounds[TOTAL])
+        return parts
 
     def _loop(self, start: Remainder) -> None:
         """A node for a remainder and those behind it: a rule for each that is no bag."""

@@ -73,6 +73,16 @@ def test_equal_bags_of_letters_are_one_node(left: Any, right: Any, total: Any, o
     assert (within[0] == within[1]) == (nodes[0] == nodes[1])
 
 
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 2), st.one_of(st.none(), st.integers(2, 4), st.just(0))), max_size=5))
+@settings(max_examples=200)
+def test_bags_with_one_less_are_those_made_alone(named: list[tuple[str, int, int | None]]) -> None:
+    grammar = Grammar()
+    parts = [(grammar.literal(name), 0 if high == 0 else low, high) for name, low, high in named]
+    for i, (less, (body, low, high)) in enumerate(zip(grammar.bags_less(parts), parts, strict=True)):
+        one_less = body, max(low - 1, 0), None if high is None else high - 1
+        assert less == (FAIL if high == 0 else grammar.bag([*parts[:i], one_less, *parts[i + 1 :]]))
+
+
 def test_normal_forms() -> None:
     grammar = Grammar()
     a, b, c = map(grammar.literal, "abc")
