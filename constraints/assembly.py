@@ -52,6 +52,9 @@ _MAX_PARTS = 8  # of a sequence that is looked at
 _FIRST_PAIR_HASH, _FIRST_STATE_HASH = 8192, 16384  # entries in use; doubled when half of them are taken
 
 _PLAIN_BYTES = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\')
+# As numbers: an array that is compared with a member of an enumeration looks for attributes of arrays in it.
+_ALT, _BOTH, _CALL, _CLASS = map(int, (Kind.ALT, Kind.BOTH, Kind.CALL, Kind.CLASS))
+_LITERAL, _NEGATE, _REPEAT, _SEQ = map(int, (Kind.LITERAL, Kind.NEGATE, Kind.REPEAT, Kind.SEQ))
 _LONGEST_CHAIN = 4  # sequences in one another through which it is looked whether a part is shared
 
 
@@ -151,12 +154,12 @@ def _copy_units(
 def _in_several_sequences(columns: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Which alternatives, sequences and calls are parts of several sequences, or of parts of them. bool [nodes]"""
     kinds, first, second, _ = columns
-    sequences = np.flatnonzero(kinds == Kind.SEQ)
+    sequences = np.flatnonzero(kinds == _SEQ)
     parts, wholes = np.concatenate([first[sequences], second[sequences]]), np.tile(sequences, 2)
     shared = np.bincount(parts, minlength=kinds.size) > 1
     for _ in range(_LONGEST_CHAIN):
         shared[parts[shared[wholes]]] = True
-    return np.isin(kinds, (Kind.SEQ, Kind.ALT, Kind.CALL)) & shared
+    return shared & ((kinds == _SEQ) | (kinds == _ALT) | (kinds == _CALL))
 
 
 def _point_to_body_classes(machine: Machine, body_classes: list[Ranges], lexicon: Lexicon) -> None:
@@ -183,7 +186,7 @@ def _behind(grammar: Grammar, columns: NDArray[np.int32], event: Event) -> Itera
     """What follows the bytes that carry an event."""
     if event in grammar.events:
         kinds, _, _, events = columns
-        for mark in np.flatnonzero((kinds == Kind.CLASS) & (events == event)).tolist():
+        for mark in np.flatnonzero((kinds == _CLASS) & (events == int(event))).tolist():
             yield from (Node(node) for _, _, node in grammar.class_edges(Node(mark)))
 
 
@@ -230,7 +233,7 @@ def repeated_units(grammar: Grammar) -> dict[Node, Node]:
     """Nodes that are repeated as a body: characters, or unions that contain characters, with the most of these."""
     rows, known = np.array(grammar.rows, np.int32).reshape(-1, 4), grammar.units
     units: dict[Node, Node] = {}
-    for node in dict.fromkeys(rows[rows[:, 0] == Kind.REPEAT, 1].tolist()):
+    for node in dict.fromkeys(rows[rows[:, 0] == _REPEAT, 1].tolist()):
         options = [node] if grammar.kind(node) is not Kind.ALT else grammar.alternatives(node)
         options = [option for option in options if option in known]
         if options:
@@ -284,7 +287,7 @@ def _booleans(machine: Machine, kinds: NDArray[np.int32]) -> Iterator[list[int]]
     Those that hold none can be entered after one pass over all nodes: whatever a search in them derives holds none either, even if
     it is interned as a static node that comes later.
     """
-    nodes = np.flatnonzero((kinds == Kind.BOTH) | (kinds == Kind.NEGATE))
+    nodes = np.flatnonzero((kinds == _BOTH) | (kinds == _NEGATE))
     if nodes.size == 0:
         return
     depths = np.zeros(kinds.size, np.int32)
@@ -314,7 +317,7 @@ def _refuse_left_recursion(machine: Machine, grammar: Grammar) -> None:
 def _literal_ends(columns: NDArray[np.int32]) -> NDArray[np.int32]:
     """For every byte of the pool, where its literal ends."""
     kinds, starts, lengths, _ = columns
-    literals = np.flatnonzero(kinds == Kind.LITERAL)  # in order of creation, which is the order in the pool
+    literals = np.flatnonzero(kinds == _LITERAL)  # in order of creation, which is the order in the pool
     return np.repeat(starts[literals] + lengths[literals], lengths[literals]).astype(np.int32)
 
 
@@ -324,7 +327,7 @@ def _sizes(grammar: Grammar, columns: NDArray[np.int32], num_classes: int, max_d
     states = min(_FIRST_STATES, limits.states + 1)
     edges, literal_bytes = len(grammar.edges) // 3, len(grammar.pool)
     kinds, _, counts, _ = columns
-    widest = 2 * int(np.max(counts[kinds == Kind.ALT], initial=0))
+    widest = 2 * int(np.max(counts[kinds == _ALT], initial=0))
     sizes = {
         "n": NUM_COUNTERS,
         "nodes": REC * nodes,

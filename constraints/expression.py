@@ -70,12 +70,13 @@ class Grammar(NodeStore):
         self.only_json = False  # whether all texts are JSON, with white space as JSON has it
         self.special_tokens: Mapping[str, int] = {}  # of the vocabulary: names that markup may spell by a token
         self.end_tokens: frozenset[int] = frozenset()  # of the vocabulary: EOS ids
+        self.spellings: Sequence[bytes | None] = ()  # of the vocabulary: what is read for each token; empty where none is known
         self.memo: dict[tuple[object, ...], Node] = {}  # for builders: what was asked for and what it became
         self._literals: dict[bytes, Node] = {}
         self._unions: dict[tuple[Node, ...], Node] = {}
         self._by_supply: dict[tuple[tuple[Node, ...], Supply], Node] = {}
         self._loops: dict[tuple[Node, Node, Node, Node], tuple[Node, Node]] = {}
-        self._ends: dict[tuple[Node, bool, Node, Node, Node, Node, Node], tuple[Node, Node, bool]] = {}  # of chains
+        self._ends: dict[tuple[int, bool, int, int, int, int, int], tuple[int, int, bool]] = {}  # of chains
         self._steps: dict[tuple[int, ...], int] = {}
         self._characters: dict[tuple[tuple[int, int], ...], Node] = {}
 
@@ -234,7 +235,7 @@ class Grammar(NodeStore):
         return self.alt(end if may_end else FAIL, following)
 
     def _spaced_chain(
-        self, parts: list[tuple[Node, bool]], gap: Node, separator: Node, end: Node, later: Node, following: Node
+        self, parts: list[tuple[Node, bool]], gap: Node, separator: Node, end: Node, later: int, following: int
     ) -> Node:
         """The same where nothing is to be joined and no part is FAIL.
 
@@ -274,7 +275,7 @@ class Grammar(NodeStore):
                 new += 1
             ends[place] = later, following, may_end
         self.rows.extend(rows)
-        return self.alt(end if may_end else FAIL, following)
+        return self.alt(end if may_end else FAIL, Node(following))
 
     def optional(self, part: Node) -> Node:
         return self.repeat(part, 0, 1)

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from .expression import EMPTY, Grammar, Kind, Node
 
-_LEAVES = frozenset(map(int, (Kind.CLASS, Kind.LITERAL)))  # as numbers: many nodes are asked
+# As numbers: many nodes are asked.
+_LEAVES = frozenset(map(int, (Kind.CLASS, Kind.LITERAL)))
+_ALT, _BAG, _CALL, _REPEAT, _SEQ = map(int, (Kind.ALT, Kind.BAG, Kind.CALL, Kind.REPEAT, Kind.SEQ))
 
 
 def left_recursion(grammar: Grammar, empty: NDArray[np.bool_]) -> str | None:
@@ -51,17 +53,17 @@ def first_calls(grammar: Grammar, body: Node, empty: Sequence[bool] | NDArray[np
         if kind in _LEAVES or node in seen:
             continue
         seen.add(node)
-        if kind == Kind.CALL:
+        if kind == _CALL:
             found[first] = None
-        elif kind == Kind.SEQ:
+        elif kind == _SEQ:
             work.append(first)
             if empty[first]:
                 work.append(second)
-        elif kind == Kind.ALT:
+        elif kind == _ALT:
             work.extend(grammar.alternatives(Node(node)))
-        elif kind == Kind.REPEAT:
+        elif kind == _REPEAT:
             work.append(first)
-        elif kind == Kind.BAG:
+        elif kind == _BAG:
             work.extend(part for part, _, _ in grammar.bag_parts(Node(node)))
     return list(found)
 

@@ -7,7 +7,7 @@ it is one token: such a terminal is a rule of its own whose budget is one whole 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 from .errors import UnsupportedKeyword
 from .expression import EMPTY, FAIL, Grammar, Node
@@ -21,20 +21,8 @@ _BY_ID = re.compile(r"<\[(?P<but>\^?)(?P<ids>\*|\d{1,9}(?:-\d{1,9})?(?:,\d{1,9}(
 
 def tell_vocabulary(grammar: Grammar, vocabulary: Vocabulary) -> None:
     """What front ends may ask a grammar about the vocabulary."""
-    grammar.special_tokens, grammar.end_tokens = _KnownTokens(vocabulary), frozenset(vocabulary.eos_token_ids)
-
-
-class _KnownTokens(dict[str, int]):
-    """The special tokens of a vocabulary by name; with them, how automata read every token."""
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        super().__init__(vocabulary.special_tokens)
-        self.spellings = vocabulary.spellings
-
-
-def _spellings(grammar: Grammar) -> Sequence[bytes | None]:
-    """By id; none where no vocabulary is known, as when a grammar is drawn."""
-    return getattr(grammar.special_tokens, "spellings", ())
+    grammar.special_tokens, grammar.end_tokens = vocabulary.special_tokens, frozenset(vocabulary.eos_token_ids)
+    grammar.spellings = vocabulary.spellings
 
 
 def token_terminal(grammar: Grammar, spelling: str, budgets: Budgets, *, line: int, column: int) -> Node:
@@ -48,7 +36,7 @@ def token_terminal(grammar: Grammar, spelling: str, budgets: Budgets, *, line: i
         return one_of_tokens(grammar, {token_of(grammar, spelling, line, column)}, budgets)
     bounds = [part.split("-") for part in by_id["ids"].split(",") if part != "*"]
     last = max((int(pair[-1]) for pair in bounds), default=0)
-    if last >= len(_spellings(grammar)) or any(int(pair[0]) > int(pair[-1]) for pair in bounds) or spelling == "<[^*]>":
+    if last >= len(grammar.spellings) or any(int(pair[0]) > int(pair[-1]) for pair in bounds) or spelling == "<[^*]>":
         raise _unknown(spelling, line, column)
     ids = {token for pair in bounds for token in range(int(pair[0]), int(pair[-1]) + 1)}
     if by_id["but"] or by_id["ids"] == "*":
@@ -99,7 +87,7 @@ def token_of(grammar: Grammar, spelling: str, line: int | None = None, column: i
     found = int(by_id[1]) if by_id else grammar.special_tokens.get(spelling)
     if found is None:
         text = spelling.encode("utf-8", "surrogatepass")
-        found = next((token for token, spelled in enumerate(_spellings(grammar)) if spelled == text), None)
+        found = next((token for token, spelled in enumerate(grammar.spellings) if spelled == text), None)
     if found is None or not is_token(grammar, found):
         raise _unknown(spelling, line, column)
     return found
@@ -119,9 +107,9 @@ def is_special(grammar: Grammar, token: int) -> bool:
 
 def is_token(grammar: Grammar, token: int) -> bool:
     """Whether an id is a token that may stand in an output or end it."""
-    spellings = _spellings(grammar)
+    spellings = grammar.spellings
     return is_special(grammar, token) or (0 <= token < len(spellings) and bool(spellings[token]))
 
 
 def _texts(grammar: Grammar, tokens: Iterable[int]) -> list[bytes]:
-    return [spelled for token in tokens if (spelled := _spellings(grammar)[token])]
+    return [spelled for token in tokens if (spelled := grammar.spellings[token])]

@@ -96,12 +96,22 @@ class Pattern:
     text: str
     site: Site = field(compare=False)
 
+    @property
+    def shown(self) -> str:
+        """What sets of conditions are put in order by."""
+        return self.text
+
 
 @dataclass(frozen=True, slots=True)
 class Named:
     """A condition on names: a string that satisfies schemas."""
 
     conj: Conj
+
+    @property
+    def shown(self) -> str:
+        """What sets of conditions are put in order by."""
+        return " and ".join(claim.path for claim in self.conj)
 
 
 NameTest = Pattern | Named

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 
 from ..cardinality import MAX_POSITIONS, count_words, list_words
 from ..errors import ConstraintLimit
@@ -91,7 +92,7 @@ class Names:
             return self._text.other_name(named), None
         grammar = self._grammar
         excluded = [name for name in named if self.passed(name, [*passed, *failed]) == passed]
-        wanted = [self._body(test) for test in sorted(passed, key=repr)] or [self._text.any_body]
+        wanted = [self._body(test) for test in sorted(passed, key=attrgetter("shown"))] or [self._text.any_body]
         body = grammar.both(*wanted, *map(self._others, failed))
         if excluded:  # as literals and not as a tree, so that masks know them: see excluded.py
             body = grammar.without(body, grammar.alt(*map(grammar.literal, map(self._text.body, excluded))))

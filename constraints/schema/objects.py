@@ -23,6 +23,7 @@ from .values import string_text
 from .variants import NO_EFFECT, Watches, Where
 
 MAX_FOLLOWED = 8  # states of some clauses behind members in any order
+MAX_APART = 256  # ways in which required members may come, by their cases, that are told apart
 MAX_SINGLE = 48  # names in any order that are counted one by one; more are counted together, and remembered as they come
 
 
@@ -203,19 +204,17 @@ class Objects:
         limit: how many optional members there can be.
         """
         always = _always_possible(classes, watches)
-        each_time = frozenset([series.condition(len(required), len(required))] if required else [])
+        each_time = _counted_apart(_alike(required), series, watches)
         at_most = frozenset([] if limit is None else [series.condition(0, limit)])
-        for members, counts_in in ((required, each_time), (optional, at_most)):
-            alike: dict[frozenset[Effect], list[_Member]] = {}
-            for member in members:
-                alike.setdefault(frozenset(member.cases), []).append(member)
-            for group in alike.values():
-                texts = {effect: {member.name: member.cases[effect] for member in group} for effect in group[0].cases}
-                nodes = {effect: (self._tree(each), self._tree(each, is_spare=True)) for effect, each in texts.items()}
-                series.sorts += _by_case(nodes, len(group), counts_in, always, series)
-            if watches.may_settle:
-                tree = self._tree({member.name: self._node_of(member.value) for member in members})
-                series.plain.append(Sort(tree, Effect(counts_in), len(members), is_marked=True))
+        for counted in (each_time, [(at_most, _alike(optional))]):
+            for counts_in, groups in counted:
+                for group in groups:
+                    texts = {effect: {member.name: member.cases[effect] for member in group} for effect in group[0].cases}
+                    nodes = {effect: (self._tree(each), self._tree(each, is_spare=True)) for effect, each in texts.items()}
+                    series.sorts += _by_case(nodes, len(group), counts_in, always, series)
+                if watches.may_settle:
+                    values = {member.name: self._node_of(member.value) for group in groups for member in group}
+                    series.plain.append(Sort(self._tree(values), Effect(counts_in), len(values), is_marked=True))
         for each in classes:
             spare = each.key if each.available is None else self._grammar.spared(each.key)
             nodes = {effect: (self._pair(each.key, node), self._pair(spare, node)) for effect, node in each.cases.items()}
@@ -249,6 +248,41 @@ class Objects:
 
 def _is_meant(name: str | None, passed: frozenset[NameTest], where: Where) -> bool:
     return isinstance(where, Keys) and where.admits(name, passed)
+
+
+def _alike(members: list[_Member]) -> list[list[_Member]]:
+    """Members in groups of those with the same cases."""
+    groups: dict[frozenset[Effect], list[_Member]] = {}
+    for member in members:
+        groups.setdefault(frozenset(member.cases), []).append(member)
+    return list(groups.values())
+
+
+def _counted_apart(
+    groups: list[list[_Member]], series: Series, watches: Watches
+) -> list[tuple[frozenset[int], list[list[_Member]]]]:
+    """Groups of required members by the conditions that say how many must come.
+
+    A condition of its own for each group says how many of it are left. Where that would be too many ways to come along, those
+    that can be had whatever came before share one: as no key comes twice, all have come when so many have. What may become
+    impossible is always counted by itself, or others would seem to come in its place.
+    """
+    alone: list[list[list[_Member]]] = []
+    together: list[list[_Member]] = []
+    ways = 1
+    for group in sorted(groups, key=lambda group: (_is_possible(group, watches), len(group))):
+        ways *= len(group) + 1
+        if ways <= MAX_APART or not _is_possible(group, watches):
+            alone.append([group])
+        else:
+            together.append(group)
+    counts = [(sum(map(len, each)), each) for each in [*alone, together] if each]
+    return [(frozenset([series.condition(count, count)]), each) for count, each in counts]
+
+
+def _is_possible(group: list[_Member], watches: Watches) -> bool:
+    """Whether members can be had whatever came before."""
+    return any(not effect.breaks and watches.bounded.isdisjoint(effect.counts_in) for effect in group[0].cases)
 
 
 def _always_possible(classes: list[_Class], watches: Watches) -> Effect:

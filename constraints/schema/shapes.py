@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import reduce
+from operator import attrgetter
 from typing import Any
 
 from ..errors import ConstraintLimit
@@ -134,7 +135,7 @@ class ObjectShape:
     def tests(self) -> list[NameTest]:
         """All conditions on names."""
         of_members = (pattern for each in self.members for pattern, _ in each.patterns)
-        in_places = (test for where in self._places() for test in sorted(where.tests, key=repr))
+        in_places = (test for where in self._places() for test in sorted(where.tests, key=attrgetter("shown")))
         return list(dict.fromkeys([*of_members, *in_places]))
 
     def _places(self) -> list[Keys]:

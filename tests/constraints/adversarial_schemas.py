@@ -164,6 +164,24 @@ def overlapping(make: Maker) -> tuple[dict[str, Any], list[Any]]:
     return {"not": schema} if make.rng.random() < 0.3 else schema, [make.object() for _ in range(20)]
 
 
+def twins(make: Maker) -> tuple[dict[str, Any], list[Any]]:
+    """An object, and another one of which little is otherwise: what satisfies one satisfies the other, nearly or wholly."""
+    rng = make.rng
+    types = {name: rng.choice(("integer", "number", "string", "boolean")) for name in make.some(NAMES, 2, 4)}
+    twin = {name: "number" if rng.random() < 0.3 else kind for name, kind in types.items() if rng.random() < 0.8}
+
+    def of(kinds: dict[str, str]) -> dict[str, Any]:
+        closed = {"additionalProperties": False} if rng.random() < 0.3 else {}
+        required = rng.sample(list(types), rng.randint(len(types) // 2, len(types)))
+        return {"type": "object", "properties": {name: {"type": kind} for name, kind in kinds.items()}, "required": required, **closed}
+
+    one, other = of(types), of(twin)
+    schema = rng.choice(({"allOf": [one, {"not": other}]}, {"oneOf": [one, other]}, {"oneOf": [one, other, of(twin)]}))
+    kinds: dict[str, tuple[Any, ...]] = {"integer": (1,), "number": (1, Decimal("0.5")), "string": ("a",), "boolean": (True,)}
+    near = [{name: rng.choice(kinds[rng.choice((kind, kind, "number"))]) for name, kind in types.items()} for _ in range(20)]
+    return schema, near
+
+
 def unevaluated(make: Maker) -> tuple[dict[str, Any], list[Any]]:
     of_objects = make.rng.random() < 0.5
     keywords = ("properties", "patternProperties", "additionalProperties", "required", "minProperties")
@@ -225,6 +243,6 @@ def identified(make: Maker) -> tuple[dict[str, Any], list[Any]]:
 
 FAMILIES: dict[str, tuple[Family, tuple[str, ...]]] = {
     "mixed": (mixed, DRAFTS), "objects": (objects, DRAFTS), "arrays": (arrays, DRAFTS), "overlapping": (overlapping, DRAFTS),
-    "unevaluated": (unevaluated, DRAFTS[3:]), "dynamic": (dynamic, DRAFTS[3:]), "numbers": (numbers, DRAFTS),
+    "twins": (twins, DRAFTS), "unevaluated": (unevaluated, DRAFTS[3:]), "dynamic": (dynamic, DRAFTS[3:]), "numbers": (numbers, DRAFTS),
     "formats": (formats, DRAFTS[4:]), "identified": (identified, DRAFTS),
 }  # fmt: skip

@@ -21,7 +21,7 @@ from .adversarial_schemas import FAMILIES, Maker
 END = 256
 COMPILER = Compiler(Vocabulary([*(bytes([byte]) for byte in range(END)), None], eos_token_ids=[END]))
 STRING = {"type": "string"}
-WALKED = 12  # schemas of each family
+WALKED = 20  # schemas of each family
 
 SCHEMAS: dict[str, dict[str, Any]] = {
     "missing, wrong or too many": {"not": {"properties": {"a": STRING, "b": {}}, "required": ["b"], "additionalProperties": False}},
@@ -47,6 +47,10 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     },
     "many absent": {"not": {"required": list("abcd")}, "minProperties": 1},
     "patterns": {"not": {"patternProperties": {"^[ab]$": STRING, "^c": {"type": "integer"}}}},
+    "all required, some wrong": {
+        "required": list("abc"), "properties": dict.fromkeys("abc", STRING),
+        "not": {"properties": {"a": {"const": "x"}, "b": {"type": "integer"}}, "required": ["a", "d"]},
+    },
     "conditions on one member": {"allOf": [{"not": {"properties": {"a": {"const": value}}}} for value in ("x", 1, True, None, [])]},
 }  # fmt: skip
 
@@ -87,6 +91,16 @@ def test_names_do_not_run_out(order: str) -> None:
     assert constraint.accepts(b'{"a":1,"c":"s","b":"s"}')
 
 
+@pytest.mark.parametrize("order", ["declared", "any"])
+@pytest.mark.parametrize("required", ["ab", "abc"])
+def test_what_must_satisfy_a_schema_cannot_violate_it(required: str, order: str) -> None:
+    """Each member could come without having satisfied anything, as long as another one is still to come."""
+    integers, numbers = ({key: {"type": kind} for key in required} for kind in ("integer", "number"))
+    one, other = ({"properties": properties, "required": list(required)} for properties in (integers, numbers))
+    with pytest.raises(ConstraintError, match="no value satisfies"):
+        COMPILER.compile(JsonSchema(json.dumps({**one, "type": "object", "not": other}), property_order=order))
+
+
 def test_a_wide_object_takes_alternatives() -> None:
     """More names than are followed one by one, in any order and no others, with clauses."""
     names = [f"n{i}" for i in range(60)]
@@ -103,7 +117,7 @@ def test_a_wide_object_takes_alternatives() -> None:
 
 
 @pytest.mark.parametrize("order", ["declared", "any"])
-@pytest.mark.parametrize("family", ["objects", "overlapping", "unevaluated"])
+@pytest.mark.parametrize("family", ["objects", "overlapping", "twins", "unevaluated"])
 def test_every_text_can_be_ended(family: str, order: str) -> None:
     walked = 0
     for number in range(WALKED):
