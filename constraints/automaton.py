@@ -267,10 +267,10 @@ class TokenAutomaton:
         """Tokens beyond `cost` that suffice with this memory; SEARCH or EXPECTS_KEY of rivals.py when it takes more to find out."""
         return int(self._machine.call(rivals.prospect, state, held, self.lexicon.spells_every_byte))
 
-    def judge(self, state: State, held: int) -> Judgement:
+    def judge(self, state: State, held: int, in_brief: bool = False) -> Judgement:
         size = self.lexicon.trie.order.size
         ends, extra = np.zeros(size, np.int32), np.zeros(size, np.int32)
-        count, least = self._machine.call(verdicts.judge, self._atlas, state, held, ends, extra, self._hard_room)
+        count, least = self._machine.call(verdicts.judge, self._atlas, state, held, in_brief, ends, extra, self._hard_room)
         return Judgement(ends, extra, self._hard(count), int(least))
 
     def hard_tokens(self, state: State, held: int) -> list[Hard]:

@@ -141,7 +141,7 @@ class Distances:
         """Searches for neighbouring tokens meet the same places."""
         known = self._met.get(at)
         if known is None:
-            judged = self._automaton.judge(*at)
+            judged = self._automaton.judge(*at, in_brief=True)
             positions = np.flatnonzero(judged.extra == ONE_MORE)
             along = tuple((token.state, token.held) for token in judged.hard if token.extra == SEARCH)
             tokens, costs = self._automaton.lexicon.trie.order[positions], self._automaton.costs(judged.ends[positions])

@@ -35,7 +35,7 @@ from .tables import (
 )
 from .tails import ENDS, TOO_MANY, common_tail, completes_inside, keep_ends, without_tail
 from .unlisted_masks import clear_words, state_of_any, unlisted_of
-from .verdicts import REMEMBERED, judge_trie, where_refusals_begin
+from .verdicts import ALONG, REMEMBERED, WHOLE, judge_trie, where_refusals_begin
 from .walk import reads_alike, walk, walk_apart, walk_literals, walk_rest, without_literals
 
 NO_ROOM = -1  # instead of the number of a row
@@ -303,11 +303,11 @@ def row_remembering(m, t, v, rows, number, state, here, has_items):
     none, hard, cleared = np.empty(0, np.int32), np.empty((5, 0), np.int32), wide(0)
     r[NUM_EDITS] = 0
     if prospects & TRACKED:
-        cleared += judge_trie(m, t, v, rows, wide(v[TRIE]), state, here, wide(1), none, none, hard, wide(0))[2]
+        cleared += judge_trie(m, t, v, rows, wide(v[TRIE]), state, here, wide(ALONG), none, none, hard, wide(0))[2]
     trie = where_refusals_begin(m, t, v, prospects)
-    cleared += judge_trie(m, t, v, rows, trie, state, here, wide(0), none, none, hard, wide(0))[2]
+    cleared += judge_trie(m, t, v, rows, trie, state, here, wide(WHOLE), none, none, hard, wide(0))[2]
     if has_items and not prospects & IN_UNIQUE:
-        cleared += judge_trie(m, t, v, rows, wide(v[LISTED]), state, here, wide(0), none, none, hard, wide(0))[2]
+        cleared += judge_trie(m, t, v, rows, wide(v[LISTED]), state, here, wide(WHOLE), none, none, hard, wide(0))[2]
     if cleared == 0 or m[t.n + FAULT] != NO_FAULT:
         return wide(number)
     return find_or_make(r, v, -wide(number), wide(m[t.state_accept + REC * state]), wide(0))

@@ -10,6 +10,8 @@ import numpy as np
 
 from .atlas import (
     DEPTH,
+    FIRST_LEAD,
+    NO_HEIGHT,
     NODE_WIDTH,
     NODES,
     NUM_NODES,
@@ -19,13 +21,17 @@ from .atlas import (
     QUOTED_THRICE,
     QUOTED_TWICE,
     SEPARATED,
+    SHAPE_WIDTH,
+    SHAPES,
     SPELLS,
     TRIE,
+    is_inside,
 )
 from .compiled import entry, inner, words_at
 from .kinds import Event
 from .memory import COMMA, ITEM_CLOSE, KEY_OPEN, OUTSIDE, REFUSED, is_space, remember
 from .nodes import wide
+from .repetitions import is_alone, is_loop
 from .rivals import (
     EXPECTS_KEY,
     HAS_WORDS,
@@ -47,19 +53,35 @@ from .rivals import (
     way_out,
 )
 from .rows import clear_tokens
-from .tables import DEAD, FAULT, FREE_ITEMS, FREE_NAMES, INFINITE, NO_FAULT, REC, STATE_BITS, STATE_MASK, layout
+from .tables import (
+    CLASS_TABLES,
+    CLASS_WIDTH,
+    DEAD,
+    FAULT,
+    FREE_ITEMS,
+    FREE_NAMES,
+    INFINITE,
+    NO_FAULT,
+    REC,
+    STATE_BITS,
+    STATE_MASK,
+    layout,
+)
 
 # The frame of the walk at each depth: the trie's node; the byte read there, its event, the state behind it; the memory after the
 # first SINCE bytes; the memory whose rivals are those here, 0 without rivals.
 PLACE, BYTE, EVENT, STATE, KNOWN, SINCE, ORIGIN = range(7)
 FRAME = 8
 NO_ROWS = 0
+WHOLE, ALONG, IN_BRIEF = range(3)  # ways to walk a trie, see `judge_trie`
 REMEMBERED = sum(1 << event for event in Event if event not in (Event.NONE, Event.OBJECT_OPEN, Event.OBJECT_CLOSE))
 
 
 @entry
-def judge(arena, atlas, state, here, ends, extra, hard):
+def judge(arena, atlas, state, here, in_brief, ends, extra, hard):
     """Walk the trie of all tokens from a state and a memory. Every output may be empty when it is not wanted.
+
+    in_brief: 1 to leave out tokens that change nothing because they stay inside of a string without rivals: DEAD in `ends`.
 
     ends, extra: int32 [tokens]: ends[k] = the state that the k-th token in order leads to, DEAD when it does not survive; what the
         memory adds to the cost there, SEARCH or EXPECTS_KEY when that has to be found out.
@@ -69,7 +91,8 @@ def judge(arena, atlas, state, here, ends, extra, hard):
     """
     m, v = words_at(arena), words_at(atlas)
     t = layout(m)
-    count, least, _ = judge_trie(m, t, v, NO_ROWS, wide(v[TRIE]), wide(state), wide(here), wide(0), ends, extra, hard, wide(0))
+    trie, way = wide(v[TRIE]), wide(IN_BRIEF if in_brief else WHOLE)
+    count, least, _ = judge_trie(m, t, v, NO_ROWS, trie, wide(state), wide(here), way, ends, extra, hard, wide(0))
     return count, least
 
 
@@ -83,9 +106,9 @@ def hard_tokens(arena, atlas, state, here, has_items, hard):
         return wide(0)
     none, count = np.empty(0, np.int32), wide(0)
     if prospects & TRACKED:
-        count, _, _ = judge_trie(m, t, v, NO_ROWS, wide(v[TRIE]), wide(state), wide(here), wide(1), none, none, hard, wide(0))
+        count, _, _ = judge_trie(m, t, v, NO_ROWS, wide(v[TRIE]), wide(state), wide(here), wide(ALONG), none, none, hard, wide(0))
     trie = where_words_begin(v, prospects, has_items)
-    return judge_trie(m, t, v, NO_ROWS, trie, wide(state), wide(here), wide(0), none, none, hard, count)[0]
+    return judge_trie(m, t, v, NO_ROWS, trie, wide(state), wide(here), wide(WHOLE), none, none, hard, count)[0]
 
 
 @inner
@@ -118,10 +141,10 @@ def where_refusals_begin(m, t, v, prospects):
 
 
 @inner
-def judge_trie(m, t, v, rows, trie, state, here, along, ends, extra, hard, num_hard):
+def judge_trie(m, t, v, rows, trie, state, here, way, ends, extra, hard, num_hard):
     """`judge` for any trie; hard tokens are put behind the first `num_hard`. k is then not a place in the order of all tokens.
 
-    along: 1 for only tokens that go along rivals, the others are not looked at.
+    way: what is looked at: WHOLE; ALONG: only tokens that go along rivals; IN_BRIEF: not those that `judge` leaves out in brief.
     rows: the address where tokens that the memory refuses are noted, to be cleared; or NO_ROWS.
 
     Returns num_hard, least, and how many tokens were cleared.
@@ -135,7 +158,8 @@ def judge_trie(m, t, v, rows, trie, state, here, along, ends, extra, hard, num_h
     stack[0, PLACE], stack[0, STATE], stack[0, KNOWN], stack[0, SINCE] = -1, state, here, 0
     marked, (epoch, is_inner) = wide(here), mark_rivals(m, t, wide(here))
     stack[0, ORIGIN] = here if epoch != 0 else 0
-    i, least, cleared, spells = wide(0), wide(INFINITE), wide(0), v[SPELLS] == 1
+    i, least, cleared, spells, shapes = wide(0), wide(INFINITE), wide(0), v[SPELLS] == 1, wide(v[trie + SHAPES])
+    tested, loops = wide(DEAD), False
     while i < n:
         node = nodes + NODE_WIDTH * i
         d, value, skip = wide(v[node + 1]), wide(v[node] & 255), wide(v[node + 2])
@@ -143,7 +167,7 @@ def judge_trie(m, t, v, rows, trie, state, here, along, ends, extra, hard, num_h
         if stack[above, ORIGIN] != 0:
             if marked != stack[above, ORIGIN]:
                 marked, (epoch, is_inner) = stack[above, ORIGIN], mark_rivals(m, t, stack[above, ORIGIN])
-            if along == 1 and m[t.b + REC * stack[above, KNOWN]] != OUTSIDE:
+            if way == ALONG and m[t.b + REC * stack[above, KNOWN]] != OUTSIDE:
                 child = next_along_rivals(m, t, v, trie, stack[above, PLACE], stack[above, KNOWN], value)
                 if child < 0:
                     i = n if d == 1 else wide(v[nodes + NODE_WIDTH * stack[above, PLACE] + 2])
@@ -189,13 +213,23 @@ def judge_trie(m, t, v, rows, trie, state, here, along, ends, extra, hard, num_h
             more = EXPECTS_KEY if expects_key(m, t, s, stack[d, KNOWN]) else 0
         if m[t.n + FAULT] != NO_FAULT:
             return num_hard, least, cleared
+        stays = way == IN_BRIEF and stack[d, ORIGIN] == 0
+        if stays:  # in a string without an end that is the same behind each character, also when one of several bytes is begun
+            is_whole = value < FIRST_LEAD and ends_here
+            if tested != (s if value < FIRST_LEAD else stack[above, STATE]):
+                tested = s if value < FIRST_LEAD else stack[above, STATE]
+                loops = is_endless(m, t, v, tested)
+            stays = loops and (is_whole or least <= m[t.state_cost + REC * tested])
         if dead:
             if rows != NO_ROWS:
                 below = wide(v[nodes + NODE_WIDTH * skip + 3])
                 clear_tokens(words_at(rows), order + start, order + below)
                 cleared += below - start
             i = skip
-        elif along == 1 and stack[d, ORIGIN] == 0:
+        elif way == ALONG and stack[d, ORIGIN] == 0:
+            i = skip
+        elif stays and is_within_class(m, t, v, shapes + SHAPE_WIDTH * i, tested):
+            least = min(least, wide(m[t.state_cost + REC * tested]))
             i = skip
         else:
             if ends.size > 0:
@@ -210,6 +244,23 @@ def judge_trie(m, t, v, rows, trie, state, here, along, ends, extra, hard, num_h
                     num_hard += 1
             i += 1
     return num_hard, least, cleared
+
+
+@inner
+def is_endless(m, t, v, s):
+    """Whether a state is inside of a string without an end, and all characters of its body lead back to it."""
+    body = m[t.state_body + REC * s]
+    if body < 0:
+        return False
+    tables = wide(m[t.classes + CLASS_WIDTH * body + CLASS_TABLES])
+    return tables != 0 and is_alone(m, t, s) and is_loop(m, t, v, tables, s)
+
+
+@inner
+def is_within_class(m, t, v, shape, s):
+    """Whether all that lies below a node is made of characters of the body of a state."""
+    classes = t.classes + CLASS_WIDTH * m[t.state_body + REC * s]
+    return v[shape] < NO_HEIGHT and is_inside(v, shape, classes, m, 0)
 
 
 @inner

@@ -118,6 +118,8 @@ class Lowering:
         if conj in self._rules or conj in self._open:
             return self._grammar.call(self._rule(conj))
         if len(self._open) >= MAX_INLINE:
+            if all(map(self._shapes.is_void, self._branches.terms(conj))):  # where it stands, it matters that there is none
+                return FAIL
             self._deferred.append(conj)
             return self._grammar.call(self._rule(conj))
         node = self._lower(conj)

@@ -101,6 +101,21 @@ def test_what_must_satisfy_a_schema_cannot_violate_it(required: str, order: str)
         COMPILER.compile(JsonSchema(json.dumps({**one, "type": "object", "not": other}), property_order=order))
 
 
+@pytest.mark.parametrize("order", ["declared", "any"])
+def test_what_is_nested_deeply_may_have_no_value(order: str) -> None:
+    """Other members than the one that may be there, at a depth where schemas are lowered later."""
+    depth = 30
+    witness: dict[str, Any] = {}
+    for _ in range(depth):
+        witness = {"a": witness}
+    chain = {f"x{i}": {"additionalProperties": {"$ref": f"#/$defs/x{(i + 1) % depth}"}, "minProperties": min(i, 1)} for i in range(depth)}
+    word = {"type": "object", "properties": {"a": {"$ref": "#/$defs/word"}}, "additionalProperties": False}
+    schema = {"allOf": [{"$ref": "#/$defs/word"}, {"$ref": "#/$defs/x0"}, {"not": {"const": witness}}, {"minProperties": 1}]}
+    constraint = COMPILER.compile(JsonSchema(json.dumps({**schema, "$defs": {**chain, "word": word}}), property_order=order))
+    for seed in range(4):
+        assert constraint.accepts(_walk(constraint, Random(seed), free=1000))
+
+
 def test_a_wide_object_takes_alternatives() -> None:
     """More names than are followed one by one, in any order and no others, with clauses."""
     names = [f"n{i}" for i in range(60)]

@@ -289,3 +289,28 @@ def test_tokens_of_strings_that_must_differ_are_judged_like_their_bytes(name: st
             if not choices:
                 break
             state = constraint.advance(state, rng.choice(choices))
+
+
+LONGER = [f"{head}{tail}".encode() for head in ("", "k", "ka", "é", "日本", '"') for tail in ("b", "bc", "ü", "語", ' "', '":', '":"', '","k', "\\n", " ")]
+WIDE = Compiler(Vocabulary([*TOKENS, *LONGER, *(char.encode()[:2] for char in "日語"), None], eos_token_ids=[len(TOKENS) + len(LONGER) + 2]))
+
+
+@pytest.mark.parametrize("order", ["declared", "any"])
+@pytest.mark.parametrize("value", [{}, {"type": "string"}, {"enum": ["ab", "b"]}, {"type": "string", "maxLength": 5}, {"type": "integer"}])
+def test_searches_look_in_brief_at_what_strings_are_made_of(value: dict[str, object], order: str) -> None:
+    """Tokens that stay inside of a string change nothing; what is left out of a search is that and no more."""
+    schema = {"type": "object", "properties": {"ka": value}, "required": ["ka", "kb"], "additionalProperties": value}
+    constraint = WIDE.compile(JsonSchema(json.dumps(schema), property_order=order))
+    automaton, texts, left_out = constraint._automaton, 0, 0
+    for text in ('{"', '{"k', '{"ka', '{"ka":"', '{"x":"ab","', '{"k":"b","k', '{"k":"ab","ka', '{"k":"b","é', '{"é":"b","é', '{"k":12,"k'):
+        state = constraint.advance_bytes(constraint.start(), text.encode())
+        if state is None:
+            continue
+        place = state & (1 << 32) - 1, state >> 32
+        whole, brief = automaton.judge(*place), automaton.judge(*place, in_brief=True)
+        assert (brief.least, brief.hard) == (whole.least, whole.hard)
+        is_left_out = brief.ends != whole.ends
+        assert not whole.extra[is_left_out].any() and (brief.extra == whole.extra).all()
+        assert not brief.ends[is_left_out].any()
+        texts, left_out = texts + 1, left_out + int(is_left_out.sum())
+    assert texts > 2 and (left_out > 20 or value not in ({}, {"type": "string"}))
