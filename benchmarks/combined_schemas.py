@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import lzma
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+
+from schema_coverage import Case, read_schemas
 
 TWINS = 0.7  # how often the second schema is a twin of the first one
 LEFT_OUT = 0.04  # how often a keyword or name of a twin is
 OFF_BY_ONE = 0.3  # how often a count of a twin is
 LONGEST = 12_000  # characters of a schema's text
-_NOT_MOVED = ('"$id"', '"id": "', "$dynamic", "$recursive", "$anchor")  # what refers to more than the text it stands in
+_NOT_MOVED = ('"$id"', '"id":"', "$dynamic", "$recursive", "$anchor")  # what refers to more than the text it stands in
 
 A, B = ({"$ref": f"#/$defs/{name}"} for name in "ab")
 Combination = Callable[[random.Random, list[str]], dict[str, Any]]  # of A and B; the names are of properties of A
@@ -58,16 +59,11 @@ COMBINATIONS: dict[str, Combination] = {
 }  # fmt: skip
 
 
-def read_schemas(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    """Name and schema of those that can be moved into another schema."""
-    text = (lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()).decode()
-    found = []
-    for line in filter(None, text.split("\n")):
-        case = json.loads(line)
-        written = json.dumps(case["schema"])
-        if isinstance(case["schema"], dict) and len(written) < LONGEST and not any(word in written for word in _NOT_MOVED):
-            found.append((case["name"], case["schema"]))
-    return found
+def movable(cases: Iterable[Case]) -> list[tuple[str, dict[str, Any]]]:
+    """Name and schema of those that can stand inside of another schema."""
+    fit = (case for case in cases if len(case.schema) < LONGEST and not any(word in case.schema for word in _NOT_MOVED))
+    schemas = ((case.name, json.loads(case.schema)) for case in fit)
+    return [(name, schema) for name, schema in schemas if isinstance(schema, dict)]
 
 
 def combined(schemas: list[tuple[str, dict[str, Any]]], rng: random.Random) -> tuple[str, dict[str, Any]]:
@@ -112,7 +108,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True, help="JSON lines are written here")
     options = parser.parse_args()
-    schemas, rng = read_schemas(options.schemas), random.Random(options.seed)
+    schemas, rng = movable(read_schemas(options.schemas)), random.Random(options.seed)
     with options.out.open("w") as lines:
         for number in range(options.count):
             name, schema = combined(schemas, rng)

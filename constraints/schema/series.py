@@ -108,8 +108,6 @@ class Series:
         start = Remainder(tuple(self.conditions), self.clauses)
         if start == Remainder((_FREE,)) and self.marked is None and not any(stage.may_end for stage in self.stages):
             return self._free_node(start)
-        if self._counts_alone(start):
-            return self._bag_node(start)
         reached = self._reached(start)
         places = {remainder: self._behind_stages(remainder) for remainder in reached[-1]}
         for stage, remainders in zip(reversed(self.stages), reversed(reached[:-1]), strict=True):
@@ -129,21 +127,6 @@ class Series:
         grammar, behind = self.grammar, self._behind_stages(start)
         links = [(grammar.alt(*(sort.node for sort in stage.sorts)), not stage.may_skip) for stage in reversed(self.stages)]
         return grammar.chain(links, self.gap, self.separator, self.end, behind.later, behind.following)
-
-    def _counts_alone(self, start: Remainder) -> bool:
-        """Whether there is nothing but sorts with bounds of their own."""
-        if self.stages or self.plain or self._capacities or self.marked is not None or start.bounds[TOTAL] != _FREE:
-            return False
-        return self._is_bag(start) and all(sort.is_certain for sort in self._counting)
-
-    def _bag_node(self, start: Remainder) -> Node:
-        """The same for these: a bag, of which the first member has no separator before it."""
-        grammar, parts = self.grammar, self._parts(start)
-        if parts is None:
-            return FAIL
-        behind = (grammar.seq(rest, self.end) for rest in grammar.bags_less(parts))
-        following = grammar.alt(*(self._then(sort.node, rest) for sort, rest in zip(self._counting, behind, strict=True)))
-        return grammar.alt(self.end if self._is_met(start) else FAIL, following)
 
     def condition(self, low: int, high: int | None) -> int:
         """A new condition; its number."""
@@ -224,10 +207,20 @@ class Series:
         return self.grammar.seq(self.separator, node) if self.marked is None else self.marked(node)
 
     def _behind_stages(self, remainder: Remainder) -> Place:
+        options = self._firsts_of_bag(remainder) if self._is_free_bag(remainder) else self._firsts(remainder)
+        return Place(self._rest(remainder), self.grammar.alt(*options), self._is_met(remainder))
+
+    def _firsts(self, remainder: Remainder) -> list[Node]:
+        """The members that may come first, each with all behind it."""
         steps = self._steps(self._sorts_at(remainder), remainder)
-        rest = self._rest(remainder)
-        options = self._options(remainder, steps, lambda sort, after: self._then(sort.node, self._rest(after)))
-        return Place(rest, self.grammar.alt(*options), self._is_met(remainder))
+        self._any_order(remainder)  # finds out what can be had for certain
+        return self._options(remainder, steps, lambda sort, after: self._then(sort.node, self._rest(after)))
+
+    def _firsts_of_bag(self, remainder: Remainder) -> list[Node]:
+        """The same where a bag is left behind each."""
+        rests = self.grammar.bags_less(self._parts(remainder) or [])
+        pairs = zip(self._sorts_at(remainder), rests, strict=False)  # no rests where the conditions cannot be met
+        return [self._then(sort.node, self.grammar.seq(rest, self.end)) for sort, rest in pairs]
 
     def _then(self, member: Node, behind: Node) -> Node:
         return self.grammar.seq(member, self.gap, behind)
@@ -265,6 +258,12 @@ class Series:
     def _is_bag(self, remainder: Remainder) -> bool:
         """Whether each member counts in one condition at the most, and no clause is open."""
         return not remainder.clauses and all(len(sort.effect.counts_in) <= 1 for sort in self._sorts_at(remainder))
+
+    def _is_free_bag(self, remainder: Remainder) -> bool:
+        """Whether it is one in which only the sorts have bounds, the same ones to the end, and can be had while these allow it."""
+        if remainder.bounds[TOTAL] != _FREE or self._capacities or (self.plain and not self._is_settled(remainder)):
+            return False
+        return self._is_bag(remainder) and all(sort.is_certain for sort in self._sorts_at(remainder))
 
     def _note_bag(self, remainder: Remainder) -> None:
         node = self._loops[remainder] = self._bag(remainder)
