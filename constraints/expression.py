@@ -39,10 +39,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
+from .bags import bag
 from .divisors import COUNTS
 from .emptiness import shows_empty, without_empty
 from .errors import ConstraintError
-from .kinds import NO_BOUND, NO_TOTAL, UNBOUNDED, Event, Kind, Supply
+from .kinds import UNBOUNDED, Event, Kind, Supply
 from .store import EMPTY, FAIL, Edges, Node, NodeStore, Rule
 from .utf8 import LAST_ASCII, Ranges, normalize
 from .vocabulary import token_spelling
@@ -52,8 +53,7 @@ __all__ = ["EMPTY", "FAIL", "LONGEST_LITERAL", "UNBOUNDED", "Edges", "Event", "G
 _MOST_COPIES = 1 << 30  # that a repetition of a repetition is written with
 LONGEST_LITERAL = 1 << 16  # bytes; neighbouring literals are joined up to this
 
-_ALT, _BAG, _LITERAL = map(int, (Kind.ALT, Kind.BAG, Kind.LITERAL))  # reading a member is slow
-_REPEAT, _SEQ, _TALLY = map(int, (Kind.REPEAT, Kind.SEQ, Kind.TALLY))
+_LITERAL, _REPEAT, _SEQ = map(int, (Kind.LITERAL, Kind.REPEAT, Kind.SEQ))  # reading a member is slow
 
 
 class Grammar(NodeStore):
@@ -72,11 +72,11 @@ class Grammar(NodeStore):
         self.end_tokens: frozenset[int] = frozenset()  # of the vocabulary: EOS ids
         self.spellings: Sequence[bytes | None] = ()  # of the vocabulary: what is read for each token; empty where none is known
         self.memo: dict[tuple[object, ...], Node] = {}  # for builders: what was asked for and what it became
+        self.loops: dict[tuple[Node, Node, Node, Node], tuple[Node, Node]] = {}  # see `chains.loop`
+        self.chain_ends: dict[tuple[int, bool, int, int, int, int, int], tuple[int, int, bool]] = {}  # see `chains.chain`
         self._literals: dict[bytes, Node] = {}
         self._unions: dict[tuple[Node, ...], Node] = {}
         self._by_supply: dict[tuple[tuple[Node, ...], Supply], Node] = {}
-        self._loops: dict[tuple[Node, Node, Node, Node], tuple[Node, Node]] = {}
-        self._ends: dict[tuple[int, bool, int, int, int, int, int], tuple[int, int, bool]] = {}  # of chains
         self._steps: dict[tuple[int, ...], int] = {}
         self._characters: dict[tuple[tuple[int, int], ...], Node] = {}
 
@@ -138,7 +138,7 @@ class Grammar(NodeStore):
                 out = part
             else:
                 row = _SEQ, part, out, 0
-                out = interned.get(row) or self._intern(row)
+                out = interned.get(row) or self.intern(row)
         return out
 
     def _joined_seq(self, parts: Sequence[Node]) -> Node:
@@ -154,7 +154,7 @@ class Grammar(NodeStore):
 
     def pair(self, head: Node, tail: Node) -> Node:
         """`seq` of two that are not FAIL, of which not both begin and end with a literal."""
-        return head if tail == EMPTY else self._intern((_SEQ, head, tail, 0))
+        return head if tail == EMPTY else self.intern((_SEQ, head, tail, 0))
 
     def alt(self, *parts: Node) -> Node:
         """Union; duplicates and FAIL drop out."""
@@ -190,93 +190,6 @@ class Grammar(NodeStore):
             node = self._by_supply[options, supply] = self._union(options, supply)
         return node
 
-    def loop(self, part: Node, gap: Node, separator: Node, end: Node) -> tuple[Node, Node]:
-        """Any number of one part, with a gap behind each, a separator between two, and `end` behind the last.
-
-        What may follow one of them, and one with all that may follow. The part is neither empty nor FAIL.
-        """
-        known = self._loops.get((part, gap, separator, end))
-        if known is None:
-            if _LITERAL in (self.rows[4 * part], self.rows[4 * gap]):  # neighbouring literals become one
-                rest = self.seq(self.repeat(self.seq(separator, part, gap)), end)
-                known = rest, self.seq(part, gap, rest)
-            else:
-                new = self._intern
-                further = new((_SEQ, separator, part if gap == EMPTY else new((_SEQ, part, gap, 0)), 0))
-                rest = new((_SEQ, new((_REPEAT, further, 0, UNBOUNDED)), end, 0))
-                known = rest, new((_SEQ, part, rest if gap == EMPTY else new((_SEQ, gap, rest, 0)), 0))
-            self._loops[part, gap, separator, end] = known
-        return known
-
-    def chain(
-        self, links: Iterable[tuple[Node, bool]], gap: Node, separator: Node, end: Node, later: Node, following: Node
-    ) -> Node:
-        """Parts in order, with a gap behind each, a separator between two, and `end` behind the last.
-
-        links: the parts, last one first, each with whether it is needed; the others may be left out. later: what follows all of
-        them, `end` included; following: what may stand there behind a separator, FAIL for nothing.
-        """
-        parts = [link for link in links if link[0] != FAIL or link[1]]
-        rows = self.rows
-        if later == FAIL or (FAIL, True) in parts or _LITERAL in [rows[4 * node] for node in (gap, *dict(parts))]:
-            return self._joined_chain(parts, gap, separator, end, later, following)
-        return self._spaced_chain(parts, gap, separator, end, later, following)
-
-    def _joined_chain(
-        self, parts: list[tuple[Node, bool]], gap: Node, separator: Node, end: Node, later: Node, following: Node
-    ) -> Node:
-        """A chain of which neighbouring literals are joined, and parts may be FAIL."""
-        may_end = True
-        for part, is_needed in parts:
-            first = self.seq(part, gap, later)
-            following = first if is_needed else self.alt(first, following)
-            may_end = may_end and not is_needed
-            later = self.alt(end if may_end else FAIL, self.seq(separator, following))
-        return self.alt(end if may_end else FAIL, following)
-
-    def _spaced_chain(
-        self, parts: list[tuple[Node, bool]], gap: Node, separator: Node, end: Node, later: int, following: int
-    ) -> Node:
-        """The same where nothing is to be joined and no part is FAIL.
-
-        Objects of many members are made of little else, so rows are written without looking for equal ones. What is remembered is
-        how chains end.
-        """
-        ends, lists = self._ends, self.lists
-        rows: list[int] = []
-        new, may_end = len(self), True
-        for part, is_needed in parts:
-            place = part, is_needed, later, following, gap, separator, end
-            known = None if rows else ends.get(place)  # what follows a new node is new
-            if known is not None:
-                later, following, may_end = known
-                continue
-            if gap != EMPTY:
-                rows += _SEQ, gap, later, 0
-                later = new
-                new += 1
-            rows += _SEQ, part, later, 0
-            new += 1
-            if is_needed or following == FAIL:
-                following = new - 1
-            else:
-                rows += _ALT, len(lists), 2, 0
-                lists.extend((new - 1, following))
-                following = new
-                new += 1
-            may_end = may_end and not is_needed
-            rows += _SEQ, separator, following, 0
-            later = new
-            new += 1
-            if may_end:
-                rows += _ALT, len(lists), 2, 0
-                lists.extend((end, later))
-                later = new
-                new += 1
-            ends[place] = later, following, may_end
-        self.rows.extend(rows)
-        return self.alt(end if may_end else FAIL, Node(following))
-
     def optional(self, part: Node) -> Node:
         return self.repeat(part, 0, 1)
 
@@ -294,7 +207,7 @@ class Grammar(NodeStore):
             part, least, most = self.operands(body)
             if (bounds := _copies_of_copies((least, None if most == UNBOUNDED else most), (low, high))) is not None:
                 return self.repeat(Node(part), *bounds)
-        return self._intern((_REPEAT, body, low, UNBOUNDED if high is None else high))
+        return self.intern((_REPEAT, body, low, UNBOUNDED if high is None else high))
 
     def bag(self, parts: Iterable[tuple[Node, int, int | None]], low: int = 0, high: int | None = None) -> Node:
         """Members in any order, `low` to `high` in total; of every part (body, low, high) so many. None = no bound.
@@ -302,75 +215,7 @@ class Grammar(NodeStore):
         FAIL when the bounds exclude each other. Raises ConstraintError when a body shows that it may be empty: how many members
         there are would not be defined.
         """
-        counts: dict[Node, tuple[int, int]] = {}  # parts with the same body are one
-        for body, least, most in parts:
-            if shows_empty(self, body):
-                raise ConstraintError("a member of a bag may not be empty")
-            ceiling = 0 if body == FAIL else NO_BOUND if most is None else most
-            if least > ceiling:
-                return FAIL
-            before = counts.get(body, (0, 0))
-            counts[body] = before[0] + max(least, 0), min(before[1] + ceiling, NO_BOUND)
-        return self._tight_bag(sorted((body, *bounds) for body, bounds in counts.items()), low, NO_TOTAL if high is None else high)
-
-    def bags_less(self, parts: Sequence[tuple[Node, int, int | None]]) -> list[Node]:
-        """For each part of a bag without bounds on the total: the bag of what is left when one copy of it has been taken.
-
-        No body is empty. Takes the square of the number of parts, by a small factor.
-        """
-        fewer = [(body, max(low - 1, 0), None if high is None else high - 1) for body, low, high in parts]
-        if len({body for body, _, _ in parts}) < len(parts):
-            return [FAIL if less[2] == -1 else self.bag([*parts[:i], less, *parts[i + 1 :]]) for i, less in enumerate(fewer)]
-        order = sorted(range(len(parts)), key=lambda i: parts[i][0])
-        repeated = [self._part_of_bag(*part) for part in parts]
-        tails = [FAIL]  # lists of the last parts, the shortest one first
-        for i in reversed(order):
-            tails.append(self._tally(repeated[i], tails[-1]))
-        bags = [FAIL] * len(parts)
-        for place, i in enumerate(order):
-            if fewer[i][2] == -1:
-                continue
-            tally = self._tally(self._part_of_bag(*fewer[i]), tails[len(order) - 1 - place])
-            for j in reversed(order[:place]):
-                tally = self._tally(repeated[j], tally)
-            bags[i] = self._bag_of(tally, 0, UNBOUNDED)
-        return bags
-
-    def _part_of_bag(self, body: Node, low: int, high: int | None) -> Node:
-        """A part with its bounds; FAIL for one of which none is left."""
-        return FAIL if high == 0 else self._intern((_REPEAT, body, low, UNBOUNDED if high is None else high))
-
-    def _tally(self, part: Node, tally: Node) -> Node:
-        return tally if part == FAIL else self._intern((_TALLY, part, tally, 0))
-
-    def _bag_of(self, tally: Node, low: int, high: int) -> Node:
-        """The bag of a list of parts; of fewer than two it is a repetition."""
-        if tally == FAIL:
-            return EMPTY
-        part, others, _ = self.operands(tally)
-        if others == FAIL:
-            body, least, most = self.operands(Node(part))
-            return self.repeat(Node(body), least, None if most == UNBOUNDED else most)
-        return self._intern((_BAG, tally, low, high))
-
-    def _tight_bag(self, parts: list[tuple[Node, int, int]], low: int, high: int) -> Node:
-        """The bag whose bounds are all reached, and whose totals are left out where they follow from the parts.
-
-        So equal bags are one node. `nodes.less` does the same for the bags that the automaton makes.
-        """
-        least, most = sum(part[1] for part in parts), sum(part[2] for part in parts)
-        low, high = max(low, least), min(high, most)
-        if low > high:
-            return FAIL
-        slack = (high if high < NO_BOUND else NO_TOTAL) - least
-        bounds = [(body, max(a, low - (most - b)), min(b, a + slack)) for body, a, b in parts]
-        tight = [(body, a, b) for body, a, b in bounds if b > 0]
-        tally = FAIL
-        for body, a, b in reversed(tight):
-            tally = self._tally(self._part_of_bag(body, a, b if b < NO_BOUND else None), tally)
-        low = 0 if low <= sum(part[1] for part in tight) else low
-        high = UNBOUNDED if high >= sum(part[2] for part in tight) else high
-        return self._bag_of(tally, low, high)
+        return bag(self, parts, low, high)
 
     def multiple(self, modulus: int, remainder: int, places: int, low: int, high: int) -> Node:
         """`low` to `high` digits, then perhaps a point and 1 to `places` digits, the last of them not 0.
@@ -384,7 +229,7 @@ class Grammar(NodeStore):
         if all(-remainder * 10**length % modulus >= 10**length for length in lengths):
             return FAIL
         self.search_share = min(self.search_share, 10 / modulus)  # every remainder is a state
-        return self._intern((Kind.MULTIPLE, self._step(modulus, places), remainder % modulus, low * COUNTS + high))
+        return self.intern((Kind.MULTIPLE, self._step(modulus, places), remainder % modulus, low * COUNTS + high))
 
     def fraction(self, modulus: int, remainder: int, places: int) -> Node:
         """1 to `places` digits, the last of them not 0, that make a number divisible as in `multiple`."""
@@ -392,7 +237,7 @@ class Grammar(NodeStore):
             return FAIL
         if modulus == 1:
             return self.seq(self._digits(0, places - 1), self.chars([(0x31, 0x39)]))
-        return self._intern((Kind.MULTIPLE, self._step(modulus, places), remainder % modulus, -places))
+        return self.intern((Kind.MULTIPLE, self._step(modulus, places), remainder % modulus, -places))
 
     def both(self, *parts: Node) -> Node:
         """Intersection of regular expressions."""
@@ -401,12 +246,12 @@ class Grammar(NodeStore):
             return FAIL
         out = options[0]
         for part in options[1:]:
-            out = self._intern((Kind.BOTH, min(out, part), max(out, part), 0))
+            out = self.intern((Kind.BOTH, min(out, part), max(out, part), 0))
         return out
 
     def negate(self, part: Node) -> Node:
         """Every byte string that `part` does not contain."""
-        return self._intern((Kind.NEGATE, part, 0, 0))
+        return self.intern((Kind.NEGATE, part, 0, 0))
 
     def without(self, whole: Node, part: Node) -> Node:
         """What is in `whole` and not in `part`."""
@@ -438,7 +283,7 @@ class Grammar(NodeStore):
         for word in spelled:
             row = 4 * (literals.get(word) or self.literal(word))
             self.lists.extend(rows[row + 1 : row + 3])
-        return self._intern((Kind.UNLISTED, self._intern((Kind.WORDS, start, len(spelled), read)), body, 0))
+        return self.intern((Kind.UNLISTED, self.intern((Kind.WORDS, start, len(spelled), read)), body, 0))
 
     # -- rules ------------------------------------------------------------------------------------------------------
 
@@ -452,7 +297,7 @@ class Grammar(NodeStore):
         self.rule_bodies[rule] = body
 
     def call(self, rule: Rule) -> Node:
-        return self._intern((Kind.CALL, rule, 0, 0))
+        return self.intern((Kind.CALL, rule, 0, 0))
 
     def segment(self, body: Node, segment: Hashable) -> Node:
         """`body`, whose bytes belong to a segment: what parsers ask for.
@@ -484,7 +329,7 @@ class Grammar(NodeStore):
 
     def again(self, kind: Kind, a: int, b: int = 0, c: int = 0) -> Node:
         """A node as it was made in another grammar, of parts made in this one."""
-        return self._intern((int(kind), a, b, c))
+        return self.intern((int(kind), a, b, c))
 
     def edges_to(self, edges: Iterable[tuple[int, int, Node]]) -> Node:
         """One byte out of several ranges, each with what follows it, in ascending order."""
@@ -501,7 +346,6 @@ class Grammar(NodeStore):
             start = self._steps[row] = len(self.lists)
             self.lists.extend(row)
         return start
-
 
     def _spelled(self, literals: Sequence[Node], tail: Node) -> Node:
         """Literals in a row, last one first, before a tail: joined up to LONGEST_LITERAL, or doubling would cost memory."""

@@ -113,7 +113,8 @@ class NodeStore:
         self.lists.extend(options)
         return self._new((_ALT, start, len(options), supply))
 
-    def _intern(self, row: tuple[int, int, int, int]) -> Node:
+    def intern(self, row: tuple[int, int, int, int]) -> Node:
+        """The node of a row: kind, a, b, c."""
         node = self._interned.get(row)
         if node is None:  # as `_new`: most nodes are made here
             rows = self.rows

@@ -297,6 +297,15 @@ def has_key(name: str, strict: bool = True) -> Count:
     return Count(Keys(frozenset([name])), (), 1, None, strict)
 
 
+def negated(conj: Conj) -> Conj:
+    """A conjunction that holds where this one does not."""
+    if not conj:
+        return NOTHING
+    if len(conj) > 1:
+        return (Not(Either((conj,))),)
+    return (conj[0].claim,) if isinstance(conj[0], Not) else (Not(conj[0]),)
+
+
 def has_keys(names: list[str]) -> Term:
     """The value has members of all these names, if it is an object."""
     return tuple(has_key(name, strict=False) for name in names)

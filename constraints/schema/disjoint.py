@@ -11,7 +11,8 @@ from ..numbers import Interval
 from .branches import Branches
 from .claims import Conj, Term
 from .membership import Membership
-from .shapes import ObjectShape, Shapes
+from .shapes import ObjectShape
+from .shaping import Shapes
 from .strings import Strings
 
 MAX_DEPTH = 3  # members of members of members

@@ -29,7 +29,8 @@ from .numbering import Numbering
 from .objects import Objects
 from .plain import PlainContainers
 from .policy import Policy, located
-from .shapes import NumberShape, ObjectShape, Shapes
+from .shapes import NumberShape, ObjectShape
+from .shaping import Shapes
 from .strings import Body, Strings
 from .tags import Tags
 from .text import JsonText

@@ -12,7 +12,8 @@ from .branches import Branches
 from .claims import Conj, Term
 from .clauses import Need
 from .names import Names
-from .shapes import ArrayShape, NumberShape, ObjectShape, Shapes, StringShape
+from .shapes import ArrayShape, NumberShape, ObjectShape, StringShape
+from .shaping import Shapes
 from .strings import Strings
 from .values import atom_of, equality_key, is_integral
 

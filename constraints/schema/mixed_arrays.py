@@ -15,7 +15,8 @@ from .claims import Conj, Term
 from .keywords import instead_of
 from .names import Names
 from .policy import Policy
-from .shapes import ArrayShape, ObjectShape, Shapes
+from .shapes import ArrayShape, ObjectShape
+from .shaping import Shapes
 
 
 class MixedArrays:

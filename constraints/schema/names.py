@@ -10,8 +10,7 @@ from ..cardinality import MAX_POSITIONS, count_words, list_words
 from ..errors import ConstraintLimit
 from ..expression import FAIL, Grammar, Node
 from ..matcher import Matcher
-from .claims import Conj, Named, NameTest, Pattern
-from .shapes import negated
+from .claims import Conj, Named, NameTest, Pattern, negated
 from .strings import Body, Strings
 from .text import JsonText
 

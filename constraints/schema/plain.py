@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ..chains import chain, loop
 from ..expression import FAIL, Event, Grammar, Node
 from .claims import Claim, Conj
 from .document import Site
@@ -50,7 +51,7 @@ class PlainContainers:
         if item == FAIL:
             return None
         grammar, text, end = self._grammar, self._text, self._grammar.literal("]")
-        _, following = grammar.loop(item, text.gap, text.comma, end)
+        _, following = loop(grammar, item, text.gap, text.comma, end)
         return grammar.seq(grammar.literal("["), text.gap, grammar.alt(end, following))
 
     def object(self, site: Site) -> Node | None:
@@ -84,9 +85,9 @@ class PlainContainers:
         else:
             opening, end = grammar.mark(b"{", Event.OBJECT_OPEN), grammar.mark(b"}", Event.OBJECT_CLOSE)
             key = text.other_name([name for name, _ in members])
-            later, following = grammar.loop(grammar.seq(key, text.colon, other), gap, comma, end)
+            later, following = loop(grammar, grammar.seq(key, text.colon, other), gap, comma, end)
         links = [(member, name in needed) for name, member in reversed(members)]
-        return grammar.seq(opening, gap, grammar.chain(links, gap, comma, end, later, following))
+        return grammar.seq(opening, gap, chain(grammar, links, gap, comma, end, later, following))
 
     def _part(self, site: Site, schema: Any, *tokens: str) -> Node:
         """The texts of an item or member, whose schema stands below `site`."""

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ..bags import bags_less
+from ..chains import chain
 from ..errors import ConstraintLimit
 from ..expression import EMPTY, FAIL, Grammar, Node
 
@@ -126,7 +128,7 @@ class Series:
         """The same without conditions, where nothing that is left to wish for needs to be known."""
         grammar, behind = self.grammar, self._behind_stages(start)
         links = [(grammar.alt(*(sort.node for sort in stage.sorts)), not stage.may_skip) for stage in reversed(self.stages)]
-        return grammar.chain(links, self.gap, self.separator, self.end, behind.later, behind.following)
+        return chain(grammar, links, self.gap, self.separator, self.end, behind.later, behind.following)
 
     def condition(self, low: int, high: int | None) -> int:
         """A new condition; its number."""
@@ -218,7 +220,7 @@ class Series:
 
     def _firsts_of_bag(self, remainder: Remainder) -> list[Node]:
         """The same where a bag is left behind each."""
-        rests = self.grammar.bags_less(self._parts(remainder) or [])
+        rests = bags_less(self.grammar, self._parts(remainder) or [])
         pairs = zip(self._sorts_at(remainder), rests, strict=False)  # no rests where the conditions cannot be met
         return [self._then(sort.node, self.grammar.seq(rest, self.end)) for sort, rest in pairs]
 

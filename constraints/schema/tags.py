@@ -14,7 +14,7 @@ from .branches import Branches
 from .claims import Count, Either, Equals, Keys, Not, Term, lacks_key
 from .exclusions import Cases
 from .membership import Membership
-from .shapes import Shapes
+from .shaping import Shapes
 from .values import dump_json
 
 MAX_NAMES = 64  # members that are looked at

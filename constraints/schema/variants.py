@@ -10,10 +10,9 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 from ..errors import ConstraintLimit
-from .claims import Claim, Conj, Index, Keys
+from .claims import Claim, Conj, Index, Keys, negated
 from .clauses import Clause, Need
 from .series import TOTAL, Effect
-from .shapes import negated
 
 Where = Index | Keys
 MAX_VARIANTS = 256  # cases of one item or member

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from maskwright.constraints.chains import chain, loop
 from maskwright.constraints.expression import EMPTY, FAIL, Grammar, Node
 from maskwright.constraints.reference import Reference
 
@@ -58,10 +59,10 @@ def test_a_chain_is_each_choice_of_its_links(links: list[Link], is_spaced: bool,
     grammar = Grammar()
     gap, end = gap_of(grammar, is_spaced), grammar.literal("}")
     separator = grammar.seq(grammar.literal(","), gap)
-    later, following = grammar.loop(node_of(grammar, "[xy]"), gap, separator, end) if has_more else (end, FAIL)
+    later, following = loop(grammar, node_of(grammar, "[xy]"), gap, separator, end) if has_more else (end, FAIL)
     for _ in range(2):  # the second one is remembered
         nodes = [(node_of(grammar, part), is_needed) for part, is_needed in reversed(links)]
-        body = grammar.chain(nodes, gap, separator, end, later, following)
+        body = chain(grammar, nodes, gap, separator, end, later, following)
     more = [[], ["[xy]"], ["[xy]", "[xy]"]] if has_more else [[]]
     texts = {text for parts in chosen(links) for rest in more for text in written(parts + rest, is_spaced)}
     sample = set(sorted(texts)[:: 1 + len(texts) // 60])
@@ -76,7 +77,7 @@ def test_a_chain_is_each_choice_of_its_links(links: list[Link], is_spaced: bool,
 def test_a_loop_is_any_number_of_one_part(part: str, is_spaced: bool) -> None:
     grammar = Grammar()
     gap, end = gap_of(grammar, is_spaced), grammar.literal("}")
-    later, first = grammar.loop(node_of(grammar, part), gap, grammar.seq(grammar.literal(","), gap), end)
+    later, first = loop(grammar, node_of(grammar, part), gap, grammar.seq(grammar.literal(","), gap), end)
     inside, behind = Reference(grammar, first), Reference(grammar, later)
     assert not inside.accepts(b"}") and behind.accepts(b"}")
     for count in (1, 2, 3):
