@@ -15,6 +15,7 @@ from typing import Any
 from ..errors import ConstraintError, ConstraintLimit
 from ..expression import FAIL, Grammar, Node, Rule
 from ..multiples import common_step, not_multiple_node
+from ..productivity import barren_rules
 from ..source import Limits
 from .branches import Branches
 from .claims import Among, Conj, Count, Equals, Index, Keys, Kinds, Literal, Term
@@ -79,13 +80,20 @@ class Lowering:
         in_any_order = None if is_ordered else self._objects.in_any_order
         self._plain = PlainContainers(grammar, text, self.node, self._branches.conj, numbering, in_any_order)
         self._any_value = ("any value", text.notation, text.values.notation, text.whitespace, text.comma, text.colon, is_ordered)
-        known = grammar.memo.get(self._any_value)  # lowered once for all grammars, see JsonSchema.beginning
+        self._open: set[Conj] = set()
+        self._deferred: list[Conj] = []
+        self._barren: set[Conj] = set()  # rules without a value
+        self._canonical: Lowering | None = None  # for what is remembered, if strings have several spellings
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing has been lowered yet, or nothing of it is to stay."""
+        known = self._grammar.memo.get(self._any_value)  # lowered once for all grammars, see JsonSchema.beginning
         self._nodes: dict[Conj, Node] = {} if known is None else {(): known}
         self._typed: dict[tuple[Term, str], Node] = {}
         self._rules: dict[Conj, Rule] = {}
-        self._open: set[Conj] = set()
-        self._deferred: list[Conj] = []
-        self._canonical: Lowering | None = None  # for what is remembered, if strings have several spellings
+        self._causes.clear()
+        self._objects.forget()
 
     def whole(self, root: Site) -> Node:
         """The texts of a schema's values. Raises `ConstraintError` when there is none."""
@@ -96,17 +104,34 @@ class Lowering:
         return self._grammar.seq(self._text.margin, node, self._text.margin)
 
     def all_of(self, *sites: Site) -> Node:
-        """The texts of the values that satisfy all of these schemas; FAIL when there is none."""
-        node = self.node(self._branches.conj(sites))
-        self._lower_deferred()
-        if self._canonical is not None:
-            self._canonical._lower_deferred()
-        return node
+        """The texts of the values that satisfy all of these schemas; FAIL when there is none.
+
+        That a value would have to contain itself is seen when all is lowered. As its absence matters where it stands (another
+        member has to come instead), all is lowered again then, with FAIL in its place.
+        """
+        conj = self._branches.conj(sites)
+        while True:
+            node = self.node(conj)
+            self._lower_deferred()
+            if not self._leave_out_barren():
+                return node
+
+    def _leave_out_barren(self) -> bool:
+        """Whether some rules turn out to have no value. FAIL stands for these from now on, and all begins again."""
+        is_changed = self._canonical is not None and self._canonical._leave_out_barren()
+        rules = barren_rules(self._grammar) if self._rules else set[Rule]()
+        found = {conj for conj, rule in self._rules.items() if rule in rules}
+        if found or is_changed:
+            self._barren |= found
+            self._begin()
+        return bool(found) or is_changed
 
     def _lower_deferred(self) -> None:
         while self._deferred:
             later = self._deferred.pop()
             self._grammar.define(self._rules[later], self._lower(later))
+        if self._canonical is not None:
+            self._canonical._lower_deferred()
         if self._has_unique_arrays:
             while self._together:
                 self._mixed_arrays.refuse(self._together.pop())
@@ -116,6 +141,9 @@ class Lowering:
         known = self._nodes.get(conj)
         if known is not None:
             return known
+        if conj in self._barren:
+            self._causes.append(f"every value of {conj[0].path} would contain another one")
+            return FAIL
         if conj in self._rules or conj in self._open:
             return self._grammar.call(self._rule(conj))
         if len(self._open) >= MAX_INLINE:

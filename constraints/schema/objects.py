@@ -61,6 +61,10 @@ class Objects:
         self._is_ordered, self._explain = is_ordered, explain
         self._known: dict[Hashable, Node] = {}  # by what they mean: different terms often come to the same
 
+    def forget(self) -> None:
+        """All is to be built anew: some values turned out not to be."""
+        self._known.clear()
+
     def object(self, shape: ObjectShape) -> Node:
         meaning = _meaning(shape)
         known = None if meaning is None else self._known.get(meaning)

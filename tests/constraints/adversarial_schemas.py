@@ -182,6 +182,29 @@ def twins(make: Maker) -> tuple[dict[str, Any], list[Any]]:
     return schema, near
 
 
+def endless(make: Maker) -> tuple[dict[str, Any], list[Any]]:
+    """Twins whose members may be values that contain themselves: of `loop` there is none, of `list` there is an end."""
+    rng = make.rng
+    loop, chain = {"$ref": "#/$defs/loop"}, {"$ref": "#/$defs/list"}
+    defs: dict[str, Any] = {
+        "loop": rng.choice(({"type": "object", "required": ["a"], "properties": {"a": loop}}, {"type": "array", "minItems": 1, "items": loop})),
+        "list": {"type": ["object", "integer"], "required": ["a"], "properties": {"a": chain, "b": loop}},
+    }
+    kinds: tuple[dict[str, Any], ...] = (loop, chain, {"type": "integer"}, {"type": "object"}, {"type": "array"}, {"type": "string"})
+    names = make.some(NAMES, 2, 4)
+
+    def of(most: int) -> dict[str, Any]:
+        members = {name: {"anyOf": rng.sample(kinds, rng.randint(1, most))} for name in names if rng.random() < 0.9}
+        required = rng.sample(names, rng.randint(len(names) // 2, len(names)))
+        rest: dict[str, Any] = rng.choice(({}, {"additionalProperties": False}, {"additionalProperties": loop}))
+        return {"type": "object", "properties": members, "required": required, **rest}
+
+    one, other = of(3), of(2)
+    schema = rng.choice((one, {"allOf": [one, {"not": other}]}, {"oneOf": [one, other]}, {"if": other, "then": one, "else": of(3)}))
+    values = (1, "a", {}, [], {"a": 1}, {"a": {"a": 2}}, [[]], {"a": {}})
+    return {"$defs": defs, **schema}, [{name: rng.choice(values) for name in names if rng.random() < 0.9} for _ in range(20)]
+
+
 def unevaluated(make: Maker) -> tuple[dict[str, Any], list[Any]]:
     of_objects = make.rng.random() < 0.5
     keywords = ("properties", "patternProperties", "additionalProperties", "required", "minProperties")
@@ -243,6 +266,6 @@ def identified(make: Maker) -> tuple[dict[str, Any], list[Any]]:
 
 FAMILIES: dict[str, tuple[Family, tuple[str, ...]]] = {
     "mixed": (mixed, DRAFTS), "objects": (objects, DRAFTS), "arrays": (arrays, DRAFTS), "overlapping": (overlapping, DRAFTS),
-    "twins": (twins, DRAFTS), "unevaluated": (unevaluated, DRAFTS[3:]), "dynamic": (dynamic, DRAFTS[3:]), "numbers": (numbers, DRAFTS),
+    "twins": (twins, DRAFTS), "endless": (endless, DRAFTS), "unevaluated": (unevaluated, DRAFTS[3:]), "dynamic": (dynamic, DRAFTS[3:]), "numbers": (numbers, DRAFTS),
     "formats": (formats, DRAFTS[4:]), "identified": (identified, DRAFTS),
 }  # fmt: skip
