@@ -224,7 +224,7 @@ class TokenAutomaton:
         """The tokens from which the vocabulary can finish, for vocabularies that lack single bytes."""
         ends, _ = self.end_states(state)
         costs = self._machine.table("state_cost")[ends]
-        return self.lexicon.mask_of((ends != DEAD) & (costs < INFINITE))
+        return self.lexicon.mask_of(self.lexicon.trie.order[(ends != DEAD) & (costs < INFINITE)])
 
     @staticmethod
     def _nodes(trie: Trie) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NewType, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .automaton import EVERY_BYTE, Distant, Hard, TokenAutomaton
+from .automaton import EVERY_BYTE, Distant, TokenAutomaton
 from .counters import PLENTY
 from .distance import ONE_MORE, Distances
 from .explanation import NUM_NEAREST, Explanation, byte_set, explain
@@ -376,7 +376,7 @@ class Constraint:
 
     def _is_tight(self, state: State, budget: int) -> bool:
         """Whether some allowed token may lead farther than the budget allows, apart from hard ones."""
-        return budget - 1 < self._distances.ceiling(state & _STATE_PART) + self._automaton.most_extra
+        return self._distances.may_exceed(state & _STATE_PART, budget - 1 - self._automaton.most_extra)
 
     def _too_far(self, state: State, budget: int) -> NDArray[np.uint32]:
         """The mask of hard tokens after which the budget does not suffice."""
@@ -386,23 +386,23 @@ class Constraint:
 
     def _within(self, state: int, held: int, budget: int) -> NDArray[np.uint32]:
         """Tokens after which at most `budget` tokens suffice."""
-        hard: list[Hard] = []
+        automaton, distances = self._automaton, self._distances
+        order = automaton.lexicon.trie.order
         if self._remembers:
-            ends, extra, hard, _ = self._automaton.judge(state, held)
+            ends, extra, hard, _ = automaton.judge(state, held)
         else:
-            ends, extra = self._automaton.end_states(state)[0], np.zeros(1, np.int32)
-        by_state = np.full(int(ends.max(initial=DEAD)) + 1, INFINITE, np.int64)
-        by_state[ends] = 0  # a mark; sorting the ends would take longer than all else
-        for after in np.flatnonzero(by_state == 0).tolist():
-            by_state[after] = self._distances.of(after) if after != DEAD else INFINITE
-        distance = by_state[ends] + extra
-        for token in hard:
-            distance[token.position] = self._distances.of(token.state, token.held)
-        for position in np.flatnonzero((extra == ONE_MORE) & (distance == budget + ONE_MORE)).tolist():
-            token_id = int(self._automaton.lexicon.trie.order[position])
-            distance[position] = self._distances.of(*self._automaton.advance_remembering(state, held, token_id))
-        row = self._automaton.lexicon.mask_of(distance <= budget)
-        return row | self._automaton.lexicon.eos_row if self._automaton.is_accepting(state) else row
+            ends, extra, hard = automaton.end_states(state)[0], None, []
+        alive = np.flatnonzero(ends)  # DEAD is 0
+        needed = distances.of_all(ends[alive])
+        if extra is not None:
+            more = extra[alive]
+            needed += more
+            for token in hard:
+                needed[np.searchsorted(alive, token.position)] = distances.of(token.state, token.held)
+            for k in np.flatnonzero((more == ONE_MORE) & (needed == budget + ONE_MORE)).tolist():
+                needed[k] = distances.of(*automaton.advance_remembering(state, held, int(order[alive[k]])))
+        row = automaton.lexicon.mask_of(order[alive[needed <= budget]])
+        return row | automaton.lexicon.eos_row if automaton.is_accepting(state) else row
 
 
 def fingerprint_of(source: Source, vocabulary: Vocabulary) -> str:

@@ -73,12 +73,24 @@ class Distances:
             self._search(state, bound)
         return self._known[state]
 
-    def ceiling(self, state: int) -> int:
+    def of_all(self, states: NDArray[np.int32]) -> NDArray[np.int64]:
+        """`of` for many states, of which few differ, without a memory."""
+        of_state = np.zeros(int(states.max(initial=DEAD)) + 1, np.int64)
+        of_state[states] = 1  # a mark; sorting the states would take longer than all else
+        different = np.flatnonzero(of_state)
+        of_state[different] = [self.of(state) for state in different.tolist()]
+        found: NDArray[np.int64] = of_state[states]
+        return found
+
+    def may_exceed(self, state: int, budget: int) -> bool:
+        """Whether more than so many tokens may be needed after some token allowed in `state`, without a memory."""
+        return budget < self._automaton.cost(state) + _SLACK or budget < self._ceiling(state)
+
+    def _ceiling(self, state: int) -> int:
         """An upper bound of the distance after any one token allowed in `state`."""
         if state not in self._ceilings:
             costs = self._automaton.costs_after(state)
-            finite = costs[costs < INFINITE]
-            self._ceilings[state] = max(int(finite.max(initial=0)), self._automaton.cost(state) + _SLACK)
+            self._ceilings[state] = int(costs[costs < INFINITE].max(initial=0))
         return self._ceilings[state]
 
     def _with_memory(self, state: int, held: int) -> int:

@@ -102,8 +102,8 @@ class Lexicon:
     def eos_ids(self) -> frozenset[int]:
         return frozenset(self.vocabulary.eos_token_ids)
 
-    def mask_of(self, chosen: NDArray[np.bool_], order: NDArray[np.int32] | None = None) -> NDArray[np.uint32]:
-        """The packed mask of the tokens order[chosen]; order is the trie's unless given. bool [tokens] -> uint32 [words]"""
+    def mask_of(self, token_ids: NDArray[np.int32]) -> NDArray[np.uint32]:
+        """The packed mask of many tokens. uint32 [words]"""
         bits = np.zeros(self.words * 32, np.bool_)
-        bits[(self.trie.order if order is None else order)[chosen]] = True
+        bits[token_ids] = True
         return np.packbits(bits, bitorder="little").view(np.uint32)
