@@ -243,9 +243,17 @@ def is_inside(v, shape, classes, m, first):
 
 
 @inner
+def is_ascii(v, shape):
+    """Whether what lies below a node is made of ASCII characters, if it is made of characters."""
+    return v[shape + 5] | v[shape + 6] == 0
+
+
+@inner
 def first_ascii(v, tables):
     """The first ASCII character of a body class with tables, 0x80 when it has none."""
     first = np.int64(0)
+    while first < 0x80 and v[tables + FIRST_BYTES + (first >> 5)] == 0:
+        first += 32
     while first < 0x80 and v[tables + FIRST_BYTES + (first >> 5)] >> (first & 31) & 1 == 0:
         first += 1
     return first

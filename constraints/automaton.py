@@ -58,7 +58,13 @@ class Judgement(NamedTuple):
     ends: NDArray[np.int32]  # [tokens, in the trie's order]: the state that it leads to, DEAD when it does not survive
     extra: NDArray[np.int32]  # [tokens]: what the memory adds to the cost there
     hard: list[Hard]  # those for which that takes more to find out
-    least: int  # the least cost after one that is not hard
+
+
+class Outlook(NamedTuple):
+    """What a search needs to know of the tokens."""
+
+    least: int  # the least cost after one for which nothing has to be found out
+    tokens: NDArray[np.int32]  # [id, state, memory and extra; tokens] those for which it has to, or one more character is enough
 
 
 class Distant(NamedTuple):
@@ -267,11 +273,18 @@ class TokenAutomaton:
         """Tokens beyond `cost` that suffice with this memory; SEARCH or EXPECTS_KEY of rivals.py when it takes more to find out."""
         return int(self._machine.call(rivals.prospect, state, held, self.lexicon.spells_every_byte))
 
-    def judge(self, state: State, held: int, in_brief: bool = False) -> Judgement:
+    def judge(self, state: State, held: int) -> Judgement:
         size = self.lexicon.trie.order.size
         ends, extra = np.zeros(size, np.int32), np.zeros(size, np.int32)
-        count, least = self._machine.call(verdicts.judge, self._atlas, state, held, in_brief, ends, extra, self._hard_room)
-        return Judgement(ends, extra, self._hard(count), int(least))
+        asked = (self._atlas, state, held, verdicts.WHOLE, ends, extra, self._hard_room)
+        return Judgement(ends, extra, self._hard(self._machine.call(verdicts.judge, *asked)[0]))
+
+    def look_out(self, state: State, held: int) -> Outlook:
+        """Inside of a key not of the tokens that go on behind it where they cannot be rivals."""
+        way = verdicts.IN_BRIEF if self.key_place(held) is None else verdicts.IN_KEY
+        none = np.empty(0, np.int32)
+        count, least = self._machine.call(verdicts.judge, self._atlas, state, held, way, none, none, self._hard_room)
+        return Outlook(int(least), self._hard_room[1:, :count].copy())
 
     def hard_tokens(self, state: State, held: int) -> list[Hard]:
         """Those of `judge`, found faster; not their positions. The row of the state has to be known."""

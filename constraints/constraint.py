@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from .automaton import EVERY_BYTE, Distant, TokenAutomaton
 from .counters import PLENTY
-from .distance import ONE_MORE, Distances
+from .distance import Distances
 from .explanation import NUM_NEAREST, Explanation, byte_set, explain
+from .rivals import ONE_MORE
 from .rows import MaskRows
 from .source import Limits, Source
 from .tables import DEAD, INFINITE
@@ -389,7 +390,7 @@ class Constraint:
         automaton, distances = self._automaton, self._distances
         order = automaton.lexicon.trie.order
         if self._remembers:
-            ends, extra, hard, _ = automaton.judge(state, held)
+            ends, extra, hard = automaton.judge(state, held)
         else:
             ends, extra, hard = automaton.end_states(state)[0], None, []
         alive = np.flatnonzero(ends)  # DEAD is 0

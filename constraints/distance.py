@@ -19,10 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .automaton import TokenAutomaton
-from .rivals import EXPECTS_KEY, SEARCH
+from .rivals import EXPECTS_KEY, ONE_MORE, SEARCH
 from .tables import DEAD, INFINITE
 
-ONE_MORE = 1  # the extra cost of states from where one more character is enough
 _SLACK = 3  # a character cut short inside a body costs at most its remaining bytes
 _MAX_MET = 1000  # places of searches among rivals that are kept; a place may have thousands of tokens
 Pair = tuple[int, int]  # a state and a memory
@@ -153,13 +152,12 @@ class Distances:
         """Searches for neighbouring tokens meet the same places."""
         known = self._met.get(at)
         if known is None:
-            judged = self._automaton.judge(*at, in_brief=True)
-            positions = np.flatnonzero(judged.extra == ONE_MORE)
-            along = tuple((token.state, token.held) for token in judged.hard if token.extra == SEARCH)
-            tokens, costs = self._automaton.lexicon.trie.order[positions], self._automaton.costs(judged.ends[positions])
+            least, (tokens, states, memories, extra) = self._automaton.look_out(*at)
+            is_along, is_near = extra == SEARCH, extra == ONE_MORE
+            along = tuple(zip(states[is_along].tolist(), memories[is_along].tolist(), strict=True))
             if len(self._met) >= _MAX_MET:
                 self._met.clear()
-            known = self._met[at] = Onward(judged.least, along, tokens, costs)
+            known = self._met[at] = Onward(least, along, tokens[is_near], self._automaton.costs(states[is_near]))
         return known
 
     def _one_more(self, at: Pair, onward: Onward, below: int) -> list[Pair]:

@@ -442,7 +442,7 @@ def state_at(m, t, state, spelled):
 
 
 # How many tokens beyond the automaton's own cost suffice after some text, when it is a number of tokens; else:
-SEARCH, EXPECTS_KEY = -1, -2  # to be searched for; to be asked again behind the quote that must come next
+ONE_MORE, SEARCH, EXPECTS_KEY = 1, -1, -2  # that; to be searched for; to be asked again behind the quote that must come next
 
 
 @inner
@@ -456,7 +456,7 @@ def extra_cost(m, t, state, here, epoch, is_inner, spells):
     if m[t.c + REC * here] == START and not is_inner:
         return wide(m[t.n + ITEM_GAP])
     in_body = m[t.state_body + REC * state] >= 0 and spells
-    return wide(1) if in_body and way_out(m, t, state, here, epoch, m[t.state_cost + REC * state]) else wide(SEARCH)
+    return wide(ONE_MORE) if in_body and way_out(m, t, state, here, epoch, m[t.state_cost + REC * state]) else wide(SEARCH)
 
 
 @inner

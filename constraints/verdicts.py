@@ -24,12 +24,15 @@ from .atlas import (
     SHAPE_WIDTH,
     SHAPES,
     SPELLS,
+    STRING,
     TRIE,
+    is_ascii,
     is_inside,
 )
+from .closures import ENDLESS
 from .compiled import entry, inner, words_at
 from .kinds import Event
-from .memory import COMMA, ITEM_CLOSE, KEY_OPEN, OUTSIDE, REFUSED, is_space, remember
+from .memory import BACKSLASH, COMMA, ITEM_CLOSE, KEY_OPEN, OUTSIDE, REFUSED, is_space, remember
 from .nodes import wide
 from .repetitions import is_alone, is_loop
 from .rivals import (
@@ -38,6 +41,7 @@ from .rivals import (
     IN_NAME,
     IN_TEXT,
     IN_UNIQUE,
+    ONE_MORE,
     TRACKED,
     after_rival,
     expects_key,
@@ -67,32 +71,36 @@ from .tables import (
     STATE_MASK,
     layout,
 )
+from .utf8 import LAST_ASCII
 
 # The frame of the walk at each depth: the trie's node; the byte read there, its event, the state behind it; the memory after the
 # first SINCE bytes; the memory whose rivals are those here, 0 without rivals.
 PLACE, BYTE, EVENT, STATE, KNOWN, SINCE, ORIGIN = range(7)
 FRAME = 8
 NO_ROWS = 0
-WHOLE, ALONG, IN_BRIEF = range(3)  # ways to walk a trie, see `judge_trie`
+WHOLE, ALONG, IN_BRIEF, IN_KEY = range(4)  # ways to walk a trie, see `judge_trie`
 REMEMBERED = sum(1 << event for event in Event if event not in (Event.NONE, Event.OBJECT_OPEN, Event.OBJECT_CLOSE))
 
 
 @entry
-def judge(arena, atlas, state, here, in_brief, ends, extra, hard):
+def judge(arena, atlas, state, here, way, ends, extra, hard):
     """Walk the trie of all tokens from a state and a memory. Every output may be empty when it is not wanted.
 
-    in_brief: 1 to leave out tokens that change nothing because they stay inside of a string without rivals: DEAD in `ends`.
+    way: WHOLE; IN_BRIEF to leave out tokens that change nothing because they stay inside of a string without rivals; IN_KEY to
+        leave out also those that begin so and have a quotation mark then. They count for the least cost all the same.
 
     ends, extra: int32 [tokens]: ends[k] = the state that the k-th token in order leads to, DEAD when it does not survive; what the
         memory adds to the cost there, SEARCH or EXPECTS_KEY when that has to be found out.
-    hard: int32 [5, tokens]: k, id, state, memory and extra of the tokens for which it has to.
+    hard: int32 [5, tokens]: k, id, state, memory and extra of the tokens for which it has to; in brief those with ONE_MORE, too.
 
-    Returns the number of hard tokens, and the least cost after one that is not, INFINITE when there is none.
+    Returns the number of hard tokens, and the least cost after one for which nothing has to be found out, INFINITE without any.
     """
     m, v = words_at(arena), words_at(atlas)
     t = layout(m)
-    trie, way = wide(v[TRIE]), wide(IN_BRIEF if in_brief else WHOLE)
-    count, least, _ = judge_trie(m, t, v, NO_ROWS, trie, wide(state), wide(here), way, ends, extra, hard, wide(0))
+    count, least, _ = judge_trie(m, t, v, NO_ROWS, wide(v[TRIE]), wide(state), wide(here), wide(way), ends, extra, hard, wide(0))
+    if way == IN_KEY:
+        none, trie = np.empty(0, np.int32), wide(v[QUOTED_ONCE])
+        least = min(least, judge_trie(m, t, v, NO_ROWS, trie, wide(state), wide(here), wide(WHOLE), none, none, hard, count)[1])
     return count, least
 
 
@@ -144,7 +152,7 @@ def where_refusals_begin(m, t, v, prospects):
 def judge_trie(m, t, v, rows, trie, state, here, way, ends, extra, hard, num_hard):
     """`judge` for any trie; hard tokens are put behind the first `num_hard`. k is then not a place in the order of all tokens.
 
-    way: what is looked at: WHOLE; ALONG: only tokens that go along rivals; IN_BRIEF: not those that `judge` leaves out in brief.
+    way: what is looked at: WHOLE; ALONG: only tokens that go along rivals; IN_BRIEF, IN_KEY: not those that `judge` leaves out.
     rows: the address where tokens that the memory refuses are noted, to be cleared; or NO_ROWS.
 
     Returns num_hard, least, and how many tokens were cleared.
@@ -160,6 +168,7 @@ def judge_trie(m, t, v, rows, trie, state, here, way, ends, extra, hard, num_har
     stack[0, ORIGIN] = here if epoch != 0 else 0
     i, least, cleared, spells, shapes = wide(0), wide(INFINITE), wide(0), v[SPELLS] == 1, wide(v[trie + SHAPES])
     tested, loops = wide(DEAD), False
+    fills = way == WHOLE and ends.size > 0 and shapes != 0
     while i < n:
         node = nodes + NODE_WIDTH * i
         d, value, skip = wide(v[node + 1]), wide(v[node] & 255), wide(v[node + 2])
@@ -213,13 +222,13 @@ def judge_trie(m, t, v, rows, trie, state, here, way, ends, extra, hard, num_har
             more = EXPECTS_KEY if expects_key(m, t, s, stack[d, KNOWN]) else 0
         if m[t.n + FAULT] != NO_FAULT:
             return num_hard, least, cleared
-        stays = way == IN_BRIEF and stack[d, ORIGIN] == 0
+        stays = (way >= IN_BRIEF or fills) and stack[d, ORIGIN] == 0
         if stays:  # in a string without an end that is the same behind each character, also when one of several bytes is begun
             is_whole = value < FIRST_LEAD and ends_here
             if tested != (s if value < FIRST_LEAD else stack[above, STATE]):
                 tested = s if value < FIRST_LEAD else stack[above, STATE]
-                loops = is_endless(m, t, v, tested)
-            stays = loops and (is_whole or least <= m[t.state_cost + REC * tested])
+                loops = m[t.state_radius + REC * tested] >= ENDLESS and is_endless(m, t, v, tested)
+            stays = loops and (fills or is_whole or least <= m[t.state_cost + REC * tested])
         if dead:
             if rows != NO_ROWS:
                 below = wide(v[nodes + NODE_WIDTH * skip + 3])
@@ -228,8 +237,13 @@ def judge_trie(m, t, v, rows, trie, state, here, way, ends, extra, hard, num_har
             i = skip
         elif way == ALONG and stack[d, ORIGIN] == 0:
             i = skip
-        elif stays and is_within_class(m, t, v, shapes + SHAPE_WIDTH * i, tested):
-            least = min(least, wide(m[t.state_cost + REC * tested]))
+        elif stays and (
+            (way == IN_KEY and is_any_string(m, t, v, tested)) or is_within_class(m, t, v, shapes + SHAPE_WIDTH * i, tested)
+        ):
+            if fills:
+                least = min(least, fill_inside(m, t, v, trie, stack, i, tested, ends))
+            else:
+                least = min(least, wide(m[t.state_cost + REC * tested]))
             i = skip
         else:
             if ends.size > 0:
@@ -237,7 +251,7 @@ def judge_trie(m, t, v, rows, trie, state, here, way, ends, extra, hard, num_har
                 extra[start:end] = more
             if ends_here and more >= 0:
                 least = min(least, wide(m[t.state_cost + REC * s]) + more)
-            elif ends_here:
+            if ends_here and (more < 0 or (more == ONE_MORE and way >= IN_BRIEF)):
                 for k in range(start, end):
                     hard[0, num_hard], hard[1, num_hard], hard[2, num_hard] = k, v[order + k], s
                     hard[3, num_hard], hard[4, num_hard] = stack[d, KNOWN], more
@@ -247,13 +261,43 @@ def judge_trie(m, t, v, rows, trie, state, here, way, ends, extra, hard, num_har
 
 
 @inner
+def fill_inside(m, t, v, trie, stack, node, inside, ends):
+    """The states behind the tokens at a node and below it, all of characters that lead from the state `inside` back to it; that of
+    the node is on the stack. Returns the least cost there."""
+    nodes, shapes, least, i = wide(v[trie + NODES]), wide(v[trie + SHAPES]), wide(INFINITE), wide(node)
+    after = wide(v[nodes + NODE_WIDTH * node + 2])
+    while i < after:
+        at = nodes + NODE_WIDTH * i
+        d, value, skip = wide(v[at + 1]), wide(v[at] & 255), wide(v[at + 2])
+        if i != node:
+            stack[d, STATE] = inside if value <= LAST_ASCII else transition(m, t, stack[d - 1, STATE], value) & STATE_MASK
+        if value > LAST_ASCII or not is_ascii(v, shapes + SHAPE_WIDTH * i):
+            skip = i + 1
+        start, end = wide(v[at + 3]), wide(v[nodes + NODE_WIDTH * skip + 3])
+        if start != end:
+            ends[start:end] = stack[d, STATE]
+            least = min(least, wide(m[t.state_cost + REC * stack[d, STATE]]))
+        i = skip
+    return least
+
+
+@inner
 def is_endless(m, t, v, s):
     """Whether a state is inside of a string without an end, and all characters of its body lead back to it."""
     body = m[t.state_body + REC * s]
     if body < 0:
         return False
     tables = wide(m[t.classes + CLASS_WIDTH * body + CLASS_TABLES])
-    return tables != 0 and is_alone(m, t, s) and is_loop(m, t, v, tables, s)
+    return tables != 0 and is_loop(m, t, v, tables, s) and is_alone(m, t, s)
+
+
+@inner
+def is_any_string(m, t, v, s):
+    """Whether only a quotation mark leads nearer to the end from a state for which `is_endless`: no character, and no escape."""
+    if m[t.classes + CLASS_WIDTH * m[t.state_body + REC * s] + CLASS_TABLES] != v[STRING]:
+        return False
+    escaped = transition(m, t, s, BACKSLASH) & STATE_MASK
+    return escaped == DEAD or m[t.state_cost + REC * escaped] > m[t.state_cost + REC * s]
 
 
 @inner

@@ -14,6 +14,8 @@ from maskwright.constraints import Compiler, Constraint, JsonSchema, Limits, Voc
 from maskwright.constraints.constraint import State, as_token_ids
 from maskwright.constraints.expression import EMPTY, Event, Grammar, Node
 from maskwright.constraints.reference import Reference
+from maskwright.constraints.rivals import ONE_MORE
+from maskwright.constraints.tables import DEAD
 
 PIECES = [
     b'{"', b'":', b'"a"', b'a"', b'a":1', b',"', b'","', b'{"a":1,"', b'{"a":1,"a', b'":1,"', b"1}", b'b":1}', b'a":1,"b', b'cc":', b'""',
@@ -297,20 +299,27 @@ WIDE = Compiler(Vocabulary([*TOKENS, *LONGER, *(char.encode()[:2] for char in "�
 
 @pytest.mark.parametrize("order", ["declared", "any"])
 @pytest.mark.parametrize("value", [{}, {"type": "string"}, {"enum": ["ab", "b"]}, {"type": "string", "maxLength": 5}, {"type": "integer"}])
-def test_searches_look_in_brief_at_what_strings_are_made_of(value: dict[str, object], order: str) -> None:
-    """Tokens that stay inside of a string change nothing; what is left out of a search is that and no more."""
+def test_searches_look_at_the_tokens_that_matter(value: dict[str, object], order: str) -> None:
+    """Tokens that stay inside of a string change nothing, and behind a key only the cheapest does."""
     schema = {"type": "object", "properties": {"ka": value}, "required": ["ka", "kb"], "additionalProperties": value}
     constraint = WIDE.compile(JsonSchema(json.dumps(schema), property_order=order))
-    automaton, texts, left_out = constraint._automaton, 0, 0
+    automaton, places = constraint._automaton, 0
+    ids = automaton.lexicon.trie.order
     for text in ('{"', '{"k', '{"ka', '{"ka":"', '{"x":"ab","', '{"k":"b","k', '{"k":"ab","ka', '{"k":"b","é', '{"é":"b","é', '{"k":12,"k'):
         state = constraint.advance_bytes(constraint.start(), text.encode())
         if state is None:
             continue
         place = state & (1 << 32) - 1, state >> 32
-        whole, brief = automaton.judge(*place), automaton.judge(*place, in_brief=True)
-        assert (brief.least, brief.hard) == (whole.least, whole.hard)
-        is_left_out = brief.ends != whole.ends
-        assert not whole.extra[is_left_out].any() and (brief.extra == whole.extra).all()
-        assert not brief.ends[is_left_out].any()
-        texts, left_out = texts + 1, left_out + int(is_left_out.sum())
-    assert texts > 2 and (left_out > 20 or value not in ({}, {"type": "string"}))
+        ends, extra, hard = automaton.judge(*place)
+        least, tokens = automaton.look_out(*place)
+        is_known = (ends != DEAD) & (extra >= 0)
+        assert least == (automaton.costs(ends) + extra)[is_known].min()
+        is_near = extra == ONE_MORE
+        wanted = {(token.token_id, token.state, token.extra) for token in hard}
+        wanted |= set(zip(ids[is_near].tolist(), ends[is_near].tolist(), extra[is_near].tolist(), strict=True))
+        found = set(zip(tokens[0].tolist(), tokens[1].tolist(), tokens[3].tolist(), strict=True))
+        assert found <= wanted
+        behind_the_key = [WIDE.vocabulary.tokens[token_id] for token_id, _, _ in wanted - found]
+        assert all(b'"' in spelled for spelled in behind_the_key) and (not behind_the_key or automaton.key_place(place[1]) is not None)
+        places += 1
+    assert places > 2
