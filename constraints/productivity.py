@@ -12,14 +12,16 @@ def barren_rules(store: NodeStore) -> set[Rule]:
     """The rules without a text, as far as can be seen without looking into intersections and complements.
 
     The least fixpoint: a rule has a text once one is found that needs no rule but those that have one. Rules are tried last one
-    first, as inner ones are made after those around them; alternatives only until one of them has a text.
+    first, as inner ones are made after those around them, then the other way round, and so on; alternatives only until one of them
+    has a text.
     """
     has_text: dict[Node, bool] = {}
     fertile: set[int] = set()
     left = [Rule(rule) for rule, body in enumerate(store.rule_bodies) if body is not None]
     while left:
         before = len(fertile)
-        for rule in reversed(left):
+        left.reverse()
+        for rule in left:
             body = store.rule_bodies[rule]
             if body is not None and _has_text(store, body, has_text, fertile):
                 fertile.add(rule)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -88,13 +89,15 @@ def test_barren_rules_have_no_shortest_text(rules: list[Body]) -> None:
     assert barren_rules(grammar) == {number for number, shortest in zip(numbers, least, strict=True) if shortest >= ENDLESS}
 
 
-def test_a_long_chain_of_rules() -> None:
+@pytest.mark.parametrize("is_backwards", [False, True])
+def test_a_long_chain_of_rules(is_backwards: bool) -> None:
     """Each needs the next one; nothing recursive, and no square of their number."""
     grammar = Grammar()
     rules = [grammar.rule(str(i)) for i in range(20_000)]
-    for rule, following in pairwise(rules):
+    chain = rules[::-1] if is_backwards else rules
+    for rule, following in pairwise(chain):
         grammar.define(rule, grammar.seq(grammar.literal("x"), grammar.call(following)))
-    grammar.define(rules[-1], grammar.literal("x"))
+    grammar.define(chain[-1], grammar.literal("x"))
     assert barren_rules(grammar) == set()
-    grammar.define(rules[-1], grammar.call(rules[0]))
+    grammar.define(chain[-1], grammar.call(chain[0]))
     assert barren_rules(grammar) == set(rules)
