@@ -45,7 +45,7 @@ CONTROLS, NUM_CONTROLS, LISTED, HEADER = range(16, 20)
 NUM_NODES, NODES, CHILDREN, ORDER, SHAPES, GROUPS = range(6)
 LONGEST, LAST_SLICE, SLICES, RESIDUAL, EXITS, REST, BY_PREFIX, PREFIX, NUM_EXITS = range(9)
 REACH, FAR, FAR_LENGTH, NUM_FAR, FIRST_BYTES = range(9, 14)
-NODE_WIDTH, SHAPE_WIDTH, SET_WORDS, IS_QUOTED = 4, 8, 6, 7
+NODE_WIDTH, SHAPE_WIDTH, SET_WORDS, ASCII_WORDS, IS_QUOTED = 4, 8, 6, 4, 7
 NO_HEIGHT = 1 << 20  # more characters than any token has
 WIDE = 12  # children from which a node gets a table of them
 _SPARE_WORDS = 1 << 24  # for body classes; reserved, not taken
@@ -244,8 +244,11 @@ def is_inside(v, shape, classes, m, first):
 
 @inner
 def is_ascii(v, shape):
-    """Whether what lies below a node is made of ASCII characters, if it is made of characters."""
-    return v[shape + 5] | v[shape + 6] == 0
+    """Whether what lies below a node is made of ASCII characters, if it is made of characters: their bits fill the first words."""
+    for k in range(ASCII_WORDS, SET_WORDS):
+        if v[shape + 1 + k] != 0:
+            return False
+    return True
 
 
 @inner

@@ -280,7 +280,11 @@ class TokenAutomaton:
         return Judgement(ends, extra, self._hard(self._machine.call(verdicts.judge, *asked)[0]))
 
     def look_out(self, state: State, held: int) -> Outlook:
-        """Inside of a key not of the tokens that go on behind it where they cannot be rivals."""
+        """What a search for a way out among rivals asks of `judge`, found faster.
+
+        Tokens that stay inside of a string without rivals count for the least cost only; inside of a key also those that begin so
+        and go on behind the key.
+        """
         way = verdicts.IN_BRIEF if self.key_place(held) is None else verdicts.IN_KEY
         none = np.empty(0, np.int32)
         count, least = self._machine.call(verdicts.judge, self._atlas, state, held, way, none, none, self._hard_room)

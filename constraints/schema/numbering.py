@@ -24,7 +24,7 @@ class Numbering:
     def __init__(self, tells_all: bool) -> None:
         self._tells_all = tells_all
         self._by_content: dict[Hashable, int] = {}
-        self._of_draft: dict[int, dict[int, int]] = {}  # by identity, of schemas that documents hold
+        self._by_identity: dict[tuple[int, int] | None, int] = {}  # of schemas that documents hold, and their drafts
 
     def of(self, site: Site, schema: Any) -> Hashable:
         """Equal for subschemas of sites that say the same of the same values.
@@ -48,12 +48,11 @@ class Numbering:
     def _number(self, value: dict[str, Any] | list[Any], kind: Position, draft: int) -> int:
         if isinstance(value, list):
             return self._number_of_content(self._content_of_list(value, kind, draft))
-        numbers, without = None, _NOTHING
-        if kind is Position.SCHEMA:
-            numbers, without, identity = self._of_draft.setdefault(draft, {}), DESCRIPTIONS, id(value)
-            known = numbers.get(identity)
-            if known is not None:
-                return known
+        place = (id(value), draft) if kind is Position.SCHEMA else None
+        known = self._by_identity.get(place)
+        if known is not None:
+            return known
+        without = _NOTHING if place is None else DESCRIPTIONS
         content: list[Hashable] = [dict]
         for name, item in value.items():
             if name in without:
@@ -65,8 +64,8 @@ class Numbering:
             else:
                 content.append(item if of_type is str else (of_type, item))  # 1, 1.0 and true are equal in Python
         number = self._number_of_content(tuple(content))
-        if numbers is not None:
-            numbers[identity] = number
+        if place is not None:
+            self._by_identity[place] = number
         return number
 
     def _content_of_list(self, value: list[Any], kind: Position, draft: int) -> Hashable:
