@@ -11,9 +11,11 @@ import numba as nb
 from numba.core import types
 from numba.extending import intrinsic
 
+from .linking import PartCompiler, WholeCompiler
+
 _SOURCES = (
     "atlas", "bodies", "closures", "compiled", "counters", "derive", "divisors", "excluded", "far", "filling", "groups",
-    "kinds", "leaps", "masking", "measure", "memory", "nodes", "repetitions", "rivals", "rows", "runs", "sets", "states",
+    "kinds", "leaps", "linking", "masking", "measure", "memory", "nodes", "repetitions", "rivals", "rows", "runs", "sets", "states",
     "tables", "tails", "unions", "unlisted", "unlisted_masks", "verdicts", "walk",
 )  # fmt: skip
 
@@ -27,7 +29,7 @@ def _stamp() -> str:
 
 _STAMP = _stamp()
 
-inner: Callable[[Callable[..., Any]], Any] = nb.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+inner: Callable[[Callable[..., Any]], Any] = nb.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=PartCompiler)
 
 
 @intrinsic
@@ -60,7 +62,7 @@ def entry(function: Callable[..., Any]) -> Any:
     Numba looks at the file of the function alone to see whether what it kept is stale. An entry point holds the code of other
     files too, and running old code on a new layout of tables would crash, so it is stamped with all of them.
     """
-    compiled = nb.njit(cache=True, nogil=True)(function)
+    compiled = nb.njit(cache=True, nogil=True, no_cfunc_wrapper=True, pipeline_class=WholeCompiler)(function)
     cache = getattr(compiled, "_cache", None)  # absent when compilation is switched off
     if cache is not None:
         cache._cache_file._source_stamp = _STAMP

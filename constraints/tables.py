@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Collection
 from itertools import pairwise
+from typing import Any
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from .compiled import inner
 from .pages import reserved
 
 DEAD = 0  # the automaton state from which nothing is accepted; also the node FAIL
@@ -143,9 +144,9 @@ def _size_source(name: str) -> str:
 
 
 # The function is written out from FIELDS because compiled code cannot loop over the fields of a named tuple.
-_namespace: dict[str, object] = {"Layout": Layout, "int64": np.int64}
+_namespace: dict[str, Any] = {"Layout": Layout, "int64": np.int64}
 exec(_layout_source(), _namespace)
-layout = nb.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(_namespace["layout"])
+layout = inner(_namespace["layout"])
 
 
 class Arena:

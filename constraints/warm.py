@@ -1,4 +1,4 @@
-"""Get ready: compile the compiled code (once per machine, two to four minutes, then kept on disk), and lower the formats."""
+"""Get ready: compile the compiled code (once per machine, one to three minutes, then kept on disk), and lower the formats."""
 
 from __future__ import annotations
 

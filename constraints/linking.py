@@ -1,0 +1,86 @@
+"""Compiled functions become one module for each entry point, and are optimised there, once.
+
+Numba makes every compiled function a library of its own: it links all that the function calls, directly or not, optimises the
+whole and makes machine code of it, before the next function up does the same again. Of functions that only compiled code calls
+nobody wants that. Here they keep their code as it is, and an entry point links each of them once: the loops compile in a third of
+the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from typing import Any
+
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+
+_RECURSION = ".numba.unresolved$"  # the names of Numba's pointers to functions that call themselves
+
+
+class _Part(JITCodeLibrary):
+    """The code of a function that only compiled code calls: neither linked nor optimised, and nothing that Python could call."""
+
+    def finalize(self) -> None:
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        """That of the library, but nothing is kept for calls from Python."""
+        shared = copy(self._codegen)
+        shared.set_env = lambda name, env: None
+        return shared
+
+
+class _Whole(JITCodeLibrary):
+    """The code of an entry point and of all parts that it reaches."""
+
+    def finalize(self) -> None:
+        self._linking_libraries = _callers_first(self)
+        super().finalize()
+
+    def _verify_declare_only_symbols(self) -> None:
+        """Calling what was not linked would crash. Of recursion, Numba looks for the callee when all is machine code: too late."""
+        super()._verify_declare_only_symbols()
+        defined = {function.name for part in self._linking_libraries for function in part.get_defined_functions()}
+        missing = [one.name for one in self._final_module.functions if one.is_declaration and one.name in defined]
+        assert not missing, f"{self.name} calls {missing}, not linked"
+        recursive = [one.name for one in self._final_module.global_variables if one.name.startswith(_RECURSION)]
+        assert not recursive, f"{self.name} calls functions that call themselves: {recursive}"
+
+
+def _callers_first(whole: _Whole) -> list[Any]:
+    """All libraries that it links, each before those that it calls: what nothing calls yet when it comes is left out by LLVM."""
+    done: set[Any] = set()
+    order: list[Any] = []  # callees first
+    work: list[tuple[Any, bool]] = [(whole, False)]
+    while work:
+        library, are_callees_done = work.pop()
+        if are_callees_done:
+            order.append(library)
+        elif library not in done:
+            done.add(library)
+            work.append((library, True))
+            if isinstance(library, (_Part, _Whole)):
+                work += [(callee, False) for callee in library._linking_libraries]
+    return order[-2::-1]  # without `whole`
+
+
+class PartCompiler(Compiler):
+    """Numba's compiler for functions that only compiled code calls."""
+
+    def compile_extra(self, func: Callable[..., Any]) -> Any:
+        self.state.library = _Part(self.state.targetctx.codegen(), func.__qualname__)
+        return super().compile_extra(func)
+
+
+class WholeCompiler(Compiler):
+    """The same for functions that Python calls."""
+
+    def compile_extra(self, func: Callable[..., Any]) -> Any:
+        library = self.state.library = _Whole(self.state.targetctx.codegen(), func.__qualname__)
+        library.enable_object_caching()
+        return super().compile_extra(func)
