@@ -38,6 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import ClassVar
 
 from .bags import bag
 from .divisors import COUNTS
@@ -58,6 +59,11 @@ _LITERAL, _REPEAT, _SEQ = map(int, (Kind.LITERAL, Kind.REPEAT, Kind.SEQ))  # rea
 
 class Grammar(NodeStore):
     """Expressions and rules; see the module's documentation for what each builder method denotes."""
+
+    ATTRIBUTES: ClassVar[tuple[str, ...]] = (
+        *NodeStore.ATTRIBUTES, "labels", "notes", "residue", "search_share", "units", "segments", "only_json", "special_tokens",
+        "end_tokens", "spellings", "memo", "loops", "chain_ends", "_literals", "_unions", "_by_supply", "_steps", "_characters",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         super().__init__()

@@ -13,7 +13,7 @@ from .numbers import number_node
 from .schema.any_spelling import AnySpelling
 from .schema.document import Library, Site
 from .schema.lowering import Lowering
-from .schema.policy import Policy
+from .schema.policy import Policy, too_deep
 from .schema.text import JsonText
 from .schema.values import depth_of, dump_json, parse_json, plain_value
 from .source import Limits
@@ -86,8 +86,7 @@ class JsonSchema:
         try:
             return self._lower(grammar, limits)
         except RecursionError:
-            limit = limits.nesting
-            raise ConstraintLimit("schemas that refer to each other too deeply", limit="nesting", value=limit) from None
+            raise too_deep() from None
 
     def root(self, limits: Limits) -> Site:
         """The schema as a whole, in reach of its resources. Raises `ConstraintError` for an unknown draft."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from copy import copy
-from typing import NewType, Self
+from typing import ClassVar, NewType, Self
 
 from .divisors import ROW
 from .kinds import Event, Kind, Supply
@@ -25,6 +25,10 @@ _ALT, _CALL, _CLASS = map(int, (Kind.ALT, Kind.CALL, Kind.CLASS))  # reading a m
 
 class NodeStore:
     """Nodes and rules: reading what is there, and adding rows to it, equal ones once where that is worth while."""
+
+    ATTRIBUTES: ClassVar[tuple[str, ...]] = (
+        "rows", "pool", "lists", "edges", "events", "rule_names", "rule_bodies", "empties", "_interned", "_classes", "_wide",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.rows = array("i")  # kind, a, b, c of every node
@@ -48,8 +52,8 @@ class NodeStore:
     def after(cls, beginning: Self) -> Self:
         """A new one that begins with all that another one holds; its nodes keep their numbers."""
         new = cls()
-        for name, value in vars(beginning).items():
-            setattr(new, name, copy(value))
+        for name in cls.ATTRIBUTES:
+            setattr(new, name, copy(getattr(beginning, name)))
         return new
 
     # -- reading ----------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ from .keywords import APPLICATORS, in_force
 from .negation import differing, violations
 from .numbering import Numbering
 from .parts import Parts, condition, own, unevaluated_of
-from .policy import Policy
+from .policy import MAX_APPLIED, Policy, too_deep
 from .products import FEW, Products, union
 from .sameness import Sameness
 
@@ -214,7 +214,7 @@ class Branches:
 
 
 class _Entered:
-    """Marks a site as being expanded; entering it again on the way down is an error."""
+    """Marks a site as being expanded; entering it again on the way down is an error, and so is going down too far."""
 
     def __init__(self, entered: set[tuple[Site, str]], site: Site, how: str) -> None:
         self._entered, self._key = entered, (site, how)
@@ -222,6 +222,8 @@ class _Entered:
     def __enter__(self) -> None:
         if self._key in self._entered:
             raise self._key[0].error("$ref", "the schema refers to itself without a value in between")
+        if len(self._entered) >= MAX_APPLIED:
+            raise too_deep()
         self._entered.add(self._key)
 
     def __exit__(self, *unused: Any) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from ..errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from ..expression import Grammar
 
+MAX_APPLIED = 200  # schemas that apply each other to one value, one inside another
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -40,6 +42,13 @@ class Policy:
     def note(self, remark: str) -> None:
         if remark not in self.grammar.notes:
             self.grammar.notes.append(remark)
+
+
+def too_deep() -> ConstraintLimit:
+    return ConstraintLimit(
+        "schemas that refer to each other too deeply", limit="nesting", value=MAX_APPLIED,
+        instead="fewer schemas that apply others to the same value",
+    )  # fmt: skip
 
 
 def read_entry(entry: str) -> tuple[str, str, str]:

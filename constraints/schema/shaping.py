@@ -80,7 +80,7 @@ class Shapes:
 
     def values(self, term: Term) -> dict[str, Any] | None:
         """The values that `enum` and `const` leave, by their equality key; None without such a condition."""
-        known: dict[str, Any] | None = self._memo.get(("values", term), _UNKNOWN)
+        known: Any = self._memo.get(("values", term), _UNKNOWN)
         if known is _UNKNOWN:
             known = self._memo["values", term] = self._common_values(term)
         return known

@@ -190,4 +190,4 @@ def _split(ranges: Ranges) -> tuple[Ranges, Ranges]:
 
 
 def _has_surrogate(text: str) -> bool:
-    return not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text)
+    return not text.isascii() and any(chr(0xD800) <= char <= chr(0xDFFF) for char in text)

@@ -72,7 +72,7 @@ def test_one_memory_serves_many_expressions() -> None:
     grammar = Grammar()
     steps, any_letter = Steps(grammar), grammar.chars([(97, 122)])
     words = [b"if", b"in", b"int", b"interface"]
-    rest = grammar.unlisted(grammar.repeat(any_letter, 1, None), map(grammar.literal, words))
+    rest = grammar.unlisted(grammar.repeat(any_letter, 1, None), words)
     nodes = [rest, grammar.words(words), grammar.negate(rest), grammar.without(rest, grammar.literal(b"inn"))]
     for text in [*words, b"i", b"inn", b"interfaces", b"", b"\xff"]:
         for node in nodes:

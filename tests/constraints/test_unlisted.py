@@ -115,7 +115,7 @@ def test_masks_of_strings_beside_tokens_with_control_characters(schema: dict[str
 def test_all_but_some_words_may_stand_among_alternatives() -> None:
     def build(grammar: Grammar) -> Node:
         letters = grammar.repeat(grammar.chars([(97, 122)]), 1)
-        others = grammar.unlisted(grammar.seq(letters, grammar.literal(".")), [grammar.literal("if."), grammar.literal("in.")])
+        others = grammar.unlisted(grammar.seq(letters, grammar.literal(".")), [b"if.", b"in."])
         behind = grammar.seq(grammar.literal(":"), grammar.spare(others))
         return grammar.repeat(grammar.alt(grammar.literal("0"), others, behind), 1, 3)
 

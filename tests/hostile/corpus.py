@@ -41,8 +41,23 @@ def _properties(count: int, required: bool) -> JsonSchema:
     return _schema({**schema, "required": names} if required else schema)
 
 
-def _reference_chain(length: int, last: Any) -> JsonSchema:
-    definitions: dict[str, Any] = {f"d{index}": {"$ref": f"#/$defs/d{index + 1}"} for index in range(length)}
+_APPLYING: dict[str, Callable[[Any], Any]] = {
+    **{keyword: lambda next_one, keyword=keyword: {keyword: [next_one]} for keyword in ("allOf", "anyOf", "oneOf")},
+    "not": lambda next_one: {"not": next_one},
+    "if": lambda next_one: {"if": next_one, "then": next_one, "else": {"type": "null"}},
+    "then": lambda next_one: {"if": {"type": "null"}, "then": next_one},
+    "dependentSchemas": lambda next_one: {"dependentSchemas": {"a": next_one}},
+    "unevaluatedProperties": lambda next_one: {"allOf": [next_one], "unevaluatedProperties": False},
+}
+_INSIDE: dict[str, Callable[[Any], Any]] = {
+    "propertyNames": lambda next_one: {"propertyNames": next_one},
+    "contains": lambda next_one: {"contains": next_one},
+    "negated members": lambda next_one: {"not": {"properties": {"a": next_one}, "required": ["a"]}},
+}
+
+
+def _reference_chain(length: int, last: Any, applied: Callable[[Any], Any] = lambda next_one: next_one) -> JsonSchema:
+    definitions: dict[str, Any] = {f"d{index}": applied({"$ref": f"#/$defs/d{index + 1}"}) for index in range(length)}
     return _schema({"$ref": "#/$defs/d0", "$defs": {**definitions, f"d{length}": last}})
 
 
@@ -125,6 +140,10 @@ SCHEMAS: dict[str, Case] = {
     "an infinite array": lambda: _schema({"type": "array", "items": {"$ref": "#"}, "minItems": 1}),
     "a chain of 100 references": lambda: _reference_chain(100, {"type": "null"}),
     "a chain of 10,000 references": lambda: _reference_chain(10_000, {"type": "null"}),
+    **{f"a chain of 15,000 {name}": partial(_reference_chain, 15_000, {"type": "string"}, applied) for name, applied in _APPLYING.items()},
+    **{f"a chain of 3,000 {name}": partial(_reference_chain, 3_000, {"type": "string"}, applied) for name, applied in _INSIDE.items()},
+    "a chain of 100 allOf": partial(_reference_chain, 100, {"type": "null"}, _APPLYING["allOf"]),
+    "allOf of 5,000 patterns": lambda: _schema({"allOf": [{"pattern": f"^a{index}"} for index in range(5_000)]}),
     "a long loop of references": lambda: _reference_chain(1_000, {"$ref": "#/$defs/d0"}),
     **{f"{keyword} doubled 30 times": partial(_doubling, keyword, 30) for keyword in ("allOf", "anyOf", "oneOf")},
     "anyOf to the power of 4": partial(_product, 4, 4),
