@@ -136,7 +136,8 @@ class TokenAutomaton:
 
     def advance_one(self, state: State, token_id: int) -> State:
         """The state after a token, DEAD when it does not survive."""
-        return int(self._machine.call(walk.advance_one, self._atlas, state, token_id))
+        after: State = self._machine.call(walk.advance_one, self._atlas, state, token_id)
+        return after
 
     def forced(self, state: State) -> bytes:
         """The bytes of text that every completion begins with; a special token ends them."""
@@ -210,7 +211,8 @@ class TokenAutomaton:
             if wanted != NO_CLASS:
                 self._build_tables(wanted - 1)
             if number != masking.NO_ROOM:
-                return int(number)
+                found: int = number
+                return found
             self.rows.grow()
 
     def _build_tables(self, body_id: int) -> None:
@@ -260,8 +262,8 @@ class TokenAutomaton:
 
     def advance_remembering(self, state: State, held: int, token_id: int) -> tuple[State, int]:
         """(state, memory) after a token; DEAD when it does not survive."""
-        after, kept = self._machine.call(rivals.advance_remembering, self._atlas, state, held, token_id)
-        return int(after), int(kept)
+        after: tuple[State, int] = self._machine.call(rivals.advance_remembering, self._atlas, state, held, token_id)
+        return after
 
     def key_place(self, held: int) -> int | None:
         """The object whose key is being read, with the keys that it has; None outside of keys, and inside of unique items."""

@@ -35,6 +35,7 @@ FINISHED = State(-1)
 NOWHERE = State(-2)  # of `successors`: the token is not allowed
 _STATE_PART = (1 << 32) - 1
 _MAX_KEPT = 1 << 15  # answers of one kind; about 200 bytes each
+_MISSES_CHECKED = 16  # masks that are made before the room that they take is looked at again
 _UNKNOWN = State(-2)
 
 
@@ -52,6 +53,8 @@ class Constraint:
         self._distances = Distances(automaton)
         self._lock = threading.RLock()
         self._remembers = automaton.remembers
+        self._num_tokens, self._eos_ids = automaton.lexicon.vocabulary.size, automaton.lexicon.eos_ids
+        self._spells_every_byte = automaton.lexicon.spells_every_byte
         # What was asked before, read without the lock: the mask of a state, the state after a token.
         self._masks: dict[State, NDArray[np.uint32]] = {}
         self._moves: dict[tuple[State, int], State | None] = {}
@@ -141,8 +144,12 @@ class Constraint:
         with self._lock:
             if budget is not None and self._is_tight(state, budget):
                 return _read_only(self._within(state & _STATE_PART, state >> 32, budget - 1))
-            self._make_room()
-            mask = self._masks[state] = self._automaton.rows.get(self._row_number(state))
+            number = self._row_numbers.get(state)
+            if number is None:
+                if self._num_misses % _MISSES_CHECKED == 0:
+                    self._make_room()
+                number = self._row_number(state)
+            mask = self._masks[state] = self._automaton.rows.get(number)
             if budget is not None and self._remembers and (far := self._too_far(state, budget)).any():
                 return _read_only(mask & ~far)
             return mask
@@ -181,7 +188,7 @@ class Constraint:
 
     def _advance(self, state: State, token_id: int) -> State | None:
         automaton = self._automaton
-        if token_id in automaton.lexicon.eos_ids:
+        if token_id in self._eos_ids:
             return FINISHED if self.is_accepting(state) else None
         if state == FINISHED:
             return None
@@ -189,7 +196,7 @@ class Constraint:
             after, held = automaton.advance_remembering(state & _STATE_PART, state >> 32, token_id)
         else:
             after, held = automaton.advance_one(state, token_id), 0
-        if after == DEAD or (not automaton.lexicon.spells_every_byte and automaton.cost(after) >= INFINITE):
+        if after == DEAD or (not self._spells_every_byte and automaton.cost(after) >= INFINITE):
             return None
         return self._pack(after, held)
 
@@ -211,8 +218,8 @@ class Constraint:
         tokens = np.asarray(token_ids, np.int64)
         for token in (int(tokens.min(initial=0)), int(tokens.max(initial=0))):
             self._check_token(token)
-        plain = not self._remembers and self._automaton.lexicon.spells_every_byte
-        if not plain or FINISHED in states or any(token in self._automaton.lexicon.eos_ids for token in token_ids):
+        plain = not self._remembers and self._spells_every_byte
+        if not plain or FINISHED in states or not self._eos_ids.isdisjoint(token_ids):
             return [self._advance(state, int(token)) for state, token in zip(states, token_ids, strict=True)]
         after = self._automaton.advance(np.array(states, np.int32), tokens.astype(np.int32))
         return [State(s) if s != DEAD else None for s in after.tolist()]
@@ -340,12 +347,12 @@ class Constraint:
     # -- inside -----------------------------------------------------------------------------------------------------
 
     def _check_token(self, token_id: int) -> None:
-        if not 0 <= token_id < self.vocabulary.size:
-            raise ValueError(f"token id {token_id} is outside the vocabulary of {self.vocabulary.size}")
+        if not 0 <= token_id < self._num_tokens:
+            raise ValueError(f"token id {token_id} is outside the vocabulary of {self._num_tokens}")
 
     @staticmethod
     def _pack(state: int, held: int) -> State:
-        return State(state | held << 32)
+        return state | held << 32  # type: ignore[return-value]  # calling State takes as long as all of this
 
     def _run(self, state: State, data: bytes) -> tuple[int, int, int]:
         """(automaton state, memory, bytes that survived)."""
@@ -367,13 +374,12 @@ class Constraint:
         number = self._row_numbers.get(state)
         if number is None:
             self._num_misses += 1
-            number = self._row_numbers[state] = self._new_row_number(state)
+            if state == FINISHED:
+                number = self._automaton.rows.keep(self._automaton.lexicon.eos_row)
+            else:
+                number = self._automaton.row_number(state & _STATE_PART, state >> 32)
+            self._row_numbers[state] = number
         return number
-
-    def _new_row_number(self, state: State) -> int:
-        if state == FINISHED:
-            return self._automaton.rows.keep(self._automaton.lexicon.eos_row)
-        return self._automaton.row_number(state & _STATE_PART, state >> 32)
 
     def _is_tight(self, state: State, budget: int) -> bool:
         """Whether some allowed token may lead farther than the budget allows, apart from hard ones."""

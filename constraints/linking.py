@@ -42,6 +42,13 @@ class _Whole(JITCodeLibrary):
         self._linking_libraries = _callers_first(self)
         super().finalize()
 
+    def _optimize_final_module(self) -> None:
+        """What only this module calls need not be kept for others: LLVM moves more of it into its callers."""
+        for function in self._final_module.functions:
+            if function.linkage.name == "linkonce_odr" and not function.is_declaration:
+                function.linkage = "internal"
+        super()._optimize_final_module()
+
     def _verify_declare_only_symbols(self) -> None:
         """Calling what was not linked would crash. Of recursion, Numba looks for the callee when all is machine code: too late."""
         super()._verify_declare_only_symbols()
