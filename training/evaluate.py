@@ -20,7 +20,9 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 import transformers
-from data import Example, call_schema, examples
+from calls import call_schema
+from data import examples
+from example import Example
 from handwritten import HANDWRITTEN, UNSEEN
 from scoring import Score
 from torch import Tensor

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from data import Example, canonical_json
 from domains import BOOLEAN, DATE, INTEGER, NUMBER, STRING, STRINGS, closed
+from example import Example, canonical_json
 
 PERSON = closed({"name": STRING, "age": INTEGER, "city": STRING})
 CONTACT = closed({"name": STRING, "email": STRING, "phone": STRING})

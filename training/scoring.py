@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from data import Example
+from example import Example
 
 JSON_KINDS = {"fill", "call"}
 

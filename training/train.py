@@ -23,7 +23,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from data import Example, examples, first_lessons
+from data import examples, first_lessons
+from example import Example
 from export import export, load_weights
 from model import Llama, ModelConfig
 from muon import Muon

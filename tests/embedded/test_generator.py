@@ -20,12 +20,14 @@ import handwritten
 import scoring
 import values
 import words
+from calls import call_schema
+from example import Example, canonical_json
 from tools import TOOLS
 
 SPLITS = ("train", "held_out")
 
 
-def first_examples(split: values.Split, count: int = 400, seed: int = 11) -> list[data.Example]:
+def first_examples(split: values.Split, count: int = 400, seed: int = 11) -> list[Example]:
     return list(itertools.islice(data.examples(seed, split), count))
 
 
@@ -48,12 +50,12 @@ def satisfies(answer: str, constraint: dict[str, object]) -> bool:
         return re.fullmatch(constraint["regex"], answer) is not None
     if "schema" in constraint:
         return is_valid(answer, constraint["schema"])
-    return "tools" not in constraint or is_valid(answer, data.call_schema(constraint["tools"]))
+    return "tools" not in constraint or is_valid(answer, call_schema(constraint["tools"]))
 
 
 def is_valid(answer: str, schema: dict[str, object]) -> bool:
     value = json.loads(answer)
-    return Draft202012Validator(schema).is_valid(value) and data.canonical_json(value) == answer
+    return Draft202012Validator(schema).is_valid(value) and canonical_json(value) == answer
 
 
 def test_keys_of_answers_are_in_declared_order() -> None:
@@ -98,7 +100,7 @@ def test_training_never_sees_a_held_out_phrasing(templates: tuple[str, ...]) -> 
 
 
 def test_score_counts_fields_missed_and_made_up() -> None:
-    example = data.Example("fill", "", '{"a":1,"b":["x","y"],"c":null}', {})
+    example = Example("fill", "", '{"a":1,"b":["x","y"],"c":null}', {})
     score = scoring.Score()
     assert not score.add(example, '{"a":1.0,"b":["x","z"],"d":2}')
     summary = score.summary()
@@ -108,7 +110,7 @@ def test_score_counts_fields_missed_and_made_up() -> None:
 
 def test_score_of_malformed_json_is_zero() -> None:
     score = scoring.Score()
-    assert not score.add(data.Example("fill", "", '{"a":1}', {}), '{"a":')
+    assert not score.add(Example("fill", "", '{"a":1}', {}), '{"a":')
     assert (score.malformed, score.summary()["fields_exact"]) == (1, 0.0)
 
 
