@@ -39,20 +39,20 @@ def _llama_pythonic(text: str, calls: Sequence[Call]) -> str:
         text
         or "["
         + ", ".join(
-            f"{name}({', '.join(f'{k}={_python(v)}' for k, v in arguments.items())})" for name, arguments in calls
+            f"{name}({', '.join(f'{k}={python_literal(v)}' for k, v in arguments.items())})" for name, arguments in calls
         )
         + "]"
     )
 
 
-def _python(value: Any) -> str:
+def python_literal(value: Any) -> str:
     """A literal with strings in double quotes."""
     if isinstance(value, str):
         return _json(value)
     if isinstance(value, list):
-        return "[" + ", ".join(map(_python, value)) + "]"
+        return "[" + ", ".join(map(python_literal, value)) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_json(key)}: {_python(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{_json(key)}: {python_literal(item)}" for key, item in value.items()) + "}"
     return repr(value)
 
 
