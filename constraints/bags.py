@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from .emptiness import shows_empty
 from .errors import ConstraintError
-from .kinds import NO_BOUND, NO_TOTAL, UNBOUNDED, Kind
+from .kinds import MOST, NO_BOUND, NO_TOTAL, UNBOUNDED, Kind
 from .store import EMPTY, FAIL, Node
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def bags_less(grammar: Grammar, parts: Sequence[tuple[Node, int, int | None]]) -
 
 def _part_of_bag(grammar: Grammar, body: Node, low: int, high: int | None) -> Node:
     """A part with its bounds; FAIL for one of which none is left."""
-    return FAIL if high == 0 else grammar.intern((_REPEAT, body, low, UNBOUNDED if high is None else high))
+    return FAIL if high == 0 else grammar.intern((_REPEAT, body, low, UNBOUNDED if high is None else min(high, MOST)))
 
 
 def _tally(grammar: Grammar, part: Node, tally: Node) -> Node:

@@ -2,23 +2,32 @@
 
 JSON Schema asks for this dialect. With the flag u, `\\u{...}` and `\\p{...}` have their meaning; without it, escapes such as `\\_`
 and a lone `{` are characters. A pattern that has both means different things with and without u and is refused.
+
+Flags stand in the pattern: `(?ims-ims:...)` since ECMA-262 of 2025. `(?ims)`, for the rest of its group, is not of that standard;
+it is read as all engines read it that know it. What is equal without case is so by simple case folding, as with the flag u.
 """
 
 from __future__ import annotations
 
-from .charsets import ASCII_WORD, ECMA_LINE_ENDS, ecma_class, property_class
+from .charsets import ASCII_WORD, ECMA_LINE_ENDS, ecma_class, ignoring_case, property_class
 from .errors import ConstraintError
 from .regex_parser import Group, PatternParser
-from .regex_tree import Anchor, CharSet, Place, Tree
+from .regex_tree import Alternate, Anchor, CharSet, Lookahead, Place, Tree
 from .source import Limits
-from .utf8 import MAX_CODE_POINT, Ranges, invert
+from .utf8 import ALL, MAX_CODE_POINT, Ranges, invert, normalize
 
 _CONTROLS = {"f": 0x0C, "n": 0x0A, "r": 0x0D, "t": 0x09, "v": 0x0B}
 _PLACES = {"b": Place.WORD_EDGE, "B": Place.NOT_WORD_EDGE}
 _OTHER_DIALECTS = {"A": "^", "Z": "$", "z": "$", "G": "^", "Q": "escaped characters", "E": "escaped characters"}
 _SYNTAX_CHARACTERS = "^$\\.*+?()[]{}|/"
 _NOT_LINE_END = invert(ECMA_LINE_ENDS)
+_ANY = CharSet(ALL)
 _ANCHORS: dict[str, Tree] = {"^": Anchor(Place.START), "$": Anchor(Place.END)}
+_LINE_ANCHORS: dict[str, Tree] = {  # under the flag m
+    "^": Anchor(Place.START_OR_AFTER, ECMA_LINE_ENDS),
+    "$": Alternate((Anchor(Place.END), Lookahead(CharSet(ECMA_LINE_ENDS), negative=False))),
+}
+_TURKISH: Ranges = ((0x130, 0x131),)  # equal i for Python, and nothing by simple case folding
 
 
 def parse_ecma(pattern: str, limits: Limits, dot: Ranges = _NOT_LINE_END) -> Tree:
@@ -54,20 +63,48 @@ class EcmaParser(PatternParser):
                 self._fail("bad name of a group", self.index)
             self.index = end + 1
             return True
-        keyword = f"(?{self.data[self.index : self.index + 1]}"
-        self._refuse(keyword, "ECMA-262 has no such group", "the pattern without it", group.opened)
+        return self._flags(group)
+
+    def _flags(self, group: Group) -> bool:
+        """The head of `(?flags-flags:...)`, or `(?flags)` for the rest of the group in which it stands."""
+        start = self.index
+        added, removed = self._run_of("ims"), ""
+        is_whole = not self._takes("-")
+        if not is_whole:
+            removed = self._run_of("ims")
+        flags = added + removed
+        if not flags or len(set(flags)) < len(flags) or not (self._sees(":") or (is_whole and self._sees(")"))):
+            keyword = f"(?{self.data[start : start + 1]}"
+            self._refuse(keyword, "ECMA-262 has no such group", "the pattern without it", group.opened)
+        if self._takes(":"):
+            group.flags = (group.flags | set(added)) - set(removed)
+            return True
+        self._takes(")")
+        self._groups[-1].flags |= set(added)
+        return False
 
     def _special(self, char: str) -> Tree | None:
         if char in "{}]":
             self._only_without_u = self.index - 1
-        return self._dot if char == "." else _ANCHORS.get(char)
+        flags = self._groups[-1].flags
+        if char == ".":
+            return _ANY if "s" in flags else self._dot
+        return (_LINE_ANCHORS if "m" in flags else _ANCHORS).get(char)
+
+    def _folded(self, ranges: Ranges) -> Ranges:
+        normal = normalize(ranges)
+        if "i" not in self._groups[-1].flags:
+            return normal
+        return normalize([*normal, *_without(ignoring_case(_without(normal, _TURKISH), ascii_only=False), _TURKISH)])
 
     def _escape(self, start: int, inside: bool) -> Ranges | Tree:
         char = self._next()
-        if char in "dDsSwW":
+        if char == "W":
+            return invert(self._folded(ASCII_WORD))
+        if char in "dDsSw":
             return ecma_class(char)
         if char in _PLACES and not inside:
-            return Anchor(_PLACES[char], ASCII_WORD)
+            return Anchor(_PLACES[char], self._folded(ASCII_WORD))
         if char in "pP" and self._sees("{"):
             return self._property(char, start)
         if (char.isascii() and char.isdigit() and char != "0") or (char == "k" and not inside):
@@ -145,3 +182,7 @@ class EcmaParser(PatternParser):
     def _not_a_range(self, low: Ranges, high: Ranges, start: int) -> Ranges:
         self._only_without_u = start
         return (*low, (0x2D, 0x2D), *high)
+
+
+def _without(ranges: Ranges, others: Ranges) -> Ranges:
+    return invert(normalize([*invert(ranges), *others]))

@@ -117,7 +117,7 @@ class PatternParser:
             self._groups[-1].parts.append(self._quantified(tree, start))
         else:
             atom = self._atom(char, start)
-            if isinstance(atom, Anchor) and self._is_quantifier_next():
+            if (char in "^$" or isinstance(atom, Anchor)) and self._is_quantifier_next():
                 self._fail("nothing to repeat", self.index)
             self._groups[-1].parts.append(self._quantified(atom, start))
 

@@ -250,7 +250,7 @@ class Lowering:
             kept = [value for value in values.values() if isinstance(value, str) and self._membership.in_shape(term, value)]
             return strings.text.bodies(kept)
         shape = self._shapes.string(term)
-        self._check_counts(term, "minLength", shape.low, shape.high)
+        self._check_least(term, "minLength", shape.low)
         excluded = [value for value in self._shapes.excluded(term).values() if isinstance(value, str)]
         return self._grammar.without(strings.body(shape), strings.text.bodies(excluded))
 
@@ -277,7 +277,9 @@ class Lowering:
 
     def _counted_array(self, term: Term) -> Node:
         shape = self._shapes.array(term)
-        self._check_counts(term, "minItems", shape.low, shape.high)
+        self._check_least(term, "minItems", shape.low)
+        for need in shape.needs:
+            self._check_least(term, "minContains", need.low)
         self._has_unique_arrays = self._has_unique_arrays or shape.is_unique
         try:
             return self._of_unique_items()._containers.array(shape) if shape.is_unique else self._containers.array(shape)
@@ -301,7 +303,7 @@ class Lowering:
 
     def _counted_object(self, term: Term) -> Node:
         shape = self._shapes.object(term)
-        self._check_counts(term, "minProperties", shape.low, shape.high)
+        self._check_least(term, "minProperties", shape.low)
         try:
             cases = self._cases(term, shape)
             if cases:
@@ -336,12 +338,11 @@ class Lowering:
         numbers = range(math.ceil(interval.low), math.floor(interval.high) + 1)
         return sum(self._membership.in_term(term, number) for number in numbers)
 
-    def _check_counts(self, term: Term, keyword: str, low: int, high: int | None) -> None:
+    def _check_least(self, term: Term, keyword: str, low: int) -> None:
+        """Only lower bounds cost something: texts get longer."""
         limit = self._limits.repetition
-        if max(low, high or 0) > limit:
-            raise ConstraintLimit(
-                f"{keyword} or its maximum is {max(low, high or 0)}", limit="repetition", value=limit, path=_path(term)
-            )
+        if low > limit:
+            raise ConstraintLimit(f"{keyword} is {low} or more", limit="repetition", value=limit, path=_path(term))
 
     # -- enum and const -----------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from ..kinds import MOST
 from ..numbers import Interval
 from .claims import Pattern
 from .document import Site, shown
@@ -14,16 +15,14 @@ from .values import equality_key, is_integral
 
 
 def count_of(site: Site, keyword: str) -> int | None:
-    """The value of a keyword that counts something."""
+    """The value of a keyword that counts something, and at most MOST."""
     if not in_force(site, keyword):
         return None
     value = site.keywords[keyword]
     is_count = isinstance(value, (int, Decimal)) and not isinstance(value, bool) and value >= 0 and is_integral(value)
     if not is_count:
         raise site.error(keyword, f"a whole number from 0 is expected, not {shown(value)}")
-    if isinstance(value, Decimal) and value.adjusted() > 300:
-        raise site.error(keyword, "the number is too large")
-    return int(value)
+    return int(value) if value < MOST else MOST
 
 
 def number_of(site: Site, keyword: str) -> Decimal | None:

@@ -334,13 +334,25 @@ def test_broken_json_has_a_place() -> None:
 
 @pytest.mark.parametrize(
     ("schema", "limit"),
-    [({"maxLength": 10**7, "type": "string"}, "repetition"), ({"const": 10**400}, "digits"),
+    [({"minLength": 10**7, "type": "string"}, "repetition"), ({"contains": {}, "minContains": 10**7}, "repetition"), ({"const": 10**400}, "digits"),
      ({"patternProperties": {f"a{i}": {} for i in range(9)}, "type": "object"}, "name_classes")],
 )  # fmt: skip
 def test_limits_are_named(schema: Any, limit: str) -> None:
     with pytest.raises(ConstraintLimit) as caught:
         matcher(schema)
     assert caught.value.limit == limit
+
+
+@pytest.mark.parametrize("most", [2**31 - 1, 2**31, 10**12, Decimal("1e300")])
+def test_upper_bounds_beyond_all_texts_bound_nothing(most: Any) -> None:
+    bounds = {"maxLength": most, "maxItems": most, "maxProperties": most, "contains": {"type": "null"}, "maxContains": most}
+    constraint = Compiler(BYTES).compile(JsonSchema(bounds))
+    free = Compiler(BYTES).compile(JsonSchema({"contains": {"type": "null"}}))
+    for text in (b'"', b'"ab', b"[", b"[null,", b"[1", b'{"a":', b"1"):
+        after, others = constraint.advance_bytes(constraint.start(), text), free.advance_bytes(free.start(), text)
+        assert after is not None and others is not None
+        assert (constraint.mask(after) == free.mask(others)).all() and constraint.min_tokens(after) == free.min_tokens(others)
+    assert constraint.accepts(b'[1,null,"a"]') and not constraint.accepts(b"[1]")
 
 
 def test_lowering_has_a_limit_on_time() -> None:

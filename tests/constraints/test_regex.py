@@ -254,6 +254,16 @@ ECMA_CASES = [  # pattern, found in, not found in
     (r"^[\b]$", "\b", "b"),
     (r"\ba", "é a", "ba"),
     (r"^[a\]b]+$", "a]b", "a\\b"),
+    ("^(?i:a)b$", "Ab", "AB"),
+    ("^(?i:a(?-i:b))$", "Ab", "AB"),
+    ("^(?s-i:.)$", "\n", "ab"),
+    ("^(?i)[k-m]i$", "\u212aI", "\u212a\u0130"),
+    (r"^(?i)\W$", "é", "\u017f"),
+    (r"^(?i:a\b)", "A-", "a\u017f"),
+    ("^(?s).+$", "a\nb", ""),
+    ("^(a(?s)|.)$", "\n", "\n\n"),
+    ("^(?:(?s)a).$", "ab", "a\n"),
+    ("(?m)^b$", "a\u2028b\nc", "ab"),
 ]
 
 
@@ -298,7 +308,10 @@ REFUSED = [  # dialect, pattern, the name it is refused by
     ("ecma", r"(?<x>a)\k<x>", r"\k"),
     ("ecma", r"(a)\1", r"\1"),
     ("ecma", r"\Aa\Z", r"\A"),
-    ("ecma", "(?i)a", "(?i"),
+    ("ecma", "(?x)a", "(?x"),
+    ("ecma", "(?i-i:a)", "(?i"),
+    ("ecma", "(?-:a)", "(?-"),
+    ("ecma", "(?-i)a", "(?-"),
     ("ecma", r"\p{L}\_", r"\p{"),
     ("ecma", r"[\w-.]\u{61}", r"\u{"),
 ]

@@ -158,6 +158,10 @@ SCHEMAS: dict[str, Case] = {
     "minLength of 10^6": lambda: _string(minLength=1_000_000),
     "minLength of 10^12": lambda: _string(minLength=10**12),
     "maxItems of 10,000": lambda: _schema({"type": "array", "items": {"type": "integer"}, "maxItems": 10_000}),
+    "maxItems of 2^31": lambda: _schema({"type": "array", "items": {"type": "string", "maxLength": 2**31}, "maxItems": 2**31}),
+    "minContains, maxContains of 10^12": lambda: _schema({"contains": {"type": "null"}, "minContains": 10**12, "maxContains": 10**12}),
+    "maxContains of 10^12": lambda: _schema({"contains": {"type": "null"}, "maxContains": 10**12, "maxItems": 2**31 - 1}),
+    "not minItems of 10^12": lambda: _schema({"not": {"minItems": 10**12, "items": {"type": "null"}}}),
     "minItems of 10^9": lambda: _schema({"type": "array", "minItems": 10**9}),
     "nested arrays of a million": lambda: _schema(
         {"type": "array", "maxItems": 10**6, "items": {"type": "array", "minItems": 1000, "maxItems": 10**6, "items": {"type": "null"}}}

@@ -65,19 +65,21 @@ _values = st.recursive(
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(_texts, inner, max_size=3)),
     max_leaves=6,
 )
+_LARGE_COUNTS = st.sampled_from([2**29, 2**31 - 1, 2**31, 10**12, 10**30])
 _TYPES = st.sampled_from(["string", "integer", "number", "boolean", "null", "array", "object"])
 
 
 def _schemas(inner: st.SearchStrategy) -> st.SearchStrategy:
     lists, maps = st.lists(inner, min_size=1, max_size=3), st.dictionaries(_texts, inner, max_size=3)
-    counts, names = st.integers(0, 5), st.lists(_texts, max_size=3)
+    counts, names = st.one_of(st.integers(0, 5), _LARGE_COUNTS), st.lists(_texts, max_size=3)
     right = {
         "type": st.one_of(_TYPES, st.lists(_TYPES, min_size=1, max_size=3, unique=True)),
         "enum": st.lists(_values, min_size=1, max_size=4), "const": _values, "not": inner, "if": inner, "then": inner, "else": inner,
         **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), lists),
         **dict.fromkeys(("properties", "patternProperties", "$defs", "dependentSchemas"), maps),
         **dict.fromkeys(("items", "additionalProperties", "propertyNames", "contains", "unevaluatedProperties", "unevaluatedItems"), inner),
-        **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains"), counts),
+        **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), counts),
+        **dict.fromkeys(("minContains", "maxContains"), counts),
         **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), _numbers),
         "required": names, "uniqueItems": st.booleans(), "pattern": _texts, "$ref": st.sampled_from(["#", "#/$defs/x", "#/items", "y"]),
         "format": st.sampled_from(["date", "email", "ipv4", "uuid", "nonsense"]), "$schema": _texts, "$id": _texts, "$anchor": _texts,
