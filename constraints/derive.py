@@ -272,8 +272,9 @@ def product_accepts(m, t, node):
 def search(m, t, origin):
     """Best-first search for a short completion of a product, in bytes.
 
-    What comes first is least distance so far plus the greater of what the operands cost by themselves. Sets the size of `origin`
-    and of what lies on the path found; if there is none, of everything visited. Returns False when transitions of operands that
+    What comes first is least distance so far plus the greater of what the operands cost by themselves, and that alone when half of
+    the limit is used up: any completion will do then, where there are too many ways to the shortest. Sets the size of `origin` and
+    of what lies on the path found; if there is none, of everything visited. Returns False when transitions of operands that
     hold products themselves have to be known first; the search is then begun anew.
     """
     if product_accepts(m, t, origin):
@@ -318,7 +319,7 @@ def search(m, t, origin):
             if successor != previous and m[t.enter + REC * successor] != epoch:
                 m[t.enter + REC * successor] = epoch
                 alone = max(m[t.state_cost + REC * x], m[t.state_cost + REC * y]) if m[t.c + REC * node] == BOTH else 0
-                rank = min(level[i] + 1 + alone, RANKS - 1)
+                rank = min(alone + (level[i] + 1 if 2 * end < limit else 0), RANKS - 1)
                 nodes[end], parent[end], level[end], link[end] = successor, i, level[i] + 1, first[rank]
                 first[rank], lowest = end, min(lowest, wide(rank))
                 end += 1

@@ -177,14 +177,16 @@ class Arena:
         names, hashed = _FULL[fault], _GROWS_HASH.get(fault)
         hash_sizes = {name: int(self.array[word]) for name, word in _HASH_SIZES.items()}
         sizes = {name: end - start for name, (start, end) in self._spans.items()}
-        is_room_left = hashed is not None and REC * int(self.table("n")[_COUNTERS[hashed]]) < sizes[names[0]]
+        larger: dict[str, int] = {}  # tables for which there is no room where they are
+        if hashed is None or REC * int(self.table("n")[_COUNTERS[hashed]]) >= sizes[names[0]]:
+            larger = {name: 2 * sizes[name] for name in names}
         if hashed is not None:
             hash_sizes[hashed] *= 2
-            sizes[hashed] = max(sizes[hashed], hash_sizes[hashed])
-        if not is_room_left:
-            sizes |= {name: 2 * sizes[name] for name in names}
-            self._move(sizes, hash_sizes)
-        emptied = [hashed] if hashed is not None and is_room_left else HASHES
+            if hash_sizes[hashed] > sizes[hashed]:
+                larger[hashed] = hash_sizes[hashed]
+        if larger:
+            self._move(sizes | larger, hash_sizes)
+        emptied = HASHES if larger or hashed is None else [hashed]
         for name in emptied:
             self.table(name)[: hash_sizes[name]] = 0
             self.array[_HASH_SIZES[name]] = hash_sizes[name]
