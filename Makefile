@@ -40,21 +40,14 @@ check: $(VENV)/.test
 	MASKWRIGHT_NATIVE=never $(PIP) install --quiet --no-deps --target build/installed .
 	MYPYPATH=build/installed $(BIN)/mypy -p maskwright
 
-# What is measured is the package as a wheel has it, beside the checkout, with the loops that are compiled already.
-MEASURED := $(CURDIR)/build/measured
-RUN := PYTHONPATH=$(MEASURED) $(BIN)/python
-
 bench: $(VENV)/.bench $(VENV)/.warm
-	$(SAY) "building the package as its wheel has it"
-	rm -rf build/lib $(MEASURED)
-	$(PIP) install --quiet --no-deps --target $(MEASURED) .
-	mkdir -p $(MEASURED)/maskwright/constraints/__pycache__
-	cp constraints/__pycache__/*.nb? $(MEASURED)/maskwright/constraints/__pycache__/
+	$(SAY) "making machine code of what has been edited"
+	$(PIP) install --quiet --no-deps -e .
 	$(SAY) "decode steps of the embedded model, free and constrained"
-	$(RUN) benchmarks/constrained_decode.py
+	$(BIN)/python benchmarks/constrained_decode.py
 ifdef SCHEMAS
 	$(SAY) "time per mask, side by side with other engines"
-	$(RUN) benchmarks/masks.py --tokenizer $(TOKENIZER) --schemas $(SCHEMAS)
+	$(BIN)/python benchmarks/masks.py --tokenizer $(TOKENIZER) --schemas $(SCHEMAS)
 else
 	$(SAY) "for masks, side by side with other engines: make bench SCHEMAS=<MaskBench file> TOKENIZER=<folder>"
 endif

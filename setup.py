@@ -1,13 +1,17 @@
-"""Builds the package; in a wheel, the modules that lower schemas to grammars are machine code.
+"""Builds the package; the modules that lower schemas to grammars become machine code.
 
 They are the same typed Python, made C of by mypyc (https://mypyc.readthedocs.io): a constraint compiles in 60 % of the time. Where
 mypyc or a C compiler is missing they stay Python, with a warning. MASKWRIGHT_NATIVE=require makes that an error;
-MASKWRIGHT_NATIVE=never leaves them Python. An editable installation is Python, so that what is edited is what runs.
+MASKWRIGHT_NATIVE=never leaves them Python. A wheel has machine code beside its sources. For an editable installation it lies in a
+folder of its own, and is used as long as the sources are those it was made of: constraints/machine_code.py.
 """
 
+import hashlib
+import json
 import os
 import shutil
 import sys
+import sysconfig
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -16,6 +20,7 @@ from setuptools.errors import BaseError, CCompilerError
 
 ROOT = Path(__file__).parent
 STAGE = ROOT / "build" / "native"  # the package as it is imported: mypyc takes the names of modules from their folders
+EDITABLE = ROOT / "build" / "machine_code" / str(sys.implementation.cache_tag)  # as constraints/machine_code.py looks for it
 MODE = os.environ.get("MASKWRIGHT_NATIVE", "auto")
 
 # All recursion in these is bounded by constants: no interpreter counts how deep machine code calls itself. Classes with `__slots__`
@@ -33,8 +38,13 @@ class AllOrNothing(build_ext):
     """Extensions that need each other: when one of them does not compile, none is left behind."""
 
     def run(self) -> None:
+        if self.editable_mode:
+            self.inplace, self.build_lib = False, str(EDITABLE)
+            shutil.rmtree(EDITABLE, ignore_errors=True)
         try:
             super().run()
+            if self.editable_mode and self.extensions:
+                (EDITABLE / "manifest.json").write_text(json.dumps(manifest()))
         except (BaseError, CCompilerError) as problem:
             stay_python(problem)
             for extension in self.extensions:
@@ -55,8 +65,23 @@ def native_modules() -> list[Extension]:
     return mypycify([*options, *paths], target_dir=str(ROOT / "build"), group_name="maskwright", opt_level="2", debug_level="0")
 
 
+def manifest() -> dict[str, object]:
+    """What machine code is made of: the digest of each source, and how the names of the files that hold it end."""
+    sources = {name: hashlib.sha256((ROOT / "constraints" / f"{name}.py").read_bytes()).hexdigest() for name in NATIVE}
+    return {"suffix": sysconfig.get_config_var("EXT_SUFFIX"), "sources": sources}
+
+
+def is_made() -> bool:
+    """Whether an editable installation has machine code of these very sources already."""
+    try:
+        return bool(json.loads((EDITABLE / "manifest.json").read_text()) == manifest())
+    except (OSError, ValueError):
+        return False
+
+
 def wanted_modules() -> list[Extension]:
-    if MODE == "never" or "bdist_wheel" not in sys.argv:
+    is_editable = "editable_wheel" in sys.argv
+    if MODE == "never" or not (is_editable or "bdist_wheel" in sys.argv) or (is_editable and is_made()):
         return []
     try:
         return native_modules()

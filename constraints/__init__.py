@@ -5,6 +5,7 @@
 """
 
 from ..kernels import compile_cache as _compile_cache  # noqa: F401  before numba: where compiled code is kept
+from . import machine_code as _machine_code  # noqa: F401  before what it replaces
 from .captures import Capture, IncompleteOutput, captures, captures_by_name
 from .choice import Choice
 from .compiler import Compiler

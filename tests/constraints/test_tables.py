@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from maskwright.constraints.tables import FIELDS, FULL_NODES, FULL_PAIRS, FULL_STATES, HASHES, NODES, NUM_COUNTERS, REC, STATES, Arena
+from maskwright.constraints.tables import (
+    FIELDS,
+    FULL_NODES,
+    FULL_PAIRS,
+    FULL_STATES,
+    HASHES,
+    NODES,
+    NUM_COUNTERS,
+    REC,
+    STATES,
+    Arena,
+)
 
 ROOM = 1000  # nodes and states that fit, of which a few are there
 
