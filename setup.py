@@ -28,8 +28,8 @@ MODE = os.environ.get("MASKWRIGHT_NATIVE", "auto")
 NATIVE = [
     *("bags", "cardinality", "chains", "emptiness", "expression", "fragments", "matcher", "store"),
     *("schema/annotations", "schema/any_spelling", "schema/branches", "schema/containers", "schema/disjoint", "schema/drafts"),
-    *("schema/escapes", "schema/exclusions", "schema/keywords", "schema/lowering", "schema/membership", "schema/names"),
-    *("schema/negation", "schema/numbering", "schema/objects", "schema/parts", "schema/plain", "schema/products"),
+    *("schema/escapes", "schema/exclusions", "schema/few_values", "schema/keywords", "schema/lowering", "schema/membership"),
+    *("schema/names", "schema/negation", "schema/numbering", "schema/objects", "schema/parts", "schema/plain", "schema/products"),
     *("schema/sameness", "schema/series", "schema/shaping", "schema/text", "schema/variants"),
 ]
 

@@ -30,6 +30,7 @@ from .tables import (
     FREE_NAMES,
     INFINITE,
     MAX_ENDS,
+    MIXED,
     NODES,
     NUM_COUNTERS,
     NUM_ENDS,
@@ -129,7 +130,7 @@ def _copy_grammar(machine: Machine, grammar: Grammar, columns: NDArray[np.int32]
     counters = table("n")
     counters[NUM_ENDS] = TOO_MANY  # none are noted
     counters[FREE_NAMES], counters[FREE_ITEMS] = _has_free_names(grammar, columns), _has_free_items(grammar, columns)
-    counters[ONLY_JSON] = grammar.only_json
+    counters[ONLY_JSON], counters[MIXED] = grammar.only_json, grammar.mixed_arrays
     counters[PLAIN] = lexicon.single_bytes[list(_PLAIN_BYTES)].sum()
     counters[NODES] = counters[NUM_STATIC] = len(grammar)
     counters[POOL], counters[STATES] = 1, 1  # offset 0 and state 0 mean "none"

@@ -61,8 +61,9 @@ class Grammar(NodeStore):
     """Expressions and rules; see the module's documentation for what each builder method denotes."""
 
     ATTRIBUTES: ClassVar[tuple[str, ...]] = (
-        *NodeStore.ATTRIBUTES, "labels", "notes", "residue", "search_share", "units", "segments", "only_json", "special_tokens",
-        "end_tokens", "spellings", "memo", "loops", "chain_ends", "_literals", "_unions", "_by_supply", "_steps", "_characters",
+        *NodeStore.ATTRIBUTES, "labels", "notes", "residue", "search_share", "units", "segments", "only_json", "mixed_arrays",
+        "special_tokens", "end_tokens", "spellings", "memo", "loops", "chain_ends", "_literals", "_unions", "_by_supply", "_steps",
+        "_characters",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -74,6 +75,7 @@ class Grammar(NodeStore):
         self.units: dict[Node, Ranges] = {}  # the characters that `chars` nodes stand for
         self.segments: dict[Rule, Hashable] = {}  # by the empty rule that stands behind each, see `segment`
         self.only_json = False  # whether all texts are JSON, with white space as JSON has it
+        self.mixed_arrays = False  # whether arrays whose items must differ may stand in the same place as other arrays
         self.special_tokens: Mapping[str, int] = {}  # of the vocabulary: names that markup may spell by a token
         self.end_tokens: frozenset[int] = frozenset()  # of the vocabulary: EOS ids
         self.spellings: Sequence[bytes | None] = ()  # of the vocabulary: what is read for each token; empty where none is known

@@ -6,7 +6,7 @@ agree in it. Every open bracket has a frame:
     MEMORY(frame, mode, word)      the innermost frame, where in a string we are, what is being read
     OBJECT(parent, done, before)   done: the keys that were marked, as a set; inside a unique array whole members
     ARRAY(parent, done, before)    done: the items, as a list; inside a unique array only
-    UNIQUE(parent, done, before)   an array whose items must differ
+    UNIQUE(parent, done, before)   an array whose items must differ, or one that may still be such an array
     LIST(rest, word, -)            a list; a set is one that is sorted by node number
     WORD(prefix, symbol, -)        a byte, or CONTAINER + LIST for an array or object that was closed
 
@@ -111,9 +111,20 @@ def remember(m, t, here, byte, event):
             return wide(REFUSED)
         frame, word = with_element(m, t, frame, word), wide(START)
     if byte == COMMA:
+        if m[t.kind + REC * frame] == UNIQUE and event != ITEM_CLOSE:
+            frame, word = no_longer_unique(m, t, frame, word)
         return memory(m, t, frame, OUTSIDE, word)
     value = CONTAINER + wide(m[t.b + REC * frame])
     return memory(m, t, wide(m[t.a + REC * frame]), OUTSIDE, longer(m, t, wide(m[t.c + REC * frame]), value))
+
+
+@inner
+def no_longer_unique(m, t, frame, word):
+    """(frame, word) of an array when nothing that may still come of it asks whether its items differ."""
+    parent, before = wide(m[t.a + REC * frame]), wide(m[t.c + REC * frame])
+    if before == NOTHING:
+        return intern_node(m, t, wide(ARRAY), parent, wide(NOTHING), before), wide(NOTHING)
+    return intern_node(m, t, wide(ARRAY), parent, wide(m[t.b + REC * frame]), before), word
 
 
 @inner

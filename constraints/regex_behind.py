@@ -7,6 +7,7 @@ characters the case depends on these alone.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from .errors import UnsupportedKeyword
@@ -33,7 +34,7 @@ class Cases:
         self.grammar, self.unit, self.lookbehinds = grammar, unit, lookbehinds
         sequences = [(k, one) for k, behind in enumerate(lookbehinds) for one in behind.sequences]
         self.reach = max((len(one.sets) for _, one in sequences), default=0)
-        self._cells = partition([*around, *(chars for _, one in sequences for chars in one.sets)])
+        self._cells = partition((*around, *(chars for _, one in sequences for chars in one.sets)))
         self._fresh = frozenset((k, one.sets) for k, one in sequences if not one.at_start)
         self._after: dict[tuple[frozenset[Rest], Ranges], Case] = {}
         start = Case((), frozenset((k, one.sets) for k, one in sequences))  # also those that begin there
@@ -97,10 +98,11 @@ class Cases:
         return self.grammar.alt(*(self.grammar.seq(self.unit(chars), node) for chars, node in steps))
 
 
-def partition(sets: list[Ranges]) -> list[Ranges]:
+@lru_cache(maxsize=64)  # most patterns have the same: no lookbehinds
+def partition(sets: tuple[Ranges, ...]) -> tuple[Ranges, ...]:
     """All characters, divided so that each of `sets` is a union of cells."""
     cells = [ALL]
     for chars in sets:
         halves = ((intersect(cell, chars), intersect(cell, invert(chars))) for cell in cells)
         cells = [half for pair in halves for half in pair if half]
-    return cells
+    return tuple(cells)

@@ -86,7 +86,7 @@ class _Loops:
         self._after = [around.cases.by_character(left, ALL) for left in range(len(around.cases.all))]
         sets += [chars for chars, _ in self._after[START]]
         sets += [chars for case in self._after for chars, _ in case]
-        self._classes = partition(list(dict.fromkeys(sets)))
+        self._classes = partition(tuple(dict.fromkeys(sets)))
         self._firsts = [((cell[0][0], cell[0][0]),) for cell in self._classes]  # one character of each
         self._steps: dict[tuple[_Rest, Left, int | None], _Condition] = {}
         self._repeats: dict[tuple[Tree, int, int | None], Repeat] = {}

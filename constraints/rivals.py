@@ -16,12 +16,14 @@ import numpy as np
 
 from .atlas import child_of
 from .compiled import entry, inner, pointer, words_at
-from .derive import step
+from .derive import leaf_after, step
 from .kinds import Kind
 from .leaps import leap
 from .memory import (
+    ARRAY_CLOSE,
     CONTAINER,
     IN_KEY,
+    ITEM_CLOSE,
     KEY_CLOSE,
     KEY_ESCAPE,
     KEY_OPEN,
@@ -40,8 +42,8 @@ from .memory import (
     mode_after,
     remember,
 )
-from .nodes import intern_node, mix, wide
-from .states import after_text
+from .nodes import EMPTY, FAIL, SEQ, intern_node, join, leaf, mix, wide
+from .states import after_text, items_of, state_of_all
 from .tables import (
     DEAD,
     EPOCH,
@@ -53,6 +55,7 @@ from .tables import (
     MARKED_EPOCH,
     MARKED_INNER,
     MARKED_RIVALS,
+    MIXED,
     NO_FAULT,
     REC,
     STATE_BITS,
@@ -60,6 +63,7 @@ from .tables import (
     UNKNOWN,
     layout,
 )
+from .unions import spread
 from .walk import FIRST_PRINTABLE, token_bytes
 
 PAIR = int(Kind.PAIR)
@@ -277,6 +281,40 @@ def transition(m, t, state, byte):
 
 
 @inner
+def follow(m, t, state, answer, here, byte):
+    """(state, memory) after a byte on which a state has the transition `answer`; (DEAD, REFUSED) where it does not survive.
+
+    What ends a repeated item is refused by those alternatives only that ask for different ones; with the others it goes on.
+    """
+    after, event = answer & STATE_MASK, answer >> STATE_BITS
+    if after == DEAD:
+        return wide(DEAD), wide(REFUSED)
+    kept = remember(m, t, here, byte, event)
+    if kept == REFUSED and (event == ITEM_CLOSE or event == ARRAY_CLOSE) and m[t.n + FAULT] == NO_FAULT:
+        after = after_repeated(m, t, state, byte)
+        if after != DEAD:
+            kept = remember(m, t, here, byte, wide(0))
+    return (after, kept) if kept != REFUSED else (wide(DEAD), wide(REFUSED))
+
+
+@inner
+def after_repeated(m, t, state, byte):
+    """The state after a comma or bracket behind an item, of the alternatives that do not ask whether it was there before. DEAD on
+    a fault."""
+    start, length = items_of(m, t, state)
+    count = wide(0)
+    for j in range(start, start + length):
+        item = wide(m[t.pool + j])
+        rest, _, _, event = leaf_after(m, t, leaf(m, t, item), byte)
+        if rest == FAIL or event == ITEM_CLOSE or event == ARRAY_CLOSE:
+            continue
+        target = join(m, t, rest, wide(m[t.b + REC * item]) if m[t.kind + REC * item] == SEQ else wide(EMPTY))
+        if m[t.n + FAULT] == NO_FAULT and m[t.size + REC * target] < INFINITE:
+            count = spread(m, t, target, count)
+    return state_of_all(m, t, count)
+
+
+@inner
 def way_out(m, t, state, here, epoch, at_most):
     """Whether one byte leads away from all rivals, to a state of a cost of at most `at_most`."""
     word = wide(m[t.c + REC * here])
@@ -319,13 +357,10 @@ def is_alive(m, t, state, here):
                 m[t.size + REC * pair] = 1 if m[t.n + FAULT] == NO_FAULT else UNKNOWN
                 return True
         for byte in range(256):
-            answer = transition(m, t, s, byte)
-            if answer & STATE_MASK == DEAD or m[t.state_cost + REC * (answer & STATE_MASK)] >= INFINITE:
+            further, after = follow(m, t, s, transition(m, t, s, byte), h, wide(byte))
+            if after == REFUSED or m[t.state_cost + REC * further] >= INFINITE:
                 continue
-            after = remember(m, t, h, wide(byte), answer >> STATE_BITS)
-            if after == REFUSED:
-                continue
-            successor = intern_node(m, t, wide(PAIR), answer & STATE_MASK, after, wide(0))
+            successor = intern_node(m, t, wide(PAIR), further, after, wide(0))
             if m[t.n + FAULT] != NO_FAULT or count == MAX_PAIRS:
                 return True
             if m[t.size + REC * successor] == 1:
@@ -402,13 +437,14 @@ def run_by_bytes(m, t, state, here, data, start, end, may_leap):
     read, count = wide(0), wide(0)
     states[0], memories[0], spelled[0] = state, here, 0
     while read < size:
-        byte, event = wide(data[start + read]), wide(0)
+        byte = wide(data[start + read])
         if m[t.state_left + REC * state] > 0:
             if m[t.text + m[t.state_text + REC * state] + count] != byte:
                 break
             count += 1
             if count == m[t.state_left + REC * state]:
                 state, count = after_text(m, t, state, count), wide(0)
+            here = remember(m, t, here, byte, wide(0))
         else:
             answer = wide(m[t.next + state * 256 + byte])
             if answer == UNKNOWN and may_leap:
@@ -419,10 +455,7 @@ def run_by_bytes(m, t, state, here, data, start, end, may_leap):
                     state, read = after, read + leapt
                     states[read], memories[read], spelled[read] = state, here, count
                     continue
-            answer = transition(m, t, state, byte)
-            state, event = answer & STATE_MASK, answer >> STATE_BITS
-        if state != DEAD:
-            here = remember(m, t, here, byte, event)
+            state, here = follow(m, t, state, transition(m, t, state, byte), here, byte)
         if state == DEAD or here == REFUSED:
             break
         read += 1
@@ -449,12 +482,13 @@ ONE_MORE, SEARCH, EXPECTS_KEY = 1, -1, -2  # that; to be searched for; to be ask
 def extra_cost(m, t, state, here, epoch, is_inner, spells):
     """Tokens that rivals cost: none without any, one where one more character makes the difference; SEARCH otherwise.
 
-    At the beginning of an item the grammar has promised the most that any item may cost, see measure.py.
+    At the beginning of an item the grammar has promised the most that any item may cost, see measure.py; but beside other arrays,
+    what costs least may have no item left.
     """
     if epoch == 0:
         return wide(0)
     if m[t.c + REC * here] == START and not is_inner:
-        return wide(m[t.n + ITEM_GAP])
+        return wide(SEARCH) if m[t.n + MIXED] == 1 else wide(m[t.n + ITEM_GAP])
     in_body = m[t.state_body + REC * state] >= 0 and spells
     return wide(ONE_MORE) if in_body and way_out(m, t, state, here, epoch, m[t.state_cost + REC * state]) else wide(SEARCH)
 

@@ -20,7 +20,7 @@ class Limits:
     states: int = 1_000_000  # automaton states of one constraint
     row_bytes: int = 256 << 20  # mask rows of one constraint; beyond, they are dropped and computed anew
     nesting: int = 200  # depth of a schema, grammar or pattern as written
-    repetition: int = 1_000_000  # a counter's bound
+    repetition: int = 1_000_000  # a counter's bound; of what a JSON Schema counts, its lower bound
     enum_values: int = 100_000
     digits: int = 300  # of a number
     search_states: int = 20_000  # products visited by a search for a string in an intersection; four times so many for one step

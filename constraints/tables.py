@@ -36,6 +36,7 @@ PLAIN = 18  # printable characters of one byte that are tokens, and stand for th
 ONLY_JSON, IN_STRING = 19, 20  # 1 when all texts are JSON, with white space as JSON has it; while a walk begins inside a string
 FREE_NAMES = 21  # 1 when every key that is remembered may be any but finitely many
 FREE_ITEMS = 28  # 1 when every further item of a unique array may be any string but finitely many
+MIXED = 29  # 1 when arrays whose items must differ may stand in the same place as other arrays
 NUM_STATIC, NUM_PAIRS = 22, 23  # nodes of the grammar; nodes that are in `pair_hash`
 MARKED, MARKED_EPOCH, MARKED_RIVALS, MARKED_INNER = range(24, 28)  # what was found when rivals were last marked, see rivals.py
 NUM_COUNTERS = 32

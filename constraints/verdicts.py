@@ -46,6 +46,7 @@ from .rivals import (
     after_rival,
     expects_key,
     extra_cost,
+    follow,
     is_alive,
     is_plain,
     mark_rivals,
@@ -74,8 +75,8 @@ from .tables import (
 from .utf8 import LAST_ASCII
 
 # The frame of the walk at each depth: the trie's node; the byte read there, its event, the state behind it; the memory after the
-# first SINCE bytes; the memory whose rivals are those here, 0 without rivals.
-PLACE, BYTE, EVENT, STATE, KNOWN, SINCE, ORIGIN = range(7)
+# first SINCE bytes; the memory whose rivals are those here, 0 without rivals; whether a repeated item has ended some alternatives.
+PLACE, BYTE, EVENT, STATE, KNOWN, SINCE, ORIGIN, NARROWED = range(8)
 FRAME = 8
 NO_ROWS = 0
 WHOLE, ALONG, IN_BRIEF, IN_KEY = range(4)  # ways to walk a trie, see `judge_trie`
@@ -106,7 +107,8 @@ def judge(arena, atlas, state, here, way, ends, extra, hard):
 
 @entry
 def hard_tokens(arena, atlas, state, here, has_items, hard):
-    """The hard tokens of `judge`, looked for only where they can be; returns their number. The row of the state has to be known."""
+    """The hard tokens of `judge`, and those behind which alternatives are gone, looked for only where they can be; returns their
+    number. The row of the state has to be known."""
     m, v = words_at(arena), words_at(atlas)
     t = layout(m)
     prospects = outlook(m, t, wide(here))
@@ -165,7 +167,7 @@ def judge_trie(m, t, v, rows, trie, state, here, way, ends, extra, hard, num_har
     stack = np.empty((wide(v[DEPTH]) + 1, FRAME), np.int64)
     stack[0, PLACE], stack[0, STATE], stack[0, KNOWN], stack[0, SINCE] = -1, state, here, 0
     marked, (epoch, is_inner) = wide(here), mark_rivals(m, t, wide(here))
-    stack[0, ORIGIN] = here if epoch != 0 else 0
+    stack[0, ORIGIN], stack[0, NARROWED] = here if epoch != 0 else 0, 0
     i, least, cleared, spells, shapes = wide(0), wide(INFINITE), wide(0), v[SPELLS] == 1, wide(v[trie + SHAPES])
     tested, loops = wide(DEAD), False
     fills = way == WHOLE and ends.size > 0 and shapes != 0
@@ -176,7 +178,7 @@ def judge_trie(m, t, v, rows, trie, state, here, way, ends, extra, hard, num_har
         if stack[above, ORIGIN] != 0:
             if marked != stack[above, ORIGIN]:
                 marked, (epoch, is_inner) = stack[above, ORIGIN], mark_rivals(m, t, stack[above, ORIGIN])
-            if way == ALONG and m[t.b + REC * stack[above, KNOWN]] != OUTSIDE:
+            if way == ALONG and stack[above, NARROWED] == 0 and m[t.b + REC * stack[above, KNOWN]] != OUTSIDE:
                 child = next_along_rivals(m, t, v, trie, stack[above, PLACE], stack[above, KNOWN], value)
                 if child < 0:
                     i = n if d == 1 else wide(v[nodes + NODE_WIDTH * stack[above, PLACE] + 2])
@@ -189,8 +191,11 @@ def judge_trie(m, t, v, rows, trie, state, here, way, ends, extra, hard, num_har
             return num_hard, least, cleared
         s, event = answer & STATE_MASK, answer >> STATE_BITS
         if s == DEAD:
+            if stack[above, NARROWED] == 1:
+                cleared += clear_below(v, rows, nodes, order, node, skip)
             i = skip
             continue
+        stack[d, NARROWED] = stack[above, NARROWED]
         stack[d, PLACE], stack[d, BYTE], stack[d, EVENT], stack[d, STATE] = i, value, event, s
         stack[d, KNOWN], stack[d, SINCE], stack[d, ORIGIN] = stack[above, KNOWN], stack[above, SINCE], 0
         dead = False
@@ -201,8 +206,10 @@ def judge_trie(m, t, v, rows, trie, state, here, way, ends, extra, hard, num_har
                     stack[d, KNOWN], stack[d, SINCE] = after_rival(m, t, stack[above, KNOWN], value, event, rival), d
                     stack[d, ORIGIN] = stack[above, ORIGIN]
             else:
-                stack[d, KNOWN], stack[d, SINCE] = remember(m, t, stack[above, KNOWN], value, event), d
-                dead = stack[d, KNOWN] == REFUSED
+                s, stack[d, KNOWN] = follow(m, t, stack[above, STATE], answer, stack[above, KNOWN], value)
+                stack[d, SINCE], dead = d, stack[d, KNOWN] == REFUSED
+                if s != stack[d, STATE]:
+                    stack[d, STATE], stack[d, NARROWED] = s, 1
         elif event == KEY_OPEN or event == ITEM_CLOSE:
             stack[d, KNOWN], stack[d, SINCE] = up_to_date(m, t, stack, d), d
         if stack[d, SINCE] == d and not dead and stack[d, ORIGIN] == 0:
@@ -220,6 +227,9 @@ def judge_trie(m, t, v, rows, trie, state, here, way, ends, extra, hard, num_har
         elif ends_here and hard.size > 0 and (value == COMMA or is_space(value)) and must_open_key(m, t, s):
             stack[d, KNOWN], stack[d, SINCE] = up_to_date(m, t, stack, d), d
             more = EXPECTS_KEY if expects_key(m, t, s, stack[d, KNOWN]) else 0
+        is_dearer = stack[d, NARROWED] == 1 and ends_here and way <= ALONG and hard.size > 0 and ends.size == 0 and not dead
+        if is_dearer:  # perhaps: fewer tokens may suffice for the alternatives that are gone
+            stack[d, KNOWN], stack[d, SINCE] = up_to_date(m, t, stack, d), d
         if m[t.n + FAULT] != NO_FAULT:
             return num_hard, least, cleared
         stays = (way >= IN_BRIEF or fills) and stack[d, ORIGIN] == 0
@@ -230,12 +240,9 @@ def judge_trie(m, t, v, rows, trie, state, here, way, ends, extra, hard, num_har
                 loops = m[t.state_radius + REC * tested] >= ENDLESS and is_endless(m, t, v, tested)
             stays = loops and (fills or is_whole or least <= m[t.state_cost + REC * tested])
         if dead:
-            if rows != NO_ROWS:
-                below = wide(v[nodes + NODE_WIDTH * skip + 3])
-                clear_tokens(words_at(rows), order + start, order + below)
-                cleared += below - start
+            cleared += clear_below(v, rows, nodes, order, node, skip)
             i = skip
-        elif way == ALONG and stack[d, ORIGIN] == 0:
+        elif way == ALONG and stack[d, ORIGIN] == 0 and stack[d, NARROWED] == 0:
             i = skip
         elif stays and (
             (way == IN_KEY and is_any_string(m, t, v, tested)) or is_within_class(m, t, v, shapes + SHAPE_WIDTH * i, tested)
@@ -251,13 +258,23 @@ def judge_trie(m, t, v, rows, trie, state, here, way, ends, extra, hard, num_har
                 extra[start:end] = more
             if ends_here and more >= 0:
                 least = min(least, wide(m[t.state_cost + REC * s]) + more)
-            if ends_here and (more < 0 or (more == ONE_MORE and way >= IN_BRIEF)):
+            if ends_here and (more < 0 or is_dearer or (more == ONE_MORE and way >= IN_BRIEF)):
                 for k in range(start, end):
                     hard[0, num_hard], hard[1, num_hard], hard[2, num_hard] = k, v[order + k], s
                     hard[3, num_hard], hard[4, num_hard] = stack[d, KNOWN], more
                     num_hard += 1
             i += 1
     return num_hard, least, cleared
+
+
+@inner
+def clear_below(v, rows, nodes, order, node, skip):
+    """Note the tokens at a node and below it to be cleared, if they are; returns how many there are."""
+    if rows == NO_ROWS:
+        return wide(0)
+    start, below = wide(v[node + 3]), wide(v[nodes + NODE_WIDTH * skip + 3])
+    clear_tokens(words_at(rows), order + start, order + below)
+    return below - start
 
 
 @inner

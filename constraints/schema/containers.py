@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from ..errors import UnsupportedKeyword
 from ..expression import EMPTY, FAIL, Event, Grammar, Node
 from .claims import Claim, Conj, Index
 from .clauses import Need
@@ -76,15 +77,23 @@ class Containers:
         """Whether as many different items exist as there must be. Refuses choices so few that one place may use up another's."""
         places = [shape.item(index) for index in range(min(shape.low, shape.prefix_length + 1))]
         counts = [self._count_of(item) for item in dict.fromkeys(places)]
-        if len(counts) > 1 and any(count is not None and count < shape.low for count in counts):
-            assert shape.unique is not None
-            reason = "places with few values each, several of which must be filled"
-            raise shape.unique.unsupported("uniqueItems", reason, instead_of("uniqueItems"))
-        wanted = [shape.low] * len(counts)
-        for need in shape.needs:
-            counts.append(self._count_of(self._conjoin((*shape.item(shape.prefix_length), *need.conj))))
-            wanted.append(need.low)
-        return all(count is None or count >= low for count, low in zip(counts, wanted, strict=True))
+        are_few = any(count is not None and count < shape.low for count in counts)
+        if are_few and len(counts) > 1:
+            raise _too_few(shape)
+        return not are_few and all(self._has_enough_for(need, shape) for need in shape.needs)
+
+    def _has_enough_for(self, need: Need, shape: ArrayShape) -> bool:
+        """Whether as many different items exist as must satisfy something: one at each place before all are alike, and those."""
+        *single, alike = (
+            self._count_of(self._conjoin((*shape.item(index), *need.conj))) if index in need.index else 0
+            for index in range(shape.prefix_length + 1)
+        )
+        if alike is None or alike >= need.low:
+            return True
+        places = sum(count != 0 for count in single)
+        if places and need.low > 1 and places + alike >= need.low:
+            raise _too_few(shape)
+        return places + alike >= need.low
 
     def flat_arrays(self, arrays: Iterable[list[bytes]]) -> Node:
         """One of some arrays of scalars, given by the texts of these; first items as a tree."""
@@ -115,6 +124,12 @@ class Containers:
 
     def _pair(self, key: Node, value: Node) -> Node:
         return self._grammar.seq(key, self._colon, value)
+
+
+def _too_few(shape: ArrayShape) -> UnsupportedKeyword:
+    assert shape.unique is not None
+    reason = "places with few values each, several of which must be filled"
+    return shape.unique.unsupported("uniqueItems", reason, instead_of("uniqueItems"))
 
 
 def bounds_of(needs: Iterable[Need]) -> list[Bounds]:

@@ -6,7 +6,6 @@ met again inside itself becomes a rule, and so does what is nested deeply, which
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 from decimal import Decimal
 from functools import cache, reduce
@@ -22,6 +21,7 @@ from .claims import Among, Conj, Count, Equals, Index, Keys, Kinds, Literal, Ter
 from .containers import Containers
 from .disjoint import Disjointness
 from .document import Site
+from .few_values import FewValues
 from .keywords import ARRAY, OBJECT, STRING, TYPES
 from .membership import Membership
 from .mixed_arrays import MixedArrays
@@ -37,7 +37,6 @@ from .tags import Tags
 from .text import JsonText
 from .values import dump_json, equality_key
 
-MAX_COUNTED = 100  # integers of an interval that are counted one by one
 MAX_FLAT = 16  # items or members of a value whose texts are written without ado
 MAX_INLINE = 24  # levels of nested values lowered in place
 
@@ -63,6 +62,7 @@ class Lowering:
             self._spelled = Strings(grammar, text.values, limits, policy, assert_formats)
         of_names = self._strings if text.canonical is values else Strings(grammar, text.canonical, limits, policy, assert_formats)
         self._membership = Membership(grammar, self._branches, self._shapes, self._strings)
+        few = FewValues(self._branches, self._shapes, self._membership)
         names = self._membership.names = Names(grammar, text.canonical, of_names, self._string_bodies, self._listed_strings)
         self._disjointness = Disjointness(self._branches, self._shapes, self._membership, self._strings)
         self._tags = Tags(self._branches, self._shapes, self._membership)
@@ -71,7 +71,7 @@ class Lowering:
         self._has_unique_arrays = False
         self._mixed_arrays = MixedArrays(self._branches.terms, self._shapes, names, policy, is_ordered)
         self._containers = Containers(
-            grammar, text, self.node, self._count, self._together.append, self._branches.conj, self._shapes.lacks_values,
+            grammar, text, self.node, few.count, self._together.append, self._branches.conj, self._shapes.lacks_values,
         )  # fmt: skip
         self._objects = Objects(
             grammar, text, names, self.node, self._together.append, self._branches.conj, self._shapes.lacks_values, is_ordered,
@@ -133,8 +133,8 @@ class Lowering:
         if self._canonical is not None:
             self._canonical._lower_deferred()
         if self._has_unique_arrays:
-            while self._together:
-                self._mixed_arrays.refuse(self._together.pop())
+            while self._together and not self._grammar.mixed_arrays:
+                self._grammar.mixed_arrays = self._mixed_arrays.stand_in(self._together.pop())
 
     def node(self, conj: Conj) -> Node:
         """The texts of a conjunction's values; FAIL when there is none."""
@@ -318,25 +318,6 @@ class Lowering:
         cases = [(*term, Count(option.where, option.conj, option.low, option.high)) for option in clause]
         is_simpler = all(len(self._shapes.object(case).clauses) < len(shape.clauses) for case in cases)
         return cases if is_simpler else []
-
-    def _count(self, conj: Conj) -> int | None:
-        """How many values satisfy a conjunction, where its terms list them or are of types with few values; else None."""
-        counts = [self._count_term(term) for term in self._branches.terms(conj)]
-        return None if None in counts else sum(count for count in counts if count is not None)
-
-    def _count_term(self, term: Term) -> int | None:
-        values = self._shapes.values(term)
-        if values is not None:
-            return sum(self._membership.in_shape(term, value) for value in values.values())
-        atoms, excluded = self._shapes.atoms(term), self._shapes.excluded(term).values()
-        if atoms <= {"null", "boolean"}:
-            every = [None] * ("null" in atoms) + [False, True] * ("boolean" in atoms)
-            return sum(not any(value is other for other in excluded) for value in every)
-        interval = self._shapes.number(term).interval
-        if atoms != {"integer"} or interval.low is None or interval.high is None or interval.high - interval.low > MAX_COUNTED:
-            return None
-        numbers = range(math.ceil(interval.low), math.floor(interval.high) + 1)
-        return sum(self._membership.in_term(term, number) for number in numbers)
 
     def _check_least(self, term: Term, keyword: str, low: int) -> None:
         """Only lower bounds cost something: texts get longer."""

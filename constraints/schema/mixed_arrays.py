@@ -1,8 +1,9 @@
-"""Arrays whose items must differ, in the same place as others whose items need not.
+"""Arrays whose items must differ, in the same place as other arrays.
 
-The memory of items is told by the opening bracket that items must differ (see memory.py), and that cannot differ by alternative. So
-places are looked for where both may stand: two alternatives of a value, and of members and items that both of them have, as long as
-what was read before does not tell them apart.
+There an item that comes twice, or one that is not left any more, ends some of the alternatives that are being followed and not
+others (see `follow` in rivals.py), and what goes on may cost more than what seemed to. Places are looked for where such arrays may
+stand: two alternatives of a value, and of members and items that both of them have, as long as what was read before does not tell
+them apart.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations, product
 
 from .claims import Conj, Term
-from .keywords import instead_of
 from .names import Names
 from .policy import Policy
 from .shapes import ArrayShape, ObjectShape
@@ -29,12 +29,12 @@ class MixedArrays:
         self._with_unique: set[Term] = set()  # those that have
         self._above: defaultdict[Term, list[Term]] = defaultdict(list)  # whose items or members a term's values may be
 
-    def refuse(self, together: Iterable[Conj]) -> None:
-        """Raises `UnsupportedKeyword` if both kinds of arrays may stand where values of these conjunctions do."""
+    def stand_in(self, together: Iterable[Conj]) -> bool:
+        """Whether such arrays may stand where values of these conjunctions do."""
         terms = dict.fromkeys(term for conj in together for term in self._terms(conj))
         self._find_unique(terms if len(terms) > 1 else ())
         if self._with_unique.isdisjoint(terms):
-            return
+            return False
         pending = list(combinations(terms, 2))
         while pending:
             pair = pending.pop()
@@ -42,10 +42,13 @@ class MixedArrays:
                 continue
             self._seen.add(pair)
             self._policy.check_time(None)
+            if self._are_mixed(*pair):
+                return True
             for left, right in self._below(*pair):
                 if left != right:  # else its own alternatives are looked at by themselves
                     self._find_unique([*self._terms(left), *self._terms(right)])
                     pending += [(a, b) for a, b in product(self._terms(left), self._terms(right)) if a != b]
+        return False
 
     def _find_unique(self, terms: Iterable[Term]) -> None:
         """Adds to `_with_unique` those of some terms, and of all that is below them, that have such arrays."""
@@ -81,6 +84,16 @@ class MixedArrays:
                 yield shape.value(name, self._names.passed(name, tests) if tests else frozenset())
             yield from (shape.value(None, passed) for passed in self._names.classes(tests))
 
+    def _are_mixed(self, left: Term, right: Term) -> bool:
+        """Whether two alternatives have arrays of several items that are not the same, and must differ in one of them at least."""
+        if not (self._may_be(left, "array", list) and self._may_be(right, "array", list)):
+            return False
+        one, other = self._shapes.array(left), self._shapes.array(right)
+        if not (one.may_have_two and other.may_have_two):
+            return False
+        are_alike = one.is_unique and other.is_unique and one.rules == other.rules and one.needs == other.needs
+        return (one.is_unique or other.is_unique) and not are_alike
+
     def _below(self, left: Term, right: Term) -> Iterator[tuple[Conj, Conj]]:
         """What two alternatives say of the same items and members."""
         if self._may_be(left, "array", list) and self._may_be(right, "array", list):
@@ -93,11 +106,6 @@ class MixedArrays:
         return atom in self._shapes.atoms(term) and (values is None or any(isinstance(value, kind) for value in values.values()))
 
     def _items(self, left: ArrayShape, right: ArrayShape) -> Iterator[tuple[Conj, Conj]]:
-        if left.is_unique != right.is_unique:
-            unique = left.unique if left.is_unique else right.unique
-            assert unique is not None
-            reason = "another alternative allows arrays with equal items in the same place"
-            raise unique.unsupported("uniqueItems", reason, instead_of("uniqueItems"))
         for index in range(max(left.prefix_length, right.prefix_length) + 1):
             yield left.item(index), right.item(index)
 

@@ -51,7 +51,12 @@ class ArrayShape:
     @property
     def is_unique(self) -> bool:
         """Whether items have to be told apart."""
-        return self.unique is not None and (self.high is None or self.high > 1)
+        return self.unique is not None and self.may_have_two
+
+    @property
+    def may_have_two(self) -> bool:
+        """Whether more than one item may be there."""
+        return self.high is None or self.high > 1
 
     def item(self, index: int) -> Conj:
         return self.conjoin(claim for where, conj in self.rules if index in where for claim in conj)

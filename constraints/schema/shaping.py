@@ -230,7 +230,9 @@ class Shapes:
             elif isinstance(literal, Unevaluated) and literal.keyword == "unevaluatedItems":
                 self._leave_items(shape, literal)
             elif isinstance(literal, Repeats):
-                shape.repeats = literal.site
+                shape.repeats, shape.low = literal.site, max(shape.low, 2)
+        if shape.repeats is not None and shape.unique is not None:
+            shape.low, shape.high = 1, 0
         return shape
 
     def _leave_items(self, shape: ArrayShape, literal: Unevaluated) -> None:

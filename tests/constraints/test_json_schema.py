@@ -97,6 +97,11 @@ CASES: list[tuple[Any, list[str], list[str]]] = [
     ({"type": "array", "maxItems": 0}, ["[]"], ["[1]"]),
     ({"type": "array", "items": {"type": "array", "maxItems": 1}, "minItems": 2}, ["[[],[1]]"], ["[[]]", "[[1,2],[]]"]),
     ({"type": "array", "maxItems": 1, "uniqueItems": True}, ["[]", "[1]"], ["[1,2]"]),
+    ({"type": "array", "uniqueItems": True, "prefixItems": [{"type": "string"}], "items": {"const": 1}, "contains": {"const": "a"}},
+     ['["a"]', '["a",1]'], ["[]", '["b"]', '["a",1,1]', '["b","a"]']),
+    ({"type": "array", "uniqueItems": True, "prefixItems": [{}], "items": {"enum": [1, 2]}, "contains": {"enum": [1, 2]}, "minContains": 2},
+     ["[3,1,2]", "[2,1]"], ["[1]", "[3,1]", "[1,1]", "[3,1,2,1]"]),
+    ({"anyOf": [{"items": {"type": "integer"}, "uniqueItems": True}, {"items": {"type": "string"}}]}, ["[1,2]", '["a","a"]', "[]"], ["[1,1]", '[1,"a"]']),
     ({"type": "array", "additionalItems": False}, ["[1]"], []),
     # combinations
     ({"anyOf": [{"type": "integer"}, {"type": "string", "maxLength": 1}]}, ["1", '"a"'], ['"ab"', "null"]),
@@ -193,8 +198,7 @@ REFUSED: list[tuple[Any, str, str]] = [
     ({"pattern": "(a)\\1"}, "#", "pattern"),
     ({"$schema": "http://example.com/own"}, "#", "$schema"),
     ({"properties": {"a/b": {"not": {"uniqueItems": True}}}}, "#/properties/a~1b/not", "uniqueItems"),
-    ({"anyOf": [{"items": {"type": "integer"}, "uniqueItems": True}, {"items": {"type": "string"}}]}, "#/anyOf/0", "uniqueItems"),
-    ({"contains": {"type": "array", "uniqueItems": True}}, "#/contains", "uniqueItems"),
+    ({"contains": {"type": "array", "uniqueItems": True}, "maxContains": 1}, "#/contains", "uniqueItems"),
 ]
 
 
