@@ -76,7 +76,7 @@ class FewValues:
         return self._objects(self._shapes.object(term)) if atom == "object" else None
 
     def _arrays(self, shape: ArrayShape) -> Candidates:
-        places = []  # what may stand at each place, as far as there may be items
+        places: list[Sequence[Any]] = []  # what may stand at each place, as far as there may be items
         while shape.high is None or len(places) < shape.high:
             index = min(len(places), shape.prefix_length)
             items = self.of(shape.item(index))
