@@ -9,10 +9,8 @@ all lie in one array, and a table is named by the offset of its record:
                 that many quotation marks or more: those that can open a key, end another one before, and so on  [QUOTED_APART] of
                 those in which a key can end and, behind a value, another one begin  [SEPARATED] of those with a quotation mark or
                 a comma, in which a key or another item can begin  [LISTED] of those with a bracket and a comma, in which an array
-                can begin and have two items  [ENDED] of those with a quotation mark and then a comma, in which a string can end and
-                another item begin  [CLOSED] of those with a closing bracket and then a comma, the same of a container
-                [STRING], [LINE] the body classes of the characters of JSON strings, and of those without line separators, which `.`
-                does not match
+                can begin and have two items  [STRING], [LINE] the body classes of the characters of JSON strings, and of those
+                without line separators, which `.` does not match
                 [GROUPED] the trie of all tokens by groups of bytes, see groups.py  [CONTROLS], [NUM_CONTROLS] tokens with a
                 control character and no quotation mark before it, which no JSON string has
     trie        [NUM_NODES] n  [NODES] 4 words a node  [CHILDREN] 256 words a table  [ORDER] token ids
@@ -43,7 +41,7 @@ from .utf8 import ALL, Ranges, byte_tree, invert, transitions
 
 WORDS, DEPTH, TRIE, EOS, NUM_EOS, OFFSETS, BYTES, SPELLS = range(8)
 QUOTED_ONCE, QUOTED_TWICE, QUOTED_THRICE, QUOTED_APART, SEPARATED, STRING, LINE, GROUPED = range(8, 16)
-CONTROLS, NUM_CONTROLS, LISTED, ENDED, CLOSED, HEADER = range(16, 22)
+CONTROLS, NUM_CONTROLS, LISTED, HEADER = range(16, 20)
 NUM_NODES, NODES, CHILDREN, ORDER, SHAPES, GROUPS = range(6)
 LONGEST, LAST_SLICE, SLICES, RESIDUAL, EXITS, REST, BY_PREFIX, PREFIX, NUM_EXITS = range(9)
 REACH, FAR, FAR_LENGTH, NUM_FAR, FIRST_BYTES = range(9, 14)
@@ -70,7 +68,6 @@ class Atlas:
         for at_least, field in enumerate((QUOTED_ONCE, QUOTED_TWICE, QUOTED_THRICE), 1):
             v[field] = self.trie(SubTrie.with_bytes(b'"', at_least, trie))
         v[QUOTED_APART], v[LISTED] = self.trie(SubTrie.quoted_apart(trie)), self.trie(SubTrie.with_each(b"[,", trie))
-        v[ENDED], v[CLOSED] = self.trie(SubTrie.with_behind(b'"', b",", trie)), self.trie(SubTrie.with_behind(b"]}", b",", trie))
         controls = _controls(trie)
         v[CONTROLS], v[NUM_CONTROLS] = self._add(controls), controls.size
         self._add_shapes(int(v[TRIE]))

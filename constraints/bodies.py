@@ -49,17 +49,6 @@ class SubTrie:
         return cls.without(np.min(found, axis=0) == 0, trie)
 
     @classmethod
-    def with_behind(cls, first: bytes, then: bytes, trie: TokenTrie) -> SubTrie:
-        """The tokens with one of some bytes, and one of others somewhere behind it."""
-        left_out = np.ones(trie.num_nodes, np.bool_)
-        found = occurrences(np.isin(np.arange(256), list(then)), trie.byte, trie.depth, trie.max_depth)
-        for node in np.flatnonzero((found > 0) & (np.diff(trie.first) > 0)):
-            text = trie.bytes_of(int(trie.order[trie.first[node]]))
-            begins = min((at for at in map(text.find, _each(first)) if at >= 0), default=len(text))
-            left_out[node] = max(map(text.rfind, _each(then))) <= begins
-        return cls.without(left_out, trie)
-
-    @classmethod
     def quoted_apart(cls, trie: TokenTrie) -> SubTrie:
         """The tokens with quotation marks so far apart as the end of a key and the beginning of the next one, see KEYS_APART."""
         is_quote = np.arange(256) == ord('"')
@@ -75,10 +64,6 @@ class SubTrie:
     @property
     def nbytes(self) -> int:
         return sum(array.nbytes for array in (self.byte, self.depth, self.skip, self.first, self.order))
-
-
-def _each(data: bytes) -> list[bytes]:
-    return [bytes([byte]) for byte in data]
 
 
 @dataclass(frozen=True, eq=False)

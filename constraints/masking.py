@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .atlas import CLOSED, GROUPED, LISTED, NODE_WIDTH, NODES, TRIE
+from .atlas import GROUPED, LISTED, NODE_WIDTH, NODES, TRIE
 from .closures import ENDLESS
 from .compiled import entry, inner, words_at
 from .excluded import clear_excluded, without_exclusion
@@ -35,7 +35,7 @@ from .tables import (
 )
 from .tails import ENDS, TOO_MANY, common_tail, completes_inside, keep_ends, without_tail
 from .unlisted_masks import clear_words, state_of_any, unlisted_of
-from .verdicts import ALONG, NO_TRIE, REMEMBERED, WHOLE, judge_trie, where_items_begin, where_refusals_begin
+from .verdicts import ALONG, REMEMBERED, WHOLE, judge_trie, where_refusals_begin
 from .walk import reads_alike, walk, walk_apart, walk_literals, walk_rest, without_literals
 
 NO_ROOM = -1  # instead of the number of a row
@@ -304,12 +304,9 @@ def row_remembering(m, t, v, rows, number, state, here, has_items):
     r[NUM_EDITS] = 0
     if prospects & TRACKED:
         cleared += judge_trie(m, t, v, rows, wide(v[TRIE]), state, here, wide(ALONG), none, none, hard, wide(0))[2]
-    items = where_items_begin(m, t, v, state, prospects)
-    trie = where_refusals_begin(m, t, v, prospects, items)
+    trie = where_refusals_begin(m, t, v, prospects)
     cleared += judge_trie(m, t, v, rows, trie, state, here, wide(WHOLE), none, none, hard, wide(0))[2]
-    if items != NO_TRIE:
-        cleared += judge_trie(m, t, v, rows, items, state, here, wide(WHOLE), none, none, hard, wide(0))[2]
-    if has_items and (not prospects & IN_UNIQUE or items == v[CLOSED]):
+    if has_items and not prospects & IN_UNIQUE:
         cleared += judge_trie(m, t, v, rows, wide(v[LISTED]), state, here, wide(WHOLE), none, none, hard, wide(0))[2]
     if cleared == 0 or m[t.n + FAULT] != NO_FAULT:
         return wide(number)

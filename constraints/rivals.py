@@ -378,23 +378,22 @@ def is_alive(m, t, state, here):
     return False
 
 
-FREE, TRACKED, IN_TEXT, HAS_WORDS, IN_NAME, IN_UNIQUE, IN_PART = 0, 1, 2, 4, 8, 16, 32  # bits of `outlook`
+FREE, TRACKED, IN_TEXT, HAS_WORDS, IN_NAME, IN_UNIQUE = 0, 1, 2, 4, 8, 16  # bits of `outlook`
 
 
 @inner
 def outlook(m, t, here):
     """TRACKED: there are rivals; IN_TEXT: inside a string; IN_NAME: which is a key; HAS_WORDS: some open object has keys, or unique
-    array items; IN_UNIQUE: inside a unique array; IN_PART: in a container there, which has to end before its item does."""
+    array items; IN_UNIQUE: inside a unique array."""
     bits = TRACKED if mark_rivals(m, t, here)[0] != 0 else FREE
     if m[t.b + REC * here] != OUTSIDE:
         bits |= IN_TEXT | (IN_NAME if m[t.b + REC * here] == IN_KEY or m[t.b + REC * here] == KEY_ESCAPE else FREE)
     frame = m[t.a + REC * here]
-    innermost = frame
     while frame != NOTHING:
         if m[t.b + REC * frame] != NOTHING:
             bits |= HAS_WORDS
         if m[t.kind + REC * frame] == UNIQUE:
-            bits |= IN_UNIQUE | (IN_PART if frame != innermost and m[t.kind + REC * innermost] != UNIQUE else FREE)
+            bits |= IN_UNIQUE
         frame = m[t.a + REC * frame]
     return bits
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from .atlas import (
-    CLOSED,
     DEPTH,
-    ENDED,
     FIRST_LEAD,
     NO_HEIGHT,
     NODE_WIDTH,
@@ -34,14 +32,13 @@ from .atlas import (
 from .closures import ENDLESS
 from .compiled import entry, inner, words_at
 from .kinds import Event
-from .memory import BACKSLASH, COMMA, ITEM_CLOSE, KEY_OPEN, OUTSIDE, QUOTE, REFUSED, is_space, remember
+from .memory import BACKSLASH, COMMA, ITEM_CLOSE, KEY_OPEN, OUTSIDE, REFUSED, is_space, remember
 from .nodes import wide
 from .repetitions import is_alone, is_loop
 from .rivals import (
     EXPECTS_KEY,
     HAS_WORDS,
     IN_NAME,
-    IN_PART,
     IN_TEXT,
     IN_UNIQUE,
     ONE_MORE,
@@ -81,7 +78,7 @@ from .utf8 import LAST_ASCII
 # first SINCE bytes; the memory whose rivals are those here, 0 without rivals; whether a repeated item has ended some alternatives.
 PLACE, BYTE, EVENT, STATE, KNOWN, SINCE, ORIGIN, NARROWED = range(8)
 FRAME = 8
-NO_ROWS = NO_TRIE = 0
+NO_ROWS = 0
 WHOLE, ALONG, IN_BRIEF, IN_KEY = range(4)  # ways to walk a trie, see `judge_trie`
 REMEMBERED = sum(1 << event for event in Event if event not in (Event.NONE, Event.OBJECT_OPEN, Event.OBJECT_CLOSE))
 
@@ -134,41 +131,15 @@ def where_words_begin(v, prospects, has_items):
 
 
 @inner
-def where_items_begin(m, t, v, state, prospects):
-    """The trie of the tokens that may be refused for another item of a unique array that begins in them, where that is not the one
-    of the tokens in which a key can begin; else NO_TRIE. What is being read has to end first."""
-    if not prospects & IN_UNIQUE or m[t.n + FREE_ITEMS] * v[SPELLS] == 1:
-        return wide(NO_TRIE)
-    if prospects & IN_PART:
-        return wide(v[CLOSED])
-    if prospects & IN_TEXT:
-        return wide(v[QUOTED_THRICE if v[SPELLS] == 1 and any_string_follows(m, t, v, state) else ENDED])
-    return wide(NO_TRIE)
-
-
-@inner
-def any_string_follows(m, t, v, state):
-    """Whether behind the end of a string and a comma nothing can begin but another string without an end, or nothing at all:
-    however many strings are remembered, another one is left."""
-    ended = transition(m, t, state, QUOTE) & STATE_MASK
-    following = transition(m, t, ended, COMMA) & STATE_MASK if ended != DEAD else wide(DEAD)
-    for byte in range(256):
-        after = transition(m, t, following, byte) & STATE_MASK if following != DEAD else wide(DEAD)
-        if after != DEAD and not is_space(byte) and not (byte == QUOTE and is_endless(m, t, v, after)):
-            return False
-    return True
-
-
-@inner
-def where_refusals_begin(m, t, v, prospects, items):
+def where_refusals_begin(m, t, v, prospects):
     """The trie of the tokens that may be refused for another key or item that begins in them; not for items of unique arrays that
-    begin there too, nor for those of `items`, see `where_items_begin`.
+    begin there too.
 
     Behind a key comes a value first. A key or a string that may be any but some is refused at its closing quotation mark only:
     until then it may become another.
     """
     in_text, has_words, has_free_names = prospects & IN_TEXT, prospects & HAS_WORDS, m[t.n + FREE_NAMES] * v[SPELLS]
-    if prospects & IN_UNIQUE and items == NO_TRIE:
+    if prospects & IN_UNIQUE:
         if m[t.n + FREE_ITEMS] * v[SPELLS] == 0:
             return where_words_begin(v, prospects, wide(1))
         return wide(v[QUOTED_ONCE if has_words and not in_text and not has_free_names else QUOTED_TWICE])
