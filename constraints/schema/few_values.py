@@ -39,8 +39,10 @@ class FewValues:
             return None
         if conj not in self._known:
             self._open.add(conj)
-            self._known[conj] = self._of_terms(self._branches.terms(conj))
-            self._open.discard(conj)
+            try:
+                self._known[conj] = self._of_terms(self._branches.terms(conj))
+            finally:
+                self._open.discard(conj)
         return self._known[conj]
 
     def _of_terms(self, terms: Iterable[Term]) -> Sequence[Any] | None:
