@@ -260,11 +260,13 @@ def _measure(machine: Machine, grammar: Grammar, columns: NDArray[np.int32], lex
     measure.literal_costs(lexicon.atlas.address, table("text"), ends, table("text_cost"))
     _measure_wide_characters(machine, grammar, lexicon)
     measure.measure(machine.address, EMPTY + 1, count, lexicon.single_bytes)
-    for i, nodes in enumerate(_booleans(machine, columns[0])):
-        if i > 0:  # they hold others, whose sizes are known only now
-            measure.measure(machine.address, EMPTY + 1, count, lexicon.single_bytes)
+    inner: list[int] = []  # their sizes are known only now, and what holds them comes after them
+    for nodes in _booleans(machine, columns[0]):
+        if inner:
+            measure.measure(machine.address, min(inner), max(nodes), lexicon.single_bytes)
         for node in nodes:
             machine.call(derive.enter_product, node)
+        inner = nodes
     while measure.measure(machine.address, EMPTY + 1, count, lexicon.single_bytes):
         pass  # until the sizes of rules have settled
     if needs_ample:

@@ -13,6 +13,7 @@ from .recursion import children
 _MAX_NODES, _MAX_KEPT = 2_000, 50_000  # of one expression, and of all that are kept (about 150 bytes a node)
 _BINARY, _UNARY = (Kind.SEQ, Kind.BOTH), (Kind.NEGATE, Kind.REPEAT)
 Step = tuple[Kind, Any, Any, Any]  # operands are steps by their number
+_ASKED_ONCE: list[Step] = []
 
 
 class Fragments:
@@ -24,16 +25,18 @@ class Fragments:
         self._size = 0
 
     def node(self, grammar: Grammar, key: Hashable, lower: Callable[[], Node]) -> Node:
-        """What `lower` makes of a key in `grammar`; the same key means the same in every grammar."""
+        """What `lower` makes of a key in `grammar`; the same key means the same in every grammar.
+
+        Its steps are kept from the second time on, because most keys are never asked for again.
+        """
         with self._lock:
             steps = self._kept.get(key)
             if steps is not None:
                 self._kept.move_to_end(key)
-        if steps is not None:
+        if steps:
             return _made(grammar, steps)
         node = lower()
-        if (steps := _steps(grammar, node)) is not None:
-            self._keep(key, steps)
+        self._keep(key, _ASKED_ONCE if steps is None else _steps(grammar, node))
         return node
 
     def clear(self) -> None:
@@ -43,25 +46,30 @@ class Fragments:
 
     def _keep(self, key: Hashable, steps: list[Step]) -> None:
         with self._lock:
-            self._size += len(steps) - len(self._kept.get(key, ()))
+            self._size += _room(steps) - _room(self._kept.get(key))
             self._kept[key] = steps
             while self._size > _MAX_KEPT:
-                self._size -= len(self._kept.popitem(last=False)[1])
+                self._size -= _room(self._kept.popitem(last=False)[1])
+
+
+def _room(steps: list[Step] | None) -> int:
+    return 0 if steps is None else max(1, len(steps))
 
 
 FRAGMENTS = Fragments()  # of the process
 
 
-def _steps(grammar: Grammar, root: Node) -> list[Step] | None:
-    """How to make a node, parts first; None for what is large, or no regular expression."""
+def _steps(grammar: Grammar, root: Node) -> list[Step]:
+    """How to make a node, parts first; none for what is large, or no regular expression."""
     seen, work = {root}, [root]
     while work:
         node = work.pop()
         if len(seen) > _MAX_NODES or grammar.kind(node) not in _KEPT:
-            return None
+            return []
         if node not in grammar.units:  # what is said of characters says it of their bytes
-            work += [part for part in dict.fromkeys(children(grammar, node)) if part not in seen]
-            seen.update(work)
+            fresh = {part for part in children(grammar, node) if part not in seen}
+            work += fresh
+            seen |= fresh
     nodes = sorted(seen)  # children are made before parents
     number = {node: i for i, node in enumerate(nodes)}
     steps: list[Step] = []
@@ -71,7 +79,7 @@ def _steps(grammar: Grammar, root: Node) -> list[Step] | None:
             steps.append((Kind.CLASS, grammar.units[node], None, True))
         elif kind is Kind.CLASS:
             if c != Event.NONE:
-                return None
+                return []
             edges = tuple((low, high, number.get(Node(follow))) for low, high, follow in grammar.class_edges(node))
             steps.append((kind, edges, None, False))
         elif kind is Kind.LITERAL:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 from ..errors import ConstraintLimit
@@ -25,7 +26,7 @@ class Products:
     def joined(self, groups: Sequence[list[Term]], where: Conj) -> list[Term]:
         """One term of each group, in all combinations that are not void."""
         out: list[Term] = [()]
-        for group in groups:
+        for group in _condensed(groups):
             if out == [()] and len(group) == 1 and len(group[0]) < 2:
                 out = group
                 continue
@@ -65,6 +66,15 @@ class Products:
 def merged(first: Term, second: Term) -> Term:
     """Both terms as one, each literal once."""
     return tuple(dict.fromkeys(first + second)) if first and second else first or second
+
+
+def _condensed(groups: Sequence[list[Term]]) -> Iterator[list[Term]]:
+    """The groups, with those of one term that follow one another as one: an allOf of thousands is joined in one step."""
+    for is_single, run in groupby(groups, lambda group: len(group) == 1):
+        if is_single:
+            yield [tuple(dict.fromkeys(literal for (term,) in run for literal in term))]
+        else:
+            yield from run
 
 
 def _absorbed(terms: list[Term]) -> list[Term]:
