@@ -16,7 +16,7 @@ from .linking import PartCompiler, WholeCompiler
 _SOURCES = (
     "atlas", "bodies", "closures", "compiled", "counters", "derive", "divisors", "excluded", "far", "filling", "groups",
     "kinds", "leaps", "linking", "masking", "measure", "memory", "nodes", "repetitions", "rivals", "rows", "runs", "sets", "states",
-    "tables", "tails", "unions", "unlisted", "unlisted_masks", "verdicts", "walk",
+    "tables", "tails", "unions", "unlisted", "unlisted_masks", "verdicts", "views", "walk",
 )  # fmt: skip
 
 

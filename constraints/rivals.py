@@ -317,10 +317,12 @@ def after_repeated(m, t, state, byte):
 @inner
 def way_out(m, t, state, here, epoch, at_most):
     """Whether one byte leads away from all rivals, to a state of a cost of at most `at_most`."""
-    word = wide(m[t.c + REC * here])
+    word, row = wide(m[t.c + REC * here]), t.next + state * 256
     for k in range(256):
         byte = FIRST_PRINTABLE + k & 255  # one of the printable ones is enough, most often
-        answer = transition(m, t, state, byte)
+        answer = wide(m[row + byte])
+        if answer == UNKNOWN:
+            answer = step(m, t, wide(state), wide(byte))
         after = answer & STATE_MASK
         if after == DEAD or m[t.state_cost + REC * after] > at_most or not is_plain(m, t, here, byte, answer >> STATE_BITS):
             continue
@@ -333,8 +335,8 @@ def way_out(m, t, state, here, epoch, at_most):
 def is_alive(m, t, state, here):
     """Whether something that is not remembered yet can come of what is being read; True on a fault.
 
-    A search along the rivals, which ends at once where the automaton admits anything else. Verdicts are kept by pair of state and
-    memory, in the column `size`.
+    A search along the rivals, depth first, which ends at once where the automaton admits anything else. Verdicts are kept by pair of
+    state and memory, in the column `size`.
     """
     epoch, _ = mark_rivals(m, t, here)
     if epoch == 0 or way_out(m, t, state, here, epoch, INFINITE - 1):
@@ -344,19 +346,25 @@ def is_alive(m, t, state, here):
         return True
     if m[t.size + REC * pair] == 0:
         return False
-    pairs, count, i = np.empty(MAX_PAIRS, np.int32), wide(1), wide(0)
+    pairs, todo = np.empty(MAX_PAIRS, np.int32), np.empty(MAX_PAIRS, np.int32)
+    count = left = wide(1)
     m[t.n + EPOCH] += 1
     visit = wide(m[t.n + EPOCH])
-    pairs[0] = pair
+    pairs[0] = todo[0] = pair
     m[t.stamp + REC * pair] = visit
-    while i < count:
-        s, h = wide(m[t.a + REC * pairs[i]]), wide(m[t.b + REC * pairs[i]])
-        if i > 0:
+    while left > 0:
+        left -= 1
+        s, h = wide(m[t.a + REC * todo[left]]), wide(m[t.b + REC * todo[left]])
+        if todo[left] != pair:
             epoch, _ = mark_rivals(m, t, h)
             if epoch == 0 or way_out(m, t, s, h, epoch, INFINITE - 1):
                 m[t.size + REC * pair] = 1 if m[t.n + FAULT] == NO_FAULT else UNKNOWN
                 return True
-        for byte in range(256):
+        row = t.next + s * 256
+        for byte in range(256):  # the printable ones last, which are looked at first
+            answer = wide(m[row + byte])
+            if answer == DEAD:
+                continue
             further, after = follow(m, t, s, transition(m, t, s, byte), h, wide(byte))
             if after == REFUSED or m[t.state_cost + REC * further] >= INFINITE:
                 continue
@@ -368,11 +376,10 @@ def is_alive(m, t, state, here):
                 return True
             if m[t.size + REC * successor] != 0 and m[t.stamp + REC * successor] != visit:
                 m[t.stamp + REC * successor] = visit
-                pairs[count] = successor
-                count += 1
+                pairs[count] = todo[left] = successor
+                count, left = count + 1, left + 1
         if m[t.n + FAULT] != NO_FAULT:
             return True
-        i += 1
     for i in range(count):
         m[t.size + REC * pairs[i]] = 0
     return False

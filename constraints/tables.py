@@ -2,14 +2,13 @@
 
 A compiled call costs about 0.2 us an array argument, so everything lives in one array `m` whose first words say where each
 table starts. Compiled functions take `m` and `t = layout(m)`; entry i of the table `lists` is `m[t.lists + i]`, and the field
-`kind` of node i is `m[t.kind + REC * i]`: views would cost reference counts, and passing dozens of them costs more than what
+`kind` of node i is `m[t.kind + REC * i]`: arrays would cost reference counts, and passing dozens of them costs more than what
 most functions do. Compiled code never grows a table: it sets a fault and returns, the caller grows that table and repeats the
 call. All writes are hash-consing or memoisation, so repeating is safe.
 """
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Collection
 from itertools import pairwise
 from typing import Any
@@ -17,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .compiled import inner
 from .pages import reserved
+from .views import Word, view
 
 DEAD = 0  # the automaton state from which nothing is accepted; also the node FAIL
 INFINITE = 1 << 30  # a size or cost that does not exist
@@ -67,7 +66,7 @@ _TABLES = [
         "rules",  # [rules] body node
 ]  # fmt: skip
 
-# A record is REC words, a line of the cache: nodes and states are made far apart from each other, and all of one is read at once.
+# A record is REC words (a power of two), a line of the cache: nodes and states are made far apart from each other, and all of one is read at once.
 REC = 16
 FRAME = 8
 MAX_ENDS = 2048
@@ -106,9 +105,6 @@ RECORDS = {"nodes": NODE_FIELDS, "states": STATE_FIELDS}
 _FIELDS_OF = {name: (records, k) for records, fields in RECORDS.items() for k, name in enumerate(fields)}
 # Sizes that compiled code reads.
 SIZED = ("nodes", "node_hash", "pair_hash", "pool", "states", "state_hash", "work", "items", "requests")
-Layout = namedtuple(  # type: ignore[misc]
-    "Layout", [*FIELDS, *NODE_FIELDS, *STATE_FIELDS, *(f"{name}_size" for name in SIZED)]
-)
 _HEADER = 64  # words: FIELDS offsets, then the end; the last ones are the sizes of the hash tables in use
 _CLEARED = FIELDS.index("next") + 1  # from this table on all are cleared whole: they may begin anywhere
 _HASH_SIZES = {"node_hash": _HEADER - 3, "pair_hash": _HEADER - 2, "state_hash": _HEADER - 1}
@@ -131,23 +127,21 @@ _FULL = {
 _GROWS_HASH = {FULL_NODES: "node_hash", FULL_PAIRS: "pair_hash", FULL_STATES: "state_hash"}
 
 
-def _layout_source() -> str:
-    starts = [f"int64(arena[{i}])" for i in range(len(FIELDS))]
-    starts += [f"int64(arena[{FIELDS.index(records)}]) + {k}" for records, k in _FIELDS_OF.values()]
-    return f"def layout(arena):\n    return Layout({', '.join(starts + [_size_source(name) for name in SIZED])})\n"
-
-
-def _size_source(name: str) -> str:
+def _size(name: str) -> Word:
     if name in _HASH_SIZES:
-        return f"int64(arena[{_HASH_SIZES[name]}])"
+        return Word(_HASH_SIZES[name])
     i = FIELDS.index(name)
-    return f"(int64(arena[{i + 1}]) - int64(arena[{i}])) // {REC if name in RECORDS else 1}"
+    return Word(i + 1, since=i, shift=REC.bit_length() - 1 if name in RECORDS else 0)
 
 
-# The function is written out from FIELDS because compiled code cannot loop over the fields of a named tuple.
-_namespace: dict[str, Any] = {"Layout": Layout, "int64": np.int64}
-exec(_layout_source(), _namespace)
-layout = inner(_namespace["layout"])
+layout = view(
+    "Layout",
+    {
+        **{name: Word(i) for i, name in enumerate(FIELDS)},
+        **{name: Word(FIELDS.index(records), plus=k) for name, (records, k) in _FIELDS_OF.items()},
+        **{f"{name}_size": _size(name) for name in SIZED},
+    },
+)
 
 
 class Arena:
