@@ -1,6 +1,6 @@
 """The token automaton of one constraint: states and mask rows, made when first asked for and then kept.
 
-The typed face of the compiled code in derive.py, walk.py, memory.py, rivals.py and verdicts.py. States are integers of its own,
+The typed face of the compiled code in derive.py, walk.py, memory.py, pairs.py and verdicts.py. States are integers of its own,
 0 is DEAD; `Constraint` adds EOS, budgets and the public states.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from . import counters, derive, masking, measure, memory, rivals, verdicts, walk
+from . import counters, derive, masking, measure, memory, pairs, verdicts, walk
 from .assembly import assemble, repeated_units, restore
 from .bodies import SubTrie
 from .errors import ConstraintError
@@ -257,12 +257,12 @@ class TokenAutomaton:
 
     def run_remembering(self, state: State, held: int, data: bytes) -> tuple[State, int, int]:
         """(state, memory, bytes that survived) after `data`; DEAD when not all did."""
-        after, kept, read = self._machine.call(rivals.run_remembering, state, held, np.frombuffer(data, np.uint8))
+        after, kept, read = self._machine.call(pairs.run_remembering, state, held, np.frombuffer(data, np.uint8))
         return int(after), int(kept), int(read)
 
     def advance_remembering(self, state: State, held: int, token_id: int) -> tuple[State, int]:
         """(state, memory) after a token; DEAD when it does not survive."""
-        after: tuple[State, int] = self._machine.call(rivals.advance_remembering, self._atlas, state, held, token_id)
+        after: tuple[State, int] = self._machine.call(pairs.advance_remembering, self._atlas, state, held, token_id)
         return after
 
     def key_place(self, held: int) -> int | None:
@@ -272,8 +272,8 @@ class TokenAutomaton:
         return frame if mode in (memory.IN_KEY, memory.KEY_ESCAPE) and not is_recorded else None
 
     def extra_cost(self, state: State, held: int) -> int:
-        """Tokens beyond `cost` that suffice with this memory; SEARCH or EXPECTS_KEY of rivals.py when it takes more to find out."""
-        return int(self._machine.call(rivals.prospect, state, held, self.lexicon.spells_every_byte))
+        """Tokens beyond `cost` that suffice with this memory; SEARCH or EXPECTS_KEY of pairs.py when it takes more to find out."""
+        return int(self._machine.call(pairs.prospect, state, held, self.lexicon.spells_every_byte))
 
     def judge(self, state: State, held: int) -> Judgement:
         size = self.lexicon.trie.order.size

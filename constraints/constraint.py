@@ -21,7 +21,7 @@ from .automaton import EVERY_BYTE, Distant, TokenAutomaton
 from .counters import PLENTY
 from .distance import Distances
 from .explanation import NUM_NEAREST, Explanation, byte_set, explain
-from .rivals import ONE_MORE
+from .pairs import ONE_MORE
 from .rows import MaskRows
 from .source import Limits, Source
 from .tables import DEAD, INFINITE

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .automaton import TokenAutomaton
-from .rivals import EXPECTS_KEY, ONE_MORE, SEARCH
+from .pairs import EXPECTS_KEY, ONE_MORE, SEARCH
 from .tables import DEAD, INFINITE
 
 _SLACK = 3  # a character cut short inside a body costs at most its remaining bytes

@@ -37,7 +37,7 @@ class Kind(IntEnum):
     UNIQUE = 19
     LIST = 20
     WORD = 21
-    PAIR = 22  # a = automaton state, b = memory; see rivals.py
+    PAIR = 22  # a = automaton state, b = memory; see pairs.py
     EITHER = 23  # a, b = continuations: their union; see unions.py
 
 

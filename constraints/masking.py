@@ -12,7 +12,7 @@ from .far import endless_state, far_state
 from .filling import MANY_TOKENS, body_of, clear_longer, fill, slice_of, string_class
 from .groups import LOWER, UPPER
 from .nodes import EMPTY, wide
-from .rivals import IN_UNIQUE, TRACKED, outlook
+from .pairs import IN_UNIQUE, TRACKED, outlook
 from .rows import CAPACITY, COUNT, NUM_EDITS, clear_tokens, find_or_make, has_too_many_edits
 from .runs import FIRST_PRINTABLE, LAST_PRINTABLE, majority
 from .states import inner_of, state_of

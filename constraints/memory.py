@@ -14,7 +14,7 @@ agree in it. Every open bracket has a frame:
 opening bracket. White space outside strings is left out, numbers and strings have one spelling each and members are a set, so
 equal keys and equal items are one node. Words, lists and sets share what they have in common.
 
-A repeated key is refused at its closing quote, a repeated item at the comma or bracket behind it; rivals.py refuses before that
+A repeated key is refused at its closing quote, a repeated item at the comma or bracket behind it; pairs.py refuses before that
 what cannot become anything else.
 """
 

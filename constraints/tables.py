@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +65,8 @@ _TABLES = [
         "rules",  # [rules] body node
 ]  # fmt: skip
 
-# A record is REC words (a power of two), a line of the cache: nodes and states are made far apart from each other, and all of one is read at once.
+# A record is REC words (a power of two), a line of the cache: nodes and states are made far apart from each other, and all of one
+# is read at once.
 REC = 16
 FRAME = 8
 MAX_ENDS = 2048

@@ -34,8 +34,7 @@ from .compiled import entry, inner, words_at
 from .kinds import Event
 from .memory import BACKSLASH, COMMA, ITEM_CLOSE, KEY_OPEN, OUTSIDE, REFUSED, is_space, remember
 from .nodes import wide
-from .repetitions import is_alone, is_loop
-from .rivals import (
+from .pairs import (
     EXPECTS_KEY,
     HAS_WORDS,
     IN_NAME,
@@ -49,14 +48,13 @@ from .rivals import (
     follow,
     is_alive,
     is_plain,
-    mark_rivals,
     must_open_key,
-    next_along_rivals,
     outlook,
-    rival_word,
     transition,
     way_out,
 )
+from .repetitions import is_alone, is_loop
+from .rivals import mark_rivals, next_along_rivals, rival_word
 from .rows import clear_tokens
 from .tables import (
     CLASS_TABLES,

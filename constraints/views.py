@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from llvmlite import ir
 from numba.core import types
+from numba.core.cgutils import int32_t, intp_t
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, models, register_model
 
@@ -40,7 +40,7 @@ def view(name: str, words: dict[str, Word]) -> Any:
     @register_model(View)
     class Model(models.PrimitiveModel):
         def __init__(self, manager: Any, of: types.Type) -> None:
-            super().__init__(manager, of, ir.IntType(32).as_pointer())
+            super().__init__(manager, of, int32_t.as_pointer())
 
     @infer_getattr
     class Attributes(AttributeTemplate):
@@ -52,18 +52,18 @@ def view(name: str, words: dict[str, Word]) -> Any:
     @lower_getattr_generic(View)
     def attribute(context, builder, of, value, attribute):  # type: ignore[no-untyped-def]
         def load(index: int) -> Any:
-            at = builder.gep(value, [ir.Constant(ir.IntType(64), index)])
+            at = builder.gep(value, [intp_t(index)])
             word = builder.load(at)
             word.set_metadata("invariant.load", builder.module.add_metadata([]))
-            return builder.sext(word, ir.IntType(64))
+            return builder.sext(word, intp_t)
 
         word = words[attribute]
         found = load(word.index)
         if word.since is not None:
             found = builder.sub(found, load(word.since))
         if word.shift:
-            found = builder.ashr(found, ir.Constant(found.type, word.shift))
-        return builder.add(found, ir.Constant(found.type, word.plus)) if word.plus else found
+            found = builder.ashr(found, intp_t(word.shift))
+        return builder.add(found, intp_t(word.plus)) if word.plus else found
 
     @intrinsic
     def view_of(typing_context, address):  # type: ignore[no-untyped-def]

@@ -13,8 +13,8 @@ import pytest
 from maskwright.constraints import Compiler, Constraint, JsonSchema, Limits, Vocabulary
 from maskwright.constraints.constraint import State, as_token_ids
 from maskwright.constraints.expression import EMPTY, Event, Grammar, Node
+from maskwright.constraints.pairs import ONE_MORE
 from maskwright.constraints.reference import Reference
-from maskwright.constraints.rivals import ONE_MORE
 from maskwright.constraints.tables import DEAD
 
 PIECES = [
