@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
@@ -51,7 +52,7 @@ class Products:
                 continue
             out |= {each: None for more in group if not self.is_empty(each := merged(term, more))}
             check_count(len(out), where)
-        return _absorbed(list(out)) if FEW < len(out) <= MAX_ABSORBED else list(out)
+        return absorbed(list(out)) if FEW < len(out) <= MAX_ABSORBED else list(out)
 
     def is_empty(self, term: Term) -> bool:
         """Whether it is found that no value satisfies a term."""
@@ -77,14 +78,19 @@ def _condensed(groups: Sequence[list[Term]]) -> Iterator[list[Term]]:
             yield from run
 
 
-def _absorbed(terms: list[Term]) -> list[Term]:
+def absorbed(terms: list[Term]) -> list[Term]:
     """Terms of which none says all that another says and more."""
-    out: list[tuple[frozenset[Literal], Term]] = []
+    if () in terms:
+        return [()]
+    uses = Counter(literal for term in terms for literal in term)
+    kept: dict[Literal, list[frozenset[Literal]]] = {}  # by the literal of a term that is in the fewest
+    out = []
     for term in sorted(terms, key=len):
         literals = frozenset(term)
-        if not any(weaker <= literals for weaker, _ in out):
-            out.append((literals, term))
-    return [term for _, term in out]
+        if not any(weaker <= literals for literal in term if literal in kept for weaker in kept[literal]):
+            kept.setdefault(min(term, key=uses.__getitem__), []).append(literals)
+            out.append(term)
+    return out
 
 
 def union(groups: Iterable[list[Any]]) -> list[Any]:
