@@ -278,7 +278,7 @@ class TokenAutomaton:
     def judge(self, state: State, held: int) -> Judgement:
         size = self.lexicon.trie.order.size
         ends, extra = np.zeros(size, np.int32), np.zeros(size, np.int32)
-        asked = (self._atlas, state, held, verdicts.WHOLE, ends, extra, self._hard_room)
+        asked = (self._atlas, state, held, verdicts.WHOLE, ends, extra, self.lexicon.hard_room)
         return Judgement(ends, extra, self._hard(self._machine.call(verdicts.judge, *asked)[0]))
 
     def look_out(self, state: State, held: int) -> Outlook:
@@ -289,25 +289,21 @@ class TokenAutomaton:
         """
         way = verdicts.IN_BRIEF if self.key_place(held) is None else verdicts.IN_KEY
         none = np.empty(0, np.int32)
-        count, least = self._machine.call(verdicts.judge, self._atlas, state, held, way, none, none, self._hard_room)
-        return Outlook(int(least), self._hard_room[1:, :count].copy())
+        count, least = self._machine.call(verdicts.judge, self._atlas, state, held, way, none, none, self.lexicon.hard_room)
+        return Outlook(int(least), self.lexicon.hard_room[1:, :count].copy())
 
     def hard_tokens(self, state: State, held: int) -> list[Hard]:
         """Those of `judge`, found faster; not their positions. The row of the state has to be known."""
-        asked = (self._atlas, state, held, self._has_items, self._hard_room)
+        asked = (self._atlas, state, held, self._has_items, self.lexicon.hard_room)
         return self._hard(self._machine.call(verdicts.hard_tokens, *asked))
 
     def _hard(self, count: int) -> list[Hard]:
-        return [Hard(*column) for column in self._hard_room[:, :count].T.tolist()]
+        return [Hard(*column) for column in self.lexicon.hard_room[:, :count].T.tolist()]
 
     @cached_property
     def most_extra(self) -> int:
         """The most that `judge` and `extra_cost` give as a number."""
         return max(1, int(self._machine.table("n")[ITEM_GAP])) if self.remembers else 0
-
-    @cached_property
-    def _hard_room(self) -> NDArray[np.int32]:
-        return np.empty((5, 2 * self.lexicon.trie.order.size), np.int32)  # `hard_tokens` looks at them twice
 
     # -- facts --------------------------------------------------------------------------------------------------------
 

@@ -33,12 +33,22 @@ class Lexicon:
         self.words = (vocabulary.size + 31) // 32
         self.atlas = Atlas(self.trie, self.words, tuple(vocabulary.eos_token_ids), self.spells_every_byte)
         self._lock = threading.Lock()
+        self._of_thread = threading.local()
         self._walked: dict[Ranges, int] = {}
         self._bodies: dict[Ranges, BodyClass] = {}
         self._offsets: dict[Ranges, int] = {}
         for ranges, ambiguous in _EAGER.items():
             self._build(ranges, Exits.build(ranges, ambiguous, self.trie))
         self.atlas.array[STRING], self.atlas.array[LINE] = self.tables(JSON_CHARACTERS), self.tables(LINE_CHARACTERS)
+
+    @property
+    def hard_room(self) -> NDArray[np.int32]:
+        """Scratch of the calling thread for what compiled code tells of hard tokens, see verdicts.py: int32 [5, 2 * tokens of the
+        trie], because tokens that go along rivals and those in which words begin are listed one after the other."""
+        room: NDArray[np.int32] | None = getattr(self._of_thread, "hard_room", None)
+        if room is None:
+            room = self._of_thread.hard_room = np.empty((5, 2 * self.trie.order.size), np.int32)
+        return room
 
     def body(self, ranges: Ranges) -> BodyClass | None:
         """What has been found out about a character class; None when nothing has."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import threading
+import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
@@ -183,3 +184,24 @@ def test_threads_that_drop_constraints_do_not_disturb_each_other() -> None:
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_constraints_with_budgets_share_their_scratch() -> None:
+    words = [f"word{number}".encode() for number in range(20_000)]
+    compiler = Compiler(Vocabulary([*(bytes([byte]) for byte in range(256)), *words, None], eos_token_ids=[20_256]))
+
+    def use(constraint: Constraint) -> Constraint:
+        state = constraint.start()
+        for byte in b'{"a":1,"':
+            assert constraint.mask(state, budget=constraint.min_tokens(state)).any()
+            state = constraint.advance(state, byte)
+        return constraint
+
+    sources = [JsonSchema({"type": "object", "title": str(number)}) for number in range(9)]
+    first = use(compiler.compile(sources[0]))
+    tracemalloc.start()
+    others = [use(compiler.compile(source)) for source in sources[1:]]
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < len(others) * 4 * len(words), "less than a word for each token"
+    assert first is not None
