@@ -48,7 +48,9 @@ def _refuse_constant(name: str) -> Any:
 
 def plain_value(value: Any) -> Any:
     """A copy of a Python value in the form that `parse_json` returns. Raises `ConstraintError` for what JSON cannot hold."""
-    if isinstance(value, Mapping):
+    if value is None or isinstance(value, (str, bool, int, Decimal)):
+        return value
+    if isinstance(value, (dict, Mapping)):  # whether something is a Mapping takes long to find out
         for key in value:
             if not isinstance(key, str):
                 raise ConstraintError(f"the key {key!r} is not a string", instead="string keys, as in JSON")
@@ -57,8 +59,6 @@ def plain_value(value: Any) -> Any:
         return [plain_value(item) for item in value]
     if isinstance(value, float):
         return Decimal(repr(value)) if value - value == 0 else _refuse_constant(repr(value))
-    if value is None or isinstance(value, (str, bool, int, Decimal)):
-        return value
     raise ConstraintError(f"a {type(value).__name__} is not a JSON value", instead="dict, list, str, number, bool or None")
 
 
