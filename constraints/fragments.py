@@ -24,10 +24,10 @@ class Fragments:
         self._kept: OrderedDict[Hashable, list[Step]] = OrderedDict()
         self._size = 0
 
-    def node(self, grammar: Grammar, key: Hashable, lower: Callable[[], Node]) -> Node:
+    def node(self, grammar: Grammar, key: Hashable, lower: Callable[[], Node], *, may_be_rare: bool = False) -> Node:
         """What `lower` makes of a key in `grammar`; the same key means the same in every grammar.
 
-        Its steps are kept from the second time on, because most keys are never asked for again.
+        may_be_rare: steps are kept from the second time on, because most of such keys are never asked for again.
         """
         with self._lock:
             steps = self._kept.get(key)
@@ -36,7 +36,7 @@ class Fragments:
         if steps:
             return _made(grammar, steps)
         node = lower()
-        self._keep(key, _ASKED_ONCE if steps is None else _steps(grammar, node))
+        self._keep(key, _ASKED_ONCE if may_be_rare and steps is None else _steps(grammar, node))
         return node
 
     def clear(self) -> None:

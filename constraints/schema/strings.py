@@ -58,7 +58,7 @@ class Strings:
         known = self._mismatches.get(pattern)
         if known is None:
             key = ("not pattern", pattern, self.text.notation, self._limits)
-            known = FRAGMENTS.node(self._grammar, key, lambda: self._lower_mismatch(pattern))
+            known = FRAGMENTS.node(self._grammar, key, lambda: self._lower_mismatch(pattern), may_be_rare=True)
             self._mismatches[pattern] = known
         return known
 
@@ -118,7 +118,8 @@ class Strings:
             return lower_pattern(self._grammar, pattern, dialect="ecma", full=False, unit=unit, limits=self._limits)
 
         try:
-            node = FRAGMENTS.node(self._grammar, ("pattern", pattern, self.text.notation, self._limits), lower)
+            key = ("pattern", pattern, self.text.notation, self._limits)
+            node = FRAGMENTS.node(self._grammar, key, lower, may_be_rare=True)
             return node, _pattern_length(pattern, self._limits)
         except UnsupportedKeyword as error:
             self._policy.refuse(located(error, site.path, keyword))  # type: ignore[arg-type]
