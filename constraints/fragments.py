@@ -13,7 +13,6 @@ from .recursion import children
 _MAX_NODES, _MAX_KEPT = 2_000, 50_000  # of one expression, and of all that are kept (about 150 bytes a node)
 _BINARY, _UNARY = (Kind.SEQ, Kind.BOTH), (Kind.NEGATE, Kind.REPEAT)
 Step = tuple[Kind, Any, Any, Any]  # operands are steps by their number
-_ASKED_ONCE: list[Step] = []
 
 
 class Fragments:
@@ -21,7 +20,7 @@ class Fragments:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: OrderedDict[Hashable, list[Step]] = OrderedDict()
+        self._kept: OrderedDict[Hashable, list[Step] | None] = OrderedDict()  # None: asked for once; no steps: cannot be kept
         self._size = 0
 
     def node(self, grammar: Grammar, key: Hashable, lower: Callable[[], Node], *, may_be_rare: bool = False) -> Node:
@@ -30,13 +29,16 @@ class Fragments:
         may_be_rare: steps are kept from the second time on, because most of such keys are never asked for again.
         """
         with self._lock:
-            steps = self._kept.get(key)
-            if steps is not None:
+            is_known, steps = key in self._kept, self._kept.get(key)
+            if is_known:
                 self._kept.move_to_end(key)
         if steps:
             return _made(grammar, steps)
         node = lower()
-        self._keep(key, _ASKED_ONCE if may_be_rare and steps is None else _steps(grammar, node))
+        if may_be_rare and not is_known:
+            self._keep(key, None)
+        elif steps is None:
+            self._keep(key, _steps(grammar, node))
         return node
 
     def clear(self) -> None:
@@ -44,16 +46,18 @@ class Fragments:
             self._kept.clear()
             self._size = 0
 
-    def _keep(self, key: Hashable, steps: list[Step]) -> None:
+    def _keep(self, key: Hashable, steps: list[Step] | None) -> None:
         with self._lock:
-            self._size += _room(steps) - _room(self._kept.get(key))
+            if key in self._kept:
+                self._size -= _room(self._kept[key])
             self._kept[key] = steps
+            self._size += _room(steps)
             while self._size > _MAX_KEPT:
                 self._size -= _room(self._kept.popitem(last=False)[1])
 
 
 def _room(steps: list[Step] | None) -> int:
-    return 0 if steps is None else max(1, len(steps))
+    return max(1, len(steps or ()))
 
 
 FRAGMENTS = Fragments()  # of the process

@@ -122,7 +122,7 @@ def way_out(m, t, state, here, epoch, at_most):
     word, row = wide(m[t.c + REC * here]), t.next + state * 256
     for k in range(256):
         byte = FIRST_PRINTABLE + k & 255  # one of the printable ones is enough, most often
-        answer = wide(m[row + byte])
+        answer = wide(m[row + byte])  # as `transition`, without a call for each of the bytes that lead nowhere
         if answer == UNKNOWN:
             answer = step(m, t, wide(state), wide(byte))
         after = answer & STATE_MASK
@@ -164,8 +164,7 @@ def is_alive(m, t, state, here):
                 return True
         row = t.next + s * 256
         for byte in range(256):  # the printable ones last, which are looked at first
-            answer = wide(m[row + byte])
-            if answer == DEAD:
+            if m[row + byte] == DEAD:
                 continue
             further, after = follow(m, t, s, transition(m, t, s, byte), h, wide(byte))
             if after == REFUSED or m[t.state_cost + REC * further] >= INFINITE:

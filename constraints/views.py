@@ -50,7 +50,7 @@ def view(name: str, words: dict[str, Word]) -> Any:
             return types.int64 if attribute in words else None
 
     @lower_getattr_generic(View)
-    def attribute(context, builder, of, value, attribute):  # type: ignore[no-untyped-def]
+    def load_attribute(context: Any, builder: Any, of: types.Type, value: Any, attribute: str) -> Any:
         def load(index: int) -> Any:
             at = builder.gep(value, [intp_t(index)])
             word = builder.load(at)
@@ -66,7 +66,7 @@ def view(name: str, words: dict[str, Word]) -> Any:
         return builder.add(found, intp_t(word.plus)) if word.plus else found
 
     @intrinsic
-    def view_of(typing_context, address):  # type: ignore[no-untyped-def]
+    def view_of(typing_context: Any, address: types.Type) -> Any:
         return kind(types.CPointer(types.int32)), lambda context, builder, signature, arguments: arguments[0]
 
     return view_of
