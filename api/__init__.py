@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .async_llm import AsyncLLM
     from .chat import Reply
-    from .constraints.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
+    from .constraints.base.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
     from .engine.errors import ConfigError, EngineError, RequestError, SessionError
     from .errors import GenerationIncomplete, MaskwrightError, ModelNotFound, UsageError, ValidationFailed
     from .events import Delta, Done, FieldClosed, FieldOpened
@@ -61,7 +61,7 @@ __all__ = [
 _MODULES = {
     "async_llm": ["AsyncLLM"],
     "chat": ["Reply"],
-    "constraints.errors": ["ConstraintError", "ConstraintLimit", "GrammarSyntaxError", "UnsupportedKeyword"],
+    "constraints.base.errors": ["ConstraintError", "ConstraintLimit", "GrammarSyntaxError", "UnsupportedKeyword"],
     "engine.errors": ["ConfigError", "EngineError", "RequestError", "SessionError"],
     "errors": ["GenerationIncomplete", "MaskwrightError", "ModelNotFound", "UsageError", "ValidationFailed"],
     "events": ["Delta", "Done", "FieldClosed", "FieldOpened"],

@@ -7,7 +7,7 @@
     "required"    one call of any tool
     a tool's name one call of that tool
 
-With a tool style (`constraints/tags/styles.py`) a reply is written as the model learned it: text with calls in it, several perhaps.
+With a tool style (`constraints/front_ends/tags/styles.py`) a reply is written as the model learned it: text with calls in it, several perhaps.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any
 
 from .constraint_choice import ConstraintChoice, ConstraintOptions, choose
 from .constraints import Constraint, JsonSchema, Tools, ToolStyle, parse_output
-from .constraints.expression import Grammar, Node
-from .constraints.source import Limits
-from .constraints.tags.events import ParsedReply
+from .constraints.front_ends.tags.events import ParsedReply
+from .constraints.grammar.expression import Grammar, Node
+from .constraints.grammar.source import Limits
 from .conversation import Message, read_messages
 from .errors import UsageError
 from .outputs import GenerationOutput

@@ -22,8 +22,8 @@ from functools import partial
 from typing import Any, TypedDict
 
 from .constraints import Choice, Constraint, Gbnf, JsonSchema, Lark, Regex
-from .constraints.source import is_source
-from .constraints.types import validate
+from .constraints.front_ends.json_schema.types import validate
+from .constraints.grammar.source import is_source
 from .errors import UsageError
 
 

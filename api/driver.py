@@ -13,12 +13,12 @@ from functools import partial
 
 from .engine.engine import Engine
 from .engine.errors import SessionError
-from .engine.output import Event, RequestOutput
-from .engine.request import Constraint, Request
-from .engine.searches import Search
-from .engine.sessions import CacheUse, Sessions
-from .engine.snapshot import Snapshot
-from .engine.statistics import EngineStatistics
+from .engine.requests.output import Event, RequestOutput
+from .engine.requests.request import Constraint, Request
+from .engine.scheduling.statistics import EngineStatistics
+from .engine.search.searches import Search
+from .engine.sessions.sessions import CacheUse, Sessions
+from .engine.sessions.snapshot import Snapshot
 
 
 class Driver:

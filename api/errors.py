@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .kernels.errors import MaskwrightError as MaskwrightError
+from .foundation.errors import MaskwrightError as MaskwrightError
 
 if TYPE_CHECKING:
     from .outputs import GenerationOutput

@@ -16,13 +16,13 @@ from .conversation import Message
 from .driver import Driver
 from .engine import EngineConfig, EngineFeatures, EngineStatistics, RequestOutput, load
 from .engine import Event as EngineEvent
-from .engine.beams import BeamSearch
 from .engine.engine import Engine
-from .engine.fingerprints import model_fingerprint
-from .engine.particles import Particles
-from .engine.searches import Search
-from .engine.session_file import load_snapshot
-from .engine.sessions import CacheUse, Sessions
+from .engine.models.fingerprints import model_fingerprint
+from .engine.search.beams import BeamSearch
+from .engine.search.particles import Particles
+from .engine.search.searches import Search
+from .engine.sessions.session_file import load_snapshot
+from .engine.sessions.sessions import CacheUse, Sessions
 from .errors import UsageError
 from .events import Delta, Done, Event
 from .model_folder import EMBEDDED, find_model

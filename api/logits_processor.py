@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .constraints.constraint import Constraint
+from .constraints.runtime.constraint import Constraint
 from .errors import UsageError
 
 

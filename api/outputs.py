@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from .constraint_choice import FREE, ConstraintChoice
-from .constraints.capture_marks import HasCaptures
-from .constraints.captures import captures, captures_by_name
+from .constraints.captures.capture import captures, captures_by_name
+from .constraints.grammar.capture_marks import HasCaptures
 from .errors import GenerationIncomplete, ValidationFailed
 
 if TYPE_CHECKING:
     from .constraints import Constraint
-    from .engine.output import FinishReason, SearchScore, TokenRecord
+    from .engine.requests.output import FinishReason, SearchScore, TokenRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class GenerationOutput:
     def captures(self) -> dict[str, str | list[str]]:
         """What rules with `capture` in a Lark or EBNF grammar have read, by name; nothing for other constraints.
 
-        Of one name the text that ended last, of a list (`__LIST_APPEND:`) all. `maskwright.constraints.captures(output.constraint,
+        Of one name the text that ended last, of a list (`__LIST_APPEND:`) all. `maskwright.constraints.captures.capture(output.constraint,
         output.token_ids)` says where they stand.
 
         Raises GenerationIncomplete: generation ended before the text satisfied its constraint.

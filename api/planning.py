@@ -13,12 +13,12 @@ from . import prompts as task_prompts
 from .chat import Turn, plan_turn
 from .constraint_choice import FREE, ConstraintChoice, ConstraintOptions, choose, choose_for_each
 from .constraints import Compiler, Constraint, Source, ToolStyle
-from .constraints.tags.styles import style_of_template
+from .constraints.front_ends.tags.styles import style_of_template
 from .conversation import Message
 from .engine import Request, RequestError, RequestOutput
-from .engine.prefix_tree import common_length
-from .engine.snapshot import Snapshot
-from .engine.tokenizer import Tokenizer
+from .engine.kv_cache.prefix_tree import common_length
+from .engine.models.tokenizer import Tokenizer
+from .engine.sessions.snapshot import Snapshot
 from .errors import UsageError
 from .outputs import GenerationOutput, Usage
 from .sampling import SamplingParams

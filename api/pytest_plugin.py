@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from .constraints.constraint import Constraint
     from .constraints.lab.suite import Case, Suite
+    from .constraints.runtime.constraint import Constraint
 
 _ENDINGS = (".test.yaml", ".test.yml")
 _GRAMMARS = (".gbnf", ".ebnf", ".lark", ".regex", ".re", ".json", ".schema")
@@ -41,7 +41,7 @@ class SuiteFile(pytest.File):
     """One file of strings. Its grammar is compiled once, when the first of them is tested."""
 
     def collect(self) -> Iterator[CaseItem]:
-        from .constraints.errors import ConstraintError
+        from .constraints.base.errors import ConstraintError
         from .constraints.lab.suite import read_suites
 
         try:
@@ -80,7 +80,7 @@ class CaseItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """One line for a string that fails, and for a grammar that does not compile."""
-        from .constraints.errors import ConstraintError
+        from .constraints.base.errors import ConstraintError
 
         if isinstance(excinfo.value, StringFailed | ConstraintError):
             return str(excinfo.value)

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .engine.errors import SessionError
-from .engine.output import RequestOutput
-from .engine.session_file import save_snapshot
+from .engine.requests.output import RequestOutput
+from .engine.sessions.session_file import save_snapshot
 from .events import Done, Event
 from .outputs import GenerationOutput
 from .planning import Plan

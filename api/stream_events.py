@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .constraints import OutputParser, Reasoning, StructuralTag, Tools
-from .engine.output import Event as EngineEvent
+from .engine.requests.output import Event as EngineEvent
 from .events import Delta, Done, Event
 from .json_events import JsonEvents
 from .planning import Plan

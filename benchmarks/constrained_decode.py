@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from maskwright.constraints import Compiler
-from maskwright.constraints.regex import Regex
+from maskwright.constraints.front_ends.regex.regex import Regex
 from maskwright.engine import Constraint, Engine, EngineConfig, Request, load
 from maskwright.sampling import SamplingParams
 

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 from maskwright.constraints import Compiler, JsonSchema
-from maskwright.constraints.regex import Regex
-from maskwright.constraints.source import Source
-from maskwright.constraints.vocabulary import Vocabulary
-from maskwright.engine.automata import DeviceAutomata
+from maskwright.constraints.front_ends.regex.regex import Regex
+from maskwright.constraints.grammar.source import Source
+from maskwright.constraints.vocabulary.vocabulary import Vocabulary
+from maskwright.engine.device_constraints.automata import DeviceAutomata
 from maskwright.kernels.automaton.interface import Flag
 from maskwright.kernels.sampler.interface import MISSING, NO_TOKEN
 from maskwright.tokenizer_folder import read_tokenizer

@@ -27,12 +27,12 @@ from random_weights import random_weights
 from rich.console import Console
 from rich.table import Table
 
-from maskwright.engine.attend import METHODS
+from maskwright.engine.attention.methods import METHODS
 from maskwright.engine.config import DTYPES, KV_LAYOUTS
+from maskwright.engine.device.profiling import profiled
 from maskwright.engine.models.architecture import ModelSpec
 from maskwright.engine.models.decoder import Decoder, ForwardBatch
 from maskwright.engine.models.spec import spec_from_config
-from maskwright.engine.profiling import profiled
 
 BLOCK_SIZE = 16  # tokens, of a paged cache
 SHAPES: dict[str, dict[str, int]] = {  # of Qwen3

@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from transformers import AutoTokenizer
 
 from maskwright.constraints import Compiler, Constraint, ConstraintError, JsonSchema, Vocabulary
-from maskwright.constraints.bodies import SubTrie
-from maskwright.constraints.constraint import State
-from maskwright.constraints.tables import DEAD, INFINITE
-from maskwright.constraints.walk import end_states
+from maskwright.constraints.automaton.tables import DEAD, INFINITE
+from maskwright.constraints.masks.trie_walk import end_states
+from maskwright.constraints.runtime.constraint import State
+from maskwright.constraints.vocabulary.char_class_tables import SubTrie
 
 WHITESPACE = ("compact", "flexible", "[ \\n]{0,2}", "[ ]?", "[ \\t\\n\\r]{1,3}")
 SEPARATORS = ((",", ":"), (", ", ": "), (" , ", " : "))

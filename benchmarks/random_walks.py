@@ -39,7 +39,7 @@ from transformers import AutoTokenizer
 from workers import TimeUp
 
 from maskwright.constraints import Compiler, Constraint, ConstraintError, JsonSchema, Vocabulary
-from maskwright.constraints.errors import ConstraintLimit
+from maskwright.constraints.base.errors import ConstraintLimit
 
 SLACKS = (0, 1, 5, 50, None)
 FREE_TOKENS = 60  # of a walk without a budget, before it is brought home

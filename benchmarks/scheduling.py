@@ -27,9 +27,9 @@ from rich.console import Console
 from rich.table import Table
 
 from maskwright.engine.config import Limits
-from maskwright.engine.kv_space import KVSpace
-from maskwright.engine.policy import POLICIES, Arrival, FairShares
-from maskwright.engine.scheduler import Chunk, Scheduler
+from maskwright.engine.kv_cache.kv_space import KVSpace
+from maskwright.engine.scheduling.policy import POLICIES, Arrival, FairShares
+from maskwright.engine.scheduling.scheduler import Chunk, Scheduler
 
 CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "plain": {"reuses": False},

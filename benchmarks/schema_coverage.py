@@ -32,8 +32,13 @@ from rich.markup import escape
 from rich.table import Table
 from workers import Failure, run_all
 
-from maskwright.constraints.errors import ConstraintLimit
-from maskwright.constraints.schema.values import dump_json, parse_json, scalar_text, string_text
+from maskwright.constraints.base.errors import ConstraintLimit
+from maskwright.constraints.front_ends.json_schema.documents.values import (
+    dump_json,
+    parse_json,
+    scalar_text,
+    string_text,
+)
 
 DRAFTS = {"draft4": "4", "draft6": "6", "draft7": "7", "draft2019-09": "2019-09", "draft2020-12": "2020-12"}
 REMOTES = "http://localhost:1234/"

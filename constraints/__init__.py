@@ -4,25 +4,25 @@
 >>> constraint = compiler.compile(Regex(r"\\d{4}-\\d{2}-\\d{2}"))
 """
 
-from ..kernels import compile_cache as _compile_cache  # noqa: F401  before numba: where compiled code is kept
+from ..foundation import compile_cache as _compile_cache  # noqa: F401  before numba: where compiled code is kept
 from . import machine_code as _machine_code  # noqa: F401  before what it replaces
-from .captures import Capture, IncompleteOutput, captures, captures_by_name
-from .choice import Choice
-from .compiler import Compiler
-from .constraint import Constraint, State
-from .ebnf import Ebnf
-from .errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, SavedConstraintError, UnsupportedKeyword
-from .gbnf import Gbnf
-from .json_schema import JsonSchema
-from .lark_grammar import Lark
-from .regex import Regex
-from .source import Limits, Source
-from .tags.parsing import OutputParser, UnexpectedOutput, parse_output
-from .tags.reasoning import Reasoning
-from .tags.structural import StructuralTag
-from .tags.styles import ToolStyle
-from .tags.tools import Tools
-from .vocabulary import Vocabulary
+from .base.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, SavedConstraintError, UnsupportedKeyword
+from .captures.capture import Capture, IncompleteOutput, captures, captures_by_name
+from .front_ends.cfg.ebnf import Ebnf
+from .front_ends.cfg.gbnf import Gbnf
+from .front_ends.cfg.lark_grammar import Lark
+from .front_ends.json_schema.json_schema import JsonSchema
+from .front_ends.regex.choice import Choice
+from .front_ends.regex.regex import Regex
+from .front_ends.tags.parsing import OutputParser, UnexpectedOutput, parse_output
+from .front_ends.tags.reasoning import Reasoning
+from .front_ends.tags.structural import StructuralTag
+from .front_ends.tags.styles import ToolStyle
+from .front_ends.tags.tools import Tools
+from .grammar.source import Limits, Source
+from .runtime.compiler import Compiler
+from .runtime.constraint import Constraint, State
+from .vocabulary.vocabulary import Vocabulary
 from .warm import warm_up
 
 __all__ = [

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .compiler import Compiler
-from .expression import Event, Grammar, Node
-from .formats import FORMATS
-from .json_schema import JsonSchema
-from .rows import MaskRows
-from .source import Limits
-from .vocabulary import Vocabulary
+from .front_ends.json_schema.json_schema import JsonSchema
+from .front_ends.json_schema.strings.formats import FORMATS
+from .grammar.expression import Event, Grammar, Node
+from .grammar.source import Limits
+from .masks.mask_rows import MaskRows
+from .runtime.compiler import Compiler
+from .vocabulary.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from .errors import (
 )
 from .features import EngineFeatures
 from .loader import Loaded, load
-from .output import Event, FinishReason, RequestOutput, TokenRecord
-from .request import Constraint, Request
-from .statistics import EngineStatistics
-from .tokenizer import Tokenizer
+from .models.tokenizer import Tokenizer
+from .requests.output import Event, FinishReason, RequestOutput, TokenRecord
+from .requests.request import Constraint, Request
+from .scheduling.statistics import EngineStatistics
 
 __all__ = [
     "BudgetTooSmall",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from .config import Limits
-from .draft_model import DraftModel
-from .drafting import Drafter, ForcedDrafts, Lookup, NoDrafts
+from .drafts.draft_model import DraftModel
+from .drafts.drafter import Drafter, ForcedDrafts, Lookup, NoDrafts
+from .drafts.forced_text import ForcedText
 from .engine import Engine
 from .features import EngineFeatures
-from .forced_text import ForcedText
-from .runner import ModelRunner
-from .tokenizer import Tokenizer
+from .models.tokenizer import Tokenizer
+from .steps.runner import ModelRunner
 
 
 def assemble(

@@ -11,7 +11,7 @@ import torch
 
 from ..kernels.attention import FP8
 from ..kernels.backend import Backend, uses_triton
-from .attend import METHODS
+from .attention.methods import METHODS
 from .errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class EngineConfig:
     dtype: str = "auto"  # "auto", "float32", "bfloat16" or "float16"
     block_size: int = 16  # tokens per KV-cache block
     kv_layout: str = "paged"  # "paged", or "contiguous": one block of max_model_len tokens for each sequence
-    attention: str = "fused"  # "fused" (on CUDA by Triton kernels), "streaming" or "naive": see engine/attend.py
+    attention: str = "fused"  # "fused" (on CUDA by Triton kernels), "streaming" or "naive": see engine/attention/methods.py
     kernels: Backend = "auto"  # "auto" (Triton on CUDA), "reference" (plain PyTorch) or "triton": see kernels/backend.py
     kv_dtype: str = "auto"  # of the KV cache: "auto" (that of the model) or "fp8" (e4m3, half the memory of 16 bits)
     max_batch_tokens: int = 512  # tokens per step; longer prompts are prefilled in chunks

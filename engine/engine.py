@@ -5,33 +5,33 @@ from __future__ import annotations
 from itertools import count
 from time import perf_counter
 
-from ..constraints.vocabulary import Vocabulary
-from .admission import admit
+from ..constraints.vocabulary.vocabulary import Vocabulary
 from .config import Limits
-from .drafting import Drafter, NoDrafts
+from .device.threads import use_threads
+from .drafts.drafter import Drafter, NoDrafts
+from .drafts.forced_text import ForcedText
 from .errors import RequestError
-from .faults import Faults
 from .features import EngineFeatures
-from .forced_text import ForcedText
-from .kv_space import Brought, KVSpace
-from .look_ahead import LookAhead
-from .loops import pipeline_for
-from .output import Event, RequestOutput
-from .pipeline import Host
-from .plain_loop import PlainLoop
-from .policy import POLICIES, Arrival, FairShares, Rank
-from .population import Surroundings
-from .request import Request
-from .roster import Roster
-from .runner import ModelRunner
-from .scheduler import Chunk, Scheduler
-from .searches import Search
-from .searches import begin as begin_search
-from .searches import check as check_search
-from .sequence import Sequence
-from .statistics import EngineStatistics, statistics_of
-from .step_sampler import StepSampler
-from .threads import use_threads
+from .kv_cache.kv_space import Brought, KVSpace
+from .loops.choice import pipeline_for
+from .loops.faults import Faults
+from .loops.look_ahead import LookAhead
+from .loops.pipeline import Host
+from .loops.plain_loop import PlainLoop
+from .requests.admission import admit
+from .requests.output import Event, RequestOutput
+from .requests.request import Request
+from .requests.sequence import Sequence
+from .scheduling.policy import POLICIES, Arrival, FairShares, Rank
+from .scheduling.roster import Roster
+from .scheduling.scheduler import Chunk, Scheduler
+from .scheduling.statistics import EngineStatistics, statistics_of
+from .search.search_group import Surroundings
+from .search.searches import Search
+from .search.searches import begin as begin_search
+from .search.searches import check as check_search
+from .steps.runner import ModelRunner
+from .steps.step_sampler import StepSampler
 
 
 class Engine:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from ..kernels.errors import MaskwrightError
+from ..foundation.errors import MaskwrightError
 
 
 class EngineError(MaskwrightError):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import ConfigError
-from .policy import POLICIES
+from .scheduling.policy import POLICIES
 
 SPECULATIONS = ("off", "lookup", "forced", "draft")
 
@@ -29,10 +29,10 @@ class EngineFeatures:
     speculation: str = "off"  # who guesses ahead: "off", "lookup" (text so far), "forced" (the constraint) or "draft" (a model)
     num_draft_tokens: int = 4  # tokens guessed ahead in a step at most
     draft_acceptance: str = "tokens"  # what guessing keeps: "tokens" of plain decoding, or its "distribution", accepting more
-    overlap: bool = False  # a step is launched before the tokens of the one before are read (engine/pipeline.py)
-    automaton: str = "host"  # where constraint states advance: on the "host", or on the "device" (engine/device_masks.py)
-    steps_per_visit: int = 1  # decode steps before the host looks at the tokens, for automaton="device" (engine/visits.py)
-    cuda_graphs: bool = False  # decode steps are captured and replayed, for automaton="device" on a GPU (engine/graphs.py)
+    overlap: bool = False  # a step is launched before the tokens of the one before are read (engine/loops/pipeline.py)
+    automaton: str = "host"  # where constraint states advance: on the "host", or on the "device" (engine/loops/device_masks.py)
+    steps_per_visit: int = 1  # decode steps before the host looks at the tokens, for automaton="device" (engine/loops/multi_step.py)
+    cuda_graphs: bool = False  # decode steps are captured and replayed, for automaton="device" on a GPU (engine/device/graphs.py)
     draft_model: Path | None = None  # folder of a small model with the same vocabulary, for speculation="draft"
 
     def __post_init__(self) -> None:

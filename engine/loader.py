@@ -9,17 +9,17 @@ from typing import NamedTuple
 import torch
 
 from .assembly import assemble
-from .attend import METHODS
+from .attention.methods import METHODS
 from .config import DTYPES, KV_DTYPES, EngineConfig, Limits, limits_of, resolve, resolve_num_blocks
+from .device.threads import threads_for
 from .engine import Engine
 from .errors import ConfigError
 from .features import EngineFeatures
 from .models.architecture import ModelInfo
 from .models.model import Model, load_model
 from .models.spec import read_spec
-from .runner import ModelRunner
-from .threads import threads_for
-from .tokenizer import Tokenizer, load_tokenizer
+from .models.tokenizer import Tokenizer, load_tokenizer
+from .steps.runner import ModelRunner
 
 
 class Loaded(NamedTuple):

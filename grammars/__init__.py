@@ -15,7 +15,7 @@ from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..constraints.source import Source
+    from ..constraints.grammar.source import Source
 
 __all__ = ["description", "load", "names", "path", "text"]
 
@@ -29,8 +29,8 @@ def names() -> list[str]:
 
 def load(name: str) -> Source:
     """The grammar of that name, to be compiled or given as `constraint=`. Raises KeyError with the names there are."""
-    from ..constraints.gbnf import Gbnf
-    from ..constraints.lark_grammar import Lark
+    from ..constraints.front_ends.cfg.gbnf import Gbnf
+    from ..constraints.front_ends.cfg.lark_grammar import Lark
 
     return Gbnf(text(name)) if path(name).name.endswith(".gbnf") else Lark(text(name))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any
 
-from ..kernels.errors import MaskwrightError
+from ..foundation.errors import MaskwrightError
 
 MAX_LOGPROBS = 20
 LARGEST = 3.4e38

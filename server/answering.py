@@ -10,7 +10,7 @@ from fastapi import Request
 from fastapi.responses import Response
 from starlette.responses import JSONResponse
 
-from ..engine.output import Event
+from ..engine.requests.output import Event
 from ..planning import Plan
 from .errors import ApiError
 from .service import Service

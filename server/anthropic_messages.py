@@ -11,14 +11,21 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from pydantic import Field, ValidationError
 
-from ..engine.output import Event, RequestOutput
+from ..engine.requests.output import Event, RequestOutput
 from ..planning import Plan
 from .answering import Events, answer
 from .answers import MessageAnswer, MessageEvent, MessageTokens
 from .anthropic_blocks import BlockWriter
 from .anthropic_conversation import chat_messages, chat_tool_choice, chat_tools
-from .asked_constraint import ConstraintNames
-from .asked_forms import (
+from .body import Because
+from .captured import captures_of
+from .chat import ChatBody, plan_chat
+from .documentation import anthropic_answers
+from .errors import ApiError, anthropic_body, told_as
+from .remarks import remarks_of
+from .replies import reader_of
+from .requested_constraint import ConstraintNames
+from .requested_forms import (
     AnthropicFormat,
     AnthropicMessage,
     AnthropicOutput,
@@ -27,13 +34,6 @@ from .asked_forms import (
     AnthropicTool,
     AnthropicToolChoice,
 )
-from .body import Because
-from .captured import captures_of
-from .chat import ChatBody, plan_chat
-from .documentation import anthropic_answers
-from .errors import ApiError, anthropic_body, told_as
-from .remarks import remarks_of
-from .replies import reader_of
 from .sampling_options import SamplingExtras
 from .service import Service
 from .streams import data, unless_gone

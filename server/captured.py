@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..constraints import Compiler, ConstraintError, Reasoning, Source
-from ..constraints.capture_marks import HasCaptures
-from ..constraints.captures import captures, captures_by_name, names_captures
-from ..engine.output import RequestOutput
+from ..constraints.captures.capture import captures, captures_by_name, names_captures
+from ..constraints.grammar.capture_marks import HasCaptures
+from ..engine.requests.output import RequestOutput
 from ..planning import Plan
 from .reasoning import Answer
 from .service import Service

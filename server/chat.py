@@ -12,13 +12,10 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from ..chat import Turn
-from ..engine.output import Event, RequestOutput
+from ..engine.requests.output import Event, RequestOutput
 from ..planning import Plan
 from .answering import Events, answer
 from .answers import ChatCompletion, ChatCompletionChunk
-from .asked_constraint import AskedConstraint, ConstraintBody, asked_constraint
-from .asked_forms import AskedMessage, AskedTool, AskedToolChoice
-from .asked_tools import asked_tools
 from .body import Because
 from .captured import captures_of
 from .deltas import CallDelta, CallStart, ContentDelta, ReplyDelta, ThoughtDelta
@@ -28,6 +25,9 @@ from .messages import template_messages, template_variables
 from .reasoning import with_reasoning
 from .remarks import remarks_of
 from .replies import ReplyParts, reader_of
+from .requested_constraint import AskedConstraint, ConstraintBody, asked_constraint
+from .requested_forms import AskedMessage, AskedTool, AskedToolChoice
+from .requested_tools import asked_tools
 from .sampling_options import SamplingBody, StreamOptions, sampling_of, tells_usage
 from .service import Service
 from .streams import DONE, data, error_event, unless_gone

@@ -10,16 +10,16 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import Field
 
-from ..engine.output import Event, RequestOutput
+from ..engine.requests.output import Event, RequestOutput
 from ..planning import Plan
 from .answering import Events, answer
 from .answers import Completion
-from .asked_constraint import ConstraintBody, asked_constraint
 from .body import Because
 from .captured import captures_of
 from .documentation import answers
 from .errors import ApiError, told_as
 from .remarks import remarks_of
+from .requested_constraint import ConstraintBody, asked_constraint
 from .sampling_options import SamplingBody, StreamOptions, sampling_of, tells_usage
 from .service import Service
 from .streams import DONE, data, error_event, unless_gone

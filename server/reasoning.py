@@ -7,10 +7,10 @@ from typing import Any
 
 from ..chat import Turn
 from ..constraints import ConstraintError, Limits, Reasoning, Source, StructuralTag, Tools
-from ..constraints.expression import Grammar, Node
-from ..constraints.tags.lowering import lower_tree
-from ..constraints.tags.tree import AnyOf, Joined, Labelled, Located, Part, Repeat, Sequence, Text, Triggered
-from ..engine.tokenizer import Tokenizer
+from ..constraints.front_ends.tags.lowering import lower_tree
+from ..constraints.front_ends.tags.tree import AnyOf, Joined, Labelled, Located, Part, Repeat, Sequence, Text, Triggered
+from ..constraints.grammar.expression import Grammar, Node
+from ..engine.models.tokenizer import Tokenizer
 
 START, END = "<think>", "</think>"
 

@@ -9,9 +9,9 @@ from typing import Any
 from uuid import uuid4
 
 from ..constraints import Constraint, OutputParser, Reasoning, Tools
-from ..constraints.tags.events import ArgumentsDelta, ReasoningDelta, TextDelta, ToolCallStart
-from ..constraints.tags.events import Event as PartEvent
-from ..engine.output import Event, RequestOutput
+from ..constraints.front_ends.tags.events import ArgumentsDelta, ReasoningDelta, TextDelta, ToolCallStart
+from ..constraints.front_ends.tags.events import Event as PartEvent
+from ..engine.requests.output import Event, RequestOutput
 from ..planning import Plan
 from .deltas import CallDelta, CallStart, ContentDelta, ReplyDelta, ThoughtDelta
 from .reasoning import shows_free_text, shows_tags

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..engine.output import Event, RequestOutput, TokenRecord
+from ..engine.requests.output import Event, RequestOutput, TokenRecord
 from ..planning import Plan
 from .deltas import CallStart, ContentDelta, ReplyDelta, ThoughtDelta
 from .replies import ReplyParts, reader_of

@@ -12,18 +12,18 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from pydantic import Field, ValidationError
 
-from ..engine.output import Event, RequestOutput
+from ..engine.requests.output import Event, RequestOutput
 from ..planning import Plan
 from .answering import Events, answer
 from .answers import ResponseAnswer, ResponseEvent
-from .asked_constraint import ConstraintNames
-from .asked_forms import AskedItem, AskedReasoning, AskedText, AskedTool, AskedToolChoice
 from .body import Because, Body
 from .captured import captures_of
 from .chat import ChatBody, plan_chat
 from .documentation import answers
 from .errors import ApiError, told_as
 from .remarks import remarks_of
+from .requested_constraint import ConstraintNames
+from .requested_forms import AskedItem, AskedReasoning, AskedText, AskedTool, AskedToolChoice
 from .response_items import ItemWriter
 from .sampling_options import SamplingExtras
 from .service import Service

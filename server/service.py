@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 from ..chat import Turn
 from ..constraint_choice import ConstraintChoice
 from ..constraints import Source
-from ..engine.output import Event, RequestOutput
-from ..engine.request import Request
+from ..engine.requests.output import Event, RequestOutput
+from ..engine.requests.request import Request
 from ..llm import LLM
 from ..planning import Plan
 from ..sampling import SamplingParams

@@ -10,7 +10,7 @@ import codecs
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..constraints import Constraint, OutputParser
-from ..constraints.tags.events import Event, ReasoningDelta, ReasoningEnd, ReasoningStart, TextDelta
+from ..constraints.front_ends.tags.events import Event, ReasoningDelta, ReasoningEnd, ReasoningStart, TextDelta
 from ..sampling import StopMatcher, StopStrings
 from .deltas import ContentDelta, ReplyDelta, ThoughtDelta
 

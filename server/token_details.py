@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..engine.guide import with_tokens
-from ..engine.output import TokenRecord
-from ..engine.request import Request
+from ..engine.requests.guide import with_tokens
+from ..engine.requests.output import TokenRecord
+from ..engine.requests.request import Request
 from ..planning import Plan
 from ..sampling import TokenLogprob
 from .errors import ApiError

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..constraints import Vocabulary
-from ..engine.output import TokenRecord
+from ..engine.requests.output import TokenRecord
 from ..sampling import TokenLogprob
 
 LEAST = -9999.0  # a log-probability that JSON can write, for a probability of 0

@@ -8,11 +8,11 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 
 from .answers import DetokenizeAnswer, TokenizeAnswer
-from .asked_forms import AskedMessage
 from .body import Body
 from .documentation import answers
 from .errors import ApiError
 from .messages import template_messages
+from .requested_forms import AskedMessage
 from .service import Service
 
 router = APIRouter()

@@ -14,8 +14,8 @@ from typing import Any
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..engine.output import Event
-from ..engine.request import Request
+from ..engine.requests.output import Event
+from ..engine.requests.request import Request
 from ..errors import UsageError
 
 

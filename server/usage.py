@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..engine.output import RequestOutput
+from ..engine.requests.output import RequestOutput
 
 
 def usage_of(outputs: Sequence[RequestOutput], num_per_prompt: int | None = None) -> dict[str, Any]:

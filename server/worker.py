@@ -17,9 +17,9 @@ from queue import Empty, SimpleQueue
 
 from ..driver import Driver
 from ..engine.errors import InternalError
-from ..engine.output import Event
-from ..engine.request import Request
-from ..engine.statistics import EngineStatistics
+from ..engine.requests.output import Event
+from ..engine.requests.request import Request
+from ..engine.scheduling.statistics import EngineStatistics
 
 logger = logging.getLogger(__name__)
 

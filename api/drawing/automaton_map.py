@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..constraints.constraint import Constraint, State, as_token_ids
 from ..constraints.lab.outline import quoted
+from ..constraints.runtime.constraint import Constraint, State, as_token_ids
 from .canvas import Drawing, box_at, path, text_at
 
 _LAYER = 100  # height

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..constraints.components import components
+from ..constraints.grammar.components import components
 from ..constraints.lab.facts import reached
 from ..constraints.lab.outline import (
     Call,

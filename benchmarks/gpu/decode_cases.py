@@ -22,8 +22,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from random_weights import random_weights
 
-from maskwright.engine.decode_batch import DecodeBuffers
-from maskwright.engine.kv_cache import KVCache
+from maskwright.engine.attention.decode_batch import DecodeBuffers
+from maskwright.engine.kv_cache.tensors import KVCache
 from maskwright.engine.models.architecture import ModelSpec
 from maskwright.engine.models.decoder import Decoder
 from maskwright.engine.models.spec import spec_from_config

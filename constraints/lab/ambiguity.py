@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..components import components
+from ..grammar.components import components
 from .facts import ENDLESS, reached
 from .net import DONE, ENDING, Chain, Net, replay
 from .outline import calls, quoted

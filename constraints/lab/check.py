@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..compiler import Compiler
-from ..errors import ConstraintError, ConstraintLimit, GrammarSyntaxError
-from ..json_schema import JsonSchema
-from ..schema.report import EXACT, REFUSED, report
+from ..base.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError
+from ..front_ends.json_schema.json_schema import JsonSchema
+from ..front_ends.json_schema.report import EXACT, REFUSED, report
+from ..runtime.compiler import Compiler
 from .cost import Cost, measure
 from .findings import ERROR, LEFT_RECURSION, LEVELS, NOTE, WARNING, Finding, outline_findings
 from .grammar_file import GrammarFile

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiler import Compiler
-from ..constraint import Constraint, State, as_token_ids
-from ..expression import Grammar, Node
-from ..source import Limits, Source
-from ..vocabulary import Vocabulary
+from ..grammar.expression import Grammar, Node
+from ..grammar.source import Limits, Source
+from ..runtime.compiler import Compiler
+from ..runtime.constraint import Constraint, State, as_token_ids
+from ..vocabulary.vocabulary import Vocabulary
 
 _TOKENS = 40  # of one walk, before it has to end
 _WALKS = 3

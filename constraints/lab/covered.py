@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
-from ..compiler import Compiler
-from ..errors import ConstraintError, ConstraintLimit
-from ..expression import EMPTY, FAIL, Grammar, Node
-from ..source import Limits
+from ..base.errors import ConstraintError, ConstraintLimit
+from ..grammar.expression import EMPTY, FAIL, Grammar, Node
+from ..grammar.source import Limits
+from ..runtime.compiler import Compiler
 from .language import byte_compiler
 from .outline import Call, Chars, Choice, Outline, Part, Pattern, Repeat, Series, Text, calls, fold, spelled, walk
 

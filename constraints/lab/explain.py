@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..constraint import Constraint, State
-from ..explanation import Explanation
-from ..regex_parser import line_and_column
+from ..front_ends.regex.parser import line_and_column
+from ..runtime.constraint import Constraint, State
+from ..runtime.explanation import Explanation
 from .expected import Expectation, Parse
 from .language import Languages
 from .net import Net

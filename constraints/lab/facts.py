@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..components import components, is_recursive
+from ..grammar.components import components, is_recursive
 from .language import Languages
 from .outline import Call, Chars, Choice, Outline, Part, Pattern, Repeat, Series, Text, calls, fold, parts_below
 

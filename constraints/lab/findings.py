@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..components import components, is_recursive
+from ..grammar.components import components, is_recursive
 from .ambiguity import LONGEST, Search
 from .covered import covered_options
 from .facts import ENDLESS, left_recursive, part_length, reached

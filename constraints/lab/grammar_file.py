@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ..ebnf import Ebnf
-from ..errors import ConstraintError
-from ..gbnf import Gbnf
-from ..json_schema import JsonSchema
-from ..lark_grammar import Lark
-from ..regex import Regex
-from ..source import Limits, Source
+from ..base.errors import ConstraintError
+from ..front_ends.cfg.ebnf import Ebnf
+from ..front_ends.cfg.gbnf import Gbnf
+from ..front_ends.cfg.lark_grammar import Lark
+from ..front_ends.json_schema.json_schema import JsonSchema
+from ..front_ends.regex.regex import Regex
+from ..grammar.source import Limits, Source
 from .outline import Outline, OutlineRule, Pattern
 from .outline_gbnf import ebnf_outline, gbnf_outline
 from .outline_lark import lark_outline

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cached_property, lru_cache
 
-from ..compiler import Compiler
-from ..constraint import Constraint, State
-from ..errors import ConstraintError
-from ..vocabulary import Vocabulary
+from ..base.errors import ConstraintError
+from ..runtime.compiler import Compiler
+from ..runtime.constraint import Constraint, State
+from ..vocabulary.vocabulary import Vocabulary
 from .outline import Pattern
 
 _SEARCHED = 3000  # states visited for a shortest text

@@ -11,8 +11,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, NamedTuple
 
-from ..constraint import State
-from ..utf8 import Ranges
+from ..base.utf8 import Ranges
+from ..runtime.constraint import State
 from .facts import ENDLESS, least_lengths
 from .language import Languages
 from .outline import Call, Chars, Choice, Outline, OutlineRule, Part, Pattern, Repeat, Text, fold, walk

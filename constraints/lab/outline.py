@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..regex_parser import line_and_column
-from ..source import Source
-from ..utf8 import Ranges
+from ..base.utf8 import Ranges
+from ..front_ends.regex.parser import line_and_column
+from ..grammar.source import Source
 
 Result = TypeVar("Result")
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from lark import Token, Tree
 
-from ..ebnf import Ebnf, EbnfLowering
-from ..ebnf_macros import rules_called
-from ..ebnf_syntax import notation_of
-from ..ebnf_syntax import parse as parse_ebnf
-from ..expression import Grammar, Node
-from ..gbnf import Gbnf, RuleLowering
-from ..gbnf_syntax import parse as parse_gbnf
-from ..source import Limits
-from ..utf8 import ALL
+from ..base.utf8 import ALL
+from ..front_ends.cfg.ebnf import Ebnf, EbnfLowering
+from ..front_ends.cfg.ebnf_macros import rules_called
+from ..front_ends.cfg.ebnf_syntax import notation_of
+from ..front_ends.cfg.ebnf_syntax import parse as parse_ebnf
+from ..front_ends.cfg.gbnf import Gbnf, RuleLowering
+from ..front_ends.cfg.gbnf_syntax import parse as parse_gbnf
+from ..grammar.expression import Grammar, Node
+from ..grammar.source import Limits
 from .outline import Call, Chars, Choice, Outline, OutlineRule, Part, Pattern, Repeat, Series, Text
 
 _REPEATS: dict[str, tuple[int, int | None]] = {

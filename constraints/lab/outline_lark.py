@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from lark import Token, Tree
 
-from ..expression import Grammar, Node
-from ..lark_grammar import Lark
-from ..lark_json import inline_json
-from ..lark_names import Definition, Names
-from ..lark_terminals import Terminals, count_of, literal_text, one_character
-from ..regex import lower_tree
-from ..regex_tree import Alternate
-from ..regex_tree import Repeat as RepeatTree
-from ..regex_tree import Tree as PatternTree
-from ..source import Limits
+from ..front_ends.cfg.lark_grammar import Lark
+from ..front_ends.cfg.lark_json import inline_json
+from ..front_ends.cfg.lark_names import Definition, Names
+from ..front_ends.cfg.lark_terminals import Terminals, count_of, literal_text, one_character
+from ..front_ends.regex.regex import lower_tree
+from ..front_ends.regex.tree import Alternate
+from ..front_ends.regex.tree import Repeat as RepeatTree
+from ..front_ends.regex.tree import Tree as PatternTree
+from ..grammar.expression import Grammar, Node
+from ..grammar.source import Limits
 from .outline import Call, Chars, Choice, Outline, OutlineRule, Part, Pattern, Repeat, Series, Text, spelled
 
 _REPEATS: dict[str, tuple[int, int | None]] = {"star": (0, None), "plus": (1, None), "optional": (0, 1), "maybe": (0, 1)}

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from ..constraint import Constraint
-from ..explanation import byte_set
-from ..expression import Kind
-from ..recursion import reachable
-from ..vocabulary import Vocabulary
+from ..grammar.expression import Kind
+from ..grammar.recursion import reachable
+from ..runtime.constraint import Constraint
+from ..runtime.explanation import byte_set
+from ..vocabulary.vocabulary import Vocabulary
 from .facts import reached
 from .findings import NOTE, WARNING, Finding
 from .outline import Outline, Text, quoted, walk

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..compiler import Compiler
-from ..constraint import Constraint
-from ..errors import ConstraintError
+from ..base.errors import ConstraintError
+from ..runtime.compiler import Compiler
+from ..runtime.constraint import Constraint
 from .explain import explain_text
 from .grammar_file import LANGUAGES, GrammarFile
 

@@ -23,7 +23,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import SavedConstraintError
+from ..base.errors import SavedConstraintError
 
 MAGIC = b"mwconst\n"
 ALIGNMENT = 64

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import SavedConstraintError
-from ..expression import Event, Grammar, Kind, Node, Rule
-from ..tags.segments import Segment
+from ..base.errors import SavedConstraintError
+from ..grammar.expression import Event, Grammar, Kind, Node, Rule
+from ..grammar.segments import Segment
 from .wellformed import check_labels, check_tables, check_units, malformed
 
 _NO_BODY = -1

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..divisors import COUNTS, DIGIT, MAX_MODULUS, MODULUS, PLACES, POINT, ROW
-from ..errors import SavedConstraintError
-from ..expression import EMPTY, FAIL, UNBOUNDED, Event, Grammar, Kind, Node, Supply
-from ..utf8 import MAX_CODE_POINT
+from ..base.errors import SavedConstraintError
+from ..base.utf8 import MAX_CODE_POINT
+from ..grammar.expression import EMPTY, FAIL, UNBOUNDED, Event, Grammar, Kind, Node, Supply
+from ..numba_support.divisors import COUNTS, DIGIT, MAX_MODULUS, MODULUS, PLACES, POINT, ROW
 
 _SHAPES = {"nodes": (4, None), "literals": (None,), "lists": (None,), "edges": (None, 3), "rules": (None,), "units": (None, 3)}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ..attend import Scoring
-from ..attention import Window
-from ..kv_cache import LayerShape
+from ..attention.methods import Scoring
+from ..attention.paged import Window
+from ..kv_cache.tensors import LayerShape
 from .rope import RopeSpec
 
 

@@ -14,11 +14,11 @@ from torch.nn.functional import embedding, linear
 from ...kernels import fused as kernels
 from ...kernels.backend import Backend, uses_triton
 from ...kernels.fused import HeadNorm
-from ..attend import Attend, fused
-from ..attention import Plan, Span
-from ..decode_batch import DecodeBatch
-from ..kernel_attention import decode_plan, step_plan
-from ..kv_cache import KVCache, kv_block_bytes
+from ..attention.decode_batch import DecodeBatch
+from ..attention.kernel_plans import decode_plan, step_plan
+from ..attention.methods import Attend, fused
+from ..attention.paged import Plan, Span
+from ..kv_cache.tensors import KVCache, kv_block_bytes
 from .architecture import ModelSpec, NormSpec
 from .layers import Attention, LatentAttention, Layer, Step
 from .layout import sources_of

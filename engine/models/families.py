@@ -12,7 +12,7 @@ from typing import Any
 from ..config import DTYPES
 from ..errors import UnsupportedModel
 from .architecture import ModelSpec, NormSpec
-from .differences import (
+from .family_overrides import (
     cohere,
     cohere2,
     deepseek_v3,

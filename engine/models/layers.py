@@ -9,9 +9,9 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from ...kernels import fused
-from ..attention import LayerCall, Plan, paged_attention
-from ..kernel_attention import layer_cache
-from ..kv_cache import KVCache
+from ..attention.kernel_plans import layer_cache
+from ..attention.paged import LayerCall, Plan, paged_attention
+from ..kv_cache.tensors import KVCache
 from .architecture import LatentSpec, ModelSpec
 from .modules import Experts, Mlp, Norm, Rotation
 

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding, linear, rms_norm, silu, softplus
 
-from ..attend import Attend, fused
-from ..attention import Span
+from ..attention.methods import Attend, fused
+from ..attention.paged import Span
 from ..errors import UnsupportedModel
 from .architecture import ModelInfo
 from .decoder import ForwardBatch

@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 from ...kernels.backend import Backend
-from ..attend import Attend
-from ..attention import Span
+from ..attention.methods import Attend
+from ..attention.paged import Span
 from ..errors import UnsupportedModel
 from .architecture import ModelInfo, ModelSpec
 from .decoder import ForwardBatch, load_decoder
 from .mamba import MambaSpec, load_mamba
-from .zoo import ZooSpec
-from .zoo_loader import load_zoo
+from .transformers_loader import load_zoo
+from .transformers_model import ZooSpec
 
 
 class Model(Protocol):

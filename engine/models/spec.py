@@ -12,7 +12,7 @@ from .architecture import ModelInfo
 from .families import FAMILIES, spec_of
 from .files import read_json
 from .mamba import mamba_spec
-from .zoo import zoo_spec
+from .transformers_model import zoo_spec
 
 
 def read_spec(folder: Path) -> ModelInfo:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..attention import Span
+from ..attention.paged import Span
 from ..errors import InternalError
 
 

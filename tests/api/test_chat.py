@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from maskwright import LLM, SamplingParams, UsageError
 from maskwright.chat import CallOrText, plan_turn
 from maskwright.constraints import Compiler, JsonSchema, Reasoning
-from maskwright.constraints.tags.events import ReasoningStart, TextDelta, ToolCallEnd, ToolCallStart
+from maskwright.constraints.front_ends.tags.events import ReasoningStart, TextDelta, ToolCallEnd, ToolCallStart
 from maskwright.conversation import read_messages
 from maskwright.events import Done
 from maskwright.tools import calls_schema, unique_tools

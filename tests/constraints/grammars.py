@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from maskwright.constraints import Limits, Vocabulary
-from maskwright.constraints.emptiness import shows_empty
-from maskwright.constraints.expression import EMPTY, Event, Grammar, Node
-from maskwright.constraints.reference import Position, Reference
+from maskwright.constraints.grammar.emptiness import shows_empty
+from maskwright.constraints.grammar.expression import EMPTY, Event, Grammar, Node
+from maskwright.constraints.grammar.reference import Position, Reference
 
 ALPHABET = "ab\"é"
 TOKENS = [bytes([byte]) for byte in range(256)] + [

@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from maskwright.constraints.expression import Grammar
-from maskwright.constraints.json_schema import JsonSchema
-from maskwright.constraints.reference import Reference
-from maskwright.constraints.schema.values import scalar_text
-from maskwright.constraints.source import Limits
+from maskwright.constraints.front_ends.json_schema.documents.values import scalar_text
+from maskwright.constraints.front_ends.json_schema.json_schema import JsonSchema
+from maskwright.constraints.grammar.expression import Grammar
+from maskwright.constraints.grammar.reference import Reference
+from maskwright.constraints.grammar.source import Limits
 
 MAX_SPELLINGS = 200
 

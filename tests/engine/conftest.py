@@ -129,7 +129,7 @@ def edit_config() -> Callable[..., None]:
 
 def tiny_vocabulary(size: int = VOCAB_SIZE) -> Any:
     """Printable one-byte tokens from id 3 on, and ids 0 to 2 for padding, BOS and EOS."""
-    from maskwright.constraints.vocabulary import Vocabulary
+    from maskwright.constraints.vocabulary.vocabulary import Vocabulary
 
     tokens = [None, None, b"</s>"] + [bytes([32 + i]) for i in range(size - 3)]
     return Vocabulary(tokens, eos_token_ids=[EOS], special_tokens={"<pad>": 0, "<s>": 1})
@@ -144,13 +144,13 @@ def make_engine(make_engine_once: Callable[..., Any]) -> Callable[..., Any]:
 def make_engine_once() -> Callable[..., Any]:
     """For fixtures that outlive a test: an engine on a model folder, float32; options are those of Limits and EngineFeatures, and the device."""
     from maskwright.engine.config import Limits
-    from maskwright.engine.drafting import ForcedDrafts, Lookup
+    from maskwright.engine.drafts.drafter import ForcedDrafts, Lookup
+    from maskwright.engine.drafts.forced_text import ForcedText
     from maskwright.engine.engine import Engine
     from maskwright.engine.features import EngineFeatures
-    from maskwright.engine.forced_text import ForcedText
     from maskwright.engine.models.model import load_model
     from maskwright.engine.models.spec import read_spec
-    from maskwright.engine.runner import ModelRunner
+    from maskwright.engine.steps.runner import ModelRunner
 
     def make(folder: Path, *, vocabulary: Any = None, device: str = "cpu", encode: Any = None, drafter: Any = None, backend: Any = "auto", kv_dtype: Any = None, **options: Any) -> Engine:
         features, options = EngineFeatures.split(options)

@@ -9,9 +9,9 @@ import random
 from dataclasses import dataclass, field
 
 from maskwright.engine.config import Limits
-from maskwright.engine.kv_space import KVSpace
-from maskwright.engine.policy import POLICIES, Arrival
-from maskwright.engine.scheduler import Chunk, Scheduler
+from maskwright.engine.kv_cache.kv_space import KVSpace
+from maskwright.engine.scheduling.policy import POLICIES, Arrival
+from maskwright.engine.scheduling.scheduler import Chunk, Scheduler
 
 
 @dataclass(eq=False)

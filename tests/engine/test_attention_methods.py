@@ -7,13 +7,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maskwright.engine import attend
-from maskwright.engine.attend import METHODS, Scoring, Visible
+from maskwright.engine.attention import methods
+from maskwright.engine.attention.methods import METHODS, Scoring, Visible
 from maskwright.engine.config import EngineConfig, resolve
+from maskwright.engine.device.profiling import TABLE, TRACE, profiled
 from maskwright.engine.errors import ConfigError
 from maskwright.engine.models.spec import read_spec
-from maskwright.engine.profiling import TABLE, TRACE, profiled
-from maskwright.engine.request import Request
+from maskwright.engine.requests.request import Request
 from maskwright.sampling import SamplingParams
 
 from .conftest import VOCAB_SIZE, run_all
@@ -41,8 +41,8 @@ def test_all_methods_agree(queries, more_keys, block, query_block, kind, softcap
     visible, scoring = Visible(bias, is_causal=kind == "causal"), Scoring(0.7, softcap)
     expected = METHODS["naive"](query, key, value, visible, sinks, scoring)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(attend, "KEY_BLOCK", block)
-        patch.setattr(attend, "QUERY_BLOCK", query_block)
+        patch.setattr(methods, "KEY_BLOCK", block)
+        patch.setattr(methods, "QUERY_BLOCK", query_block)
         for name in ("streaming", "fused"):
             torch.testing.assert_close(METHODS[name](query, key, value, visible, sinks, scoring), expected)
 

@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from maskwright.constraints import Compiler, JsonSchema
-from maskwright.constraints.gbnf import Gbnf
-from maskwright.constraints.regex import Regex
-from maskwright.constraints.vocabulary import Vocabulary
-from maskwright.engine.automata import Automata, DeviceAutomata, HostAutomata
+from maskwright.constraints.front_ends.cfg.gbnf import Gbnf
+from maskwright.constraints.front_ends.regex.regex import Regex
+from maskwright.constraints.vocabulary.vocabulary import Vocabulary
+from maskwright.engine.device.uploads import Uploads
+from maskwright.engine.device_constraints.automata import Automata, DeviceAutomata, HostAutomata
+from maskwright.engine.device_constraints.mask_pool import MaskPool
+from maskwright.engine.device_constraints.state_tables import Capacity, partition
 from maskwright.engine.errors import InternalError
-from maskwright.engine.mask_pool import MaskPool
-from maskwright.engine.state_tables import Capacity, partition
-from maskwright.engine.uploads import Uploads
 from maskwright.kernels.automaton.interface import Flag
 from maskwright.kernels.sampler.backend import choose_sampler
 from maskwright.kernels.sampler.interface import SamplerRows, Stages

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from maskwright.constraints import Choice, Compiler, Regex
-from maskwright.constraints.errors import ConstraintLimit
-from maskwright.engine.beams import BeamSearch
+from maskwright.constraints.base.errors import ConstraintLimit
 from maskwright.engine.errors import RequestError
-from maskwright.engine.request import Request
+from maskwright.engine.requests.request import Request
+from maskwright.engine.search.beams import BeamSearch
 from maskwright.sampling import SamplingParams
 
 from .conftest import EOS, VOCAB_SIZE, check_nothing_leaked, save_tiny_model, tiny_vocabulary

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from maskwright.constraints.errors import ConstraintLimit
+from maskwright.constraints.base.errors import ConstraintLimit
 from maskwright.engine.errors import BudgetTooSmall, RequestError
-from maskwright.engine.request import Request
+from maskwright.engine.requests.request import Request
 from maskwright.sampling import SamplingParams
 
 from .conftest import EOS, run_all, tiny_vocabulary

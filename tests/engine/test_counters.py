@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskwright.constraints import Compiler, JsonSchema
-from maskwright.constraints.gbnf import Gbnf
-from maskwright.constraints.regex import Regex
-from maskwright.constraints.source import Source
-from maskwright.constraints.vocabulary import Vocabulary
-from maskwright.engine.automata import DeviceAutomata, HostAutomata
-from maskwright.engine.request import Request
-from maskwright.engine.state_tables import Capacity
+from maskwright.constraints.front_ends.cfg.gbnf import Gbnf
+from maskwright.constraints.front_ends.regex.regex import Regex
+from maskwright.constraints.grammar.source import Source
+from maskwright.constraints.vocabulary.vocabulary import Vocabulary
+from maskwright.engine.device_constraints.automata import DeviceAutomata, HostAutomata
+from maskwright.engine.device_constraints.state_tables import Capacity
+from maskwright.engine.requests.request import Request
 from maskwright.kernels.automaton.interface import Flag
 from maskwright.sampling import SamplingParams
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from maskwright.engine.decode_batch import NOBODY, DecodeBuffers
+from maskwright.engine.attention.decode_batch import NOBODY, DecodeBuffers
 
 from .conftest import MODELS
-from .test_decoder import BLOCK_SIZE, forward, load, random_tokens
+from .models.test_decoder import BLOCK_SIZE, forward, load, random_tokens
 
 CPU = torch.device("cpu")
 LENGTHS = (3, 22, 17, 9)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maskwright.engine.detokenizer import Detokenizer
+from maskwright.engine.requests.detokenizer import Detokenizer
 
 
 @given(st.lists(st.one_of(st.text(max_size=4).map(str.encode), st.binary(max_size=3), st.none()), max_size=12))

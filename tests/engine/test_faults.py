@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskwright.engine.config import Limits
-from maskwright.engine.drafting import Lookup
+from maskwright.engine.drafts.drafter import Lookup
 from maskwright.engine.features import EngineFeatures
-from maskwright.engine.isolation import by_halves
-from maskwright.engine.request import Request
+from maskwright.engine.loops.isolation import by_halves
+from maskwright.engine.requests.request import Request
 from maskwright.sampling import SamplingParams
 
 from .conftest import check_nothing_leaked, run_all, save_tiny_model, tiny_vocabulary

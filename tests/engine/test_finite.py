@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from maskwright.constraints import Compiler, JsonSchema
-from maskwright.constraints.gbnf import Gbnf
-from maskwright.constraints.regex import Regex
-from maskwright.constraints.vocabulary import Vocabulary
-from maskwright.engine.automata import DeviceAutomata
-from maskwright.engine.finite import FiniteRows, byte_automaton
-from maskwright.engine.mask_pool import MaskPool
-from maskwright.engine.state_tables import Capacity
-from maskwright.engine.uploads import Uploads
+from maskwright.constraints.front_ends.cfg.gbnf import Gbnf
+from maskwright.constraints.front_ends.regex.regex import Regex
+from maskwright.constraints.vocabulary.vocabulary import Vocabulary
+from maskwright.engine.device.uploads import Uploads
+from maskwright.engine.device_constraints.automata import DeviceAutomata
+from maskwright.engine.device_constraints.finite_automata import FiniteRows, byte_automaton
+from maskwright.engine.device_constraints.mask_pool import MaskPool
+from maskwright.engine.device_constraints.state_tables import Capacity
 from maskwright.kernels.automaton.backend import choose_operations
 from maskwright.kernels.automaton.vocabulary import TokenBytes, mask_rows
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from maskwright.constraints import Compiler, Regex
-from maskwright.constraints.vocabulary import Vocabulary
+from maskwright.constraints.vocabulary.vocabulary import Vocabulary
+from maskwright.engine.drafts.forced_text import ForcedText
 from maskwright.engine.errors import RequestError
-from maskwright.engine.forced_text import ForcedText
-from maskwright.engine.request import Request
+from maskwright.engine.requests.request import Request
 from maskwright.sampling import SamplingParams
 
 from .conftest import EOS, run_all, tiny_vocabulary

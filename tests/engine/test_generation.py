@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 import torch
 
-from maskwright.engine.request import Request
+from maskwright.engine.requests.request import Request
 from maskwright.sampling import SamplingParams
 
 from .conftest import MODELS, VOCAB_SIZE, run_all, tiny_vocabulary

@@ -12,11 +12,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from maskwright.engine import loops
+from maskwright.engine.device.graphs import CudaCapture, StepGraphs
 from maskwright.engine.errors import ConfigError
 from maskwright.engine.features import EngineFeatures
-from maskwright.engine.graphs import CudaCapture, StepGraphs
-from maskwright.engine.visits import BUCKETS, bucket_of
+from maskwright.engine.loops import choice
+from maskwright.engine.loops.multi_step import BUCKETS, bucket_of
 
 from .conftest import run_all, tiny_vocabulary
 from .recorded import RecordedCapture
@@ -31,7 +31,7 @@ CAPTURED = [0, 2, 1] if HAS_GPU else [0, 2]  # samplings: top-p of the plain PyT
 @pytest.fixture
 def captures(monkeypatch) -> RecordedCapture:
     capture = RecordedCapture()
-    monkeypatch.setattr(loops, "capture_for", lambda device: CudaCapture(device) if HAS_GPU else capture)
+    monkeypatch.setattr(choice, "capture_for", lambda device: CudaCapture(device) if HAS_GPU else capture)
     return capture
 
 

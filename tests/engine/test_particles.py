@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from maskwright.constraints import Choice, Compiler, Regex
 from maskwright.engine.errors import RequestError
-from maskwright.engine.particles import Particles, systematic
-from maskwright.engine.request import Request
+from maskwright.engine.requests.request import Request
+from maskwright.engine.search.particles import Particles, systematic
 from maskwright.sampling import SamplingParams
 
 from .conftest import EOS, save_tiny_model, tiny_vocabulary

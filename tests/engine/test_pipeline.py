@@ -10,14 +10,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maskwright.constraints.errors import ConstraintLimit
-from maskwright.engine import automata
-from maskwright.engine.device_masks import Known
-from maskwright.engine.device_queue import InlineQueue, ThreadQueue
+from maskwright.constraints.base.errors import ConstraintLimit
+from maskwright.engine.device.device_queue import InlineQueue, ThreadQueue
+from maskwright.engine.device_constraints import automata
+from maskwright.engine.device_constraints.state_tables import Capacity
 from maskwright.engine.errors import ConfigError
 from maskwright.engine.features import EngineFeatures
-from maskwright.engine.request import Request
-from maskwright.engine.state_tables import Capacity
+from maskwright.engine.loops.device_masks import Known
+from maskwright.engine.requests.request import Request
 from maskwright.sampling import SamplingParams
 
 from .conftest import EOS, check_nothing_leaked, run_all, tiny_vocabulary

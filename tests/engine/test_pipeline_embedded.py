@@ -9,8 +9,8 @@ import pytest
 
 import maskwright
 from maskwright.constraints import Compiler, JsonSchema
-from maskwright.constraints.gbnf import Gbnf
-from maskwright.constraints.regex import Regex
+from maskwright.constraints.front_ends.cfg.gbnf import Gbnf
+from maskwright.constraints.front_ends.regex.regex import Regex
 from maskwright.engine import EngineConfig, EngineFeatures, Request, load
 from maskwright.sampling import SamplingParams
 

@@ -9,7 +9,7 @@ import pytest
 
 from maskwright.engine.errors import ConfigError, RequestError
 from maskwright.engine.features import EngineFeatures
-from maskwright.engine.request import Request
+from maskwright.engine.requests.request import Request
 from maskwright.sampling import SamplingParams
 
 from .conftest import check_nothing_leaked, run_all, tiny_vocabulary

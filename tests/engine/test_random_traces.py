@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maskwright.engine.request import Request
+from maskwright.engine.requests.request import Request
 from maskwright.sampling import SamplingParams
 
 from .conftest import check_nothing_leaked, run_all, tiny_vocabulary

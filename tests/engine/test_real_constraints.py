@@ -7,9 +7,9 @@ import re
 import pytest
 
 from maskwright.constraints import Compiler
-from maskwright.constraints.regex import Regex
-from maskwright.constraints.vocabulary import Vocabulary
-from maskwright.engine.request import Request
+from maskwright.constraints.front_ends.regex.regex import Regex
+from maskwright.constraints.vocabulary.vocabulary import Vocabulary
+from maskwright.engine.requests.request import Request
 from maskwright.sampling import SamplingParams
 
 from .conftest import EOS, run_all

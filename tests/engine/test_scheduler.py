@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maskwright.engine.blocks import BlockPool
 from maskwright.engine.config import Limits
-from maskwright.engine.kv_space import KVSpace
-from maskwright.engine.policy import PATIENCE, Arrival, FairShares, fcfs, priority
-from maskwright.engine.scheduler import Scheduler
+from maskwright.engine.kv_cache.block_pool import BlockPool
+from maskwright.engine.kv_cache.kv_space import KVSpace
+from maskwright.engine.scheduling.policy import PATIENCE, Arrival, FairShares, fcfs, priority
+from maskwright.engine.scheduling.scheduler import Scheduler
 
 from .simulation import Settings, Simulated, Simulation
 

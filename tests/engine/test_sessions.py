@@ -15,13 +15,13 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from maskwright.constraints import Choice, Compiler, Regex
-from maskwright.engine import session_file
-from maskwright.engine.draft_model import DraftModel
+from maskwright.engine.drafts.draft_model import DraftModel
 from maskwright.engine.errors import RequestError, SessionError
-from maskwright.engine.fingerprints import model_fingerprint
-from maskwright.engine.request import Request
-from maskwright.engine.session_file import load_snapshot, save_snapshot
-from maskwright.engine.sessions import Sessions
+from maskwright.engine.models.fingerprints import model_fingerprint
+from maskwright.engine.requests.request import Request
+from maskwright.engine.sessions import session_file
+from maskwright.engine.sessions.session_file import load_snapshot, save_snapshot
+from maskwright.engine.sessions.sessions import Sessions
 from maskwright.sampling import SamplingParams
 
 from .conftest import check_nothing_leaked, save_tiny_model, tiny_vocabulary

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from maskwright.constraints import Compiler, Regex
-from maskwright.constraints.errors import ConstraintLimit
-from maskwright.constraints.vocabulary import Vocabulary
-from maskwright.engine.draft_model import DraftModel
-from maskwright.engine.drafting import Drafter, Ngrams
-from maskwright.engine.request import Request
+from maskwright.constraints.base.errors import ConstraintLimit
+from maskwright.constraints.vocabulary.vocabulary import Vocabulary
+from maskwright.engine.drafts.draft_model import DraftModel
+from maskwright.engine.drafts.drafter import Drafter, Ngrams
+from maskwright.engine.requests.request import Request
 from maskwright.sampling import SamplingParams
 
 from .conftest import EOS, run_all, tiny_vocabulary

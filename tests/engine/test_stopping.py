@@ -9,7 +9,7 @@ from time import perf_counter
 import pytest
 
 from maskwright.engine.errors import PromptTooLong, RequestError
-from maskwright.engine.request import Request
+from maskwright.engine.requests.request import Request
 from maskwright.sampling import SamplingParams
 
 from .conftest import EOS, run_all, tiny_vocabulary

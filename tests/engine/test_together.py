@@ -7,10 +7,10 @@ import logging
 import pytest
 import torch
 
-from maskwright.engine.beams import BeamSearch
-from maskwright.engine.particles import Particles
-from maskwright.engine.request import Request
-from maskwright.engine.sessions import Sessions
+from maskwright.engine.requests.request import Request
+from maskwright.engine.search.beams import BeamSearch
+from maskwright.engine.search.particles import Particles
+from maskwright.engine.sessions.sessions import Sessions
 from maskwright.sampling import SamplingParams
 
 from .conftest import check_nothing_leaked, run_all, tiny_vocabulary

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from maskwright.constraints import Compiler, ConstraintError, JsonSchema, Regex, Vocabulary
-from maskwright.constraints.source import Limits
+from maskwright.constraints.grammar.source import Limits
 
 from .corpus import CASES, SECONDS
 from .run import walk

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from maskwright.kernels.compile_cache import choose_cache_folder, is_writable
+from maskwright.foundation.compile_cache import choose_cache_folder, is_writable
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskwright.constraints import ConstraintError, Vocabulary
-from maskwright.constraints.compiler import Compiler
 from maskwright.constraints.lab.ambiguity import Search
 from maskwright.constraints.lab.check import check
 from maskwright.constraints.lab.expected import Parse
@@ -18,6 +17,7 @@ from maskwright.constraints.lab.grammar_file import GrammarFile
 from maskwright.constraints.lab.language import Languages, byte_compiler
 from maskwright.constraints.lab.net import Net
 from maskwright.constraints.lab.outline import Outline, spelled
+from maskwright.constraints.runtime.compiler import Compiler
 
 from .derivations import derivations
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from maskwright.constraints.expression import Grammar
+from maskwright.constraints.grammar.expression import Grammar
 
 ROOT = Path(__file__).resolve().parents[2]
 

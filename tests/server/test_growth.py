@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 
 from maskwright import LLM
-from maskwright.engine.guide import Guide
-from maskwright.engine.sequence import Sequence
+from maskwright.engine.requests.guide import Guide
+from maskwright.engine.requests.sequence import Sequence
 from maskwright.server.chat import ChatWriter
 from maskwright.server.settings import ServerSettings
 from maskwright.server.streams import EventStream

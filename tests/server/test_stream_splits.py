@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maskwright.constraints import Compiler, Tools, Vocabulary
-from maskwright.constraints.tags.styles import STYLES
-from maskwright.engine.output import Event, RequestOutput, TokenRecord
+from maskwright.constraints.front_ends.tags.styles import STYLES
+from maskwright.engine.requests.output import Event, RequestOutput, TokenRecord
 from maskwright.server.anthropic_blocks import BlockWriter
-from maskwright.server.asked_tools import ONE_OBJECT
 from maskwright.server.deltas import CallDelta, CallStart, ContentDelta, ThoughtDelta
 from maskwright.server.reasoning import reasoned
 from maskwright.server.replies import ReplyParts, ReplyReader
+from maskwright.server.requested_tools import ONE_OBJECT
 from maskwright.server.response_items import ItemWriter
 
 COMPILER = Compiler(Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=[256]))

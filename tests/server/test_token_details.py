@@ -11,8 +11,8 @@ import pytest
 
 from maskwright import LLM
 from maskwright.constraints import Compiler, JsonSchema, Regex, Vocabulary
-from maskwright.engine.output import TokenRecord
-from maskwright.engine.request import Request
+from maskwright.engine.requests.output import TokenRecord
+from maskwright.engine.requests.request import Request
 from maskwright.sampling import SamplingParams, TokenLogprob
 from maskwright.server import token_details
 from maskwright.server.settings import ServerSettings

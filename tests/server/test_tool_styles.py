@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from maskwright import LLM
-from maskwright.constraints.tags.styles import STYLES
+from maskwright.constraints.front_ends.tags.styles import STYLES
 from maskwright.server.settings import ServerSettings
 
 from .serving import served

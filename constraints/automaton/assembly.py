@@ -1,0 +1,358 @@
+"""From a grammar to the tables of its machine: the one near-linear pass of compilation.
+
+Static nodes are copied into the arena, measured (every node learns its shortest string, so what cannot be completed is known
+from the start), and the operands of intersections and complements get their start states. No automaton is built here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..base.errors import ConstraintError, UnsupportedKeyword
+from ..base.utf8 import Ranges
+from ..grammar.expression import UNBOUNDED, Event, Grammar, Kind, Node
+from ..grammar.recursion import left_recursion
+from ..grammar.source import Limits
+from ..masks.shared_continuations import TOO_MANY
+from ..vocabulary.packed_vocabulary import SET_WORDS, first_bytes
+from ..vocabulary.shared_vocabulary import Lexicon
+from . import determinize, shortest_completion
+from .machine import Machine
+from .nodes import EMPTY, NO_BODY
+from .tables import (
+    CLASS_TABLES,
+    CLASS_WIDTH,
+    DEAD,
+    FIELDS,
+    FRAME,
+    FREE_ITEMS,
+    FREE_NAMES,
+    INFINITE,
+    MAX_ENDS,
+    MIXED,
+    NODES,
+    NUM_COUNTERS,
+    NUM_ENDS,
+    NUM_PAIRS,
+    NUM_STATIC,
+    ONLY_JSON,
+    PLAIN,
+    POOL,
+    REC,
+    SEARCH_LIMIT,
+    STATES,
+    Arena,
+)
+
+# Room that few grammars ever fill; it is reserved, not taken. Growing copies all tables, which one mask would have to wait for.
+_SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 19, 1 << 16, 1 << 22, 4096
+_MAX_PARTS = 8  # of a sequence that is looked at
+_FIRST_PAIR_HASH, _FIRST_STATE_HASH = 8192, 16384  # entries in use; doubled when half of them are taken
+
+_PLAIN_BYTES = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\')
+# As numbers: an array that is compared with a member of an enumeration looks for attributes of arrays in it.
+_ALT, _BOTH, _CALL, _CLASS = map(int, (Kind.ALT, Kind.BOTH, Kind.CALL, Kind.CLASS))
+_LITERAL, _NEGATE, _REPEAT, _SEQ = map(int, (Kind.LITERAL, Kind.NEGATE, Kind.REPEAT, Kind.SEQ))
+_LONGEST_CHAIN = 4  # sequences in one another through which it is looked whether a part is shared
+
+
+def assemble(
+    grammar: Grammar, units: Mapping[Node, Node], body_classes: list[Ranges], lexicon: Lexicon, limits: Limits
+) -> Machine:
+    """A machine that holds the grammar and nothing derived from it yet.
+
+    units: see `repeated_units`; body_classes: their characters.
+
+    Raises ConstraintError for a rule without a body and UnsupportedKeyword for left recursion.
+    """
+    columns = _columns(grammar)
+    hash_sizes = {"node_hash": 4 * _power_of_two(len(grammar)), "pair_hash": _FIRST_PAIR_HASH, "state_hash": _FIRST_STATE_HASH}
+    machine = Machine(Arena(_sizes(grammar, columns, len(body_classes), lexicon.trie.max_depth, limits), hash_sizes), limits)
+    _copy_grammar(machine, grammar, columns, lexicon)
+    _copy_units(machine, grammar, units, body_classes, lexicon)
+    machine.table("n")[SEARCH_LIMIT] = limits.search_states
+    determinize.rehash(machine.address, True, True, True)
+    for name in ("pair_hash", "state_hash"):  # zero already, but then in the processor's cache for the first masks
+        machine.table(name)[: hash_sizes[name]] = 0
+    _measure(machine, grammar, columns, lexicon)
+    _refuse_left_recursion(machine, grammar)
+    return machine
+
+
+def restore(
+    grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon, limits: Limits, tables: Mapping[str, NDArray[np.int32]]
+) -> Machine:
+    """The machine that `tables` were taken from (see `Machine.tables`), for the same grammar, vocabulary and limits.
+
+    Compiled code trusts tables: they have to be those of a machine, unchanged.
+    """
+    num_nodes, num_states = int(tables["n"][NODES]), int(tables["n"][STATES])
+    sizes = _sizes(grammar, _columns(grammar), len(body_classes), lexicon.trie.max_depth, limits)
+    states = max(sizes["states"] // REC, 2 * num_states)
+    sizes |= {"nodes": max(sizes["nodes"], 2 * REC * num_nodes), "states": REC * states, "next": 256 * states}
+    sizes["pool"] = max(sizes["pool"], 2 * REC * -(-tables["pool"].size // REC))
+    hash_sizes = {
+        "node_hash": 4 * _power_of_two(num_nodes),
+        "pair_hash": max(4 * _power_of_two(int(tables["n"][NUM_PAIRS]) + 1), _FIRST_PAIR_HASH),
+        "state_hash": max(4 * _power_of_two(num_states), _FIRST_STATE_HASH),
+    }
+    sizes |= {name: max(sizes[name], size) for name, size in hash_sizes.items()}
+    machine = Machine(Arena(sizes, hash_sizes), limits)
+    for name, table in tables.items():
+        machine.table(name)[: table.size] = table
+    _point_to_body_classes(machine, body_classes, lexicon)
+    determinize.rehash(machine.address, True, True, True)
+    return machine
+
+
+def _columns(grammar: Grammar) -> NDArray[np.int32]:
+    """[4, nodes] kind, a, b, c."""
+    return np.ascontiguousarray(np.array(grammar.rows, np.int32).reshape(-1, 4).T)
+
+
+def _copy_grammar(machine: Machine, grammar: Grammar, columns: NDArray[np.int32], lexicon: Lexicon) -> None:
+    table = machine.table
+    table("nodes")[: REC * len(grammar)] = 0  # the memory may have been used before
+    table("states")[:REC] = 0
+    for name, column in zip(("kind", "a", "b", "c"), columns, strict=True):
+        table(name)[: len(column)] = column
+    table("lists")[:] = grammar.lists
+    for i, name in enumerate(("edge_low", "edge_high", "edge_next")):
+        table(name)[:] = grammar.edges[i::3]
+    table("text")[:] = np.frombuffer(bytes(grammar.pool), np.uint8)
+    table("rules")[:] = [_body_of(grammar, rule) for rule in range(len(grammar.rule_bodies))]
+    table("unit")[: len(grammar)] = NO_BODY
+    table("stride")[: len(grammar)] = 1
+    table("shared")[: len(grammar)] = _in_several_sequences(columns)
+    counters = table("n")
+    counters[NUM_ENDS] = TOO_MANY  # none are noted
+    counters[FREE_NAMES], counters[FREE_ITEMS] = _has_free_names(grammar, columns), _has_free_items(grammar, columns)
+    counters[ONLY_JSON], counters[MIXED] = grammar.only_json, grammar.mixed_arrays
+    counters[PLAIN] = lexicon.single_bytes[list(_PLAIN_BYTES)].sum()
+    counters[NODES] = counters[NUM_STATIC] = len(grammar)
+    counters[POOL], counters[STATES] = 1, 1  # offset 0 and state 0 mean "none"
+    table("state_cost")[DEAD] = INFINITE
+    table("next")[:256] = DEAD  # the one row that no state's description writes
+
+
+def _copy_units(
+    machine: Machine, grammar: Grammar, units: Mapping[Node, Node], body_classes: list[Ranges], lexicon: Lexicon
+) -> None:
+    """Notes the class of every node that is repeated as a body, and of the characters in it."""
+    unit, stride = machine.table("unit"), machine.table("stride")
+    ids = {ranges: i for i, ranges in enumerate(body_classes)}
+    strides = list(map(lexicon.stride, body_classes))
+    for node, characters in units.items():
+        body_id = ids[grammar.units[characters]]
+        unit[node] = unit[characters] = body_id
+        stride[node] = stride[characters] = strides[body_id]
+    _point_to_body_classes(machine, body_classes, lexicon)
+
+
+def _in_several_sequences(columns: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Which alternatives, sequences and calls are parts of several sequences, or of parts of them. bool [nodes]"""
+    kinds, first, second, _ = columns
+    sequences = np.flatnonzero(kinds == _SEQ)
+    parts, wholes = np.concatenate([first[sequences], second[sequences]]), np.tile(sequences, 2)
+    shared = np.bincount(parts, minlength=kinds.size) > 1
+    for _ in range(_LONGEST_CHAIN):
+        shared[parts[shared[wholes]]] = True
+    return shared & ((kinds == _SEQ) | (kinds == _ALT) | (kinds == _CALL))
+
+
+def _point_to_body_classes(machine: Machine, body_classes: list[Ranges], lexicon: Lexicon) -> None:
+    for body_id, ranges in enumerate(body_classes):
+        entry = machine.table("classes")[CLASS_WIDTH * body_id : CLASS_WIDTH * (body_id + 1)]
+        entry[:SET_WORDS], entry[CLASS_TABLES] = first_bytes(ranges), lexicon.tables(ranges)
+
+
+def _marks_keys_or_items(grammar: Grammar) -> bool:
+    return not grammar.events.isdisjoint((Event.KEY_OPEN, Event.ITEM_CLOSE))
+
+
+def _has_free_names(grammar: Grammar, columns: NDArray[np.int32]) -> bool:
+    """Whether every key that is remembered may be any but finitely many: an endless repetition, or that without some words."""
+    return all(_is_free_name(grammar, name) for name in _behind(grammar, columns, Event.KEY_OPEN))
+
+
+def _has_free_items(grammar: Grammar, columns: NDArray[np.int32]) -> bool:
+    """Whether every item of a unique array, but the first one, may be any string but finitely many."""
+    return all(_is_free_string(grammar, item) for item in _behind(grammar, columns, Event.ITEM_CLOSE))
+
+
+def _behind(grammar: Grammar, columns: NDArray[np.int32], event: Event) -> Iterator[Node]:
+    """What follows the bytes that carry an event."""
+    if event in grammar.events:
+        kinds, _, _, events = columns
+        for mark in np.flatnonzero((kinds == _CLASS) & (events == int(event))).tolist():
+            yield from (Node(node) for _, _, node in grammar.class_edges(Node(mark)))
+
+
+def _is_free_name(grammar: Grammar, body: Node) -> bool:
+    if grammar.kind(body) is not Kind.SEQ:
+        return grammar.kind(body) is Kind.UNLISTED
+    characters, end = map(Node, grammar.operands(body)[:2])
+    is_endless = grammar.kind(characters) is Kind.REPEAT and grammar.operands(characters)[1:] == (0, UNBOUNDED)
+    return is_endless and grammar.kind(end) is Kind.CLASS and grammar.operands(end)[2] == Event.KEY_CLOSE
+
+
+def _is_free_string(grammar: Grammar, item: Node) -> bool:
+    """Whether an item is an endless repetition between quotation marks, perhaps with white space around it."""
+    parts = _flat(grammar, item)
+    quotes = [k for k, part in enumerate(parts) if grammar.kind(part) is Kind.LITERAL and grammar.literal_bytes(part) == b'"']
+    others = [part for k, part in enumerate(parts) if k not in quotes]
+    if len(quotes) != 2 or quotes[1] != quotes[0] + 2 or any(grammar.kind(part) is not Kind.REPEAT for part in others):
+        return False
+    return grammar.operands(parts[quotes[0] + 1])[2] == UNBOUNDED
+
+
+def _flat(grammar: Grammar, node: Node) -> list[Node]:
+    """The parts of a sequence, of its parts if they are sequences too, and so on; not many more than _MAX_PARTS."""
+    parts: list[Node] = []
+    work = [node]
+    while work and len(parts) < _MAX_PARTS:
+        part = work.pop()
+        if grammar.kind(part) is Kind.SEQ:
+            head, tail, _ = grammar.operands(part)
+            work += [Node(tail), Node(head)]
+        else:
+            parts.append(part)
+    return parts + work
+
+
+def _body_of(grammar: Grammar, rule: int) -> Node:
+    body = grammar.rule_bodies[rule]
+    if body is None:
+        raise ConstraintError("the rule is used but never defined", path=grammar.rule_names[rule])
+    return body
+
+
+def repeated_units(grammar: Grammar) -> dict[Node, Node]:
+    """Nodes that are repeated as a body: characters, or unions that contain characters, with the most of these."""
+    rows, known = np.array(grammar.rows, np.int32).reshape(-1, 4), grammar.units
+    units: dict[Node, Node] = {}
+    for node in dict.fromkeys(rows[rows[:, 0] == _REPEAT, 1].tolist()):
+        options = [node] if grammar.kind(node) is not Kind.ALT else grammar.alternatives(node)
+        options = [option for option in options if option in known]
+        if options:
+            units[node] = max(options, key=lambda option: _count(grammar.units[option]))
+    return units
+
+
+def _count(ranges: Ranges) -> int:
+    return sum(high - low + 1 for low, high in ranges)
+
+
+def _measure(machine: Machine, grammar: Grammar, columns: NDArray[np.int32], lexicon: Lexicon) -> None:
+    """Sizes and costs of all static nodes; intersections and complements on the way, because their operands come before them."""
+    table, count = machine.table, len(grammar)
+    needs_ample = _marks_keys_or_items(grammar)
+    for name in ("size", "cost"):
+        table(name)[:count] = INFINITE
+        table(name)[EMPTY] = 0
+    table("worst")[:] = table("ample")[:] = INFINITE
+    if needs_ample:
+        table("worst")[EMPTY] = 0
+    ends = _literal_ends(columns)
+    shortest_completion.literal_costs(lexicon.atlas.address, table("text"), ends, table("text_cost"))
+    _measure_wide_characters(machine, grammar, lexicon)
+    shortest_completion.measure(machine.address, EMPTY + 1, count, lexicon.single_bytes)
+    inner: list[int] = []  # their sizes are known only now, and what holds them comes after them
+    for nodes in _booleans(machine, columns[0]):
+        if inner:
+            shortest_completion.measure(machine.address, min(inner), max(nodes), lexicon.single_bytes)
+        for node in nodes:
+            machine.call(determinize.enter_product, node)
+        inner = nodes
+    while shortest_completion.measure(machine.address, EMPTY + 1, count, lexicon.single_bytes):
+        pass  # until the sizes of rules have settled
+    if needs_ample:
+        _measure_ample(machine, count, lexicon)
+
+
+def _measure_ample(machine: Machine, count: int, lexicon: Lexicon) -> None:
+    """What keys and items that must be new may cost."""
+    changed = True
+    while changed:
+        changed = shortest_completion.measure_ample(machine.address, EMPTY + 1, count)
+        changed |= shortest_completion.measure(machine.address, EMPTY + 1, count, lexicon.single_bytes)
+    shortest_completion.measure_item_gap(machine.address, EMPTY + 1, count)
+    while shortest_completion.measure(machine.address, EMPTY + 1, count, lexicon.single_bytes):
+        pass
+
+
+def _booleans(machine: Machine, kinds: NDArray[np.int32]) -> Iterator[list[int]]:
+    """Intersections and complements: first those that hold none, then those that hold such, and so on.
+
+    Those that hold none can be entered after one pass over all nodes: whatever a search in them derives holds none either, even if
+    it is interned as a static node that comes later.
+    """
+    nodes = np.flatnonzero((kinds == _BOTH) | (kinds == _NEGATE))
+    if nodes.size == 0:
+        return
+    depths = np.zeros(kinds.size, np.int32)
+    shortest_completion.boolean_depths(machine.address, EMPTY + 1, kinds.size, depths)
+    for depth in range(1, int(depths[nodes].max()) + 1):
+        yield nodes[depths[nodes] == depth].tolist()
+
+
+def _measure_wide_characters(machine: Machine, grammar: Grammar, lexicon: Lexicon) -> None:
+    """Classes whose characters all take several bytes may still be one token."""
+    trie = lexicon.trie
+    for node, ranges in grammar.units.items():
+        is_wide = ranges[0][0] > 0x7F or not lexicon.spells_every_byte
+        if is_wide and shortest_completion.whole_character(machine.address, node, trie.byte, trie.depth, trie.skip, trie.first):
+            machine.table("cost")[node] = 1
+
+
+def _refuse_left_recursion(machine: Machine, grammar: Grammar) -> None:
+    rule = left_recursion(grammar, machine.table("size")[: len(grammar)] == 0)
+    if rule is not None:
+        raise UnsupportedKeyword(
+            "the rule calls itself before reading anything", path=rule, keyword="left recursion",
+            instead="write the repetition to the right, or with *",
+        )  # fmt: skip
+
+
+def _literal_ends(columns: NDArray[np.int32]) -> NDArray[np.int32]:
+    """For every byte of the pool, where its literal ends."""
+    kinds, starts, lengths, _ = columns
+    literals = np.flatnonzero(kinds == _LITERAL)  # in order of creation, which is the order in the pool
+    return np.repeat(starts[literals] + lengths[literals], lengths[literals]).astype(np.int32)
+
+
+def _sizes(grammar: Grammar, columns: NDArray[np.int32], num_classes: int, max_depth: int, limits: Limits) -> dict[str, int]:
+    """Initial table sizes: the static part exactly, room for what the first states need, within the limits."""
+    nodes = max(2 * len(grammar), min(_SPARE_NODES, len(grammar) + limits.nodes))
+    states = min(_FIRST_STATES, limits.states + 1)
+    edges, literal_bytes = len(grammar.edges) // 3, len(grammar.pool)
+    kinds, _, counts, _ = columns
+    widest = 2 * int(np.max(counts[kinds == _ALT], initial=0))
+    sizes = {
+        "n": NUM_COUNTERS,
+        "nodes": REC * nodes,
+        "node_hash": 4 * _power_of_two(nodes),
+        "pair_hash": max(4 * _power_of_two(nodes), _FIRST_PAIR_HASH),
+        "pool": REC * -(-max(_FIRST_POOL, 2 * widest) // REC),  # so that records are lines of the cache
+        **dict.fromkeys(("edge_low", "edge_high", "edge_next"), edges),
+        "lists": len(grammar.lists),
+        "classes": CLASS_WIDTH * num_classes,
+        **dict.fromkeys(("text", "text_cost"), literal_bytes),
+        **dict.fromkeys(("worst", "ample"), len(grammar) if _marks_keys_or_items(grammar) else 2),
+        "rules": len(grammar.rule_bodies),
+        "states": REC * states,
+        "state_hash": max(2 * _power_of_two(states), _FIRST_STATE_HASH),
+        "next": 256 * states,
+        **dict.fromkeys(("work", "items"), max(_FIRST_SCRATCH, 2 * widest)),
+        "path": FRAME * (max_depth + 1),
+        "ends": 2 * MAX_ENDS,
+        "requests": 2048,
+    }
+    return {name: sizes[name] for name in FIELDS}
+
+
+def _power_of_two(at_least: int) -> int:
+    return 1 << (at_least - 1).bit_length()

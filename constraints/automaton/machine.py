@@ -1,0 +1,102 @@
+"""The tables of one constraint and the calls into compiled code, which may run out of room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..base.errors import ConstraintLimit
+from ..grammar.source import Limits
+from . import determinize
+from .tables import (
+    FAULT_WORD,
+    FIELDS,
+    HASHES,
+    NO_FAULT,
+    NODES,
+    POOL,
+    REC,
+    SEARCH_EXHAUSTED,
+    STATE_FIELDS,
+    STATES,
+    Arena,
+)
+
+# Hash tables follow from the others, the rest is scratch.
+REBUILT = (*HASHES, "work", "items", "path", "ends", "requests")
+
+
+class Machine:
+    """Owns the arena and repeats a compiled call until it finishes without a fault. Not thread-safe."""
+
+    def __init__(self, arena: Arena, limits: Limits) -> None:
+        self._arena, self._limits = arena, limits
+
+    @property
+    def address(self) -> int:
+        """Of the array that compiled code works on; another one when a table has grown."""
+        return self._arena.address
+
+    def table(self, name: str) -> NDArray[np.int32]:
+        """A view of one table, valid until the next call."""
+        return self._arena.table(name)
+
+    @property
+    def num_states(self) -> int:
+        return int(self.table("n")[STATES]) - 1
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether half of a limit is used up, so that a fresh machine should take new work."""
+        num_nodes = int(self.table("n")[NODES])
+        return 2 * self.num_states > self._limits.states or 2 * num_nodes > self._limits.nodes
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in use; the array has room for more, in pages not touched yet."""
+        counters = self.table("n")
+        words = counters[NODES] * REC + counters[STATES] * (256 + REC) + counters[POOL]
+        return 4 * int(words)
+
+    def tables(self) -> dict[str, NDArray[np.int32]]:
+        """Copies of what is in use of all tables, those in REBUILT left out: all that the machine has found.
+
+        Ends are left out too: they are places in the tables of classes, which may lie elsewhere another time.
+        """
+        counters = self.table("n")
+        num_nodes, num_states, pool = int(counters[NODES]), int(counters[STATES]), int(counters[POOL])
+        used = {"nodes": REC * num_nodes, "states": REC * num_states, "next": 256 * num_states, "pool": pool}
+        names = [name for name in FIELDS if name not in REBUILT]
+        copies = {name: self.table(name)[: used.get(name)].copy() for name in names}
+        copies["states"][STATE_FIELDS.index("state_ends") :: REC] = 0
+        return copies
+
+    def call(self, compiled: Callable[..., Any], *arguments: Any) -> Any:
+        """compiled(address, *arguments), growing what is full and repeating. Raises ConstraintLimit."""
+        arena = self._arena
+        while True:
+            result = compiled(arena.address, *arguments)
+            fault = arena.array.item(FAULT_WORD)
+            if fault == NO_FAULT:
+                return result
+            self._mend(fault)
+
+    def _mend(self, fault: int) -> None:
+        self._arena.array[FAULT_WORD] = NO_FAULT
+        if fault == SEARCH_EXHAUSTED:
+            raise ConstraintLimit(
+                "the search for a string that satisfies an intersection visits too many states",
+                limit="search_states", value=self._limits.search_states,
+            )  # fmt: skip
+        self._check_limit("states", self.num_states, self._limits.states)
+        self._check_limit("nodes", int(self.table("n")[NODES]), self._limits.nodes)
+        emptied = self._arena.grow(fault)
+        determinize.rehash(self.address, *(name in emptied for name in HASHES))
+
+    @staticmethod
+    def _check_limit(name: str, value: int, limit: int) -> None:
+        if value >= limit:
+            raise ConstraintLimit(f"the automaton has {value} {name}", limit=name, value=limit)

@@ -1,0 +1,293 @@
+"""Shortest completions of static nodes: one pass over the grammar, repeated until rules settle.
+
+`size` is the length in bytes of a node's shortest string, INFINITE when it has none (the node is unproductive and is never
+entered). `cost` is a number of tokens that suffices to spell some string of the node, counting each leaf on its own: literals by
+their shortest segmentation into tokens (dynamic programming over the trie), a character class by a token that is one such
+character. Costs add up along a sequence, so some token always lowers the cost of a state by one: the first of the best
+segmentation. Both are least fixpoints; starting from INFINITE, each pass lets known values flow through one more level of calls.
+
+Keys and items that must be new may not have their cheapest string left (seen_values.py). The byte before them is charged for that:
+with what `ample` says of the key or item, when the mark knows it, else with one token more. `ample` is a cost at which strings
+do not run out, because a long repetition may take one more copy; without one it is `worst`, the most that any string costs.
+Unions of members tell by themselves if the cheapest may have been written before (`Supply`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..base.kinds import Event, Supply
+from ..numba_support.jit import entry, inner, words_at
+from ..vocabulary.packed_vocabulary import NODE_WIDTH, TRIE, child_of
+from ..vocabulary.packed_vocabulary import NODES as TRIE_NODES
+from .nodes import (
+    ALT,
+    BAG,
+    BOTH,
+    CALL,
+    CLASS,
+    EMPTY,
+    LITERAL,
+    MULTIPLE,
+    NEGATE,
+    REPEAT,
+    SEQ,
+    TALLY,
+    UNLISTED,
+    WORDS,
+    digits_needed,
+    least_sum,
+    may_end_far,
+    plus,
+    strides,
+    times,
+    wide,
+)
+from .tables import INFINITE, ITEM_GAP, NODES, REC, layout
+from .word_complement import sizes_without_words
+
+NONE, KEY_OPEN, ITEM_CLOSE = int(Event.NONE), int(Event.KEY_OPEN), int(Event.ITEM_CLOSE)
+SCARCE, SPARE = int(Supply.SCARCE), int(Supply.SPARE)
+NO_BARGAIN = 1 << 24  # tokens beyond what any other way costs
+MIN_BODY = 8  # shorter repetitions are measured as they are
+
+
+@entry
+def literal_costs(atlas, text, region_end, cost):
+    """cost[i] = least number of tokens that spell text[i:end of its literal]; region_end[i] is that end (int32 arrays)."""
+    v = words_at(atlas)
+    trie = wide(v[TRIE])
+    nodes = wide(v[trie + TRIE_NODES])
+    for i in range(text.size - 1, -1, -1):
+        best, node, j, end = wide(INFINITE), wide(-1), wide(i), wide(region_end[i])
+        while j < end:
+            node = child_of(v, trie, node, wide(text[j]))
+            if node < 0:
+                break
+            j += 1
+            first = nodes + NODE_WIDTH * node + 3
+            if v[first] != v[first + NODE_WIDTH]:
+                best = min(best, plus(1, wide(0) if j == end else wide(cost[j])))
+        cost[i] = best
+
+
+@entry
+def measure(arena, start, end, single):
+    """Set size and cost of nodes start..end (except products) from their children; single[byte] = 1 where a token is that byte.
+
+    Returns whether anything changed.
+    """
+    m = words_at(arena)
+    t = layout(m)
+    changed = False
+    for i in range(start, end):
+        kind, a, b = m[t.kind + REC * i], m[t.a + REC * i], m[t.b + REC * i]
+        size, cost = m[t.size + REC * i], m[t.cost + REC * i]
+        if kind == CLASS:
+            size = cost = INFINITE
+            for e in range(a, a + b):
+                follow = m[t.edge_next + e]
+                size = min(size, plus(1, m[t.size + REC * follow]))
+                for value in range(m[t.edge_low + e], m[t.edge_high + e] + 1):
+                    if single[value]:
+                        cost = min(cost, plus(1, m[t.cost + REC * follow]))
+                        break
+            if m[t.c + REC * i] == NONE:
+                cost = min(cost, wide(m[t.cost + REC * i]))  # a token that is a whole character may have been found before
+            elif m[t.c + REC * i] == KEY_OPEN:
+                cost = plus(cost, surcharge(m, t, wide(m[t.edge_next + a])))
+            elif m[t.c + REC * i] == ITEM_CLOSE:
+                cost = plus(cost, wide(m[t.n + ITEM_GAP]))
+        elif kind == LITERAL:
+            size, cost = b, m[t.text_cost + a]
+        elif kind == SEQ:
+            size, cost = plus(m[t.size + REC * a], m[t.size + REC * b]), plus(m[t.cost + REC * a], m[t.cost + REC * b])
+            m[t.far + REC * i] = m[t.far + REC * a] | m[t.far + REC * b]
+        elif kind == ALT:
+            size, cost, dearest = wide(INFINITE), wide(INFINITE), wide(0)
+            for j in range(a, a + b):
+                option = m[t.lists + j]
+                size, cost = min(size, wide(m[t.size + REC * option])), min(cost, wide(m[t.cost + REC * option]))
+                if m[t.size + REC * option] < INFINITE:
+                    dearest = max(dearest, wide(m[t.cost + REC * option]))
+            if m[t.c + REC * i] == SCARCE:
+                cost = max(cost, dearest)
+            elif m[t.c + REC * i] == SPARE:
+                cost = plus(cost, NO_BARGAIN)
+        elif kind == REPEAT:
+            size, cost = times(b, m[t.size + REC * a]), times(strides(b, m[t.stride + REC * a]), m[t.cost + REC * a])
+            m[t.far + REC * i] = may_end_far(m, t, wide(i))
+        elif kind == CALL:
+            size, cost = m[t.size + REC * m[t.rules + a]], m[t.cost + REC * m[t.rules + a]]
+        elif kind == BAG:
+            size, cost = least_sum(m, t, wide(i), t.size), least_sum(m, t, wide(i), t.cost)
+        elif kind == MULTIPLE:
+            size, cost = digits_needed(m, t, wide(i))
+        elif kind == UNLISTED:
+            size, cost = sizes_without_words(m, t, wide(a), wide(b))
+        elif kind == BOTH or kind == NEGATE or kind == TALLY or kind == WORDS:
+            continue
+        changed = changed or size != m[t.size + REC * i] or cost != m[t.cost + REC * i]
+        m[t.size + REC * i], m[t.cost + REC * i] = size, cost
+    return changed
+
+
+@entry
+def boolean_depths(arena, start, end, depth):
+    """Fill depth[node] (int32) for the nodes start..end: how many intersections and complements are inside one another there.
+
+    Calls are not followed: there are none inside of them.
+    """
+    m = words_at(arena)
+    t = layout(m)
+    for i in range(start, end):
+        kind, a, b = m[t.kind + REC * i], m[t.a + REC * i], m[t.b + REC * i]
+        most = 0
+        if kind == CLASS:
+            for e in range(a, a + b):
+                most = max(most, depth[m[t.edge_next + e]])
+        elif kind == ALT:
+            for j in range(a, a + b):
+                most = max(most, depth[m[t.lists + j]])
+        elif kind == SEQ or kind == BOTH or kind == TALLY:
+            most = max(depth[a], depth[b])
+        elif kind == REPEAT or kind == NEGATE or kind == BAG:
+            most = max(most, depth[a])
+        elif kind == UNLISTED:
+            most = max(most, depth[b])
+        depth[i] = most + 1 if kind == BOTH or kind == NEGATE else most
+
+
+@inner
+def surcharge(m, t, node):
+    """What a key or item that must be new may cost beyond its cheapest string."""
+    if node == EMPTY:
+        return wide(1)
+    cost = wide(m[t.cost + REC * node])
+    enough = wide(m[t.ample + node]) if m[t.ample + node] < INFINITE else wide(m[t.worst + node])
+    return max(enough - cost, wide(0)) if enough < INFINITE else wide(1)
+
+
+@entry
+def measure_ample(arena, start, end):
+    """Set `worst` and `ample` of nodes start..end. Returns whether anything changed; meant to be repeated, in turn with `measure`.
+
+    Intersections and complements are taken to be ample at one token more.
+    """
+    m = words_at(arena)
+    t = layout(m)
+    changed = False
+    for i in range(start, end):
+        kind, a, b = m[t.kind + REC * i], m[t.a + REC * i], m[t.b + REC * i]
+        cost, worst, ample = wide(m[t.cost + REC * i]), wide(INFINITE), wide(INFINITE)
+        if cost >= INFINITE:
+            pass
+        elif kind == CLASS:
+            worst = wide(0)
+            for e in range(a, a + b):
+                follow = m[t.edge_next + e]
+                if m[t.size + REC * follow] < INFINITE:
+                    worst, ample = max(worst, plus(1, m[t.worst + follow])), min(ample, plus(1, m[t.ample + follow]))
+        elif kind == LITERAL:
+            worst = cost
+        elif kind == SEQ:
+            worst = plus(m[t.worst + a], m[t.worst + b])
+            ample = min(plus(m[t.ample + a], m[t.cost + REC * b]), plus(m[t.cost + REC * a], m[t.ample + b]))
+        elif kind == ALT:
+            worst = wide(0)
+            for j in range(a, a + b):
+                option = m[t.lists + j]
+                if m[t.size + REC * option] < INFINITE:
+                    worst, ample = max(worst, wide(m[t.worst + option])), min(ample, wide(m[t.ample + option]))
+        elif kind == REPEAT:
+            high = m[t.c + REC * i]
+            if high < 0 or high >= MIN_BODY:
+                ample = plus(cost, m[t.cost + REC * a])
+            else:
+                worst = times(high, m[t.worst + a])
+                ample = plus(times(max(b, 1) - 1, m[t.cost + REC * a]), m[t.ample + a])
+        elif kind == CALL:
+            worst, ample = wide(m[t.worst + m[t.rules + a]]), wide(m[t.ample + m[t.rules + a]])
+        elif kind == BOTH or kind == NEGATE or kind == BAG:
+            ample = plus(cost, wide(1))
+        elif kind == UNLISTED:
+            ample = plus(max(cost, wide(m[t.ample + b])), wide(1))
+        changed = changed or worst != m[t.worst + i] or ample != m[t.ample + i]
+        m[t.worst + i], m[t.ample + i] = worst, ample
+    return changed
+
+
+@entry
+def measure_item_gap(arena, start, end):
+    """Set the surcharge of an item: the same for all, so that it can be told from any state at the beginning of one."""
+    m = words_at(arena)
+    t = layout(m)
+    gap = wide(0)
+    for i in range(start, end):
+        if m[t.kind + REC * i] == CLASS and m[t.c + REC * i] == ITEM_CLOSE:
+            gap = max(gap, surcharge(m, t, wide(m[t.edge_next + m[t.a + REC * i]])), wide(1))
+    m[t.n + ITEM_GAP] = gap
+
+
+@entry
+def whole_character(arena, node, byte, depth, skip, first):
+    """Whether some token is exactly one string of a CLASS node (a character)."""
+    m = words_at(arena)
+    t = layout(m)
+    automaton = np.zeros(8, np.int32)
+    automaton[0] = node
+    i = 0
+    while i < byte.size:
+        at = automaton[depth[i] - 1]
+        follow = -1
+        for e in range(m[t.a + REC * at], m[t.a + REC * at] + m[t.b + REC * at]):
+            if m[t.edge_low + e] <= byte[i] <= m[t.edge_high + e]:
+                follow = m[t.edge_next + e]
+        if follow == 1 and first[i] != first[i + 1]:
+            return True
+        if follow <= 1 or depth[i] >= 6:
+            i = skip[i]
+        else:
+            automaton[depth[i]] = follow
+            i += 1
+    return False
+
+
+@entry
+def reaches_event(arena, root, events):
+    """Whether a static node that takes part in what `root` denotes carries one of some events, a bit 1 << event for each."""
+    m = words_at(arena)
+    t = layout(m)
+    count = m[t.n + NODES]
+    seen, found, num_found, at = np.zeros(count, np.uint8), np.empty(count, np.int32), wide(0), wide(0)
+    num_found = once(wide(root), seen, found, num_found)
+    while at < num_found:
+        node = wide(found[at])
+        at += 1
+        kind, a, b = m[t.kind + REC * node], wide(m[t.a + REC * node]), wide(m[t.b + REC * node])
+        if kind == CLASS:
+            if events >> m[t.c + REC * node] & 1:
+                return True
+            for e in range(a, a + b):
+                num_found = once(wide(m[t.edge_next + e]), seen, found, num_found)
+        elif kind == ALT:
+            for j in range(a, a + b):
+                num_found = once(wide(m[t.lists + j]), seen, found, num_found)
+        elif kind == CALL:
+            num_found = once(wide(m[t.rules + a]), seen, found, num_found)
+        elif kind == SEQ or kind == BOTH or kind == TALLY:
+            num_found = once(b, seen, found, once(a, seen, found, num_found))
+        elif kind == UNLISTED:
+            num_found = once(b, seen, found, num_found)
+        elif kind == REPEAT or kind == NEGATE or kind == BAG:
+            num_found = once(a, seen, found, num_found)
+    return False
+
+
+@inner
+def once(node, seen, found, count):
+    """Append a node to those found, unless it has been seen; returns how many there are."""
+    if seen[node]:
+        return count
+    seen[node], found[count] = 1, node
+    return count + 1

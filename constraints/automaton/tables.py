@@ -1,0 +1,231 @@
+"""The automaton's memory: tables in one growable int32 array.
+
+A compiled call costs about 0.2 us an array argument, so everything lives in one array `m` whose first words say where each
+table starts. Compiled functions take `m` and `t = layout(m)`; entry i of the table `lists` is `m[t.lists + i]`, and the field
+`kind` of node i is `m[t.kind + REC * i]`: arrays would cost reference counts, and passing dozens of them costs more than what
+most functions do. Compiled code never grows a table: it sets a fault and returns, the caller grows that table and repeats the
+call. All writes are hash-consing or memoisation, so repeating is safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numba_support.pages import reserved
+from ..numba_support.views import Word, view
+
+DEAD = 0  # the automaton state from which nothing is accepted; also the node FAIL
+INFINITE = 1 << 30  # a size or cost that does not exist
+STATE_BITS = 28  # a transition is (event << STATE_BITS) | state, or UNKNOWN
+STATE_MASK = (1 << STATE_BITS) - 1
+UNKNOWN = -1
+FRAMED = -1  # instead of the number of a state's items
+
+# Indices into the table `n`.
+NODES, POOL, STATES, EPOCH, FAULT, STEPS, VISITED, SEARCH_LIMIT, REQUESTS, ITEM_GAP, SEARCHED, WANTED = range(12)
+NUM_ENDS, CLEARED, CLEARED_END = range(12, 15)  # of the exits of a class all are cleared that are not kept, see masking.py
+FARTHEST = 15  # bytes of the longest completion of a product that a search has come across
+KEPT, KEPT_END = 16, 17
+PLAIN = 18  # printable characters of one byte that are tokens, and stand for themselves in JSON strings
+ONLY_JSON, IN_STRING = 19, 20  # 1 when all texts are JSON, with white space as JSON has it; while a walk begins inside a string
+FREE_NAMES = 21  # 1 when every key that is remembered may be any but finitely many
+FREE_ITEMS = 28  # 1 when every further item of a unique array may be any string but finitely many
+MIXED = 29  # 1 when arrays whose items must differ may stand in the same place as other arrays
+NUM_STATIC, NUM_PAIRS = 22, 23  # nodes of the grammar; nodes that are in `pair_hash`
+MARKED, MARKED_EPOCH, MARKED_RIVALS, MARKED_INNER = range(24, 28)  # what was found when rivals were last marked, see duplicate_candidates.py
+NUM_COUNTERS = 32
+# Values of n[FAULT]; the FULL_ ones below say which table to grow.
+NO_FAULT = 0
+SEARCH_EXHAUSTED = 100
+
+_TABLES = [
+        "n",  # [NUM_COUNTERS] see above; whole records, so that those below are lines of the cache
+        # Big tables of fixed size first, so that they begin at the same places whatever the grammar: see pages.py.
+        "node_hash",  # open addressing, 0 = free; the first 2^k entries are in use
+        "pair_hash",  # the same, of sequences that hold nodes made while the automaton runs: few, and looked up most
+        "state_hash",  # as node_hash
+        "nodes",  # [nodes] records of expression nodes, static ones first; see NODE_FIELDS
+        "pool",  # closures [length, body class, radius, items...] and the items of states
+        "states",  # [states] records of automaton states, see STATE_FIELDS; 0 is DEAD
+        "next",  # [states * 256] transitions
+        "work", "items",  # scratch: nodes to expand, items of the state being made
+        "path",  # [FRAME * (depth of the vocabulary's trie + 1)] scratch: a frame for every byte of a token, see trie_walk.py
+        "ends",  # [2 * MAX_ENDS] scratch: ends of the state that is being walked, see shared_continuations.py
+        "requests",  # [2 * depth] what has to be known first: (state, byte) transitions, (product, SEARCH) searches
+        # static parts of the grammar
+        "edge_low", "edge_high", "edge_next",  # [class edges]
+        "lists",  # alternatives
+        "classes",  # [8 * body classes] set of first bytes (see packed_vocabulary.py), offset of its tables there, 0 when it has none
+        "worst", "ample",  # [static nodes] tokens for any string; for some string, whichever are used up; filled where needed
+        "text", "text_cost",  # [literal bytes] the byte; tokens that suffice for the rest of its literal
+        "rules",  # [rules] body node
+]  # fmt: skip
+
+# A record is REC words (a power of two), a line of the cache: nodes and states are made far apart from each other, and all of one
+# is read at once.
+REC = 16
+FRAME = 8
+MAX_ENDS = 2048
+NODE_FIELDS = (
+    "kind", "a", "b", "c",  # see expression.Kind
+    "size",  # bytes of the shortest string, INFINITE when there is none, -1 for a product not searched yet
+    "cost",  # tokens that suffice to spell some string, INFINITE when the vocabulary cannot
+    "closure",  # offset of the closure in `pool`, 0 when not made yet, or when it is the node itself
+    "stamp",  # epoch of the last visit
+    "unit",  # body class of a repeated node, -1 when it has none; of static nodes only
+    "stride",  # copies of a repeated node that one token can spell, for any number of copies up to this; static
+    "shared",  # 1 of a static node that is a part of several sequences, see `shared_head`
+    "enter",  # the PRODUCT that a BOTH or NEGATE begins with; of a PRODUCT the last search that visited it
+    "begun",  # of a repeated node, the most copies that have been begun of a repetition that ends far away, see counter_saturation.py
+    "far",  # 1 of a repetition, or a sequence, where one may end far away
+    "rival", "beside",  # of a word: the first of those one symbol longer that are stamped; the next one beside it; see duplicate_candidates.py
+)  # fmt: skip
+STATE_FIELDS = (
+    "state_start", "state_length",  # items in `pool`, sorted; a frame there when the length is FRAMED, see states.py
+    "state_accept",  # 1 when the text so far is complete
+    "state_cost",  # tokens that suffice to finish
+    "state_body", "state_radius",  # body class the state loops on, -1; characters left in it; without a body, see `unlisted_of`
+    "state_alone",  # 1 when only repetitions of the body class read its characters; UNKNOWN when not found out yet
+    "state_flat",  # 1 when no item is a product
+    "state_text", "state_left",  # where in `text` the bytes are that must come next, and how many
+    "state_after",  # the state after those, UNKNOWN when not found yet
+    "state_run",  # offset of its run in `pool`, see uniform_transitions.py; 0 when not made
+    "state_events",  # bit 1 << event of every event that a token can pass; known when the row is
+    "state_row",  # number of the mask row, 0 when not computed
+    "state_key",  # hash of the items
+    "state_ends",  # offset of its ends in `pool`, see shared_continuations.py; 0 when not found yet
+)  # fmt: skip
+
+FIELDS = tuple(_TABLES)
+RECORDS = {"nodes": NODE_FIELDS, "states": STATE_FIELDS}
+_FIELDS_OF = {name: (records, k) for records, fields in RECORDS.items() for k, name in enumerate(fields)}
+# Sizes that compiled code reads.
+SIZED = ("nodes", "node_hash", "pair_hash", "pool", "states", "state_hash", "work", "items", "requests")
+_HEADER = 64  # words: FIELDS offsets, then the end; the last ones are the sizes of the hash tables in use
+_CLEARED = FIELDS.index("next") + 1  # from this table on all are cleared whole: they may begin anywhere
+_HASH_SIZES = {"node_hash": _HEADER - 3, "pair_hash": _HEADER - 2, "state_hash": _HEADER - 1}
+HASHES = tuple(_HASH_SIZES)
+_COUNTERS = {"node_hash": NODES, "pair_hash": NODES, "state_hash": STATES}
+FAULT_WORD = _HEADER + FAULT  # of the array: `n` is the first table
+NO_CLASS = 0  # n[WANTED] is 1 + the body class that a mask was made in without tables
+CLASS_WIDTH, CLASS_TABLES = 8, 6  # words of an entry of `classes`; which of them is the offset
+
+FULL_NODES, FULL_POOL, FULL_STATES, FULL_WORK, FULL_ITEMS, FULL_REQUESTS, FULL_PAIRS = range(1, 8)  # faults that growing mends
+_FULL = {
+    FULL_NODES: ("nodes",),
+    FULL_POOL: ("pool",),
+    FULL_STATES: ("states", "next"),
+    FULL_WORK: ("work",),
+    FULL_ITEMS: ("items",),
+    FULL_REQUESTS: ("requests",),
+    FULL_PAIRS: ("nodes",),
+}
+_GROWS_HASH = {FULL_NODES: "node_hash", FULL_PAIRS: "pair_hash", FULL_STATES: "state_hash"}
+
+
+def _size(name: str) -> Word:
+    if name in _HASH_SIZES:
+        return Word(_HASH_SIZES[name])
+    i = FIELDS.index(name)
+    return Word(i + 1, since=i, shift=REC.bit_length() - 1 if name in RECORDS else 0)
+
+
+layout = view(
+    "Layout",
+    {
+        **{name: Word(i) for i, name in enumerate(FIELDS)},
+        **{name: Word(FIELDS.index(records), plus=k) for name, (records, k) in _FIELDS_OF.items()},
+        **{f"{name}_size": _size(name) for name in SIZED},
+    },
+)
+
+
+class Arena:
+    """Owner of the array: names to sizes, and growth by doubling.
+
+    hash_sizes: entries of the hash tables that are in use at first; the rest of those tables is room to grow.
+    """
+
+    def __init__(self, sizes: dict[str, int], hash_sizes: dict[str, int]) -> None:
+        assert tuple(sizes) == FIELDS
+        self._lay_out(sizes, hash_sizes)
+
+    def table(self, name: str) -> NDArray[np.int32]:
+        """A view of one table, or of one field of all records, valid until the next growth."""
+        if name in _FIELDS_OF:
+            records, k = _FIELDS_OF[name]
+            return self._table(records)[k::REC]
+        return self._table(name)
+
+    def _table(self, name: str) -> NDArray[np.int32]:
+        start, end = self._spans[name]
+        view: NDArray[np.int32] = self.array[start:end]
+        return view
+
+    def grow(self, fault: int) -> Collection[str]:
+        """Double what a fault says is full, and clear the fault. Returns the hash tables that are empty then: `derive.rehash` fills
+        them."""
+        names, hashed = _FULL[fault], _GROWS_HASH.get(fault)
+        hash_sizes = {name: int(self.array[word]) for name, word in _HASH_SIZES.items()}
+        sizes = {name: end - start for name, (start, end) in self._spans.items()}
+        larger: dict[str, int] = {}  # tables for which there is no room where they are
+        if hashed is None or REC * int(self.table("n")[_COUNTERS[hashed]]) >= sizes[names[0]]:
+            larger = {name: 2 * sizes[name] for name in names}
+        if hashed is not None:
+            hash_sizes[hashed] *= 2
+            if hash_sizes[hashed] > sizes[hashed]:
+                larger[hashed] = hash_sizes[hashed]
+        if larger:
+            self._move(sizes | larger, hash_sizes)
+        emptied = HASHES if larger or hashed is None else [hashed]
+        for name in emptied:
+            self.table(name)[: hash_sizes[name]] = 0
+            self.array[_HASH_SIZES[name]] = hash_sizes[name]
+        self.table("n")[FAULT] = NO_FAULT
+        return emptied
+
+    def _move(self, sizes: dict[str, int], hash_sizes: dict[str, int]) -> None:
+        """Copy what is in use, except the hash tables, into a new array."""
+        used = _used(self.array)
+        old = {name: self._table(name)[: used[name]] for name in FIELDS if name not in _HASH_SIZES}
+        self._lay_out(sizes, hash_sizes)
+        for name, table in old.items():
+            self._table(name)[: table.size] = table
+
+    def _lay_out(self, sizes: dict[str, int], hash_sizes: dict[str, int]) -> None:
+        offsets = np.cumsum([_HEADER, *sizes.values()])
+        assert offsets[-1] < 2**31, "an arena is addressed with 32 bits"
+        self.array = reserved(int(offsets[-1]), _clean, tuple(offsets[: _CLEARED + 1].tolist()))
+        self.address = int(self.array.ctypes.data)
+        self.array[: len(offsets)] = offsets
+        for name, word in _HASH_SIZES.items():
+            self.array[word] = hash_sizes[name]
+        self._spans = dict(zip(FIELDS, pairwise(offsets.tolist()), strict=True))
+
+
+def _used(array: NDArray[np.int32]) -> dict[str, int]:
+    """How many words of each table are in use."""
+    offsets = array[: len(FIELDS) + 1].tolist()
+    sizes = {name: end - start for name, (start, end) in zip(FIELDS, pairwise(offsets), strict=True)}
+    counters = array[offsets[0] : offsets[1]]
+    num_nodes, num_states, pool = int(counters[NODES]), int(counters[STATES]), int(counters[POOL])
+    used = sizes | {"nodes": REC * num_nodes, "states": REC * num_states, "next": 256 * num_states, "pool": pool}
+    used |= {name: int(array[word]) for name, word in _HASH_SIZES.items()}
+    return {name: min(size, sizes[name]) for name, size in used.items()}
+
+
+def _clean(array: NDArray[np.int32]) -> int:
+    """Make an arena's array zero that nobody uses any more; returns how many words it has touched."""
+    offsets = array[: len(FIELDS)].tolist()
+    if offsets[0] == 0:
+        return 0
+    used = _used(array)
+    for name, start in zip(FIELDS, offsets, strict=True):
+        if name not in ("nodes", "states", "next", "pool"):  # written before they are read, and always in the same place
+            array[start : start + used[name]] = 0
+    array[:_HEADER] = 0
+    return sum(used.values())

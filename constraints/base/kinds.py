@@ -1,0 +1,62 @@
+"""What expressions are made of, by number: what compiled code and builders of grammars have to agree on."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+KEYS_APART = 3  # a colon, a value, a comma
+UNBOUNDED = -1  # the `high` of a repetition without bound, as stored in the arena
+MOST = 1 << 28  # of anything that is counted: no text has more, so larger bounds mean the same as this one
+NO_BOUND = 1 << 40  # instead of UNBOUNDED where bounds are added up: more than any sum of bounds
+NO_TOTAL = 1 << 60  # the same for totals: more than any sum of NO_BOUNDs
+
+
+class Kind(IntEnum):
+    """What a node is; the meaning of its three operands a, b, c."""
+
+    FAIL = 0
+    EMPTY = 1
+    CLASS = 2  # a = first edge, b = number of edges, c = event; an edge is (low byte, high byte, node that follows)
+    LITERAL = 3  # a = offset into the byte pool, b = length
+    SEQ = 4  # a = head, b = tail
+    ALT = 5  # a = offset into the list pool, b = number of alternatives, c = their supply
+    REPEAT = 6  # a = body, b = low, c = high or UNBOUNDED
+    CALL = 7  # a = rule
+    BOTH = 8  # a, b = operands
+    NEGATE = 9  # a = operand
+    BAG = 10  # a = first TALLY, b = low, c = high or UNBOUNDED
+    TALLY = 11  # of a bag: a = REPEAT node of one part, b = next TALLY or FAIL; no expression by itself
+    MULTIPLE = 12  # a = offset of its step in the list pool, b = remainder, c = digits to come: see divisors.py
+    WORDS = 13  # of UNLISTED: a = offset of the first in the list pool, b = number, c = bytes read; no expression by itself
+    UNLISTED = 14  # a = WORDS, b = body: see word_complement.py
+    # Made by the automaton only, in the same arena:
+    PRODUCT = 15  # a, b = automaton states of the operands, c = BOTH or NEGATE
+    MEMORY = 16  # see seen_values.py
+    OBJECT = 17
+    ARRAY = 18
+    UNIQUE = 19
+    LIST = 20
+    WORD = 21
+    PAIR = 22  # a = automaton state, b = memory; see register_product.py
+    EITHER = 23  # a, b = continuations: their union; see unions.py
+
+
+class Event(IntEnum):
+    """What a byte means for the memory of keys and items."""
+
+    NONE = 0
+    OBJECT_OPEN = 1  # "{" of an object whose keys are remembered
+    OBJECT_CLOSE = 2  # its "}"
+    KEY_OPEN = 3  # the quote that opens a key to be remembered
+    KEY_CLOSE = 4  # the quote that closes it; refused when the key was seen before
+    ARRAY_OPEN = 5  # "[" of an array whose items must differ
+    ITEM_CLOSE = 6  # the comma behind an item of it; refused when an equal item was seen before
+    ARRAY_CLOSE = 7  # its "]", behind an item or not; refused likewise
+
+
+class Supply(IntEnum):
+    """Whether the cheapest of some alternatives can be had; for the number of tokens that suffice (shortest_completion.py)."""
+
+    CERTAIN = 0
+    SCARCE = 1  # one can, maybe the dearest
+    SPARE = 2  # perhaps not even that; something else can

@@ -1,0 +1,72 @@
+"""What sources have in common whose parts may have budgets of tokens: GBNF, EBNF, Lark and structural tags."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Callable
+
+from ...base.errors import ConstraintLimit
+from ...grammar.expression import Grammar, Node
+from ...grammar.left_factoring import left_factored
+from ...grammar.source import Limits, Source
+from ...grammar.stages import Budgets, Stages, refuse_budgets, stages_of
+from ...runtime.constraint import Constraint
+from ...runtime.staged import staged
+
+_MAY_BE_BUDGET = re.compile(r"max_tokens|Token\s*\(|<[^\s<>]+>")  # the last one: one token
+
+
+class Budgeted:
+    """A source of which parts may take so many tokens only."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def lower_with_budgets(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets]:
+        """The expression of the source, not left-factored, and the budgets in it."""
+
+    @property
+    @abstractmethod
+    def may_have_budgets(self) -> bool:
+        """Whether looking for them is worth it."""
+
+    def lower(self, grammar: Grammar, limits: Limits) -> Node:
+        """The expression of the grammar. Raises `GrammarSyntaxError`, `UnsupportedKeyword`, `ConstraintLimit`, and
+        `ConstraintError` for names that are not defined."""
+        root, budgets = self.lower_with_budgets(grammar, limits)
+        refuse_budgets(budgets)
+        return left_factored(grammar, root, limits)
+
+    def lower_whole(self, grammar: Grammar, limits: Limits) -> Node:
+        """The same for a grammar that stands alone: budgets of tokens are left to `finish`."""
+        return left_factored(grammar, self.lower_with_budgets(grammar, limits)[0], limits)
+
+    def stages(self, grammar: Grammar, limits: Limits) -> Stages:
+        """The parts of the grammar, cut at rules with a budget of tokens."""
+        return stages_of(grammar, *self.lower_with_budgets(grammar, limits))
+
+    def finish(self, constraint: Constraint, compiled: Callable[[Source], Constraint]) -> Constraint:
+        """The constraint with its budgets of tokens."""
+        return staged(self, constraint, compiled) if self.may_have_budgets else constraint
+
+
+class BudgetedText(Budgeted):
+    """Such a source that is a grammar in `text`."""
+
+    __slots__ = ()
+    text: str
+
+    @abstractmethod
+    def _written(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets]:
+        """The expression that the text describes, and the budgets of its rules."""
+
+    @property
+    def may_have_budgets(self) -> bool:
+        return _MAY_BE_BUDGET.search(self.text) is not None
+
+    def lower_with_budgets(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets]:
+        if len(self.text) > limits.source_bytes:
+            value = limits.source_bytes
+            raise ConstraintLimit(f"a grammar of {len(self.text)} characters", limit="source_bytes", value=value)
+        return self._written(grammar, limits)

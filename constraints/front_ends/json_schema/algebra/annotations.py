@@ -1,0 +1,101 @@
+"""Branches for `unevaluatedProperties` and `unevaluatedItems`: which sites of a schema evaluate items and members in each.
+
+A branch that holds annotates whether or not it was needed, so branches are told apart by which of them hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from itertools import product
+from typing import Protocol
+
+from ..documents.document import Site
+from ..documents.keywords import in_force
+from .claims import Term, Unevaluated, has_key, has_keys, lacks_key
+from .parts import Parts, condition, own, unevaluated_of
+from .products import MAX_TERMS, Products, check_count, merged, too_many
+
+Annotated = tuple[Term, tuple[Site, ...]]  # a term, and the sites in it whose keywords evaluate items and members
+
+
+class _Branches(Protocol):
+    def fails(self, site: Site) -> list[Term]: ...
+
+    def entering(self, site: Site, how: str) -> AbstractContextManager[None]: ...
+
+
+class Annotations:
+    """Computes the annotated branches of sites, once each."""
+
+    def __init__(self, branches: _Branches, parts: Parts, products: Products) -> None:
+        self._branches, self._parts, self._products = branches, parts, products
+        self._of_site: dict[Site, list[Annotated]] = {}
+
+    def of(self, site: Site) -> list[Annotated]:
+        """The branches of a site apart from its own `unevaluated...`, each with the sites whose annotations it collects."""
+        known = self._of_site.get(site)
+        if known is not None:
+            return known
+        groups: list[list[Annotated]] = [[(own(site), (site,))]]
+        for part in (*self._parts.subschemas(site, "allOf"), *self._parts.references(site)):
+            groups.append(self._collected(part))
+        if in_force(site, "anyOf"):
+            groups.append(self._chosen(self._parts.subschemas(site, "anyOf"), lambda count: count > 0))
+        if in_force(site, "oneOf"):
+            groups.append(self._chosen(self._parts.subschemas(site, "oneOf"), lambda count: count == 1))
+        if in_force(site, "not"):
+            groups.append([(term, ()) for term in self._branches.fails(site.child("not"))])
+        if in_force(site, "if"):
+            when, then, otherwise = condition(site) or (site.child("if"), None, None)
+            groups.append(self._both([self._collected(when), self._optional(then)], site)
+                          + self._both([_bare(self._branches.fails(when)), self._optional(otherwise)], site))
+        for name, dependent in self._parts.dependencies(site):
+            if isinstance(dependent, list):
+                needed = _bare([has_keys(dependent)])
+            else:
+                needed = self._both([_bare([(has_key(name),)]), self._collected(dependent)], site)
+            groups.append([((lacks_key(name, strict=False),), ()), *needed])
+        out = self._of_site[site] = self._both(groups, site)
+        return out
+
+    def _collected(self, site: Site) -> list[Annotated]:
+        target = self._parts.target(site)
+        if isinstance(target.schema, bool):
+            return [((), ())] if target.schema else []
+        with self._branches.entering(target, "annotates"):
+            branches = self.of(target)
+        if wanted := unevaluated_of(target):
+            return [(term + tuple(Unevaluated(target, each, seen) for each in wanted), seen) for term, seen in branches]
+        return branches
+
+    def _optional(self, site: Site | None) -> list[Annotated]:
+        return [((), ())] if site is None else self._collected(site)
+
+    def _chosen(self, parts: list[Site], is_right: Callable[[int], bool]) -> list[Annotated]:
+        """The cases in which a right number of schemas hold: which do is told apart."""
+        if 2 ** len(parts) > MAX_TERMS:
+            raise too_many(2 ** len(parts), tuple(parts))
+        out: list[Annotated] = []
+        for signs in product((True, False), repeat=len(parts)):
+            if is_right(sum(signs)):
+                chosen = [
+                    self._collected(part) if holds else _bare(self._branches.fails(part))
+                    for part, holds in zip(parts, signs, strict=True)
+                ]
+                out += self._both(chosen, parts[0])
+        return out
+
+    def _both(self, groups: Sequence[list[Annotated]], where: Site) -> list[Annotated]:
+        """One branch of each group, in all combinations that are not void."""
+        out: list[Annotated] = [((), ())]
+        for group in groups:
+            check_count(len(out) * len(group), (where,))
+            joined = ((merged(a, b), tuple(dict.fromkeys(x + y))) for a, x in out for b, y in group)
+            out = list(dict.fromkeys(each for each in joined if not self._products.is_empty(each[0])))
+        return out
+
+
+def _bare(terms: list[Term]) -> list[Annotated]:
+    """Branches that annotate nothing."""
+    return [(term, ()) for term in terms]

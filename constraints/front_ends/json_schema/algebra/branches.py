@@ -1,0 +1,230 @@
+"""References and combinations resolved: a conjunction of claims as a list of alternatives.
+
+`$ref`, `allOf`, `anyOf`, `oneOf`, `not`, `if` and the `dependent...` keywords are followed until only literals are left. A term
+lists its sites in the order of a depth-first reading (own keywords, `allOf`, `$ref`, the chosen branches), which is the order of an
+object's declared names. Negation is pushed inwards (De Morgan) down to single violated keywords, see negation.py.
+
+`oneOf` means one branch and none of the others. What excludes the others is kept as one literal, `Exclusive`, until the term is
+wanted (exclusions.py): finding out whether branches exclude each other may need the terms of members, which may lead back to the
+schema in question. The same literal stands for many branches of which none holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ..documents.document import Site
+from ..documents.keywords import APPLICATORS, in_force
+from ..documents.policy import MAX_APPLIED, Policy, too_deep
+from .annotations import Annotations
+from .claims import (
+    Among,
+    Claim,
+    Conj,
+    Equals,
+    Exclusive,
+    Not,
+    Term,
+    Unevaluated,
+    has_key,
+    implied,
+    implied_keys,
+    lacks_key,
+    with_clause,
+)
+from .exclusions import Cases, Exclusions
+from .negation import differing, violations
+from .numbering import Numbering
+from .parts import Parts, condition, own, unevaluated_of
+from .products import FEW, Products, union
+from .sameness import Sameness
+
+_APPLICATORS = frozenset(APPLICATORS)
+
+
+class Branches:
+    """Terms of conjunctions, computed once each.
+
+    `are_apart` proves that no value satisfies two terms; `is_void` that none satisfies one; `cases` tells schemas apart (discriminators.py).
+    """
+
+    def __init__(
+        self, policy: Policy, numbering: Numbering, are_apart: Callable[[list[list[Term]]], bool], is_void: Callable[[Term], bool],
+        cases: Callable[[list[list[Term]], frozenset[str]], Cases | None],
+    ) -> None:  # fmt: skip
+        self._policy, self._parts = policy, Parts(policy)
+        self._sameness = Sameness(self._parts, numbering)
+        self._products = Products(policy, self._sameness, is_void)
+        self._annotations = Annotations(self, self._parts, self._products)
+        self._exclusions = Exclusions(policy, self, self._parts, self._products, are_apart, cases)
+        self.conj, self.is_contradiction = self._sameness.conj, self._sameness.is_contradiction
+        self._of_conj: dict[Conj, list[Term]] = {}
+        self._pending: dict[Conj, list[Term]] = {}
+        self._of_claim: dict[tuple[Claim, bool], list[Term]] = {}
+        self._open: set[tuple[Site, str]] = set()  # on the way down: a reference to one of them has no meaning
+
+    def terms(self, conj: Conj) -> list[Term]:
+        """The alternatives of a conjunction; none when nothing satisfies it."""
+        known = self._of_conj.get(conj)
+        if known is None:
+            pending = self._plain_terms(conj) or self.pending_terms(conj)
+            if any(isinstance(literal, Exclusive) for term in pending for literal in term):
+                pending = list(dict.fromkeys(term for each in pending for term in self._exclusions.settled(each)))
+            known = self._of_conj[conj] = pending
+        return known
+
+    def _plain_terms(self, conj: Conj) -> list[Term]:
+        """The one alternative of a schema that applies no others to the value itself, as most do; none where there is more."""
+        site = conj[0] if len(conj) == 1 else None
+        if not isinstance(site, Site) or isinstance(site.schema, bool) or not _APPLICATORS.isdisjoint(site.active):
+            return []
+        self._parts.note_ignored(site)
+        return [own(site)]
+
+    def pending_terms(self, conj: Conj) -> list[Term]:
+        """The alternatives with `Exclusive` literals not yet expanded; without them they are a superset."""
+        known = self._pending.get(conj)
+        if known is None:
+            void = self.is_contradiction(conj)
+            known = self._pending[conj] = [] if void else self._products.joined([self._claim(claim, True) for claim in conj], conj)
+        return known
+
+    def _claim(self, claim: Claim, holds: bool) -> list[Term]:
+        """The alternatives of a claim, or of its negation."""
+        if isinstance(claim, Not):
+            return self._claim(claim.claim, not holds)
+        key = (claim, holds)
+        known = self._of_claim.get(key)
+        if known is None:
+            self._policy.check_time(claim.path)
+            if isinstance(claim, Site):
+                with self.entering(claim, "holds" if holds else "fails"):
+                    known = self._expanded(claim) if holds else self._refuted(claim)
+            elif isinstance(claim, Equals):
+                known = [(Among((claim.key,), (claim.value,)),)] if holds else with_clause(differing(claim.value))
+            elif holds:
+                known = union(self.pending_terms(conj) for conj in claim.options)
+            else:
+                none = [union(self._claim(each, False) for each in conj) for conj in claim.options]
+                known = self._products.joined(none, (claim,))
+            self._of_claim[key] = known
+        return known
+
+    def holds(self, site: Site) -> list[Term]:
+        return self._claim(self._sameness.lowered_as(self._parts.target(site)), True)
+
+    def fails(self, site: Site) -> list[Term]:
+        return self._claim(self._sameness.lowered_as(self._parts.target(site)), False)
+
+    def entering(self, site: Site, how: str) -> _Entered:
+        """Marks a site as being expanded, while the context lasts."""
+        return _Entered(self._open, site, how)
+
+    # -- a schema that holds ----------------------------------------------------------------------------------------
+
+    def _expanded(self, site: Site) -> list[Term]:
+        if isinstance(site.schema, bool):
+            return [()] if site.schema else []
+        self._parts.note_ignored(site)
+        if _APPLICATORS.isdisjoint(site.active):
+            return [own(site)]
+        if wanted := unevaluated_of(site):
+            branches = self._annotations.of(site)
+            terms = [term + tuple(Unevaluated(site, each, seen) for each in wanted) for term, seen in branches]
+            return self._products.joined([terms], (site,))
+        groups: list[list[Term]] = [[own(site)], *(self.holds(part) for part in self._parts.subschemas(site, "allOf"))]
+        groups += [self.holds(target) for target in self._parts.references(site)]
+        if in_force(site, "anyOf"):
+            parts = [self.holds(part) for part in self._parts.subschemas(site, "anyOf")]
+            groups.append([()] if [()] in parts else union(parts))  # what admits everything makes the others idle
+        if in_force(site, "oneOf"):
+            groups.append(self._one_of(site))
+        if in_force(site, "not"):
+            groups.append(self.fails(site.child("not")))
+        groups += self._conditions(site)
+        return self._products.joined(groups, (site,))
+
+    def _one_of(self, site: Site) -> list[Term]:
+        parts = [self.holds(part) for part in self._parts.subschemas(site, "oneOf")]
+        if sum(map(bool, parts)) < 2:
+            return union(parts)
+        return [(*term, Exclusive(site, index)) for index, part in enumerate(parts) for term in part]
+
+    def _conditions(self, site: Site) -> list[list[Term]]:
+        """`if` and what depends on the presence of a key, each as its cases."""
+        groups = []
+        if given := condition(site):
+            when, then, otherwise = given
+            groups.append(
+                self._products.joined([self.holds(when), self._optional(then, True)], (site,))
+                + self._products.joined([self.fails(when), self._optional(otherwise, True)], (site,))
+            )
+        for name, dependent in self._parts.dependencies(site):
+            groups.append([implied_keys(name, dependent)] if isinstance(dependent, list) else implied(name, self.holds(dependent)))
+        return groups
+
+    def _optional(self, site: Site | None, holds: bool) -> list[Term]:
+        """A schema that may be missing, and then admits everything."""
+        if site is None:
+            return [()] if holds else []
+        return self.holds(site) if holds else self.fails(site)
+
+    # -- a schema that fails ----------------------------------------------------------------------------------------
+
+    def _refuted(self, site: Site) -> list[Term]:
+        if isinstance(site.schema, bool):
+            return [] if site.schema else [()]
+        groups = [[tuple(map(self._sameness.resolved, term)) for term in violations(site)]]
+        groups += [self.fails(part) for part in (*self._parts.subschemas(site, "allOf"), *self._parts.references(site))]
+        if in_force(site, "anyOf"):
+            groups.append(self._none_of(site, "anyOf"))
+        if in_force(site, "oneOf"):
+            groups.append(self._not_one_of(site))
+        if in_force(site, "not"):
+            groups.append(self.holds(site.child("not")))
+        if given := condition(site):
+            when, then, otherwise = given
+            groups.append(self._products.joined([self.holds(when), self._optional(then, False)], (site,)))
+            groups.append(self._products.joined([self.fails(when), self._optional(otherwise, False)], (site,)))
+        for name, dependent in self._parts.dependencies(site):
+            present: Term = (has_key(name),)
+            missing: list[Term] = (
+                [(lacks_key(each),) for each in dependent] if isinstance(dependent, list) else self.fails(dependent)
+            )
+            groups.append(self._products.joined([[present], with_clause(missing)], (site,)))
+        for keyword in unevaluated_of(site):
+            branches = self._annotations.of(site)
+            groups.append([(*term, Unevaluated(site, keyword, seen, holds=False)) for term, seen in branches])
+        return with_clause(union(groups))
+
+    def _none_of(self, site: Site, keyword: str) -> list[Term]:
+        groups = [self.fails(part) for part in self._parts.subschemas(site, keyword)]
+        if math.prod(map(len, groups)) > FEW:
+            return [(Exclusive(site, None, keyword),)]
+        return self._products.joined(groups, (site,))
+
+    def _not_one_of(self, site: Site) -> list[Term]:
+        """None of the branches, or two of them."""
+        parts = self._parts.subschemas(site, "oneOf")
+        pairs = ((a, b) for i, a in enumerate(parts) for b in parts[:i])
+        two = (self._products.joined([self.holds(a), self.holds(b)], (site,)) for a, b in pairs)
+        return union([self._none_of(site, "oneOf"), *two])
+
+
+class _Entered:
+    """Marks a site as being expanded; entering it again on the way down is an error, and so is going down too far."""
+
+    def __init__(self, entered: set[tuple[Site, str]], site: Site, how: str) -> None:
+        self._entered, self._key = entered, (site, how)
+
+    def __enter__(self) -> None:
+        if self._key in self._entered:
+            raise self._key[0].error("$ref", "the schema refers to itself without a value in between")
+        if len(self._entered) >= MAX_APPLIED:
+            raise too_deep()
+        self._entered.add(self._key)
+
+    def __exit__(self, *unused: Any) -> None:
+        self._entered.discard(self._key)

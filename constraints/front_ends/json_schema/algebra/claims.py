@@ -1,0 +1,369 @@
+"""What can be claimed of a value: that it satisfies a schema, that it does not, and single conditions that no keyword spells.
+
+A *conjunction* (`Conj`) is a tuple of claims, all of which hold. It is the union of its *terms*: tuples of *literals*, which speak
+about the value itself and, through conjunctions again, about its items and members. A site as a literal stands for its keywords
+about the value itself (`keywords.OWN`). The other literals arise where a schema is negated: each is one keyword's violation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from decimal import Decimal
+from typing import Any
+
+from ...numbers.numbers import Interval
+from ..documents.document import Site, shown
+from ..documents.keywords import TYPES
+
+ALL_ATOMS = frozenset().union(*TYPES.values())
+NUMBERS = TYPES["number"]
+_MISSING = object()
+
+
+class HashedOnce:
+    """Remembers its hash: literals with all that is in them are keys of many dictionaries."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            compared = (getattr(self, each.name) for each in fields(self) if each.compare)  # type: ignore[arg-type]
+            object.__setattr__(self, "_hash", hash(tuple(compared)))
+            return self._hash
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The value does not satisfy the claim."""
+
+    claim: Site | Either | Equals
+
+    @property
+    def path(self) -> str:
+        return f"not {self.claim.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """The value satisfies one of some conjunctions."""
+
+    options: tuple[Conj, ...]
+
+    @property
+    def path(self) -> str:
+        return " or ".join(claim.path for conj in self.options for claim in conj) or "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Equals:
+    """The value is this one. `key` is its equality key (see values.py)."""
+
+    key: str
+    value: Any = field(compare=False)
+    path: str = field(compare=False)
+
+
+Claim = Site | Not | Either | Equals
+Conj = tuple[Claim, ...]
+NOTHING: Conj = (Either(()),)
+
+
+# -- where: the items and members that a condition is about -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The items from `start` to before `stop` (None: to the end)."""
+
+    start: int = 0
+    stop: int | None = None
+
+    def __contains__(self, index: int) -> bool:
+        return self.start <= index and (self.stop is None or index < self.stop)
+
+    @property
+    def single(self) -> int | None:
+        return self.start if self.stop == self.start + 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A condition on names: an ECMA-262 pattern that matches somewhere."""
+
+    text: str
+    site: Site = field(compare=False)
+
+    @property
+    def shown(self) -> str:
+        """What sets of conditions are put in order by."""
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A condition on names: a string that satisfies schemas."""
+
+    conj: Conj
+
+    @property
+    def shown(self) -> str:
+        """What sets of conditions are put in order by."""
+        return " and ".join(claim.path for claim in self.conj)
+
+
+NameTest = Pattern | Named
+
+
+@dataclass(frozen=True, slots=True)
+class Keys(HashedOnce):
+    """Names of members: those listed and those that pass one of the tests; all others instead, if `others`."""
+
+    names: frozenset[str] = frozenset()
+    tests: frozenset[NameTest] = frozenset()
+    others: bool = False
+
+    __hash__ = HashedOnce.__hash__
+
+    def admits(self, name: str | None, passed: frozenset[NameTest]) -> bool:
+        """Whether a name is meant that passes exactly these of all tests; None is a name listed nowhere."""
+        return (name in self.names or not self.tests.isdisjoint(passed)) is not self.others
+
+    @property
+    def single(self) -> str | None:
+        return next(iter(self.names)) if len(self.names) == 1 and not self.tests and not self.others else None
+
+
+EVERY_KEY = Keys(others=True)
+EVERY_INDEX = Index()
+
+
+# -- literals ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """The value is of one of these atoms (see values.py)."""
+
+    atoms: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Among:
+    """The value is one of these; none of them, unless `holds`."""
+
+    keys: tuple[str, ...]
+    values: tuple[Any, ...] = field(compare=False)
+    holds: bool = True
+
+    @property
+    def atoms(self) -> frozenset[str]:
+        return ALL_ATOMS
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The value is a number of an interval."""
+
+    interval: Interval
+
+    @property
+    def atoms(self) -> frozenset[str]:
+        return NUMBERS
+
+
+@dataclass(frozen=True, slots=True)
+class NotMultiple:
+    """The value is a number that is no multiple of `step`."""
+
+    step: Decimal
+
+    @property
+    def atoms(self) -> frozenset[str]:
+        return NUMBERS
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """The value is a string of `low` to `high` code points."""
+
+    low: int
+    high: int | None
+
+    @property
+    def atoms(self) -> frozenset[str]:
+        return TYPES["string"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """The value is a string that violates the `pattern` or `format` of a site."""
+
+    site: Site
+    keyword: str
+
+    @property
+    def atoms(self) -> frozenset[str]:
+        return TYPES["string"]
+
+
+@dataclass(frozen=True, slots=True)
+class Count(HashedOnce):
+    """The number of items or members in `where` that satisfy `conj` is from `low` to `high`.
+
+    Says that the value is an array (an object), if `strict`; else nothing about values of other types.
+    """
+
+    where: Index | Keys
+    conj: Conj
+    low: int
+    high: int | None
+    strict: bool = True
+
+    __hash__ = HashedOnce.__hash__
+
+    @property
+    def kind(self) -> str:
+        return "array" if isinstance(self.where, Index) else "object"
+
+    @property
+    def atoms(self) -> frozenset[str]:
+        return TYPES[self.kind] if self.strict else ALL_ATOMS
+
+
+@dataclass(frozen=True, slots=True)
+class Clause(HashedOnce):
+    """One of some conditions on members holds: that there is one (`Count` from 1 up) or that there is none (up to 0).
+
+    Says that the value is an object, if `strict`; else nothing about values of other types.
+    """
+
+    options: tuple[Count, ...]
+    strict: bool = True
+
+    __hash__ = HashedOnce.__hash__
+
+    @property
+    def atoms(self) -> frozenset[str]:
+        return TYPES["object"] if self.strict else ALL_ATOMS
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """The value is an array with two equal items: the violation of a site's `uniqueItems`."""
+
+    site: Site
+
+    @property
+    def atoms(self) -> frozenset[str]:
+        return TYPES["array"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unevaluated:
+    """What `evaluators` leave unevaluated satisfies the `unevaluated...` keyword of a site; something does not, unless `holds`."""
+
+    site: Site
+    keyword: str
+    evaluators: tuple[Site, ...]
+    holds: bool = True
+
+    @property
+    def atoms(self) -> frozenset[str]:
+        return ALL_ATOMS if self.holds else TYPES["array" if self.keyword == "unevaluatedItems" else "object"]
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusive:
+    """Of the branches that a site has in `keyword`, `oneOf` or `anyOf`, none but the one at `index` holds (None: none at all)."""
+
+    site: Site
+    index: int | None
+    keyword: str = "oneOf"
+
+    @property
+    def atoms(self) -> frozenset[str]:
+        return ALL_ATOMS
+
+
+Literal = Site | Kinds | Among | Within | NotMultiple | Length | Mismatch | Count | Clause | Repeats | Unevaluated | Exclusive
+Term = tuple[Literal, ...]
+
+
+def has_key(name: str, strict: bool = True) -> Count:
+    """The value has a member of this name."""
+    return Count(Keys(frozenset([name])), (), 1, None, strict)
+
+
+def negated(conj: Conj) -> Conj:
+    """A conjunction that holds where this one does not."""
+    if not conj:
+        return NOTHING
+    if len(conj) > 1:
+        return (Not(Either((conj,))),)
+    return (conj[0].claim,) if isinstance(conj[0], Not) else (Not(conj[0]),)
+
+
+def has_keys(names: list[str]) -> Term:
+    """The value has members of all these names, if it is an object."""
+    return tuple(has_key(name, strict=False) for name in names)
+
+
+def implied_keys(name: str, names: list[str]) -> Term:
+    """The value has members of all these names if it has one of the first."""
+    absent = lacks_key(name, strict=False)
+    return tuple(Clause((absent, has_key(each, strict=False)), strict=False) for each in names if each != name)
+
+
+def implied(name: str, terms: list[Term]) -> list[Term]:
+    """One of the terms holds if the value has a member of this name."""
+    absent = lacks_key(name, strict=False)
+    options = (absent, *(option for term in terms for option in _options(term)))
+    first: Term = (absent,) if len(options) == 1 else (Clause(tuple(dict.fromkeys(options)), strict=False),)
+    return [first, *(term for term in terms if not _options(term))]
+
+
+def lacks_key(name: str, strict: bool = True) -> Count:
+    """The value has no member of this name."""
+    return Count(Keys(frozenset([name])), (), 0, 0, strict)
+
+
+def with_clause(terms: list[Term]) -> list[Term]:
+    """The same alternatives, with those as one that say of an object that some member is there, or is not.
+
+    Where several schemas are violated, the ways to violate each multiply: so the fewer, the better.
+    """
+    options = [option for term in terms for option in _options(term)]
+    if len(options) < 2:
+        return terms
+    return [*(term for term in terms if not _options(term)), (Clause(tuple(dict.fromkeys(options))),)]
+
+
+def _options(term: Term) -> tuple[Count, ...]:
+    literal = term[0] if len(term) == 1 else None
+    if isinstance(literal, Clause) and literal.strict:
+        return literal.options
+    if not isinstance(literal, Count) or not literal.strict or literal.kind != "object":
+        return ()
+    return (literal,) if (literal.low, literal.high) in ((1, None), (0, 0)) else ()
+
+
+def literal_atoms(literal: Literal) -> frozenset[str]:
+    """The atoms that a value may be of for a literal to hold."""
+    return type_atoms(literal) if isinstance(literal, Site) else literal.atoms
+
+
+def type_atoms(site: Site) -> frozenset[str]:
+    """The atoms that the `type` of a site leaves."""
+    value = site.active.get("type", _MISSING)
+    if isinstance(value, str) and value in TYPES:
+        return TYPES[value]
+    if value is _MISSING:
+        return ALL_ATOMS
+    names = value if isinstance(value, list) else [value]
+    for name in names:
+        if not isinstance(name, str) or name not in TYPES:
+            raise site.error("type", f"there is no type {shown(name)}", "one of " + ", ".join(TYPES))
+    return frozenset().union(*(TYPES[name] for name in names))

@@ -1,0 +1,151 @@
+"""Names of members: which tests they pass, and the texts of all names that pass some tests and not others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
+
+from ....base.errors import ConstraintLimit
+from ....grammar.cardinality import MAX_POSITIONS, count_words, list_words
+from ....grammar.expression import FAIL, Grammar, Node
+from ....grammar.matcher import Matcher
+from ..strings.strings import Body, Strings
+from ..strings.text import JsonText
+from .claims import Conj, Named, NameTest, Pattern, negated
+
+MAX_CLASSES = 256  # combinations of conditions on the names of one object
+FEW_TESTS = 3  # so few make few combinations, whether or not a name can pass two of them
+MAX_LISTED, MAX_LISTED_LENGTH = 4, 40  # names that a pattern is a list of, and their length
+MAX_AVAILABLE = 1000  # names of a class; more are as good as infinitely many
+Passed = frozenset[NameTest]
+
+
+class Names:
+    """Sorts names by the tests they pass.
+
+    `texts(conj)` gives the bodies of the strings that satisfy a conjunction, with a bound on their length, and `listed(conj)` these
+    strings themselves where the schema lists them.
+    """
+
+    def __init__(
+        self, grammar: Grammar, text: JsonText, strings: Strings,
+        texts: Callable[[Conj], Body], listed: Callable[[Conj], list[str] | None],
+    ) -> None:  # fmt: skip
+        self._grammar, self._text, self._strings, self._texts, self._listing = grammar, text, strings, texts, listed
+        self._lists: dict[Conj, dict[str, None] | None] = {}
+        self._names_of_pattern: dict[Pattern, dict[str, None] | None] = {}
+        self._matchers: dict[NameTest, Matcher] = {}
+        self._bodies: dict[NameTest, Body] = {}
+        self._apart: dict[frozenset[NameTest], bool] = {}
+
+    def passed(self, name: str, tests: Iterable[NameTest]) -> Passed:
+        """The tests that a name passes."""
+        return frozenset(test for test in tests if self._passes(name, test))
+
+    def listed(self, tests: Iterable[NameTest]) -> Iterator[str]:
+        """The names that tests list, as those that pass or as those that do not."""
+        for test in tests:
+            if isinstance(test, Pattern):
+                yield from self._few(test) or ()
+            else:
+                yield from self._listed(test.conj) or self._listed(negated(test.conj)) or ()
+
+    def classes(self, tests: list[NameTest]) -> list[Passed]:
+        """The combinations of tests that names not listed anywhere may pass."""
+        certain = frozenset(test for test in tests if self._passes_unless_listed(test))
+        unlisted = [test for test in tests if self._is_open(test)]
+        found: list[Passed] = [frozenset()]
+        for test in unlisted:
+            many = len(unlisted) > FEW_TESTS
+            found += [passed | {test} for passed in found if not many or not any(self._are_apart(test, other) for other in passed)]
+            if len(found) > MAX_CLASSES:
+                raise ConstraintLimit(
+                    f"{len(unlisted)} patterns of names in one object, many of which a name may match at once",
+                    limit="name_classes", value=MAX_CLASSES, instead="fewer patternProperties, or one pattern for several",
+                )  # fmt: skip
+        return [certain | passed for passed in found]
+
+    def _are_apart(self, test: NameTest, other: NameTest) -> bool:
+        """Whether no name passes both; False when that is not found out quickly."""
+        key = frozenset((test, other))
+        if key not in self._apart:
+            both = self._grammar.both(self._body(test), self._body(other))
+            self._apart[key] = both == FAIL or count_words(self._strings.steps, both, 1, MAX_POSITIONS // 5) == 0
+        return self._apart[key]
+
+    def _is_open(self, test: NameTest) -> bool:
+        """Whether names not listed may pass the test or not."""
+        if isinstance(test, Pattern):
+            return self._few(test) is None
+        return self._listed(test.conj) is None and self._listed(negated(test.conj)) is None
+
+    def _passes_unless_listed(self, test: NameTest) -> bool:
+        return isinstance(test, Named) and self._listed(test.conj) is None and self._listed(negated(test.conj)) is not None
+
+    def key(self, passed: Passed, tests: list[NameTest], named: Iterable[str]) -> tuple[Node, int | None]:
+        """The texts, quotes included and marked, of all other names that pass exactly these tests, and how many there are."""
+        passed = frozenset(filter(self._is_open, passed))
+        failed = [test for test in tests if test not in passed and self._is_open(test)]
+        if not passed and not failed:
+            return self._text.other_name(named), None
+        grammar = self._grammar
+        excluded = [name for name in named if self.passed(name, [*passed, *failed]) == passed]
+        wanted = [self._body(test) for test in sorted(passed, key=attrgetter("shown"))] or [self._text.any_body]
+        body = grammar.both(*wanted, *map(self._others, failed))
+        if excluded:  # as literals and not as a tree, so that masks know them: see pattern_complement_masks.py
+            body = grammar.without(body, grammar.alt(*map(grammar.literal, map(self._text.body, excluded))))
+        available = self._available(passed, body, MAX_POSITIONS // (len(passed) + len(failed)))
+        if body == FAIL or available == 0:
+            return FAIL, 0
+        return grammar.key(body), available
+
+    def _available(self, passed: Passed, body: Node, effort: int) -> int | None:
+        """How many names there are, where a test admits short ones only; None for more than can matter."""
+        if body == FAIL:
+            return 0
+        if all(self._found(test)[1][1] is None for test in passed):
+            return None
+        count = count_words(self._strings.steps, body, MAX_AVAILABLE, effort)
+        return count if count < MAX_AVAILABLE else None
+
+    def _listed(self, conj: Conj) -> dict[str, None] | None:
+        if conj not in self._lists:
+            listed = self._listing(conj)
+            self._lists[conj] = None if listed is None else dict.fromkeys(listed)
+        return self._lists[conj]
+
+    def _few(self, pattern: Pattern) -> dict[str, None] | None:
+        """The names that a pattern matches, where these are short and few: "^name$" is a name."""
+        if pattern not in self._names_of_pattern:
+            body, (_, longest) = self._found(pattern)
+            is_short = longest is not None and longest <= MAX_LISTED_LENGTH
+            words = list_words(self._strings.steps, body, MAX_LISTED) if is_short else None
+            names = None if words is None else dict.fromkeys(json.loads(b'"' + word + b'"') for word in words)
+            self._names_of_pattern[pattern] = names
+        return self._names_of_pattern[pattern]
+
+    def _passes(self, name: str, test: NameTest) -> bool:
+        listed = self._listed(test.conj) if isinstance(test, Named) else self._few(test)
+        if listed is not None:
+            return name in listed
+        if test not in self._matchers:
+            self._matchers[test] = Matcher(self._strings.steps, self._body(test))
+        return self._matchers[test].accepts(self._text.body(name))
+
+    def _body(self, test: NameTest) -> Node:
+        return self._found(test)[0]
+
+    def _others(self, test: NameTest) -> Node:
+        """The texts of all names that do not pass a test, to be intersected with those of names."""
+        body = self._body(test)
+        return self._strings.mismatch(test.text) if isinstance(test, Pattern) and body != FAIL else self._grammar.negate(body)
+
+    def _found(self, test: NameTest) -> Body:
+        """The texts of all names that pass a test, without quotes, and a bound on their length."""
+        if test not in self._bodies:
+            if isinstance(test, Named):
+                self._bodies[test] = self._texts(test.conj)
+            else:
+                self._bodies[test] = self._strings.search(test.text, test.site, "patternProperties") or (FAIL, (0, 0))
+        return self._bodies[test]

@@ -1,0 +1,137 @@
+"""What a term says about the values of one JSON type: bounds, patterns, items, members.
+
+A term is a conjunction, so bounds tighten, patterns add up, and the schemas of an item or a member are conjoined in turn. Arrays
+and objects come out in one form: *rules*, which every item (member) of an index (key) class has to satisfy, and *needs*, how many
+of a class have to satisfy something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from operator import attrgetter
+
+from ...numbers.numbers import Interval
+from ..documents.document import Site
+from ..documents.reading import Members
+from .claims import NOTHING, Claim, Conj, Index, Keys, Mismatch, NameTest
+from .clauses import Need
+
+Conjoin = Callable[[Iterable[Claim]], Conj]
+
+
+@dataclass(frozen=True, slots=True)
+class StringShape:
+    low: int = 0  # code points
+    high: int | None = None
+    patterns: tuple[Site, ...] = ()
+    formats: tuple[Site, ...] = ()
+    mismatches: tuple[Mismatch, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NumberShape:
+    interval: Interval = field(default_factory=Interval)
+    is_integer: bool = False
+    steps: tuple[Decimal, ...] = ()
+    not_steps: tuple[Decimal, ...] = ()
+
+
+@dataclass(slots=True)
+class ArrayShape:
+    conjoin: Conjoin
+    rules: list[tuple[Index, Conj]] = field(default_factory=list)
+    needs: list[Need] = field(default_factory=list)
+    low: int = 0
+    high: int | None = None
+    unique: Site | None = None  # whose `uniqueItems` asks for different items
+    repeats: Site | None = None  # whose `uniqueItems` is violated
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether items have to be told apart."""
+        return self.unique is not None and self.may_have_two
+
+    @property
+    def may_have_two(self) -> bool:
+        """Whether more than one item may be there."""
+        return self.high is None or self.high > 1
+
+    def item(self, index: int) -> Conj:
+        return self.conjoin(claim for where, conj in self.rules if index in where for claim in conj)
+
+    @property
+    def prefix_length(self) -> int:
+        """The number of items before the conditions no longer depend on the place."""
+        places = [where for where, _ in self.rules] + [need.index for need in self.needs]
+        return max((place.start if place.stop is None else place.stop for place in places), default=0)
+
+
+@dataclass(slots=True)
+class ObjectShape:
+    conjoin: Conjoin
+    members: list[Members] = field(default_factory=list)  # of every site
+    rules: list[tuple[Keys, Conj]] = field(default_factory=list)
+    needs: list[Need] = field(default_factory=list)
+    clauses: list[tuple[Need, ...]] = field(default_factory=list)  # of each, one holds
+    required: dict[str, None] = field(default_factory=dict)
+    low: int = 0
+    high: int | None = None
+    _values: dict[tuple[str | None, frozenset[NameTest]], Conj] = field(default_factory=dict, repr=False)
+
+    @property
+    def declared(self) -> list[str]:
+        """Names in `properties`, in the order in force."""
+        return list(dict.fromkeys(name for each in self.members for name in each.properties))
+
+    @property
+    def named(self) -> dict[str, None]:
+        """All names that some condition singles out, declared ones first."""
+        others = sorted(name for where in self._places() for name in where.names)
+        return dict.fromkeys([*self.declared, *self.required, *others])
+
+    @property
+    def tests(self) -> list[NameTest]:
+        """All conditions on names."""
+        of_members = (pattern for each in self.members for pattern, _ in each.patterns)
+        in_places = (test for where in self._places() for test in sorted(where.tests, key=attrgetter("shown")))
+        return list(dict.fromkeys([*of_members, *in_places]))
+
+    def _places(self) -> list[Keys]:
+        options = (option for clause in self.clauses for option in clause)
+        return [where for where, _ in self.rules] + [need.keys for need in (*self.needs, *options)]
+
+    def forbids(self, name: str) -> bool:
+        """Whether it is said without patterns that there is no member of this name."""
+        return any(conj == NOTHING and not where.tests and where.admits(name, frozenset()) for where, conj in self.rules) or any(
+            (site := each.properties.get(name, None if each.patterns else each.additional)) is not None and site.schema is False
+            for each in self.members
+        )
+
+    def said_of(self, name: str) -> list[Claim]:
+        """What is claimed of the member of a name by this name."""
+        sites = (each.properties[name] for each in self.members if name in each.properties)
+        return [*sites, *(claim for where, conj in self.rules if name in where.names and not where.others for claim in conj)]
+
+    def value(self, name: str | None, passed: frozenset[NameTest]) -> Conj:
+        """What the value of a member has to satisfy whose name passes these tests; None is a name that is listed nowhere."""
+        known = self._values.get((name, passed))
+        if known is None:
+            known = self._values[name, passed] = self.conjoin(self._said_of_value(name, passed))
+        return known
+
+    def _said_of_value(self, name: str | None, passed: frozenset[NameTest]) -> list[Claim]:
+        claims: list[Claim] = []
+        for each in self.members:
+            own = None if name is None else each.properties.get(name)
+            found = [] if own is None else [own]
+            if each.patterns:
+                found += [site for pattern, site in each.patterns if pattern in passed]
+            if not found and each.additional is not None:
+                found = [each.additional]
+            claims += found
+        for where, conj in self.rules:
+            if where.admits(name, passed):
+                claims += conj
+        return claims

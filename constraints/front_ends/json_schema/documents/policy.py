@@ -1,0 +1,67 @@
+"""What happens to a keyword that cannot be enforced exactly, and remarks for the user."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from ....base.errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
+from ....grammar.expression import Grammar
+
+MAX_APPLIED = 200  # schemas that apply each other to one value, one inside another
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Refuse by name, or drop and record (`on_unsupported="relax"`): the language then only grows.
+
+    `seconds` of the thread's processor time may pass until `check_time` raises.
+    """
+
+    grammar: Grammar
+    relax: bool
+    seconds: float = float("inf")
+    _started: float = field(default_factory=time.thread_time)
+    _begun: float = field(default_factory=time.monotonic)
+
+    def check_time(self, path: str | None) -> None:
+        """Raise `ConstraintLimit` when lowering has taken too long."""
+        if time.monotonic() - self._begun < self.seconds:
+            return  # a thread does not work longer than time goes by, and this clock is read without a call of the kernel
+        if time.thread_time() - self._started > self.seconds:
+            raise ConstraintLimit("lowering the schema takes too long", limit="seconds", value=self.seconds, path=path)
+
+    def refuse(self, error: UnsupportedKeyword) -> None:
+        """Raise `error`, or record that its keyword is dropped."""
+        if not self.relax:
+            raise error
+        entry = f"{error.path} {error.keyword}: not enforced: {error.reason}"
+        if entry not in self.grammar.residue:
+            self.grammar.residue.append(entry)
+
+    def note(self, remark: str) -> None:
+        if remark not in self.grammar.notes:
+            self.grammar.notes.append(remark)
+
+
+def too_deep() -> ConstraintLimit:
+    return ConstraintLimit(
+        "schemas that refer to each other too deeply", limit="nesting", value=MAX_APPLIED,
+        instead="fewer schemas that apply others to the same value",
+    )  # fmt: skip
+
+
+def read_entry(entry: str) -> tuple[str, str, str]:
+    """Path, keyword and reason of an entry that `Policy.refuse` made."""
+    where, _, reason = entry.partition(": not enforced: ")
+    path, _, keyword = where.rpartition(" ")
+    return path, keyword, reason
+
+
+def located(error: ConstraintError, path: str, keyword: str) -> ConstraintError:
+    """The same error of a pattern or number, with the place in the schema where that stands."""
+    if error.keyword not in (None, keyword):
+        error.reason = f"{error.keyword}: {error.reason}"
+    error.path, error.keyword = path, keyword
+    error.args = (error._message(),)
+    return error

@@ -1,0 +1,145 @@
+"""JSON values: parsed without rounding, compared as JSON compares them, written in their one canonical text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from decimal import Decimal, InvalidOperation
+from itertools import chain
+from typing import Any
+
+from ....base.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError
+from ....grammar.source import Limits
+from ...numbers.numbers import DEFAULT_DIGITS, canonical_number
+
+_quote = json.encoder.encode_basestring  # compiled, where there is a C compiler
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode  # TypeError for a Decimal
+
+_HOLDERS = frozenset({dict, list})
+
+# What a value is; "fraction" is a number that is not an integer, so that integers are numbers by plain set arithmetic.
+ATOMS = ("null", "boolean", "integer", "fraction", "string", "array", "object")
+
+
+def parse_json(text: str) -> Any:
+    """The value of a JSON text; numbers with fraction or exponent become `Decimal`. Raises `GrammarSyntaxError`."""
+    try:
+        return json.loads(text, parse_float=_parse_fraction, parse_int=_parse_integer, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise GrammarSyntaxError(f"not JSON: {error.msg}", line=error.lineno, column=error.colno) from None
+    except RecursionError:
+        raise ConstraintLimit("JSON nested too deeply", limit="nesting", value=Limits().nesting) from None
+
+
+def _parse_integer(digits: str) -> int | Decimal:
+    return int(digits) if len(digits) < 1000 else Decimal(digits)
+
+
+def _parse_fraction(digits: str) -> Decimal:
+    try:
+        return Decimal(digits)
+    except InvalidOperation:  # an exponent beyond those of decimals
+        raise ConstraintLimit("an exponent of too many digits", limit="digits", value=Limits().digits) from None
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ConstraintError(f"{name} is not a JSON number", instead="a finite number")
+
+
+def plain_value(value: Any) -> Any:
+    """A copy of a Python value in the form that `parse_json` returns. Raises `ConstraintError` for what JSON cannot hold."""
+    if value is None or isinstance(value, (str, bool, int, Decimal)):
+        return value
+    if isinstance(value, (dict, Mapping)):  # whether something is a Mapping takes long to find out
+        for key in value:
+            if not isinstance(key, str):
+                raise ConstraintError(f"the key {key!r} is not a string", instead="string keys, as in JSON")
+        return {key: plain_value(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_value(item) for item in value]
+    if isinstance(value, float):
+        return Decimal(repr(value)) if value - value == 0 else _refuse_constant(repr(value))
+    raise ConstraintError(f"a {type(value).__name__} is not a JSON value", instead="dict, list, str, number, bool or None")
+
+
+def atom_of(value: Any) -> str:
+    """Which of `ATOMS` a value is."""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else "boolean"
+    if isinstance(value, (int, Decimal)):
+        return "integer" if is_integral(value) else "fraction"
+    return "string" if isinstance(value, str) else "array" if isinstance(value, list) else "object"
+
+
+def string_text(text: str) -> str:
+    """A string as JSON with quotes; only what has no UTF-8 form is spelled as an escape beyond those that JSON requires."""
+    quoted = _quote(text)
+    if quoted.isascii():
+        return quoted
+    return "".join(f"\\u{ord(char):04x}" if "\ud800" <= char <= "\udfff" else char for char in quoted)
+
+
+def scalar_text(value: Any, digits: int = DEFAULT_DIGITS) -> str:
+    """The canonical text of a value that is neither array nor object."""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else "true" if value else "false"
+    return string_text(value) if isinstance(value, str) else canonical_number(value, digits)
+
+
+def dump_json(value: Any, sort_keys: bool = False) -> str:
+    """A JSON text of a value; equal values have equal texts if `sort_keys`."""
+    if not sort_keys:
+        try:
+            text = _encode(value)
+            text.encode()
+        except (TypeError, UnicodeEncodeError):  # a fraction is in it, or what has no UTF-8 form
+            pass
+        else:
+            return text
+    if isinstance(value, dict):
+        items = sorted(value.items()) if sort_keys else value.items()
+        return "{" + ",".join(f"{string_text(key)}:{dump_json(item, sort_keys)}" for key, item in items) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(dump_json(item, sort_keys) for item in value) + "]"
+    if isinstance(value, (int, Decimal)) and not isinstance(value, bool):
+        return _number_key(value) if sort_keys else str(Decimal(value))
+    return scalar_text(value)
+
+
+def is_integral(value: int | Decimal) -> bool:
+    """Whether a number is an integer; its digits are not expanded."""
+    return isinstance(value, int) or _significant(value)[2] >= 0
+
+
+def shift_is_integral(value: int | Decimal, places: int) -> bool:
+    """Whether value * 10**places is an integer."""
+    return isinstance(value, int) or _significant(value)[2] >= -places
+
+
+def _number_key(value: int | Decimal) -> str:
+    sign, digits, exponent = _significant(Decimal(value))
+    return f"{sign}{digits}e{exponent}"
+
+
+def _significant(value: Decimal) -> tuple[str, str, int]:
+    """Sign, digits without trailing zeros, exponent; exact, unlike `Decimal.normalize`, which rounds."""
+    sign, shown, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    digits = "".join(map(str, shown)).lstrip("0")
+    kept = digits.rstrip("0")
+    return ("-" if sign and kept else "", kept or "0", exponent + len(digits) - len(kept) if kept else 0)
+
+
+def equality_key(value: Any) -> str:
+    """Equal for equal JSON values: 1.0 equals 1, the order of keys means nothing."""
+    return dump_json(value, sort_keys=True)
+
+
+def depth_of(value: Any) -> int:
+    """How deeply arrays and objects are nested in a value as `parse_json` returns it; without recursion."""
+    deepest = 0
+    parts: Iterable[Any] = [value]
+    while holders := [part for part in parts if type(part) in _HOLDERS]:
+        deepest += 1
+        parts = chain.from_iterable([one.values() if type(one) is dict else one for one in holders])
+    return deepest

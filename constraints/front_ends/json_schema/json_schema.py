@@ -1,0 +1,154 @@
+"""JSON Schema as a constraint: drafts 4 to 2020-12, or the schema of a Python type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from ...base.errors import ConstraintError, ConstraintLimit
+from ...grammar.expression import Grammar, Node
+from ...grammar.source import Limits
+from ..numbers.numbers import number_node
+from .documents.document import Library, Site
+from .documents.policy import Policy, too_deep
+from .documents.values import depth_of, dump_json, parse_json, plain_value
+from .lowering.lowering import Lowering
+from .strings.any_spelling import AnySpelling
+from .strings.text import JsonText
+from .types import schema_of
+
+FORMATS_OPTIONS = {"assert": True, "annotation": False, "annotate": False}
+
+
+@dataclass(frozen=True, slots=True)
+class JsonSchema:
+    """JSON texts whose value satisfies a schema.
+
+    schema: a schema as `dict` or `bool`, the JSON text of one, or a Python type (a Pydantic model, a dataclass, `list[int]`, ...).
+        It is kept as text: an ASCII text as it is, so equal texts are equal constraints, and so are equal values.
+    whitespace: "compact" (none), "flexible" (up to 20 characters wherever JSON allows it), or a regular expression for
+        what stands between two tokens.
+    property_order: "declared": members in the order of `properties`, then all others in any order; "any": all in any order.
+    escapes: "json": each string in its one canonical spelling; "any": with every escape that JSON has. Patterns, lengths, formats
+        and names are about the string that is meant. Items of unique arrays and names that `properties` does not list are
+        remembered as they are written, and keep the canonical spelling.
+    formats: "assert", or "annotation" to ignore `format`.
+    resources: other documents that `$ref` may name, by address; each may be of another draft. The meta-schemas of the drafts
+        are known. Nothing is fetched.
+    draft: "4", "6", "7", "2019-09" or "2020-12"; None reads `$schema`, which may name a meta-schema in `resources`, else 2020-12.
+    on_unsupported: "refuse" raises `UnsupportedKeyword` for what is not enforced exactly; "relax" drops it and records that
+        in `Grammar.residue`.
+
+    Raises `ConstraintError` (and its subclasses), here for what is no JSON, in `lower` for the rest.
+    """
+
+    schema: Any
+    whitespace: str = "compact"
+    property_order: str = "declared"
+    escapes: str = "json"
+    formats: str = "assert"
+    resources: Any = field(default_factory=dict)
+    draft: str | int | None = None
+    on_unsupported: str = "refuse"
+    _values: list[Any] = field(init=False, repr=False, compare=False, default_factory=list)  # of the schema, until it is asked for
+
+    def __post_init__(self) -> None:
+        for option, value, known in (
+            ("property_order", self.property_order, ("declared", "any")),
+            ("escapes", self.escapes, ("json", "any")),
+            ("formats", self.formats, tuple(FORMATS_OPTIONS)),
+            ("on_unsupported", self.on_unsupported, ("refuse", "relax")),
+        ):
+            _check_option(option, value, known)
+        if not isinstance(self.whitespace, str):
+            raise ConstraintError("whitespace is 'compact', 'flexible' or a regular expression", keyword="whitespace")
+        self._values.append(_value(self.schema))
+        if not (isinstance(self.schema, str) and self.schema.isascii()):  # else all of it has a UTF-8 form
+            object.__setattr__(self, "schema", _dumped(self._values[0]))
+        items = self.resources.items() if isinstance(self.resources, Mapping) else self.resources
+        texts = {address.rstrip("#"): _dumped(_value(document)) for address, document in items}
+        object.__setattr__(self, "resources", tuple(sorted(texts.items())))
+
+    @property
+    def is_plain_json(self) -> bool:
+        """Whether all texts are JSON, with white space as JSON has it."""
+        return self.whitespace in ("compact", "flexible")
+
+    def beginning(self, limits: Limits) -> Grammar:
+        """What most schemas need: the characters of strings, numbers without bounds, any value."""
+        common = self.whitespace in ("compact", "flexible")
+        return _common_parts(limits, self.whitespace if common else "compact", self.property_order == "declared")
+
+    def lower(self, grammar: Grammar, limits: Limits) -> Node:
+        """The texts as a node. Raises `ConstraintError`, `UnsupportedKeyword` or `ConstraintLimit`, with the path in the schema."""
+        try:
+            return self._lower(grammar, limits)
+        except RecursionError:
+            raise too_deep() from None
+
+    def root(self, limits: Limits) -> Site:
+        """The schema as a whole, in reach of its resources. Raises `ConstraintError` for an unknown draft."""
+        return Library(dict(self.resources), lambda text: self._parsed(text, limits)).root(self.schema, self.draft)
+
+    def _parsed(self, text: str, limits: Limits) -> Any:
+        try:
+            known = [self._values.pop()] if text is self.schema else []
+        except IndexError:  # asked for before
+            known = []
+        return _parse(text, limits, *known)
+
+    def _text(self, grammar: Grammar, limits: Limits) -> JsonText:
+        return (AnySpelling if self.escapes == "any" else JsonText)(grammar, self.whitespace, limits)
+
+    def _lower(self, grammar: Grammar, limits: Limits) -> Node:
+        grammar.search_share = 0.05  # the sum of the parts is close, and a search is dear where strings are free
+        root = self.root(limits)
+        policy = Policy(grammar, self.on_unsupported == "relax", limits.seconds)
+        lowering = Lowering(
+            grammar, limits, policy, self._text(grammar, limits),
+            assert_formats=FORMATS_OPTIONS[self.formats], is_ordered=self.property_order == "declared",
+        )  # fmt: skip
+        return lowering.whole(root)
+
+
+@cache
+def _common_parts(limits: Limits, whitespace: str, is_ordered: bool) -> Grammar:
+    grammar = Grammar()
+    text = JsonText(grammar, whitespace, limits)
+    number_node(grammar, integer=True, digits=limits.digits)
+    Lowering(grammar, limits, Policy(grammar, relax=False), text, assert_formats=True, is_ordered=is_ordered).node(())
+    return grammar
+
+
+def _check_option(option: str, value: object, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ConstraintError(f"{value!r} is not one of its values", keyword=option, instead=" or ".join(map(repr, known)))
+
+
+def _value(schema: Any) -> Any:
+    """What `parse_json` would return for a schema that may be given in all ways."""
+    if isinstance(schema, str):
+        return parse_json(schema)
+    try:
+        return plain_value(schema if isinstance(schema, (Mapping, bool)) else schema_of(schema))
+    except RecursionError:
+        raise ConstraintLimit("a schema nested too deeply", limit="nesting", value=Limits().nesting) from None
+
+
+def _dumped(value: Any) -> str:
+    try:
+        return dump_json(value)
+    except RecursionError:
+        raise ConstraintLimit("a schema nested too deeply", limit="nesting", value=Limits().nesting) from None
+
+
+def _parse(text: str, limits: Limits, *known: Any) -> Any:
+    """The value of a text, unless that is known."""
+    if len(text) > limits.source_bytes:
+        raise ConstraintLimit(f"{len(text)} characters", limit="source_bytes", value=limits.source_bytes)
+    schema = known[0] if known else parse_json(text)
+    if (depth := depth_of(schema)) > limits.nesting:
+        raise ConstraintLimit(f"{depth} levels of nesting", limit="nesting", value=limits.nesting)
+    return schema

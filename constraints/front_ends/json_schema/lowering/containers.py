@@ -1,0 +1,145 @@
+"""Array shapes as grammar nodes: which items there may be at each place, as a series (see series.py); listed containers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from ....base.errors import UnsupportedKeyword
+from ....grammar.expression import EMPTY, FAIL, Event, Grammar, Node
+from ..algebra.claims import Claim, Conj, Index
+from ..algebra.clauses import Need
+from ..algebra.shapes import ArrayShape
+from ..documents.keywords import instead_of
+from ..strings.text import JsonText
+from .series import Bounds, Series, Sort, Stage
+from .variants import Watches, Where
+
+
+class Containers:
+    """Builds the texts of arrays, and of listed containers.
+
+    `node_of(conj)` gives the texts of a value, FAIL when there is none; `count_of(conj)` how many values there are, where that is
+    few; `stand_together(conjs)` is told what may begin in one place; `lacks_values(claims)` proves that no value satisfies them.
+    """
+
+    def __init__(
+        self, grammar: Grammar, text: JsonText, node_of: Callable[[Conj], Node], count_of: Callable[[Conj], int | None],
+        stand_together: Callable[[list[Conj]], None], conjoin: Callable[[Iterable[Claim]], Conj],
+        lacks_values: Callable[[list[Claim]], bool],
+    ) -> None:  # fmt: skip
+        self._grammar, self._text, self._node_of, self._count_of = grammar, text, node_of, count_of
+        self._stand_together, self._conjoin, self._lacks_values = stand_together, conjoin, lacks_values
+        self._comma, self._colon = text.comma, text.colon
+
+    def _separated_unique(self, node: Node) -> Node:
+        """A comma, and then a node, behind an item that differs from all before it."""
+        return self._grammar.mark(b",", Event.ITEM_CLOSE, self._grammar.seq(self._text.gap, node))
+
+    def _further(self, member: Node) -> Node:
+        """One more item or member, behind another one."""
+        return self._grammar.seq(self._comma, member, self._text.gap)
+
+    # -- arrays -----------------------------------------------------------------------------------------------------
+
+    def array(self, shape: ArrayShape) -> Node:
+        grammar, gap = self._grammar, self._text.gap
+        self._refuse_about_items(shape)
+        if shape.is_unique and not self._has_enough(shape):
+            return FAIL
+        watches = Watches(shape.needs, (), self._conjoin, self._lacks_values)
+        marked = self._separated_unique if shape.is_unique else None
+        series = Series(grammar, gap, self._comma, marked, num_needs=len(shape.needs))
+        series.conditions = [(shape.low, shape.high), *bounds_of(shape.needs)]
+        series.end = grammar.mark(b"]", Event.ARRAY_CLOSE) if shape.is_unique else grammar.literal("]")
+        length = shape.prefix_length if shape.high is None else min(shape.prefix_length, shape.high)
+        for index in range(length):
+            sorts, plain = self._item_sorts(shape.item(index), watches, partial(_is_meant, index))
+            series.stages.append(Stage(tuple(sorts), may_end=True, plain=tuple(plain)))
+        if shape.high is None or shape.high > length:
+            series.sorts, series.plain = self._item_sorts(shape.item(length), watches, _is_meant_behind)
+        opening = grammar.mark(b"[", Event.ARRAY_OPEN) if shape.is_unique else grammar.literal("[")
+        return grammar.seq(opening, gap, series.node())
+
+    def _item_sorts(self, item: Conj, watches: Watches, is_meant: Callable[[Where], bool]) -> tuple[list[Sort], list[Sort]]:
+        """The cases of an item; and the item where they need not be told apart any more, if that may be."""
+        variants = watches.variants(item, is_meant)
+        if len(variants) > 1:
+            self._stand_together([item, *(conj for conj, _ in variants)])
+        plain = [Sort(self._node_of(item))] if len(variants) > 1 and watches.may_settle else []
+        return [Sort(self._node_of(conj), effect) for conj, effect in variants], plain
+
+    def _refuse_about_items(self, shape: ArrayShape) -> None:
+        if shape.repeats is not None:
+            raise shape.repeats.unsupported("uniqueItems", "its negation is not enforced", instead_of("uniqueItems"))
+
+    def _has_enough(self, shape: ArrayShape) -> bool:
+        """Whether as many different items exist as there must be. Refuses choices so few that one place may use up another's."""
+        places = [shape.item(index) for index in range(min(shape.low, shape.prefix_length + 1))]
+        counts = [self._count_of(item) for item in dict.fromkeys(places)]
+        are_few = any(count is not None and count < shape.low for count in counts)
+        if are_few and len(counts) > 1:
+            raise _too_few(shape)
+        return not are_few and all(self._has_enough_for(need, shape) for need in shape.needs)
+
+    def _has_enough_for(self, need: Need, shape: ArrayShape) -> bool:
+        """Whether as many different items exist as must satisfy something: one at each place before all are alike, and those."""
+        *single, alike = (
+            self._count_of(self._conjoin((*shape.item(index), *need.conj))) if index in need.index else 0
+            for index in range(shape.prefix_length + 1)
+        )
+        if alike is None or alike >= need.low:
+            return True
+        places = sum(count != 0 for count in single)
+        if places and need.low > 1 and places + alike >= need.low:
+            raise _too_few(shape)
+        return places + alike >= need.low
+
+    def flat_arrays(self, arrays: Iterable[list[bytes]]) -> Node:
+        """One of some arrays of scalars, given by the texts of these; first items as a tree."""
+        grammar, gap, end = self._grammar, self._text.gap, self._grammar.literal("]")
+        tails: dict[bytes, list[Node]] = {}
+        for items in arrays:
+            further = (self._further(grammar.literal(item)) for item in items[1:])
+            tails.setdefault(items[0] if items else b"", []).append(grammar.seq(gap if items else EMPTY, *further, end))
+        return grammar.seq(grammar.literal("["), gap, self._tree_of(tails))
+
+    def flat_objects(self, objects: Iterable[dict[str, bytes]]) -> Node:
+        """The same for objects, whose members come in any order."""
+        grammar, gap, end = self._grammar, self._text.gap, self._grammar.literal("}")
+        by_name: dict[str, dict[bytes, list[Node]]] = {}
+        is_empty = False
+        for members in objects:
+            is_empty |= not members
+            pairs = [self._pair(self._text.name(name), grammar.literal(text)) for name, text in members.items()]
+            further = [(self._further(pair), 1, 1) for pair in pairs]
+            for i, (name, text) in enumerate(members.items()):
+                rest = grammar.seq(gap, grammar.bag(further[:i] + further[i + 1 :]), end)
+                by_name.setdefault(name, {}).setdefault(text, []).append(rest)
+        firsts = (self._pair(self._text.name(name), self._tree_of(tails)) for name, tails in by_name.items())
+        return grammar.seq(grammar.literal("{"), gap, grammar.alt(*firsts, end if is_empty else FAIL))
+
+    def _tree_of(self, tails: dict[bytes, list[Node]]) -> Node:
+        return self._grammar.branches({text: self._grammar.alt(*options) for text, options in tails.items()})
+
+    def _pair(self, key: Node, value: Node) -> Node:
+        return self._grammar.seq(key, self._colon, value)
+
+
+def _too_few(shape: ArrayShape) -> UnsupportedKeyword:
+    assert shape.unique is not None
+    reason = "places with few values each, several of which must be filled"
+    return shape.unique.unsupported("uniqueItems", reason, instead_of("uniqueItems"))
+
+
+def bounds_of(needs: Iterable[Need]) -> list[Bounds]:
+    return [(need.low, need.high) for need in needs]
+
+
+def _is_meant(index: int, where: Where) -> bool:
+    return isinstance(where, Index) and index in where
+
+
+def _is_meant_behind(where: Where) -> bool:
+    """Whether all items from some place on are meant."""
+    return isinstance(where, Index) and where.stop is None

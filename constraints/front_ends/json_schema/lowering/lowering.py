@@ -1,0 +1,437 @@
+"""Conjunctions of claims to grammar nodes.
+
+A conjunction becomes the union, over its terms and the JSON types, of the texts of one shape. Each is lowered once; one that is
+met again inside itself becomes a rule, and so does what is nested deeply, which keeps Python's own recursion shallow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from decimal import Decimal
+from functools import cache, reduce
+from typing import Any
+
+from ....base.errors import ConstraintError, ConstraintLimit
+from ....grammar.expression import FAIL, Grammar, Node, Rule
+from ....grammar.productivity import barren_rules
+from ....grammar.source import Limits
+from ...numbers.multiples import common_step, not_multiple_node
+from ..algebra.branches import Branches
+from ..algebra.claims import Among, Conj, Count, Equals, Index, Keys, Kinds, Literal, Term
+from ..algebra.discriminators import Tags
+from ..algebra.disjoint import Disjointness
+from ..algebra.finite_sets import FewValues
+from ..algebra.membership import Membership
+from ..algebra.mixed_arrays import MixedArrays
+from ..algebra.names import Names
+from ..algebra.numbering import Numbering
+from ..algebra.shapes import NumberShape, ObjectShape
+from ..algebra.shaping import Shapes
+from ..documents.document import Site
+from ..documents.keywords import ARRAY, OBJECT, STRING, TYPES
+from ..documents.policy import Policy, located
+from ..documents.values import dump_json, equality_key
+from ..strings.strings import Body, Strings
+from ..strings.text import JsonText
+from .containers import Containers
+from .objects import Objects
+from .plain import PlainContainers
+
+MAX_FLAT = 16  # items or members of a value whose texts are written without ado
+MAX_INLINE = 24  # levels of nested values lowered in place
+
+
+class Lowering:
+    """Lowers the sites of one schema into one grammar."""
+
+    def __init__(
+        self, grammar: Grammar, limits: Limits, policy: Policy, text: JsonText, *, assert_formats: bool, is_ordered: bool
+    ) -> None:
+        self._grammar, self._limits, self._policy, self._text = grammar, limits, policy, text
+        self._assert_formats, self._is_ordered = assert_formats, is_ordered
+        numbering = Numbering(tells_all=policy.relax)
+        self._branches = Branches(
+            policy, numbering, lambda groups: self._disjointness.are_disjoint(groups), lambda term: self._shapes.is_void(term),
+            lambda schemas, decided: self._tags.cases(schemas, decided),
+        )  # fmt: skip
+        self._shapes = Shapes(self._branches.conj, self._branches.is_contradiction, limits)
+        values = text.values.canonical
+        self._strings = Strings(grammar, values, limits, policy, assert_formats)  # what strings are
+        self._spelled = self._strings  # how they are written
+        if text.values is not values:
+            self._spelled = Strings(grammar, text.values, limits, policy, assert_formats)
+        of_names = self._strings if text.canonical is values else Strings(grammar, text.canonical, limits, policy, assert_formats)
+        self._membership = Membership(grammar, self._branches, self._shapes, self._strings)
+        few = FewValues(self._branches, self._shapes, self._membership)
+        names = self._membership.names = Names(grammar, text.canonical, of_names, self._string_bodies, self._listed_strings)
+        self._disjointness = Disjointness(self._branches, self._shapes, self._membership, self._strings)
+        self._tags = Tags(self._branches, self._shapes, self._membership)
+        self._causes: list[str] = []  # why alternatives were found empty, first one first
+        self._together: list[list[Conj]] = []  # conjunctions of which any may hold in one place
+        self._has_unique_arrays = False
+        self._mixed_arrays = MixedArrays(self._branches.terms, self._shapes, names, policy, is_ordered)
+        self._containers = Containers(
+            grammar, text, self.node, few.count, self._together.append, self._branches.conj, self._shapes.lacks_values,
+        )  # fmt: skip
+        self._objects = Objects(
+            grammar, text, names, self.node, self._together.append, self._branches.conj, self._shapes.lacks_values, is_ordered,
+            self._causes.append,
+        )  # fmt: skip
+        in_any_order = None if is_ordered else self._objects.in_any_order
+        self._plain = PlainContainers(grammar, text, self.node, self._branches.conj, numbering, in_any_order)
+        self._any_value = ("any value", text.notation, text.values.notation, text.whitespace, text.comma, text.colon, is_ordered)
+        self._open: set[Conj] = set()
+        self._deferred: list[Conj] = []
+        self._barren: set[Conj] = set()  # rules without a value
+        self._canonical: Lowering | None = None  # for what is remembered, if strings have several spellings
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing has been lowered yet, or nothing of it is to stay."""
+        known = self._grammar.memo.get(self._any_value)  # lowered once for all grammars, see JsonSchema.beginning
+        self._nodes: dict[Conj, Node] = {} if known is None else {(): known}
+        self._typed: dict[tuple[Term, str], Node] = {}
+        self._rules: dict[Conj, Rule] = {}
+        self._causes.clear()
+        self._objects.forget()
+
+    def whole(self, root: Site) -> Node:
+        """The texts of a schema's values. Raises `ConstraintError` when there is none."""
+        node = self.all_of(root)
+        if node == FAIL:
+            why = f": {self._causes[0]}" if self._causes else ""
+            raise ConstraintError(f"no value satisfies the schema{why}", path=root.path, instead="a schema with a value")
+        return self._grammar.seq(self._text.margin, node, self._text.margin)
+
+    def all_of(self, *sites: Site) -> Node:
+        """The texts of the values that satisfy all of these schemas; FAIL when there is none.
+
+        That a value would have to contain itself is seen when all is lowered. As its absence matters where it stands (another
+        member has to come instead), all is lowered again then, with FAIL in its place.
+        """
+        conj = self._branches.conj(sites)
+        while True:
+            node = self.node(conj)
+            self._lower_deferred()
+            if not self._leave_out_barren():
+                return node
+
+    def _leave_out_barren(self) -> bool:
+        """Whether some rules turn out to have no value. FAIL stands for these from now on, and all begins again."""
+        is_changed = self._canonical is not None and self._canonical._leave_out_barren()
+        rules = barren_rules(self._grammar) if self._rules else set[Rule]()
+        found = {conj for conj, rule in self._rules.items() if rule in rules}
+        if found or is_changed:
+            self._barren |= found
+            self._begin()
+        return bool(found) or is_changed
+
+    def _lower_deferred(self) -> None:
+        while self._deferred:
+            later = self._deferred.pop()
+            self._grammar.define(self._rules[later], self._lower(later))
+        if self._canonical is not None:
+            self._canonical._lower_deferred()
+        if self._has_unique_arrays:
+            while self._together and not self._grammar.mixed_arrays:
+                self._grammar.mixed_arrays = self._mixed_arrays.stand_in(self._together.pop())
+
+    def node(self, conj: Conj) -> Node:
+        """The texts of a conjunction's values; FAIL when there is none."""
+        known = self._nodes.get(conj)
+        if known is not None:
+            return known
+        if conj in self._barren:
+            self._causes.append(f"every value of {conj[0].path} would contain another one")
+            return FAIL
+        if conj in self._rules or conj in self._open:
+            return self._grammar.call(self._rule(conj))
+        if len(self._open) >= MAX_INLINE:
+            if all(map(self._shapes.is_void, self._branches.terms(conj))):  # where it stands, it matters that there is none
+                return FAIL
+            self._deferred.append(conj)
+            return self._grammar.call(self._rule(conj))
+        node = self._lower(conj)
+        if conj in self._rules:
+            self._grammar.define(self._rules[conj], node)
+            node = self._grammar.call(self._rules[conj]) if node != FAIL else FAIL
+        self._nodes[conj] = node
+        if not conj:
+            self._grammar.memo[self._any_value] = node
+        return node
+
+    def _rule(self, conj: Conj) -> Rule:
+        if conj not in self._rules:
+            self._rules[conj] = self._grammar.rule(conj[0].path if conj else "any JSON value")
+        return self._rules[conj]
+
+    def _lower(self, conj: Conj) -> Node:
+        if len(self._grammar) > self._limits.nodes:
+            raise ConstraintLimit("the schema is too large", limit="nodes", value=self._limits.nodes)
+        self._policy.check_time(conj[0].path if conj else None)
+        opened, self._open = self._open, self._open | {conj} if conj not in self._rules else {conj}
+        self._together.append([conj])
+        node = self._grammar.alt(*(self._term(term) for term in self._branches.terms(conj)))
+        self._open = opened
+        if node == FAIL and conj:
+            self._causes.append(f"{conj[0].path} admits nothing")
+        return self._grammar.label(node, conj[0].path) if conj and node != FAIL else node
+
+    # -- one alternative ----------------------------------------------------------------------------------------------
+
+    def _term(self, term: Term) -> Node:
+        values = self._shapes.values(term)
+        if values is not None:
+            return self._typed_node(term, "values")
+        kinds = _kinds(self._shapes.atoms(term))
+        if not kinds:
+            self._causes.append(f"the types at {_shown(term)} exclude each other")
+        return self._grammar.alt(*(self._typed_node(term, kind) for kind in kinds))
+
+    def _typed_node(self, term: Term, kind: str) -> Node:
+        known = self._typed.get((term, kind))
+        if known is None:
+            said = _about(term, kind)
+            known = self._typed[term, kind] = self._typed_node(said, kind) if said != term else getattr(self, f"_{kind}")(term)
+            if known == FAIL:
+                self._causes.append(f"no {kind} satisfies {_shown(term)}")
+        return known
+
+    def _null(self, term: Term) -> Node:
+        return self._without_values(self._grammar.literal(self._text.constants[None]), term, "null")
+
+    def _boolean(self, term: Term) -> Node:
+        both = (self._text.constants[value].encode() for value in (False, True))
+        return self._without_values(self._grammar.words(both), term, "boolean")
+
+    def _without_values(self, node: Node, term: Term, kind: str) -> Node:
+        """The texts of scalars without those that are excluded one by one."""
+        excluded = [value for value in self._shapes.excluded(term).values() if _is_of(value, kind)]
+        if not excluded:
+            return node
+        texts = {self._scalar_text(term, value).encode() for value in excluded}
+        if kind in ("null", "boolean"):
+            values = (None,) if kind == "null" else (False, True)
+            every = {self._text.constants[value].encode() for value in values}
+            return self._grammar.words(every - texts)
+        return self._grammar.without(node, self._grammar.words(texts))
+
+    # -- numbers ------------------------------------------------------------------------------------------------------
+
+    def _integer(self, term: Term) -> Node:
+        return self._number(term)
+
+    def _number(self, term: Term) -> Node:
+        try:
+            return self._without_values(self._number_node(term, self._shapes.number(term)), term, "number")
+        except ConstraintLimit as error:
+            raise located(error, _path(term), "minimum or maximum") from None
+
+    def _number_node(self, term: Term, shape: NumberShape) -> Node:
+        grammar, interval, digits = self._grammar, shape.interval, self._limits.digits
+        if interval.is_empty():
+            return FAIL
+        step = reduce(common_step, shape.steps) if shape.steps else None
+        fractions = [] if "integer" in self._shapes.atoms(term) else [Decimal(1)]
+        return not_multiple_node(
+            grammar, [*fractions, *shape.not_steps], multiple_of=step, integer=shape.is_integer, low=interval.low,
+            high=interval.high, exclusive_low=interval.exclusive_low, exclusive_high=interval.exclusive_high, digits=digits,
+        )  # fmt: skip
+
+    # -- strings ------------------------------------------------------------------------------------------------------
+
+    def _string(self, term: Term) -> Node:
+        return self._text.string(self._string_body(term, self._spelled))
+
+    def _string_body(self, term: Term, strings: Strings) -> Node:
+        """The texts between the quotes of the strings of a term."""
+        values = self._shapes.values(term)
+        if values is not None:
+            kept = [value for value in values.values() if isinstance(value, str) and self._membership.in_shape(term, value)]
+            return strings.text.bodies(kept)
+        shape = self._shapes.string(term)
+        self._check_least(term, "minLength", shape.low)
+        excluded = [value for value in self._shapes.excluded(term).values() if isinstance(value, str)]
+        return self._grammar.without(strings.body(shape), strings.text.bodies(excluded))
+
+    def _string_bodies(self, conj: Conj) -> Body:
+        """The texts between the quotes of the strings that satisfy a conjunction, and a bound on their length."""
+        terms = [term for term in self._branches.terms(conj) if "string" in self._shapes.atoms(term)]
+        longest = [self._strings.longest(self._shapes.string(term)) for term in terms]
+        most = None if None in longest else max((length for length in longest if length is not None), default=0)
+        return self._grammar.alt(*(self._string_body(term, self._strings) for term in terms)), (0, most)
+
+    def _listed_strings(self, conj: Conj) -> list[str] | None:
+        """The strings that satisfy a conjunction, where each of its terms lists them."""
+        listed = [self._shapes.values(term) for term in self._branches.terms(conj)]
+        if any(values is None for values in listed):
+            return None
+        strings = {value for values in listed for value in (values or {}).values() if isinstance(value, str)}
+        return sorted(value for value in strings if self._membership.in_conj(conj, value))
+
+    # -- arrays and objects ---------------------------------------------------------------------------------------------
+
+    def _array(self, term: Term) -> Node:
+        plain = self._plain.array(term[0]) if len(term) == 1 and isinstance(term[0], Site) else None
+        return self._counted_array(term) if plain is None else plain
+
+    def _counted_array(self, term: Term) -> Node:
+        shape = self._shapes.array(term)
+        self._check_least(term, "minItems", shape.low)
+        for need in shape.needs:
+            self._check_least(term, "minContains", need.low)
+        self._has_unique_arrays = self._has_unique_arrays or shape.is_unique
+        try:
+            return self._of_unique_items()._containers.array(shape) if shape.is_unique else self._containers.array(shape)
+        except ConstraintLimit as error:
+            raise _with_place(error, term, "minItems") from None
+
+    def _of_unique_items(self) -> Lowering:
+        """Writes every string in one spelling: items that must differ are compared as texts."""
+        if self._text.canonical is self._text:
+            return self
+        if self._canonical is None:
+            self._canonical = Lowering(
+                self._grammar, self._limits, self._policy, self._text.canonical,
+                assert_formats=self._assert_formats, is_ordered=self._is_ordered,
+            )  # fmt: skip
+        return self._canonical
+
+    def _object(self, term: Term) -> Node:
+        plain = self._plain.object(term[0]) if len(term) == 1 and isinstance(term[0], Site) else None
+        return self._counted_object(term) if plain is None else plain
+
+    def _counted_object(self, term: Term) -> Node:
+        shape = self._shapes.object(term)
+        self._check_least(term, "minProperties", shape.low)
+        try:
+            cases = self._cases(term, shape)
+            if cases:
+                return self._grammar.alt(*(self._typed_node(case, "object") for case in cases if not self._shapes.is_void(case)))
+            return self._objects.object(shape)
+        except ConstraintLimit as error:
+            raise _with_place(error, term, "properties") from None
+
+    def _cases(self, term: Term, shape: ObjectShape) -> list[Term]:
+        """Alternatives with a clause less, where it is cheaper to tell the ways to fulfil it apart than to follow it; else none."""
+        clause = self._objects.told_apart(shape)
+        cases = [(*term, Count(option.where, option.conj, option.low, option.high)) for option in clause]
+        is_simpler = all(len(self._shapes.object(case).clauses) < len(shape.clauses) for case in cases)
+        return cases if is_simpler else []
+
+    def _check_least(self, term: Term, keyword: str, low: int) -> None:
+        """Only lower bounds cost something: texts get longer."""
+        limit = self._limits.repetition
+        if low > limit:
+            raise ConstraintLimit(f"{keyword} is {low} or more", limit="repetition", value=limit, path=_path(term))
+
+    # -- enum and const -----------------------------------------------------------------------------------------------
+
+    def _values(self, term: Term) -> Node:
+        values = self._shapes.values(term)
+        assert values is not None
+        atoms = self._shapes.atoms(term)
+        scalars = [value for value in values.values() if not isinstance(value, (dict, list))]
+        kept = [value for value in scalars if self._membership.in_shape(term, value)]
+        containers = [value for value in values.values() if isinstance(value, (dict, list))]
+        arrays = [value for value in containers if isinstance(value, list) and "array" in atoms]
+        objects = [value for value in containers if isinstance(value, dict) and "object" in atoms]
+        others = [self._arrays_of(term, arrays), self._objects_of(term, objects)]
+        return self._grammar.alt(self._scalar_texts(term, kept), *others)
+
+    def _arrays_of(self, term: Term, arrays: list[list[Any]]) -> Node:
+        """The texts of those of some arrays that satisfy the term; item by item, which may have other texts too."""
+        flat = [[self._scalar_text(term, item).encode() for item in value] for value in arrays if self._is_flat(term, value)]
+        others = (value for value in arrays if not self._is_flat(term, value))
+        shapes = [self._shapes.array(term + _parts_of(value)) for value in others]
+        self._has_unique_arrays = self._has_unique_arrays or any(shape.is_unique for shape in shapes)
+        nodes = [self._containers.array(shape) for shape in shapes]
+        return self._grammar.alt(self._containers.flat_arrays(flat) if flat else FAIL, *nodes)
+
+    def _objects_of(self, term: Term, objects: list[dict[str, Any]]) -> Node:
+        """The same for objects, member by member."""
+        flat = [
+            {name: self._scalar_text(term, item).encode() for name, item in value.items()}
+            for value in objects if self._is_flat(term, value.values())
+        ]  # fmt: skip
+        others = (value for value in objects if not self._is_flat(term, value.values()))
+        nodes = [self._objects.object(self._shapes.object(term + _parts_of(value))) for value in others]
+        return self._grammar.alt(self._containers.flat_objects(flat) if flat else FAIL, *nodes)
+
+    def _is_flat(self, term: Term, parts: Collection[Any]) -> bool:
+        """Whether an array or object holds a few scalars, is written in one way, and satisfies a term if its type does."""
+        few = len(parts) <= MAX_FLAT and not any(isinstance(part, (list, dict)) for part in parts)
+        return few and self._text.canonical is self._text and all(map(_is_about_values, term))
+
+    def _scalar_texts(self, term: Term, values: list[Any]) -> Node:
+        try:
+            return self._text.scalars(values, self._limits.digits)
+        except ConstraintLimit as error:
+            raise located(error, _path(term), "enum or const") from None
+
+    def _scalar_text(self, term: Term, value: Any) -> str:
+        try:
+            return self._text.scalar(value, self._limits.digits)
+        except ConstraintLimit as error:
+            raise located(error, _path(term), "enum or const") from None
+
+
+_OF_CONTAINERS = frozenset(ARRAY + OBJECT)
+_ABOUT = {"string": frozenset(STRING), "array": frozenset(ARRAY), "object": frozenset(OBJECT)}
+_ORDER = ("null", "boolean", "fraction", "integer", "string", "array", "object")
+
+
+@cache
+def _kinds(atoms: frozenset[str]) -> tuple[str, ...]:
+    """The kinds of values to write for some atoms, in the order in which they are written; integers are numbers, too."""
+    kinds = ["number" if atom == "fraction" else atom for atom in _ORDER if atom in atoms]
+    return tuple(kind for kind in kinds if kind != "integer" or "number" not in kinds)
+
+
+def _about(term: Term, kind: str) -> Term:
+    """A term without what says nothing of values of one kind, where one schema or none is left; else as it is."""
+    keywords = _ABOUT.get(kind)
+    if keywords is None:
+        return term
+    said = tuple(literal for literal in term if not isinstance(literal, Site) or not keywords.isdisjoint(literal.active))
+    return said if len(said) < 2 else term
+
+
+def _parts_of(value: list[Any] | dict[str, Any]) -> tuple[Literal, ...]:
+    """What an array or object equal to `value` satisfies, item by item or member by member."""
+    if isinstance(value, list):
+        items = (Count(Index(i, i + 1), (_equal(item),), 1, None) for i, item in enumerate(value))
+        return (Kinds(TYPES["array"]), Count(Index(), (), len(value), len(value)), *items)
+    names = Keys(frozenset(value), others=True)
+    members = (Count(Keys(frozenset([name])), (_equal(item),), 1, None) for name, item in value.items())
+    return (Kinds(TYPES["object"]), Count(names, (), 0, 0), *members)
+
+
+def _is_about_values(literal: Literal) -> bool:
+    """Whether a literal says nothing of arrays and objects but which values there may be."""
+    if isinstance(literal, Site):
+        return _OF_CONTAINERS.isdisjoint(literal.active)
+    return isinstance(literal, (Kinds, Among))
+
+
+def _equal(value: Any) -> Equals:
+    return Equals(equality_key(value), value, dump_json(value))
+
+
+def _is_of(value: Any, kind: str) -> bool:
+    if value is None or isinstance(value, (bool, str)):
+        return kind == ("null" if value is None else "boolean" if isinstance(value, bool) else "string")
+    return kind == "number" and isinstance(value, (int, Decimal))
+
+
+def _with_place(error: ConstraintLimit, term: Term, keyword: str) -> ConstraintError:
+    """A limit that was reached, perhaps without knowing where, with a place in the schema."""
+    return error if error.path else located(error, _path(term), keyword)
+
+
+def _path(term: Term) -> str:
+    return next((literal.path for literal in term if isinstance(literal, Site)), "#")
+
+
+def _shown(term: Term) -> str:
+    return ", ".join(dict.fromkeys(literal.path for literal in term if isinstance(literal, Site))) or "#"

@@ -1,0 +1,337 @@
+"""Object shapes as grammar nodes: which members there may be at each place, as a series (see series.py).
+
+Declared names come first, in their order, each with a stage of its own. Members of other names come in any order: those that some
+condition singles out, and classes of all the rest by the tests on names that they pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable
+from functools import partial
+from typing import NamedTuple
+
+from ....grammar.expression import FAIL, Event, Grammar, Node
+from ..algebra.claims import Claim, Conj, Keys, NameTest
+from ..algebra.clauses import Clause
+from ..algebra.names import Names
+from ..algebra.shapes import ObjectShape
+from ..documents.values import string_text
+from ..strings.text import JsonText
+from .containers import bounds_of
+from .series import TOTAL, Bounds, Effect, Series, Sort, Stage
+from .variants import NO_EFFECT, Watches, Where
+
+MAX_FOLLOWED = 8  # states of some clauses behind members in any order
+MAX_APART = 256  # ways in which required members may come, by their cases, that are told apart
+MAX_SINGLE = 48  # names in any order that are counted one by one; more are counted together, and remembered as they come
+
+
+class _Member(NamedTuple):
+    """The values of a member: in all, and by case."""
+
+    name: str
+    value: Conj
+    cases: dict[Effect, Node]
+
+
+class _Class(NamedTuple):
+    """Members of names that are listed nowhere and pass the same tests: their key, how many there are, and their values."""
+
+    key: Node
+    available: int | None
+    value: Conj
+    cases: dict[Effect, Node]
+
+
+class Objects:
+    """Builds the texts of objects.
+
+    `node_of(conj)` gives the texts of a value, FAIL when there is none; `stand_together(conjs)` is told what may begin in one
+    place; `lacks_values(claims)` proves that no value satisfies them; `explain` takes reasons why there is no object.
+    """
+
+    def __init__(
+        self, grammar: Grammar, text: JsonText, names: Names, node_of: Callable[[Conj], Node],
+        stand_together: Callable[[list[Conj]], None], conjoin: Callable[[Iterable[Claim]], Conj],
+        lacks_values: Callable[[list[Claim]], bool], is_ordered: bool, explain: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self._grammar, self._text, self._names, self._node_of = grammar, text, names, node_of
+        self._stand_together, self._conjoin, self._lacks_values = stand_together, conjoin, lacks_values
+        self._is_ordered, self._explain = is_ordered, explain
+        self._known: dict[Hashable, Node] = {}  # by what they mean: different terms often come to the same
+
+    def forget(self) -> None:
+        """All is to be built anew: some values turned out not to be."""
+        self._known.clear()
+
+    def object(self, shape: ObjectShape) -> Node:
+        meaning = _meaning(shape)
+        known = None if meaning is None else self._known.get(meaning)
+        if known is None:
+            known = self._new_object(shape)
+            if meaning is not None:
+                self._known[meaning] = known
+        return known
+
+    def told_apart(self, shape: ObjectShape) -> Clause:
+        """The clause whose options are better taken one by one; none, where following all clauses side by side is cheap.
+
+        What members in any order have made impossible multiplies, and so does how many are left where there are only so many.
+        """
+        if not shape.clauses:
+            return ()
+        names = shape.named.keys() - (shape.declared if self._is_ordered else ())
+        absences = [sum(option.high == 0 and option.keys.single in names for option in clause) for clause in shape.clauses]
+        remainders, ways = 2 ** sum(absences), math.prod(map(len, shape.clauses))
+        if len(names) * remainders > MAX_FOLLOWED and self._node_of(shape.value(None, frozenset())) == FAIL:
+            num_required = len(shape.required.keys() & names)
+            remainders *= (num_required + 1) * (len(names) - num_required + 1)
+        widest = max(range(len(absences)), key=absences.__getitem__)
+        return shape.clauses[widest] if remainders > max(MAX_FOLLOWED, ways) else ()
+
+    def _new_object(self, shape: ObjectShape) -> Node:
+        grammar = self._grammar
+        tests = shape.tests
+        named = dict.fromkeys([*shape.named, *self._names.listed(tests)])
+        in_order = dict.fromkeys(shape.declared) if self._is_ordered else {}
+        watches = Watches(shape.needs, shape.clauses, self._conjoin, self._lacks_values)
+        series = Series(
+            grammar, self._text.gap, self._text.comma, conditions=[(0, None), *bounds_of(shape.needs)],
+            num_needs=len(shape.needs), clauses=watches.clauses, absences=watches.absences,
+        )  # fmt: skip
+        series.stages = [self._stage(shape, name, tests, watches) for name in in_order]
+        members = [self._member(shape, name, tests, watches) for name in named if name not in in_order]
+        missing = [name for name, stage in zip(in_order, series.stages, strict=True) if not (stage.may_skip or stage.sorts)]
+        missing += [member.name for member in members if member.name in shape.required and not member.cases]
+        if missing:
+            self._explain(f"the required member {missing[0]!r} admits no value")
+            return FAIL
+        classes = self._classes(shape, tests, list(named), watches)
+        count = self._add_in_any_order(shape, members, classes, series, watches)
+        series.conditions[TOTAL] = _total(shape, series, count)
+        return self._whole(series)
+
+    def in_any_order(self, values: dict[str, Node], required: frozenset[str], other: Node) -> Node:
+        """The texts of objects with members of given names, FAIL for those that there are not, and of others, where these are."""
+        series = Series(self._grammar, self._text.gap, self._text.comma)
+        members = [_Member(name, (), {NO_EFFECT: value}) for name, value in values.items() if value != FAIL]
+        self._add_names([member for member in members if member.name in required], True, series)
+        self._add_names([member for member in members if member.name not in required], False, series)
+        key, available = self._names.key(frozenset(), [], list(values)) if other != FAIL else (FAIL, None)
+        if key != FAIL:
+            series.sorts.append(Sort(self._pair(key, other), NO_EFFECT, available, is_marked=True))
+        return self._whole(series)
+
+    def _whole(self, series: Series) -> Node:
+        """The texts of objects, for the series of their members."""
+        grammar, is_remembered = self._grammar, any(sort.is_marked for sort in series.sorts)
+        series.end = grammar.mark(b"}", Event.OBJECT_CLOSE) if is_remembered else grammar.literal("}")
+        opening = grammar.mark(b"{", Event.OBJECT_OPEN) if is_remembered else grammar.literal("{")
+        return grammar.seq(opening, self._text.gap, series.node())
+
+    # -- one member ---------------------------------------------------------------------------------------------------
+
+    def _stage(self, shape: ObjectShape, name: str, tests: list[NameTest], watches: Watches) -> Stage:
+        member = partial(self._text.member, name)
+        if not watches:
+            node = self._node_of(shape.value(name, self._passed(name, tests)))
+            return Stage(() if node == FAIL else (Sort(member(node)),), name not in shape.required)
+        _, value, cases = self._member(shape, name, tests, watches)
+        sorts = tuple(Sort(member(node), effect) for effect, node in cases.items())
+        plain = (Sort(member(self._node_of(value))),) if len(cases) > 1 and watches.may_settle else ()
+        return Stage(sorts, name not in shape.required, skipped=watches.without(name), plain=plain)
+
+    def _member(self, shape: ObjectShape, name: str, tests: list[NameTest], watches: Watches) -> _Member:
+        passed = self._passed(name, tests)
+        value = shape.value(name, passed)
+        return _Member(name, value, self._cases(value, watches, partial(_is_meant, name, passed), name))
+
+    def _passed(self, name: str, tests: list[NameTest]) -> frozenset[NameTest]:
+        return self._names.passed(name, tests) if tests else frozenset()
+
+    def _cases(
+        self, value: Conj, watches: Watches, is_meant: Callable[[Where], bool], name: str | None = None
+    ) -> dict[Effect, Node]:
+        if not watches:
+            return {} if (node := self._node_of(value)) == FAIL else {NO_EFFECT: node}
+        variants = watches.variants(value, is_meant, name)
+        if len(variants) > 1:
+            self._stand_together([value, *(conj for conj, _ in variants)])
+        nodes: dict[Effect, list[Node]] = {}
+        for conj, effect in variants:
+            if (node := self._node_of(conj)) != FAIL:
+                nodes.setdefault(effect, []).append(node)
+        return {effect: self._grammar.alt(*alike) for effect, alike in nodes.items()}
+
+    def _pair(self, key: Node, value: Node) -> Node:
+        return self._grammar.seq(key, self._text.colon, value)
+
+    # -- members in any order -----------------------------------------------------------------------------------------
+
+    def _add_in_any_order(
+        self, shape: ObjectShape, members: list[_Member], classes: list[_Class], series: Series, watches: Watches
+    ) -> int | None:
+        """Members of given names, required ones first, and of all others. Returns how many of them there can be."""
+        required = [member for member in members if member.name in shape.required]
+        optional = [member for member in members if member.cases and member.name not in shape.required]
+        limits = [each.available for each in classes]
+        others = None if None in limits else sum(limit or 0 for limit in limits)
+        if watches:
+            self._add_watched(required, optional, classes, series, watches, None if others is None else len(optional) + others)
+        else:
+            self._add_names(required, True, series)
+            self._add_names(optional, False, series)
+            for each in classes:
+                nodes = each.cases.values()
+                series.sorts += [Sort(self._pair(each.key, node), NO_EFFECT, each.available, is_marked=True) for node in nodes]
+        return None if others is None else sum(bool(member.cases) for member in members) + others
+
+    def _add_names(self, members: list[_Member], is_required: bool, series: Series) -> None:
+        """Where nothing is watched: a condition for each member, or one sort for many."""
+        nodes = {member.name: node for member in members for node in member.cases.values()}
+        low = len(members) if is_required else 0
+        if len(members) > MAX_SINGLE:
+            counts_in = frozenset([series.condition(low, low)] if is_required else [])
+            series.sorts.append(Sort(self._tree(nodes), Effect(counts_in), len(nodes), is_marked=True))
+            return
+        for name, node in nodes.items():
+            index = series.condition(int(is_required), 1)
+            series.sorts.append(Sort(self._text.member(name, node), Effect(frozenset([index]))))
+
+    def _add_watched(
+        self, required: list[_Member], optional: list[_Member], classes: list[_Class], series: Series, watches: Watches,
+        limit: int | None,
+    ) -> None:  # fmt: skip
+        """By case, one sort for all names with the same cases. No key comes twice, so all have come when so many have.
+
+        limit: how many optional members there can be.
+        """
+        always = _always_possible(classes, watches)
+        each_time = _counted_apart(_alike(required), series, watches)
+        at_most = frozenset([] if limit is None else [series.condition(0, limit)])
+        for counted in (each_time, [(at_most, _alike(optional))]):
+            for counts_in, groups in counted:
+                for group in groups:
+                    texts = {effect: {member.name: member.cases[effect] for member in group} for effect in group[0].cases}
+                    nodes = {effect: (self._tree(each), self._tree(each, is_spare=True)) for effect, each in texts.items()}
+                    series.sorts += _by_case(nodes, len(group), counts_in, always, series)
+                if watches.may_settle:
+                    values = {member.name: self._node_of(member.value) for group in groups for member in group}
+                    series.plain.append(Sort(self._tree(values), Effect(counts_in), len(values), is_marked=True))
+        for each in classes:
+            spare = each.key if each.available is None else self._grammar.spared(each.key)
+            nodes = {effect: (self._pair(each.key, node), self._pair(spare, node)) for effect, node in each.cases.items()}
+            series.sorts += _by_case(nodes, each.available, at_most, always, series)
+            if watches.may_settle:
+                plain = self._pair(each.key, self._node_of(each.value))
+                series.plain.append(Sort(plain, Effect(at_most), each.available, is_marked=True))
+
+    def _tree(self, values: dict[str, Node], is_spare: bool = False) -> Node:
+        """Members of given names, marked so that none comes twice."""
+        names: dict[Node, list[bytes]] = {}
+        for name, value in values.items():
+            names.setdefault(value, []).append(string_text(name)[1:-1].encode())
+        grammar = self._grammar
+        keys = {value: grammar.key(grammar.words(alike)) for value, alike in names.items()}
+        pairs = (self._pair(grammar.spared(key) if is_spare else key, value) for value, key in keys.items())
+        return grammar.scarce(*pairs)
+
+    def _classes(self, shape: ObjectShape, tests: list[NameTest], named: list[str], watches: Watches) -> list[_Class]:
+        """Members of all other names, by the tests that these pass."""
+        found = []
+        for passed in self._names.classes(tests):
+            value = shape.value(None, passed)
+            if self._node_of(value) == FAIL:
+                continue
+            key, available = self._names.key(passed, tests, named)
+            if key != FAIL:
+                found.append(_Class(key, available, value, self._cases(value, watches, partial(_is_meant, None, passed))))
+        return found
+
+
+def _is_meant(name: str | None, passed: frozenset[NameTest], where: Where) -> bool:
+    return isinstance(where, Keys) and where.admits(name, passed)
+
+
+def _alike(members: list[_Member]) -> list[list[_Member]]:
+    """Members in groups of those with the same cases."""
+    groups: dict[frozenset[Effect], list[_Member]] = {}
+    for member in members:
+        groups.setdefault(frozenset(member.cases), []).append(member)
+    return list(groups.values())
+
+
+def _counted_apart(
+    groups: list[list[_Member]], series: Series, watches: Watches
+) -> list[tuple[frozenset[int], list[list[_Member]]]]:
+    """Groups of required members by the conditions that say how many must come.
+
+    A condition of its own for each group says how many of it are left. Where that would be too many ways to come along, those
+    that can be had whatever came before share one: as no key comes twice, all have come when so many have. What may become
+    impossible is always counted by itself, or others would seem to come in its place.
+    """
+    alone: list[list[list[_Member]]] = []
+    together: list[list[_Member]] = []
+    ways = 1
+    for group in sorted(groups, key=lambda group: (_is_possible(group, watches), len(group))):
+        ways *= len(group) + 1
+        if ways <= MAX_APART or not _is_possible(group, watches):
+            alone.append([group])
+        else:
+            together.append(group)
+    counts = [(sum(map(len, each)), each) for each in [*alone, together] if each]
+    return [(frozenset([series.condition(count, count)]), each) for count, each in counts]
+
+
+def _is_possible(group: list[_Member], watches: Watches) -> bool:
+    """Whether members can be had whatever came before."""
+    return any(not effect.breaks and watches.bounded.isdisjoint(effect.counts_in) for effect in group[0].cases)
+
+
+def _always_possible(classes: list[_Class], watches: Watches) -> Effect:
+    """What can be had as long as there may be one more member, whatever came before: by one of a class without end."""
+    cases = [effect for each in classes if each.available is None for effect in each.cases]
+    free = [effect for effect in cases if not effect.breaks and watches.bounded.isdisjoint(effect.counts_in)]
+    none: frozenset[int] = frozenset()
+    counts_in, makes = none.union(*(effect.counts_in for effect in free)), none.union(*(effect.makes for effect in free))
+    others = [clause for clause in watches.clauses if clause.isdisjoint(makes)]
+    return Effect(counts_in, none.union(*watches.clauses).difference(*others))
+
+
+def _by_case(
+    nodes: dict[Effect, tuple[Node, Node]], available: int | None, counts_in: frozenset[int], always: Effect, series: Series
+) -> list[Sort]:
+    """Sorts of members that there are so many of in all, whichever case each is; `nodes` as they are, and spared."""
+    if available is not None and _may_run_out(nodes, available, always):
+        counts_in |= {series.capacity(available)}
+    return [
+        Sort(node, effect._replace(counts_in=effect.counts_in | counts_in), available, True, is_certain=False, spare=spare)
+        for effect, (node, spare) in nodes.items()
+    ]
+
+
+def _may_run_out(cases: Iterable[Effect], count: int, always: Effect) -> bool:
+    """Whether it matters how many of some members are left: if one of their cases does what no other member may do later."""
+    told = {Effect(each.counts_in - always.counts_in, each.makes - always.makes, each.breaks - always.makes) for each in cases}
+    if count == 1 and len({(each.counts_in, each.makes | each.breaks) for each in told}) == 1:
+        return False  # whichever comes, it decides all that the member is asked about
+    return len(told) > 1
+
+
+def _meaning(shape: ObjectShape) -> Hashable | None:
+    """Equal for shapes of the same objects, written in the same order; None where patterns tell names apart."""
+    if shape.tests:
+        return None
+    any_name = frozenset[NameTest]()
+    members = tuple((name, name in shape.required, shape.value(name, any_name)) for name in shape.named)
+    bounds = (shape.low, shape.high, tuple(shape.needs), tuple(shape.clauses))
+    return len(shape.declared), members, shape.value(None, any_name), bounds
+
+
+def _total(shape: ObjectShape, series: Series, others: int | None) -> Bounds:
+    """How many members there may be, where the names do not say so already."""
+    least = sum(not stage.may_skip for stage in series.stages)
+    most = None if others is None else len(series.stages) + others
+    high = None if shape.high is None or (most is not None and most <= shape.high) else shape.high
+    return (shape.low if shape.low > least else 0), high

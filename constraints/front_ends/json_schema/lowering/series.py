@@ -1,0 +1,383 @@
+"""Items and members one after the other, under conditions on how many there are of each sort.
+
+A *series* begins with *stages*, places that differ from one another (the items of a tuple, the declared names of an object), and
+goes on with members of a few sorts in any order. Conditions count: each member counts in some of them, and each has bounds. Of
+every *clause* one option has to hold, and each member makes some options true and others impossible. What is still wanted of the
+conditions and clauses is all that the rest depends on, so a series costs one node per stage and distinct remainder; without any
+that is two per stage, however many subsets of the stages may occur.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ....base.errors import ConstraintLimit
+from ....grammar.expression import EMPTY, FAIL, Grammar, Node
+from ....grammar.separated_lists import chain
+from ....grammar.unordered_members import bags_less
+
+Bounds = tuple[int, int | None]  # how many are still needed, and how many still allowed
+Clauses = frozenset[frozenset[int]]  # options by number, of each set one
+TOTAL = 0  # the condition in which every member counts
+MAX_REMAINDERS = 20_000
+_FREE: Bounds = (0, None)
+
+
+class Remainder(NamedTuple):
+    """What is still wanted: of each condition, and of which clauses."""
+
+    bounds: tuple[Bounds, ...]
+    clauses: Clauses = frozenset()
+
+
+class Effect(NamedTuple):
+    """What a member changes: the conditions it counts in (besides the total), the options it makes true, and impossible."""
+
+    counts_in: frozenset[int] = frozenset()
+    makes: frozenset[int] = frozenset()
+    breaks: frozenset[int] = frozenset()
+
+
+class Sort(NamedTuple):
+    """Members that may be written alike: their texts, what they change, how many exist.
+
+    `is_marked` says that the texts have marks for the memory of keys; `is_certain`, that there is one left wherever what is wanted
+    admits one. `spare` are the same texts for where it is not, and something else is: nothing is promised of their keys.
+    """
+
+    node: Node
+    effect: Effect = Effect()
+    available: int | None = None
+    is_marked: bool = False
+    is_certain: bool = True
+    spare: Node = FAIL
+
+
+class Stage(NamedTuple):
+    """A place before the others: what may stand there, and whether it may be passed over (with an effect, too) or the series may
+    end before it. `plain` are the sorts where nothing is wanted any more that tells them apart."""
+
+    sorts: tuple[Sort, ...]
+    may_skip: bool = False
+    may_end: bool = False
+    skipped: Effect = Effect()
+    plain: tuple[Sort, ...] = ()
+
+
+class Place(NamedTuple):
+    """Before a stage, or behind the last: what may follow a member, closing bracket included; what may follow a separator, or the
+    opening bracket; whether the series may end here."""
+
+    later: Node
+    following: Node
+    may_end: bool
+
+
+@dataclass(slots=True)
+class Series:
+    """Builds the node of one series. `gap` stands behind a member, `end` at the end, `separator` between two members;
+    `marked(node)` is what stands there instead, with `node` behind it, where items are remembered.
+
+    The first condition is the total, the next `num_needs` tell sorts apart, as clauses do: where nothing of these is wanted any
+    more, `plain` are the sorts. `absences` are the options that hold unless a member makes them impossible.
+    """
+
+    grammar: Grammar
+    gap: Node
+    separator: Node
+    marked: Callable[[Node], Node] | None = None
+    end: Node = FAIL
+    conditions: list[Bounds] = field(default_factory=lambda: [_FREE])
+    num_needs: int = 0
+    clauses: Clauses = frozenset()
+    absences: frozenset[int] = frozenset()
+    stages: list[Stage] = field(default_factory=list)
+    sorts: list[Sort] = field(default_factory=list)
+    plain: list[Sort] = field(default_factory=list)
+    _counting: list[Sort] = field(default_factory=list)  # the sorts where no clause is open
+    _capacities: list[int] = field(default_factory=list)  # conditions that say how many members of some sorts exist
+    _certain: set[Remainder] = field(default_factory=set)  # of which the end is reached by sorts that are certain
+    _loops: dict[Remainder, Node] = field(default_factory=dict)
+    _rests: dict[Remainder, Node] = field(default_factory=dict)
+    _members: dict[Node, Node] = field(default_factory=dict)  # each as one more, behind another one
+
+    def node(self) -> Node:
+        """What follows the opening bracket, closing one included; FAIL when no series meets the conditions."""
+        counting = [sort._replace(effect=Effect(sort.effect.counts_in)) for sort in self.sorts] if self.clauses else self.sorts
+        self._counting, self.sorts, self.plain = map(self._merged, (counting, self.sorts, self.plain))
+        start = Remainder(tuple(self.conditions), self.clauses)
+        if start == Remainder((_FREE,)) and self.marked is None and not any(stage.may_end for stage in self.stages):
+            return self._free_node(start)
+        reached = self._reached(start)
+        places = {remainder: self._behind_stages(remainder) for remainder in reached[-1]}
+        for stage, remainders in zip(reversed(self.stages), reversed(reached[:-1]), strict=True):
+            behind, places = places, {}
+            for remainder in remainders:
+                options = [self._then(sort.node, behind[after].later) for sort, after in self._stage_steps(stage, remainder)]
+                may_end = stage.may_end and self._is_met(remainder)
+                skipped = self._skipped(stage, remainder)
+                if skipped is not None:
+                    options.append(behind[skipped].following)
+                    may_end |= behind[skipped].may_end
+                places[remainder] = self._place(self.grammar.alt(*options), may_end)
+        return self.grammar.alt(self.end if places[start].may_end else FAIL, places[start].following)
+
+    def _free_node(self, start: Remainder) -> Node:
+        """The same without conditions, where nothing that is left to wish for needs to be known."""
+        grammar, behind = self.grammar, self._behind_stages(start)
+        links = [(grammar.alt(*(sort.node for sort in stage.sorts)), not stage.may_skip) for stage in reversed(self.stages)]
+        return chain(grammar, links, self.gap, self.separator, self.end, behind.later, behind.following)
+
+    def condition(self, low: int, high: int | None) -> int:
+        """A new condition; its number."""
+        self.conditions.append((low, high))
+        return len(self.conditions) - 1
+
+    def capacity(self, count: int) -> int:
+        """A new condition: so many members of some sorts exist in all."""
+        self._capacities.append(self.condition(0, count))
+        return self._capacities[-1]
+
+    # -- what is wanted ---------------------------------------------------------------------------------------------
+
+    def _after(self, remainder: Remainder, counts_in: Sequence[int], effect: Effect) -> Remainder | None:
+        """What is wanted behind a member; None where it may not stand."""
+        bounds, clauses = remainder
+        if counts_in and bounds != (_FREE,):
+            left = list(bounds)
+            for i in counts_in:
+                low, high = left[i]
+                if high == 0:
+                    return None
+                left[i] = low - 1 if low else 0, None if high is None else high - 1
+            bounds = tuple(left)
+        if clauses:
+            clauses = frozenset(clause - effect.breaks for clause in clauses if clause.isdisjoint(effect.makes))
+            if frozenset() in clauses:
+                return None
+            clauses = frozenset(clause for clause in clauses if not any(other < clause for other in clauses))
+        after = Remainder(bounds, clauses)
+        if self._capacities and self._is_settled(after):
+            after = Remainder(tuple(_FREE if i in self._capacities else each for i, each in enumerate(bounds)))
+        return after
+
+    def _steps(self, sorts: Iterable[Sort], remainder: Remainder) -> list[tuple[Sort, Remainder]]:
+        """The members that may come next, each with what is wanted behind it."""
+        possible = (sort for sort in sorts if sort.node != FAIL)
+        steps = ((sort, self._after(remainder, (TOTAL, *sort.effect.counts_in), sort.effect)) for sort in possible)
+        return [(sort, after) for sort, after in steps if after is not None]
+
+    def _stage_steps(self, stage: Stage, remainder: Remainder) -> list[tuple[Sort, Remainder]]:
+        return self._steps(stage.plain if stage.plain and self._is_settled(remainder) else stage.sorts, remainder)
+
+    def _skipped(self, stage: Stage, remainder: Remainder) -> Remainder | None:
+        return self._after(remainder, (), stage.skipped) if stage.may_skip else None
+
+    def _is_settled(self, remainder: Remainder) -> bool:
+        """Whether nothing is wanted that tells sorts apart."""
+        return not remainder.clauses and all(each == _FREE for each in remainder.bounds[TOTAL + 1 : TOTAL + 1 + self.num_needs])
+
+    def _is_met(self, remainder: Remainder) -> bool:
+        return all(low == 0 for low, _ in remainder.bounds) and not any(map(self.absences.isdisjoint, remainder.clauses))
+
+    # -- stages -----------------------------------------------------------------------------------------------------
+
+    def _reached(self, start: Remainder) -> list[dict[Remainder, None]]:
+        """Before each stage, and behind the last, the remainders that can occur there."""
+        reached: list[dict[Remainder, None]] = [{start: None}]
+        count = 1
+        for stage in self.stages:
+            behind: dict[Remainder, None] = {}
+            for remainder in reached[-1]:
+                behind |= {after: None for _, after in self._stage_steps(stage, remainder)}
+                skipped = self._skipped(stage, remainder)
+                if skipped is not None:
+                    behind[skipped] = None
+            reached.append(behind)
+            count += len(behind) - 1
+            self._check(count)
+        return reached
+
+    def _place(self, following: Node, may_end: bool) -> Place:
+        """Separators come before the choice of the member, so that one state stands for all of them."""
+        later = self.grammar.alt(self.end if may_end else FAIL, self._separated(following))
+        return Place(later, following, may_end)
+
+    def _separated(self, node: Node) -> Node:
+        return self.grammar.seq(self.separator, node) if self.marked is None else self.marked(node)
+
+    def _behind_stages(self, remainder: Remainder) -> Place:
+        options = self._firsts_of_bag(remainder) if self._is_free_bag(remainder) else self._firsts(remainder)
+        return Place(self._rest(remainder), self.grammar.alt(*options), self._is_met(remainder))
+
+    def _firsts(self, remainder: Remainder) -> list[Node]:
+        """The members that may come first, each with all behind it."""
+        steps = self._steps(self._sorts_at(remainder), remainder)
+        self._any_order(remainder)  # finds out what can be had for certain
+        return self._options(remainder, steps, lambda sort, after: self._then(sort.node, self._rest(after)))
+
+    def _firsts_of_bag(self, remainder: Remainder) -> list[Node]:
+        """The same where a bag is left behind each."""
+        rests = bags_less(self.grammar, self._parts(remainder) or [])
+        pairs = zip(self._sorts_at(remainder), rests, strict=False)  # no rests where the conditions cannot be met
+        return [self._then(sort.node, self.grammar.seq(rest, self.end)) for sort, rest in pairs]
+
+    def _then(self, member: Node, behind: Node) -> Node:
+        return self.grammar.seq(member, self.gap, behind)
+
+    def _further(self, member: Node) -> Node:
+        """One more member, behind another one."""
+        known = self._members.get(member)
+        if known is None:
+            known = self._members[member] = self._separated(self.grammar.seq(member, self.gap))
+        return known
+
+    # -- in any order -----------------------------------------------------------------------------------------------
+
+    def _rest(self, remainder: Remainder) -> Node:
+        """Members of the sorts behind some other member, and the end."""
+        known = self._rests.get(remainder)
+        if known is None:
+            known = self._rests[remainder] = self.grammar.seq(self._any_order(remainder), self.end)
+        return known
+
+    def _sorts_at(self, remainder: Remainder) -> list[Sort]:
+        if self.plain and self._is_settled(remainder):
+            return self.plain
+        return self.sorts if remainder.clauses else self._counting
+
+    def _any_order(self, remainder: Remainder) -> Node:
+        """Any number of members of the sorts, each behind a comma, that meets the conditions."""
+        if remainder not in self._loops:
+            if self._is_bag(remainder):
+                self._note_bag(remainder)
+            else:
+                self._loop(remainder)
+        return self._loops[remainder]
+
+    def _is_bag(self, remainder: Remainder) -> bool:
+        """Whether each member counts in one condition at the most, and no clause is open."""
+        return not remainder.clauses and all(len(sort.effect.counts_in) <= 1 for sort in self._sorts_at(remainder))
+
+    def _is_free_bag(self, remainder: Remainder) -> bool:
+        """Whether it is one in which only the sorts have bounds, the same ones to the end, and can be had while these allow it."""
+        if remainder.bounds[TOTAL] != _FREE or self._capacities or (self.plain and not self._is_settled(remainder)):
+            return False
+        return self._is_bag(remainder) and all(sort.is_certain for sort in self._sorts_at(remainder))
+
+    def _note_bag(self, remainder: Remainder) -> None:
+        node = self._loops[remainder] = self._bag(remainder)
+        if node != FAIL:
+            self._certain.add(remainder)
+
+    def _bag(self, remainder: Remainder) -> Node:
+        parts = self._parts(remainder)
+        return FAIL if parts is None else self.grammar.bag(parts, *remainder.bounds[TOTAL])
+
+    def _parts(self, remainder: Remainder) -> list[tuple[Node, int, int | None]] | None:
+        """Each sort as one more member, and how many of it there may be; None where the conditions cannot be met."""
+        sorts, bounds = self._sorts_at(remainder), remainder.bounds
+        counted = {next(iter(sort.effect.counts_in)) for sort in sorts if sort.effect.counts_in}
+        if any(low > 0 for i, (low, _) in enumerate(bounds) if i != TOTAL and i not in counted):
+            return None
+        parts = []
+        for sort in sorts:
+            low, high = bounds[next(iter(sort.effect.counts_in))] if sort.effect.counts_in else _FREE
+            high = _least(high, sort.available)
+            if high is not None and high < low:
+                return None
+            parts.append((self._further(sort.node), low, high))
+        return parts
+
+    def _loop(self, start: Remainder) -> None:
+        """A node for a remainder and those behind it: a rule for each that is no bag."""
+        grammar, loops = self.grammar, self._loops
+        steps: dict[Remainder, list[tuple[Sort, Remainder]]] = {}
+        pending = [start]
+        while pending:
+            remainder = pending.pop()
+            if remainder in loops or remainder in steps:
+                continue
+            if self._is_bag(remainder):
+                self._note_bag(remainder)
+                continue
+            steps[remainder] = self._steps(self._sorts_at(remainder), remainder)
+            self._check(len(loops) + len(steps))
+            pending += (after for _, after in steps[remainder])
+        alive = self._productive(steps, [each for each, node in loops.items() if node != FAIL], lambda sort: True)
+        self._certain |= self._productive(steps, self._certain, lambda sort: sort.is_certain)
+        rules = {remainder: grammar.rule("members") for remainder in steps if remainder in alive}
+        loops |= {remainder: grammar.call(rules[remainder]) if remainder in rules else FAIL for remainder in steps}
+        for remainder, rule in rules.items():
+            options = self._options(remainder, steps[remainder], lambda sort, to: grammar.seq(self._further(sort.node), loops[to]))
+            grammar.define(rule, grammar.alt(EMPTY if self._is_met(remainder) else FAIL, *options))
+
+    def _options(
+        self, remainder: Remainder, steps: list[tuple[Sort, Remainder]], written: Callable[[Sort, Remainder], Node]
+    ) -> list[Node]:
+        """The members that may come next, with all behind them; told apart by whether one can be had for certain."""
+        if remainder not in self._certain:
+            return [written(sort, after) for sort, after in steps]
+        told = ((sort if sort.is_certain else sort._replace(node=sort.spare), after) for sort, after in steps)
+        options = ((written(sort, after), after) for sort, after in told)
+        return [node if after in self._certain else self.grammar.spare(node) for node, after in options if node != FAIL]
+
+    def _productive(
+        self, steps: dict[Remainder, list[tuple[Sort, Remainder]]], known: Iterable[Remainder], is_taken: Callable[[Sort], bool]
+    ) -> set[Remainder]:
+        """The remainders from which sorts of some kind lead to where all is met, or to one of those known."""
+        before: dict[Remainder, list[Remainder]] = {}
+        for remainder, behind in steps.items():
+            for sort, after in behind:
+                if is_taken(sort):
+                    before.setdefault(after, []).append(remainder)
+        pending = [*(each for each in steps if self._is_met(each)), *known]
+        found = set(pending)
+        while pending:
+            fresh = [each for each in before.get(pending.pop(), ()) if each not in found]
+            found.update(fresh)
+            pending += dict.fromkeys(fresh)
+        return found
+
+    def _merged(self, sorts: list[Sort]) -> list[Sort]:
+        """One sort per effect; what exists of it in all."""
+        by_effect: dict[Effect, list[Sort]] = {}
+        for sort in sorts:
+            if sort.node != FAIL and sort.available != 0:
+                by_effect.setdefault(sort.effect, []).append(sort)
+        return [self._union(alike) for alike in by_effect.values()]
+
+    def _union(self, sorts: list[Sort]) -> Sort:
+        """One sort for some with the same effect."""
+        if len(sorts) == 1 and sorts[0].available is None:
+            return Sort(sorts[0].node, sorts[0].effect, spare=sorts[0].spare or sorts[0].node)
+        may_be_used_up = any(sort.is_marked and sort.available is not None for sort in sorts)
+        unite = self.grammar.scarce if may_be_used_up else self.grammar.alt
+        node, available, effect = unite(*(sort.node for sort in sorts)), _sum(sort.available for sort in sorts), sorts[0].effect
+        own_conditions = [i for i in effect.counts_in if i > self.num_needs]
+        counted = (self.conditions[i][1] == available for i in own_conditions)
+        is_certain = available is None or all(sort.is_certain for sort in sorts) or any(counted)
+        spare = self.grammar.alt(*(sort.spare or sort.node for sort in sorts))
+        return Sort(node, effect, available, is_certain=is_certain, spare=spare)
+
+    def _check(self, count: int) -> None:
+        if count > MAX_REMAINDERS:
+            raise ConstraintLimit(
+                f"{count} combinations of counts", limit="counts", value=MAX_REMAINDERS,
+                instead="smaller bounds, or fewer keywords that count the same items or members",
+            )  # fmt: skip
+
+
+def _least(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None else min(a, b)
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    total = 0
+    for number in numbers:
+        if number is None:
+            return None
+        total += number
+    return total

@@ -1,0 +1,126 @@
+"""Cases of an item or member: which of the conditions on all items or members it counts in, and what it settles.
+
+Two kinds of conditions are watched: needs, which count, and clauses, of whose options one has to hold. An option that a member
+exists holds once one has been read; an option that none does fails then, and holds at the end otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import NamedTuple
+
+from ....base.errors import ConstraintLimit
+from ..algebra.claims import Claim, Conj, Index, Keys, negated
+from ..algebra.clauses import Clause, Need
+from .series import TOTAL, Effect
+
+Where = Index | Keys
+MAX_VARIANTS = 256  # cases of one item or member
+FEW = 3  # conditions on one member that are told apart no more than they have to be
+NO_EFFECT = Effect()
+
+
+class Variant(NamedTuple):
+    """What an item or member satisfies in one case, and what follows from it."""
+
+    conj: Conj
+    effect: Effect = NO_EFFECT
+
+
+class Watches:
+    """What is watched while a series is read. `lacks_values` proves that no value satisfies some claims."""
+
+    def __init__(
+        self, needs: Sequence[Need], clauses: Iterable[Clause], conjoin: Callable[[Iterable[Claim]], Conj],
+        lacks_values: Callable[[list[Claim]], bool],
+    ) -> None:  # fmt: skip
+        clauses = list(clauses)
+        self._needs, self._conjoin, self._lacks_values = needs, conjoin, lacks_values
+        self._numbers = _numbered(clauses)
+        self.clauses = frozenset(frozenset(self._numbers[option] for option in clause) for clause in clauses)
+        self.absences = frozenset(number for option, number in self._numbers.items() if option.high == 0)
+
+    def __bool__(self) -> bool:
+        return bool(self._needs or self._numbers)
+
+    @property
+    def bounded(self) -> frozenset[int]:
+        """The needs that more may be counted for than is allowed."""
+        return frozenset(i for i, need in enumerate(self._needs, TOTAL + 1) if need.high is not None)
+
+    @property
+    def may_settle(self) -> bool:
+        """Whether it may be that nothing has to be watched any more."""
+        return not self.bounded
+
+    def without(self, name: str) -> Effect:
+        """What follows where a member is passed over."""
+        options = self._numbers.items()
+        return Effect(makes=frozenset(number for option, number in options if option.high == 0 and option.keys.single == name))
+
+    def variants(self, value: Conj, is_meant: Callable[[Where], bool], name: str | None = None) -> list[Variant]:
+        """The cases of a value at a place. `name`: the member's, if it is one of its own.
+
+        No case claims more than has to be known: an item that may be left uncounted need not violate what it is counted by.
+        """
+        needs = [(i, need) for i, need in enumerate(self._needs, TOTAL + 1) if is_meant(need.where)]
+        options = [(number, option) for option, number in self._numbers.items() if is_meant(option.where)]
+        conjs = dict.fromkeys(each.conj for _, each in (*needs, *options))
+        cases: list[dict[Conj, bool | None]] = [{}]
+        for conj in conjs:
+            signs = self._signs(conj, value, needs, options, len(conjs) > FEW)
+            cases = [{**case, conj: sign} for case in cases for sign in signs]
+            if len(conjs) > FEW:
+                cases = [case for case in cases if not self._lacks_values(_claims(value, case))]
+            if len(cases) > MAX_VARIANTS:
+                raise ConstraintLimit(
+                    f"{len(conjs)} conditions on one member", limit="alternatives", value=MAX_VARIANTS,
+                    instead="fewer anyOf, oneOf or not that hold at the same time",
+                )  # fmt: skip
+        variants = [Variant(self._conjoin(_claims(value, case)), _effect(case, needs, options, name)) for case in cases]
+        return [each for each in variants if not any(_is_among(each, other) for other in variants)]
+
+    def _signs(
+        self, conj: Conj, value: Conj, needs: list[tuple[int, Need]], options: list[tuple[int, Need]], exactly: bool
+    ) -> tuple[bool | None, ...]:
+        """Whether a member satisfies something: yes, no, and where neither has to be known, None."""
+        if set(value).issuperset(conj):
+            return (True,)
+        highs = [need.high for _, need in needs if need.conj == conj]
+        wanted = [option.high for _, option in options if option.conj == conj]
+        wants_true, wants_false = bool(highs) or None in wanted, any(high is not None for high in highs) or 0 in wanted
+        if exactly or (wants_true and wants_false):
+            return (True, False)
+        return (True, None) if wants_true else (False, None)
+
+
+def _is_among(variant: Variant, other: Variant) -> bool:
+    """Whether another case has all that this one has, to the same effect."""
+    return variant.effect == other.effect and set(variant.conj) > set(other.conj)
+
+
+def _claims(value: Conj, case: dict[Conj, bool | None]) -> list[Claim]:
+    signs = ((conj if sign else negated(conj)) for conj, sign in case.items() if sign is not None)
+    return [*value, *(claim for claims in signs for claim in claims)]
+
+
+def _effect(
+    case: dict[Conj, bool | None], needs: list[tuple[int, Need]], options: list[tuple[int, Need]], name: str | None
+) -> Effect:
+    signs = [(number, option, case[option.conj]) for number, option in options]
+    counts_in = frozenset(i for i, need in needs if case[need.conj])
+    found = {number for number, option, sign in signs if option.high is None and sign}
+    absent = {number for number, option, sign in signs if option.high == 0 and sign is False and option.keys.single == name}
+    breaks = frozenset(number for number, option, sign in signs if option.high == 0 and sign is not False)
+    return Effect(counts_in, frozenset(found | absent if name is not None else found), breaks)
+
+
+def _numbered(clauses: list[Clause]) -> dict[Need, int]:
+    """Numbers of options. Those that some member exists are one if they are in the same clauses."""
+    places: dict[Need, list[int]] = {}
+    for place, clause in enumerate(clauses):
+        for option in clause:
+            places.setdefault(option, []).append(place)
+    numbers: dict[Hashable, int] = {}
+    alike: dict[Need, Hashable] = {option: option if option.high == 0 else tuple(found) for option, found in places.items()}
+    return {option: numbers.setdefault(key, len(numbers)) for option, key in alike.items()}

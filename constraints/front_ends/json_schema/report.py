@@ -1,0 +1,174 @@
+"""What becomes of each keyword of a schema: exact, refused, or taken with a remark.
+
+The verdicts are the compiler's own. The schema is compiled with `on_unsupported="relax"`; what that leaves in `residue` is refused,
+what it says in `notes` is remarked, and a keyword in force of which it says nothing is enforced exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ...base.errors import ConstraintError, ConstraintLimit
+from .documents.document import Site
+from .documents.drafts import ANNOTATIONS, DRAFTS, NAMES, VOCABULARY_OF, Position, position
+from .documents.keywords import REFERENCES, in_force
+from .documents.policy import read_entry
+
+if TYPE_CHECKING:
+    from ...runtime.compiler import Compiler
+    from .json_schema import JsonSchema
+
+EXACT, REFUSED, NOTE = "exact", "refused", "note"
+ENFORCED = frozenset(VOCABULARY_OF) | frozenset(REFERENCES)
+_NOT_FOLLOWED = frozenset(
+    {"$defs", "definitions", "contentSchema"}
+)  # what they hold counts where a reference leads to it
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The verdict on one keyword of one subschema. `path` is "" for a remark about the schema as a whole."""
+
+    path: str
+    keyword: str
+    verdict: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The verdicts on a schema. `failure` is why it cannot be compiled at all; then only what was refused until then is known."""
+
+    draft: str
+    findings: tuple[Finding, ...]
+    failure: str = ""
+
+    @property
+    def is_exact(self) -> bool:
+        return not self.failure and not self.of(REFUSED)
+
+    def of(self, verdict: str) -> list[Finding]:
+        """The findings of one verdict."""
+        return [finding for finding in self.findings if finding.verdict == verdict]
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as a JSON value."""
+        return {
+            "exact": self.is_exact,
+            "draft": self.draft,
+            "failure": self.failure or None,
+            "counts": {verdict: len(self.of(verdict)) for verdict in (EXACT, REFUSED, NOTE)},
+            "findings": [asdict(finding) for finding in self.findings],
+        }
+
+
+def report(source: JsonSchema, compiler: Compiler) -> Report:
+    """Compile a schema and tell what became of its keywords.
+
+    Raises `ConstraintError` for what is no matter of the schema, such as an unknown `draft`. What is wrong with the schema is told.
+    """
+    try:
+        root = source.root(compiler.limits)
+    except ConstraintError as error:
+        return Report("", (_refusal(error),), str(error))
+    draft = NAMES[DRAFTS.index(root.document.draft)]
+    try:
+        constraint = compiler.compile(replace(source, on_unsupported="relax"))
+    except ConstraintError as error:
+        return Report(draft, (_refusal(error),), str(error))
+    return Report(draft, tuple(_findings(list(reachable(root)), constraint.residue, constraint.notes)))
+
+
+def _findings(sites: list[Site], residue: tuple[str, ...], notes: tuple[str, ...]) -> Iterator[Finding]:
+    refused = {(path, keyword): reason for path, keyword, reason in map(read_entry, residue)}
+    remarks = _Remarks(notes, {site.path for site in sites})
+    told = set()
+    for site in sites:
+        for keyword in site.keywords:
+            if (site.path, keyword) in told or keyword in ANNOTATIONS:
+                continue
+            told.add((site.path, keyword))
+            if (site.path, keyword) in refused:
+                yield Finding(site.path, keyword, REFUSED, refused[site.path, keyword])
+            elif remark := remarks.of(site, keyword):
+                yield Finding(site.path, keyword, NOTE, remark)
+            elif keyword not in ENFORCED:
+                yield Finding(site.path, keyword, NOTE, "not a keyword of JSON Schema: ignored")
+            elif not in_force(site, keyword):
+                yield Finding(site.path, keyword, NOTE, "not a keyword of the schema's draft or vocabularies")
+            else:
+                yield Finding(site.path, keyword, EXACT)
+    for (path, keyword), reason in refused.items():
+        if (path, keyword) not in told:  # of several keywords together, or of none that is written there
+            yield Finding(path, keyword, REFUSED, reason)
+    yield from (Finding(path, "", NOTE, remark) for path, remark in remarks.left())
+
+
+def reachable(root: Site) -> Iterator[Site]:
+    """Every site that a value of the root may meet: subschemas of keywords in force, and what references lead to."""
+    todo, met = [root], {root}
+    while todo:
+        site = todo.pop()
+        yield site
+        below = [other for other in _below(site) if other not in met]
+        met.update(below)
+        todo.extend(reversed(list(dict.fromkeys(below))))
+
+
+def _below(site: Site) -> Iterator[Site]:
+    for keyword, value in site.keywords.items():
+        if keyword in _NOT_FOLLOWED or not in_force(site, keyword):
+            continue
+        with suppress(ConstraintError):  # the compiler tells what is wrong
+            if keyword in REFERENCES:
+                yield site.document.resolve(site, keyword)
+                continue
+            kind = position(Position.SCHEMA, keyword, value, site.document.draft)
+            if kind is Position.SCHEMA:
+                yield site.child(keyword)
+            elif kind is not Position.OTHER:
+                items: Iterable[tuple[str | int, Any]] = value.items() if isinstance(value, dict) else enumerate(value)
+                yield from (site.child(keyword, token) for token, item in items if isinstance(item, (dict, bool)))
+
+
+class _Remarks:
+    """The compiler's notes by the path that they begin with; "" for those about the schema as a whole."""
+
+    def __init__(self, notes: tuple[str, ...], paths: set[str]) -> None:
+        self._by_path: dict[str, list[str]] = {}
+        self._used: set[str] = set()
+        for note in notes:
+            path = max((path for path in _beginnings(note) if path in paths), key=len, default="")
+            self._by_path.setdefault(path, []).append(note[len(path) + 2 :] if path else note)
+
+    def of(self, site: Site, keyword: str) -> str:
+        """What is said about a keyword; "" for nothing."""
+        value = site.keywords[keyword]
+        here = [
+            note for note in self._by_path.get(site.path, ()) if repr(keyword) in note or note.startswith(f"{keyword} ")
+        ]
+        here += [note for note in self._by_path.get("", ()) if note.startswith(f"{keyword} {value!r} ")]
+        self._used.update(here)
+        return "; ".join(here)
+
+    def left(self) -> Iterator[tuple[str, str]]:
+        """The path and text of what no keyword was named in."""
+        return ((path, note) for path, notes in self._by_path.items() for note in notes if note not in self._used)
+
+
+def _beginnings(note: str) -> Iterator[str]:
+    """What could be the path in front of a note; a path may have a colon and a space in it."""
+    at = note.find(": ")
+    while at >= 0:
+        yield note[:at]
+        at = note.find(": ", at + 1)
+
+
+def _refusal(error: ConstraintError) -> Finding:
+    """What stopped the compiler. Raises it again when it is not about the schema."""
+    if error.path is None and not isinstance(error, ConstraintLimit):
+        raise error
+    return Finding(error.path or "#", error.keyword or "", REFUSED, error.reason)

@@ -1,0 +1,4 @@
+"""JSON strings: their spellings, and the formats.
+
+In: what is claimed of a string. Out: grammar nodes over the characters as JSON writes them.
+"""

@@ -1,0 +1,149 @@
+"""JSON strings in every spelling: each character as itself, where JSON allows that, or as any of its escapes.
+
+What is remembered while a text is written (names that must not come twice, items that must differ) is compared byte by byte, so it
+keeps the one canonical spelling; `canonical` writes that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ....base.utf8 import MAX_CODE_POINT, Ranges, intersect
+from ....grammar.expression import EMPTY, FAIL, Grammar, Node
+from ....grammar.source import Limits
+from ..documents.values import scalar_text
+from .text import LITERAL, JsonText
+
+_SHORT = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x2F: "/", 0x5C: "\\"}
+_WIDE = 0x10000  # from here on an escape is two: a high and a low surrogate, with 10 bits each
+_HIGH, _LOW, _BITS = 0xD800, 0xDC00, 0x400
+_HEX = tuple((ord(low), ord(high)) for low, high in ("09", "AF", "af"))
+
+
+class AnySpelling(JsonText):
+    """Builds the texts of strings with any escapes: RFC 8259, 7."""
+
+    notation = "json, any escapes"
+
+    def __init__(self, grammar: Grammar, whitespace: str, limits: Limits) -> None:
+        self._canonical = JsonText(grammar, whitespace, limits)
+        self._characters: dict[str, Node] = {}
+        super().__init__(grammar, whitespace, limits)
+
+    @property
+    def canonical(self) -> JsonText:
+        return self._canonical
+
+    def unit(self, ranges: Ranges) -> Node:
+        """One character of a string out of a set of code points, in every spelling."""
+        key, memo = ("any spelling", ranges), self.grammar.memo
+        if key not in memo:
+            escapes = self.grammar.seq(self.grammar.literal("\\"), self._any_escape(ranges))
+            memo[key] = self.grammar.alt(self.grammar.chars(intersect(ranges, LITERAL)), escapes)
+        return memo[key]
+
+    def bodies(self, texts: Iterable[str]) -> Node:
+        """Given strings, without their quotes, as a prefix tree of characters."""
+        distinct = list(dict.fromkeys(texts))
+        if len(distinct) == 1:
+            return self.grammar.seq(*map(self._character, distinct[0]))
+        children: list[dict[str, int]] = [{}]
+        ends: set[int] = set()
+        for text in distinct:
+            at = 0
+            for char in text:
+                following = children[at].get(char)
+                if following is None:
+                    following = children[at][char] = len(children)
+                    children.append({})
+                at = following
+            ends.add(at)
+        nodes: dict[int, Node] = {}
+        for at in reversed(range(len(children))):  # a place comes before those behind it
+            ways = (self.grammar.seq(self._character(char), nodes.pop(child)) for char, child in children[at].items())
+            nodes[at] = self.grammar.alt(EMPTY if at in ends else FAIL, *ways)
+        return nodes[0]
+
+    def name(self, name: str) -> Node:
+        """A key known beforehand."""
+        return self.string(self.bodies([name]))
+
+    def other_name(self, known: Iterable[str]) -> Node:
+        """A key that is none of `known`; it is remembered, and therefore in canonical spelling."""
+        return self._canonical.other_name(known)
+
+    def scalars(self, values: Iterable[object], digits: int) -> Node:
+        """Given values that are neither arrays nor objects."""
+        strings, others = [], []
+        for value in values:
+            strings.append(value) if isinstance(value, str) else others.append(scalar_text(value, digits).encode())
+        return self.grammar.alt(self.string(self.bodies(strings)) if strings else FAIL, self.grammar.words(others))
+
+    def _character(self, char: str) -> Node:
+        known = self._characters.get(char)
+        if known is None:
+            code = ord(char)
+            known = self.unit(((code, code),))
+            if 0xD800 <= code <= 0xDFFF:  # has no other spelling
+                known = self.grammar.seq(self.grammar.literal("\\"), self._four_digits(((code, code),)))
+            self._characters[char] = known
+        return known
+
+    def _any_escape(self, ranges: Ranges) -> Node:
+        """What may follow the backslash."""
+        short = [(ord(char), ord(char)) for code, char in _SHORT.items() if any(low <= code <= high for low, high in ranges)]
+        narrow = tuple((low, min(high, _WIDE - 1)) for low, high in ranges if low < _WIDE)
+        pairs = [
+            self.grammar.seq(self._four_digits(high), self.grammar.literal("\\"), self._four_digits(low))
+            for low, high in _surrogates(tuple((max(low, _WIDE), high) for low, high in ranges if high >= _WIDE)).items()
+        ]
+        return self.grammar.alt(self.grammar.bytes_in(short) if short else FAIL, self._four_digits(narrow), *pairs)
+
+    def _four_digits(self, ranges: Ranges) -> Node:
+        return self.grammar.seq(self.grammar.literal("u"), self._digits(ranges, 4)) if ranges else FAIL
+
+    def _digits(self, ranges: Ranges, count: int) -> Node:
+        """Numbers out of ranges as so many hexadecimal digits; not more than four, so not deep."""
+        size = 16 ** (count - 1)
+        if ranges == ((0, 16 * size - 1),):
+            return self.grammar.repeat(self.grammar.bytes_in(_HEX), count, count)
+        key, memo = ("hexadecimal", ranges, count), self.grammar.memo
+        if key not in memo:
+            by_rest: dict[Ranges, list[tuple[int, int]]] = {}
+            for digit in range(16):
+                first = digit * size
+                rest = tuple(
+                    (max(low - first, 0), min(high - first, size - 1))
+                    for low, high in ranges if low < first + size and high >= first
+                )  # fmt: skip
+                if rest:
+                    spelled = {ord(f"{digit:x}"), ord(f"{digit:X}")}
+                    by_rest.setdefault(rest, []).extend((byte, byte) for byte in spelled)
+            grammar = self.grammar
+            memo[key] = grammar.alt(*(
+                grammar.seq(grammar.bytes_in(digits), self._digits(rest, count - 1) if count > 1 else EMPTY)
+                for rest, digits in by_rest.items()
+            ))  # fmt: skip
+        return memo[key]
+
+
+def _surrogates(ranges: Ranges) -> dict[Ranges, Ranges]:
+    """Characters beyond 16 bits as pairs: for some low surrogates, the high ones that may come before them."""
+    pairs: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for first, last in ranges:
+        (top, start), (bottom, end) = divmod(first - _WIDE, _BITS), divmod(min(last, MAX_CODE_POINT) - _WIDE, _BITS)
+        if top == bottom:
+            pairs.setdefault((start, end), []).append((top, top))
+            continue
+        if start > 0:
+            pairs.setdefault((start, _BITS - 1), []).append((top, top))
+        if end < _BITS - 1:
+            pairs.setdefault((0, end), []).append((bottom, bottom))
+        whole = top + (start > 0), bottom - (end < _BITS - 1)
+        if whole[0] <= whole[1]:
+            pairs.setdefault((0, _BITS - 1), []).append(whole)
+    return {
+        ((_LOW + low, _LOW + high),): tuple((_HIGH + first, _HIGH + last) for first, last in sorted(tops))
+        for (low, high), tops in pairs.items()
+    }
+

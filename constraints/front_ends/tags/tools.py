@@ -1,0 +1,280 @@
+"""Tool calls as a source: a structural tag made from the tools and the style of the model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...base.errors import ConstraintError
+from ...grammar.expression import Grammar, Node
+from ...grammar.segments import MARKUP, REASONING, TEXT, Segment
+from ...grammar.source import Limits
+from ..json_schema.documents.values import dump_json, parse_json, plain_value
+from ..json_schema.json_schema import JsonSchema
+from ..regex.regex import Regex
+from .arguments import Argument, Parameter, parameters_of
+from .lowering import lower_tree
+from .styles import ToolStyle, style_of
+from .tree import AnyOf, Const, Joined, Labelled, Located, Part, Repeat, Separated, Sequence, Tag, Text, Triggered
+
+SPACE = r"[ \t\n\r]{0,20}"  # white space where JSON allows it, as in JsonSchema(whitespace="flexible")
+_NAME = re.compile(r"[\w.:/-]+")
+_MESSAGE_SEGMENTS = {"text": TEXT, "reasoning": REASONING}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """A tool: its name, and the JSON Schema of its arguments as text."""
+
+    name: str
+    parameters: str
+    path: str = "#"
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """Replies in which tools are called, as a model writes that.
+
+    tools: definitions, in OpenAI's form (`{"type": "function", "function": {"name", "parameters"}}`, flat as in its Responses
+        interface, or just `{"name", "parameters"}`), as a list or as JSON text.
+    style: a name (see `styles.STYLES`) or a `ToolStyle`.
+    choice: "auto" (text, with calls in it), "none" (text), "required" (one call or more), {"name": ...} (one call of that tool),
+        or OpenAI's objects for these.
+    parallel: whether there may be several calls.
+    whitespace: of JSON arguments, as in `JsonSchema`; "flexible" unless given, because models write spaces there.
+    on_unsupported: as in `JsonSchema`.
+
+    Arguments are exact by the schema of their tool. Raises `ConstraintError` with the path, also for two tools of one name.
+    """
+
+    tools: Any
+    style: str | ToolStyle = "hermes"
+    choice: Any = "auto"
+    parallel: bool = True
+    whitespace: str = "flexible"
+    on_unsupported: str = "refuse"
+
+    def __post_init__(self) -> None:
+        tools = _definitions(self.tools)
+        style_of(self.style)
+        mode, kept = _chosen(tools, self.choice)
+        object.__setattr__(self, "tools", kept)
+        object.__setattr__(self, "choice", mode)
+
+    def beginning(self, limits: Limits) -> Grammar:
+        """What most schemas need, see `JsonSchema.beginning`."""
+        return JsonSchema(True).beginning(limits)
+
+    def lower(self, grammar: Grammar, limits: Limits) -> Node:
+        """The replies as a node. Raises `ConstraintError` with the path of the tool."""
+        return lower_tree(self.tree(grammar, limits), grammar, limits)
+
+    def tree(self, grammar: Grammar, limits: Limits) -> Part:
+        """The structural tag that this stands for."""
+        return _Reply(self, style_of(self.style), grammar, limits).tree()
+
+
+# -- requests -----------------------------------------------------------------------------------------------------------
+
+
+def _definitions(tools: Any) -> tuple[ToolDefinition, ...]:
+    if isinstance(tools, str):
+        tools = parse_json(tools)
+    if isinstance(tools, Mapping | bytes) or not isinstance(tools, Iterable):
+        raise ConstraintError("tools are a list of definitions", path="#/tools")
+    found = tuple(
+        tool if isinstance(tool, ToolDefinition) else _definition(tool, f"#/tools/{i}") for i, tool in enumerate(tools)
+    )
+    for i, tool in enumerate(found):
+        if any(tool.name == other.name for other in found[:i]):
+            raise ConstraintError(f"two tools are called {tool.name!r}", path=tool.path, keyword="name")
+    return found
+
+
+def _definition(tool: Any, path: str) -> ToolDefinition:
+    if not isinstance(tool, Mapping):
+        raise ConstraintError("a tool is an object", path=path, instead='{"name": ..., "parameters": {...}}')
+    if tool.get("type", "function") != "function":
+        raise ConstraintError(f"a tool of type {tool['type']!r} is not a function", path=path, keyword="type")
+    function = tool.get("function", tool)
+    name = function.get("name") if isinstance(function, Mapping) else None
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ConstraintError(
+            f"a name is made of letters, digits and _ . : / -, not {name!r}", path=path, keyword="name"
+        )
+    path = f"{path}/function/parameters" if function is not tool else f"{path}/parameters"
+    return ToolDefinition(name, _object_schema(function.get("parameters"), path), path)
+
+
+def _object_schema(parameters: Any, path: str) -> str:
+    """The schema of the arguments. It is an object, whether the schema says so or not; without a schema it is empty."""
+    if parameters is None or parameters == {}:
+        parameters = {"type": "object", "properties": {}, "additionalProperties": False}
+    if parameters is True:
+        parameters = {}
+    if not isinstance(parameters, Mapping):
+        raise ConstraintError("parameters are a JSON Schema", path=path, keyword="parameters")
+    kinds = parameters.get("type", "object")
+    if kinds != "object" and not (isinstance(kinds, list | tuple) and "object" in kinds):
+        raise ConstraintError(f"arguments are an object, not {kinds!r}", path=path, keyword="type", instead='"object"')
+    return dump_json(plain_value({**parameters, "type": "object"}))
+
+
+def _chosen(tools: tuple[ToolDefinition, ...], choice: Any) -> tuple[str, tuple[ToolDefinition, ...]]:
+    """ "auto", "none", "required" or "one", and the tools that may be called."""
+    if isinstance(choice, Mapping) and choice.get("type") == "allowed_tools":
+        return _allowed(tools, choice.get("allowed_tools", choice))
+    if choice is None:
+        choice = "auto"
+    if choice in ("auto", "none", "required", "one"):
+        if choice == "required" and not tools:
+            raise ConstraintError("a call is required, but there are no tools", path="#/tool_choice")
+        return choice, tools
+    name = choice if isinstance(choice, str) else _name_in(choice)
+    return "one", (_named(tools, name),)
+
+
+def _allowed(tools: tuple[ToolDefinition, ...], allowed: Any) -> tuple[str, tuple[ToolDefinition, ...]]:
+    """Those of {"mode": ..., "tools": [...]}."""
+    path = "#/tool_choice/allowed_tools"
+    if not isinstance(allowed, Mapping) or not isinstance(allowed.get("tools"), list | tuple):
+        raise ConstraintError("allowed tools are a list", path=path, keyword="tools", instead='{"mode": "auto", "tools": [...]}')
+    mode = allowed.get("mode", "auto")
+    if mode not in ("auto", "required"):
+        raise ConstraintError(f"there is no mode {mode!r}", path=path, keyword="mode", instead='"auto" or "required"')
+    return _chosen(tuple(_named(tools, _name_in(each)) for each in allowed["tools"]), mode)
+
+
+def _name_in(choice: Any) -> Any:
+    """{"type": "function", "function": {"name": ...}}, flat, or just {"name": ...}."""
+    function = choice.get("function", choice) if isinstance(choice, Mapping) else choice
+    return function.get("name") if isinstance(function, Mapping) else function
+
+
+def _named(tools: tuple[ToolDefinition, ...], name: Any) -> ToolDefinition:
+    found = next((tool for tool in tools if tool.name == name), None)
+    if found is None and not isinstance(name, str):
+        raise ConstraintError("a tool is chosen by its name", path="#/tool_choice", keyword="name", instead='{"name": ...}')
+    if found is None:
+        known = ", ".join(repr(tool.name) for tool in tools) or "there are none"
+        raise ConstraintError(f"no tool is called {name!r}", path="#/tool_choice", instead=known)
+    return found
+
+
+# -- trees --------------------------------------------------------------------------------------------------------------
+
+
+class _Reply:
+    """Makes the tree of one request."""
+
+    def __init__(self, request: Tools, style: ToolStyle, grammar: Grammar, limits: Limits) -> None:
+        self._request, self._style, self._grammar, self._limits = request, style, grammar, limits
+        self._space = SPACE if request.whitespace == "flexible" else request.whitespace
+
+    def tree(self) -> Part:
+        request, style = self._request, self._style
+        calls = [self._call(tool, call) for tool in request.tools for call in style.call]
+        mode = request.choice if calls else "none"
+        if style.answer:
+            return self._messages(calls, mode)
+        if mode in ("required", "one"):
+            return self._block(calls)
+        if style.leading:
+            text = Text(not_leading=style.leading)
+            return text if mode == "none" else AnyOf((text, self._block(calls)))
+        if mode == "none":
+            return Text()
+        if style.begin:
+            block = Tag(style.begin, self._separated(calls), style.end, segment=MARKUP)
+            return Triggered((style.begin,), (block,), stop_after_first=True)
+        triggers = tuple(dict.fromkeys(self._trigger(call) for call in style.call))
+        return Triggered(triggers, calls, stop_after_first=self._is_one(), separator=style.separator)
+
+    def _is_one(self) -> bool:
+        return not self._request.parallel or self._request.choice == "one"
+
+    def _separated(self, calls: list[Tag]) -> Part:
+        return Separated(calls, self._style.separator, at_least_one=True, stop_after_first=self._is_one())
+
+    def _block(self, calls: list[Tag]) -> Part:
+        opener = self._style.opener
+        openers = [Repeat(Const(opener), 0, 1)] if opener in self._grammar.special_tokens else []
+        parts = (*openers, Const(self._style.begin), self._separated(calls), Const(self._style.end))
+        return Labelled(Sequence(parts), MARKUP)
+
+    def _messages(self, calls: list[Tag], mode: str) -> Part:
+        """Messages of which each is of one kind, a call or the answer last."""
+        preface = [self._message(role, template, with_end=True) for role, template in self._style.preface]
+        last: list[Part] = (
+            [] if mode in ("required", "one") else [self._message("text", self._style.answer, with_end=False)]
+        )
+        return Sequence((Repeat(AnyOf(preface)), AnyOf((*last, *([] if mode == "none" else calls)))))
+
+    def _message(self, role: str, template: str, with_end: bool) -> Part:
+        begin, _, end = template.partition("{text}")
+        if not with_end and not end:
+            return Sequence((Labelled(Const(begin), MARKUP), Text()))
+        closing = Segment("close reasoning") if role == "reasoning" else MARKUP
+        return Tag(begin, Text(), end, segment=_MESSAGE_SEGMENTS[role], closing=closing)
+
+    def _trigger(self, call: str) -> str:
+        """What all calls begin with."""
+        trigger = _first_piece(call.partition("{name}")[0], self._style.spaced)
+        if not trigger:
+            instead = "a template that begins with a mark, `begin`, or `leading`"
+            raise ConstraintError("calls cannot be told from text", path=call, keyword="call", instead=instead)
+        return trigger
+
+    def _call(self, tool: ToolDefinition, template: str) -> Tag:
+        """One call of one tool."""
+        before, _, after = template.replace("{name}", tool.name).partition("{arguments}")
+        first = _first_piece(before, self._style.spaced)
+        notation = "parameters" if self._style.parameter else "json"
+        inside, close = Segment("markup", tool.name), Segment("close call", tool.name, notation=notation)
+        opening = self._pieces(before[len(first) :], MARKUP)
+        arguments = Labelled(
+            self._arguments(tool), inside if self._style.parameter else Segment("arguments", tool.name)
+        )
+        return Tag(first, Sequence((*opening, arguments, *self._pieces(after, close))), "", segment=MARKUP)
+
+    def _pieces(self, template: str, segment: Segment) -> list[Part]:
+        """Literal text, and white space that may be other white space."""
+        if not self._style.spaced or self._request.whitespace == "compact":
+            return [Labelled(Const(template), segment)] if template else []
+        pieces = re.split(r"(\s+)", template)
+        gap = Regex(self._space, dialect="ecma")
+        return [Labelled(gap if i % 2 else Const(piece), segment) for i, piece in enumerate(pieces) if piece]
+
+    def _arguments(self, tool: ToolDefinition) -> Part:
+        schema = JsonSchema(
+            parse_json(tool.parameters), whitespace=self._space, on_unsupported=self._request.on_unsupported
+        )
+        if not self._style.parameter:
+            return Located(schema, tool.path)
+        return self._parameters(tool, schema)
+
+    def _parameters(self, tool: ToolDefinition, schema: JsonSchema) -> Part:
+        try:
+            found = parameters_of(schema, self._limits)
+        except ConstraintError as error:
+            error.move_below(tool.path)
+            raise
+        parts = [(self._parameter(tool, schema, each), each.is_required) for each in found]
+        return Joined(parts, self._style.parameter_separator)
+
+    def _parameter(self, tool: ToolDefinition, schema: JsonSchema, parameter: Parameter) -> Part:
+        before, _, after = self._style.parameter.replace("{key}", parameter.name).partition("{value}")
+        notation = "python" if self._style.notation == "python" else parameter.notation
+        value = Segment("value", tool.name, parameter.name, notation)
+        closing = Segment("close value", tool.name, parameter.name, notation)
+        inside = Segment("markup", tool.name)
+        source: Part = Located(Argument(schema, parameter.place, notation, after), tool.path)
+        if notation == "bare" and parameter.is_free and after:
+            source = Text()
+        return Labelled(Tag(before, source, after, segment=value, closing=closing if after else inside), inside)
+
+
+def _first_piece(template: str, spaced: bool) -> str:
+    return re.split(r"\s", template, maxsplit=1)[0] if spaced else template

@@ -1,0 +1,57 @@
+"""Where a grammar's captures are, for `capture.py`: what lowering writes down beside the expressions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from ..base.errors import UnsupportedKeyword
+from ..front_ends.cfg.lark_lexemes import Lexeme, LexemeState
+from .expression import EMPTY, Grammar, Node, Rule
+from .source import Limits
+from .stages import Budgets
+
+
+class Mark(NamedTuple):
+    """What a rule's text is captured as. Some of its end may be hidden from that: what follows `body` and is `end`, or so many
+    bytes; `end_name` is what the hidden part is captured as. Empty names capture nothing."""
+
+    name: str
+    end_name: str = ""
+    body: Node = EMPTY
+    end: Node = EMPTY
+    hidden_bytes: int = 0
+
+
+@dataclass
+class Marks:
+    """skips: rules of what is ignored. lexeme_states: of a grammar whose lazy terminals end others, with its `lexemes` by rule and
+    what it ignores."""
+
+    of_rule: dict[Rule, Mark] = field(default_factory=dict)
+    skips: set[Rule] = field(default_factory=set)
+    lexeme_states: list[LexemeState] | None = None
+    lexemes: dict[int, Lexeme] = field(default_factory=dict)
+    skip: Node = EMPTY
+
+    def ignored(self, grammar: Grammar, node: Node) -> Node:
+        """What is ignored, as a rule of its own."""
+        if node == EMPTY:
+            return node
+        rule = grammar.rule("ignored")
+        grammar.define(rule, node)
+        self.skips.add(rule)
+        return grammar.call(rule)
+
+
+@runtime_checkable
+class HasCaptures(Protocol):
+    """A source that may name parts of its texts."""
+
+    def lower_marked(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets, Marks]:
+        """The expression as written, with its left recursion, the budgets of rules and where its captures are."""
+
+
+def refused_captures(where: str) -> UnsupportedKeyword:
+    """What is said of captures that the language as such has no trouble with."""
+    return UnsupportedKeyword(f"captures {where}", keyword="capture", instead="captures of the parts around it")

@@ -1,0 +1,95 @@
+"""Whether an expression contains the empty string, and what is left of it without that one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ..base.kinds import UNBOUNDED, Kind
+from ..numba_support.divisors import COUNTS
+from .store import FAIL, Node, NodeStore
+
+if TYPE_CHECKING:
+    from .expression import Grammar
+
+_SEQ, _READ = int(Kind.SEQ), (int(Kind.CLASS), int(Kind.LITERAL))  # reading a member is slow
+
+
+def shows_empty(store: NodeStore, node: Node) -> bool:
+    """Whether `node` contains the empty string as far as can be seen without rules, intersections and complements."""
+    known, rows = store.empties, store.rows
+    if rows[4 * node] == _SEQ and rows[4 * rows[4 * node + 1]] in _READ:  # most of them
+        return False
+    work = [node]
+    while work:
+        found = known[work[-1]] if work[-1] in known else _verdict(store, work[-1])
+        if isinstance(found, bool):
+            known[work.pop()] = found
+        else:
+            work.extend(found)
+    return known[node]
+
+
+def _verdict(store: NodeStore, node: Node) -> bool | list[Node]:
+    """Whether a node shows that it may be empty, or the parts of it that have to be known first."""
+    known, kind, (a, b, _) = store.empties, store.kind(node), store.operands(node)
+    if kind is Kind.ALT:
+        options = store.alternatives(node)
+        return any(known.get(option, False) for option in options) or [x for x in options if x not in known] or False
+    if kind is Kind.SEQ or (kind is Kind.REPEAT and b > 0):
+        parts = [Node(a), Node(b)] if kind is Kind.SEQ else [Node(a)]
+        first = next((part for part in parts if not known.get(part, False)), None)  # that is not known to be empty
+        return True if first is None else first not in known and [first]
+    return kind is Kind.REPEAT or _leaf_shows_empty(store, node, kind)
+
+
+def _leaf_shows_empty(store: NodeStore, node: Node, kind: Kind) -> bool:
+    _, b, c = store.operands(node)
+    if kind is Kind.BAG:
+        return b == 0 and all(low == 0 for _, low, _ in store.bag_parts(node))
+    if kind is Kind.MULTIPLE:
+        modulus, places = store.step_of(node)[:2]
+        return 0 <= c < COUNTS and b * 10**places % modulus == 0
+    return kind is Kind.EMPTY
+
+
+def without_empty(grammar: Grammar, node: Node) -> Node:
+    """The same strings except the empty one, where that is visible without expanding rules."""
+    made: dict[Node, Node] = {}
+    work = [node]
+    while work:
+        part = work[-1]
+        missing = [below for below in _parts_without_empty(grammar, part) if below not in made]
+        if missing:
+            work.extend(missing)
+            continue
+        work.pop()
+        made[part] = _filled(grammar, part, made)
+    return made[node]
+
+
+def _parts_without_empty(store: NodeStore, node: Node) -> list[Node]:
+    """The parts of a node whose strings that are not empty make up its own."""
+    if not shows_empty(store, node):
+        return []
+    kind, (a, b, _) = store.kind(node), store.operands(node)
+    return store.alternatives(node) if kind is Kind.ALT else [Node(a), Node(b)] if kind is Kind.SEQ else []
+
+
+def _filled(grammar: Grammar, node: Node, made: Mapping[Node, Node]) -> Node:
+    """A node without the empty string, from its parts without it."""
+    kind, (a, b, c) = grammar.kind(node), grammar.operands(node)
+    if not shows_empty(grammar, node):
+        return node
+    if kind is Kind.EMPTY:
+        return FAIL
+    if kind is Kind.ALT:
+        return grammar.alt(*(made[option] for option in grammar.alternatives(node)))
+    if kind is Kind.SEQ:
+        return grammar.alt(grammar.seq(made[Node(a)], Node(b)), made[Node(b)])
+    if kind is Kind.REPEAT and b == 0:
+        return grammar.repeat(Node(a), 1, None if c == UNBOUNDED else c)
+    if kind is Kind.BAG:
+        parts = [(body, low, None if high == UNBOUNDED else high) for body, low, high in grammar.bag_parts(node)]
+        return grammar.bag(parts, 1, None if c == UNBOUNDED else c)
+    return node

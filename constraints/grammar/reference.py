@@ -1,0 +1,316 @@
+"""The slow obvious twin of the machine: which byte strings does an expression contain?
+
+Set-of-continuations derivatives (Antimirov, "Partial derivatives of regular expressions and finite automata constructions",
+1996), in plain Python on tuples, with nothing shared, lazy or compiled. Tests compare everything with this; front ends can be
+developed against it alone. A continuation is a tuple of parts still to be matched, first part first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from ..numba_support.divisors import COUNTS
+from .expression import UNBOUNDED, Event, Grammar, Kind, Node
+
+P = TypeVar("P")
+Part = tuple[object, ...]
+Continuation = tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """An open object whose keys are remembered, or an open array whose items must differ."""
+
+    seen: frozenset[str]  # its keys; its items, as text in one spelling
+    item: bytes | None  # the bytes of the item being read, None of an object
+
+    def with_value(self, value: str) -> Frame:
+        return Frame(self.seen | {value}, None if self.item is None else b"")
+
+    def with_byte(self, byte: int) -> Frame:
+        return self if self.item is None else Frame(self.seen, self.item + bytes([byte]))
+
+
+Memory = tuple[tuple[Frame, ...], bytes | None]  # the frames, and the bytes of the key being read
+Position = frozenset[tuple[Continuation, Memory]]  # what may still come
+
+_EMPTY_MEMORY: Memory = ((), None)
+
+
+class Unfolding(Generic[P]):
+    """What the parts of a continuation stand for. P: positions in the operands of intersections and complements."""
+
+    grammar: Grammar
+
+    def before(self, node: Node) -> P:
+        """Where a string of `node` begins."""
+        raise NotImplementedError
+
+    def is_accepting(self, position: P) -> bool:
+        """Whether a string may end there."""
+        raise NotImplementedError
+
+    def _is_leaf(self, part: Part) -> bool:
+        if part[0] == "node":
+            return self.grammar.kind(part[1]) in (Kind.CLASS, Kind.LITERAL)  # type: ignore[arg-type]
+        if part[0] == "unlisted":
+            return bool(part[2]) and self._is_leaf(part[2][0])  # type: ignore[index]
+        return part[0] == "product"
+
+    def _free(self, part: Part) -> Iterable[Continuation]:
+        """What `part` may be replaced with without crossing a byte."""
+        if part[0] == "product":
+            _, kind, operands = part
+            accepting = [self.is_accepting(operand) for operand in operands]  # type: ignore[attr-defined]
+            if (kind == Kind.NEGATE and not accepting[0]) or (kind == Kind.BOTH and all(accepting)):
+                yield ()
+            return
+        if part[0] == "unlisted":
+            _, words, inside = part
+            if not inside:
+                yield from [()] if b"" not in words else []  # type: ignore[operator]
+                return
+            for free in self._free(inside[0]):  # type: ignore[index]
+                yield (("unlisted", words, free + inside[1:]),)  # type: ignore[index]
+            return
+        if part[0] == "repeat":
+            _, body, low, high = part
+            yield from self._unroll(body, low, high)  # type: ignore[arg-type]
+            return
+        if part[0] == "bag":
+            _, parts, low, high = part
+            yield from self._take(parts, low, high)  # type: ignore[arg-type]
+            return
+        if part[0] == "multiple":
+            yield from self._read_digit(*part[1:])  # type: ignore[arg-type]
+            return
+        node: Node = part[1]  # type: ignore[assignment]
+        kind, (a, b, c) = self.grammar.kind(node), self.grammar.operands(node)
+        if kind is Kind.EMPTY:
+            yield ()
+        elif kind is Kind.SEQ:
+            yield (("node", a), ("node", b))
+        elif kind is Kind.ALT:
+            yield from ((("node", option),) for option in self.grammar.alternatives(node))
+        elif kind is Kind.REPEAT:
+            yield from self._unroll(a, b, c)
+        elif kind is Kind.BAG:
+            yield from self._take(tuple(self.grammar.bag_parts(node)), b, c)
+        elif kind is Kind.MULTIPLE:
+            modulus, places = self.grammar.step_of(node)[:2]
+            whole = divmod(c, COUNTS) if c >= 0 else None
+            yield (("multiple", modulus, b, places if c >= 0 else -c, whole, False, *self.grammar.step_of(node)[2:]),)
+        elif kind is Kind.UNLISTED:
+            yield (("unlisted", tuple(self.grammar.unlisted_words(node)), (("node", b),)),)
+        elif kind is Kind.CALL:
+            yield (("node", self.grammar.rule_bodies[a]),)
+        elif kind in (Kind.BOTH, Kind.NEGATE):
+            operands = (a, b) if kind is Kind.BOTH else (a,)
+            yield (("product", kind, tuple(self.before(Node(x)) for x in operands)),)
+
+    def _unroll(self, body: int, low: int, high: int) -> Iterable[Continuation]:
+        if low == 0:
+            yield ()
+        if high != 0:
+            yield (("node", body), ("repeat", body, *_one_less(low, high)))
+
+    def _take(self, parts: tuple[tuple[int, int, int], ...], low: int, high: int) -> Iterable[Continuation]:
+        if low == 0 and all(least == 0 for _, least, _ in parts):
+            yield ()
+        for i, (body, least, most) in enumerate(parts):
+            if high != 0 and most != 0:
+                rest = (*parts[:i], (body, *_one_less(least, most)), *parts[i + 1 :])
+                yield (("node", body), ("bag", rest, *_one_less(low, high)))
+
+    def _read_digit(
+        self, modulus: int, read: int, places: int, whole: tuple[int, int] | None, may_end: bool, point: int, *digits: int
+    ) -> Iterable[Continuation]:
+        """`read`: remainder of the digits so far. whole: digits to come before a point, None behind it, where `may_end` counts."""
+        if (may_end or (whole is not None and whole[0] == 0)) and read * 10**places % modulus == 0:
+            yield ()
+        if whole is not None and whole[0] == 0 and places > 0:
+            yield (("node", point), ("multiple", modulus, read, places, None, False, point, *digits))
+        if (whole is None and places == 0) or (whole is not None and whole[1] == 0):
+            return
+        for digit, node in enumerate(digits):
+            after, is_fraction = (10 * read + digit) % modulus, whole is None
+            rest = (places - 1, None, digit > 0) if is_fraction else (places, _one_less(*whole), False)  # type: ignore[misc]
+            yield (("node", node), ("multiple", modulus, after, *rest, point, *digits))
+
+
+@dataclass
+class Reference(Unfolding[Position]):
+    """Matches byte strings against `node` of `grammar`, one byte at a time.
+
+    >>> reference = Reference(grammar, root)
+    >>> reference.accepts(b'{"a":1}'), reference.can_continue(b'{"a"')
+    """
+
+    grammar: Grammar
+    node: Node
+    _productive: dict[Position, bool] = field(default_factory=dict)
+
+    def accepts(self, text: bytes) -> bool:
+        """Whether `text` as a whole is in the language."""
+        return self.is_accepting(self.run(text))
+
+    def can_continue(self, text: bytes, alphabet: Iterable[int] = range(256), max_bytes: int = 40) -> bool:
+        """Whether `text` followed by at most `max_bytes` more bytes can be in the language (a search, so small cases only)."""
+        return self.reaches_acceptance(self.run(text), alphabet, max_bytes)
+
+    def start(self) -> Position:
+        return self.before(self.node)
+
+    def before(self, node: Node) -> Position:
+        return self._expand([((("node", node),), _EMPTY_MEMORY)])
+
+    def run(self, text: bytes, position: Position | None = None) -> Position:
+        position = self.start() if position is None else position
+        for byte in text:
+            position = self.step(position, byte)
+        return position
+
+    def is_accepting(self, position: Position) -> bool:
+        return any(not continuation for continuation, _ in position)
+
+    def step(self, position: Position, byte: int) -> Position:
+        """Where one more byte leads; the empty set when nowhere."""
+        out: list[tuple[Continuation, Memory]] = []
+        for continuation, memory in position:
+            if continuation:
+                out.extend(self._cross(continuation[0], continuation[1:], memory, byte))
+        return self._expand(out)
+
+    def reaches_acceptance(self, position: Position, alphabet: Iterable[int], max_bytes: int) -> bool:
+        seen, frontier = {position}, [position]
+        for _ in range(max_bytes + 1):
+            if any(map(self.is_accepting, frontier)):
+                return True
+            successors = {self.step(at, byte) for at in frontier for byte in alphabet}
+            frontier = [at for at in successors - seen if at]
+            seen.update(frontier)
+        return False
+
+    def edges(self, position: Position) -> Collection[int]:
+        """Bytes at which the answer of `step` may change: from one of them to before the next it is the same."""
+        out = {0}
+        for continuation, _ in position:
+            if not continuation:
+                continue
+            part = continuation[0]
+            if part[0] == "product":
+                for operand in part[2]:  # type: ignore[attr-defined]
+                    out.update(self.edges(operand))
+                continue
+            if part[0] == "unlisted":
+                _, words, inside = part
+                out.update(bound for word in words for byte in word[:1] for bound in (byte, byte + 1))  # type: ignore[attr-defined]
+                out.update(self.edges(frozenset([(inside, _EMPTY_MEMORY)])))  # type: ignore[list-item]
+                continue
+            node: Node = part[1]  # type: ignore[assignment]
+            kind = self.grammar.kind(node)
+            if kind is Kind.LITERAL:
+                byte = self.grammar.literal_bytes(node)[part[2] if len(part) > 2 else 0]  # type: ignore[call-overload]
+                out.update((byte, byte + 1))
+            elif kind is Kind.MULTIPLE:
+                out.update(range(ord("."), ord("9") + 2))
+            else:
+                out.update(self._bounds_of(node))
+        return out - {256}
+
+    def _edges_of(self, node: Node) -> Sequence[tuple[int, int, int]]:
+        return self.grammar.class_edges(node)
+
+    def _bounds_of(self, node: Node) -> Iterable[int]:
+        return (bound for low, high, _ in self._edges_of(node) for bound in (low, high + 1))
+
+    def _cross(
+        self, part: Part, rest: Continuation, memory: Memory, byte: int
+    ) -> Iterable[tuple[Continuation, Memory]]:
+        if part[0] == "product":
+            after = _remember(memory, Event.NONE, byte)
+            assert after is not None, "only the end of a key can be refused"
+            yield from ((continuation, after) for continuation in self._cross_product(part, rest, byte))
+            return
+        if part[0] == "unlisted":
+            _, words, inside = part
+            left = tuple(word[1:] for word in words if word[:1] == bytes([byte]))  # type: ignore[attr-defined]
+            for inner, after in self._cross(inside[0], inside[1:], memory, byte):  # type: ignore[index]
+                yield (("unlisted", left, inner), *rest), after
+            return
+        node = part[1]
+        assert isinstance(node, int)
+        if self.grammar.kind(Node(node)) is Kind.LITERAL:
+            text, index = self.grammar.literal_bytes(Node(node)), part[2] if len(part) > 2 else 0
+            assert isinstance(index, int)
+            if text[index] == byte:
+                tail = ((("node", node, index + 1),) if index + 1 < len(text) else ()) + rest
+                after = _remember(memory, Event.NONE, byte)
+                assert after is not None, "only marked bytes can be refused"
+                yield tail, after
+            return
+        event = Event(self.grammar.operands(Node(node))[2])
+        for low, high, follow in self._edges_of(Node(node)):
+            if low <= byte <= high and (after := _remember(memory, event, byte)) is not None:
+                yield (("node", follow), *rest), after
+
+    def _cross_product(self, part: Part, rest: Continuation, byte: int) -> Iterable[Continuation]:
+        _, kind, operands = part
+        stepped = tuple(self.step(operand, byte) for operand in operands)  # type: ignore[attr-defined]
+        if kind == Kind.NEGATE or all(stepped):
+            yield (("product", kind, stepped), *rest)
+
+    def _expand(self, seeds: Sequence[tuple[Continuation, Memory]]) -> Position:
+        """All continuations that begin with a byte to be matched, or are finished, reachable from `seeds` for free."""
+        work, seen, out = [seed for seed in seeds if seed[1] is not None], set(), set()
+        while work:
+            item = work.pop()
+            if item in seen:
+                continue
+            seen.add(item)
+            continuation, memory = item
+            if not continuation or self._is_leaf(continuation[0]):
+                out.add(item)
+            if continuation:
+                work.extend((free + continuation[1:], memory) for free in self._free(continuation[0]))
+        return frozenset(out)
+
+
+def _one_less(low: int, high: int) -> tuple[int, int]:
+    return max(low - 1, 0), high if high == UNBOUNDED else high - 1
+
+
+def _remember(memory: Memory, event: Event, byte: int) -> Memory | None:
+    """The memory after a byte with an event; None when a key or an item repeats. Both are compared as JSON values, decoded."""
+    frames, key = memory
+    if event is Event.KEY_OPEN:
+        key = b""
+    elif event is Event.KEY_CLOSE:
+        assert key is not None
+        name = json.loads(b'"' + key + b'"')
+        if name in frames[-1].seen:
+            return None
+        frames, key = (*frames[:-1], frames[-1].with_value(name)), None
+    elif key is not None:
+        key += bytes([byte])
+    if event in (Event.ITEM_CLOSE, Event.ARRAY_CLOSE):
+        array = frames[-1]
+        assert array.item is not None
+        if array.item.strip() or event is Event.ITEM_CLOSE:
+            value = json.dumps(json.loads(array.item), sort_keys=True)
+            if value in array.seen:
+                return None
+            array = array.with_value(value)
+        frames = (*frames[:-1], array)
+    if event in (Event.OBJECT_CLOSE, Event.ARRAY_CLOSE):
+        frames = frames[:-1]
+    stays = frames[:-1] if event is Event.ITEM_CLOSE else frames
+    frames = (*(frame.with_byte(byte) for frame in stays), *frames[len(stays) :])
+    if event is Event.OBJECT_OPEN:
+        frames = (*frames, Frame(frozenset(), None))
+    if event is Event.ARRAY_OPEN:
+        frames = (*frames, Frame(frozenset(), b""))
+    return frames, key

@@ -1,0 +1,152 @@
+"""Where the nodes of a grammar are kept: one array of rows, and pools of bytes, lists and edges that rows point into.
+
+Nodes are named by small integers and made after their parts. `Kind` says what the three operands of a row mean; `expression.py`
+builds grammars of them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from copy import copy
+from typing import ClassVar, NewType, Self
+
+from ..base.kinds import Event, Kind, Supply
+from ..base.utf8 import ByteTree, Ranges, byte_tree
+from ..numba_support.divisors import ROW
+
+Node = NewType("Node", int)
+Rule = NewType("Rule", int)
+Edges = tuple[tuple[int, int, Node], ...]  # low and high byte, what follows
+
+FAIL, EMPTY = Node(0), Node(1)
+_KINDS = tuple(Kind)  # by value; calling the enumeration is ten times slower
+_ALT, _CALL, _CLASS = map(int, (Kind.ALT, Kind.CALL, Kind.CLASS))  # reading a member is slow too
+
+
+class NodeStore:
+    """Nodes and rules: reading what is there, and adding rows to it, equal ones once where that is worth while."""
+
+    ATTRIBUTES: ClassVar[tuple[str, ...]] = (
+        "rows", "pool", "lists", "edges", "events", "rule_names", "rule_bodies", "empties", "_interned", "_classes", "_wide",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.rows = array("i")  # kind, a, b, c of every node
+        self.pool = bytearray()  # the bytes of all literals, one after the other
+        self.lists = array("i")  # alternatives of ALT nodes; steps of MULTIPLE nodes; words of WORDS nodes, as (offset, length)
+        self.edges = array("i")  # of CLASS nodes: low, high, follow, one edge after the other
+        self.events: set[Event] = set()  # that some CLASS node carries
+        self.rule_names: list[str] = []
+        self.rule_bodies: list[Node | None] = []
+        self.empties: dict[Node, bool] = {}  # what `shows_empty` has found
+        self._interned: dict[tuple[int, int, int, int], Node] = {}
+        self._classes: dict[tuple[Edges, Event], Node] = {}
+        self._wide: dict[Ranges, Edges] = {}
+        self._new((Kind.FAIL, 0, 0, 0))
+        self._new((Kind.EMPTY, 0, 0, 0))
+
+    def __len__(self) -> int:
+        return len(self.rows) // 4
+
+    @classmethod
+    def after(cls, beginning: Self) -> Self:
+        """A new one that begins with all that another one holds; its nodes keep their numbers."""
+        new = cls()
+        for name in cls.ATTRIBUTES:
+            setattr(new, name, copy(getattr(beginning, name)))
+        return new
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def kind(self, node: Node) -> Kind:
+        return _KINDS[self.rows[4 * node]]
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether some rule is called."""
+        return _CALL in self.rows[::4]
+
+    def operands(self, node: Node) -> tuple[int, int, int]:
+        rows, start = self.rows, 4 * node
+        return rows[start + 1], rows[start + 2], rows[start + 3]
+
+    def literal_bytes(self, node: Node) -> bytes:
+        start, length, _ = self.operands(node)
+        return bytes(self.pool[start : start + length])
+
+    def alternatives(self, node: Node) -> list[Node]:
+        start, count, _ = self.operands(node)
+        return self.lists[start : start + count].tolist()  # type: ignore[return-value]
+
+    def bag_parts(self, node: Node) -> list[tuple[Node, int, int]]:
+        """(body, low, high or UNBOUNDED) of every part of a BAG."""
+        parts: list[tuple[Node, int, int]] = []
+        tally = Node(self.operands(node)[0])
+        while tally != FAIL:
+            part, following, _ = self.operands(tally)
+            body, low, high = self.operands(Node(part))
+            parts.append((Node(body), low, high))
+            tally = Node(following)
+        return parts
+
+    def step_of(self, node: Node) -> list[int]:
+        """The row of a MULTIPLE's step, see divisors.py."""
+        start = self.operands(node)[0]
+        return self.lists[start : start + ROW].tolist()
+
+    def unlisted_words(self, node: Node) -> list[bytes]:
+        """What is left of the words that an UNLISTED node excludes, in order."""
+        start, count, read = self.operands(Node(self.operands(node)[0]))
+        row = self.lists[start : start + 2 * count]
+        return [bytes(self.pool[first + read : first + length]) for first, length in zip(row[::2], row[1::2], strict=True)]
+
+    def class_edges(self, node: Node) -> list[tuple[int, int, int]]:
+        start, count, _ = self.operands(node)
+        flat = self.edges[3 * start : 3 * (start + count)]
+        return list(zip(flat[::3], flat[1::3], flat[2::3], strict=True))
+
+    # -- adding -----------------------------------------------------------------------------------------------------
+
+    def _new(self, row: tuple[int, int, int, int]) -> Node:
+        node = len(self.rows) // 4
+        self.rows.extend(row)
+        return node  # type: ignore[return-value]  # calling Node takes as long as all of this
+
+    def _union(self, options: tuple[Node, ...], supply: Supply = Supply.CERTAIN) -> Node:
+        start = len(self.lists)
+        self.lists.extend(options)
+        return self._new((_ALT, start, len(options), supply))
+
+    def intern(self, row: tuple[int, int, int, int]) -> Node:
+        """The node of a row: kind, a, b, c."""
+        node = self._interned.get(row)
+        if node is None:  # as `_new`: most nodes are made here
+            rows = self.rows
+            node = self._interned[row] = len(rows) // 4  # type: ignore[assignment]
+            rows.extend(row)
+        return node  # type: ignore[return-value]
+
+    def _class(self, edges: Edges, event: Event) -> Node:
+        if not edges:
+            return FAIL
+        key = edges, event
+        node = self._classes.get(key)
+        if node is None:
+            self.events.add(event)
+            node = self._classes[key] = self._new((_CLASS, len(self.edges) // 3, len(edges), event))
+            for edge in edges:
+                self.edges.extend(edge)
+        return node
+
+    def _wide_edges(self, ranges: Ranges) -> Edges:
+        """The first bytes of characters beyond ASCII; most sets have all of these or none."""
+        known = self._wide.get(ranges)
+        if known is None:
+            known = self._wide[ranges] = self._edges_of_tree(byte_tree(ranges)) if ranges else ()
+        return known
+
+    def _edges_of_tree(self, tree: ByteTree) -> Edges:
+        return tuple(
+            (low, high, EMPTY if follow is None else self._class(self._edges_of_tree(follow), Event.NONE))
+            for low, high, follow in tree
+        )

@@ -1,0 +1,285 @@
+"""Mask rows: each distinct mask is stored once. Thousands of states need a few hundred.
+
+A mask is described before it is made: a *recipe* is a mask that is there already (a slice of a body class, another row, or none)
+and *edits*, ranges of tokens to set or clear. Four masks of five are rows that are there, and most of these are found by their
+recipe, without touching the 16 KB of a mask over 131,072 tokens. The others are made behind the last row, and kept if new.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numba_support.jit import entry, inner, words_at
+from ..numba_support.pages import reserved
+from ..vocabulary.packed_vocabulary import EOS, NUM_EOS
+
+_FIRST_WORDS = 1 << 22  # of rows; reserved, not taken
+STRIDE = 256  # words compared at a time
+_RECIPE_WORDS = 64  # room for recipes, a row
+_MAX_RECIPE = 1024  # words of edits; longer recipes are not kept
+# The header of the region. Behind it: a hash table of row numbers, one of offsets of recipes (0 = free), recipes (number of the
+# row, words of edits, base, whether EOS is allowed, edits), the edits of the mask being made, the rows.
+COUNT, CAPACITY, WORDS, INDEX, INDEX_SIZE, KNOWN, KNOWN_SIZE, NUM_KNOWN = range(8)
+RECIPES, RECIPES_END, NUM_EDITS, EDITS, ROWS, _HEADER = range(8, 14)
+ROW_NUMBER, NUM_WORDS, BASE, ACCEPTS, RECIPE_HEADER = range(5)
+
+
+class MaskRows:
+    """A pool of equal-length masks, found by content. Rows are numbered from 1, so that 0 can mean "not computed".
+
+    Compiled code appends to it. num_tokens: of the vocabulary's trie, which bounds the edits of a mask.
+    """
+
+    def __init__(self, words: int, num_tokens: int) -> None:
+        self._words, self._num_tokens = words, num_tokens
+        self._use(*self._new_region(1 << max(6, (_FIRST_WORDS // max(words, 64)).bit_length() - 1)))
+
+    def __len__(self) -> int:
+        return self._region.item(COUNT)
+
+    @property
+    def nbytes(self) -> int:
+        return 4 * len(self) * self._words
+
+    def get(self, number: int) -> NDArray[np.uint32]:
+        """A read-only view, which stays as it is."""
+        row: NDArray[np.uint32] = self._rows[number - 1]
+        return row
+
+    def grow(self) -> None:
+        """Make room for twice as many rows. Others may read rows meanwhile."""
+        region, pool = self._new_region(2 * len(self._pool))
+        pool[: len(self)] = self._pool[: len(self)]
+        fill_index(int(region.ctypes.data), len(self))
+        self._use(region, pool)
+
+    def keep(self, mask: NDArray[np.uint32]) -> int:
+        """The number of a row equal to `mask`, stored if new."""
+        if len(self) == len(self._pool):
+            self.grow()
+        self._pool[len(self)] = mask
+        return int(keep_row(self.address))
+
+    def copies(self) -> NDArray[np.uint32]:
+        """All rows, in the order of their numbers."""
+        return self._pool[: len(self)].copy()
+
+    def fill(self, masks: NDArray[np.uint32]) -> None:
+        """Put different masks into an empty pool."""
+        while len(self._pool) < len(masks):
+            self.grow()
+        self._pool[: len(masks)] = masks
+        fill_index(self.address, len(masks))
+
+    def take(self, numbers: NDArray[np.int32], out: NDArray[np.uint32]) -> None:
+        """out[k] = row numbers[k]."""
+        take_rows(self._pool, numbers, out)
+
+    def _new_region(self, rows: int) -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
+        """An empty region with room for so many rows, and that room. uint32 [rows, words]"""
+        parts = {
+            INDEX: 2 * rows,
+            KNOWN: 4 * rows,
+            RECIPES: _RECIPE_WORDS * rows,
+            EDITS: 4 * self._num_tokens + 64,  # memories look at all tokens twice, what makes more edits gives up
+            ROWS: rows * self._words,
+        }
+        offsets = np.cumsum([_HEADER, *parts.values()])
+        region = reserved(int(offsets[-1]), _clean, ("rows", rows, self._words, self._num_tokens))
+        region[list(parts)] = offsets[:-1]
+        region[[COUNT, CAPACITY, WORDS, INDEX_SIZE, KNOWN_SIZE]] = 0, rows, self._words, parts[INDEX], parts[KNOWN]
+        region[RECIPES_END] = region[RECIPES]
+        return region, region[offsets[-2] :][: rows * self._words].view(np.uint32).reshape(rows, self._words)
+
+    def _use(self, region: NDArray[np.int32], pool: NDArray[np.uint32]) -> None:
+        self.address = int(region.ctypes.data)
+        self._region, self._pool, self._rows = region, pool, pool.view()
+        self._rows.setflags(write=False)
+
+
+def _clean(region: NDArray[np.int32]) -> int:
+    """Make a region zero where that matters, the hash tables; returns how many words were touched, rows aside that are few."""
+    if region[WORDS] == 0:
+        return 0
+    count, words, start, end = (int(region[k]) for k in (COUNT, WORDS, INDEX, RECIPES))
+    region[start:end] = 0
+    region[:_HEADER] = 0
+    return end + count * words
+
+
+@inner
+def set_tokens(r, start, end):
+    """Note that the tokens start..end of the atlas are to be set."""
+    if start < end:
+        edit(r, start, end)
+
+
+@inner
+def clear_tokens(r, start, end):
+    if start < end:
+        edit(r, ~start, end)
+
+
+@inner
+def edit(r, start, end):
+    if not has_too_many_edits(r):
+        at = r[EDITS] + np.int64(r[NUM_EDITS])
+        r[at], r[at + 1] = start, end
+        r[NUM_EDITS] += 2
+
+
+@inner
+def has_too_many_edits(r):
+    """Whether there is no room for another edit, so that some may be missing."""
+    return r[EDITS] + np.int64(r[NUM_EDITS]) + 2 > r[ROWS]
+
+
+@inner
+def find_or_make(r, v, base, accepts, completable):
+    """The number of the row that the edits make of a base: an offset in the atlas, less than zero for a row, or zero for no token.
+
+    completable: address of the tokens to which it is confined (int32 [words]), 0 for all. There has to be room for a row.
+    """
+    key, mask = recipe_key(r, base, accepts), np.int64(r[KNOWN_SIZE]) - 1
+    slot, length = key & mask, np.int64(r[NUM_EDITS])
+    is_kept = completable == 0 and length <= _MAX_RECIPE
+    while is_kept and r[r[KNOWN] + slot] != 0:
+        recipe = np.int64(r[r[KNOWN] + slot])
+        if is_recipe(r, recipe, base, accepts):
+            return np.int64(r[recipe + ROW_NUMBER])
+        slot = (slot + 1) & mask
+    number = make(r, v, base, accepts, completable)
+    end = np.int64(r[RECIPES_END])
+    is_kept = is_kept and 2 * np.int64(r[NUM_KNOWN]) < r[KNOWN_SIZE]
+    if is_kept and end + RECIPE_HEADER + length <= r[EDITS]:
+        r[r[KNOWN] + slot], r[RECIPES_END] = end, end + RECIPE_HEADER + length
+        r[NUM_KNOWN] += 1
+        r[end + ROW_NUMBER], r[end + NUM_WORDS], r[end + BASE], r[end + ACCEPTS] = number, length, base, accepts
+        for k in range(length):
+            r[end + RECIPE_HEADER + k] = r[r[EDITS] + k]
+    return number
+
+
+@inner
+def recipe_key(r, base, accepts):
+    h = (np.uint64(base) * np.uint64(2) + np.uint64(accepts)) * np.uint64(0xBF58476D1CE4E5B9)
+    h ^= h >> np.uint64(29)
+    for k in range(r[EDITS], r[EDITS] + r[NUM_EDITS]):
+        h = (h ^ np.uint64(r[k])) * np.uint64(0x9E3779B97F4A7C15)
+        h ^= h >> np.uint64(29)
+    return np.int64(h >> np.uint64(33))
+
+
+@inner
+def is_recipe(r, recipe, base, accepts):
+    if r[recipe + BASE] != base or r[recipe + ACCEPTS] != accepts or r[recipe + NUM_WORDS] != r[NUM_EDITS]:
+        return False
+    for k in range(r[NUM_EDITS]):
+        if r[recipe + RECIPE_HEADER + k] != r[r[EDITS] + k]:
+            return False
+    return True
+
+
+@inner
+def make(r, v, base, accepts, completable):
+    """Make that row behind the last one; the number under which it is kept, or of an equal one."""
+    words = np.int64(r[WORDS])
+    mask = r[ROWS] + words * r[COUNT]
+    if base == 0:
+        for k in range(words):
+            r[mask + k] = 0
+    elif base > 0:
+        for k in range(words):
+            r[mask + k] = v[base + k]
+    else:
+        for k in range(words):
+            r[mask + k] = r[r[ROWS] - words * (base + 1) + k]
+    for k in range(r[EDITS], r[EDITS] + r[NUM_EDITS], 2):
+        if r[k] >= 0:
+            for i in range(r[k], r[k + 1]):
+                r[mask + (v[i] >> 5)] |= bit(v[i])
+        else:
+            for i in range(~r[k], r[k + 1]):
+                r[mask + (v[i] >> 5)] &= ~bit(v[i])
+    if completable != 0:
+        confined = words_at(completable)
+        for k in range(words):
+            r[mask + k] &= confined[k]
+    for i in range(v[EOS], v[EOS] + v[NUM_EOS]):
+        r[mask + (v[i] >> 5)] &= ~bit(v[i])
+        if accepts:
+            r[mask + (v[i] >> 5)] |= bit(v[i])
+    return keep(r)
+
+
+@inner
+def bit(token):
+    return np.int32(np.int64(1) << (token & 31))
+
+
+@inner
+def hash_words(r, start, count):
+    """A hash of 32-bit words, multilinear (Carter and Wegman 1979): sums that the compiler turns into wide instructions."""
+    total = np.uint64(0)
+    for i in range(count):
+        total += np.uint64(np.uint32(r[start + i])) * (np.uint64(i) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1))
+    return np.int64((total ^ (total >> np.uint64(29))) >> np.uint64(1))
+
+
+@inner
+def is_equal(r, row, other, count):
+    """Whether two rows are equal, in strides that the compiler turns into wide instructions."""
+    for start in range(0, count, STRIDE):
+        difference = np.int32(0)
+        for i in range(start, min(start + STRIDE, count)):
+            difference |= r[row + i] ^ r[other + i]
+        if difference != 0:
+            return False
+    return True
+
+
+@inner
+def find_or_add(r, number):
+    """The number of a row equal to row `number`, which is entered if there is none."""
+    words, index, mask = np.int64(r[WORDS]), np.int64(r[INDEX]), np.int64(r[INDEX_SIZE]) - 1
+    row = r[ROWS] + words * (number - 1)
+    slot = hash_words(r, row, words) & mask
+    while r[index + slot] != 0:
+        other = np.int64(r[index + slot])
+        if is_equal(r, row, r[ROWS] + words * (other - 1), words):
+            return other
+        slot = (slot + 1) & mask
+    r[index + slot] = number
+    return np.int64(number)
+
+
+@inner
+def keep(r):
+    """The number of the row that has been written behind the last one; that of an equal one if there is one."""
+    number = np.int64(r[COUNT]) + 1
+    found = find_or_add(r, number)
+    if found == number:
+        r[COUNT] = number
+    return found
+
+
+@entry
+def keep_row(rows):
+    return keep(words_at(rows))
+
+
+@entry
+def fill_index(rows, count):
+    """Enter rows 1..count into an empty index."""
+    r = words_at(rows)
+    r[COUNT] = count
+    for number in range(1, count + 1):
+        find_or_add(r, number)
+
+
+@entry
+def take_rows(pool, numbers, out):
+    """out[k] = row numbers[k]."""
+    for k in range(numbers.size):
+        out[k] = pool[numbers[k] - 1]

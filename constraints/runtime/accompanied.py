@@ -1,0 +1,109 @@
+"""Constraints that narrow another one: its states with something beside them. What is not narrowed is asked of the other one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..grammar.source import Source
+from ..masks.mask_rows import MaskRows
+from .constraint import Constraint, State
+from .explanation import NUM_NEAREST, Explanation, explain
+
+if TYPE_CHECKING:
+    from ..vocabulary.vocabulary import Vocabulary
+
+
+class AccompaniedConstraint(Constraint):
+    """`unbudgeted` and constraints of its parts. States are those of `unbudgeted`, or tuples with one of them as `whole`: what
+    narrows these, `mask`, `advance` and `advance_bytes`, is defined by who inherits from this."""
+
+    def __init__(self, whole: Constraint, parts: Sequence[Constraint]) -> None:
+        self.unbudgeted, self.parts = whole, tuple(parts)
+        self.residue, self.notes = whole.residue, whole.notes
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self.unbudgeted.vocabulary
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return self.unbudgeted.fingerprint
+
+    @property
+    def source(self) -> Source | None:
+        return self.unbudgeted.source
+
+    @property
+    def nbytes(self) -> int:
+        return self.unbudgeted.nbytes + sum(part.nbytes for part in self.parts)
+
+    @property
+    def num_mask_misses(self) -> int:
+        return self.unbudgeted.num_mask_misses + sum(part.num_mask_misses for part in self.parts)
+
+    @property
+    def is_worn(self) -> bool:
+        return self.unbudgeted.is_worn or any(part.is_worn for part in self.parts)
+
+    @property
+    def statistics(self) -> dict[str, int]:
+        return self.unbudgeted.statistics
+
+    def is_accepting(self, state: Any) -> bool:
+        return self.unbudgeted.is_accepting(whole_of(state))
+
+    def fill_masks(self, states: Sequence[Any], out: NDArray[np.uint32]) -> None:
+        self.unbudgeted.fill_masks(list(map(whole_of, states)), out)
+        for k, state in enumerate(states):
+            if is_beside(state):
+                out[k] = self.mask(state)
+
+    def mask_rows(self, states: Sequence[Any]) -> tuple[NDArray[np.int32], MaskRows]:
+        numbers, rows = self.unbudgeted.mask_rows(list(map(whole_of, states)))
+        for k, state in enumerate(states):
+            if is_beside(state):
+                numbers[k] = rows.keep(self.mask(state))
+        return numbers, rows
+
+    def advance_batch(self, states: Sequence[Any], token_ids: Sequence[int]) -> list[Any]:
+        if len(states) != len(token_ids):
+            raise ValueError(f"advance_batch needs as many tokens as states, got {len(token_ids)} and {len(states)}")
+        return [self.advance(state, token_id) for state, token_id in zip(states, token_ids, strict=True)]
+
+    def forced(self, state: Any) -> bytes:
+        """As of any constraint. Where the budget leaves few tokens, more may be common to all completions than this."""
+        return self.unbudgeted.forced(whole_of(state))
+
+    def min_tokens(self, state: Any) -> int:
+        return self.unbudgeted.min_tokens(whole_of(state))
+
+    def explain(self, state: Any, token_id: int, *, num_nearest: int = NUM_NEAREST) -> Explanation:
+        found = self.unbudgeted.explain(whole_of(state), token_id, num_nearest=num_nearest)
+        if not found.allowed or not is_beside(state) or self.advance(state, token_id) is not None:
+            return found
+        return explain(self, state, token_id, num_nearest)
+
+    def _paths(self, state: Any) -> tuple[str, ...]:
+        return self.unbudgeted._paths(whole_of(state))
+
+    def _survives(self, state: Any, data: bytes) -> tuple[int, str]:
+        return self.unbudgeted._survives(whole_of(state), data)
+
+    def _step(self, state: Any, byte: int) -> tuple[Any, frozenset[Hashable]]:
+        return self.unbudgeted._step(whole_of(state), byte)
+
+
+def is_beside(state: Any) -> bool:
+    """Whether a state has something beside the one of the whole."""
+    return isinstance(state, tuple)
+
+
+def whole_of(state: Any) -> State:
+    """The state of the whole."""
+    whole: State = state.whole if is_beside(state) else state
+    return whole

@@ -1,0 +1,435 @@
+"""A compiled constraint: the public contract over a token automaton.
+
+A state is an int: -1 finished (EOS was read), else automaton state | memory << 32. It is a value: hashable, comparable within its
+constraint, valid as long as the constraint lives.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, NewType, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..automaton.counter_abstraction import PLENTY
+from ..automaton.tables import DEAD, INFINITE
+from ..grammar.source import Limits, Source
+from ..masks.mask_rows import MaskRows
+from ..token_automaton.min_tokens import Distances
+from ..token_automaton.token_automaton import EVERY_BYTE, Distant, TokenAutomaton
+from ..uniqueness.register_product import ONE_MORE
+from .explanation import NUM_NEAREST, Explanation, byte_set, explain
+
+if TYPE_CHECKING:
+    from ..vocabulary.vocabulary import Vocabulary
+
+T = TypeVar("T")
+State = NewType("State", int)
+FINISHED = State(-1)
+NOWHERE = State(-2)  # of `successors`: the token is not allowed
+_STATE_PART = (1 << 32) - 1
+_MAX_KEPT = 1 << 15  # answers of one kind; about 200 bytes each
+_MISSES_CHECKED = 16  # masks that are made before the room that they take is looked at again
+_UNKNOWN = State(-2)
+
+
+class Constraint:
+    """What may come next, token by token. Made by `Compiler.compile`. All methods are thread-safe.
+
+    >>> state = constraint.start()
+    >>> constraint.mask(state)                  # uint32 [ceil(V / 32)]: bit t % 32 of word t // 32 = token t allowed
+    >>> state = constraint.advance(state, 17)   # None when token 17 is not allowed
+    """
+
+    def __init__(self, automaton: TokenAutomaton, source: Source | str) -> None:
+        """source: what was compiled, or the fingerprint of that."""
+        self._automaton, self._source = automaton, source
+        self._distances = Distances(automaton)
+        self._lock = threading.RLock()
+        self._remembers = automaton.remembers
+        self._num_tokens, self._eos_ids = automaton.lexicon.vocabulary.size, automaton.lexicon.eos_ids
+        self._spells_every_byte = automaton.lexicon.spells_every_byte
+        # What was asked before, read without the lock: the mask of a state, the state after a token.
+        self._masks: dict[State, NDArray[np.uint32]] = {}
+        self._moves: dict[tuple[State, int], State | None] = {}
+        self._row_numbers: dict[State, int] = {}
+        self._num_misses = 0
+        self._steps: dict[tuple[State, int], tuple[State | None, frozenset[Hashable]]] = {}  # for parsers
+        self._places: dict[State, tuple[str, ...]] = {}  # for explanations
+        self._expected: dict[State, str] = {}
+        self.residue: tuple[str, ...] = tuple(automaton.grammar.residue)
+        self.notes: tuple[str, ...] = tuple(automaton.grammar.notes)
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self._automaton.lexicon.vocabulary
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of vocabulary and source: the same in every process."""
+        return self._source if isinstance(self._source, str) else fingerprint_of(self._source, self.vocabulary)
+
+    @property
+    def source(self) -> Source | None:
+        """What was compiled; None of a constraint that was read from a file."""
+        return None if isinstance(self._source, str) else self._source
+
+    def save(self, path: str | PathLike[str], *, found: bool = True) -> None:
+        """Write the constraint to a file that `Compiler.load` reads: its grammar and, with `found`, all states, transitions and
+        mask rows that exist by now. The file is replaced at once or not at all.
+
+        Raises OSError.
+        """
+        from ..saved.constraint_file import save  # which knows constraints of all kinds
+
+        save(self, path, found)
+
+    @contextmanager
+    def exclusively(self) -> Iterator[tuple[TokenAutomaton, Distances]]:
+        """What the constraint is made of, for one who reads or writes it as a whole while nobody else does."""
+        with self._lock:
+            yield self._automaton, self._distances
+
+    @property
+    def limits(self) -> Limits:
+        return self._automaton.limits
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in use: states, transitions and mask rows."""
+        return self._automaton.nbytes
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether what was built has reached half of a limit. `Compiler.compile` then makes a fresh constraint for new requests;
+        this one stays valid for those that hold it."""
+        return self._automaton.is_worn
+
+    @property
+    def statistics(self) -> dict[str, int]:
+        """Sizes of what has been built so far: states, distinct mask rows, bytes."""
+        return {"states": self._automaton.num_states, "rows": self._automaton.num_rows, "bytes": self.nbytes}
+
+    @property
+    def num_mask_misses(self) -> int:
+        """How often a mask was asked for that was not known yet."""
+        return self._num_misses
+
+    def start(self) -> State:
+        """The state before any text."""
+        with self._lock:
+            return self._pack(self._automaton.start, self._automaton.empty_memory if self._remembers else 0)
+
+    def is_accepting(self, state: State) -> bool:
+        """Whether the text so far is complete."""
+        with self._lock:  # tables may be growing
+            return state == FINISHED or self._automaton.is_accepting(state & _STATE_PART)
+
+    def mask(self, state: State, budget: int | None = None) -> NDArray[np.uint32]:
+        """Allowed tokens, uint32 [ceil(V / 32)], read-only, padding bits 0; EOS bits exactly when accepting.
+
+        budget: tokens left. Then exactly those allowed tokens remain whose successor has min_tokens <= budget - 1; never none
+        when min_tokens(state) <= budget.
+        """
+        if budget is None and (known := self._masks.get(state)) is not None:
+            return known
+        if state == FINISHED:
+            return self._automaton.lexicon.eos_row
+        with self._lock:
+            if budget is not None and self._is_tight(state, budget):
+                return _read_only(self._within(state & _STATE_PART, state >> 32, budget - 1))
+            number = self._row_numbers.get(state)
+            if number is None:
+                if self._num_misses % _MISSES_CHECKED == 0:
+                    self._make_room()
+                number = self._row_number(state)
+            mask = self._masks[state] = self._automaton.rows.get(number)
+            if budget is not None and self._remembers and (far := self._too_far(state, budget)).any():
+                return _read_only(mask & ~far)
+            return mask
+
+    def fill_masks(self, states: Sequence[State], out: NDArray[np.uint32]) -> None:
+        """out[k] = mask(states[k]); out is uint32 [len(states), ceil(V / 32)] and writable."""
+        if out.shape != (len(states), self._automaton.lexicon.words) or out.dtype != np.uint32:
+            expected = (len(states), self._automaton.lexicon.words)
+            raise ValueError(f"fill_masks needs a uint32 array of shape {expected}, got {out.dtype} {out.shape}")
+        numbers, rows = self.mask_rows(states)
+        rows.take(numbers, out)
+
+    def mask_rows(self, states: Sequence[State]) -> tuple[NDArray[np.int32], MaskRows]:
+        """The masks without copying them: mask(states[k]) is rows.get(numbers[k]). Equal masks have equal numbers.
+
+        A number stays what it is until more than `limits.row_bytes` of rows are there; `rows` is another object from then on.
+        """
+        with self._lock:
+            numbers = list(map(self._row_numbers.get, states))
+            if None in numbers:
+                self._make_room()
+                numbers = [self._row_number(state) for state in states]
+            return np.array(numbers, np.int32), self._automaton.rows
+
+    def advance(self, state: State, token_id: int) -> State | None:
+        """The state after a token; None when it is not allowed. Raises ValueError for an id outside the vocabulary."""
+        after = self._moves.get((state, token_id), _UNKNOWN)
+        if after != _UNKNOWN:
+            return after
+        self._check_token(token_id)
+        with self._lock:
+            after = self._moves[state, token_id] = self._advance(state, token_id)
+            if len(self._moves) > _MAX_KEPT:
+                self._moves.clear()
+        return after
+
+    def _advance(self, state: State, token_id: int) -> State | None:
+        automaton = self._automaton
+        if token_id in self._eos_ids:
+            return FINISHED if self.is_accepting(state) else None
+        if state == FINISHED:
+            return None
+        if self._remembers:
+            after, held = automaton.advance_remembering(state & _STATE_PART, state >> 32, token_id)
+        else:
+            after, held = automaton.advance_one(state, token_id), 0
+        if after == DEAD or (not self._spells_every_byte and automaton.cost(after) >= INFINITE):
+            return None
+        return self._pack(after, held)
+
+    def advance_batch(self, states: Sequence[State], token_ids: Sequence[int]) -> list[State | None]:
+        """advance(states[k], token_ids[k]) for every k."""
+        if len(states) != len(token_ids):
+            raise ValueError(f"advance_batch needs as many tokens as states, got {len(token_ids)} and {len(states)}")
+        moves = self._moves
+        after = [moves.get(move, _UNKNOWN) for move in zip(states, token_ids, strict=True)]
+        if _UNKNOWN in after:
+            with self._lock:
+                after = self._advance_all(states, token_ids)
+                if len(self._moves) > _MAX_KEPT:
+                    self._moves.clear()
+                self._moves.update(zip(zip(states, token_ids, strict=True), after, strict=True))
+        return after
+
+    def _advance_all(self, states: Sequence[State], token_ids: Sequence[int]) -> list[State | None]:
+        tokens = np.asarray(token_ids, np.int64)
+        for token in (int(tokens.min(initial=0)), int(tokens.max(initial=0))):
+            self._check_token(token)
+        plain = not self._remembers and self._spells_every_byte
+        if not plain or FINISHED in states or not self._eos_ids.isdisjoint(token_ids):
+            return [self._advance(state, int(token)) for state, token in zip(states, token_ids, strict=True)]
+        after = self._automaton.advance(np.array(states, np.int32), tokens.astype(np.int32))
+        return [State(s) if s != DEAD else None for s in after.tolist()]
+
+    def successors(self, state: State) -> NDArray[np.int64] | None:
+        """[V] the state after each token, NOWHERE where it is not allowed, for those who keep tables of their own.
+
+        None where keys or items are remembered: what is remembered may differ after every token.
+        """
+        if self._remembers:
+            return None
+        after = np.full(self.vocabulary.size, NOWHERE, np.int64)
+        if state != FINISHED:
+            lexicon = self._automaton.lexicon
+            with self._lock:
+                ends, _ = self._automaton.end_states(state)
+                survives = ends != DEAD
+                if not lexicon.spells_every_byte:
+                    survives &= self._automaton.costs(ends) < INFINITE
+            after[lexicon.trie.order[survives]] = ends[survives]
+        if self.is_accepting(state):
+            after[list(self.vocabulary.eos_token_ids)] = FINISHED
+        return after
+
+    def distant(self, state: State) -> Distant:
+        """The state that stands for all those that differ from `state` in counts alone which no token brings to their ends.
+
+        Its mask is theirs, and where it goes on a token, what stands for that stands for where they go, as long as the count of
+        bytes `room` is not used up; `constraints/automaton/counter_abstraction.py` has the whole of it. A state for which none stands is its own.
+        """
+        if self._remembers or state == FINISHED or self._automaton.counts_far:
+            return Distant(state, PLENTY, 0, self.min_tokens(state), 0)
+        with self._lock:
+            found = self._automaton.distant(state & _STATE_PART)
+            return found if found.reach else found._replace(needed=self._min_tokens(state, 0))
+
+    def after_bytes(self, state: State) -> NDArray[np.int64] | None:
+        """[256] the state after each byte, NOWHERE where it does not survive; None where keys or items are remembered."""
+        if self._remembers:
+            return None
+        after = np.full(256, NOWHERE, np.int64)
+        if state != FINISHED:
+            with self._lock:
+                ends, _ = self._automaton.end_states(state, EVERY_BYTE)
+            after[ends != DEAD] = ends[ends != DEAD]
+        return after
+
+    def advance_bytes(self, state: State, data: bytes) -> State | None:
+        """The state after some text, which need not end where a token ends; None when it does not survive."""
+        if not data:
+            return state
+        if state == FINISHED:
+            return None
+        with self._lock:
+            after, held, _ = self._run(state, data)
+        return None if after == DEAD else self._pack(after, held)
+
+    def accepts(self, data: bytes | str) -> bool:
+        """Whether this text as a whole satisfies the constraint."""
+        after = self.advance_bytes(self.start(), data.encode() if isinstance(data, str) else data)
+        return after is not None and self.is_accepting(after)
+
+    def forced(self, state: State) -> bytes:
+        """The longest byte prefix common to all completions; b"" when accepting."""
+        if state == FINISHED:
+            return b""
+        with self._lock:
+            return self._automaton.forced(state & _STATE_PART)
+
+    def min_tokens(self, state: State) -> int:
+        """A number of tokens that suffices to complete the text, EOS not counted; 0 exactly when accepting.
+
+        Some allowed token always lowers it by at least one. Exact for regular constraints within `limits.search_nodes`, elsewhere
+        an upper bound.
+        """
+        if state == FINISHED:
+            return 0
+        with self._lock:
+            return self._min_tokens(state & _STATE_PART, state >> 32)
+
+    def explain(self, state: State, token_id: int, *, num_nearest: int = NUM_NEAREST) -> Explanation:
+        """Why a token is allowed or masked: the part of the grammar, the byte where it dies, the nearest legal tokens.
+
+        num_nearest: how many of these; finding them compares all legal tokens, so 0 is much faster in a large vocabulary.
+        """
+        self._check_token(token_id)
+        with self._lock:
+            return explain(self, state, token_id, num_nearest)
+
+    def _paths(self, state: State) -> tuple[str, ...]:
+        if state == FINISHED:
+            return ()
+        places = self._places.get(state)
+        if places is None:
+            places = self._automaton.paths(state & _STATE_PART)
+            _keep(self._places, state, places)
+        return places
+
+    def _survives(self, state: State, data: bytes) -> tuple[int, str]:
+        """How many bytes of `data` survive from `state`, and what could stand where it dies."""
+        if state == FINISHED:
+            return 0, ""
+        read = self._run(state, data)[2]
+        at = self.advance_bytes(state, data[:read])
+        if at is None or at == FINISHED:
+            return read, ""
+        expected = self._expected.get(at)
+        if expected is None:
+            expected = byte_set(self._automaton.live_bytes(at & _STATE_PART))
+            _keep(self._expected, at, expected)
+        return read, expected
+
+    def _step(self, state: State, byte: int) -> tuple[State | None, frozenset[Hashable]]:
+        """The state after a byte, and the segments of the grammar in which it may have been read."""
+        known = self._steps.get((state, byte))
+        if known is None:
+            with self._lock:
+                after = self.advance_bytes(state, bytes([byte]))
+                segments = frozenset() if after is None else self._automaton.segments(state & _STATE_PART, byte)
+                if len(self._steps) >= _MAX_KEPT:
+                    self._steps.clear()
+                known = self._steps[state, byte] = after, segments
+        return known
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _check_token(self, token_id: int) -> None:
+        if not 0 <= token_id < self._num_tokens:
+            raise ValueError(f"token id {token_id} is outside the vocabulary of {self._num_tokens}")
+
+    @staticmethod
+    def _pack(state: int, held: int) -> State:
+        return state | held << 32  # type: ignore[return-value]  # calling State takes as long as all of this
+
+    def _run(self, state: State, data: bytes) -> tuple[int, int, int]:
+        """(automaton state, memory, bytes that survived)."""
+        if self._remembers:
+            return self._automaton.run_remembering(state & _STATE_PART, state >> 32, data)
+        after, read = self._automaton.run(state & _STATE_PART, data)
+        return after, 0, read
+
+    def _min_tokens(self, state: int, held: int) -> int:
+        return self._distances.of(state, held) if self._remembers else self._distances.of(state)
+
+    def _make_room(self) -> None:
+        """Before new rows are made: forget what there is too much of."""
+        if self._automaton.drop_rows() or len(self._row_numbers) >= _MAX_KEPT:
+            self._row_numbers.clear()
+            self._masks.clear()
+
+    def _row_number(self, state: State) -> int:
+        number = self._row_numbers.get(state)
+        if number is None:
+            self._num_misses += 1
+            if state == FINISHED:
+                number = self._automaton.rows.keep(self._automaton.lexicon.eos_row)
+            else:
+                number = self._automaton.row_number(state & _STATE_PART, state >> 32)
+            self._row_numbers[state] = number
+        return number
+
+    def _is_tight(self, state: State, budget: int) -> bool:
+        """Whether some allowed token may lead farther than the budget allows, apart from hard ones."""
+        return self._distances.may_exceed(state & _STATE_PART, budget - 1 - self._automaton.most_extra)
+
+    def _too_far(self, state: State, budget: int) -> NDArray[np.uint32]:
+        """The mask of hard tokens after which the budget does not suffice."""
+        hard = self._automaton.hard_tokens(state & _STATE_PART, state >> 32)
+        far = (token.token_id for token in hard if self._distances.of(token.state, token.held) >= budget)
+        return self._automaton.lexicon.row_of(far)
+
+    def _within(self, state: int, held: int, budget: int) -> NDArray[np.uint32]:
+        """Tokens after which at most `budget` tokens suffice."""
+        automaton, distances = self._automaton, self._distances
+        order = automaton.lexicon.trie.order
+        if self._remembers:
+            ends, extra, hard = automaton.judge(state, held)
+        else:
+            ends, extra, hard = automaton.end_states(state)[0], None, []
+        alive = np.flatnonzero(ends)  # DEAD is 0
+        needed = distances.of_all(ends[alive])
+        if extra is not None:
+            more = extra[alive]
+            needed += more
+            for token in hard:
+                needed[np.searchsorted(alive, token.position)] = distances.of(token.state, token.held)
+            for k in np.flatnonzero((more == ONE_MORE) & (needed == budget + ONE_MORE)).tolist():
+                needed[k] = distances.of(*automaton.advance_remembering(state, held, int(order[alive[k]])))
+        row = automaton.lexicon.mask_of(order[alive[needed <= budget]])
+        return row | automaton.lexicon.eos_row if automaton.is_accepting(state) else row
+
+
+def fingerprint_of(source: Source, vocabulary: Vocabulary) -> str:
+    """`Constraint.fingerprint` of what a source compiles to."""
+    return hashlib.sha256(f"{vocabulary.fingerprint}\n{source!r}".encode()).hexdigest()
+
+
+def _keep(kept: dict[State, T], state: State, value: T) -> None:
+    if len(kept) >= _MAX_KEPT:
+        kept.clear()
+    kept[state] = value
+
+
+def _read_only(mask: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    view = mask.view()
+    view.setflags(write=False)
+    return view
+
+
+def as_token_ids(mask: NDArray[np.uint32]) -> Iterable[int]:
+    """The token ids whose bits are set."""
+    bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
+    return [int(token_id) for token_id in np.flatnonzero(bits)]

@@ -1,0 +1,202 @@
+"""How many tokens suffice to finish from a state.
+
+Every state carries an upper bound, the sum of the costs of its parts (shortest_completion.py). For constraints without recursion and
+without a memory the exact number is searched for, breadth first over tokens, within a limit on the trie nodes visited by
+all searches; a state whose search runs into the limit keeps its bound. Distances along a path that was found are kept too, so
+the number always falls by one along some token.
+
+With a memory (seen_values.py) the bound holds for texts without rivals. Elsewhere inside a body one more character is enough, and at
+the beginning of an item its surcharge; otherwise the tokens that go along the rivals are searched for a way out, breadth first.
+One more character is not always needed: the cheapest text may be a listed key that only begins like a rival, and no byte before
+it was charged for more than that. So there a search tells whether the bound for texts without rivals holds after all.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..automaton.tables import DEAD, INFINITE
+from ..uniqueness.register_product import EXPECTS_KEY, ONE_MORE, SEARCH
+from .token_automaton import TokenAutomaton
+
+_SLACK = 3  # a character cut short inside a body costs at most its remaining bytes
+_MAX_MET = 1000  # places of searches among rivals that are kept; a place may have thousands of tokens
+Pair = tuple[int, int]  # a state and a memory
+
+
+class Onward(NamedTuple):
+    """Where tokens lead from a state and a memory: the least cost without rivals; what is reached along rivals; the tokens behind
+    which one more character is enough, and the costs there."""
+
+    least: int
+    along: tuple[Pair, ...]
+    tokens: NDArray[np.int32]
+    costs: NDArray[np.int32]
+
+
+class Distances:
+    """Memoised distances of the states of one automaton."""
+
+    def __init__(self, automaton: TokenAutomaton) -> None:
+        self._automaton = automaton
+        self._known: dict[int, int] = {}
+        self._among_rivals: dict[Pair, int] = {}
+        self._met: dict[Pair, Onward] = {}
+        self._ceilings: dict[int, int] = {}
+        # Trie nodes that all searches together may still visit.
+        self._nodes_left = int(automaton.limits.search_nodes * automaton.grammar.search_share)
+
+    def found(self) -> NDArray[np.int64]:
+        """What searches have found: rows (state, tokens). The first row is (-1, trie nodes that may still be visited)."""
+        return np.array([(-1, self._nodes_left), *self._known.items()], np.int64)
+
+    def take_over(self, found: NDArray[np.int64]) -> None:
+        """Continue where another one was, whose `found` this is, for an automaton with the same states."""
+        (_, self._nodes_left), *known = found.tolist()
+        self._known = dict(known)
+
+    def of(self, state: int, held: int = 0) -> int:
+        """Tokens that suffice from `state`, with the memory `held` when it matters.
+
+        Exact where the automaton is regular and the search stays within its limit.
+        """
+        if held:
+            return self._with_memory(state, held)
+        bound = self._automaton.cost(state)
+        if bound <= 1 or not self._automaton.is_regular:
+            return bound
+        if state not in self._known:
+            self._search(state, bound)
+        return self._known[state]
+
+    def of_all(self, states: NDArray[np.int32]) -> NDArray[np.int64]:
+        """`of` for many states, of which few differ, without a memory."""
+        of_state = np.zeros(int(states.max(initial=DEAD)) + 1, np.int64)
+        of_state[states] = 1  # a mark; sorting the states would take longer than all else
+        different = np.flatnonzero(of_state)
+        of_state[different] = [self.of(state) for state in different.tolist()]
+        found: NDArray[np.int64] = of_state[states]
+        return found
+
+    def may_exceed(self, state: int, budget: int) -> bool:
+        """Whether more than so many tokens may be needed after some token allowed in `state`, without a memory."""
+        return budget < self._automaton.cost(state) + _SLACK or budget < self._ceiling(state)
+
+    def _ceiling(self, state: int) -> int:
+        """An upper bound of the distance after any one token allowed in `state`."""
+        if state not in self._ceilings:
+            costs = self._automaton.costs_after(state)
+            self._ceilings[state] = int(costs[costs < INFINITE].max(initial=0))
+        return self._ceilings[state]
+
+    def _with_memory(self, state: int, held: int) -> int:
+        extra = self._automaton.extra_cost(state, held)
+        if extra == EXPECTS_KEY:
+            opened, kept, _ = self._automaton.run_remembering(state, held, b'"')
+            return max(self._automaton.cost(state), 1 + self.of(opened, kept)) if opened != DEAD else INFINITE
+        if extra != SEARCH and extra != ONE_MORE:
+            return self._automaton.cost(state) + extra
+        if (state, held) not in self._among_rivals:
+            if extra == SEARCH:
+                found = self._search_way_out(state, held, INFINITE)
+            else:
+                cost = self._automaton.cost(state)
+                found = max(cost, self._search_way_out(state, held, cost + ONE_MORE))
+            self._among_rivals[state, held] = found
+        return self._among_rivals[state, held]
+
+    def _search_way_out(self, state: int, held: int, best: int) -> int:
+        """The fewest tokens along rivals, then those that suffice without, or `best` when that is less. Texts that end before a
+        key are left out: one could have stopped earlier. No state from where one more character is enough counts as less than
+        its cost, here as in `_with_memory`.
+
+        What would suffice without rivals is enough. Inside a key it is looked for up to the end of the key, unless a whole item may
+        be the rival: costs are sums over parts and count on no token that goes on into another member, and with those the memories
+        would be countless.
+        """
+        enough, key = self._automaton.cost(state), self._automaton.key_place(held)
+        before: dict[Pair, Pair] = {}
+        seen, frontier, depth, last = {(state, held)}, {(state, held): 0}, 0, (state, held)
+        while frontier and depth + 1 < best > enough:
+            depth += 1
+            reached: dict[Pair, int] = {}  # with the least that it counts as on the way there
+            for at, floor in frontier.items():
+                onward = self._onward(at)
+                if max(depth + onward.least, floor) < best:
+                    best, last = max(depth + onward.least, floor), at
+                further = dict.fromkeys(onward.along, floor)
+                if best >= depth + self._automaton.cost(at[0]):  # no way out is as cheap as the bound without rivals
+                    for pair in self._one_more(at, onward, best - depth):
+                        further[pair] = max(floor, depth + self._automaton.cost(pair[0]))
+                for pair, least in further.items():
+                    if key is None or self._automaton.key_place(pair[1]) == key:
+                        reached[pair] = least
+                        before.setdefault(pair, at)
+            frontier = {pair: floor for pair, floor in reached.items() if pair not in seen and floor < best}
+            seen.update(frontier)
+        self._keep_way(last, (state, held), before, best)
+        return best
+
+    def _keep_way(self, last: Pair, first: Pair, before: dict[Pair, Pair], best: int) -> None:
+        """Remember what suffices along the way that was found, so that each token of it brings the end nearer."""
+        way = [last]
+        while way[-1] != first:
+            way.append(before[way[-1]])
+        for tokens, pair in enumerate(reversed(way[:-1]), start=1):
+            self._among_rivals[pair] = min(best - tokens, self._among_rivals.get(pair, INFINITE))
+
+    def _onward(self, at: Pair) -> Onward:
+        """Searches for neighbouring tokens meet the same places."""
+        known = self._met.get(at)
+        if known is None:
+            least, (tokens, states, memories, extra) = self._automaton.look_out(*at)
+            is_along, is_near = extra == SEARCH, extra == ONE_MORE
+            along = tuple(zip(states[is_along].tolist(), memories[is_along].tolist(), strict=True))
+            if len(self._met) >= _MAX_MET:
+                self._met.clear()
+            known = self._met[at] = Onward(least, along, tokens[is_near], self._automaton.costs(states[is_near]))
+        return known
+
+    def _one_more(self, at: Pair, onward: Onward, below: int) -> list[Pair]:
+        """What follows by a token inside a body from where one more character is enough, of a cost below some number."""
+        tokens = onward.tokens[onward.costs < below].tolist()
+        followers = (self._automaton.advance_remembering(*at, token) for token in tokens)
+        return [(after, kept) for after, kept in followers if after != DEAD]
+
+    def _search(self, origin: int, bound: int) -> None:
+        """Set the distance of `origin`, and of the states on a shortest path, to the exact number, or to `bound`."""
+        parent: dict[int, int] = {origin: DEAD}
+        frontier, best, best_at, depth = [origin], bound, DEAD, 0
+        while frontier and depth + 1 < best:
+            depth += 1
+            reached: list[int] = []
+            for state in frontier:
+                if self._nodes_left <= 0:
+                    self._known[origin] = bound
+                    return
+                ends, visited = self._automaton.end_states(state)
+                self._nodes_left -= visited
+                is_reached = np.zeros(int(ends.max(initial=DEAD)) + 1, np.bool_)
+                is_reached[ends] = True
+                for after in np.flatnonzero(is_reached).tolist():
+                    if after != DEAD and after not in parent:
+                        parent[after] = state
+                        reached.append(after)
+            for state in reached:
+                rest = 0 if self._automaton.is_accepting(state) else self._known.get(state)
+                if rest is not None and depth + rest < best:
+                    best, best_at = depth + rest, state
+            frontier = reached
+        self._known[origin] = best
+        self._keep_path(best_at, parent)
+
+    def _keep_path(self, state: int, parent: dict[int, int]) -> None:
+        if state == DEAD:
+            return
+        distance = 0 if self._automaton.is_accepting(state) else self._known[state]
+        while state != DEAD:
+            self._known[state] = min(distance, self._known.get(state, distance))
+            state, distance = parent[state], distance + 1

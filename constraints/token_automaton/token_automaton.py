@@ -1,0 +1,416 @@
+"""The token automaton of one constraint: states and mask rows, made when first asked for and then kept.
+
+The typed face of the compiled code in determinize.py, trie_walk.py, seen_values.py, register_product.py and duplicate_masks.py. States are integers of its own,
+0 is DEAD; `Constraint` adds EOS, budgets and the public states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..automaton import counter_abstraction, determinize, shortest_completion
+from ..automaton.assembly import assemble, repeated_units, restore
+from ..automaton.nodes import EMPTY, NO_BODY, PRODUCT
+from ..automaton.states import INNER, TAIL
+from ..automaton.tables import CLASS_TABLES, CLASS_WIDTH, DEAD, FRAMED, INFINITE, ITEM_GAP, NO_CLASS
+from ..base.errors import ConstraintError
+from ..grammar.expression import Event, Grammar, Kind, Node, Rule
+from ..grammar.recursion import reachable
+from ..grammar.source import Limits
+from ..masks import trie_walk
+from ..masks.mask_rows import MaskRows
+from ..uniqueness import duplicate_masks, register_product, seen_values
+from ..vocabulary.char_class_tables import SubTrie
+from ..vocabulary.shared_vocabulary import Lexicon
+from ..vocabulary.trie import TokenTrie
+from ..vocabulary.vocabulary import TOKEN_OPEN
+from . import masking
+
+Told = TypeVar("Told")
+
+State = int
+Trie = TokenTrie | SubTrie
+_ROWS = "rows"  # among the tables of `found`
+EVERY_BYTE = SubTrie(  # a trie of 256 tokens
+    byte=np.arange(256, dtype=np.uint8),
+    depth=np.ones(256, np.int32),
+    skip=np.arange(1, 257, dtype=np.int32),
+    first=np.arange(257, dtype=np.int32),
+    order=np.arange(256, dtype=np.int32),
+)
+
+
+class Hard(NamedTuple):
+    """A token for which it takes more to find out what suffices to finish after it."""
+
+    position: int  # in the order of the trie that was walked; of `hard_tokens` without meaning
+    token_id: int
+    state: State
+    held: int
+    extra: int  # SEARCH or EXPECTS_KEY
+
+
+class Judgement(NamedTuple):
+    """What is known of every token, from a state and a memory."""
+
+    ends: NDArray[np.int32]  # [tokens, in the trie's order]: the state that it leads to, DEAD when it does not survive
+    extra: NDArray[np.int32]  # [tokens]: what the memory adds to the cost there
+    hard: list[Hard]  # those for which that takes more to find out
+
+
+class Outlook(NamedTuple):
+    """What a search needs to know of the tokens."""
+
+    least: int  # the least cost after one for which nothing has to be found out
+    tokens: NDArray[np.int32]  # [id, state, memory and extra; tokens] those for which it has to, or one more character is enough
+
+
+class Distant(NamedTuple):
+    """The state that stands for all that differ from one in distant counts alone, see counter_abstraction.py."""
+
+    state: State
+    room: int  # bytes that may be read before one of these counts has to be looked at, PLENTY where there is none
+    more: int  # tokens that suffice for their lower bounds
+    needed: int  # tokens that suffice to finish without those
+    reach: int  # bytes of room that whoever is in `state` must have; 0 of a state that stands for itself alone
+
+
+class TokenAutomaton:
+    """Lazily built states and mask rows for one grammar and one vocabulary. Not thread-safe: `Constraint` holds the lock."""
+
+    def __init__(
+        self, grammar: Grammar, root: Node, lexicon: Lexicon, limits: Limits, found: Mapping[str, NDArray[Any]] | None = None
+    ) -> None:
+        """found: what another one has found for the same arguments, see `found`; it is trusted."""
+        self.grammar, self.root, self.lexicon, self.limits = grammar, root, lexicon, limits
+        units = repeated_units(grammar)
+        self._body_classes = sorted({grammar.units[characters] for characters in units.values()})
+        self.rows = MaskRows(lexicon.words, lexicon.trie.order.size)  # another object after `drop_rows`
+        if found is None:
+            self._machine = assemble(grammar, units, self._body_classes, lexicon, limits)
+        else:
+            tables = {name: table for name, table in found.items() if name != _ROWS}
+            self._machine = restore(grammar, self._body_classes, lexicon, limits, tables)
+            self.rows.fill(found[_ROWS])
+        self._atlas = lexicon.atlas.address
+        self._has_items = int(Event.ARRAY_OPEN in grammar.events)
+        self._spells_every_byte = lexicon.spells_every_byte
+        self.start: State = int(self._machine.call(determinize.start_state, root))
+        if self.start == DEAD:
+            raise ConstraintError("nothing satisfies this constraint", path="#")
+
+    def found(self) -> dict[str, NDArray[Any]]:
+        """Copies of all states, transitions and mask rows found so far."""
+        return {**self._machine.tables(), _ROWS: self.rows.copies()}
+
+    # -- states -----------------------------------------------------------------------------------------------------
+
+    def start_of(self, node: Node) -> State:
+        """The state before any text of one part of the grammar, and nothing behind it; DEAD when it has no text."""
+        return int(self._machine.call(determinize.start_state, node))
+
+    def is_accepting(self, state: State) -> bool:
+        return bool(self._machine.table("state_accept")[state])
+
+    def cost(self, state: State) -> int:
+        """A number of tokens that suffices to finish; INFINITE when the vocabulary cannot."""
+        return int(self._machine.table("state_cost")[state])
+
+    def costs(self, states: NDArray[np.int32]) -> NDArray[np.int32]:
+        """`cost` of many states."""
+        costs: NDArray[np.int32] = self._machine.table("state_cost")[states]
+        return costs
+
+    def run(self, state: State, data: bytes) -> tuple[State, int]:
+        """The state after `data` and how many bytes survived; DEAD when not all did."""
+        after, read = self._machine.call(trie_walk.run, state, np.frombuffer(data, np.uint8))
+        return int(after), int(read)
+
+    def advance(self, states: NDArray[np.int32], tokens: NDArray[np.int32]) -> NDArray[np.int32]:
+        """States after one token each, DEAD where it does not survive."""
+        out = np.zeros(states.size, np.int32)
+        self._machine.call(trie_walk.advance, self._atlas, states, tokens, out)
+        return out
+
+    def advance_one(self, state: State, token_id: int) -> State:
+        """The state after a token, DEAD when it does not survive."""
+        after: State = self._machine.call(trie_walk.advance_one, self._atlas, state, token_id)
+        return after
+
+    def forced(self, state: State) -> bytes:
+        """The bytes of text that every completion begins with; a special token ends them."""
+        out = bytearray()
+        while 0 <= (byte := int(self._machine.call(trie_walk.only_byte, state))) < TOKEN_OPEN[0]:
+            out.append(byte)
+            state, _ = self.run(state, bytes([byte]))
+        return bytes(out)
+
+    def end_states(self, state: State, trie: Trie | None = None) -> tuple[NDArray[np.int32], int]:
+        """For every token of `trie.order` the state it leads to, DEAD when it does not survive; and the trie nodes visited."""
+        trie = trie or self.lexicon.trie
+        ends = np.zeros(trie.order.size, np.int32)
+        visited = self._machine.call(trie_walk.end_states, *self._nodes(trie), self.lexicon.trie.max_depth, state, ends)
+        return ends, int(visited)
+
+    def costs_after(self, state: State) -> NDArray[np.int32]:
+        """The costs of the states that tokens lead to; for the tokens that stay inside the state's body, one that none exceeds."""
+        body_id = int(self._machine.table("state_body")[state])
+        body = self.lexicon.body(self._body_classes[body_id]) if body_id != NO_BODY else None
+        inside = None if body is None else self._cost_inside(state, body_id, body.longest)
+        ends, _ = self.end_states(state, None if body is None or inside is None else body.residual)
+        costs = self.costs(ends)
+        return costs if inside is None else np.append(costs, np.int32(inside))
+
+    def _cost_inside(self, state: State, body_id: int, longest: int) -> int | None:
+        """What suffices after any token inside a state's body, because a repetition that is longer than all of them goes on;
+        None when there is none. A token may end in a character, of which three bytes are missing."""
+        self.row_number(state)  # finds out `state_alone`, where that matters
+        items = self._items(state)
+        names = ("kind", "a", "b", "c", "unit", "cost")
+        kind, a, b, c, unit, cost = (self._machine.table(name) for name in names)
+        radius, alone = (int(self._machine.table(name)[state]) for name in ("state_radius", "state_alone"))
+        needed = min(longest, radius) if alone == 1 else longest  # longer tokens do not survive
+        found: list[int] = []
+        for item in items:
+            if kind[item] != Kind.SEQ or kind[a[item]] != Kind.CLASS or unit[a[item]] != body_id:
+                continue
+            rest = int(a[b[item]] if kind[b[item]] == Kind.SEQ else b[item])
+            is_more = kind[rest] == Kind.REPEAT and unit[a[rest]] == body_id
+            copies = 1 + (longest if c[rest] < 0 else int(c[rest])) if is_more else 1
+            if copies >= needed:
+                found.append(int(cost[item]) + 3)
+        return min(found, default=None)
+
+    def distant(self, state: State) -> Distant:
+        """Of `reach` and `needed`, what is right once the mask of the other state is known."""
+        found = self._machine.call(counter_abstraction.without_counts, self._atlas, len(self.grammar), state)
+        return Distant(*map(int, found))
+
+    @cached_property
+    def counts_far(self) -> bool:
+        """Whether a counter of the grammar is so long that it would be taken for one that was given up."""
+        kind, low, high = (self._machine.table(name)[: len(self.grammar)] for name in ("kind", "b", "c"))
+        return bool(((kind == Kind.REPEAT) & (np.maximum(low, high) >= counter_abstraction.MANY)).any())
+
+    # -- masks ------------------------------------------------------------------------------------------------------
+
+    def row(self, state: State) -> NDArray[np.uint32]:
+        """The mask of a state, uint32 [words], read-only, EOS bits included when it accepts."""
+        return self.rows.get(self.row_number(state))
+
+    def row_number(self, state: State, held: int = 0) -> int:
+        """The number of that mask among the rows; with the memory `held` when the automaton remembers."""
+        confined = None if self._spells_every_byte or self._machine.table("state_row")[state] else self._completable(state)
+        completable = 0 if confined is None else int(confined.ctypes.data)
+        while True:
+            number, wanted = self._machine.call(
+                masking.mask_row, self._atlas, self.rows.address, state, held, self._has_items, completable
+            )
+            if wanted != NO_CLASS:
+                self._build_tables(wanted - 1)
+            if number != masking.NO_ROOM:
+                found: int = number
+                return found
+            self.rows.grow()
+
+    def _build_tables(self, body_id: int) -> None:
+        """A mask was made inside a class that has no tables."""
+        tables = self.lexicon.tables_wanted(self._body_classes[body_id])
+        self._machine.table("classes")[CLASS_WIDTH * body_id + CLASS_TABLES] = tables
+
+    def drop_rows(self) -> bool:
+        """Forget all mask rows if there are more than the limit allows. States stay valid, and so do masks handed out before."""
+        if self.rows.nbytes <= self.limits.row_bytes:
+            return False
+        self.rows = MaskRows(self.lexicon.words, self.lexicon.trie.order.size)
+        self._machine.table("state_row")[: self.num_states + 1] = 0
+        return True
+
+    def _completable(self, state: State) -> NDArray[np.uint32]:
+        """The tokens from which the vocabulary can finish, for vocabularies that lack single bytes."""
+        ends, _ = self.end_states(state)
+        costs = self._machine.table("state_cost")[ends]
+        return self.lexicon.mask_of(self.lexicon.trie.order[(ends != DEAD) & (costs < INFINITE)])
+
+    @staticmethod
+    def _nodes(trie: Trie) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+        return trie.byte, trie.depth, trie.skip, trie.first
+
+    # -- memory of keys and items -----------------------------------------------------------------------------------
+
+    @cached_property
+    def remembers(self) -> bool:
+        """Whether the constraint has keys or items that must not come twice and are not known beforehand.
+
+        What a front end has written down beside it, such as the grammar of any JSON value, does not count.
+        """
+        opening = (Event.KEY_OPEN, Event.ARRAY_OPEN)
+        if self.grammar.events.isdisjoint(opening):
+            return False
+        return bool(self._machine.call(shortest_completion.reaches_event, self.root, sum(1 << event for event in opening)))
+
+    @cached_property
+    def empty_memory(self) -> int:
+        return int(self._machine.call(seen_values.empty_memory))
+
+    def run_remembering(self, state: State, held: int, data: bytes) -> tuple[State, int, int]:
+        """(state, memory, bytes that survived) after `data`; DEAD when not all did."""
+        after, kept, read = self._machine.call(register_product.run_remembering, state, held, np.frombuffer(data, np.uint8))
+        return int(after), int(kept), int(read)
+
+    def advance_remembering(self, state: State, held: int, token_id: int) -> tuple[State, int]:
+        """(state, memory) after a token; DEAD when it does not survive."""
+        after: tuple[State, int] = self._machine.call(register_product.advance_remembering, self._atlas, state, held, token_id)
+        return after
+
+    def key_place(self, held: int) -> int | None:
+        """The object whose key is being read, with the keys that it has; None outside of keys, and inside of unique items."""
+        frame, mode = (int(self._machine.table(name)[held]) for name in ("a", "b"))
+        is_recorded = self._machine.table("c")[frame] != seen_values.NOTHING
+        return frame if mode in (seen_values.IN_KEY, seen_values.KEY_ESCAPE) and not is_recorded else None
+
+    def extra_cost(self, state: State, held: int) -> int:
+        """Tokens beyond `cost` that suffice with this memory; SEARCH or EXPECTS_KEY of register_product.py when it takes more to find out."""
+        return int(self._machine.call(register_product.prospect, state, held, self.lexicon.spells_every_byte))
+
+    def judge(self, state: State, held: int) -> Judgement:
+        size = self.lexicon.trie.order.size
+        ends, extra = np.zeros(size, np.int32), np.zeros(size, np.int32)
+        asked = (self._atlas, state, held, duplicate_masks.WHOLE, ends, extra, self.lexicon.hard_room)
+        return Judgement(ends, extra, self._hard(self._machine.call(duplicate_masks.judge, *asked)[0]))
+
+    def look_out(self, state: State, held: int) -> Outlook:
+        """What a search for a way out among rivals asks of `judge`, found faster.
+
+        Tokens that stay inside of a string without rivals count for the least cost only; inside of a key also those that begin so
+        and go on behind the key.
+        """
+        way = duplicate_masks.IN_BRIEF if self.key_place(held) is None else duplicate_masks.IN_KEY
+        none = np.empty(0, np.int32)
+        count, least = self._machine.call(duplicate_masks.judge, self._atlas, state, held, way, none, none, self.lexicon.hard_room)
+        return Outlook(int(least), self.lexicon.hard_room[1:, :count].copy())
+
+    def hard_tokens(self, state: State, held: int) -> list[Hard]:
+        """Those of `judge`, found faster; not their positions. The row of the state has to be known."""
+        asked = (self._atlas, state, held, self._has_items, self.lexicon.hard_room)
+        return self._hard(self._machine.call(duplicate_masks.hard_tokens, *asked))
+
+    def _hard(self, count: int) -> list[Hard]:
+        return [Hard(*column) for column in self.lexicon.hard_room[:, :count].T.tolist()]
+
+    @cached_property
+    def most_extra(self) -> int:
+        """The most that `judge` and `extra_cost` give as a number."""
+        return max(1, int(self._machine.table("n")[ITEM_GAP])) if self.remembers else 0
+
+    # -- facts --------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def is_regular(self) -> bool:
+        """No recursion and no memory: distances to completion can be searched for exactly."""
+        return not self.remembers and all(
+            self.grammar.kind(node) is not Kind.CALL for node in reachable(self.grammar, self.root)
+        )
+
+    def unspellable_byte(self) -> int | None:
+        """A byte that some literal, or every completion, needs and no token of the vocabulary spells; None if there is none."""
+        if self.lexicon.spells_every_byte:
+            return None
+        size, cost = self._machine.table("size"), self._machine.table("cost")
+        hopeless = [node for node in reachable(self.grammar, self.root) if cost[node] >= INFINITE > size[node]]
+        for node in hopeless:
+            if self.grammar.kind(node) is Kind.LITERAL:
+                return next((b for b in self.grammar.literal_bytes(node) if not self.lexicon.single_bytes[b]), None)
+        if self.cost(self.start) < INFINITE:
+            return None
+        classes = (node for node in hopeless if self.grammar.kind(node) is Kind.CLASS)
+        return next((self.grammar.class_edges(node)[0][0] for node in classes), None)
+
+    def live_bytes(self, state: State) -> list[int]:
+        """The bytes that may follow a state."""
+        return [byte for byte in range(256) if self.run(state, bytes([byte]))[0] != DEAD]
+
+    def paths(self, state: State) -> tuple[str, ...]:
+        """Where in the source the parts come from that are being matched in a state."""
+        tail = EMPTY
+        if self._machine.table("state_length")[state] == FRAMED:  # labels are of parts as the grammar has them, which a frame keeps
+            frame = int(self._machine.table("state_start")[state])
+            state, tail = self._machine.table("pool")[[frame + INNER, frame + TAIL]].tolist()
+        labels = self.grammar.labels
+        found = [self._first_told(item, lambda node: labels.get(Node(node))) for item in self._items(state)]
+        beyond = self._first_told(tail, lambda node: labels.get(Node(node)))
+        return tuple(dict.fromkeys(label for way in found for label in (way if way != [None] else beyond) if label is not None))
+
+    def _items(self, state: State) -> list[int]:
+        """The continuations that a state stands for."""
+        start, length = self._machine.call(determinize.find_items, state)
+        return self._machine.table("pool")[start : start + length].tolist()
+
+    def segments(self, state: State, byte: int) -> frozenset[Hashable]:
+        """The segments of the grammar in which `byte` may be read in a state; see `Grammar.segment`."""
+        nodes = {name: self._machine.table(name) for name in ("kind", "a", "b")}
+
+        def ended(node: int) -> Hashable:
+            return self.grammar.segments.get(Rule(int(nodes["a"][node]))) if nodes["kind"][node] == Kind.CALL else None
+
+        items = [item for item in self._items(state) if self._reads(nodes, item, byte)]
+        return frozenset(segment for item in items for segment in self._first_told(item, ended))
+
+    def _reads(self, nodes: Mapping[str, NDArray[np.int32]], item: int, byte: int) -> bool:
+        """Whether the leaf that a continuation begins with may read a byte."""
+        leaf = int(nodes["a"][item]) if nodes["kind"][item] == Kind.SEQ else item
+        kind, a, b = (int(nodes[name][leaf]) for name in ("kind", "a", "b"))
+        if kind == Kind.LITERAL:
+            return int(self._machine.table("text")[a]) == byte
+        if kind == Kind.CLASS:
+            low, high = (self._machine.table(name)[a : a + b].tolist() for name in ("edge_low", "edge_high"))
+            return any(first <= byte <= last for first, last in zip(low, high, strict=True))
+        if kind != PRODUCT:
+            return False
+        alone = int(self._machine.call(determinize.start_state, leaf))
+        return self.run(alone, bytes([byte]))[0] != DEAD
+
+    def _first_told(self, continuation: int, tell: Callable[[int], Told | None]) -> list[Told | None]:
+        """What is told of the first node of which anything is, on each way through a continuation; None where nothing is."""
+        kind, a, b = (self._machine.table(name) for name in ("kind", "a", "b"))
+        found: list[Told | None] = []
+        work: list[tuple[int, Any]] = [(continuation, None)]  # a node, and the nodes behind it as such a pair
+        seen: dict[tuple[int, int], Any] = {}  # holds what is behind, so that nothing else has its identity
+        while work:
+            node, behind = work.pop()
+            if (node, id(behind)) in seen:
+                continue
+            seen[node, id(behind)] = behind
+            told = tell(node)
+            if told is not None:
+                found.append(told)
+            elif kind[node] == Kind.SEQ:
+                work.append((int(a[node]), (int(b[node]), behind)))
+            elif kind[node] == Kind.EITHER:
+                work += [(int(b[node]), behind), (int(a[node]), behind)]
+            elif behind is None:
+                found.append(None)
+            else:
+                work.append(behind)
+        return found
+
+    @property
+    def is_worn(self) -> bool:
+        return self._machine.is_worn
+
+    @property
+    def num_states(self) -> int:
+        return self._machine.num_states
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.rows)
+
+    @property
+    def nbytes(self) -> int:
+        return self._machine.nbytes + self.rows.nbytes

@@ -1,0 +1,178 @@
+"""What open JSON objects and arrays have already, so that no key and no item of an array with unique items comes twice.
+
+The memory is a function of the text and its events. It advances beside the automaton, one hash-consed value for all texts that
+agree in it. Every open bracket has a frame:
+
+    MEMORY(frame, mode, word)      the innermost frame, where in a string we are, what is being read
+    OBJECT(parent, done, before)   done: the keys that were marked, as a set; inside a unique array whole members
+    ARRAY(parent, done, before)    done: the items, as a list; inside a unique array only
+    UNIQUE(parent, done, before)   an array whose items must differ, or one that may still be such an array
+    LIST(rest, word, -)            a list; a set is one that is sorted by node number
+    WORD(prefix, symbol, -)        a byte, or CONTAINER + LIST for an array or object that was closed
+
+`word` is NOTHING where nothing is recorded: outside keys and unique arrays. `before` is the word of the parent up to and with the
+opening bracket. White space outside strings is left out, numbers and strings have one spelling each and members are a set, so
+equal keys and equal items are one node. Words, lists and sets share what they have in common.
+
+A repeated key is refused at its closing quote, a repeated item at the comma or bracket behind it; register_product.py refuses before that
+what cannot become anything else.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..automaton.nodes import intern_node, wide
+from ..automaton.tables import REC, layout
+from ..base.kinds import Event, Kind
+from ..numba_support.jit import entry, inner, words_at
+
+MEMORY, LIST, WORD = int(Kind.MEMORY), int(Kind.LIST), int(Kind.WORD)
+OBJECT, ARRAY, UNIQUE = int(Kind.OBJECT), int(Kind.ARRAY), int(Kind.UNIQUE)
+KEY_OPEN, KEY_CLOSE = int(Event.KEY_OPEN), int(Event.KEY_CLOSE)
+ARRAY_OPEN, ITEM_CLOSE, ARRAY_CLOSE = int(Event.ARRAY_OPEN), int(Event.ITEM_CLOSE), int(Event.ARRAY_CLOSE)
+OUTSIDE, IN_STRING, ESCAPE, IN_KEY, KEY_ESCAPE = range(5)  # modes; IN_KEY: inside a key that was marked
+NOTHING = 0  # no frame, no word; the empty list
+START = 1  # the empty word
+CONTAINER = 256  # symbols from here on are lists
+REFUSED = 0  # instead of a memory
+QUOTE, BACKSLASH, COMMA = 0x22, 0x5C, 0x2C
+OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET = 0x7B, 0x7D, 0x5B, 0x5D
+
+
+@inner
+def memory(m, t, frame, mode, word):
+    return intern_node(m, t, wide(MEMORY), wide(frame), wide(mode), wide(word))
+
+
+@inner
+def longer(m, t, word, symbol):
+    """A word and one more symbol; NOTHING when nothing is recorded."""
+    return wide(NOTHING) if word == NOTHING else intern_node(m, t, wide(WORD), wide(word), wide(symbol), wide(0))
+
+
+@inner
+def is_space(byte):
+    return byte == 0x20 or byte == 0x0A or byte == 0x0D or byte == 0x09
+
+
+@inner
+def is_bracket_or_comma(byte):
+    return byte == COMMA or byte | 0x20 == OPEN_BRACE or byte | 0x20 == CLOSE_BRACE  # [ and { differ in one bit
+
+
+@inner
+def is_recorded(m, t, frame):
+    """Whether everything in a frame is kept, not just keys."""
+    return m[t.kind + REC * frame] == UNIQUE or m[t.c + REC * frame] != NOTHING
+
+
+@inner
+def mode_after(mode, byte, event):
+    if mode == OUTSIDE:
+        return OUTSIDE if byte != QUOTE else IN_KEY if event == KEY_OPEN else IN_STRING
+    if mode == ESCAPE or mode == KEY_ESCAPE:
+        return IN_STRING if mode == ESCAPE else IN_KEY
+    if byte == BACKSLASH:
+        return ESCAPE if mode == IN_STRING else KEY_ESCAPE
+    return OUTSIDE if byte == QUOTE else mode
+
+
+@inner
+def remember(m, t, here, byte, event):
+    """The memory after a byte; REFUSED when it ends a key or an item that is there already, or on a fault."""
+    frame, mode, word = wide(m[t.a + REC * here]), wide(m[t.b + REC * here]), wide(m[t.c + REC * here])
+    inside = mode_after(mode, byte, event)
+    if mode != OUTSIDE and inside != OUTSIDE:
+        return here if inside == mode and word == NOTHING else memory(m, t, frame, inside, longer(m, t, word, byte))
+    if mode != OUTSIDE:
+        word = longer(m, t, word, byte)
+        if event == KEY_CLOSE and has_key(m, t, wide(m[t.b + REC * frame]), word):
+            return wide(REFUSED)
+        if not is_recorded(m, t, frame):
+            if event == KEY_CLOSE:
+                frame = with_element(m, t, frame, word)
+            word = wide(NOTHING)
+        return memory(m, t, frame, OUTSIDE, word)
+    if is_space(byte):
+        return here
+    if byte == QUOTE:
+        if event == KEY_OPEN and word == NOTHING:
+            word = wide(START)
+        return memory(m, t, frame, inside, longer(m, t, word, byte))
+    if not is_bracket_or_comma(byte):
+        return here if word == NOTHING else memory(m, t, frame, OUTSIDE, longer(m, t, word, byte))
+    if byte == OPEN_BRACE or byte == OPEN_BRACKET:
+        kind = wide(OBJECT if byte == OPEN_BRACE else UNIQUE if event == ARRAY_OPEN else ARRAY)
+        opened = intern_node(m, t, kind, frame, wide(NOTHING), longer(m, t, word, byte))
+        return memory(m, t, opened, OUTSIDE, START if word != NOTHING or kind == UNIQUE else NOTHING)
+    if is_recorded(m, t, frame) and word != START:
+        if (event == ITEM_CLOSE or event == ARRAY_CLOSE) and has_item(m, t, wide(m[t.b + REC * frame]), word):
+            return wide(REFUSED)
+        frame, word = with_element(m, t, frame, word), wide(START)
+    if byte == COMMA:
+        if m[t.kind + REC * frame] == UNIQUE and event != ITEM_CLOSE:
+            frame, word = no_longer_unique(m, t, frame, word)
+        return memory(m, t, frame, OUTSIDE, word)
+    value = CONTAINER + wide(m[t.b + REC * frame])
+    return memory(m, t, wide(m[t.a + REC * frame]), OUTSIDE, longer(m, t, wide(m[t.c + REC * frame]), value))
+
+
+@inner
+def no_longer_unique(m, t, frame, word):
+    """(frame, word) of an array when nothing that may still come of it asks whether its items differ."""
+    parent, before = wide(m[t.a + REC * frame]), wide(m[t.c + REC * frame])
+    if before == NOTHING:
+        return intern_node(m, t, wide(ARRAY), parent, wide(NOTHING), before), wide(NOTHING)
+    return intern_node(m, t, wide(ARRAY), parent, wide(m[t.b + REC * frame]), before), word
+
+
+@inner
+def begins(m, t, prefix, word):
+    """Whether a word begins with another one. Prefixes are made first, so they have the smaller numbers."""
+    while word > prefix:
+        word = wide(m[t.a + REC * word])
+    return word == prefix
+
+
+@inner
+def has_key(m, t, done, key):
+    """Whether some element of a list begins with a key (its quotes included)."""
+    while done != NOTHING:
+        if begins(m, t, key, wide(m[t.b + REC * done])):
+            return True
+        done = wide(m[t.a + REC * done])
+    return False
+
+
+@inner
+def has_item(m, t, done, item):
+    while done != NOTHING:
+        if m[t.b + REC * done] == item:
+            return True
+        done = wide(m[t.a + REC * done])
+    return False
+
+
+@inner
+def with_element(m, t, frame, word):
+    """A frame in which one more element is done: sorted into the set of an object, at the end of the list of an array."""
+    kind, done = wide(m[t.kind + REC * frame]), wide(m[t.b + REC * frame])
+    larger, rest = wide(0), done
+    while kind == OBJECT and rest != NOTHING and m[t.b + REC * rest] > word:
+        larger, rest = larger + 1, wide(m[t.a + REC * rest])
+    moved = np.empty(larger, np.int64)
+    for i in range(larger):
+        moved[i], done = m[t.b + REC * done], wide(m[t.a + REC * done])
+    rest = intern_node(m, t, wide(LIST), rest, word, wide(0))
+    for i in range(larger - 1, -1, -1):
+        rest = intern_node(m, t, wide(LIST), rest, moved[i], wide(0))
+    return intern_node(m, t, kind, wide(m[t.a + REC * frame]), rest, wide(m[t.c + REC * frame]))
+
+
+@entry
+def empty_memory(arena):
+    """Before any text."""
+    m = words_at(arena)
+    t = layout(m)
+    return memory(m, t, NOTHING, OUTSIDE, NOTHING)

@@ -1,0 +1,265 @@
+"""What a vocabulary looks like from inside a run of characters of one class: found once, shared by all constraints.
+
+A *body* is a repetition of characters of a class: the inside of a JSON string, `[a-z]{2,20000}`, whitespace. See trie_walk.py for how
+these tables are used and why that is exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..base.kinds import KEYS_APART
+from ..base.utf8 import Ranges, byte_tree, transitions
+from ..numba_support.jit import entry
+from .trie import TokenTrie
+from .vocabulary import TOKEN_OPEN, Vocabulary
+
+MAX_SLICE = 48  # characters; longer tokens are few
+
+
+@dataclass(frozen=True, eq=False)
+class SubTrie:
+    """The trie of some of a vocabulary's tokens; arrays as in TokenTrie, read-only."""
+
+    byte: NDArray[np.uint8]
+    depth: NDArray[np.int32]
+    skip: NDArray[np.int32]
+    first: NDArray[np.int32]
+    order: NDArray[np.int32]
+
+    @classmethod
+    def without(cls, left_out: NDArray[np.bool_], trie: TokenTrie) -> SubTrie:
+        """The tokens that end at nodes not in `left_out`. bool [n]"""
+        return cls(*map(_read_only, _residual(left_out, trie.byte, trie.depth, trie.skip, trie.first, trie.order)))
+
+    @classmethod
+    def with_bytes(cls, wanted: bytes, at_least: int, trie: TokenTrie) -> SubTrie:
+        """The tokens with that many of some bytes, or more."""
+        is_wanted = np.isin(np.arange(256), list(wanted))
+        return cls.without(occurrences(is_wanted, trie.byte, trie.depth, trie.max_depth) < at_least, trie)
+
+    @classmethod
+    def with_each(cls, wanted: bytes, trie: TokenTrie) -> SubTrie:
+        """The tokens with all of some bytes."""
+        found = [occurrences(np.arange(256) == byte, trie.byte, trie.depth, trie.max_depth) for byte in wanted]
+        return cls.without(np.min(found, axis=0) == 0, trie)
+
+    @classmethod
+    def quoted_apart(cls, trie: TokenTrie) -> SubTrie:
+        """The tokens with quotation marks so far apart as the end of a key and the beginning of the next one, see KEYS_APART."""
+        is_quote = np.arange(256) == ord('"')
+        quotes = occurrences(is_quote, trie.byte, trie.depth, trie.max_depth)
+        left_out = np.ones(quotes.size, np.bool_)
+        for node in np.flatnonzero((quotes >= 2) & (np.diff(trie.first) > 0)):
+            token = trie.order[trie.first[node]]
+            text = trie.token_bytes[trie.token_offsets[token] : trie.token_offsets[token + 1]]
+            places = np.flatnonzero(text == ord('"'))
+            left_out[node] = places[-1] - places[0] <= KEYS_APART
+        return cls.without(left_out, trie)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in (self.byte, self.depth, self.skip, self.first, self.order))
+
+
+@dataclass(frozen=True, eq=False)
+class Exits:
+    """Tokens that leave a class, by what they spell behind their last character of it.
+
+    A repetition that may end at any character is left alike from wherever it is, so the many prefixes need not be walked.
+    """
+
+    trie: TokenTrie  # of the suffixes; its tokens are the ids of the whole tokens
+    by_prefix: NDArray[np.int32]  # [tokens]  those tokens, the longest prefix first
+    prefix: NDArray[np.int32]  # [tokens]  characters of their prefixes, in that order
+    rest: SubTrie  # other tokens that are not of the class: their suffix begins with a byte that may belong to the body
+
+    @classmethod
+    def build(cls, ranges: Ranges, ambiguous: bytes, trie: TokenTrie) -> Exits:
+        """ambiguous: first bytes of suffixes that may belong to the body, such as the backslash in a string."""
+        table = transitions(byte_tree(ranges))
+        end, chars = _prefixes(table, trie.token_offsets, trie.token_bytes)
+        data, offsets = trie.token_bytes.tobytes(), trie.token_offsets.tolist()
+        spans = zip(offsets, offsets[1:], end.tolist(), strict=False)
+        suffixes = [data[start + length : stop] or None for start, stop, length in spans]
+        suffixes = [None if suffix is None or suffix[0] in ambiguous + TOKEN_OPEN else suffix for suffix in suffixes]
+        ids = np.flatnonzero([suffix is not None for suffix in suffixes]).astype(np.int32)
+        by_prefix = ids[np.argsort(-chars[ids], kind="stable")]
+        is_exit = np.zeros(trie.token_offsets.size - 1, np.bool_)
+        is_exit[ids] = True
+        inside = _inside(table, trie.byte, trie.depth, trie.max_depth)[0]
+        left_out = inside | _all_of(is_exit, trie.first, trie.order)
+        of_suffixes, rest = TokenTrie.build(Vocabulary(suffixes)), SubTrie.without(left_out, trie)
+        return cls(of_suffixes, _read_only(by_prefix), _read_only(chars[by_prefix]), rest)
+
+
+@dataclass(frozen=True, eq=False)
+class BodyClass:
+    """Tables of one character class for one vocabulary."""
+
+    slices: NDArray[
+        np.uint32
+    ]  # [1 + lengths, ceil(V / 32)]  row r: tokens of the class of at most r characters; last: all
+    longest: int  # characters in the longest token of the class
+    stride: int  # for every number of characters up to this some token of the class has so many, all whole
+    residual: SubTrie  # the tokens that are not of the class
+    reach: int  # characters in the longest token that is not of the class, if more than control characters end its prefix that is
+    far: NDArray[np.int32]  # the tokens of the class that are longer than that, or than MAX_SLICE, the longest first
+    far_length: NDArray[np.int32]  # characters of these
+
+    @classmethod
+    def build(cls, ranges: Ranges, trie: TokenTrie, words: int) -> BodyClass:
+        """Tables for characters in `ranges`; masks have `words` 32-bit words. Time: a few passes over the trie."""
+        table = transitions(byte_tree(ranges))
+        inside, whole, chars = _inside(table, trie.byte, trie.depth, trie.max_depth)
+        longest = int(chars[inside].max(initial=0))
+        lengths = set(chars[whole & (np.diff(trie.first) > 0)].tolist())
+        stride = next(length for length in range(longest + 1) if length + 1 not in lengths)
+        slices = np.zeros((min(longest, MAX_SLICE) + 2, words), np.uint32)
+        _fill_slices(slices, inside, chars, trie.first, trie.order)
+        reach = int(_reach(table, trie.token_offsets, trie.token_bytes))
+        length = np.repeat(np.where(inside, chars, 0), np.diff(trie.first))  # of the tokens in their order; 0: not of the class
+        far = np.flatnonzero(length > min(reach, MAX_SLICE))
+        far = far[np.argsort(-length[far], kind="stable")]
+        return cls(
+            slices=_read_only(slices),
+            longest=longest,
+            stride=max(stride, 1),
+            residual=SubTrie.without(inside, trie),
+            reach=reach,
+            far=_read_only(trie.order[far]),
+            far_length=_read_only(length[far]),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.slices.nbytes) + self.residual.nbytes
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Read-only like the arrays of a trie: compiled code is specialised on it."""
+    array.setflags(write=False)
+    return array
+
+
+@entry
+def _inside(table, byte, depth, max_depth):
+    """Per node: whether the path to it stays inside the class and ends with a whole character; how many characters it begins."""
+    n = byte.size
+    inside = np.zeros(n, np.bool_)
+    whole = np.zeros(n, np.bool_)
+    chars = np.zeros(n, np.int32)
+    state = np.zeros(max_depth + 1, np.int16)
+    begun = np.zeros(max_depth + 1, np.int32)
+    for i in range(n):
+        d = depth[i]
+        before = state[d - 1]
+        after = table[before, byte[i]] if before >= 0 else -1
+        state[d] = after
+        begun[d] = begun[d - 1] + (1 if before == 0 else 0)
+        inside[i], whole[i], chars[i] = after >= 0, after == 0, begun[d]
+    return inside, whole, chars
+
+
+@entry
+def _prefixes(table, offsets, data):
+    """Per token: bytes and characters of its longest prefix of whole characters of the class."""
+    length, chars = np.zeros(offsets.size - 1, np.int32), np.zeros(offsets.size - 1, np.int32)
+    for token in range(length.size):
+        state = 0
+        for i in range(offsets[token], offsets[token + 1]):
+            state = table[state, data[i]]
+            if state < 0:
+                break
+            if state == 0:
+                length[token], chars[token] = i + 1 - offsets[token], chars[token] + 1
+    return length, chars
+
+
+@entry
+def _reach(table, offsets, data):
+    """The most characters in a token that has some that are not of the class, the first of which is no control character."""
+    most = 0
+    for token in range(offsets.size - 1):
+        state, first = 0, offsets[token]
+        for i in range(offsets[token], offsets[token + 1]):
+            if state == 0:
+                first = i
+            state = table[state, data[i]]
+            if state < 0:
+                break
+        if state < 0 and data[first] >= 0x20:
+            chars = 0
+            for i in range(offsets[token], offsets[token + 1]):
+                chars += 0 if 0x80 <= data[i] < 0xC0 else 1
+            most = max(most, chars)
+    return most
+
+
+@entry
+def _all_of(is_chosen, first, order):
+    """Per node: whether the tokens that end there are all among the chosen ones. (They are equal, so all or none is.)"""
+    chosen = np.zeros(first.size - 1, np.bool_)
+    for i in range(chosen.size):
+        chosen[i] = first[i] != first[i + 1] and is_chosen[order[first[i]]]
+    return chosen
+
+
+@entry
+def occurrences(wanted, byte, depth, max_depth):
+    """Per node: how many bytes on the path to it are wanted."""
+    occurrences = np.zeros(byte.size, np.int32)
+    seen = np.zeros(max_depth + 1, np.int32)
+    for i in range(byte.size):
+        seen[depth[i]] = seen[depth[i] - 1] + (1 if wanted[byte[i]] else 0)
+        occurrences[i] = seen[depth[i]]
+    return occurrences
+
+
+@entry
+def _fill_slices(slices, inside, chars, first, order):
+    last = slices.shape[0] - 1
+    for i in range(inside.size):
+        if inside[i]:
+            for k in range(first[i], first[i + 1]):
+                word, bit = order[k] >> 5, np.uint32(1) << np.uint32(order[k] & 31)
+                slices[min(chars[i], last), word] |= bit
+    for radius in range(last):
+        slices[radius + 1] |= slices[radius]
+
+
+@entry
+def _residual(inside, byte, depth, skip, first, order):
+    """The trie of the tokens that do not stay inside the class."""
+    n = byte.size
+    kept = np.zeros(n + 1, np.int32)  # new index of node i, or of the next kept node
+    keep = np.zeros(n, np.bool_)
+    last_at = np.full(1024 if n == 0 else depth.max() + 2, -1, np.int32)
+    for i in range(n):
+        last_at[depth[i]] = i
+        if not inside[i] and first[i] != first[i + 1]:
+            d = depth[i]
+            while d > 0 and not keep[last_at[d]]:
+                keep[last_at[d]] = True
+                d -= 1
+    for i in range(n):
+        kept[i + 1] = kept[i] + (1 if keep[i] else 0)
+    m = kept[n]
+    new_byte, new_depth, new_skip = np.empty(m, np.uint8), np.empty(m, np.int32), np.empty(m, np.int32)
+    new_first, new_order = np.zeros(m + 1, np.int32), np.empty(order.size, np.int32)
+    tokens = 0
+    for i in range(n):
+        if keep[i]:
+            k = kept[i]
+            new_byte[k], new_depth[k], new_skip[k] = byte[i], depth[i], kept[skip[i]]
+            new_first[k] = tokens
+            if not inside[i]:
+                for j in range(first[i], first[i + 1]):
+                    new_order[tokens] = order[j]
+                    tokens += 1
+    new_first[m] = tokens
+    return new_byte, new_depth, new_skip, new_first, new_order[:tokens].copy()

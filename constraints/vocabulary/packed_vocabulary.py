@@ -1,0 +1,277 @@
+"""What compiled code reads of a vocabulary: tries, tokens and body classes in one append-only int32 array `v`.
+
+A compiled call costs about 0.1 us an array argument, and the mask walk does not know beforehand which tables it needs. So they
+all lie in one array, and a table is named by the offset of its record:
+
+    header      [WORDS] uint32 words of a mask  [DEPTH] bytes of the longest token  [TRIE] the trie of all tokens
+                [EOS] offset and [NUM_EOS] number of the EOS ids  [OFFSETS], [BYTES] token t is v[bytes + v[offsets + t] : ...]
+                [SPELLS] 1 when every byte is a token  [QUOTED_ONCE], [QUOTED_TWICE], [QUOTED_THRICE] tries of the tokens with
+                that many quotation marks or more: those that can open a key, end another one before, and so on  [QUOTED_APART] of
+                those in which a key can end and, behind a value, another one begin  [SEPARATED] of those with a quotation mark or
+                a comma, in which a key or another item can begin  [LISTED] of those with a bracket and a comma, in which an array
+                can begin and have two items  [STRING], [LINE] the body classes of the characters of JSON strings, and of those
+                without line separators, which `.` does not match
+                [GROUPED] the trie of all tokens by groups of bytes, see byte_classes.py  [CONTROLS], [NUM_CONTROLS] tokens with a
+                control character and no quotation mark before it, which no JSON string has
+    trie        [NUM_NODES] n  [NODES] 4 words a node  [CHILDREN] 256 words a table  [ORDER] token ids
+                [SHAPES] 8 words a node, or 0  [GROUPS] where the groups of bytes end (see byte_classes.py), 0 when nodes are of bytes
+    node        byte | table of children << 8, depth, skip, first: see TokenTrie; one more node at the end
+    children    1 + node by byte, 0 = none; table 0 is no table, table 1 the root's
+    shape       of what lies below a node (of the first byte of several: from before it on): most characters begun, NO_HEIGHT when
+                something is not UTF-8; the set of first bytes of these characters, a bit for each of 0x00-0x7F and 0xC0-0xFF;
+                [IS_QUOTED] whether a quotation mark has been read
+    body class  [LONGEST] characters in the longest token  [LAST_SLICE]  [SLICES] see BodyClass  [RESIDUAL] a trie
+                [EXITS] and [REST] tries, or 0; [BY_PREFIX] and [PREFIX] with [NUM_EXITS] words: see Exits; [REACH], [FAR] and
+                [FAR_LENGTH] with [NUM_FAR] words: see BodyClass; [FIRST_BYTES] a set
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..base.utf8 import ALL, Ranges, byte_tree, invert, transitions
+from ..numba_support.jit import entry, inner
+from ..numba_support.pages import reserved
+from .byte_classes import GROUP_ENDS, GROUP_RANGES, grouped
+from .char_class_tables import BodyClass, Exits, SubTrie, occurrences
+from .trie import TokenTrie
+
+WORDS, DEPTH, TRIE, EOS, NUM_EOS, OFFSETS, BYTES, SPELLS = range(8)
+QUOTED_ONCE, QUOTED_TWICE, QUOTED_THRICE, QUOTED_APART, SEPARATED, STRING, LINE, GROUPED = range(8, 16)
+CONTROLS, NUM_CONTROLS, LISTED, HEADER = range(16, 20)
+NUM_NODES, NODES, CHILDREN, ORDER, SHAPES, GROUPS = range(6)
+LONGEST, LAST_SLICE, SLICES, RESIDUAL, EXITS, REST, BY_PREFIX, PREFIX, NUM_EXITS = range(9)
+REACH, FAR, FAR_LENGTH, NUM_FAR, FIRST_BYTES = range(9, 14)
+NODE_WIDTH, SHAPE_WIDTH, SET_WORDS, ASCII_WORDS, IS_QUOTED = 4, 8, 6, 4, 7
+NO_HEIGHT = 1 << 20  # more characters than any token has
+WIDE = 12  # children from which a node gets a table of them
+_SPARE_WORDS = 1 << 24  # for body classes; reserved, not taken
+FIRST_LEAD, FIRST_PRINTABLE, QUOTE = 0xC0, 0x20, 0x22
+
+
+class Atlas:
+    """The array and where things are in it. Not thread-safe; what is there never changes."""
+
+    def __init__(self, trie: TokenTrie, words: int, eos_token_ids: tuple[int, ...], spells_every_byte: bool) -> None:
+        size = HEADER + 64 * (trie.num_nodes + trie.token_offsets.size) + trie.token_bytes.size
+        self.array = reserved(size + _SPARE_WORDS, _never_again, "atlas", in_huge_pages=True)
+        self.address = int(self.array.ctypes.data)
+        self._used = HEADER
+        v = self.array
+        v[WORDS], v[DEPTH], v[SPELLS] = words, trie.max_depth, spells_every_byte
+        v[EOS], v[NUM_EOS] = self._add(np.array(eos_token_ids, np.int32)), len(eos_token_ids)
+        v[OFFSETS], v[BYTES] = self._add(trie.token_offsets), self._add(trie.token_bytes)
+        v[TRIE], v[SEPARATED] = self.trie(trie), self.trie(SubTrie.with_bytes(b'",', 1, trie))
+        for at_least, field in enumerate((QUOTED_ONCE, QUOTED_TWICE, QUOTED_THRICE), 1):
+            v[field] = self.trie(SubTrie.with_bytes(b'"', at_least, trie))
+        v[QUOTED_APART], v[LISTED] = self.trie(SubTrie.quoted_apart(trie)), self.trie(SubTrie.with_each(b"[,", trie))
+        controls = _controls(trie)
+        v[CONTROLS], v[NUM_CONTROLS] = self._add(controls), controls.size
+        self._add_shapes(int(v[TRIE]))
+        v[GROUPED] = self._grouped(grouped(trie))
+
+    @property
+    def nbytes(self) -> int:
+        return 4 * self._used
+
+    def has_room(self) -> bool:
+        """For another body class."""
+        return self._used + _SPARE_WORDS // 4 < self.array.size
+
+    def trie(self, trie: TokenTrie | SubTrie) -> int:
+        """The offset of a new trie record, without shapes."""
+        nodes, children = _tabulated(trie.byte, trie.depth, trie.skip, trie.first)
+        parts = (trie.byte.size, self._add(nodes), self._add(children), self._add(trie.order), 0, 0)
+        return self._add(np.array(parts, np.int32))
+
+    def _grouped(self, trie: TokenTrie) -> int:
+        """The offset of a new trie record by groups. It has no tables of children: a dead byte says nothing of its group."""
+        record = self.trie(trie)
+        v, n = self.array, trie.num_nodes
+        v[int(v[record + NODES]) :][: NODE_WIDTH * n : NODE_WIDTH] &= 255
+        v[record + GROUPS] = self._add(GROUP_ENDS)
+        self._add_shapes(record)
+        shapes = v[int(v[record + SHAPES]) :][: SHAPE_WIDTH * n].reshape(n, SHAPE_WIDTH)
+        for first, end in GROUP_RANGES:
+            if first < 0x80 or first >= FIRST_LEAD:
+                begun, whole = _as_set(_span(first, first)), _as_set(_span(first, end - 1))
+                has_group = np.any(shapes[:, 1 : 1 + SET_WORDS] & begun, axis=1, keepdims=True)
+                shapes[:, 1 : 1 + SET_WORDS] |= np.where(has_group, whole, 0)
+        return record
+
+    def body_class(self, ranges: Ranges, body: BodyClass, exits: Exits | None = None) -> int:
+        """The offset of a new record of a body class."""
+        record = np.zeros(FIRST_BYTES + SET_WORDS, np.int32)
+        record[FIRST_BYTES:] = first_bytes(ranges)
+        record[LONGEST], record[LAST_SLICE] = body.longest, len(body.slices) - 1
+        record[SLICES], record[RESIDUAL] = self._add(body.slices.view(np.int32)), self.trie(body.residual)
+        self._add_shapes(int(record[RESIDUAL]))
+        record[REACH], record[NUM_FAR] = body.reach, body.far.size
+        record[FAR], record[FAR_LENGTH] = self._add(body.far), self._add(body.far_length)
+        if exits is not None:
+            record[EXITS], record[REST], record[NUM_EXITS] = self.trie(exits.trie), self.trie(exits.rest), exits.prefix.size
+            record[BY_PREFIX], record[PREFIX] = self._add(exits.by_prefix), self._add(exits.prefix)
+            self._add_shapes(int(record[EXITS]))
+            self._add_shapes(int(record[REST]))
+        return self._add(record)
+
+    def _add_shapes(self, trie: int) -> None:
+        v, n = self.array, int(self.array[trie + NUM_NODES])
+        v[trie + SHAPES] = self._used
+        self._used += SHAPE_WIDTH * n
+        _fill_shapes(v, trie, int(v[DEPTH]), transitions(byte_tree(ALL)))
+
+    def _add(self, table: NDArray[np.integer]) -> int:
+        """Append a table; its offset."""
+        start = self._used
+        self._used += table.size
+        assert self._used <= self.array.size
+        self.array[start : self._used] = table.ravel()
+        return start
+
+
+def _controls(trie: TokenTrie) -> NDArray[np.int32]:
+    """The tokens with a control character and no quotation mark before it."""
+    quotes = occurrences(np.arange(256) == QUOTE, trie.byte, trie.depth, trie.max_depth)
+    controls = np.flatnonzero((trie.byte < FIRST_PRINTABLE) & (quotes == 0))
+    ranges = [trie.order[trie.first[node] : trie.first[trie.skip[node]]] for node in controls]
+    return np.unique(np.concatenate([*ranges, np.empty(0, np.int32)])).astype(np.int32)
+
+
+@lru_cache(maxsize=1024)
+def first_bytes(ranges: Ranges) -> NDArray[np.int32]:
+    """The bytes that begin only characters of a class, as the set of a shape. int32 [SET_WORDS]"""
+    whole = _span(0, 0x7F) | _span(0xC2, 0xF4)
+    for low, high in invert(ranges):
+        whole &= ~_span(chr(low).encode()[0], chr(high).encode()[0])
+    found = _as_set(whole)
+    found.setflags(write=False)
+    return found
+
+
+def _span(first: int, last: int) -> int:
+    """The places of some neighbouring first bytes of characters in the set of a shape, as bits."""
+    start, end = (byte if byte < 0x80 else byte - FIRST_LEAD + 0x80 for byte in (first, last))
+    return (2 << end) - (1 << start)
+
+
+def _as_set(places: int) -> NDArray[np.int32]:
+    """int32 [SET_WORDS]"""
+    return np.frombuffer(places.to_bytes(4 * SET_WORDS, "little"), "<i4").astype(np.int32)
+
+
+def _never_again(array: NDArray[np.int32]) -> int:
+    return int(array.size)  # too much to keep for another vocabulary
+
+
+# -- compiled -----------------------------------------------------------------------------------------------------------
+
+
+@entry
+def _tabulated(byte, depth, skip, first):
+    """Nodes and tables of children of a trie, as an atlas has them."""
+    n = byte.size
+    fan = np.zeros(n + 1, np.int32)  # children of node i - 1; of the root at 0
+    at = np.zeros(n + 2, np.int32)  # [depth] 1 + the node there
+    for i in range(n):
+        fan[at[depth[i] - 1]] += 1
+        at[depth[i]] = i + 1
+    table = np.zeros(n + 1, np.int32)
+    num_tables = 1
+    for i in range(n + 1):
+        if i == 0 or fan[i] >= WIDE:
+            table[i] = num_tables
+            num_tables += 1
+    children = np.zeros((num_tables, 256), np.int32)
+    nodes = np.zeros((n + 1, NODE_WIDTH), np.int32)
+    for i in range(n):
+        children[table[at[depth[i] - 1]], byte[i]] = i + 1
+        at[depth[i]] = i + 1
+        nodes[i, 0], nodes[i, 1], nodes[i, 2], nodes[i, 3] = byte[i] | table[i + 1] << 8, depth[i], skip[i], first[i]
+    nodes[n, 2], nodes[n, 3] = n, first[n]
+    return nodes, children
+
+
+@entry
+def _fill_shapes(v, trie, max_depth, utf8):
+    """From the last node to the first: what is below a child is known already. utf8: the automaton of all characters."""
+    n, nodes, shapes = v[trie + NUM_NODES], np.int64(v[trie + NODES]), np.int64(v[trie + SHAPES])
+    state = np.zeros(8, np.int64)  # [depth below node i]
+    quoted = np.zeros(max_depth + 1, np.int32)  # [depth]
+    for i in range(n):
+        node = nodes + NODE_WIDTH * i
+        quoted[v[node + 1]] = 1 if v[node] & 255 == QUOTE else quoted[v[node + 1] - 1]
+        v[shapes + SHAPE_WIDTH * i + IS_QUOTED] = quoted[v[node + 1]]
+    for i in range(n - 1, -1, -1):
+        shape = shapes + SHAPE_WIDTH * i
+        v[shape : shape + IS_QUOTED] = 0
+        begins = 1 if v[nodes + NODE_WIDTH * i] & 255 >= FIRST_LEAD else 0
+        base, j = v[nodes + NODE_WIDTH * i + 1] - begins, i + 1 - begins
+        while j < v[nodes + NODE_WIDTH * i + 2]:
+            node = nodes + NODE_WIDTH * j
+            d, byte = v[node + 1] - base, v[node] & 255
+            state[d] = utf8[state[d - 1], byte]
+            if d == 1:  # the first byte of a character
+                position = byte if byte < 0x80 else byte - FIRST_LEAD + 0x80
+                if state[d] >= 0:
+                    v[shape + 1 + (position >> 5)] |= np.int32(np.int64(1) << (position & 31))
+                    v[shape] = max(v[shape], 1)
+            if state[d] < 0:
+                v[shape] = NO_HEIGHT
+                break
+            if state[d] > 0:
+                j += 1
+                continue
+            below = shapes + SHAPE_WIDTH * j
+            v[shape] = NO_HEIGHT if v[below] == NO_HEIGHT else max(v[shape], 1 + v[below])
+            for k in range(1, 1 + SET_WORDS):
+                v[shape + k] |= v[below + k]
+            j = v[node + 2]
+
+
+@inner
+def is_inside(v, shape, classes, m, first):
+    """Whether what lies below a node is made of characters that a class has whole. classes: offset of its set in `m`. first: the
+    word of the set to begin at, 0; or 1 to leave out control characters, which are 32."""
+    for k in range(first, SET_WORDS):
+        if v[shape + 1 + k] & ~m[classes + k] != 0:
+            return False
+    return True
+
+
+@inner
+def is_ascii(v, shape):
+    """Whether what lies below a node is made of ASCII characters, if it is made of characters: their bits fill the first words."""
+    for k in range(ASCII_WORDS, SET_WORDS):
+        if v[shape + 1 + k] != 0:
+            return False
+    return True
+
+
+@inner
+def first_ascii(v, tables):
+    """The first ASCII character of a body class with tables, 0x80 when it has none."""
+    first = np.int64(0)
+    while first < 0x80 and v[tables + FIRST_BYTES + (first >> 5)] == 0:
+        first += 32
+    while first < 0x80 and v[tables + FIRST_BYTES + (first >> 5)] >> (first & 31) & 1 == 0:
+        first += 1
+    return first
+
+
+@inner
+def child_of(v, trie, node, byte):
+    """The child of a node (-1: of the root) by a byte, -1 when there is none."""
+    nodes = np.int64(v[trie + NODES])
+    table = np.int64(1) if node < 0 else np.int64(v[nodes + NODE_WIDTH * node]) >> 8
+    if table != 0:
+        return np.int64(v[v[trie + CHILDREN] + 256 * table + byte]) - 1
+    child, end = node + 1, np.int64(v[nodes + NODE_WIDTH * node + 2])
+    while child < end:
+        if v[nodes + NODE_WIDTH * child] & 255 >= byte:
+            return child if v[nodes + NODE_WIDTH * child] & 255 == byte else np.int64(-1)
+        child = np.int64(v[nodes + NODE_WIDTH * child + 2])
+    return np.int64(-1)

@@ -1,0 +1,119 @@
+"""What all constraints over one vocabulary share: its trie, its single bytes, its body classes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..base.utf8 import Ranges, intersect, invert, normalize
+from .char_class_tables import BodyClass, Exits
+from .packed_vocabulary import LINE, STRING, Atlas
+from .trie import TokenTrie
+from .vocabulary import TOKEN_OPEN, Vocabulary
+
+JSON_CHARACTERS: Ranges = normalize([(0x20, 0x21), (0x23, 0x5B), (0x5D, 0x10FFFF)])  # need no escape in a JSON string
+JSON_SPACE: Ranges = normalize([(0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x20)])  # may stand between the tokens of JSON
+LINE_CHARACTERS: Ranges = intersect(JSON_CHARACTERS, invert(((0x2028, 0x2029),)))  # those that `.` of ECMA-262 matches
+# Nearly every schema needs these, so they are not left to the first mask. The bytes may follow a character inside the body.
+_EAGER = {JSON_CHARACTERS: b"\\" + bytes(range(0x80, 0x100)), JSON_SPACE: b"", LINE_CHARACTERS: b"\\" + bytes(range(0x80, 0x100))}
+_WALKS_BEFORE_TABLES = 250  # masks made inside a class before its tables are worth their time and megabyte
+_MAX_BODIES = 64
+
+
+class Lexicon:
+    """A vocabulary prepared for mask walks. Thread-safe."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self.trie = TokenTrie.build(vocabulary)
+        self.words = (vocabulary.size + 31) // 32
+        self.atlas = Atlas(self.trie, self.words, tuple(vocabulary.eos_token_ids), self.spells_every_byte)
+        self._lock = threading.Lock()
+        self._of_thread = threading.local()
+        self._walked: dict[Ranges, int] = {}
+        self._bodies: dict[Ranges, BodyClass] = {}
+        self._offsets: dict[Ranges, int] = {}
+        for ranges, ambiguous in _EAGER.items():
+            self._build(ranges, Exits.build(ranges, ambiguous, self.trie))
+        self.atlas.array[STRING], self.atlas.array[LINE] = self.tables(JSON_CHARACTERS), self.tables(LINE_CHARACTERS)
+
+    @property
+    def hard_room(self) -> NDArray[np.int32]:
+        """Scratch of the calling thread for what compiled code tells of hard tokens, see duplicate_masks.py: int32 [5, 2 * tokens of the
+        trie], because tokens that go along rivals and those in which words begin are listed one after the other."""
+        room: NDArray[np.int32] | None = getattr(self._of_thread, "hard_room", None)
+        if room is None:
+            room = self._of_thread.hard_room = np.empty((5, 2 * self.trie.order.size), np.int32)
+        return room
+
+    def body(self, ranges: Ranges) -> BodyClass | None:
+        """What has been found out about a character class; None when nothing has."""
+        return self._bodies.get(ranges)
+
+    def tables(self, ranges: Ranges) -> int:
+        """Where the tables of a character class are in the atlas, 0 when it has none."""
+        return self._offsets.get(ranges, 0)
+
+    def tables_wanted(self, ranges: Ranges) -> int:
+        """The same, after a mask was made without them: they are built when that has happened often enough."""
+        with self._lock:
+            self._walked[ranges] = self._walked.get(ranges, 0) + 1
+            is_due = (
+                self._walked[ranges] > _WALKS_BEFORE_TABLES
+                and len(self._bodies) < _MAX_BODIES
+                and self.atlas.has_room()
+            )
+            if is_due and ranges not in self._bodies:
+                self._build(ranges)
+            return self.tables(ranges)
+
+    def stride(self, ranges: Ranges) -> int:
+        """One token can spell any number of characters of a class up to this; 1 where it has not been found out."""
+        body = self._bodies.get(ranges)
+        return 1 if body is None else body.stride
+
+    def _build(self, ranges: Ranges, exits: Exits | None = None) -> None:
+        body = self._bodies[ranges] = BodyClass.build(ranges, self.trie, self.words)
+        self._offsets[ranges] = self.atlas.body_class(ranges, body, exits)
+
+    @cached_property
+    def single_bytes(self) -> NDArray[np.bool_]:
+        """[256] whether some token is exactly that byte."""
+        present = np.zeros(256, np.bool_)
+        trie = self.trie
+        is_token = np.diff(trie.first) > 0
+        present[trie.byte[(trie.depth == 1) & is_token]] = True
+        return present
+
+    @cached_property
+    def spells_every_byte(self) -> bool:
+        """Whether every byte of text is a token, so that whatever has a completion in bytes has one in tokens."""
+        return bool(self.single_bytes[: TOKEN_OPEN[0]].all())
+
+    @cached_property
+    def eos_row(self) -> NDArray[np.uint32]:
+        """The mask of the EOS ids. uint32 [words]"""
+        row = self.row_of(self.vocabulary.eos_token_ids)
+        row.setflags(write=False)
+        return row
+
+    def row_of(self, token_ids: Iterable[int]) -> NDArray[np.uint32]:
+        """The mask of a few tokens. uint32 [words]"""
+        row = np.zeros(self.words, np.uint32)
+        for token_id in token_ids:
+            row[token_id >> 5] |= np.uint32(1 << (token_id & 31))
+        return row
+
+    @cached_property
+    def eos_ids(self) -> frozenset[int]:
+        return frozenset(self.vocabulary.eos_token_ids)
+
+    def mask_of(self, token_ids: NDArray[np.int32]) -> NDArray[np.uint32]:
+        """The packed mask of many tokens. uint32 [words]"""
+        bits = np.zeros(self.words * 32, np.bool_)
+        bits[token_ids] = True
+        return np.packbits(bits, bitorder="little").view(np.uint32)

@@ -1,0 +1,156 @@
+"""Plans for the kernels of `kernels/attention`: which batch of sequences each layer sees, and which layers they do not cover.
+
+A layer is covered when its keys and values are alike and heads at most 256 wide, and when its chunks of attention (Llama 4) are
+whole blocks: a chunk is then a sequence of its own, whose block table begins at the chunk. Other layers (DeepSeek's latent
+attention, 576 wide) are computed in plain PyTorch, by the plan of `paged.py`, which is made only if there are any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...kernels import attention as kernels
+from ...kernels.attention import LayerCache, PagedBatch
+from ...kernels.attention.interface import MAX_HEAD_DIM
+from ..kv_cache.tensors import KVCache
+from .decode_batch import DecodeBatch
+from .methods import Attend, fused
+from .paged import (
+    AttentionPlan,
+    Chunks,
+    LayerCall,
+    Plan,
+    Span,
+    Window,
+    count_decodes,
+    plan_attention,
+    plan_decode,
+    slots_of,
+    slots_of_batch,
+    to_device,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPlan:
+    """A plan for the kernels, and one for what they do not cover."""
+
+    slots: Tensor
+    batches: Mapping[Chunks | None, PagedBatch]  # None: whole sequences; else their chunks of that size
+    plain: AttentionPlan | None
+
+    def attend(self, query: Tensor, cache: KVCache, call: LayerCall) -> Tensor:
+        window = call.window
+        if not covers(cache, call.layer, window):
+            assert self.plain is not None, "the windows that layers ask for are not those of the plan"
+            return self.plain.attend(query, cache, call)
+        scoring = kernels.Scoring(
+            scale=query.shape[-1] ** -0.5 if call.scoring.scale is None else call.scoring.scale,
+            window=window if isinstance(window, int) else None,
+            soft_cap=call.scoring.softcap,
+            sinks=None if call.sinks is None else call.sinks.float(),
+        )
+        batch = self.batches[window if isinstance(window, Chunks) else None]
+        return kernels.paged_attention(query, layer_cache(cache, call.layer), batch, scoring, backend="triton")
+
+
+def covers(cache: KVCache, layer: int, window: Window) -> bool:
+    """Whether the kernels attend to this layer of the cache, see above."""
+    keys, values = cache.keys[layer], cache.values[layer]
+    is_whole = not isinstance(window, Chunks) or window.size % cache.block_size == 0
+    return is_whole and keys.shape == values.shape and keys.shape[-1] <= MAX_HEAD_DIM
+
+
+def layer_cache(cache: KVCache, layer: int) -> LayerCache:
+    return LayerCache(cache.keys[layer], cache.values[layer])
+
+
+def step_plan(
+    spans: Sequence[Span], cache: KVCache, windows: Iterable[Window], method: Attend, uses_triton: bool
+) -> Plan:
+    """How a step attends: by the kernels where Triton is used and the method is `fused`, else in plain PyTorch."""
+    windows = set(windows)
+    if not uses_triton or method is not fused or not _covers_any(cache, windows):
+        return plan_attention(spans, cache, windows, method)
+    plain = None if _covers_all(cache, windows) else plan_attention(spans, cache, windows, method)
+    slots = plain.slots if plain else to_device(slots_of(spans, cache.block_size), cache.device)
+    num_decodes = count_decodes(spans)
+    batches = {
+        chunks: _paged_batch(_pieces(spans, chunks, cache.block_size), num_decodes, cache)
+        for chunks in _chunk_sizes(cache, windows)
+    }
+    return KernelPlan(slots, batches, plain)
+
+
+def decode_plan(
+    batch: DecodeBatch, cache: KVCache, windows: Iterable[Window], method: Attend, uses_triton: bool
+) -> Plan:
+    """The same for a step whose input is on the device. It asks nothing of the device."""
+    windows = set(windows)
+    if not uses_triton or method is not fused or not _covers_any(cache, windows):
+        return plan_decode(batch, cache, windows, method)
+    plain = None if _covers_all(cache, windows) else plan_decode(batch, cache, windows, method)
+    slots = plain.slots if plain else slots_of_batch(batch, cache)
+    batches = {chunks: _decoding(batch, chunks) for chunks in _chunk_sizes(cache, windows)}
+    return KernelPlan(slots, batches, plain)
+
+
+def _covers_any(cache: KVCache, windows: set[Window]) -> bool:
+    return any(covers(cache, layer, window) for layer in range(len(cache.keys)) for window in windows)
+
+
+def _covers_all(cache: KVCache, windows: set[Window]) -> bool:
+    return all(covers(cache, layer, window) for layer in range(len(cache.keys)) for window in windows)
+
+
+def _chunk_sizes(cache: KVCache, windows: set[Window]) -> set[Chunks | None]:
+    covered = (window for window in windows if _covers_any(cache, {window}))
+    return {window if isinstance(window, Chunks) else None for window in covered}
+
+
+def _pieces(spans: Sequence[Span], chunks: Chunks | None, block_size: int) -> Sequence[Span]:
+    """Spans cut where a chunk begins; each piece counts, and lists blocks, from there."""
+    if chunks is None:
+        return spans
+    pieces = []
+    for past, new, table in spans:
+        first, stop = past, past + new
+        while first < stop:
+            begin = first // chunks.size * chunks.size
+            end = min(stop, begin + chunks.size)
+            pieces.append((first - begin, end - first, table[begin // block_size : -(-end // block_size)]))
+            first = end
+    return pieces
+
+
+def _paged_batch(spans: Sequence[Span], num_decodes: int, cache: KVCache) -> PagedBatch:
+    """All in one copy to the device: lengths, query starts, block tables."""
+    num_past, num_new, tables = zip(*spans, strict=True)
+    lengths = np.array(num_past) + np.array(num_new)
+    used = -(-lengths // cache.block_size)
+    num_spans, width = len(spans), int(used.max())
+    packed = np.zeros(num_spans * (width + 2) + 1, dtype=np.int32)
+    packed[:num_spans] = lengths
+    packed[num_spans + 1 : 2 * num_spans + 1] = np.cumsum(num_new)
+    for row, (table, count) in enumerate(zip(tables, used.tolist(), strict=True)):
+        start = 2 * num_spans + 1 + row * width
+        packed[start : start + count] = table[:count]
+    sent = to_device(packed, cache.device)
+    block_tables = sent[2 * num_spans + 1 :].view(num_spans, width)
+    return PagedBatch(block_tables, sent[:num_spans], sent[num_spans : 2 * num_spans + 1], num_decodes)
+
+
+def _decoding(batch: DecodeBatch, chunks: Chunks | None) -> PagedBatch:
+    if chunks is None:
+        return PagedBatch(batch.block_tables, batch.context_lengths, batch.query_starts, len(batch))
+    per_chunk, width = chunks.size // batch.block_size, batch.block_tables.shape[1]
+    position = batch.positions.clamp_min(0)
+    columns = (position // chunks.size * per_chunk)[:, None] + torch.arange(min(per_chunk, width), device=position.device)
+    tables = batch.block_tables.gather(1, columns.clamp_max(width - 1))
+    lengths = torch.where(batch.context_lengths > 0, position % chunks.size + 1, 0).to(torch.int32)
+    return PagedBatch(tables, lengths, batch.query_starts, len(batch))

@@ -1,0 +1,91 @@
+"""Who guesses the next tokens. A wrong guess costs a place in a forward pass, a right one saves a step; neither changes the
+output."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence as Sequence_
+from typing import Any
+
+from ..kv_cache.prefix_cache import Restored, Transfer
+from ..requests.sequence import Sequence
+from ..scheduling.scheduler import Chunk
+from .forced_text import ForcedText
+
+LONGEST_NGRAM = 4  # tokens that have to be met again, at most and at least
+SHORTEST_NGRAM = 2
+
+
+class Drafter(ABC):
+    runner: Any = None  # of a model that guesses, with a cache of its own
+
+    @abstractmethod
+    def propose(self, chunks: Sequence_[Chunk[Sequence]]) -> list[list[int]]:
+        """For each chunk tokens that may follow; those beyond `num_draftable` are not used."""
+
+    def move_blocks(self, transfers: list[Transfer | Restored]) -> None:  # noqa: B027 - only who has a cache has something to move
+        """What was shared, copied or brought back in the model's cache, before `propose`."""
+
+    def follow(self, chunks: list[Chunk[Sequence]]) -> None:  # noqa: B027
+        """What the model has read in this step, drafts included."""
+
+
+class NoDrafts(Drafter):
+    def propose(self, chunks: Sequence_[Chunk[Sequence]]) -> list[list[int]]:
+        return [[] for _ in chunks]
+
+
+class Lookup(Drafter):
+    """What followed when the last tokens were met before, in prompt or output (Saxena, "Prompt lookup decoding", 2023)."""
+
+    def propose(self, chunks: Sequence_[Chunk[Sequence]]) -> list[list[int]]:
+        return [self._of(chunk.sequence, chunk.num_draftable) for chunk in chunks]
+
+    def _of(self, sequence: Sequence, count: int) -> list[int]:
+        if sequence.ngrams is None:
+            sequence.ngrams = Ngrams(SHORTEST_NGRAM, LONGEST_NGRAM)
+        return sequence.ngrams.continuation(sequence.token_ids, count)
+
+
+class Ngrams:
+    """Where the n-grams of a growing list of tokens ended last."""
+
+    def __init__(self, shortest: int, longest: int) -> None:
+        self._lengths = range(longest, shortest - 1, -1)
+        self._ends: dict[tuple[int, ...], int] = {}
+        self._num_read = 0  # tokens whose n-grams are known as continued: all but the last ones
+
+    def continuation(self, token_ids: list[int], count: int) -> list[int]:
+        """Up to `count` tokens behind the latest earlier place where the last tokens stood; the longest match decides."""
+        self._read(token_ids)
+        for length in self._lengths:
+            end = self._ends.get(tuple(token_ids[-length:])) if length <= len(token_ids) else None
+            if end is not None:
+                return token_ids[end : end + count]
+        return []
+
+    def _read(self, token_ids: list[int]) -> None:
+        for end in range(self._num_read + 1, len(token_ids)):
+            for length in self._lengths:
+                if length <= end:
+                    self._ends[tuple(token_ids[end - length : end])] = end
+        self._num_read = max(len(token_ids) - 1, 0)
+
+
+class ForcedDrafts(Drafter):
+    """The usual tokens of what the constraint forces: the model may still spell it otherwise."""
+
+    def __init__(self, forced_text: ForcedText) -> None:
+        self._forced_text = forced_text
+
+    def propose(self, chunks: Sequence_[Chunk[Sequence]]) -> list[list[int]]:
+        return [self._of(chunk.sequence) for chunk in chunks]
+
+    def _of(self, sequence: Sequence) -> list[int]:
+        guide = sequence.guide
+        if guide is None:
+            return []
+        try:
+            return list(self._forced_text.tokens(guide.constraint, guide.state, sequence.token_ids))
+        except Exception:  # a limit, say: it is met again when it matters, and ends this sequence alone
+            return []

@@ -1,0 +1,37 @@
+"""What the host reads of the device, all at once: what was drawn, and how the constraint states of the slots stand after it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+from ...kernels.sampler.interface import Sampled
+
+
+class Read(NamedTuple):
+    """Of one step, [rows] and [rows, n]; of a visit of several [steps, rows] and [steps, rows, n], with the registers after it."""
+
+    token: Tensor
+    logprob: Tensor
+    kept_mass: Tensor
+    num_allowed: Tensor
+    bans_overridden: Tensor
+    top_token: Tensor
+    top_logprob: Tensor
+    state: Tensor  # [rows], as the two below
+    pending: Tensor
+    flags: Tensor
+
+    @property
+    def sampled(self) -> Sampled:
+        return Sampled(*self[:-3])
+
+    @property
+    def registers(self) -> list[tuple[int, int, int]]:
+        """(state, pending, flags) of each row."""
+        return list(zip(self.state.tolist(), self.pending.tolist(), self.flags.tolist(), strict=True))
+
+    def of_step(self, step: int) -> Sampled:
+        """The draws of one step of a visit."""
+        return Sampled(*(part[step] for part in self[:-3]))

@@ -1,0 +1,190 @@
+"""The plain step: plan, compute, draw, take what is forced; the loop with which all others are compared (`pipeline.py`).
+
+A step that fails for some of its sequences goes on without them (`isolation.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from torch import Tensor
+
+from ..drafts.drafter import Drafter
+from ..drafts.verification import Verification
+from ..errors import InvalidLogits, ModelFailure, SamplerFailure
+from ..requests.sequence import Sequence
+from ..scheduling.roster import Roster
+from ..scheduling.scheduler import Chunk
+from ..scheduling.statistics import EngineStatistics
+from ..search.search_group import Population
+from ..search.searches import by_population
+from ..steps.runner import ModelRunner
+from ..steps.step_sampler import Drawn, StepSampler
+from .faults import Faults
+from .isolation import by_halves
+from .look_ahead import LookAhead
+
+logger = logging.getLogger(__name__)
+
+Chunks = list[Chunk[Sequence]]
+
+
+class Computed(NamedTuple):
+    chunks: Chunks
+    logits: Tensor  # [rows, head width], see `ModelRunner.forward`
+
+
+class PlainLoop:
+    """`schedule` plans a step."""
+
+    def __init__(
+        self,
+        runner: ModelRunner,
+        sampler: StepSampler,
+        drafter: Drafter,
+        roster: Roster,
+        faults: Faults,
+        totals: EngineStatistics,
+        schedule: Callable[[], Chunks],
+        look_ahead: LookAhead,
+    ) -> None:
+        self._runner, self._sampler, self._drafter = runner, sampler, drafter
+        self._roster, self._faults, self._totals = roster, faults, totals
+        self._schedule, self._look_ahead = schedule, look_ahead
+        self._is_repeatable = not runner.decoder.spec.is_recurrent  # keys and values may be written twice, a state may not
+
+    def step(self) -> None:
+        """Compute, then draw."""
+        self._roster.quarantine.let_in()
+        chunks = self._schedule()
+        self.move_blocks()
+        if not chunks:
+            return
+        self._draft(chunks)
+        for computed in self._compute(chunks):
+            self._sample(*computed)
+
+    def move_blocks(self) -> None:
+        """Carry out what the space has planned; before a forward pass."""
+        if transfers := self._roster.scheduler.space.take_transfers():
+            self._runner.move_blocks(transfers)
+            self._drafter.move_blocks(transfers)
+
+    # ---- compute
+
+    def _draft(self, chunks: Chunks) -> None:
+        """Guess what comes next, where there is room; only what the constraint allows is worth computing."""
+        with_room = [chunk for chunk in chunks if chunk.num_draftable]
+        if not with_room:
+            return
+        try:
+            proposed = self._drafter.propose(with_room)
+        except Exception:
+            logger.exception("drafting failed; this step does without")
+            proposed = [[] for _ in with_room]
+            for chunk in with_room:
+                chunk.proposals = []
+        for chunk, guessed in zip(with_room, proposed, strict=True):
+            guide = chunk.sequence.guide
+            chunk.drafts = guessed[: chunk.num_draftable]
+            if guide is not None and not chunk.proposals:  # those were drawn under the masks
+                chunk.drafts = guide.legal_prefix(chunk.drafts)
+
+    def _compute(self, chunks: Chunks) -> Iterator[Computed]:
+        """The chunks and the logits behind them: all at once, or where that fails group by group without the guilty.
+
+        Who shares blocks that others compute in the same step begins behind them, and comes after them.
+        """
+        chunks = sorted(chunks, key=lambda chunk: chunk.sequence.num_computed)
+        groups = by_halves(chunks, self._forward) if self._is_repeatable else [(chunks, self._forward(chunks))]
+        for group, result in groups:
+            if isinstance(result, Exception):
+                error = ModelFailure(f"the forward pass raised {type(result).__name__}: {result}")
+                self._faults.blame(group[0].sequence, error)
+            elif result is not None:
+                yield result
+
+    def _forward(self, chunks: Chunks) -> Computed | None:
+        """Run the model over the chunks, without those sent back meanwhile, and what is guessed behind them."""
+        chunks = sorted((chunk for chunk in chunks if chunk.sequence.block_table), key=lambda chunk: chunk.width)
+        if not chunks:
+            return None
+        logits = self._runner.forward(chunks)
+        try:
+            self._drafter.follow(chunks)
+        except Exception:
+            logger.exception("the drafter could not follow; its next guesses are worth less")
+        self._totals.count_step(chunks)
+        for chunk in chunks:
+            chunk.sequence.num_computed += chunk.num_tokens
+        return Computed(chunks, logits)
+
+    # ---- draw
+
+    def _sample(self, chunks: Chunks, logits: Tensor) -> None:
+        """Draw from the logits as long as they are those of the text that came out; where they are NaN, compute alone."""
+        verification = Verification(chunks, logits)
+        invalid = self._search(verification)
+        while ready := verification.ready():
+            for sequence, drawn in zip(ready, self._draw(ready, verification), strict=True):
+                if isinstance(drawn, InvalidLogits):
+                    invalid += [sequence] if verification.give_up(sequence) else []
+                else:
+                    self._faults.take(sequence, drawn)
+            self._look_ahead(sequence for sequence in ready if sequence not in invalid)
+        drafted, accepted = verification.finish()
+        self._totals.num_drafted_tokens += drafted
+        self._totals.num_accepted_tokens += accepted
+        for chunk in [chunk for chunk in chunks if chunk.sequence in invalid]:
+            self._doubt(chunk, is_alone=len(chunks) == 1)
+
+    def _draw(self, ready: list[Sequence], verification: Verification) -> list[Drawn]:
+        """A record for each sequence, or why there is none."""
+        logits, proposals = verification.logits(), verification.proposals()
+
+        def draw(places: list[int]) -> list[Drawn]:
+            some, rows = [ready[place] for place in places], logits if len(places) == len(ready) else logits[places]
+            return self._sampler.test(some, rows, [proposals[place] for place in places], self._sampler.draw(some, rows))
+
+        drawn: list[Drawn] = []
+        for _, result in by_halves(list(range(len(ready))), draw):
+            if isinstance(result, Exception):
+                result = [SamplerFailure(f"drawing a token raised {type(result).__name__}: {result}")]
+            drawn += result
+        return drawn
+
+    def _doubt(self, chunk: Chunk[Sequence], is_alone: bool) -> None:
+        """The logits behind a chunk were NaN. Others may have caused that, whose keys and values it met with a weight of 0."""
+        sequence = chunk.sequence
+        if not sequence.block_table:  # it has gone meanwhile, or was sent back
+            return
+        if is_alone or not self._is_repeatable:
+            self._roster.scheduler.space.wipe(sequence)
+            self._faults.fail(sequence, InvalidLogits("the model's scores for the next token are not numbers"))
+            return
+        chunk.drafts, chunk.proposals = [], []
+        sequence.num_computed -= chunk.num_tokens
+        for computed in self._compute([chunk]):
+            self._sample(*computed)
+
+    # ---- searches
+
+    def _search(self, verification: Verification) -> list[Sequence]:
+        """Let searches see the logits of their members. Returns the members whose logits are NaN."""
+        members, logits = verification.take_searched()
+        if not members:
+            return []
+        are_numbers = self._sampler.are_numbers(logits).tolist()
+        sound = [place for place, is_number in enumerate(are_numbers) if is_number]
+        for population, seen, of_seen in by_population([members[place] for place in sound], logits[sound]):
+            self._faults.contain(population.facade, self._observe, population, seen, of_seen)
+        return [member for member, is_number in zip(members, are_numbers, strict=True) if not is_number]
+
+    def _observe(self, population: Population, members: list[Sequence], logits: Tensor) -> None:
+        population.observe(members, logits)
+        if population.is_ended:
+            best, *others = population.results()
+            best.alternatives = tuple(other.output() for other in others)
+            self._roster.register(best)

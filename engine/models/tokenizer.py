@@ -1,0 +1,130 @@
+"""The tokenizer of a model folder: text and conversations to token ids, and the vocabulary of the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...constraints.vocabulary.vocabulary import Vocabulary
+from ..errors import ModelFolderError, RequestError, UnsupportedModel
+from .architecture import ModelInfo
+from .families import token_ids
+from .files import read_json
+
+_GENERIC_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")  # tokenizer.json says everything
+
+
+class Tokenizer:
+    """Wraps transformers' fast tokenizer. `vocabulary` names all end-of-text ids and fits the model's head."""
+
+    def __init__(self, backend: Any, vocabulary: Vocabulary) -> None:
+        self._backend, self.vocabulary = backend, vocabulary
+
+    @property
+    def has_chat_template(self) -> bool:
+        return self._backend.chat_template is not None
+
+    @property
+    def chat_template(self) -> str:
+        """The model's chat template, "" if there is none. Of several the one for tools."""
+        template = self._backend.chat_template
+        if isinstance(template, dict):
+            template = template.get("tool_use", template.get("default"))
+        return template or ""
+
+    def encode(self, text: str, *, add_special_tokens: bool = True) -> tuple[int, ...]:
+        """Token ids of a prompt, with the special tokens (BOS, ...) that the tokenizer puts around a text."""
+        quiet = {"verbose": False}  # about length: admission judges that by the engine's own limit
+        return tuple(self._backend.encode(text, add_special_tokens=add_special_tokens, **quiet))
+
+    def encode_chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        **variables: Any,
+    ) -> tuple[int, ...]:
+        """Token ids of a conversation up to where the assistant's turn begins, by the model's chat template.
+
+        `variables` are handed to the template. Raises RequestError when there is no template or it rejects the messages.
+        """
+        return self.encode(self.render_chat(messages, tools=tools, **variables), add_special_tokens=False)
+
+    def render_chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        **variables: Any,
+    ) -> str:
+        """The text that `encode_chat` encodes."""
+        if not self.has_chat_template:
+            raise RequestError("this model has no chat template; give a plain prompt instead of messages")
+        try:
+            rendered: str = self._backend.apply_chat_template(
+                [dict(message) for message in messages],
+                tools=None if tools is None else [dict(tool) for tool in tools],
+                tokenize=False,
+                add_generation_prompt=True,
+                **variables,
+            )
+        except Exception as error:  # templates raise whatever jinja makes of them
+            raise RequestError(f"the model's chat template rejects these messages: {error}") from error
+        return rendered
+
+
+def load_tokenizer(folder: Path, spec: ModelInfo) -> Tokenizer:
+    """The tokenizer in `folder`, its vocabulary cut or kept to what the model's head can produce.
+
+    Raises ModelFolderError when there is none, UnsupportedModel when its tokens have no bytes of their own.
+    """
+    backend = _load_backend(folder)
+    eos = sorted({*token_ids(backend.eos_token_id), *_generation_eos(folder, spec)})
+    return Tokenizer(backend, _vocabulary(folder, backend, eos, spec.vocab_size))
+
+
+def _load_backend(folder: Path) -> Any:
+    if not (folder / "tokenizer.json").is_file() and not (folder / "tokenizer.model").is_file():
+        raise ModelFolderError(f"{folder}: no tokenizer.json in this folder")
+    try:
+        return _tokenizer_class(folder).from_pretrained(str(folder), local_files_only=True)
+    except Exception as error:  # anything from a JSON error to a missing class
+        raise ModelFolderError(f"{folder}: the tokenizer cannot be loaded: {_one_line(error)}") from error
+
+
+def _tokenizer_class(folder: Path) -> Any:
+    """AutoTokenizer, or at once the class it would end up with: finding that out takes it two seconds.
+
+    transformers is imported here, not above, so that only who loads a model waits for it.
+    """
+    path = folder / "tokenizer_config.json"
+    names_generic = path.exists() and read_json(path).get("tokenizer_class") in _GENERIC_CLASSES
+    if names_generic and (folder / "tokenizer.json").is_file():
+        from transformers import PreTrainedTokenizerFast
+
+        return PreTrainedTokenizerFast
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer
+
+
+def _generation_eos(folder: Path, spec: ModelInfo) -> tuple[int, ...]:
+    """End-of-text ids of generation_config.json, where it exists, and of config.json."""
+    path = folder / "generation_config.json"
+    generation = read_json(path) if path.exists() else {}
+    return token_ids(generation.get("eos_token_id")) + spec.eos_token_ids
+
+
+def _vocabulary(folder: Path, backend: Any, eos: list[int], head_width: int) -> Vocabulary:
+    """V is the tokenizer's own size; where the head is narrower, special tokens beyond it are left out."""
+    try:
+        eos = [token_id for token_id in eos if token_id < head_width]
+        size = 1 + max([*backend.get_vocab().values(), *eos])
+        return Vocabulary.from_tokenizer(backend, eos_token_ids=eos, size=min(size, head_width))
+    except ValueError as error:
+        raise UnsupportedModel(f"{folder}: {_one_line(error)}") from error
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]

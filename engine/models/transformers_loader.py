@@ -1,0 +1,42 @@
+"""A model of transformers, loaded from a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ...kernels.backend import Backend
+from ..errors import ModelFolderError, WeightError
+from .files import shard_paths
+from .transformers_hybrids import HybridModel
+from .transformers_model import ZooModel, ZooSpec
+
+
+def load_zoo(
+    folder: Path,
+    spec: ZooSpec,
+    dtype: torch.dtype,
+    device: torch.device,
+    backend: Backend = "auto",
+    kv_dtype: torch.dtype | None = None,
+) -> ZooModel:
+    """The model in `folder`. Raises ModelFolderError or WeightError, one line each."""
+    from transformers import AutoModelForCausalLM
+
+    shard_paths(folder)
+    module: Any
+    loaded: Any
+    try:
+        module, loaded = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=dtype, local_files_only=True, use_safetensors=True, output_loading_info=True
+        )  # type: ignore[misc]
+    except Exception as error:  # of 200 model classes and their configurations
+        message = str(error).splitlines() or [""]
+        raise ModelFolderError(f"{folder}: transformers cannot load it: {type(error).__name__}: {message[0]}") from None
+    for key, verb in (("missing_keys", "lacks"), ("unexpected_keys", "holds"), ("mismatched_keys", "misshapes")):
+        if loaded.get(key):
+            raise WeightError(f"the checkpoint {verb} {min(map(str, loaded[key]))} ({key} of {spec.architecture})")
+    kind = HybridModel if spec.is_recurrent else ZooModel
+    return kind(spec, module.eval().to(device), backend, kv_dtype)

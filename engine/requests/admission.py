@@ -1,0 +1,100 @@
+"""From a request to a sequence: what can never run is refused here, before it costs anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Tokens
+
+from ...constraints.vocabulary.vocabulary import Vocabulary
+from ...sampling import SamplingError, SamplingParams, SequenceSampling, StopMatcher
+from ..config import Limits
+from ..errors import BudgetTooSmall, PromptTooLong, RequestError
+from .detokenizer import Detokenizer
+from .guide import Guide
+from .request import Constraint, Request
+from .sequence import Sequence
+
+
+def admit(request_id: int, request: Request, vocabulary: Vocabulary, limits: Limits) -> Sequence:
+    """The sequence of a request. Raises RequestError naming what cannot run as asked.
+
+    max_tokens is cut to what the model's length leaves after the prompt.
+    """
+    _check_prompt(request.prompt_token_ids, vocabulary, limits)
+    max_tokens = min(request.sampling.max_tokens, limits.max_model_len - len(request.prompt_token_ids))
+    guide = _guide(request, vocabulary, max_tokens, limits)
+    min_tokens = request.sampling.min_tokens if guide is None else guide.min_tokens
+    return Sequence(
+        request_id=request_id,
+        request=request,
+        max_tokens=max_tokens,
+        min_tokens=min(min_tokens, max_tokens),
+        sampling=_sampling(request, vocabulary),
+        detokenizer=Detokenizer(vocabulary.text_tokens),
+        stop_matcher=_stop_matcher(request.sampling),
+        guide=guide,
+        ending=request.ending() if request.ending is not None else None,
+    )
+
+
+def _check_prompt(token_ids: Tokens[int], vocabulary: Vocabulary, limits: Limits) -> None:
+    if len(token_ids) > limits.max_prompt_len:
+        raise PromptTooLong(len(token_ids), limits.max_prompt_len, _shortest(limits))
+    for token_id in (min(token_ids), max(token_ids)):
+        if not 0 <= token_id < vocabulary.size:
+            place, last = token_ids.index(token_id), vocabulary.size - 1
+            raise RequestError(f"prompt token {place} is {token_id}; the vocabulary has the ids 0 to {last}").about("prompt")
+
+
+def _shortest(limits: Limits) -> str:
+    """The setting that limits the length of a sequence: the cache has to hold it, too."""
+    return "num_kv_blocks" if limits.max_model_len == limits.num_blocks * limits.block_size else "max_model_len"
+
+
+def _sampling(request: Request, vocabulary: Vocabulary) -> SequenceSampling:
+    try:
+        return SequenceSampling(
+            request.sampling,
+            vocab_size=vocabulary.size,
+            prompt_token_ids=request.prompt_token_ids,
+            eos_token_ids=vocabulary.eos_token_ids,
+        )
+    except SamplingError as error:
+        raise RequestError(str(error)) from error
+
+
+def _stop_matcher(sampling: SamplingParams) -> StopMatcher | None:
+    if not sampling.stop:
+        return None
+    return StopMatcher(sampling.stop, include_stop_in_output=sampling.include_stop_in_output)
+
+
+def _guide(request: Request, vocabulary: Vocabulary, max_tokens: int, limits: Limits) -> Guide | None:
+    constraint = request.constraint
+    if constraint is None:
+        return None
+    _check_vocabulary(constraint.vocabulary, vocabulary)
+    _check_stop_tokens(constraint, request.sampling)
+    guide = Guide(constraint, max_tokens, request.sampling.stop_token_ids)
+    if guide.min_tokens > max_tokens:
+        was_cut = request.sampling.max_tokens >= guide.min_tokens
+        raise BudgetTooSmall(max_tokens, guide.min_tokens, _shortest(limits) if was_cut else None)
+    return guide
+
+
+def _check_vocabulary(compiled_for: Vocabulary, vocabulary: Vocabulary) -> None:
+    """The same tokens; end-of-text ids may differ, and are then the constraint's."""
+    if compiled_for is vocabulary or compiled_for == vocabulary or compiled_for.tokens == vocabulary.tokens:
+        return
+    raise RequestError(
+        f"the constraint was compiled for another vocabulary, of {compiled_for.size} tokens, than this model's, of "
+        f"{vocabulary.size}; compile it with the vocabulary of this engine"
+    )
+
+
+def _check_stop_tokens(constraint: Constraint, sampling: SamplingParams) -> None:
+    text_tokens = constraint.vocabulary.text_tokens
+    for token_id in sampling.stop_token_ids:
+        if text_tokens[token_id] is not None:
+            raise RequestError(
+                f"stop token {token_id} is text, which in a constrained output belongs to the constraint"
+            ).about("stop_token_ids")

@@ -1,0 +1,155 @@
+"""One sequence's way through its constraint: state, next mask, and the promise to finish within the budget.
+
+Promise: `min_tokens(state) <= num_left` holds at all times. Near the limit the mask is asked for with that budget. Far from
+it the plain mask is used, which every sequence in that state shares; should the token drawn from it lead too far away
+(a key that opens a large object), it is not taken: `advance` refuses, and the next mask is the one with the budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InternalError
+from .request import Constraint
+
+NEAR = 16  # tokens between min_tokens and the limit, below which masks are asked for with a budget
+
+
+class Guide:
+    """Call `MaskViews.fill` before reading `mask`, then `advance` with a token that it allows."""
+
+    def __init__(self, constraint: Constraint, num_left: int, extra_end_ids: Iterable[int] = ()) -> None:
+        self.constraint = constraint
+        self.state = constraint.start()
+        self.num_left = num_left  # tokens that may still be generated
+        self.mask: NDArray[np.uint32] = np.zeros(num_words(constraint), dtype=np.uint32)  # of the next token
+        self.num_allowed = 0  # tokens in the mask, end-of-text tokens included
+        self.closed_by_budget = False
+        self.failure: Exception | None = None  # of the last mask
+        self.end_ids = frozenset(constraint.vocabulary.eos_token_ids) | frozenset(extra_end_ids)
+        self._extra_end_ids = tuple(set(extra_end_ids) - set(constraint.vocabulary.eos_token_ids))
+        self._num_needed = constraint.min_tokens(self.state)
+        self.is_tight = False  # the last draw led too far: ask with the budget
+        self.is_narrowed = False  # the mask was asked for with the budget
+
+    @property
+    def min_tokens(self) -> int:
+        """A number of tokens that suffices to finish."""
+        return self._num_needed
+
+    @property
+    def has_end_ids_of_its_own(self) -> bool:
+        """Ends where the constraint ends, but also with tokens of which that knows nothing."""
+        return bool(self._extra_end_ids)
+
+    @property
+    def leaves_a_choice(self) -> bool:
+        """Certainly more than one token is legal, and not end-of-text alone; told quickly."""
+        return self.failure is None and self.num_allowed > len(self.end_ids)
+
+    @property
+    def is_complete(self) -> bool:
+        """Only end-of-text is legal: nothing is left to choose."""
+        return self.num_allowed == len(self.end_ids) and self.is_accepting
+
+    @property
+    def is_accepting(self) -> bool:
+        return self.constraint.is_accepting(self.state)
+
+    @property
+    def only_token(self) -> int | None:
+        """The one token the mask allows, if there is one."""
+        if self.num_allowed != 1:
+            return None
+        word = int(self.mask.argmax())  # the one that is not zero
+        return word * 32 + int(self.mask[word]).bit_length() - 1
+
+    def advance(self, token_id: int) -> bool:
+        """Take an allowed text token. False: from there the output could not finish in time, so nothing changed."""
+        state = self.constraint.advance(self.state, token_id)
+        if state is None:
+            raise InternalError(f"token {token_id} was in the mask, but the constraint does not accept it")
+        num_needed = self.constraint.min_tokens(state)
+        if num_needed > self.num_left - 1:
+            self.is_tight = True
+            return False
+        self.state, self.num_left, self.is_tight, self._num_needed = state, self.num_left - 1, False, num_needed
+        return True
+
+    def legal_prefix(self, token_ids: Sequence[int]) -> list[int]:
+        """The leading ones of these tokens that could be taken one after another; end-of-text is none of them.
+
+        What fails ends the prefix: should the sequence get there, it fails again, and ends that sequence alone.
+        """
+        state, legal = self.state, list[int]()
+        for token_id in token_ids:
+            try:
+                after = None if token_id in self.end_ids else self.constraint.advance(state, token_id)
+                if after is None or self.constraint.min_tokens(after) > self.num_left - len(legal) - 1:
+                    break
+            except Exception:
+                break
+            state = after
+            legal.append(token_id)
+        return legal
+
+    def end_at_limit(self) -> None:
+        """No token is left. The output is complete, by the promise; note whether it could have gone on."""
+        assert self.num_left == 0 and self.is_accepting, "a constrained output finishes within its budget"
+        self._install(self.constraint.mask(self.state))
+        self.closed_by_budget |= not self.is_complete
+
+    def _install(self, plain: NDArray[np.uint32], num_allowed: int | None = None) -> None:
+        """Make `plain`, the mask of the current state, the mask of the next token. num_allowed: tokens in it, if known."""
+        self.mask = plain
+        self.is_narrowed = self.num_left > 0 and (self.is_tight or self.num_left <= self._num_needed + NEAR)
+        if self.is_narrowed:
+            self.mask = self.constraint.mask(self.state, budget=self.num_left)
+            self.closed_by_budget |= not np.array_equal(self.mask, plain)
+        if self._extra_end_ids and self.is_accepting:
+            self.mask = with_tokens(self.mask, self._extra_end_ids)
+        self.num_allowed = count_tokens(self.mask) if num_allowed is None or self.mask is not plain else num_allowed
+
+
+class MaskViews:
+    """The masks of guides, without copying them: those of equal states are one array, the tokens in which are counted once."""
+
+    def __init__(self, capacity: int = 2048) -> None:
+        self._capacity = capacity
+        self._counted: dict[int, tuple[NDArray[np.uint32], int]] = {}  # id of a mask -> the mask, which so keeps it, and its tokens
+
+    def fill(self, guides: Iterable[Guide]) -> None:
+        """Compute the next mask of each guide. What fails is noted in its `failure`."""
+        for guide in guides:
+            try:
+                plain = guide.constraint.mask(guide.state)
+                guide._install(plain, self._count(plain))
+            except Exception as error:
+                guide.failure = error
+
+    def _count(self, mask: NDArray[np.uint32]) -> int:
+        known = self._counted.get(id(mask))
+        if known is None:
+            if len(self._counted) >= self._capacity:
+                self._counted.clear()
+            known = self._counted[id(mask)] = mask, count_tokens(mask)
+        return known[1]
+
+
+def count_tokens(mask: NDArray[np.uint32]) -> int:
+    return int(np.bitwise_count(mask).sum())
+
+
+def num_words(constraint: Constraint) -> int:
+    return -(-constraint.vocabulary.size // 32)
+
+
+def with_tokens(mask: NDArray[np.uint32], token_ids: Iterable[int]) -> NDArray[np.uint32]:
+    """A copy of `mask` that also allows `token_ids`."""
+    widened = mask.copy()
+    for token_id in token_ids:
+        widened[token_id // 32] |= np.uint32(1 << token_id % 32)
+    return widened

@@ -1,0 +1,102 @@
+"""Who is in an engine: requests that have not ended, where each of them waits or runs, and which have something to tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..errors import RequestError
+from ..requests.output import Event
+from ..requests.sequence import Sequence
+from .quarantine import Quarantine
+from .scheduler import Scheduler
+
+
+class Roster:
+    """Sequences are with the scheduler, or kept back in quarantine; a search is known by its request, its members run."""
+
+    def __init__(self, scheduler: Scheduler[Sequence]) -> None:
+        self.scheduler, self.quarantine = scheduler, Quarantine(scheduler)
+        self._sequences: dict[int, Sequence] = {}  # not yet finished, or with an event still to be given
+        self._news: dict[int, Sequence] = {}  # those with an event to be given after this step
+        self._searches: set[int] = set()  # requests that are searched for
+
+    def __len__(self) -> int:
+        return len(self._sequences)
+
+    def __getitem__(self, request_id: int) -> Sequence:
+        """Raises RequestError when this request is not there, or has given its last event."""
+        if (sequence := self._sequences.get(request_id)) is None:
+            raise RequestError(f"no request {request_id} is waiting or running")
+        return sequence
+
+    @property
+    def has_searches(self) -> bool:
+        return bool(self._searches)
+
+    def computed(self) -> Iterator[Sequence]:
+        """All that are computed: requests, and of searches their members, which are to be seen once more."""
+        for sequence in self._sequences.values():
+            if not sequence.is_finished:
+                yield from [sequence] if sequence.population is None else sequence.population.begin_anew()
+
+    # ---- who is there
+
+    def register(self, sequence: Sequence) -> None:
+        """A request is known from now on; one that has ended elsewhere has only to tell that."""
+        self._sequences[sequence.request_id] = sequence
+        if sequence.population is not None:
+            self._searches.add(sequence.request_id)
+        if sequence.is_finished:
+            self.tell(sequence)
+
+    def tell(self, sequence: Sequence) -> None:
+        """It has an event to give after this step."""
+        self._news[sequence.request_id] = sequence
+
+    def ended(self, request_id: int) -> Sequence | None:
+        """A request that has ended, whose final event is still to be given."""
+        sequence = self._news.get(request_id)
+        return sequence if sequence is not None and sequence.is_finished else None
+
+    def strike(self, request_id: int) -> None:
+        """A request is known no more, and gives no event."""
+        del self._sequences[request_id]
+        self._news.pop(request_id, None)
+        self._searches.discard(request_id)
+
+    def take_events(self) -> list[Event]:
+        news, self._news = self._news, {}
+        for request_id, sequence in news.items():
+            if sequence.is_finished:
+                del self._sequences[request_id]
+                self._searches.discard(request_id)
+        return [sequence.take_event() for sequence in news.values()]
+
+    # ---- where they are
+
+    def enter(self, sequence: Sequence) -> None:
+        """It is to be computed."""
+        waits_with: Any = self.scheduler if self.quarantine.is_over else self.quarantine
+        waits_with.add(sequence)
+
+    def enter_fork(self, parent: Sequence, child: Sequence) -> None:
+        """It goes on from where another one is."""
+        if self.quarantine.is_over:
+            self.scheduler.add_fork(parent, child)
+        else:
+            self.quarantine.add(child)
+
+    def leave(self, sequence: Sequence) -> None:
+        """It is not computed any more."""
+        if self.quarantine.remove(sequence):
+            self.scheduler.space.release(sequence)  # it has no blocks, but may have brought some
+        else:
+            self.scheduler.remove(sequence)
+
+    def free(self, sequence: Sequence) -> None:
+        """Give back what a sequence that has ended holds, or the members of its search."""
+        if sequence.population is None:
+            self.leave(sequence)
+        else:
+            sequence.population.close()

@@ -1,0 +1,227 @@
+"""Which tokens are computed in the next step: continuous batching in the order of a policy (`policy.py`).
+
+A step computes at most `max_batch_tokens` tokens. Sequences that decode come first, one token each, so a long prompt
+never stalls a running stream; then prompts, in chunks; what is left goes to drafts. Requests join and leave at every step.
+
+Blocks: a sequence gets the blocks of all tokens it has when it is admitted, one more whenever it outgrows them. It is admitted
+when they are there, and those of the tokens it needs at least. When none is left, the sequence that ranks last gives its blocks
+back, waits, and goes on later with what is still known of it (`kv_space.py`). A waiting sequence takes the place of running
+ones that rank after it. Since the first can always take from all others, and a whole sequence fits into the pool, there is
+always progress.
+
+Invariant: running and waiting sequences are each in the order of their ranks, and so are both together after `schedule`, but
+for those that have no room yet.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+from ..config import Limits
+from ..kv_cache.block_pool import BlockPool
+from ..kv_cache.kv_space import KVSpace, Occupant
+from ..steps.rejection import Proposal
+from .policy import Rank
+
+
+class Schedulable(Occupant, Protocol):
+    """What the scheduler sees of a sequence. Ranks are distinct."""
+
+    rank: Rank
+
+    @property
+    def num_needed(self) -> int: ...  # tokens that are still to come at least
+
+    @property
+    def num_draftable(self) -> int: ...  # tokens that may be drafted behind those it has
+
+
+S = TypeVar("S", bound=Schedulable)
+
+
+@dataclass(slots=True)
+class Chunk(Generic[S]):
+    """Tokens num_computed .. num_computed + num_tokens of one sequence, to be computed in this step, and drafts behind them."""
+
+    sequence: S
+    num_tokens: int
+    num_draftable: int = 0  # drafts for which there is room
+    drafts: list[int] = field(default_factory=list)
+    proposals: list[Proposal] = field(default_factory=list)  # how the drafts were drawn, if that matters for their acceptance
+
+    @property
+    def width(self) -> int:
+        """Tokens that the model reads."""
+        return self.num_tokens + len(self.drafts)
+
+    @property
+    def completes(self) -> bool:
+        """After this chunk the next token of the sequence can be sampled."""
+        return self.sequence.num_computed + self.num_tokens == self.sequence.num_tokens
+
+
+@dataclass(slots=True)
+class _Budget:
+    """Tokens left in this step."""
+
+    left: int
+
+    def take(self, wanted: int) -> int:
+        taken = min(wanted, self.left)
+        self.left -= taken
+        return taken
+
+
+class Scheduler(Generic[S]):
+    """max_drafts: tokens drafted for one sequence in a step at most."""
+
+    def __init__(self, limits: Limits, space: KVSpace | None = None, *, max_drafts: int = 0) -> None:
+        self.limits, self.max_drafts = limits, max_drafts
+        self.space = space or KVSpace(limits)
+        self.running: list[S] = []
+        self.waiting: list[S] = []
+        self.num_preemptions = 0
+
+    @property
+    def pool(self) -> BlockPool:
+        return self.space.pool
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.running or self.waiting)
+
+    def add(self, sequence: S) -> None:
+        insort(self.waiting, sequence, key=_rank)
+
+    def add_fork(self, parent: S, child: S) -> None:
+        """The child runs beside its running parent, whose tokens it has and whose blocks it shares."""
+        if parent in self.running and len(self.running) < self.limits.max_sequences:
+            self.space.fork(parent, child)
+            insort(self.running, child, key=_rank)
+        else:
+            self.add(child)
+
+    def remove(self, sequence: S) -> None:
+        """Forget a sequence that has finished or was cancelled, wherever it is, and free its blocks."""
+        if sequence in self.running:
+            self.running.remove(sequence)
+        else:
+            self.waiting.remove(sequence)
+        self.space.release(sequence)
+
+    def restart_users(self, blocks: set[int]) -> None:
+        """These blocks hold nothing: who shares one waits, and goes on from where it begins."""
+        size = self.limits.block_size
+        for sequence in list(self.running):
+            place = next((place for place, block in enumerate(sequence.block_table) if block in blocks), None)
+            if place is not None:
+                sequence.num_computed = min(sequence.num_computed, place * size)
+                self._preempt(sequence)
+
+    def clear(self) -> None:
+        """Nobody runs or waits and nothing is known, whatever was before."""
+        self.running.clear()
+        self.waiting.clear()
+        self.space.clear()
+
+    def schedule(self) -> list[Chunk[S]]:
+        """The chunks of the next step, shorter ones first. Allocates the blocks they need; computes nothing."""
+        self.space.begin_step()
+        has_preempted = self._grow_running()
+        if not has_preempted:
+            self._make_way()
+        budget = _Budget(self.limits.max_batch_tokens)
+        chunks = [*self._decodes(budget), *self._prefills(budget)]
+        if not has_preempted:
+            chunks += self._admissions(budget)
+        if self.max_drafts:
+            self._allow_drafts(chunks, budget)
+        return sorted(chunks, key=lambda chunk: chunk.num_tokens)
+
+    def _grow_running(self) -> bool:
+        """Give every running sequence the blocks its tokens need, taking from the last; whether any was preempted."""
+        before = self.num_preemptions
+        growing = [sequence for sequence in self.running if self.space.num_missing(sequence, sequence.num_tokens)]
+        for sequence in growing:
+            while sequence.block_table and self._num_missing(sequence) > self.pool.num_free:
+                self._preempt(self.running[-1])
+            if sequence.block_table:  # else it was preempted itself
+                self.space.grow(sequence, sequence.num_tokens)
+        return self.num_preemptions > before
+
+    def _make_way(self) -> None:
+        """Preempt what ranks after the first that waits, if that lets it in."""
+        if not self.waiting:
+            return
+        first = self.waiting[0]
+        ahead = [sequence for sequence in self.running if sequence.rank < first.rank]
+        behind = self.running[len(ahead) :]
+        if not behind or len(ahead) >= self.limits.max_sequences:
+            return
+        taken_back = sum(self.pool.num_users(block) == 1 for sequence in behind for block in sequence.block_table)
+        if self._num_needed(first, ahead) > self.pool.num_free + taken_back:
+            return
+        while behind and not self._admits(first):
+            self._preempt(behind.pop())
+
+    def _decodes(self, budget: _Budget) -> Iterator[Chunk[S]]:
+        for sequence in self.running:
+            if _num_pending(sequence) == 1 and budget.take(1):
+                yield self._planned(sequence, 1)
+
+    def _prefills(self, budget: _Budget) -> Iterator[Chunk[S]]:
+        for sequence in self.running:
+            if _num_pending(sequence) > 1 and budget.left:
+                self.space.skip_known(sequence)
+                yield self._planned(sequence, budget.take(_num_pending(sequence)))
+
+    def _admissions(self, budget: _Budget) -> Iterator[Chunk[S]]:
+        while budget.left and self.waiting and self._admits(self.waiting[0]):
+            sequence = self.waiting.pop(0)  # nobody overtakes
+            self.space.admit(sequence)
+            insort(self.running, sequence, key=_rank)
+            yield self._planned(sequence, budget.take(_num_pending(sequence)))
+
+    def _allow_drafts(self, chunks: list[Chunk[S]], budget: _Budget) -> None:
+        """Room for drafts, as far as blocks are free: nobody is preempted for them."""
+        for chunk in chunks:
+            sequence = chunk.sequence
+            wanted = min(self.max_drafts, sequence.num_draftable, budget.left) if chunk.completes else 0
+            if wanted > 0 and self.space.num_missing(sequence, sequence.num_tokens + wanted) <= self.pool.num_free:
+                self.space.grow(sequence, sequence.num_tokens + wanted)
+                chunk.num_draftable = budget.take(wanted)
+
+    def _planned(self, sequence: S, num_tokens: int) -> Chunk[S]:
+        self.space.plan(sequence, sequence.num_computed + num_tokens)
+        return Chunk(sequence, num_tokens)
+
+    def _admits(self, sequence: S) -> bool:
+        has_place = len(self.running) < self.limits.max_sequences
+        return has_place and self._num_needed(sequence, self.running) <= self.pool.num_free
+
+    def _num_needed(self, sequence: S, running: Iterable[S]) -> int:
+        """Blocks that a waiting sequence needs at least, and those running with it before they can finish."""
+        space = self.space
+        reserved = sum(space.num_missing(other, other.num_tokens + other.num_needed) for other in running if other.num_needed)
+        return space.num_needed(sequence, sequence.num_needed) + reserved
+
+    def _preempt(self, sequence: S) -> None:
+        """Back to the queue; what is not known any more when its turn comes is computed again."""
+        self.running.remove(sequence)
+        self.space.release(sequence)
+        insort(self.waiting, sequence, key=_rank)
+        self.num_preemptions += 1
+
+    def _num_missing(self, sequence: S) -> int:
+        return self.space.num_missing(sequence, sequence.num_tokens)
+
+
+def _rank(sequence: Schedulable) -> Rank:
+    return sequence.rank
+
+
+def _num_pending(sequence: Schedulable) -> int:
+    return sequence.num_tokens - sequence.num_computed

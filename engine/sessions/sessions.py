@@ -1,0 +1,241 @@
+"""Putting a request aside and going on with it, in this process or another: exactly the tokens that would have come anyway.
+
+A session fits where model, tokenizer and constraint are the same, and its keys and values where the cache keeps the same of a
+token; everything else is refused by name. How long the cache's blocks are does not matter.
+
+Who wrote a file could have written any keys and values into it, and nobody could tell without computing them. So only that request
+sees them ("private"), unless the file is trusted ("shared"): then other prompts that begin alike use them too. "recompute" leaves
+them where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, get_args
+
+from ...constraints.base.errors import ConstraintLimit
+from ..engine import Engine
+from ..errors import InternalError, RequestError, SessionError
+from ..kv_cache.kept_blocks import BlockContent, KeptLayout, cut_into_blocks, layout_of, take_out
+from ..kv_cache.kv_space import Brought
+from ..requests.admission import admit
+from ..requests.guide import MaskViews
+from ..requests.output import RequestOutput
+from ..requests.request import Constraint, Request
+from ..requests.sequence import Sequence
+from .snapshot import Belonging, KeptCache, Snapshot, snapshot_of, snapshot_of_ended
+
+CacheUse = Literal["private", "shared", "recompute"]
+
+
+class Sessions:
+    """Snapshots of one engine's requests. Called between its steps, by the thread that steps it.
+
+    `model` and `draft_model` give the fingerprints of their folders when they are first needed (`fingerprints.py`).
+    """
+
+    def __init__(self, engine: Engine, model: Callable[[], str], draft_model: Callable[[], str] | None = None) -> None:
+        self._engine, self._model, self._draft_model = engine, model, draft_model
+
+    def snapshot(self, request_id: int, *, keeps_cache: bool = True) -> Snapshot:
+        """A request that is waiting or running, which goes on as if nothing had happened. Raises RequestError for any other.
+
+        keeps_cache: with keys and values of what is computed; else that is computed again where the session is resumed.
+        """
+        self._engine.settle()
+        if (ended := self._engine.ended(request_id)) is not None:
+            return self.snapshot_of_ended(ended.request, ended.output(), keeps_cache=keeps_cache)
+        sequence = self._engine.sequence(request_id)
+        if sequence.ending is not None:
+            raise RequestError(f"request {request_id} ends where its owner decides, which a snapshot cannot keep")
+        kept = self._kept(sequence.block_table, sequence.num_computed) if keeps_cache else None
+        return snapshot_of(sequence, self._belonging(sequence.request.constraint), kept)
+
+    def snapshot_of_ended(self, request: Request, output: RequestOutput, *, keeps_cache: bool = True) -> Snapshot:
+        """A request that has ended, with what is still known of its keys and values: the beginning of a conversation."""
+        self._engine.settle()
+        visitor = _Visitor((*request.prompt_token_ids, *output.token_ids))
+        kept = None
+        if keeps_cache and self._engine.space.num_needed(visitor) <= self._engine.space.pool.num_free:
+            self._engine.space.admit(visitor)
+            self._engine.move_blocks()  # some of it may be in host memory
+            kept = self._kept(visitor.block_table, visitor.num_computed)
+            self._engine.space.release(visitor)
+        return snapshot_of_ended(request, output, self._belonging(request.constraint), kept)
+
+    def resume(self, snapshot: Snapshot, constraint: Constraint | None = None, cache: CacheUse = "private") -> int:
+        """Queue the request anew and return its id; its events begin with the tokens it has.
+
+        `constraint` is the one it was made with, compiled again. Of a session that had ended, the next step gives the final event,
+        and with cache="shared" prompts that begin with it find its keys and values. Raises SessionError.
+        """
+        if cache not in get_args(CacheUse):
+            raise SessionError("request", f'cache must be one of {", ".join(get_args(CacheUse))}, got {cache!r}')
+        self._check_belonging(snapshot.belongs_to, constraint)
+        sequence = self._replayed(snapshot, constraint)
+        brought = None if cache == "recompute" else self._brought(snapshot.cache, is_trusted=cache == "shared")
+        if not sequence.is_finished:
+            self._engine.adopt(sequence, brought)
+            return sequence.request_id
+        self._engine.adopt(sequence)
+        if brought is not None and brought.is_trusted:
+            self._teach(sequence, brought)
+        return sequence.request_id
+
+    # ---- what is kept
+
+    def _kept(self, block_table: list[int], num_computed: int) -> KeptCache | None:
+        if not num_computed:
+            return None
+        runner, drafting = self._engine.runner, self._engine.drafter.runner
+        layout, draft_layout = self._layouts()
+        content = BlockContent(
+            take_out(runner.cache, block_table, num_computed),
+            () if drafting is None else take_out(drafting.cache, block_table, num_computed),
+        )
+        return KeptCache(num_computed, content, layout, self._draft_fingerprint(), draft_layout)
+
+    def _brought(self, kept: KeptCache | None, *, is_trusted: bool) -> Brought | None:
+        if kept is None:
+            return None
+        layout, draft_layout = self._layouts()
+        if kept.layout != layout:
+            raise SessionError("cache", f"it keeps {_told(kept.layout)}, this engine {_told(layout)}; {_INSTEAD}")
+        if draft_layout is not None and (kept.draft_model, kept.draft_layout) != (self._draft_fingerprint(), draft_layout):
+            raise SessionError("cache", f"it keeps nothing of this engine's draft model; {_INSTEAD}")
+        size, count = self._engine.limits.block_size, kept.num_tokens
+        of_model = cut_into_blocks(kept.content.model, count, size, layout.is_state)
+        of_draft = cut_into_blocks(kept.content.draft, count, size, False) if draft_layout else [()] * len(of_model)
+        blocks = map(BlockContent, of_model, of_draft)
+        return Brought(tuple(blocks), count, is_trusted)
+
+    def _teach(self, sequence: Sequence, brought: Brought) -> None:
+        """Let the prefix cache know what an ended session brings, if there is room for it."""
+        self._engine.settle()
+        space, visitor = self._engine.space, _Visitor(tuple(sequence.token_ids))
+        if space.reuses and space.num_needed(visitor) <= space.pool.num_free:
+            space.bring(visitor, brought)
+            space.admit(visitor)
+            self._engine.move_blocks()
+            space.release(visitor)
+
+    def _layouts(self) -> tuple[KeptLayout, KeptLayout | None]:
+        drafting = self._engine.drafter.runner
+        return layout_of(self._engine.runner.cache), None if drafting is None else layout_of(drafting.cache)
+
+    # ---- what it belongs to
+
+    def _belonging(self, constraint: Constraint | None) -> Belonging:
+        return Belonging(self._model(), self._engine.vocabulary.fingerprint, _fingerprint(constraint))
+
+    def _draft_fingerprint(self) -> str | None:
+        return None if self._draft_model is None else self._draft_model()
+
+    def _check_belonging(self, found: Belonging, constraint: Constraint | None) -> None:
+        own = self._belonging(constraint)
+        if found.model != own.model:
+            raise SessionError("model", "it was made by another model, or by other weights of it")
+        if found.tokenizer != own.tokenizer:
+            raise SessionError("tokenizer", "its tokens are those of another tokenizer")
+        if found.constraint == own.constraint:
+            return
+        if found.constraint is None:
+            raise SessionError("constraint", "it was made without a constraint; give none")
+        given = "none was given" if constraint is None else "another one was given"
+        raise SessionError("constraint", f"it was made under a constraint, and {given}; give the same one")
+
+    # ---- replaying
+
+    def _replayed(self, snapshot: Snapshot, constraint: Constraint | None) -> Sequence:
+        sequence = self._admitted(snapshot, constraint)
+        try:
+            for place, record in enumerate(snapshot.records):
+                if not sequence.is_finished and sequence.takes(record.token_id):
+                    sequence.accept(record)
+                if len(sequence.records) == place:
+                    raise SessionError("content", f"token {record.token_id} cannot stand at place {place} of its output")
+        except ConstraintLimit as error:
+            raise SessionError("constraint", str(error)) from error
+        except InternalError as error:
+            raise SessionError("content", str(error)) from error
+        progress = snapshot.progress
+        if progress.finish_reason is not None and not sequence.is_finished:
+            sequence.finish(progress.finish_reason, progress.error)
+        elif sequence.finish_reason != progress.finish_reason:
+            raise SessionError("content", "its tokens end it, and it says that it goes on")
+        self._set_progress(sequence, snapshot)
+        return sequence
+
+    def _admitted(self, snapshot: Snapshot, constraint: Constraint | None) -> Sequence:
+        try:
+            request = Request(
+                prompt_token_ids=snapshot.prompt_token_ids,
+                sampling=snapshot.sampling,
+                constraint=constraint,
+                priority=snapshot.priority,
+                user=snapshot.user,
+                num_shared_tokens=snapshot.num_shared_tokens,
+            )
+            sequence = admit(self._engine.next_id(), request, self._engine.vocabulary, self._engine.limits)
+        except SessionError:
+            raise
+        except RequestError as error:
+            raise SessionError("content", str(error)) from error
+        if sequence.max_tokens < snapshot.sampling.max_tokens and not snapshot.is_ended:
+            raise SessionError(
+                "max_model_len",
+                f"it may grow to {len(snapshot.prompt_token_ids) + snapshot.sampling.max_tokens} tokens, and sequences of this "
+                f"engine to {self._engine.limits.max_model_len}",
+            )
+        return sequence
+
+    def _set_progress(self, sequence: Sequence, snapshot: Snapshot) -> None:
+        progress, guide = snapshot.progress, sequence.guide
+        sequence.num_cached, sequence.num_jumped = progress.num_cached, progress.num_jumped
+        sequence.num_drafted, sequence.num_accepted = progress.num_drafted, progress.num_accepted
+        sequence.bans_overridden = progress.bans_overridden
+        sequence.sampling.refuse(progress.num_refused)
+        if guide is None:
+            return
+        guide.closed_by_budget |= progress.closed_by_budget
+        if sequence.is_finished:
+            return
+        if progress.is_tight:
+            guide.is_tight = True
+        MaskViews().fill([guide])
+        if guide.failure is not None:
+            raise SessionError("constraint", str(guide.failure))
+
+
+_INSTEAD = 'resume it with cache="recompute"'
+
+
+class _Visitor:
+    """Occupies blocks for a moment, to read what is known of some tokens or to make it known."""
+
+    num_pinned = 0
+
+    def __init__(self, token_ids: tuple[int, ...]) -> None:
+        self.token_ids = list(token_ids)
+        self.block_table: list[int] = []
+        self.num_computed = 0
+        self.num_cached: int | None = 0  # it takes no part in statistics
+
+    @property
+    def num_tokens(self) -> int:
+        return len(self.token_ids)
+
+
+def _fingerprint(constraint: Any) -> str | None:
+    if constraint is None:
+        return None
+    if not isinstance(found := getattr(constraint, "fingerprint", None), str):
+        raise SessionError("constraint", f"a {type(constraint).__name__} has no fingerprint by which it could be recognised")
+    return found
+
+
+def _told(layout: KeptLayout) -> str:
+    of_what = "a state" if layout.is_state else "a token"
+    first = "".join(f", the first {dtype} {list(shape)}" for dtype, shape in layout.parts[:1])
+    return f"{len(layout.parts)} tensors of {of_what}{first}"
+

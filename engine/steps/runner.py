@@ -1,0 +1,75 @@
+"""Turn the scheduler's chunks into one packed forward pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from ...kernels.to_device import to_device
+from ..attention.decode_batch import DecodeBatch
+from ..attention.methods import Attend, fused
+from ..attention.paged import Span
+from ..kv_cache.prefix_cache import Restored, Transfer
+from ..kv_cache.transfers import BlockMover
+from ..models.decoder import ForwardBatch
+from ..models.model import Model
+from ..requests.sequence import Sequence
+from ..scheduling.scheduler import Chunk
+
+
+class ModelRunner:
+    """A model with its KV cache, or pool of states, some blocks of which may be kept in host memory.
+
+    `attend` is how attention is computed, where there is a choice.
+    """
+
+    def __init__(self, decoder: Model, cache: Any, attend: Attend = fused, num_host_blocks: int = 0) -> None:
+        self.decoder, self.cache, self.attend = decoder, cache, attend
+        self._mover = BlockMover(cache, num_host_blocks)
+
+    def move_blocks(self, transfers: list[Transfer | Restored]) -> None:
+        """Before `forward` of the same step."""
+        self._mover.move(transfers)
+
+    def forward(self, chunks: list[Chunk[Sequence]]) -> Tensor:
+        """Logits [rows, head width]: of each chunk that completes its last token's, and one for each draft behind it.
+
+        Writes the keys and values of all tokens and drafts.
+        """
+        return self.compute(self.pack(chunks))
+
+    def compute(self, batch: ForwardBatch) -> Tensor:
+        """`forward`, of what was packed before."""
+        return self.decoder.forward(batch, self.cache)
+
+    def decode(self, batch: DecodeBatch) -> Tensor:
+        """Logits [rows, head width] of a step whose input is on the device (`decode_batch.py`), if `can_decode`."""
+        return self.decoder.decode(batch, self.cache, self.attend)  # type: ignore[attr-defined]
+
+    @property
+    def can_decode(self) -> bool:
+        return hasattr(self.decoder, "decode")
+
+    def pack(self, chunks: list[Chunk[Sequence]]) -> ForwardBatch:
+        """The input of a step, on its way to the device. A token that is drawn but not read yet is 0 here."""
+        spans: list[Span] = []
+        token_ids, positions, logit_rows = list[int](), list[int](), list[int]()
+        for chunk in chunks:
+            sequence, past, drafts = chunk.sequence, chunk.sequence.num_computed, chunk.drafts
+            known, width = sequence.token_ids[past : past + chunk.num_tokens], chunk.width
+            spans.append((past, width, sequence.block_table))
+            token_ids += known if len(known) == width else [*known, *[0] * (chunk.num_tokens - len(known)), *drafts]
+            positions += range(past, past + width)
+            if chunk.completes:
+                logit_rows += range(len(token_ids) - 1 - len(drafts), len(token_ids))
+        return ForwardBatch(
+            token_ids=self._to_device(token_ids),
+            positions=self._to_device(positions),
+            logit_rows=self._to_device(logit_rows),
+            attention=self.decoder.plan(spans, self.cache, self.attend),
+        )
+
+    def _to_device(self, numbers: list[int]) -> Tensor:
+        return to_device(np.array(numbers, np.int64), self.decoder.device)

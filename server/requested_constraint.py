@@ -1,0 +1,203 @@
+"""The constraint that a request asks for, under any of the names that servers use.
+
+    response_format       OpenAI: text, json_object, json_schema, and structural_tag, regex, grammar, choice
+    structured_outputs    vLLM: {"json" | "regex" | "choice" | "grammar" | "json_object" | "structural_tag": ...}
+    guided_json, guided_regex, guided_choice, guided_grammar       vLLM before
+    json_schema, grammar                                           llama.cpp
+    regex, ebnf                                                    SGLang
+
+One output has one constraint; two are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field
+
+from ..constraint_choice import FREE, ConstraintChoice, choose
+from ..constraints import ConstraintError, Ebnf, Gbnf, JsonSchema, Lark, StructuralTag
+from ..errors import UsageError
+from .body import Body
+from .errors import ApiError, api_error
+from .requested_forms import AskedFormat, AskedStructure
+
+
+class ConstraintNames(Body):
+    """Part of every request body: the names of a constraint that are not OpenAI's."""
+
+    structured_outputs: AskedStructure | None = Field(None, description="vLLM's form of the same.")
+    guided_json: dict[str, Any] | str | bool | None = None
+    guided_regex: str | None = None
+    guided_choice: list[str] | None = None
+    guided_grammar: str | None = None
+    json_schema: dict[str, Any] | str | bool | None = Field(None, description="A JSON Schema for the output.")
+    grammar: str | None = Field(None, description="A grammar for the output, in GBNF or Lark's language.")
+    regex: str | None = Field(None, description="A regular expression for the whole output.")
+    ebnf: str | None = Field(None, description="A grammar in EBNF.")
+
+    @property
+    def named_constraints(self) -> dict[str, Any]:
+        """Those that are given."""
+        return {name: getattr(self, name) for name in ConstraintNames.model_fields if getattr(self, name) is not None}
+
+
+class ConstraintBody(ConstraintNames):
+    """Part of the request bodies of completions."""
+
+    response_format: AskedFormat | None = Field(
+        None, description="text, json_object, json_schema, structural_tag, regex, grammar or choice."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AskedConstraint:
+    """A constraint and where in the request it stands."""
+
+    choice: ConstraintChoice = FREE
+    param: str | None = None
+
+    @property
+    def is_free(self) -> bool:
+        return self.choice.source is None
+
+
+def asked_constraint(body: ConstraintBody, *, allows_grammars: bool) -> AskedConstraint:
+    """What the output must satisfy. Raises ApiError for two constraints, for what cannot be read, and for what is refused."""
+    given = ({"response_format": body.response_format} if body.response_format is not None else {}) | body.named_constraints
+    if given.get("response_format", {}).get("type") == "text":
+        _check_members(given.pop("response_format"), "response_format", "type")
+    if len(given) > 1:
+        message = f"{' and '.join(given)} contradict each other: an output has one constraint"
+        raise ApiError(400, message, param=list(given)[1], code="invalid_value")
+    if not given:
+        return AskedConstraint()
+    ((name, value),) = given.items()
+    param = name
+    try:
+        kind, value, param = _located(name, value)
+        if not allows_grammars and kind not in ("json", "loose json", "json_object", "choice"):
+            message = f"{param}: this server takes no grammars from clients, only JSON schemas"
+            raise ApiError(403, message, param=param, code="grammars_refused")
+        return AskedConstraint(_MAKERS[kind](value), param)
+    except (ConstraintError, UsageError) as error:
+        raise api_error(error, param) from error
+
+
+def json_schema_choice(schema: Any, strict: bool | None = None) -> ConstraintChoice:
+    """strict=False: what cannot be enforced exactly is left out, and listed in the constraint's residue; else it is refused."""
+    policy = "relax" if strict is False else "refuse"
+    return choose({"constraint": JsonSchema(schema, on_unsupported=policy)})
+
+
+_MAKERS: Mapping[str, Callable[[Any], ConstraintChoice]] = {
+    "json": json_schema_choice,
+    "json_object": lambda _: json_schema_choice({"type": "object"}),
+    "loose json": lambda schema: json_schema_choice(schema, strict=False),
+    "regex": lambda pattern: choose({"regex": pattern}),
+    "choice": lambda options: choose({"choice": options}),
+    "grammar": lambda text: choose({"grammar": text}),
+    "gbnf": lambda text: choose({"constraint": Gbnf(text)}),
+    "lark": lambda text: choose({"constraint": Lark(text)}),
+    "ebnf": lambda text: choose({"constraint": Ebnf(text)}),
+    "structural_tag": lambda form: choose({"constraint": StructuralTag(form)}),
+}
+_ALIASES = {
+    "guided_json": "json",
+    "guided_regex": "regex",
+    "guided_choice": "choice",
+    "guided_grammar": "grammar",
+    "json_schema": "json",
+    "grammar": "grammar",
+    "regex": "regex",
+    "ebnf": "ebnf",
+}
+
+
+KINDS = {Mapping: "an object", bool: "true or false", str: "a string", list: "a list"}
+
+
+def _located(name: str, value: Any) -> tuple[str, Any, str]:
+    """(which maker, what it takes, where that stands)."""
+    if name == "response_format":
+        return _of_response_format(value)
+    if name == "structured_outputs":
+        return _of_structured_outputs(value)
+    return _ALIASES[name], value, name
+
+
+def _of_response_format(form: Mapping[str, Any]) -> tuple[str, Any, str]:
+    kind, place = form.get("type"), "response_format"
+    if kind == "json_schema":
+        return _of_json_schema(form)
+    if kind == "json_object":
+        _check_members(form, place, "type", "schema")
+        if form.get("schema") is None:
+            return "json_object", None, place
+        return "json", _member(form, "schema", place, Mapping, bool, str), f"{place}.schema"
+    if kind == "structural_tag":
+        return kind, form, place
+    if kind == "regex":
+        member = "pattern" if "pattern" in form else "regex"
+        _check_members(form, place, "type", member)
+        return kind, _member(form, member, place, str), f"{place}.{member}"
+    if kind == "grammar":
+        _check_members(form, place, "type", "grammar", "syntax")
+        syntax = form.get("syntax", "grammar")
+        if syntax not in ("grammar", "gbnf", "lark", "ebnf"):
+            raise _wrong(f"{place}.syntax", f"is gbnf, lark or ebnf, not {syntax!r}")
+        return syntax, _member(form, "grammar", place, str), f"{place}.grammar"
+    if kind == "choice":
+        _check_members(form, place, "type", "choice")
+        return kind, _member(form, "choice", place, list), f"{place}.choice"
+    known = "text, json_object, json_schema, structural_tag, regex, grammar or choice"
+    raise _wrong(f"{place}.type", f"is {known}, not {kind!r}")
+
+
+def _of_json_schema(form: Mapping[str, Any]) -> tuple[str, Any, str]:
+    """OpenAI's {"json_schema": {"name", "schema", "strict"}}, and the flat form of its Responses interface."""
+    is_flat = "json_schema" not in form and "schema" in form
+    place = "response_format" if is_flat else "response_format.json_schema"
+    inner = form if is_flat else _member(form, "json_schema", "response_format", Mapping)
+    _check_members(form, "response_format", "type", *(("name", "description", "schema", "strict") if is_flat else ("json_schema",)))
+    _check_members(inner, place, "name", "description", "schema", "strict", *(("type",) if is_flat else ()))
+    strict = inner.get("strict")
+    if strict is not None and not isinstance(strict, bool):
+        raise _wrong(f"{place}.strict", "is true or false")
+    if "name" in inner:
+        _member(inner, "name", place, str)
+    if inner.get("description") is not None:
+        _member(inner, "description", place, str)
+    schema = _member(inner, "schema", place, Mapping, bool, str)
+    return "loose json" if strict is False else "json", schema, f"{place}.schema"
+
+
+def _of_structured_outputs(form: Mapping[str, Any]) -> tuple[str, Any, str]:
+    kinds = ("json", "json_object", "regex", "choice", "grammar", "structural_tag")
+    _check_members(form, "structured_outputs", *kinds)
+    if not isinstance(form.get("json_object"), bool | None):
+        raise _wrong("structured_outputs.json_object", "is true or false")
+    given = [kind for kind in kinds if form.get(kind) is not None and not (kind == "json_object" and form[kind] is False)]
+    if len(given) != 1:
+        raise _wrong("structured_outputs", f"has one constraint, not {' and '.join(given) or 'none'}")
+    return given[0], form[given[0]], f"structured_outputs.{given[0]}"
+
+
+def _member(form: Mapping[str, Any], name: str, place: str, *kinds: type) -> Any:
+    value = form.get(name)
+    if not isinstance(value, kinds):
+        wanted = " or ".join(KINDS[kind] for kind in kinds)
+        raise _wrong(f"{place}.{name}", "is missing" if value is None else f"is {wanted}, not {value!r:.40}")
+    return value
+
+
+def _check_members(form: Mapping[str, Any], place: str, *known: str) -> None:
+    unknown = next((name for name in form if name not in known), None)
+    if unknown is not None:
+        raise ApiError(400, f"unknown parameter: {place}.{unknown}", param=f"{place}.{unknown}", code="unknown_parameter")
+
+
+def _wrong(param: str, reason: str) -> ApiError:
+    return ApiError(400, f"{param} {reason}", param=param, code="invalid_value")

@@ -1,0 +1,97 @@
+"""Random schemas and values: the language agrees with a JSON Schema validator, in both directions."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from maskwright.constraints.base.errors import ConstraintError, UnsupportedKeyword
+
+from ..json_texts import accepts_value, matcher, spellings
+
+NAMES = ("a", "ab", "b")
+# No value ends in a line break: the validator matches with `re`, whose "$" stands before one, unlike that of ECMA-262.
+scalars = st.sampled_from([None, True, False, 0, 1, -1, 2, 0.5, 1.5, -0.25, "", "a", "ab", "\nb", "é", "aab"])
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from((*NAMES, "c")), inner, max_size=3),
+    max_leaves=4,
+)
+small = st.integers(0, 3)
+bounds = st.sampled_from([-1, 0, 0.5, 1, 1.25, 2])
+types = st.sampled_from(["null", "boolean", "integer", "number", "string", "array", "object"])
+
+
+def extended(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Schemas with some keywords, whose subschemas come from `inner`."""
+    names = st.sampled_from(NAMES)
+    keywords = {
+        "type": types | st.lists(types, min_size=1, max_size=3, unique=True),
+        "enum": st.lists(values, min_size=1, max_size=3),
+        "const": values,
+        "minimum": bounds, "maximum": bounds, "exclusiveMinimum": bounds, "exclusiveMaximum": bounds,
+        "minLength": small, "maxLength": small, "pattern": st.sampled_from(["a", "^a", "b$", "^[ab]*$", "^.?$"]),
+        "items": inner, "prefixItems": st.lists(inner, min_size=1, max_size=2), "minItems": small, "maxItems": small,
+        "properties": st.dictionaries(names, inner, max_size=3), "required": st.lists(names, max_size=2, unique=True),
+        "additionalProperties": inner,
+        "anyOf": st.lists(inner, min_size=1, max_size=3), "allOf": st.lists(inner, min_size=1, max_size=2),
+        "oneOf": st.lists(inner, min_size=1, max_size=3), "$ref": st.sampled_from(["#/$defs/x", "#/$defs/y"]),
+        "not": inner, "if": inner, "then": inner, "else": inner, "multipleOf": st.sampled_from([1, 2, 0.5, 1.5]),
+        "patternProperties": st.dictionaries(st.sampled_from(["a", "^b$", "^[ab]?$"]), inner, min_size=1, max_size=2),
+        "propertyNames": inner, "minProperties": small, "maxProperties": small,
+        "contains": inner, "minContains": small, "maxContains": small, "uniqueItems": st.booleans(),
+        "dependentRequired": st.dictionaries(names, st.lists(names, max_size=2, unique=True), max_size=2),
+        "dependentSchemas": st.dictionaries(names, inner, max_size=2),
+        "unevaluatedProperties": inner, "unevaluatedItems": inner,
+    }  # fmt: skip
+    return st.fixed_dictionaries({}, optional=keywords).flatmap(_some_of)
+
+
+def _some_of(schema: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Few of its keywords at a time, or hardly any value would satisfy them all."""
+    keys = sorted(schema)
+    chosen = st.lists(st.sampled_from(keys), max_size=4, unique=True) if keys else st.just([])
+    return chosen.map(lambda kept: {key: schema[key] for key in [*kept, *_PARTNERS.get(frozenset(kept), ())] if key in schema})
+
+
+_PARTNERS = {frozenset([key]): ("if", "then", "else", "contains") for key in ("then", "else", "minContains", "maxContains")}
+
+
+leaves = st.sampled_from([True, {}, {"type": "integer"}, {"type": "string"}, {"type": ["null", "object"]}, {"$ref": "#/$defs/x"}, False])
+schemas = extended(leaves | extended(leaves))
+
+
+@settings(max_examples=300)
+@given(schema=schemas, x=schemas, y=schemas, instances=st.lists(values, min_size=4, max_size=8), order=st.sampled_from(["declared", "any"]))
+def test_agrees_with_a_validator(schema: Any, x: Any, y: Any, instances: list[Any], order: str) -> None:
+    schema = {**schema, "$defs": {"x": x, "y": y}}
+    try:
+        reference = matcher(schema, property_order=order)
+    except UnsupportedKeyword as error:
+        assert error.keyword == "uniqueItems" and "negation" in error.reason
+        assume(False)
+    except ConstraintError as error:
+        if "itself" in error.reason:
+            assume(False)
+        assert "no value satisfies" in error.reason
+        reference = None
+    validator = Draft202012Validator(schema)
+    for instance in [*instances, *_listed(schema)]:
+        is_valid = validator.is_valid(instance)
+        assert (reference is not None and accepts_value(reference, instance)) == is_valid, instance
+        if order == "any" and reference is not None:
+            assert all(reference.accepts(text.encode()) == is_valid for text in itertools.islice(spellings(instance), 20))
+
+
+def _listed(schema: Any) -> list[Any]:
+    """Values that stand in a schema, which are more likely to satisfy it."""
+    if isinstance(schema, list):
+        return [value for part in schema for value in _listed(part)]
+    if not isinstance(schema, dict):
+        return []
+    own = [*schema.get("enum", []), *([schema["const"]] if "const" in schema else [])] if isinstance(schema.get("enum", []), list) else []
+    return own + [value for key, part in schema.items() if key not in ("enum", "const") for value in _listed(part)]

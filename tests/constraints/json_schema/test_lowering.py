@@ -1,0 +1,174 @@
+"""Lowering takes short ways: they mean the same as the long ones, and stay short."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from maskwright.constraints import Compiler, ConstraintError, JsonSchema, Regex, Vocabulary
+from maskwright.constraints.front_ends.json_schema.lowering.plain import PlainContainers
+from maskwright.constraints.front_ends.json_schema.strings import strings
+from maskwright.constraints.front_ends.json_schema.strings.text import JsonText
+from maskwright.constraints.grammar.expression import Event, Grammar, Kind, Node
+from maskwright.constraints.grammar.recursion import children, reachable
+from maskwright.constraints.grammar.reference import Reference
+from maskwright.constraints.grammar.source import Limits
+
+from ..json_texts import matcher, spellings
+
+WORDS = ["".join(word) for length in range(4) for word in itertools.product('ab"', repeat=length)]
+BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=[256])
+ITEMS = [0, 1, 12, "x", "1", None]
+FLAT = [[], [1], [1, 12], [12, "x"], [1, 1], {}, {"a": 1}, {"a": 12}, {"a": 1, "b": 1}, {"b": "x", "c": None}]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(st.sampled_from(WORDS), max_size=6), max_size=3))
+def test_other_names_are_all_but_those_given(groups: list[list[str]]) -> None:
+    grammar = Grammar()
+    text = JsonText(grammar, "compact", Limits())
+    for names in groups:  # one after the other, because they share what their names end in
+        opening, closing = grammar.mark(b"{", Event.OBJECT_OPEN), grammar.mark(b"}", Event.OBJECT_CLOSE)
+        reference = Reference(grammar, grammar.seq(opening, text.other_name(names), closing))
+        accepted = {word for word in WORDS if reference.accepts(f"{{{json.dumps(word)}}}".encode())}
+        assert accepted == set(WORDS) - set(names)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from(FLAT), min_size=1, max_size=5), st.sampled_from(["declared", "any"]))
+def test_listed_arrays_and_objects_of_scalars(listed: list[Any], order: str) -> None:
+    reference = matcher({"enum": listed}, property_order=order)
+    names = [(), ("a",), ("a", "b"), ("b", "c")]
+    objects = [dict(zip(keys, items, strict=True)) for keys in names for items in itertools.product(ITEMS, repeat=len(keys))]
+    arrays = [list(items) for length in range(3) for items in itertools.product(ITEMS, repeat=length)]
+    for value in arrays + objects:
+        for text in spellings(value):
+            assert reference.accepts(text.encode()) == (value in listed), text
+
+
+NAMES = ["a", "b", "ab", "c"]
+LEAVES: list[Any] = [
+    True, {}, {"type": "string"}, {"type": "string", "description": "x"}, {"const": 1}, {"enum": ["a", None]}, {"type": "integer"},
+    {"type": "integer", "format": "int32"}, {"$ref": "#/$defs/n"}, {"$ref": "#/$defs/m", "title": "m"}, {"type": "string", "x": 1},
+    False, {"type": "array", "items": False}, {"$ref": "#/$defs/none"},
+]  # fmt: skip
+
+
+def schemas_of_containers() -> st.SearchStrategy[Any]:
+    def around(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+        rest = st.none() | inner
+        objects = st.builds(
+            lambda properties, required, rest: {
+                "type": "object", "properties": properties, "required": [name for name in required if name in properties],
+                **({} if rest is None else {"additionalProperties": rest}),
+            },
+            st.dictionaries(st.sampled_from(NAMES), inner, max_size=3), st.lists(st.sampled_from(NAMES), max_size=2), rest,
+        )  # fmt: skip
+        return objects | st.builds(lambda items: {"type": "array", "items": items}, inner)
+
+    return st.recursive(st.sampled_from(LEAVES), around, max_leaves=6)
+
+
+@settings(max_examples=120, deadline=None)
+@given(schemas_of_containers(), schemas_of_containers(), st.sampled_from(["compact", "flexible"]))
+def test_the_short_way_for_plain_arrays_and_objects_leads_to_the_same_place(schema: Any, other: Any, whitespace: str) -> None:
+    root = {"properties": {"x": schema}, "$defs": {"n": schema, "m": {"items": other}, "none": False}}
+    source = JsonSchema(root, whitespace=whitespace)
+    short = _meaning(source)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("array", "object"):
+            patch.setattr(PlainContainers, name, lambda self, site: None)
+        assert _meaning(source) == short
+
+
+def _meaning(source: JsonSchema) -> object:
+    """What a source becomes, but for the numbers of nodes, how often a node was made, and which of two equal schemas is named."""
+    grammar = Grammar()
+    try:
+        root = source.lower(grammar, Limits())
+    except ConstraintError as error:
+        return str(error).partition(":")[0]
+    seen: dict[Node, int] = {}
+    for node in sorted(reachable(grammar, root)):  # children before parents, but for calls
+        kind, operands = grammar.kind(node), grammar.operands(node)
+        if kind is Kind.CALL:
+            seen[node] = hash((kind, grammar.rule_names[operands[0]]))
+        elif kind is Kind.BAG:
+            seen[node] = hash((kind, *sorted((seen[part], *bounds) for part, *bounds in grammar.bag_parts(node)), operands[1:]))
+        else:
+            rest = grammar.literal_bytes(node) if kind is Kind.LITERAL else operands[1:] if kind is Kind.REPEAT else ()
+            rest = tuple(grammar.unlisted_words(node)) if kind is Kind.UNLISTED else rest
+            edges = [edge[:2] for edge in grammar.class_edges(node)] if kind is Kind.CLASS else []
+            seen[node] = hash((kind, rest, tuple(edges), *(seen.get(part) for part in children(grammar, node))))
+    names = sorted({grammar.labels[node].replace("#/properties/x", "#/$defs/n") for node in seen if node in grammar.labels})
+    return seen[root], names, sorted(grammar.notes)
+
+
+def test_patterns_lowered_before_are_the_same_in_another_grammar() -> None:
+    patterns = ["^a+b?$", "x|[0-9]{2,}", "^(?=.*b)[a-c\u00e9]*$", "(?!a)\\w", "\\bé"]
+    schema = {"anyOf": [{"type": "string", "pattern": each} for each in patterns] + [{"type": "string", "format": "date"}]}
+    source = JsonSchema(schema)
+    first = _meaning(source)
+    assert _meaning(source) == first  # its parts are kept from now on
+    assert _meaning(source) == first
+    strings.FRAGMENTS.clear()
+    assert _meaning(source) == first
+
+
+def test_a_pattern_of_one_name_is_that_name() -> None:
+    schema = {"patternProperties": {"^a$": {"const": 1}, "^(?:b|cd)$": {"const": 2}}, "additionalProperties": {"const": 3}}
+    reference = matcher(schema)
+    for text in ['{"a":1}', '{"b":2,"a":1,"cd":2}', '{"x":3,"cd":2}', '{"aa":3}', "{}"]:
+        assert reference.accepts(text.encode()), text
+    for text in ['{"a":3}', '{"b":1}', '{"cd":3}', '{"x":2}', '{"a":1,"a":1}']:
+        assert not reference.accepts(text.encode()), text
+
+
+def test_what_a_dot_matches_in_some_dialects_only_is_on_neither_side() -> None:
+    """ECMA-262 excludes U+000D, U+2028 and U+2029 from it, Python and Rust do not."""
+    reference = matcher({"patternProperties": {"^.+$": {"const": 1}}})
+    for text in ['{"a":1}', '{"\\n":2}', '{"":2}', '{"a\\r\\n":2}']:
+        assert reference.accepts(text.encode()), text
+    for text in ['{"a":2}', '{"\\r":2}', '{"\u2028a":2}']:
+        assert not reference.accepts(text.encode()), text
+    reference = matcher({"type": "string", "not": {"pattern": "^(?!a).$"}})
+    for text, is_in in [('"b"', False), ('"a"', True), ('"\\n"', True), ('"\\r"', True)]:  # by ECMA-262 where something is looked at
+        assert reference.accepts(text.encode()) == is_in, text
+
+
+def test_conditions_on_one_member_do_not_multiply() -> None:
+    kinds = {f"kind {i}": {"properties": {f"only {i}": {"type": "integer"}}, "required": [f"only {i}"]} for i in range(12)}
+    chain = [{"if": {"properties": {"kind": {"const": kind}}}, "then": then} for kind, then in kinds.items()]
+    schema = {"type": "object", "properties": {"kind": {"enum": list(kinds)}}, "required": ["kind"], "allOf": chain}
+    grammar = Grammar()
+    reference = Reference(grammar, JsonSchema(schema).lower(grammar, Limits()))
+    assert len(grammar) < 20_000
+    assert reference.accepts(b'{"kind":"kind 7","only 7":1}')
+    assert not reference.accepts(b'{"kind":"kind 7","only 8":1}')
+
+
+def test_a_violated_alternative_of_several_members() -> None:
+    names = ["red", "green", "blue", "grey", "pink", "cyan"]
+    options = [{"type": "object", "properties": {name: {"type": "string"}}, "required": [name]} for name in names]
+    grammar = Grammar()
+    root = JsonSchema({"type": "object", "not": {"anyOf": options}}).lower(grammar, Limits())
+    assert len(grammar) < 5_000
+    for text, accepted in [("{}", True), ('{"red":1}', True), ('{"red":""}', False), ('{"red":1,"pink":""}', False)]:
+        assert Reference(grammar, root).accepts(text.encode()) == accepted, text
+
+
+@pytest.mark.parametrize("pattern", [r"(?!.*://)(?:[^.]{1,63}\.){1,127}[a-z]+", r"(?!.*:)(?=.{1,255}$)(?:.{1,63}\.){1,127}[a-z]+"])
+def test_what_a_lookahead_has_refused_is_dead_at_once(pattern: str) -> None:
+    constraint = Compiler(BYTES).compile(Regex(pattern, dialect="ecma"))
+    state = constraint.advance_bytes(constraint.start(), b"a.b:/"[: 5 if "//" in pattern else 3])
+    assert state is not None
+    mask = constraint.mask(state)
+    refused = ord("/") if "//" in pattern else ord(":")
+    assert not mask[refused // 32] >> refused % 32 & 1
+    assert mask[ord("c") // 32] >> ord("c") % 32 & 1
+    assert constraint.accepts(b"a.b") and not constraint.accepts(b"a://b.c")
