@@ -7,7 +7,8 @@
     "required"    one call of any tool
     a tool's name one call of that tool
 
-With a tool style (`constraints/front_ends/tags/styles.py`) a reply is written as the model learned it: text with calls in it, several perhaps.
+With a tool style (`constraints/front_ends/tags/styles.py`) a reply is written as the model learned it: text with calls in it,
+several perhaps.
 """
 
 from __future__ import annotations

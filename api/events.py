@@ -12,8 +12,8 @@
 
 However the text is cut into tokens, the fields open and close in the same order and the deltas of a path join to the same
 text (see `json_events.py`). The delta of a string is decoded text; of a number or a literal it is JSON text; objects and
-arrays have none. Tool calls, reasoning and structural tags have events of their own (`constraints/front_ends/tags/events.py`). Other
-output that is not JSON is one stream of deltas with path ().
+arrays have none. Tool calls, reasoning and structural tags have events of their own (`constraints/front_ends/tags/events.py`).
+Other output that is not JSON is one stream of deltas with path ().
 """
 
 from __future__ import annotations

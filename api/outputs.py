@@ -75,8 +75,8 @@ class GenerationOutput:
     def captures(self) -> dict[str, str | list[str]]:
         """What rules with `capture` in a Lark or EBNF grammar have read, by name; nothing for other constraints.
 
-        Of one name the text that ended last, of a list (`__LIST_APPEND:`) all. `maskwright.constraints.captures.capture(output.constraint,
-        output.token_ids)` says where they stand.
+        Of one name the text that ended last, of a list (`__LIST_APPEND:`) all.
+        `maskwright.constraints.captures.capture(output.constraint, output.token_ids)` says where they stand.
 
         Raises GenerationIncomplete: generation ended before the text satisfied its constraint.
         """

@@ -49,11 +49,11 @@ class Twin:
         state = self._after(text)
         ends, _ = automaton.end_states(state)
         lives = ends != DEAD
-        if not automaton.lexicon.spells_every_byte:
+        if not automaton.shared_vocabulary.spells_every_byte:
             lives &= automaton.costs(ends) < INFINITE
         expected = np.zeros(self._size, np.bool_)
-        expected[automaton.lexicon.trie.order[lives]] = True
-        expected[list(automaton.lexicon.eos_ids)] = automaton.is_accepting(state)
+        expected[automaton.shared_vocabulary.trie.order[lives]] = True
+        expected[list(automaton.shared_vocabulary.eos_ids)] = automaton.is_accepting(state)
         if automaton.remembers:
             self._forget_refused(text, mask, expected, rng)
         return expected

@@ -43,7 +43,7 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Wish:
+class SamplingInput:
     """One request of the trace."""
 
     arrives: float  # seconds
@@ -58,7 +58,7 @@ class Wish:
 class Simulated:
     """A request on its way."""
 
-    wish: Wish
+    sampling_input: SamplingInput
     rank: tuple[float, ...]
     token_ids: list[int]
     num_pinned: int
@@ -75,21 +75,23 @@ class Simulated:
         return len(self.token_ids)
 
 
-def trace(count: int, rate: float, num_schemas: int, seed: int) -> list[Wish]:
+def trace(count: int, rate: float, num_schemas: int, seed: int) -> list[SamplingInput]:
     rng = random.Random(seed)
     systems = [[rng.randrange(1 << 17) for _ in range(log_uniform(rng, 100, 1200))] for _ in range(num_schemas)]
     weights = [1 / (rank + 1) for rank in range(num_schemas)]
-    wishes: list[Wish] = []
+    sampling_inputs: list[SamplingInput] = []
     arrives = 0.0
     for _ in range(count):
         arrives += rng.expovariate(rate) if rate else 0.0
         user = min(int(rng.paretovariate(0.8)), 50)
-        earlier = wishes[-rng.randint(1, 200)] if len(wishes) > 200 and rng.random() < 0.3 else None
+        earlier = sampling_inputs[-rng.randint(1, 200)] if len(sampling_inputs) > 200 and rng.random() < 0.3 else None
         begin = earlier.prompt if earlier and len(earlier.prompt) < 2500 else rng.choices(systems, weights)[0]
         own = [rng.randrange(1 << 17) for _ in range(log_uniform(rng, 20, 400))]
         shared = len(begin) if earlier is None else 0
-        wishes.append(Wish(arrives, begin + own, log_uniform(rng, 16, 400), shared, rng.choice([0, 1, 1, 2]), user))
-    return wishes
+        sampling_inputs.append(
+            SamplingInput(arrives, begin + own, log_uniform(rng, 16, 400), shared, rng.choice([0, 1, 1, 2]), user)
+        )
+    return sampling_inputs
 
 
 def log_uniform(rng: random.Random, low: int, high: int) -> int:
@@ -126,8 +128,8 @@ class Replay:
         self.host_seconds: list[float] = []
         self.num_computed = 0
 
-    def run(self, wishes: list[Wish]) -> None:
-        coming = iter(enumerate(wishes))
+    def run(self, sampling_inputs: list[SamplingInput]) -> None:
+        coming = iter(enumerate(sampling_inputs))
         upcoming = next(coming, None)
         while upcoming is not None or self.scheduler.has_work:
             if not self.scheduler.has_work and upcoming is not None:
@@ -138,11 +140,11 @@ class Replay:
             self._step()
         assert self.space.pool.num_free == self.limits.num_blocks, "a block leaked"
 
-    def _add(self, number: int, wish: Wish) -> None:
-        cost = len(wish.prompt) + wish.num_outputs
-        begins = self.shares.begin(str(wish.user), cost) if self.policy == "fair" else 0.0
-        rank = POLICIES[self.policy](Arrival(number, len(self.samples), wish.priority, begins))
-        self.scheduler.add(Simulated(wish, rank, list(wish.prompt), wish.num_shared))
+    def _add(self, number: int, sampling_input: SamplingInput) -> None:
+        cost = len(sampling_input.prompt) + sampling_input.num_outputs
+        begins = self.shares.begin(str(sampling_input.user), cost) if self.policy == "fair" else 0.0
+        rank = POLICIES[self.policy](Arrival(number, len(self.samples), sampling_input.priority, begins))
+        self.scheduler.add(Simulated(sampling_input, rank, list(sampling_input.prompt), sampling_input.num_shared))
 
     def _step(self) -> None:
         begun = time.perf_counter()
@@ -167,7 +169,7 @@ class Replay:
                 sequence.token_ids.append(-len(self.done) - 1)  # an output of its own
                 if math.isnan(sequence.first_token):
                     sequence.first_token = self.clock.now
-                if sequence.num_tokens == len(sequence.wish.prompt) + sequence.wish.num_outputs:
+                if sequence.num_tokens == len(sequence.sampling_input.prompt) + sequence.sampling_input.num_outputs:
                     sequence.finished = self.clock.now
                     self.done.append(sequence)
                     self.scheduler.remove(sequence)
@@ -181,8 +183,8 @@ class Replay:
 
     def report(self) -> dict[str, Any]:
         samples, statistics = np.array(self.samples), self.space.statistics
-        prompts = sum(len(each.wish.prompt) for each in self.done)
-        outputs = sum(each.wish.num_outputs for each in self.done)
+        prompts = sum(len(each.sampling_input.prompt) for each in self.done)
+        outputs = sum(each.sampling_input.num_outputs for each in self.done)
         return {
             "requests": len(self.done),
             "steps": len(self.samples),
@@ -199,17 +201,24 @@ class Replay:
             "blocks in use": round(float(samples[:, 0].mean()), 3),
             "internal fragmentation": round(float(samples[:, 1].mean()), 4),
             "budget used": round(float(samples[:, 2].mean()), 3),
-            "seconds to first token": quantiles([each.first_token - each.wish.arrives for each in self.done]),
-            "seconds to end": quantiles([each.finished - each.wish.arrives for each in self.done]),
+            "seconds to first token": quantiles([each.first_token - each.sampling_input.arrives for each in self.done]),
+            "seconds to end": quantiles([each.finished - each.sampling_input.arrives for each in self.done]),
             "ms per token": quantiles(
-                [1e3 * (each.finished - each.first_token) / max(each.wish.num_outputs - 1, 1) for each in self.done]
+                [
+                    1e3 * (each.finished - each.first_token) / max(each.sampling_input.num_outputs - 1, 1)
+                    for each in self.done
+                ]
             ),
             "p99 to first token by priority": {
-                str(level): quantiles([e.first_token - e.wish.arrives for e in self.done if e.wish.priority == level])["p99"]
+                str(level): quantiles(
+                    [e.first_token - e.sampling_input.arrives for e in self.done if e.sampling_input.priority == level]
+                )["p99"]
                 for level in (0, 1, 2)
             },
             "median to end, light and heavy users": [
-                quantiles([e.finished - e.wish.arrives for e in self.done if (e.wish.user == 1) == heavy])["p50"]
+                quantiles(
+                    [e.finished - e.sampling_input.arrives for e in self.done if (e.sampling_input.user == 1) == heavy]
+                )["p50"]
                 for heavy in (False, True)
             ],
         }
@@ -221,10 +230,10 @@ def quantiles(values: list[float]) -> dict[str, float]:
 
 
 def results(arguments: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
-    wishes = trace(arguments.requests, arguments.rate, arguments.schemas, seed=0)
+    sampling_inputs = trace(arguments.requests, arguments.rate, arguments.schemas, seed=0)
     for name, options in CONFIGURATIONS.items():
         replay = Replay(Clock(arguments.step_ms, arguments.token_us, arguments.block_us), **options)
-        replay.run(wishes)
+        replay.run(sampling_inputs)
         yield name, replay.report()
 
 

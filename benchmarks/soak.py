@@ -34,7 +34,7 @@ Check = Callable[[str], bool]
 console = Console()
 
 
-def wish(chance: random.Random, number: int | None) -> tuple[dict[str, Any], Check]:
+def sampling_input(chance: random.Random, number: int | None) -> tuple[dict[str, Any], Check]:
     """A constraint and what holds for its texts; number None is one that nobody has sent."""
     tag = f"{chance.getrandbits(48):x}" if number is None else f"k{number}"
     schema = {
@@ -61,7 +61,7 @@ def asked(chance: random.Random, max_tokens: int, constraint: dict[str, Any]) ->
 async def at_once(port: int, count: int) -> dict[str, Any]:
     chance, bodies, checks = random.Random(1), [], []
     for number in range(count):
-        constraint, check = wish(chance, number % 40 // 5) if number % 5 else ({}, bool)
+        constraint, check = sampling_input(chance, number % 40 // 5) if number % 5 else ({}, bool)
         bodies.append(asked(chance, 40, constraint))
         checks.append(check)
     begun = time.perf_counter()
@@ -112,7 +112,7 @@ async def one_after_another(port: int, count: int, together: int) -> dict[str, A
 
 def _body(chance: random.Random, number: int) -> tuple[dict[str, Any], Check, bool]:
     is_left = number % 20 == 7
-    constraint, check = ({}, bool) if number % 2 else wish(chance, None if number % 4 else number // 4 % 8)
+    constraint, check = ({}, bool) if number % 2 else sampling_input(chance, None if number % 4 else number // 4 % 8)
     return asked(chance, 200 if is_left else 6, constraint), check, is_left
 
 

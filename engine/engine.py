@@ -156,7 +156,7 @@ class Engine:
         sequence = self._roster[request_id]
         if sequence.is_finished:
             raise RequestError(f"no request {request_id} is waiting or running")
-        if sequence.population is not None:
+        if sequence.search_group is not None:
             raise RequestError(f"request {request_id} is a search, which has no one text to go on with")
         return sequence
 

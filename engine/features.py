@@ -30,8 +30,10 @@ class EngineFeatures:
     num_draft_tokens: int = 4  # tokens guessed ahead in a step at most
     draft_acceptance: str = "tokens"  # what guessing keeps: "tokens" of plain decoding, or its "distribution", accepting more
     overlap: bool = False  # a step is launched before the tokens of the one before are read (engine/loops/pipeline.py)
-    automaton: str = "host"  # where constraint states advance: on the "host", or on the "device" (engine/loops/device_masks.py)
-    steps_per_visit: int = 1  # decode steps before the host looks at the tokens, for automaton="device" (engine/loops/multi_step.py)
+    automaton: str = "host"
+    steps_per_visit: int = (
+        1  # decode steps before the host looks at the tokens, for automaton="device" (engine/loops/multi_step.py)
+    )
     cuda_graphs: bool = False  # decode steps are captured and replayed, for automaton="device" on a GPU (engine/device/graphs.py)
     draft_model: Path | None = None  # folder of a small model with the same vocabulary, for speculation="draft"
 

@@ -18,7 +18,7 @@ from ..grammar.recursion import left_recursion
 from ..grammar.source import Limits
 from ..masks.shared_continuations import TOO_MANY
 from ..vocabulary.packed_vocabulary import SET_WORDS, first_bytes
-from ..vocabulary.shared_vocabulary import Lexicon
+from ..vocabulary.shared_vocabulary import SharedVocabulary
 from . import determinize, shortest_completion
 from .machine import Machine
 from .nodes import EMPTY, NO_BODY
@@ -60,7 +60,7 @@ _LONGEST_CHAIN = 4  # sequences in one another through which it is looked whethe
 
 
 def assemble(
-    grammar: Grammar, units: Mapping[Node, Node], body_classes: list[Ranges], lexicon: Lexicon, limits: Limits
+    grammar: Grammar, units: Mapping[Node, Node], body_classes: list[Ranges], shared_vocabulary: SharedVocabulary, limits: Limits
 ) -> Machine:
     """A machine that holds the grammar and nothing derived from it yet.
 
@@ -70,27 +70,33 @@ def assemble(
     """
     columns = _columns(grammar)
     hash_sizes = {"node_hash": 4 * _power_of_two(len(grammar)), "pair_hash": _FIRST_PAIR_HASH, "state_hash": _FIRST_STATE_HASH}
-    machine = Machine(Arena(_sizes(grammar, columns, len(body_classes), lexicon.trie.max_depth, limits), hash_sizes), limits)
-    _copy_grammar(machine, grammar, columns, lexicon)
-    _copy_units(machine, grammar, units, body_classes, lexicon)
+    machine = Machine(
+        Arena(_sizes(grammar, columns, len(body_classes), shared_vocabulary.trie.max_depth, limits), hash_sizes), limits
+    )
+    _copy_grammar(machine, grammar, columns, shared_vocabulary)
+    _copy_units(machine, grammar, units, body_classes, shared_vocabulary)
     machine.table("n")[SEARCH_LIMIT] = limits.search_states
     determinize.rehash(machine.address, True, True, True)
     for name in ("pair_hash", "state_hash"):  # zero already, but then in the processor's cache for the first masks
         machine.table(name)[: hash_sizes[name]] = 0
-    _measure(machine, grammar, columns, lexicon)
+    _measure(machine, grammar, columns, shared_vocabulary)
     _refuse_left_recursion(machine, grammar)
     return machine
 
 
 def restore(
-    grammar: Grammar, body_classes: list[Ranges], lexicon: Lexicon, limits: Limits, tables: Mapping[str, NDArray[np.int32]]
+    grammar: Grammar,
+    body_classes: list[Ranges],
+    shared_vocabulary: SharedVocabulary,
+    limits: Limits,
+    tables: Mapping[str, NDArray[np.int32]],
 ) -> Machine:
     """The machine that `tables` were taken from (see `Machine.tables`), for the same grammar, vocabulary and limits.
 
     Compiled code trusts tables: they have to be those of a machine, unchanged.
     """
     num_nodes, num_states = int(tables["n"][NODES]), int(tables["n"][STATES])
-    sizes = _sizes(grammar, _columns(grammar), len(body_classes), lexicon.trie.max_depth, limits)
+    sizes = _sizes(grammar, _columns(grammar), len(body_classes), shared_vocabulary.trie.max_depth, limits)
     states = max(sizes["states"] // REC, 2 * num_states)
     sizes |= {"nodes": max(sizes["nodes"], 2 * REC * num_nodes), "states": REC * states, "next": 256 * states}
     sizes["pool"] = max(sizes["pool"], 2 * REC * -(-tables["pool"].size // REC))
@@ -103,7 +109,7 @@ def restore(
     machine = Machine(Arena(sizes, hash_sizes), limits)
     for name, table in tables.items():
         machine.table(name)[: table.size] = table
-    _point_to_body_classes(machine, body_classes, lexicon)
+    _point_to_body_classes(machine, body_classes, shared_vocabulary)
     determinize.rehash(machine.address, True, True, True)
     return machine
 
@@ -113,7 +119,7 @@ def _columns(grammar: Grammar) -> NDArray[np.int32]:
     return np.ascontiguousarray(np.array(grammar.rows, np.int32).reshape(-1, 4).T)
 
 
-def _copy_grammar(machine: Machine, grammar: Grammar, columns: NDArray[np.int32], lexicon: Lexicon) -> None:
+def _copy_grammar(machine: Machine, grammar: Grammar, columns: NDArray[np.int32], shared_vocabulary: SharedVocabulary) -> None:
     table = machine.table
     table("nodes")[: REC * len(grammar)] = 0  # the memory may have been used before
     table("states")[:REC] = 0
@@ -124,14 +130,14 @@ def _copy_grammar(machine: Machine, grammar: Grammar, columns: NDArray[np.int32]
         table(name)[:] = grammar.edges[i::3]
     table("text")[:] = np.frombuffer(bytes(grammar.pool), np.uint8)
     table("rules")[:] = [_body_of(grammar, rule) for rule in range(len(grammar.rule_bodies))]
-    table("unit")[: len(grammar)] = NO_BODY
-    table("stride")[: len(grammar)] = 1
+    table("body_class")[: len(grammar)] = NO_BODY
+    table("copies_per_token")[: len(grammar)] = 1
     table("shared")[: len(grammar)] = _in_several_sequences(columns)
     counters = table("n")
     counters[NUM_ENDS] = TOO_MANY  # none are noted
     counters[FREE_NAMES], counters[FREE_ITEMS] = _has_free_names(grammar, columns), _has_free_items(grammar, columns)
     counters[ONLY_JSON], counters[MIXED] = grammar.only_json, grammar.mixed_arrays
-    counters[PLAIN] = lexicon.single_bytes[list(_PLAIN_BYTES)].sum()
+    counters[PLAIN] = shared_vocabulary.single_bytes[list(_PLAIN_BYTES)].sum()
     counters[NODES] = counters[NUM_STATIC] = len(grammar)
     counters[POOL], counters[STATES] = 1, 1  # offset 0 and state 0 mean "none"
     table("state_cost")[DEAD] = INFINITE
@@ -139,17 +145,17 @@ def _copy_grammar(machine: Machine, grammar: Grammar, columns: NDArray[np.int32]
 
 
 def _copy_units(
-    machine: Machine, grammar: Grammar, units: Mapping[Node, Node], body_classes: list[Ranges], lexicon: Lexicon
+    machine: Machine, grammar: Grammar, units: Mapping[Node, Node], body_classes: list[Ranges], shared_vocabulary: SharedVocabulary
 ) -> None:
     """Notes the class of every node that is repeated as a body, and of the characters in it."""
-    unit, stride = machine.table("unit"), machine.table("stride")
+    unit, copies_per_token = machine.table("body_class"), machine.table("copies_per_token")
     ids = {ranges: i for i, ranges in enumerate(body_classes)}
-    strides = list(map(lexicon.stride, body_classes))
+    copies_per_token_of = list(map(shared_vocabulary.copies_per_token, body_classes))
     for node, characters in units.items():
         body_id = ids[grammar.units[characters]]
         unit[node] = unit[characters] = body_id
-        stride[node] = stride[characters] = strides[body_id]
-    _point_to_body_classes(machine, body_classes, lexicon)
+        copies_per_token[node] = copies_per_token[characters] = copies_per_token_of[body_id]
+    _point_to_body_classes(machine, body_classes, shared_vocabulary)
 
 
 def _in_several_sequences(columns: NDArray[np.int32]) -> NDArray[np.bool_]:
@@ -163,10 +169,10 @@ def _in_several_sequences(columns: NDArray[np.int32]) -> NDArray[np.bool_]:
     return shared & ((kinds == _SEQ) | (kinds == _ALT) | (kinds == _CALL))
 
 
-def _point_to_body_classes(machine: Machine, body_classes: list[Ranges], lexicon: Lexicon) -> None:
+def _point_to_body_classes(machine: Machine, body_classes: list[Ranges], shared_vocabulary: SharedVocabulary) -> None:
     for body_id, ranges in enumerate(body_classes):
         entry = machine.table("classes")[CLASS_WIDTH * body_id : CLASS_WIDTH * (body_id + 1)]
-        entry[:SET_WORDS], entry[CLASS_TABLES] = first_bytes(ranges), lexicon.tables(ranges)
+        entry[:SET_WORDS], entry[CLASS_TABLES] = first_bytes(ranges), shared_vocabulary.tables(ranges)
 
 
 def _marks_keys_or_items(grammar: Grammar) -> bool:
@@ -246,7 +252,7 @@ def _count(ranges: Ranges) -> int:
     return sum(high - low + 1 for low, high in ranges)
 
 
-def _measure(machine: Machine, grammar: Grammar, columns: NDArray[np.int32], lexicon: Lexicon) -> None:
+def _measure(machine: Machine, grammar: Grammar, columns: NDArray[np.int32], shared_vocabulary: SharedVocabulary) -> None:
     """Sizes and costs of all static nodes; intersections and complements on the way, because their operands come before them."""
     table, count = machine.table, len(grammar)
     needs_ample = _marks_keys_or_items(grammar)
@@ -257,30 +263,30 @@ def _measure(machine: Machine, grammar: Grammar, columns: NDArray[np.int32], lex
     if needs_ample:
         table("worst")[EMPTY] = 0
     ends = _literal_ends(columns)
-    shortest_completion.literal_costs(lexicon.atlas.address, table("text"), ends, table("text_cost"))
-    _measure_wide_characters(machine, grammar, lexicon)
-    shortest_completion.measure(machine.address, EMPTY + 1, count, lexicon.single_bytes)
+    shortest_completion.literal_costs(shared_vocabulary.packed_vocabulary.address, table("text"), ends, table("text_cost"))
+    _measure_wide_characters(machine, grammar, shared_vocabulary)
+    shortest_completion.measure_shortest(machine.address, EMPTY + 1, count, shared_vocabulary.single_bytes)
     inner: list[int] = []  # their sizes are known only now, and what holds them comes after them
     for nodes in _booleans(machine, columns[0]):
         if inner:
-            shortest_completion.measure(machine.address, min(inner), max(nodes), lexicon.single_bytes)
+            shortest_completion.measure_shortest(machine.address, min(inner), max(nodes), shared_vocabulary.single_bytes)
         for node in nodes:
             machine.call(determinize.enter_product, node)
         inner = nodes
-    while shortest_completion.measure(machine.address, EMPTY + 1, count, lexicon.single_bytes):
+    while shortest_completion.measure_shortest(machine.address, EMPTY + 1, count, shared_vocabulary.single_bytes):
         pass  # until the sizes of rules have settled
     if needs_ample:
-        _measure_ample(machine, count, lexicon)
+        _measure_ample(machine, count, shared_vocabulary)
 
 
-def _measure_ample(machine: Machine, count: int, lexicon: Lexicon) -> None:
+def _measure_ample(machine: Machine, count: int, shared_vocabulary: SharedVocabulary) -> None:
     """What keys and items that must be new may cost."""
     changed = True
     while changed:
         changed = shortest_completion.measure_ample(machine.address, EMPTY + 1, count)
-        changed |= shortest_completion.measure(machine.address, EMPTY + 1, count, lexicon.single_bytes)
+        changed |= shortest_completion.measure_shortest(machine.address, EMPTY + 1, count, shared_vocabulary.single_bytes)
     shortest_completion.measure_item_gap(machine.address, EMPTY + 1, count)
-    while shortest_completion.measure(machine.address, EMPTY + 1, count, lexicon.single_bytes):
+    while shortest_completion.measure_shortest(machine.address, EMPTY + 1, count, shared_vocabulary.single_bytes):
         pass
 
 
@@ -299,11 +305,11 @@ def _booleans(machine: Machine, kinds: NDArray[np.int32]) -> Iterator[list[int]]
         yield nodes[depths[nodes] == depth].tolist()
 
 
-def _measure_wide_characters(machine: Machine, grammar: Grammar, lexicon: Lexicon) -> None:
+def _measure_wide_characters(machine: Machine, grammar: Grammar, shared_vocabulary: SharedVocabulary) -> None:
     """Classes whose characters all take several bytes may still be one token."""
-    trie = lexicon.trie
+    trie = shared_vocabulary.trie
     for node, ranges in grammar.units.items():
-        is_wide = ranges[0][0] > 0x7F or not lexicon.spells_every_byte
+        is_wide = ranges[0][0] > 0x7F or not shared_vocabulary.spells_every_byte
         if is_wide and shortest_completion.whole_character(machine.address, node, trie.byte, trie.depth, trie.skip, trie.first):
             machine.table("cost")[node] = 1
 

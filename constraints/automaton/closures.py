@@ -3,7 +3,7 @@
 The closure of a continuation (states.py) is the set of continuations that begin with a leaf, or are finished, which are reachable
 from it without reading a byte. It is computed once and stands in `pool`.
 
-All functions here are compiled. `m` and `t` are the tables and their layout, see tables.py, also for faults.
+All functions here are compiled. `arena` and `tables` are the tables and their layout, see tables.py, also for faults.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from .nodes import (
     REPEAT,
     SEQ,
     UNLISTED,
-    fewer,
+    after_one_copy,
+    head_of,
     join,
-    later,
-    leaf,
     open_bag,
     open_multiple,
+    push_work,
     wide,
 )
 from .tables import EPOCH, FAULT, FULL_ITEMS, FULL_POOL, INFINITE, NO_FAULT, POOL, REC
@@ -42,77 +42,94 @@ HEADER = 3  # words of a closure before its items
 
 
 @inner
-def close(m, t, continuation):
+def make_closure(arena, tables, continuation):
     """Make the closure of a continuation: pool[closure] = length, body class, radius, then the items.
 
     Where there is no body, the UNLISTED node with which it begins stands instead of the radius, see word_complement_masks.py.
     """
-    m[t.n + EPOCH] += 1
-    epoch = wide(m[t.n + EPOCH])
-    start = wide(m[t.n + POOL])
-    count, body, radius, unlisted = wide(0), wide(NO_BODY), wide(0), wide(0)
-    m[t.work + 0] = continuation
+    arena[tables.n + EPOCH] += 1
+    epoch = wide(arena[tables.n + EPOCH])
+    start = wide(arena[tables.n + POOL])
+    count, body, max_chars, unlisted = wide(0), wide(NO_BODY), wide(0), wide(0)
+    arena[tables.work + 0] = continuation
     depth, expanded = wide(1), wide(0)
     while depth > 0:
         depth, expanded = depth - 1, expanded + 1
-        w = wide(m[t.work + depth])
+        w = wide(arena[tables.work + depth])
         if w < 0:  # a head, above its tail
             depth -= 1
-            head, tail = -w, wide(m[t.work + depth])
-            if m[t.size + REC * head] >= INFINITE or m[t.size + REC * tail] >= INFINITE:
+            head, tail = -w, wide(arena[tables.work + depth])
+            if arena[tables.size + REC * head] >= INFINITE or arena[tables.size + REC * tail] >= INFINITE:
                 continue
         else:
-            if m[t.stamp + REC * w] == epoch or m[t.size + REC * w] >= INFINITE:
+            if arena[tables.marked_in + REC * w] == epoch or arena[tables.size + REC * w] >= INFINITE:
                 continue
-            m[t.stamp + REC * w] = epoch
+            arena[tables.marked_in + REC * w] = epoch
             head, tail = w, wide(EMPTY)
-            if m[t.kind + REC * w] == SEQ:
-                head, tail = wide(m[t.a + REC * w]), wide(m[t.b + REC * w])
-        kind = wide(m[t.kind + REC * head])
+            if arena[tables.kind + REC * w] == SEQ:
+                head, tail = wide(arena[tables.a + REC * w]), wide(arena[tables.b + REC * w])
+        kind = wide(arena[tables.kind + REC * head])
         if expanded == 1 and kind == UNLISTED:
             unlisted = head
-        if start + HEADER + count >= t.pool_size:
-            m[t.n + FAULT] = FULL_POOL
+        if start + HEADER + count >= tables.pool_size:
+            arena[tables.n + FAULT] = FULL_POOL
         elif kind == CLASS or kind == LITERAL or kind == PRODUCT or kind == UNLISTED or (head == EMPTY and tail == EMPTY):
-            m[t.pool + start + HEADER + count] = join(m, t, head, tail)
+            arena[tables.pool + start + HEADER + count] = join(arena, tables, head, tail)
             count += 1
-            if kind == PRODUCT and m[t.size + REC * head] == 0:
-                depth = later(m, t, tail, depth)
+            if kind == PRODUCT and arena[tables.size + REC * head] == 0:
+                depth = push_work(arena, tables, tail, depth)
         elif kind == SEQ:
-            depth = expand(m, t, wide(m[t.a + REC * head]), join(m, t, wide(m[t.b + REC * head]), tail), depth, expanded)
+            depth = expand(
+                arena,
+                tables,
+                wide(arena[tables.a + REC * head]),
+                join(arena, tables, wide(arena[tables.b + REC * head]), tail),
+                depth,
+                expanded,
+            )
         elif kind == ALT:
-            for j in range(wide(m[t.a + REC * head]), wide(m[t.a + REC * head]) + wide(m[t.b + REC * head])):
-                depth = expand(m, t, wide(m[t.lists + j]), tail, depth, expanded)
+            for j in range(
+                wide(arena[tables.a + REC * head]),
+                wide(arena[tables.a + REC * head]) + wide(arena[tables.b + REC * head]),
+            ):
+                depth = expand(arena, tables, wide(arena[tables.lists + j]), tail, depth, expanded)
         elif kind == EITHER:
-            depth = expand(m, t, wide(m[t.b + REC * head]), tail, depth, expanded)
-            depth = expand(m, t, wide(m[t.a + REC * head]), tail, depth, expanded)
+            depth = expand(arena, tables, wide(arena[tables.b + REC * head]), tail, depth, expanded)
+            depth = expand(arena, tables, wide(arena[tables.a + REC * head]), tail, depth, expanded)
         elif kind == CALL:
-            depth = expand(m, t, wide(m[t.rules + m[t.a + REC * head]]), tail, depth, expanded)
+            depth = expand(arena, tables, wide(arena[tables.rules + arena[tables.a + REC * head]]), tail, depth, expanded)
         elif kind == REPEAT:
-            high = wide(ENDLESS) if m[t.c + REC * head] < 0 else wide(m[t.c + REC * head])
-            if m[t.unit + REC * m[t.a + REC * head]] != NO_BODY and high > radius:
-                body, radius = wide(m[t.unit + REC * m[t.a + REC * head]]), high
-            if m[t.b + REC * head] == 0:
-                depth = later(m, t, tail, depth)
-            depth = expand(m, t, wide(m[t.a + REC * head]), join(m, t, fewer(m, t, head), tail), depth, expanded)
+            high = wide(ENDLESS) if arena[tables.c + REC * head] < 0 else wide(arena[tables.c + REC * head])
+            if arena[tables.body_class + REC * arena[tables.a + REC * head]] != NO_BODY and high > max_chars:
+                body, max_chars = wide(arena[tables.body_class + REC * arena[tables.a + REC * head]]), high
+            if arena[tables.b + REC * head] == 0:
+                depth = push_work(arena, tables, tail, depth)
+            depth = expand(
+                arena,
+                tables,
+                wide(arena[tables.a + REC * head]),
+                join(arena, tables, after_one_copy(arena, tables, head), tail),
+                depth,
+                expanded,
+            )
         elif kind == BAG:
-            depth = open_bag(m, t, head, tail, depth)
+            depth = open_bag(arena, tables, head, tail, depth)
         elif kind == MULTIPLE:
-            depth = open_multiple(m, t, head, tail, depth)
+            depth = open_multiple(arena, tables, head, tail, depth)
         elif kind == BOTH or kind == NEGATE:
-            depth = expand(m, t, wide(m[t.enter + REC * head]), tail, depth, expanded)
+            depth = expand(arena, tables, wide(arena[tables.entry_product + REC * head]), tail, depth, expanded)
         elif head == EMPTY:
-            depth = later(m, t, tail, depth)
-        if m[t.n + FAULT] != NO_FAULT:
+            depth = push_work(arena, tables, tail, depth)
+        if arena[tables.n + FAULT] != NO_FAULT:
             return
-    m[t.pool + start], m[t.pool + start + 1] = count, body
-    m[t.pool + start + 2] = radius if body != NO_BODY else unlisted
-    m[t.n + POOL] = start + HEADER + count
-    m[t.closure + REC * continuation] = start
+    arena[tables.pool + start], arena[tables.pool + start + 1] = count, body
+    arena[tables.pool + start + 2] = max_chars if body != NO_BODY else unlisted
+    arena[tables.n + POOL] = start + HEADER + count
+    arena[tables.closure + REC * continuation] = start
 
 
 @inner
-def expand(m, t, head, tail, depth, expanded):
+def expand(arena, tables, head, tail, depth, expanded):
     """Put `head` followed by `tail` on the work list.
 
     As a pair, because most heads are never needed as nodes with this tail. After MANY_EXPANDED steps of a closure nodes are made:
@@ -120,43 +137,43 @@ def expand(m, t, head, tail, depth, expanded):
     tail, which is a node, so no pair comes back for ever.)
     """
     if expanded > MANY_EXPANDED or head == FAIL:
-        return later(m, t, join(m, t, head, tail), depth)
-    return later(m, t, -head, later(m, t, tail, depth))
+        return push_work(arena, tables, join(arena, tables, head, tail), depth)
+    return push_work(arena, tables, -head, push_work(arena, tables, tail, depth))
 
 
 @inner
-def gather(m, t, continuation, count):
+def append_closure(arena, tables, continuation, count):
     """Append the closure of a continuation to the items of the state being made; returns their number."""
-    if m[t.kind + REC * leaf(m, t, continuation)] == LITERAL:  # its own closure
-        if count >= t.items_size:
-            m[t.n + FAULT] = FULL_ITEMS
+    if arena[tables.kind + REC * head_of(arena, tables, continuation)] == LITERAL:  # its own closure
+        if count >= tables.items_size:
+            arena[tables.n + FAULT] = FULL_ITEMS
             return count
-        m[t.items + count] = continuation
+        arena[tables.items + count] = continuation
         return count + 1
-    if m[t.closure + REC * continuation] == 0:
-        close(m, t, continuation)
-        if m[t.n + FAULT] == NO_FAULT:
-            close_bodies(m, t, continuation)
-        if m[t.n + FAULT] != NO_FAULT:
-            m[t.closure + REC * continuation] = 0
+    if arena[tables.closure + REC * continuation] == 0:
+        make_closure(arena, tables, continuation)
+        if arena[tables.n + FAULT] == NO_FAULT:
+            make_body_closures(arena, tables, continuation)
+        if arena[tables.n + FAULT] != NO_FAULT:
+            arena[tables.closure + REC * continuation] = 0
             return count
-    start = wide(m[t.closure + REC * continuation])
-    length = wide(m[t.pool + start])
-    if count + length > t.items_size:
-        m[t.n + FAULT] = FULL_ITEMS
+    start = wide(arena[tables.closure + REC * continuation])
+    length = wide(arena[tables.pool + start])
+    if count + length > tables.items_size:
+        arena[tables.n + FAULT] = FULL_ITEMS
         return count
     for j in range(length):
-        m[t.items + count + j] = m[t.pool + start + HEADER + j]
+        arena[tables.items + count + j] = arena[tables.pool + start + HEADER + j]
     return count + length
 
 
 @inner
-def close_bodies(m, t, continuation):
+def make_body_closures(arena, tables, continuation):
     """Make the closures of the bodies of UNLISTED nodes in a closure, which tell what a state may read."""
-    start = wide(m[t.closure + REC * continuation])
-    for j in range(start + HEADER, start + HEADER + wide(m[t.pool + start])):
-        node = leaf(m, t, wide(m[t.pool + j]))
-        if m[t.kind + REC * node] == UNLISTED:
-            body = wide(m[t.b + REC * node])
-            if m[t.closure + REC * body] == 0 and m[t.kind + REC * leaf(m, t, body)] != LITERAL:
-                close(m, t, body)
+    start = wide(arena[tables.closure + REC * continuation])
+    for j in range(start + HEADER, start + HEADER + wide(arena[tables.pool + start])):
+        node = head_of(arena, tables, wide(arena[tables.pool + j]))
+        if arena[tables.kind + REC * node] == UNLISTED:
+            body = wide(arena[tables.b + REC * node])
+            if arena[tables.closure + REC * body] == 0 and arena[tables.kind + REC * head_of(arena, tables, body)] != LITERAL:
+                make_closure(arena, tables, body)

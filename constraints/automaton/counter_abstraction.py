@@ -16,8 +16,8 @@ import numpy as np
 from ..numba_support.jit import entry, inner, words_at
 from ..vocabulary.packed_vocabulary import DEPTH
 from .closures import ENDLESS
-from .determinize import SEARCH, answer_all, ask
-from .nodes import BOTH, NO_BODY, PRODUCT, REPEAT, SEQ, intern_node, later, leaf, pair, repetition, wide
+from .determinize import SEARCH, push_request, serve_requests
+from .nodes import BOTH, NO_BODY, PRODUCT, REPEAT, SEQ, head_of, intern_node, pair, push_work, repetition, wide
 from .states import INNER, TAIL, framed, intern_state
 from .tables import DEAD, FARTHEST, FAULT, FRAMED, INFINITE, NO_FAULT, REC, UNKNOWN, layout
 
@@ -28,7 +28,7 @@ ROOM, MORE, NEEDED, PLAIN, CROSSED = range(5)  # in `found`
 
 
 @entry
-def without_counts(arena, atlas, num_static, s):
+def abstract_counts(arena_address, vocab_address, num_static, s):
     """(state, room, more, needed, reach) of a state: the one that stands for it and those that differ in distant counts alone.
 
     room: bytes that are left in the counts that were given up now, PLENTY when there were none. more: tokens that their lower
@@ -39,153 +39,157 @@ def without_counts(arena, atlas, num_static, s):
     Products that were not searched before may raise FARTHEST, and `reach` with it: it is what it is when the mask of the other
     state is known. Meaningless on a fault.
     """
-    m, v = words_at(arena), words_at(atlas)
-    t = layout(m)
+    arena, vocab = words_at(arena_address), words_at(vocab_address)
+    tables = layout(arena)
     found = np.zeros(5, np.int64)
     found[ROOM] = PLENTY
-    far, token = wide(s), wide(v[DEPTH])
-    if m[t.state_length + REC * s] != FRAMED:
-        far = state_without(m, t, wide(s), token, wide(num_static), found)
+    abstract, token = wide(s), wide(vocab[DEPTH])
+    if arena[tables.state_length + REC * s] != FRAMED:
+        abstract = abstract_state(arena, tables, wide(s), token, wide(num_static), found)
     else:
-        frame = t.pool + wide(m[t.state_start + REC * s])
-        inner_state, tail = wide(m[frame + INNER]), wide(m[frame + TAIL])
-        far_inner = state_without(m, t, inner_state, token, wide(num_static), found)
+        frame = tables.pool + wide(arena[tables.state_start + REC * s])
+        inner_state, tail = wide(arena[frame + INNER]), wide(arena[frame + TAIL])
+        abstract_inner = abstract_state(arena, tables, inner_state, token, wide(num_static), found)
         needed, more = found[NEEDED], found[MORE]
         found[NEEDED] = found[MORE] = 0
-        far_tail = continuation_without(m, t, tail, token, True, wide(num_static), found)
+        abstract_tail = abstract_continuation(arena, tables, tail, token, True, wide(num_static), found)
         found[NEEDED], found[MORE] = needed + found[NEEDED], more + found[MORE]
-        if far_inner != inner_state or far_tail != tail:
-            far = framed(m, t, far_inner, far_tail)
+        if abstract_inner != inner_state or abstract_tail != tail:
+            abstract = framed(arena, tables, abstract_inner, abstract_tail)
     reach = wide(0)
     if found[PLAIN] + found[CROSSED] > 0:
-        reach = token + (wide(m[t.n + FARTHEST]) if found[CROSSED] > 0 else 0)
-    needed = found[NEEDED] + (wide(m[t.n + FARTHEST]) if found[CROSSED] > 0 else 0)
-    return far, found[ROOM], found[MORE], min(needed, wide(INFINITE - 1)), reach
+        reach = token + (wide(arena[tables.n + FARTHEST]) if found[CROSSED] > 0 else 0)
+    needed = found[NEEDED] + (wide(arena[tables.n + FARTHEST]) if found[CROSSED] > 0 else 0)
+    return abstract, found[ROOM], found[MORE], min(needed, wide(INFINITE - 1)), reach
 
 
 @inner
-def state_without(m, t, s, token, num_static, found):
+def abstract_state(arena, tables, s, token, num_static, found):
     """A state that is no frame without its distant counts. NEEDED is that of the item that needs least, MORE of the one that needs
     most."""
-    start, length = wide(m[t.state_start + REC * s]), wide(m[t.state_length + REC * s])
+    start, length = wide(arena[tables.state_start + REC * s]), wide(arena[tables.state_length + REC * s])
     items, needed, more = np.empty(length, np.int64), wide(INFINITE), wide(0)
     for j in range(length):
-        item = wide(m[t.pool + start + j])
+        item = wide(arena[tables.pool + start + j])
         found[NEEDED] = found[MORE] = 0
-        items[j] = continuation_without(m, t, item, token, True, num_static, found)
-        if m[t.kind + REC * leaf(m, t, item)] == PRODUCT and m[t.n + FAULT] == NO_FAULT:
-            items[j] = product_without(m, t, items[j], token, num_static, found)
-        if m[t.n + FAULT] != NO_FAULT:
+        items[j] = abstract_continuation(arena, tables, item, token, True, num_static, found)
+        if arena[tables.kind + REC * head_of(arena, tables, item)] == PRODUCT and arena[tables.n + FAULT] == NO_FAULT:
+            items[j] = abstract_product(arena, tables, items[j], token, num_static, found)
+        if arena[tables.n + FAULT] != NO_FAULT:
             return wide(DEAD)
         needed, more = min(needed, found[NEEDED]), max(more, found[MORE])
     found[NEEDED], found[MORE] = needed, more
-    return state_with(m, t, s, items, token)
+    return state_with_items(arena, tables, s, items, token)
 
 
 @inner
-def state_with(m, t, s, items, enough):
+def state_with_items(arena, tables, s, items, enough):
     """A state with other items in the places of its own, which no `enough` bytes can tell from it."""
-    start, changed = wide(m[t.state_start + REC * s]), False
+    start, changed = wide(arena[tables.state_start + REC * s]), False
     for j in range(items.size):
-        changed = changed or items[j] != m[t.pool + start + j]
-        m[t.items + j] = items[j]
+        changed = changed or items[j] != arena[tables.pool + start + j]
+        arena[tables.items + j] = items[j]
     if not changed:
         return wide(s)
-    radius = wide(m[t.state_radius + REC * s])
-    body = wide(m[t.state_body + REC * s])
-    radius = wide(ENDLESS) if body != NO_BODY and radius > enough else radius
-    return intern_state(m, t, wide(items.size), body, radius)
+    max_chars = wide(arena[tables.state_max_chars + REC * s])
+    body = wide(arena[tables.state_body_class + REC * s])
+    max_chars = wide(ENDLESS) if body != NO_BODY and max_chars > enough else max_chars
+    return intern_state(arena, tables, wide(items.size), body, max_chars)
 
 
 @inner
-def product_without(m, t, item, token, num_static, found):
+def abstract_product(arena, tables, item, token, num_static, found):
     """An item that begins with an intersection, without the distant counts of its operands. What can be completed from there has a
     completion of at most FARTHEST bytes, for which the counts have to have room."""
-    product = leaf(m, t, item)
-    if m[t.c + REC * product] != BOTH:
+    product = head_of(arena, tables, item)
+    if arena[tables.c + REC * product] != BOTH:
         return wide(item)
-    x, y = wide(m[t.a + REC * product]), wide(m[t.b + REC * product])
-    enough = token + wide(m[t.n + FARTHEST])
-    far_x = operand_without(m, t, x, enough, num_static, found)
-    far_y = operand_without(m, t, y, enough, num_static, found)
-    if (far_x == x and far_y == y) or m[t.n + FAULT] != NO_FAULT:
+    x, y = wide(arena[tables.a + REC * product]), wide(arena[tables.b + REC * product])
+    enough = token + wide(arena[tables.n + FARTHEST])
+    abstract_x = abstract_operand(arena, tables, x, enough, num_static, found)
+    abstract_y = abstract_operand(arena, tables, y, enough, num_static, found)
+    if (abstract_x == x and abstract_y == y) or arena[tables.n + FAULT] != NO_FAULT:
         return wide(item)
-    far = intern_node(m, t, wide(PRODUCT), far_x, far_y, wide(BOTH))
-    if m[t.n + FAULT] == NO_FAULT and m[t.size + REC * far] == UNKNOWN:
-        ask(m, t, far, wide(SEARCH))
-        answer_all(m, t)
-    if m[t.n + FAULT] != NO_FAULT:
+    abstract = intern_node(arena, tables, wide(PRODUCT), abstract_x, abstract_y, wide(BOTH))
+    if arena[tables.n + FAULT] == NO_FAULT and arena[tables.size + REC * abstract] == UNKNOWN:
+        push_request(arena, tables, abstract, wide(SEARCH))
+        serve_requests(arena, tables)
+    if arena[tables.n + FAULT] != NO_FAULT:
         return wide(item)
-    return far if product == item else pair(m, t, far, wide(m[t.b + REC * item]))
+    return abstract if product == item else pair(arena, tables, abstract, wide(arena[tables.b + REC * item]))
 
 
 @inner
-def operand_without(m, t, s, enough, num_static, found):
+def abstract_operand(arena, tables, s, enough, num_static, found):
     """A state without the upper bounds that are farther away than that."""
     if s == DEAD:
         return wide(s)
     inner_state = wide(s)
-    if m[t.state_length + REC * s] == FRAMED:
-        inner_state = wide(m[t.pool + wide(m[t.state_start + REC * s]) + INNER])
+    if arena[tables.state_length + REC * s] == FRAMED:
+        inner_state = wide(arena[tables.pool + wide(arena[tables.state_start + REC * s]) + INNER])
     needed, more, plain = found[NEEDED], found[MORE], found[PLAIN]
-    start, length = wide(m[t.state_start + REC * inner_state]), wide(m[t.state_length + REC * inner_state])
+    start, length = wide(arena[tables.state_start + REC * inner_state]), wide(arena[tables.state_length + REC * inner_state])
     items = np.empty(length, np.int64)
     for j in range(length):
-        items[j] = continuation_without(m, t, wide(m[t.pool + start + j]), enough, False, num_static, found)
-        if m[t.n + FAULT] != NO_FAULT:
+        items[j] = abstract_continuation(arena, tables, wide(arena[tables.pool + start + j]), enough, False, num_static, found)
+        if arena[tables.n + FAULT] != NO_FAULT:
             return wide(s)
-    far = state_with(m, t, inner_state, items, enough)
+    abstract = state_with_items(arena, tables, inner_state, items, enough)
     if inner_state != s:
-        tail = wide(m[t.pool + wide(m[t.state_start + REC * s]) + TAIL])
-        far_tail = continuation_without(m, t, tail, enough, False, num_static, found)
-        far = framed(m, t, far, far_tail) if far != inner_state or far_tail != tail else wide(s)
+        tail = wide(arena[tables.pool + wide(arena[tables.state_start + REC * s]) + TAIL])
+        abstract_tail = abstract_continuation(arena, tables, tail, enough, False, num_static, found)
+        abstract = framed(arena, tables, abstract, abstract_tail) if abstract != inner_state or abstract_tail != tail else wide(s)
     found[CROSSED] += found[PLAIN] - plain
     found[NEEDED], found[MORE], found[PLAIN] = needed, more, plain
-    return far
+    return abstract
 
 
 @inner
-def continuation_without(m, t, continuation, enough, lows, num_static, found):
+def abstract_continuation(arena, tables, continuation, enough, lows, num_static, found):
     """A continuation without the counts, `lows`: lower bounds among them, that no `enough` bytes bring to their ends.
 
     Adds what it finds to `found`.
     """
     node, depth = wide(continuation), wide(0)
-    while m[t.kind + REC * node] == SEQ:
-        depth = later(m, t, node, depth)
-        if m[t.n + FAULT] != NO_FAULT:
+    while arena[tables.kind + REC * node] == SEQ:
+        depth = push_work(arena, tables, node, depth)
+        if arena[tables.n + FAULT] != NO_FAULT:
             return wide(continuation)
-        node = wide(m[t.b + REC * node])
-    out = node_without(m, t, node, enough, lows, num_static, found)
-    while depth > 0 and m[t.n + FAULT] == NO_FAULT:
+        node = wide(arena[tables.b + REC * node])
+    out = abstract_node(arena, tables, node, enough, lows, num_static, found)
+    while depth > 0 and arena[tables.n + FAULT] == NO_FAULT:
         depth -= 1
-        node = wide(m[t.work + depth])
-        head, tail = wide(m[t.a + REC * node]), wide(m[t.b + REC * node])
-        far = node_without(m, t, head, enough, lows, num_static, found)
-        out = node if far == head and out == tail else pair(m, t, far, out)
+        node = wide(arena[tables.work + depth])
+        head, tail = wide(arena[tables.a + REC * node]), wide(arena[tables.b + REC * node])
+        abstract = abstract_node(arena, tables, head, enough, lows, num_static, found)
+        out = node if abstract == head and out == tail else pair(arena, tables, abstract, out)
     return out
 
 
 @inner
-def node_without(m, t, node, enough, lows, num_static, found):
+def abstract_node(arena, tables, node, enough, lows, num_static, found):
     """The same of a node of a continuation."""
-    if m[t.kind + REC * node] != REPEAT or node < num_static:
-        found[NEEDED] = min(found[NEEDED] + m[t.cost + REC * node], wide(INFINITE))
+    if arena[tables.kind + REC * node] != REPEAT or node < num_static:
+        found[NEEDED] = min(found[NEEDED] + arena[tables.cost + REC * node], wide(INFINITE))
         return wide(node)
-    body, low, high = wide(m[t.a + REC * node]), wide(m[t.b + REC * node]), wide(m[t.c + REC * node])
-    size = wide(m[t.size + REC * body])
-    far_low, far_high, room = low, high, wide(PLENTY)
+    body, low, high = wide(arena[tables.a + REC * node]), wide(arena[tables.b + REC * node]), wide(arena[tables.c + REC * node])
+    size = wide(arena[tables.size + REC * body])
+    abstract_low, abstract_high, room = low, high, wide(PLENTY)
     if high >= MANY or high * size - size + 1 >= enough:
-        far_high, room = wide(FOREVER), room if high >= MANY else high * size - size + 1
+        abstract_high, room = wide(FOREVER), room if high >= MANY else high * size - size + 1
     if low >= MANY or (lows and low * size - size + 1 >= enough):
-        far_low, room = wide(FOREVER), room if low >= MANY else min(room, low * size - size + 1)
-    far = wide(node) if far_low == low and far_high == high else repetition(m, t, body, far_low, far_high)
-    cost = wide(m[t.cost + REC * node])
-    if far_low == FOREVER:
+        abstract_low, room = wide(FOREVER), room if low >= MANY else min(room, low * size - size + 1)
+    abstract = (
+        wide(node)
+        if abstract_low == low and abstract_high == high
+        else repetition(arena, tables, body, abstract_low, abstract_high)
+    )
+    cost = wide(arena[tables.cost + REC * node])
+    if abstract_low == FOREVER:
         found[MORE] += 0 if low >= MANY else cost
     else:
         found[NEEDED] += cost
-    if far_high == FOREVER or far_low == FOREVER:
+    if abstract_high == FOREVER or abstract_low == FOREVER:
         found[PLAIN] += 1
     found[ROOM] = min(found[ROOM], room)
-    return far
+    return abstract

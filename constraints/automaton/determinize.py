@@ -6,7 +6,7 @@ This is the subset construction on partial derivatives (Antimirov 1996), made wh
 Intersections and complements are leaves too: a PRODUCT of the states of their operands, which live in the same automaton. Whether a
 product can still be completed is found by a best-first search, memoised along the path it finds.
 
-All functions here are compiled. `m` and `t` are the tables and their layout, see tables.py, also for faults.
+All functions here are compiled. `arena` and `tables` are the tables and their layout, see tables.py, also for faults.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..numba_support.jit import entry, inner, words_at
-from .closures import gather
+from .closures import append_closure
 from .nodes import (
     BOTH,
     CLASS,
@@ -25,9 +25,9 @@ from .nodes import (
     PRODUCT,
     SEQ,
     UNLISTED,
+    head_of,
     intern_node,
     join,
-    leaf,
     literal,
     rehash_nodes,
     wide,
@@ -53,7 +53,7 @@ from .tables import (
     UNKNOWN,
     layout,
 )
-from .unions import spread
+from .unions import append_parts
 from .word_complement import without_words_after, words_after
 
 RANKS = 4096  # of products in a search; worse ones share the last
@@ -65,145 +65,156 @@ SEARCHES = 4  # one step may visit so many times the products of one search: sea
 
 
 @inner
-def step(m, t, s, byte):
+def step(arena, tables, s, byte):
     """The transition (event and state) of state `s` on a byte, from the table or found now. DEAD on a fault.
 
     A product needs transitions of its operands, and a search; those wait on an explicit stack of requests.
     """
-    ask(m, t, s, byte)
-    answer_all(m, t)
-    return wide(DEAD) if m[t.n + FAULT] != NO_FAULT else wide(m[t.next + s * 256 + byte])
+    push_request(arena, tables, s, byte)
+    serve_requests(arena, tables)
+    return wide(DEAD) if arena[tables.n + FAULT] != NO_FAULT else wide(arena[tables.next + s * 256 + byte])
 
 
 @inner
-def ask(m, t, what, byte):
-    top = wide(m[t.n + REQUESTS])
-    if 2 * top + 2 > t.requests_size:
-        m[t.n + FAULT] = FULL_REQUESTS
+def push_request(arena, tables, what, byte):
+    top = wide(arena[tables.n + REQUESTS])
+    if 2 * top + 2 > tables.requests_size:
+        arena[tables.n + FAULT] = FULL_REQUESTS
         return
-    m[t.requests + 2 * top], m[t.requests + 2 * top + 1] = what, byte
-    m[t.n + REQUESTS] = top + 1
+    arena[tables.requests + 2 * top], arena[tables.requests + 2 * top + 1] = what, byte
+    arena[tables.n + REQUESTS] = top + 1
 
 
 @inner
-def answer_all(m, t):
+def serve_requests(arena, tables):
     """Serve the requests, last first, until none is left. A request that cannot be served yet has put others on top of itself."""
-    m[t.n + SEARCHED] = 0
-    while m[t.n + REQUESTS] > 0 and m[t.n + FAULT] == NO_FAULT:
-        top = wide(m[t.n + REQUESTS]) - 1
-        what, byte = wide(m[t.requests + 2 * top]), wide(m[t.requests + 2 * top + 1])
-        served = search(m, t, what) if byte == SEARCH else derive(m, t, what, byte)
+    arena[tables.n + SEARCHED] = 0
+    while arena[tables.n + REQUESTS] > 0 and arena[tables.n + FAULT] == NO_FAULT:
+        top = wide(arena[tables.n + REQUESTS]) - 1
+        what, byte = wide(arena[tables.requests + 2 * top]), wide(arena[tables.requests + 2 * top + 1])
+        served = search(arena, tables, what) if byte == SEARCH else derive(arena, tables, what, byte)
         if served:
-            m[t.n + REQUESTS] = top
-    if m[t.n + FAULT] != NO_FAULT:
-        m[t.n + REQUESTS] = 0
+            arena[tables.n + REQUESTS] = top
+    if arena[tables.n + FAULT] != NO_FAULT:
+        arena[tables.n + REQUESTS] = 0
 
 
 @inner
-def derive(m, t, s, byte):
+def derive(arena, tables, s, byte):
     """Find the transition of state `s` on a byte and remember it for the widest interval with the same answer.
 
     Returns False when something else has to be known first; it has been asked for then. On a fault nothing is remembered.
     """
-    if m[t.next + s * 256 + byte] != UNKNOWN:
+    if arena[tables.next + s * 256 + byte] != UNKNOWN:
         return True
-    m[t.n + STEPS] += 1
-    if m[t.state_length + REC * s] == FRAMED:
-        return derive_frame(m, t, s, byte)
-    start = wide(m[t.state_start + REC * s])
-    end = start + wide(m[t.state_length + REC * s])
-    if m[t.state_flat + REC * s] == 0:
+    arena[tables.n + STEPS] += 1
+    if arena[tables.state_length + REC * s] == FRAMED:
+        return derive_frame(arena, tables, s, byte)
+    start = wide(arena[tables.state_start + REC * s])
+    end = start + wide(arena[tables.state_length + REC * s])
+    if arena[tables.state_has_no_product + REC * s] == 0:
         for j in range(start, end):
-            node = leaf(m, t, wide(m[t.pool + j]))
-            if m[t.kind + REC * node] == PRODUCT and not product_after(m, t, node, byte) >= 0:
+            node = head_of(arena, tables, wide(arena[tables.pool + j]))
+            if arena[tables.kind + REC * node] == PRODUCT and not product_after(arena, tables, node, byte) >= 0:
                 return False
     low, high, event, count = wide(0), wide(255), wide(0), wide(0)  # count: of what may follow, in `items`
     for j in range(start, end):
-        item = wide(m[t.pool + j])
-        head, tail = leaf(m, t, item), wide(m[t.b + REC * item]) if m[t.kind + REC * item] == SEQ else wide(EMPTY)
-        kind, a, b, mark = wide(m[t.kind + REC * head]), low, high, wide(0)
+        item = wide(arena[tables.pool + j])
+        head, tail = (
+            head_of(arena, tables, item),
+            wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == SEQ else wide(EMPTY),
+        )
+        kind, a, b, mark = wide(arena[tables.kind + REC * head]), low, high, wide(0)
         if kind == PRODUCT:
-            follow = product_after(m, t, head, byte)
-            low, high = same_answer(m, t, head, byte, low, high)
+            follow = product_after(arena, tables, head, byte)
+            low, high = same_answer(arena, tables, head, byte, low, high)
         elif kind == UNLISTED:
-            rest, a, b, mark = after_byte(m, t, wide(m[t.b + REC * head]), byte, count)
-            words, first, last = words_after(m, t, wide(m[t.a + REC * head]), byte)
-            follow = without_words_after(m, t, words, rest)
+            rest, a, b, mark = after_byte(arena, tables, wide(arena[tables.b + REC * head]), byte, count)
+            words, first, last = words_after(arena, tables, wide(arena[tables.a + REC * head]), byte)
+            follow = without_words_after(arena, tables, words, rest)
             a, b = max(a, first), min(b, last)
         else:
-            follow, a, b, mark = leaf_after(m, t, head, byte)
+            follow, a, b, mark = leaf_after(arena, tables, head, byte)
         low, high, event = max(low, a), min(high, b), max(event, mark)
         if follow == FAIL:  # most items; a call takes longer than all of this
             continue
-        target = join(m, t, follow, tail)
-        if m[t.n + FAULT] != NO_FAULT:
+        target = join(arena, tables, follow, tail)
+        if arena[tables.n + FAULT] != NO_FAULT:
             return False
-        if m[t.size + REC * target] < INFINITE and (count == 0 or m[t.items + count - 1] != target):
-            count = spread(m, t, target, count)
-    target_state = state_of_all(m, t, count)
-    if m[t.n + FAULT] != NO_FAULT:
+        if arena[tables.size + REC * target] < INFINITE and (count == 0 or arena[tables.items + count - 1] != target):
+            count = append_parts(arena, tables, target, count)
+    target_state = state_of_all(arena, tables, count)
+    if arena[tables.n + FAULT] != NO_FAULT:
         return False
     for value in range(low, high + 1):
-        m[t.next + s * 256 + value] = (event << STATE_BITS) | target_state
+        arena[tables.next + s * 256 + value] = (event << STATE_BITS) | target_state
     return True
 
 
 @inner
-def leaf_after(m, t, head, byte):
+def leaf_after(arena, tables, head, byte):
     """(follow, low, high, event): what follows a byte in a class or a literal, FAIL where it reads none; the bytes around it with
     the same answer; the event."""
     low, high = wide(0), wide(255)
-    if m[t.kind + REC * head] == LITERAL:
-        text, length = wide(m[t.a + REC * head]), wide(m[t.b + REC * head])
-        only = wide(m[t.text + text])
+    if arena[tables.kind + REC * head] == LITERAL:
+        text, length = wide(arena[tables.a + REC * head]), wide(arena[tables.b + REC * head])
+        only = wide(arena[tables.text + text])
         if byte != only:
             return wide(FAIL), (low if byte < only else only + 1), (high if byte > only else only - 1), wide(0)
-        return (literal(m, t, text + 1, length - 1) if length > 1 else wide(EMPTY)), only, only, wide(0)
-    if m[t.kind + REC * head] == CLASS:
-        for e in range(m[t.a + REC * head], m[t.a + REC * head] + m[t.b + REC * head]):
-            a, b = wide(m[t.edge_low + e]), wide(m[t.edge_high + e])
+        return (literal(arena, tables, text + 1, length - 1) if length > 1 else wide(EMPTY)), only, only, wide(0)
+    if arena[tables.kind + REC * head] == CLASS:
+        for e in range(arena[tables.a + REC * head], arena[tables.a + REC * head] + arena[tables.b + REC * head]):
+            a, b = wide(arena[tables.edge_low + e]), wide(arena[tables.edge_high + e])
             if b < byte:
                 low = max(low, b + 1)
             elif a > byte:
                 high = min(high, a - 1)
             else:
-                return wide(m[t.edge_next + e]), max(low, a), min(high, b), wide(m[t.c + REC * head])
+                return wide(arena[tables.edge_next + e]), max(low, a), min(high, b), wide(arena[tables.c + REC * head])
     return wide(FAIL), low, high, wide(0)
 
 
 @inner
-def after_byte(m, t, continuation, byte, count):
+def after_byte(arena, tables, continuation, byte, count):
     """(rest, low, high, event): what follows a byte in a continuation that reads every byte in one way only, FAIL where it reads
     none; the bytes around it with the same answer; the event. Writes to `items` from `count` on."""
     low, high, event, rest = wide(0), wide(255), wide(0), wide(FAIL)
-    for j in range(count, gather(m, t, continuation, count)):
-        item = wide(m[t.items + j])
-        follow, a, b, mark = leaf_after(m, t, leaf(m, t, item), byte)
+    for j in range(count, append_closure(arena, tables, continuation, count)):
+        item = wide(arena[tables.items + j])
+        follow, a, b, mark = leaf_after(arena, tables, head_of(arena, tables, item), byte)
         low, high = max(low, a), min(high, b)
         if follow != FAIL:
-            event, rest = mark, join(m, t, follow, wide(m[t.b + REC * item]) if m[t.kind + REC * item] == SEQ else wide(EMPTY))
+            event, rest = (
+                mark,
+                join(
+                    arena,
+                    tables,
+                    follow,
+                    wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == SEQ else wide(EMPTY),
+                ),
+            )
     return rest, low, high, event
 
 
 @inner
-def derive_frame(m, t, s, byte):
+def derive_frame(arena, tables, s, byte):
     """The same of a frame, from the transitions of its inner state."""
-    frame = t.pool + wide(m[t.state_start + REC * s])
-    row = t.next + 256 * wide(m[frame + INNER])
-    answer = wide(m[row + byte])
+    frame = tables.pool + wide(arena[tables.state_start + REC * s])
+    row = tables.next + 256 * wide(arena[frame + INNER])
+    answer = wide(arena[row + byte])
     if answer == UNKNOWN:
-        ask(m, t, wide(m[frame + INNER]), byte)
+        push_request(arena, tables, wide(arena[frame + INNER]), byte)
         return False
-    target = framed(m, t, answer & STATE_MASK, wide(m[frame + TAIL]))
-    if m[t.n + FAULT] != NO_FAULT:
+    target = framed(arena, tables, answer & STATE_MASK, wide(arena[frame + TAIL]))
+    if arena[tables.n + FAULT] != NO_FAULT:
         return False
     low = high = byte
-    while low > 0 and m[row + low - 1] == answer:
+    while low > 0 and arena[row + low - 1] == answer:
         low -= 1
-    while high < 255 and m[row + high + 1] == answer:
+    while high < 255 and arena[row + high + 1] == answer:
         high += 1
     for value in range(low, high + 1):
-        m[t.next + s * 256 + value] = (answer >> STATE_BITS << STATE_BITS) | target
+        arena[tables.next + s * 256 + value] = (answer >> STATE_BITS << STATE_BITS) | target
     return True
 
 
@@ -211,65 +222,68 @@ def derive_frame(m, t, s, byte):
 
 
 @inner
-def same_answer(m, t, node, byte, low, high):
+def same_answer(arena, tables, node, byte, low, high):
     """The bytes around a byte on which the operands of a product go the same ways, within low..high."""
-    x = t.next + 256 * wide(m[t.a + REC * node])
-    y = t.next + 256 * wide(m[t.b + REC * node]) if m[t.c + REC * node] == BOTH else x
+    x = tables.next + 256 * wide(arena[tables.a + REC * node])
+    y = tables.next + 256 * wide(arena[tables.b + REC * node]) if arena[tables.c + REC * node] == BOTH else x
     a = b = byte
-    while a > low and m[x + a - 1] == m[x + byte] and m[y + a - 1] == m[y + byte]:
+    while a > low and arena[x + a - 1] == arena[x + byte] and arena[y + a - 1] == arena[y + byte]:
         a -= 1
-    while b < high and m[x + b + 1] == m[x + byte] and m[y + b + 1] == m[y + byte]:
+    while b < high and arena[x + b + 1] == arena[x + byte] and arena[y + b + 1] == arena[y + byte]:
         b += 1
     return a, b
 
 
 @inner
-def product_after(m, t, node, byte):
+def product_after(arena, tables, node, byte):
     """A product after a byte, FAIL when it cannot be completed; -1 when something has been asked for first, or on a fault."""
-    x, y = operands_after(m, t, node, byte)
+    x, y = operands_after(arena, tables, node, byte)
     if x < 0 or y < 0:
         if x < 0:
-            ask(m, t, wide(m[t.a + REC * node]), byte)
+            push_request(arena, tables, wide(arena[tables.a + REC * node]), byte)
         if y < 0:
-            ask(m, t, wide(m[t.b + REC * node]), byte)
+            push_request(arena, tables, wide(arena[tables.b + REC * node]), byte)
         return wide(-1)
-    return product_of(m, t, x, y, wide(m[t.c + REC * node]))
+    return product_of(arena, tables, x, y, wide(arena[tables.c + REC * node]))
 
 
 @inner
-def operands_after(m, t, node, byte):
+def operands_after(arena, tables, node, byte):
     """The states of a product's operands after a byte; -1 where that is not known yet."""
-    x, y = wide(m[t.a + REC * node]), wide(m[t.b + REC * node])
+    x, y = wide(arena[tables.a + REC * node]), wide(arena[tables.b + REC * node])
     if x != DEAD:
-        x = wide(m[t.next + x * 256 + byte])
-    if m[t.c + REC * node] == BOTH:
-        y = wide(m[t.next + y * 256 + byte])
+        x = wide(arena[tables.next + x * 256 + byte])
+    if arena[tables.c + REC * node] == BOTH:
+        y = wide(arena[tables.next + y * 256 + byte])
     return (x & STATE_MASK if x >= 0 else x), (y & STATE_MASK if y >= 0 else y)
 
 
 @inner
-def product_of(m, t, x, y, op):
+def product_of(arena, tables, x, y, op):
     """The product of two states (of one when `op` is NEGATE), FAIL when it cannot be completed; -1 as `product_after`."""
     if op == BOTH and (x == DEAD or y == DEAD):
         return wide(FAIL)
-    node = intern_node(m, t, wide(PRODUCT), x, y, op)
-    if m[t.n + FAULT] != NO_FAULT:
+    node = intern_node(arena, tables, wide(PRODUCT), x, y, op)
+    if arena[tables.n + FAULT] != NO_FAULT:
         return wide(-1)
-    if m[t.size + REC * node] == UNKNOWN:
-        ask(m, t, node, wide(SEARCH))
+    if arena[tables.size + REC * node] == UNKNOWN:
+        push_request(arena, tables, node, wide(SEARCH))
         return wide(-1)
-    return wide(FAIL) if m[t.size + REC * node] >= INFINITE else node
+    return wide(FAIL) if arena[tables.size + REC * node] >= INFINITE else node
 
 
 @inner
-def product_accepts(m, t, node):
-    if m[t.c + REC * node] == NEGATE:
-        return m[t.a + REC * node] == DEAD or m[t.state_accept + REC * m[t.a + REC * node]] == 0
-    return m[t.state_accept + REC * m[t.a + REC * node]] == 1 and m[t.state_accept + REC * m[t.b + REC * node]] == 1
+def product_accepts(arena, tables, node):
+    if arena[tables.c + REC * node] == NEGATE:
+        return arena[tables.a + REC * node] == DEAD or arena[tables.state_accept + REC * arena[tables.a + REC * node]] == 0
+    return (
+        arena[tables.state_accept + REC * arena[tables.a + REC * node]] == 1
+        and arena[tables.state_accept + REC * arena[tables.b + REC * node]] == 1
+    )
 
 
 @inner
-def search(m, t, origin):
+def search(arena, tables, origin):
     """Best-first search for a short completion of a product, in bytes.
 
     What comes first is least distance so far plus the greater of what the operands cost by themselves, and that alone when half of
@@ -277,20 +291,20 @@ def search(m, t, origin):
     of what lies on the path found; if there is none, of everything visited. Returns False when transitions of operands that
     hold products themselves have to be known first; the search is then begun anew.
     """
-    if product_accepts(m, t, origin):
-        m[t.size + REC * origin] = m[t.cost + REC * origin] = 0
+    if product_accepts(arena, tables, origin):
+        arena[tables.size + REC * origin] = arena[tables.cost + REC * origin] = 0
         return True
-    limit = wide(m[t.n + SEARCH_LIMIT])
+    limit = wide(arena[tables.n + SEARCH_LIMIT])
     nodes = np.empty(limit + 1, np.int32)
     parent = np.empty(limit + 1, np.int32)
     level = np.empty(limit + 1, np.int32)
     link = np.empty(limit + 1, np.int32)  # the next of the same rank
     first = np.full(RANKS, -1, np.int32)  # by rank
-    m[t.n + EPOCH] += 1
-    epoch = wide(m[t.n + EPOCH])
+    arena[tables.n + EPOCH] += 1
+    epoch = wide(arena[tables.n + EPOCH])
     nodes[0], parent[0], level[0], link[0] = origin, -1, 0, -1
     first[0], lowest, end = 0, wide(0), wide(1)
-    m[t.enter + REC * origin] = epoch  # of a product, `enter` is the last search that visited it
+    arena[tables.entry_product + REC * origin] = epoch  # of a product, `entry_product` is the last search that visited it
     while lowest < RANKS:
         i = wide(first[lowest])
         if i < 0:
@@ -298,61 +312,65 @@ def search(m, t, origin):
             continue
         first[lowest] = link[i]
         node = wide(nodes[i])
-        rest = wide(0) if product_accepts(m, t, node) else wide(m[t.size + REC * node])
+        rest = wide(0) if product_accepts(arena, tables, node) else wide(arena[tables.size + REC * node])
         if rest >= INFINITE:
             continue
         if rest >= 0:
-            keep_path(m, t, nodes, parent, i, rest)
+            keep_path(arena, tables, nodes, parent, i, rest)
             return True
-        if not know_operands(m, t, node):
+        if not know_operands(arena, tables, node):
             return False
         previous = wide(UNKNOWN)
         for byte in range(256):
-            x, y = operands_after(m, t, node, wide(byte))
-            if m[t.c + REC * node] == BOTH and (x == DEAD or y == DEAD):
+            x, y = operands_after(arena, tables, node, wide(byte))
+            if arena[tables.c + REC * node] == BOTH and (x == DEAD or y == DEAD):
                 continue
-            successor = intern_node(m, t, wide(PRODUCT), x, y, wide(m[t.c + REC * node]))
-            if end >= limit or m[t.n + SEARCHED] >= SEARCHES * limit:
-                m[t.n + FAULT] = SEARCH_EXHAUSTED
-            if m[t.n + FAULT] != NO_FAULT:
+            successor = intern_node(arena, tables, wide(PRODUCT), x, y, wide(arena[tables.c + REC * node]))
+            if end >= limit or arena[tables.n + SEARCHED] >= SEARCHES * limit:
+                arena[tables.n + FAULT] = SEARCH_EXHAUSTED
+            if arena[tables.n + FAULT] != NO_FAULT:
                 return False
-            if successor != previous and m[t.enter + REC * successor] != epoch:
-                m[t.enter + REC * successor] = epoch
-                alone = max(m[t.state_cost + REC * x], m[t.state_cost + REC * y]) if m[t.c + REC * node] == BOTH else 0
+            if successor != previous and arena[tables.entry_product + REC * successor] != epoch:
+                arena[tables.entry_product + REC * successor] = epoch
+                alone = (
+                    max(arena[tables.state_cost + REC * x], arena[tables.state_cost + REC * y])
+                    if arena[tables.c + REC * node] == BOTH
+                    else 0
+                )
                 rank = min(alone + (level[i] + 1 if 2 * end < limit else 0), RANKS - 1)
                 nodes[end], parent[end], level[end], link[end] = successor, i, level[i] + 1, first[rank]
                 first[rank], lowest = end, min(lowest, wide(rank))
                 end += 1
-                m[t.n + SEARCHED] += 1
+                arena[tables.n + SEARCHED] += 1
             previous = successor
     for j in range(end):
-        m[t.size + REC * nodes[j]] = m[t.cost + REC * nodes[j]] = INFINITE
+        arena[tables.size + REC * nodes[j]] = arena[tables.cost + REC * nodes[j]] = INFINITE
     return True
 
 
 @inner
-def keep_path(m, t, nodes, parent, i, rest):
+def keep_path(arena, tables, nodes, parent, i, rest):
     """Note the distances along the path that a search has found; `rest` is that of its last product."""
     while i >= 0:
-        m[t.size + REC * nodes[i]] = m[t.cost + REC * nodes[i]] = rest
-        m[t.n + FARTHEST] = max(wide(m[t.n + FARTHEST]), rest)
+        arena[tables.size + REC * nodes[i]] = arena[tables.cost + REC * nodes[i]] = rest
+        arena[tables.n + FARTHEST] = max(wide(arena[tables.n + FARTHEST]), rest)
         i, rest = wide(parent[i]), rest + 1
 
 
 @inner
-def know_operands(m, t, node):
+def know_operands(arena, tables, node):
     """Make all transitions of a product's operands known; False when they were asked for, or on a fault."""
     known = True
-    for side in range(2 if m[t.c + REC * node] == BOTH else 1):
-        s = wide(m[t.b + REC * node]) if side == 1 else wide(m[t.a + REC * node])
+    for side in range(2 if arena[tables.c + REC * node] == BOTH else 1):
+        s = wide(arena[tables.b + REC * node]) if side == 1 else wide(arena[tables.a + REC * node])
         if s == DEAD:
             continue
         for byte in range(256):
-            if m[t.next + s * 256 + byte] == UNKNOWN:
-                if m[t.state_flat + REC * s] == 0 or not derive(m, t, s, wide(byte)):
-                    ask(m, t, s, wide(byte))
+            if arena[tables.next + s * 256 + byte] == UNKNOWN:
+                if arena[tables.state_has_no_product + REC * s] == 0 or not derive(arena, tables, s, wide(byte)):
+                    push_request(arena, tables, s, wide(byte))
                     known = False
-            if m[t.n + FAULT] != NO_FAULT:
+            if arena[tables.n + FAULT] != NO_FAULT:
                 return False
     return known
 
@@ -361,43 +379,46 @@ def know_operands(m, t, node):
 
 
 @entry
-def rehash(arena, nodes, pairs, states):
+def rehash(arena_address, nodes, pairs, states):
     """Fill those of the hash tables that are empty."""
-    m = words_at(arena)
-    t = layout(m)
+    arena = words_at(arena_address)
+    tables = layout(arena)
     if nodes or pairs:
-        rehash_nodes(m, t, nodes, pairs)
+        rehash_nodes(arena, tables, nodes, pairs)
     if states:
-        rehash_states(m, t)
+        rehash_states(arena, tables)
 
 
 @entry
-def enter_product(arena, node):
+def enter_product(arena_address, node):
     """Prepare BOTH or NEGATE: the product of its operands' start states, or FAIL; sets its size and cost."""
-    m = words_at(arena)
-    t = layout(m)
-    op = wide(m[t.kind + REC * node])
-    x = state_of(m, t, wide(m[t.a + REC * node]))
-    y = state_of(m, t, wide(m[t.b + REC * node])) if op == BOTH else wide(0)
-    if m[t.n + FAULT] != NO_FAULT:
+    arena = words_at(arena_address)
+    tables = layout(arena)
+    op = wide(arena[tables.kind + REC * node])
+    x = state_of(arena, tables, wide(arena[tables.a + REC * node]))
+    y = state_of(arena, tables, wide(arena[tables.b + REC * node])) if op == BOTH else wide(0)
+    if arena[tables.n + FAULT] != NO_FAULT:
         return
-    product = product_of(m, t, x, y, op)
-    answer_all(m, t)
-    if m[t.n + FAULT] == NO_FAULT:
-        product = product_of(m, t, x, y, op)
-        m[t.enter + REC * node] = product
-        m[t.size + REC * node], m[t.cost + REC * node] = m[t.size + REC * product], m[t.cost + REC * product]
+    product = product_of(arena, tables, x, y, op)
+    serve_requests(arena, tables)
+    if arena[tables.n + FAULT] == NO_FAULT:
+        product = product_of(arena, tables, x, y, op)
+        arena[tables.entry_product + REC * node] = product
+        arena[tables.size + REC * node], arena[tables.cost + REC * node] = (
+            arena[tables.size + REC * product],
+            arena[tables.cost + REC * product],
+        )
 
 
 @entry
-def start_state(arena, root):
-    m = words_at(arena)
-    t = layout(m)
-    return state_of(m, t, wide(root))
+def start_state(arena_address, root):
+    arena = words_at(arena_address)
+    tables = layout(arena)
+    return state_of(arena, tables, wide(root))
 
 
 @entry
-def find_items(arena, s):
+def find_items(arena_address, s):
     """(start in `pool`, number) of the items of a state."""
-    m = words_at(arena)
-    return items_of(m, layout(m), wide(s))
+    arena = words_at(arena_address)
+    return items_of(arena, layout(arena), wide(s))

@@ -49,7 +49,7 @@ class Machine:
         return int(self.table("n")[STATES]) - 1
 
     @property
-    def is_worn(self) -> bool:
+    def is_half_full(self) -> bool:
         """Whether half of a limit is used up, so that a fresh machine should take new work."""
         num_nodes = int(self.table("n")[NODES])
         return 2 * self.num_states > self._limits.states or 2 * num_nodes > self._limits.nodes

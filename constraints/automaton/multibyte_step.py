@@ -1,19 +1,20 @@
 """Several characters of a name at once, without states for those before the last.
 
 Between two tokens nobody asks for the states inside a token. Where a name is read, its items are literals, the names that an object
-lists, and perhaps any other name (see word_complement.py): what is left of each behind some plain characters follows from comparing texts.
+lists, and perhaps any other name (see word_complement.py): what is left of each behind some plain characters follows from
+comparing texts.
 
-All functions here are compiled. `m` and `t` are the tables and their layout, see tables.py, also for faults.
+All functions here are compiled. `arena` and `tables` are the tables and their layout, see tables.py, also for faults.
 """
 
 from __future__ import annotations
 
 from ..numba_support.jit import inner
 from .determinize import after_byte
-from .nodes import EMPTY, FAIL, LITERAL, SEQ, UNLISTED, WORDS, intern_node, join, leaf, literal, wide
+from .nodes import EMPTY, FAIL, LITERAL, SEQ, UNLISTED, WORDS, head_of, intern_node, join, literal, wide
 from .states import INNER, TAIL, framed, state_of_all
 from .tables import DEAD, FAULT, FRAMED, INFINITE, NO_FAULT, REC
-from .unions import spread
+from .unions import append_parts
 from .word_complement import narrowed, without_words
 
 _SHORTEST = 2  # a single byte is a transition
@@ -22,20 +23,20 @@ _IMPOSSIBLE = -1
 
 
 @inner
-def leap(m, t, s, data, start, end):
+def leap(arena, tables, s, data, start, end):
     """(state after n of the bytes data[start:end], n); (DEAD, 0) where this does not apply, and on a fault."""
     count = wide(0)
     while start + count < end and is_plain(data[start + count]):
         count += 1
     if count < _SHORTEST:
         return wide(DEAD), wide(0)
-    if m[t.state_length + REC * s] == FRAMED:
-        frame = t.pool + wide(m[t.state_start + REC * s])
-        after = after_characters(m, t, wide(m[frame + INNER]), data, start, count)
-        after = framed(m, t, after, wide(m[frame + TAIL]))
+    if arena[tables.state_length + REC * s] == FRAMED:
+        frame = tables.pool + wide(arena[tables.state_start + REC * s])
+        after = after_characters(arena, tables, wide(arena[frame + INNER]), data, start, count)
+        after = framed(arena, tables, after, wide(arena[frame + TAIL]))
     else:
-        after = after_characters(m, t, s, data, start, count)
-    return (after, count) if after != DEAD and m[t.n + FAULT] == NO_FAULT else (wide(DEAD), wide(0))
+        after = after_characters(arena, tables, s, data, start, count)
+    return (after, count) if after != DEAD and arena[tables.n + FAULT] == NO_FAULT else (wide(DEAD), wide(0))
 
 
 @inner
@@ -45,56 +46,63 @@ def is_plain(byte):
 
 
 @inner
-def after_characters(m, t, s, data, start, n):
+def after_characters(arena, tables, s, data, start, n):
     """The state after n bytes, the same as by transitions one after the other; DEAD as in `leap`."""
-    length = wide(m[t.state_length + REC * s])
+    length = wide(arena[tables.state_length + REC * s])
     if length <= 0 or length > _MAX_ITEMS:
         return wide(DEAD)
     count = wide(0)
     for j in range(length):
-        item = wide(m[t.pool + m[t.state_start + REC * s] + j])
-        head, tail = leaf(m, t, item), wide(m[t.b + REC * item]) if m[t.kind + REC * item] == SEQ else wide(EMPTY)
+        item = wide(arena[tables.pool + arena[tables.state_start + REC * s] + j])
+        head, tail = (
+            head_of(arena, tables, item),
+            wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == SEQ else wide(EMPTY),
+        )
         follow = wide(_IMPOSSIBLE)
-        if m[t.kind + REC * head] == LITERAL:
-            follow = literal_after(m, t, head, data, start, n)
-        elif m[t.kind + REC * head] == UNLISTED:
-            follow = unlisted_after(m, t, head, data, start, n, count)
-        if follow == _IMPOSSIBLE or m[t.n + FAULT] != NO_FAULT:
+        if arena[tables.kind + REC * head] == LITERAL:
+            follow = literal_after(arena, tables, head, data, start, n)
+        elif arena[tables.kind + REC * head] == UNLISTED:
+            follow = unlisted_after(arena, tables, head, data, start, n, count)
+        if follow == _IMPOSSIBLE or arena[tables.n + FAULT] != NO_FAULT:
             return wide(DEAD)
-        target = join(m, t, follow, tail)
-        if m[t.n + FAULT] == NO_FAULT and m[t.size + REC * target] < INFINITE:
-            count = spread(m, t, target, count)
-    return state_of_all(m, t, count)
+        target = join(arena, tables, follow, tail)
+        if arena[tables.n + FAULT] == NO_FAULT and arena[tables.size + REC * target] < INFINITE:
+            count = append_parts(arena, tables, target, count)
+    return state_of_all(arena, tables, count)
 
 
 @inner
-def literal_after(m, t, node, data, start, n):
+def literal_after(arena, tables, node, data, start, n):
     """What is left of a literal, FAIL where it goes on otherwise, _IMPOSSIBLE where it is shorter."""
-    text, length = t.text + wide(m[t.a + REC * node]), wide(m[t.b + REC * node])
+    text, length = tables.text + wide(arena[tables.a + REC * node]), wide(arena[tables.b + REC * node])
     for k in range(min(n, length)):
-        if m[text + k] != data[start + k]:
+        if arena[text + k] != data[start + k]:
             return wide(FAIL)
     if length < n:
         return wide(_IMPOSSIBLE)
-    return wide(EMPTY) if length == n else literal(m, t, wide(m[t.a + REC * node]) + n, length - n)
+    return wide(EMPTY) if length == n else literal(arena, tables, wide(arena[tables.a + REC * node]) + n, length - n)
 
 
 @inner
-def unlisted_after(m, t, node, data, start, n, num_items):
+def unlisted_after(arena, tables, node, data, start, n, num_items):
     """What is left of an UNLISTED node whose body is the same behind each of the characters; _IMPOSSIBLE where it is not.
 
     Writes to `items` behind the first `num_items`.
     """
-    words, body = wide(m[t.a + REC * node]), wide(m[t.b + REC * node])
-    first, count, read = wide(m[t.a + REC * words]), wide(m[t.b + REC * words]), wide(m[t.c + REC * words])
+    words, body = wide(arena[tables.a + REC * node]), wide(arena[tables.b + REC * node])
+    first, count, read = (
+        wide(arena[tables.a + REC * words]),
+        wide(arena[tables.b + REC * words]),
+        wide(arena[tables.c + REC * words]),
+    )
     low, high = wide(1), wide(0)
     for k in range(n):
         byte = wide(data[start + k])
         if byte < low or byte > high:
-            rest, low, high, event = after_byte(m, t, body, byte, num_items)
-            if rest != body or event != 0 or m[t.n + FAULT] != NO_FAULT:
+            rest, low, high, event = after_byte(arena, tables, body, byte, num_items)
+            if rest != body or event != 0 or arena[tables.n + FAULT] != NO_FAULT:
                 return wide(_IMPOSSIBLE)
-        first, count = narrowed(m, t, first, count, read + k, byte)
+        first, count = narrowed(arena, tables, first, count, read + k, byte)
     if count == 0:
         return body
-    return without_words(m, t, intern_node(m, t, wide(WORDS), first, count, read + n), body)
+    return without_words(arena, tables, intern_node(arena, tables, wide(WORDS), first, count, read + n), body)

@@ -3,7 +3,7 @@
 Most are sequences of a leaf and a tail, and repetitions with fewer copies to come; bags and multiples (see expression.py) open into
 what they may begin with, each with what is then left. A work list lies in the tables, for these and for closures (states.py).
 
-All functions here are compiled. `m` and `t` are the tables and their layout, see tables.py, also for faults.
+All functions here are compiled. `arena` and `tables` are the tables and their layout, see tables.py, also for faults.
 """
 
 from __future__ import annotations
@@ -34,8 +34,11 @@ BAG, TALLY, MULTIPLE = int(Kind.BAG), int(Kind.TALLY), int(Kind.MULTIPLE)
 WORDS, UNLISTED, EITHER = int(Kind.WORDS), int(Kind.UNLISTED), int(Kind.EITHER)
 FAIL, EMPTY = 0, 1
 NO_BODY = -1
-FAR_COPIES, MOST_BEGUN = (1 << 31) - 1, 1 << 20  # more than anybody counts to; those that may have been begun, see counter_saturation.py
-_FAR_BYTES = 32  # nearer ends are not looked for: only in vocabularies of short tokens would they be beyond reach
+SATURATED_COPIES, MAX_COPIES_BEGUN = (
+    (1 << 31) - 1,
+    1 << 20,
+)  # more than anybody counts to; those that may have been begun, see counter_saturation.py
+_SATURATION_BYTES = 32  # nearer ends are not looked for: only in vocabularies of short tokens would they be beyond reach
 
 wide = np.int64  # what is read from int32 tables is widened, so that every function is compiled for one signature
 
@@ -69,8 +72,8 @@ def times(count, a):
 
 
 @inner
-def strides(count, stride):
-    """Tokens for `count` copies when one token can spell up to `stride` of them."""
+def tokens_for_copies(count, stride):
+    """Tokens for `count` copies when one token can spell up to `copies_per_token` of them."""
     return (count + stride - 1) // stride
 
 
@@ -78,132 +81,149 @@ def strides(count, stride):
 
 
 @inner
-def intern_node(m, t, kind, a, b, c):
+def intern_node(arena, tables, kind, a, b, c):
     """The node with these operands, made if new. Sets FULL_NODES and returns FAIL when there is no room. For pairs see `pair`."""
-    mask = t.node_hash_size - 1
+    mask = tables.node_hash_size - 1
     slot = mix(kind, a, b, c) & mask
-    while m[t.node_hash + slot] != 0:
-        i = wide(m[t.node_hash + slot])
-        if m[t.kind + REC * i] == kind and m[t.a + REC * i] == a and m[t.b + REC * i] == b and m[t.c + REC * i] == c:
+    while arena[tables.node_hash + slot] != 0:
+        i = wide(arena[tables.node_hash + slot])
+        if (
+            arena[tables.kind + REC * i] == kind
+            and arena[tables.a + REC * i] == a
+            and arena[tables.b + REC * i] == b
+            and arena[tables.c + REC * i] == c
+        ):
             return i
         slot = (slot + 1) & mask
-    if 2 * wide(m[t.n + NODES] - m[t.n + NUM_PAIRS]) >= t.node_hash_size:
-        m[t.n + FAULT] = FULL_NODES
+    if 2 * wide(arena[tables.n + NODES] - arena[tables.n + NUM_PAIRS]) >= tables.node_hash_size:
+        arena[tables.n + FAULT] = FULL_NODES
         return wide(FAIL)
-    return new_node(m, t, t.node_hash + slot, kind, a, b, c)
+    return new_node(arena, tables, tables.node_hash + slot, kind, a, b, c)
 
 
 @inner
-def new_node(m, t, place, kind, a, b, c):
+def new_node(arena, tables, place, kind, a, b, c):
     """A new node, entered in a hash table at a place."""
-    i = wide(m[t.n + NODES])
-    if i >= t.nodes_size:
-        m[t.n + FAULT] = FULL_NODES
+    i = wide(arena[tables.n + NODES])
+    if i >= tables.nodes_size:
+        arena[tables.n + FAULT] = FULL_NODES
         return wide(FAIL)
-    m[t.n + NODES] = i + 1
-    m[place] = i
-    record = t.nodes + REC * i
+    arena[tables.n + NODES] = i + 1
+    arena[place] = i
+    record = tables.nodes + REC * i
     for k in range(record, record + REC):
-        m[k] = 0
-    m[t.kind + REC * i], m[t.a + REC * i], m[t.b + REC * i], m[t.c + REC * i] = kind, a, b, c
-    m[t.size + REC * i] = m[t.cost + REC * i] = UNKNOWN  # whoever made it finds them out; of a PRODUCT, `search`
-    m[t.unit + REC * i], m[t.stride + REC * i] = NO_BODY, 1
+        arena[k] = 0
+    arena[tables.kind + REC * i], arena[tables.a + REC * i], arena[tables.b + REC * i], arena[tables.c + REC * i] = kind, a, b, c
+    arena[tables.size + REC * i] = arena[tables.cost + REC * i] = UNKNOWN  # whoever made it finds them out; of a PRODUCT, `search`
+    arena[tables.body_class + REC * i], arena[tables.copies_per_token + REC * i] = NO_BODY, 1
     return i
 
 
 @inner
-def pair(m, t, head, tail):
+def pair(arena, tables, head, tail):
     """A SEQ node."""
-    is_static = head < m[t.n + NUM_STATIC] and tail < m[t.n + NUM_STATIC]
-    node = intern_node(m, t, wide(SEQ), head, tail, wide(0)) if is_static else intern_pair(m, t, head, tail)
-    if m[t.size + REC * node] == UNKNOWN:
-        m[t.size + REC * node] = plus(wide(m[t.size + REC * head]), wide(m[t.size + REC * tail]))
-        apart = plus(wide(m[t.cost + REC * head]), wide(m[t.cost + REC * tail]))
-        m[t.cost + REC * node] = min(apart, cost_of_one_more(m, t, head, tail))
-        m[t.far + REC * node] = m[t.far + REC * head] | m[t.far + REC * tail]
+    is_static = head < arena[tables.n + NUM_STATIC] and tail < arena[tables.n + NUM_STATIC]
+    node = intern_node(arena, tables, wide(SEQ), head, tail, wide(0)) if is_static else intern_pair(arena, tables, head, tail)
+    if arena[tables.size + REC * node] == UNKNOWN:
+        arena[tables.size + REC * node] = plus(wide(arena[tables.size + REC * head]), wide(arena[tables.size + REC * tail]))
+        apart = plus(wide(arena[tables.cost + REC * head]), wide(arena[tables.cost + REC * tail]))
+        arena[tables.cost + REC * node] = min(apart, cost_of_one_more(arena, tables, head, tail))
+        arena[tables.may_saturate + REC * node] = arena[tables.may_saturate + REC * head] | arena[tables.may_saturate + REC * tail]
     return node
 
 
 @inner
-def intern_pair(m, t, head, tail):
+def intern_pair(arena, tables, head, tail):
     """A SEQ node one part of which is not in the grammar, so that it cannot be either. Sets FULL_PAIRS when there is no room."""
-    mask = t.pair_hash_size - 1
+    mask = tables.pair_hash_size - 1
     slot = mix(wide(SEQ), head, tail, wide(0)) & mask
-    while m[t.pair_hash + slot] != 0:
-        i = wide(m[t.pair_hash + slot])
-        if m[t.a + REC * i] == head and m[t.b + REC * i] == tail:
+    while arena[tables.pair_hash + slot] != 0:
+        i = wide(arena[tables.pair_hash + slot])
+        if arena[tables.a + REC * i] == head and arena[tables.b + REC * i] == tail:
             return i
         slot = (slot + 1) & mask
-    if 2 * wide(m[t.n + NUM_PAIRS]) >= t.pair_hash_size:
-        m[t.n + FAULT] = FULL_PAIRS
+    if 2 * wide(arena[tables.n + NUM_PAIRS]) >= tables.pair_hash_size:
+        arena[tables.n + FAULT] = FULL_PAIRS
         return wide(FAIL)
-    i = new_node(m, t, t.pair_hash + slot, wide(SEQ), head, tail, wide(0))
+    i = new_node(arena, tables, tables.pair_hash + slot, wide(SEQ), head, tail, wide(0))
     if i != FAIL:
-        m[t.n + NUM_PAIRS] += 1
+        arena[tables.n + NUM_PAIRS] += 1
     return i
 
 
 @inner
-def repetition(m, t, body, low, high):
+def repetition(arena, tables, body, low, high):
     """A REPEAT node."""
-    node = intern_node(m, t, wide(REPEAT), body, low, high)
-    if m[t.size + REC * node] == UNKNOWN:
-        m[t.size + REC * node] = times(low, wide(m[t.size + REC * body]))
-        m[t.cost + REC * node] = times(strides(low, wide(m[t.stride + REC * body])), wide(m[t.cost + REC * body]))
-        m[t.far + REC * node] = may_end_far(m, t, node)
+    node = intern_node(arena, tables, wide(REPEAT), body, low, high)
+    if arena[tables.size + REC * node] == UNKNOWN:
+        arena[tables.size + REC * node] = times(low, wide(arena[tables.size + REC * body]))
+        arena[tables.cost + REC * node] = times(
+            tokens_for_copies(low, wide(arena[tables.copies_per_token + REC * body])),
+            wide(arena[tables.cost + REC * body]),
+        )
+        arena[tables.may_saturate + REC * node] = may_saturate(arena, tables, node)
     return node
 
 
 @inner
-def may_end_far(m, t, node):
+def may_saturate(arena, tables, node):
     """1 for a repetition that may end so far away that counter_saturation.py replaces it, else 0."""
-    body, high = wide(m[t.a + REC * node]), wide(m[t.c + REC * node])
-    if m[t.unit + REC * body] == NO_BODY:
+    body, high = wide(arena[tables.a + REC * node]), wide(arena[tables.c + REC * node])
+    if arena[tables.body_class + REC * body] == NO_BODY:
         return wide(1) if high > 2 else wide(0)
-    return wide(1) if high * wide(m[t.size + REC * body]) >= _FAR_BYTES else wide(0)
+    return wide(1) if high * wide(arena[tables.size + REC * body]) >= _SATURATION_BYTES else wide(0)
 
 
 @inner
-def literal(m, t, start, length):
+def literal(arena, tables, start, length):
     """A LITERAL node."""
-    node = intern_node(m, t, wide(LITERAL), start, length, wide(0))
-    if m[t.size + REC * node] == UNKNOWN:
-        m[t.size + REC * node], m[t.cost + REC * node] = length, m[t.text_cost + start]
+    node = intern_node(arena, tables, wide(LITERAL), start, length, wide(0))
+    if arena[tables.size + REC * node] == UNKNOWN:
+        arena[tables.size + REC * node], arena[tables.cost + REC * node] = length, arena[tables.text_cost + start]
     return node
 
 
 @inner
-def cost_of_one_more(m, t, head, rest):
+def cost_of_one_more(arena, tables, head, rest):
     """The cost of characters and then `rest`, if that repeats the same ones: one token spells them together; else INFINITE.
 
     Otherwise a repetition would cost more once it is begun than before, and no token would bring its end nearer.
     """
-    if m[t.kind + REC * head] != CLASS or m[t.unit + REC * head] == NO_BODY:
+    if arena[tables.kind + REC * head] != CLASS or arena[tables.body_class + REC * head] == NO_BODY:
         return wide(INFINITE)
-    part, behind = leaf(m, t, rest), wide(m[t.b + REC * rest]) if m[t.kind + REC * rest] == SEQ else wide(EMPTY)
-    if m[t.kind + REC * part] != EITHER:
-        return cost_of_copies(m, t, head, rest, wide(EMPTY))
+    part, behind = (
+        head_of(arena, tables, rest),
+        wide(arena[tables.b + REC * rest]) if arena[tables.kind + REC * rest] == SEQ else wide(EMPTY),
+    )
+    if arena[tables.kind + REC * part] != EITHER:
+        return cost_of_copies(arena, tables, head, rest, wide(EMPTY))
     cost = wide(INFINITE)
-    while m[t.kind + REC * part] == EITHER:
-        cost, part = min(cost, cost_of_copies(m, t, head, wide(m[t.a + REC * part]), behind)), wide(m[t.b + REC * part])
-    return min(cost, cost_of_copies(m, t, head, part, behind))
+    while arena[tables.kind + REC * part] == EITHER:
+        cost, part = (
+            min(cost, cost_of_copies(arena, tables, head, wide(arena[tables.a + REC * part]), behind)),
+            wide(arena[tables.b + REC * part]),
+        )
+    return min(cost, cost_of_copies(arena, tables, head, part, behind))
 
 
 @inner
-def cost_of_copies(m, t, head, rest, behind):
+def cost_of_copies(arena, tables, head, rest, behind):
     """The same of `rest`, which begins with no union, and what comes behind it."""
     if rest == EMPTY:
         rest, behind = behind, wide(EMPTY)
-    again = leaf(m, t, rest)
-    if m[t.kind + REC * again] != REPEAT or m[t.unit + REC * m[t.a + REC * again]] != m[t.unit + REC * head]:
+    again = head_of(arena, tables, rest)
+    if (
+        arena[tables.kind + REC * again] != REPEAT
+        or arena[tables.body_class + REC * arena[tables.a + REC * again]] != arena[tables.body_class + REC * head]
+    ):
         return wide(INFINITE)
-    behind_it = wide(m[t.cost + REC * m[t.b + REC * rest]]) if m[t.kind + REC * rest] == SEQ else wide(0)
-    tokens = strides(1 + wide(m[t.b + REC * again]), wide(m[t.stride + REC * head]))
-    return plus(times(tokens, wide(m[t.cost + REC * head])), plus(behind_it, wide(m[t.cost + REC * behind])))
+    behind_it = wide(arena[tables.cost + REC * arena[tables.b + REC * rest]]) if arena[tables.kind + REC * rest] == SEQ else wide(0)
+    tokens = tokens_for_copies(1 + wide(arena[tables.b + REC * again]), wide(arena[tables.copies_per_token + REC * head]))
+    return plus(times(tokens, wide(arena[tables.cost + REC * head])), plus(behind_it, wide(arena[tables.cost + REC * behind])))
 
 
 @inner
-def join(m, t, head, tail):
+def join(arena, tables, head, tail):
     """`head` then `tail`.
 
     A short sequence comes apart, so that one continuation has one spelling and states that mean the same are the same.
@@ -212,105 +232,105 @@ def join(m, t, head, tail):
         return head
     if head == EMPTY or tail == FAIL:
         return tail
-    if m[t.kind + REC * head] == SEQ:
-        first, second = wide(m[t.a + REC * head]), wide(m[t.b + REC * head])
-        if m[t.kind + REC * second] != SEQ:
-            return pair(m, t, first, pair(m, t, second, tail))
-    return pair(m, t, head, tail)
+    if arena[tables.kind + REC * head] == SEQ:
+        first, second = wide(arena[tables.a + REC * head]), wide(arena[tables.b + REC * head])
+        if arena[tables.kind + REC * second] != SEQ:
+            return pair(arena, tables, first, pair(arena, tables, second, tail))
+    return pair(arena, tables, head, tail)
 
 
 @inner
-def fewer(m, t, node):
+def after_one_copy(arena, tables, node):
     """A repetition after one more copy of its body."""
-    body, low, high = wide(m[t.a + REC * node]), wide(m[t.b + REC * node]), wide(m[t.c + REC * node])
+    body, low, high = wide(arena[tables.a + REC * node]), wide(arena[tables.b + REC * node]), wide(arena[tables.c + REC * node])
     if high == 1:
         return wide(EMPTY)
-    if high > FAR_COPIES - MOST_BEGUN:
-        m[t.begun + REC * body] = max(wide(m[t.begun + REC * body]), FAR_COPIES - high + 1)
-    return repetition(m, t, body, max(low - 1, wide(0)), high if high < 0 else high - 1)
+    if high > SATURATED_COPIES - MAX_COPIES_BEGUN:
+        arena[tables.copies_begun + REC * body] = max(wide(arena[tables.copies_begun + REC * body]), SATURATED_COPIES - high + 1)
+    return repetition(arena, tables, body, max(low - 1, wide(0)), high if high < 0 else high - 1)
 
 
 @inner
-def leaf(m, t, item):
+def head_of(arena, tables, item):
     """The node an item begins with."""
-    return wide(m[t.a + REC * item]) if m[t.kind + REC * item] == SEQ else item
+    return wide(arena[tables.a + REC * item]) if arena[tables.kind + REC * item] == SEQ else item
 
 
 @inner
-def later(m, t, node, depth):
+def push_work(arena, tables, node, depth):
     """Put a node on the work list."""
-    if depth >= t.work_size:
-        m[t.n + FAULT] = FULL_WORK
+    if depth >= tables.work_size:
+        arena[tables.n + FAULT] = FULL_WORK
         return depth
-    m[t.work + depth] = node
+    arena[tables.work + depth] = node
     return depth + 1
 
 
 @inner
-def rehash_nodes(m, t, nodes, pairs):
+def rehash_nodes(arena, tables, nodes, pairs):
     """Fill `node_hash`, `pair_hash`, if they are all zero, with the nodes that can be looked up."""
-    static = wide(m[t.n + NUM_STATIC])
-    for i in range(2 if nodes else static, m[t.n + NODES]):
-        k, a, b = wide(m[t.kind + REC * i]), wide(m[t.a + REC * i]), wide(m[t.b + REC * i])
+    static = wide(arena[tables.n + NUM_STATIC])
+    for i in range(2 if nodes else static, arena[tables.n + NODES]):
+        k, a, b = wide(arena[tables.kind + REC * i]), wide(arena[tables.a + REC * i]), wide(arena[tables.b + REC * i])
         if k == SEQ and (a >= static or b >= static):
             if pairs:
-                enter(m, t.pair_hash, t.pair_hash_size, mix(k, a, b, wide(0)), i)
+                insert(arena, tables.pair_hash, tables.pair_hash_size, mix(k, a, b, wide(0)), i)
         elif nodes and (k == SEQ or k == REPEAT or k == LITERAL or k >= BAG):
-            enter(m, t.node_hash, t.node_hash_size, mix(k, a, b, wide(m[t.c + REC * i])), i)
+            insert(arena, tables.node_hash, tables.node_hash_size, mix(k, a, b, wide(arena[tables.c + REC * i])), i)
 
 
 @inner
-def enter(m, table, size, key, i):
+def insert(arena, table, size, key, i):
     """Enter a number in an open hash table."""
     slot = key & (size - 1)
-    while m[table + slot] != 0:
+    while arena[table + slot] != 0:
         slot = (slot + 1) & (size - 1)
-    m[table + slot] = i
+    arena[table + slot] = i
 
 
 # -- bags ---------------------------------------------------------------------------------------------------------------
 
 
 @inner
-def upper(m, t, part):
+def upper(arena, tables, part):
     """How many members of a part a bag may still have; none when there is no finite member."""
-    if m[t.size + REC * m[t.a + REC * part]] >= INFINITE:
+    if arena[tables.size + REC * arena[tables.a + REC * part]] >= INFINITE:
         return wide(0)
-    return wide(NO_BOUND) if m[t.c + REC * part] < 0 else wide(m[t.c + REC * part])
+    return wide(NO_BOUND) if arena[tables.c + REC * part] < 0 else wide(arena[tables.c + REC * part])
 
 
 @inner
-def bag_bounds(m, t, bag):
+def bag_bounds(arena, tables, bag):
     """Sums of the parts' bounds."""
     least = most = wide(0)
-    tally = wide(m[t.a + REC * bag])
+    tally = wide(arena[tables.a + REC * bag])
     while tally != FAIL:
-        part = wide(m[t.a + REC * tally])
-        least, most = least + m[t.b + REC * part], most + upper(m, t, part)
-        tally = wide(m[t.b + REC * tally])
+        part = wide(arena[tables.a + REC * tally])
+        least, most = least + arena[tables.b + REC * part], most + upper(arena, tables, part)
+        tally = wide(arena[tables.b + REC * tally])
     return least, most
 
 
 @inner
-def least_sum(m, t, bag, measures):
+def least_sum(arena, tables, bag, measures):
     """The least a bag takes by a measure of its members (t.size or t.cost): what every part needs, the rest of the cheapest."""
-    total, missing = wide(0), wide(m[t.b + REC * bag])
-    tally = wide(m[t.a + REC * bag])
+    total, missing = wide(0), wide(arena[tables.b + REC * bag])
+    tally = wide(arena[tables.a + REC * bag])
     while tally != FAIL:
-        part = wide(m[t.a + REC * tally])
-        total, missing = plus(total, wide(m[measures + REC * part])), missing - m[t.b + REC * part]
-        tally = wide(m[t.b + REC * tally])
+        part = wide(arena[tables.a + REC * tally])
+        total, missing = plus(total, wide(arena[measures + REC * part])), missing - arena[tables.b + REC * part]
+        tally = wide(arena[tables.b + REC * tally])
     price = wide(-1)
     while missing > 0:
         dearer, room = wide(INFINITE), wide(0)  # the next price, and how many members are to be had for it
-        tally = wide(m[t.a + REC * bag])
+        tally = wide(arena[tables.a + REC * bag])
         while tally != FAIL:
-            part = wide(m[t.a + REC * tally])
-            each = wide(m[measures + REC * m[t.a + REC * part]])
+            part = wide(arena[tables.a + REC * tally])
+            each = wide(arena[measures + REC * arena[tables.a + REC * part]])
             if price < each <= dearer:
-                room = upper(m, t, part) - m[t.b + REC * part] + (room if each == dearer else 0)
+                room = upper(arena, tables, part) - arena[tables.b + REC * part] + (room if each == dearer else 0)
                 dearer = each
-            tally = wide(m[t.b + REC * tally])
+            tally = wide(arena[tables.b + REC * tally])
         if dearer >= INFINITE:
             return wide(INFINITE)
         total = plus(total, times(min(room, missing), dearer))
@@ -319,59 +339,67 @@ def least_sum(m, t, bag, measures):
 
 
 @inner
-def open_bag(m, t, bag, tail, depth):
+def open_bag(arena, tables, bag, tail, depth):
     """Put on the work list what a bag may begin with, each with the bag that is left; its end too, if it may end here."""
-    least, most = bag_bounds(m, t, bag)
-    high = wide(NO_TOTAL) if m[t.c + REC * bag] < 0 else wide(m[t.c + REC * bag])
-    if least == 0 and m[t.b + REC * bag] == 0:
-        depth = later(m, t, tail, depth)
-    tally = wide(m[t.a + REC * bag])
-    while tally != FAIL and m[t.n + FAULT] == NO_FAULT:
-        part = wide(m[t.a + REC * tally])
-        if upper(m, t, part) > 0 and (m[t.b + REC * part] > 0 or high > least):
-            rest = less(m, t, bag, tally, depth)
-            depth = later(m, t, join(m, t, wide(m[t.a + REC * part]), join(m, t, rest, tail)), depth)
-        tally = wide(m[t.b + REC * tally])
+    least, most = bag_bounds(arena, tables, bag)
+    high = wide(NO_TOTAL) if arena[tables.c + REC * bag] < 0 else wide(arena[tables.c + REC * bag])
+    if least == 0 and arena[tables.b + REC * bag] == 0:
+        depth = push_work(arena, tables, tail, depth)
+    tally = wide(arena[tables.a + REC * bag])
+    while tally != FAIL and arena[tables.n + FAULT] == NO_FAULT:
+        part = wide(arena[tables.a + REC * tally])
+        if upper(arena, tables, part) > 0 and (arena[tables.b + REC * part] > 0 or high > least):
+            rest = bag_after_member(arena, tables, bag, tally, depth)
+            depth = push_work(
+                arena,
+                tables,
+                join(arena, tables, wide(arena[tables.a + REC * part]), join(arena, tables, rest, tail)),
+                depth,
+            )
+        tally = wide(arena[tables.b + REC * tally])
     return depth
 
 
 @inner
-def less(m, t, bag, taken, depth):
+def bag_after_member(arena, tables, bag, taken, depth):
     """A bag after one more member of the part at tally `taken`, with tight bounds: see `Grammar._tight_bag`.
 
     The work list from `depth` on holds the tallies meanwhile, because a list is made from its end.
     """
-    least, most = bag_bounds(m, t, bag)
-    part = wide(m[t.a + REC * taken])
-    least, most = least - min(wide(m[t.b + REC * part]), wide(1)), most - (0 if m[t.c + REC * part] < 0 else 1)
-    low = max(wide(m[t.b + REC * bag]) - 1, least)
-    high = most if m[t.c + REC * bag] < 0 else min(wide(m[t.c + REC * bag]) - 1, most)
+    least, most = bag_bounds(arena, tables, bag)
+    part = wide(arena[tables.a + REC * taken])
+    least, most = least - min(wide(arena[tables.b + REC * part]), wide(1)), most - (0 if arena[tables.c + REC * part] < 0 else 1)
+    low = max(wide(arena[tables.b + REC * bag]) - 1, least)
+    high = most if arena[tables.c + REC * bag] < 0 else min(wide(arena[tables.c + REC * bag]) - 1, most)
     slack = (high if high < NO_BOUND else wide(NO_TOTAL)) - least
-    top, tally = depth, wide(m[t.a + REC * bag])
+    top, tally = depth, wide(arena[tables.a + REC * bag])
     while tally != FAIL:
-        top = later(m, t, tally, top)
-        if m[t.n + FAULT] != NO_FAULT:
+        top = push_work(arena, tables, tally, top)
+        if arena[tables.n + FAULT] != NO_FAULT:
             return wide(FAIL)
-        tally = wide(m[t.b + REC * tally])
+        tally = wide(arena[tables.b + REC * tally])
     out, count, total_least, total_most, last = wide(FAIL), wide(0), wide(0), wide(0), wide(FAIL)
     while top > depth:
         top -= 1
-        tally = wide(m[t.work + top])
-        part = wide(m[t.a + REC * tally])
-        a, b = wide(m[t.b + REC * part]), upper(m, t, part)
+        tally = wide(arena[tables.work + top])
+        part = wide(arena[tables.a + REC * tally])
+        a, b = wide(arena[tables.b + REC * part]), upper(arena, tables, part)
         if tally == taken:
             a, b = max(a - 1, wide(0)), b - (0 if b >= NO_BOUND else 1)
         a, b = max(a, low - (most - b)), min(b, a + slack)
         if b > 0:
-            last = repetition(m, t, wide(m[t.a + REC * part]), a, b if b < NO_BOUND else wide(UNBOUNDED))
-            out = intern_node(m, t, wide(TALLY), last, out, wide(0))
+            last = repetition(arena, tables, wide(arena[tables.a + REC * part]), a, b if b < NO_BOUND else wide(UNBOUNDED))
+            out = intern_node(arena, tables, wide(TALLY), last, out, wide(0))
             count, total_least, total_most = count + 1, total_least + a, total_most + b
     if count < 2:
         return last if count == 1 else wide(EMPTY)
     low, high = (wide(0) if low <= total_least else low), (wide(UNBOUNDED) if high >= total_most else high)
-    made = intern_node(m, t, wide(BAG), out, low, high)
-    if m[t.size + REC * made] == UNKNOWN:
-        m[t.size + REC * made], m[t.cost + REC * made] = least_sum(m, t, made, t.size), least_sum(m, t, made, t.cost)
+    made = intern_node(arena, tables, wide(BAG), out, low, high)
+    if arena[tables.size + REC * made] == UNKNOWN:
+        arena[tables.size + REC * made], arena[tables.cost + REC * made] = (
+            least_sum(arena, tables, made, tables.size),
+            least_sum(arena, tables, made, tables.cost),
+        )
     return made
 
 
@@ -379,46 +407,55 @@ def less(m, t, bag, taken, depth):
 
 
 @inner
-def digits_needed(m, t, node):
+def digits_needed(arena, tables, node):
     """Size and cost of a MULTIPLE."""
-    step, remainder, to_come = t.lists + m[t.a + REC * node], wide(m[t.b + REC * node]), wide(m[t.c + REC * node])
-    modulus, places, dearest = wide(m[step + MODULUS]), wide(m[step + PLACES]), wide(0)
+    step, remainder, to_come = (
+        tables.lists + arena[tables.a + REC * node],
+        wide(arena[tables.b + REC * node]),
+        wide(arena[tables.c + REC * node]),
+    )
+    modulus, places, dearest = wide(arena[step + MODULUS]), wide(arena[step + PLACES]), wide(0)
     if to_come < 0:
         size = wide(fraction_size(modulus, remainder, -to_come))
     else:
         size = wide(whole_size(modulus, places, remainder, to_come // COUNTS, to_come % COUNTS))
     for j in range(step + POINT, step + ROW):
-        dearest = max(dearest, wide(m[t.cost + REC * m[j]]))
+        dearest = max(dearest, wide(arena[tables.cost + REC * arena[j]]))
     return size, (size if dearest <= 1 or size == 0 else wide(INFINITE))
 
 
 @inner
-def open_multiple(m, t, node, tail, depth):
+def open_multiple(arena, tables, node, tail, depth):
     """Put on the work list what digits, or a point, a MULTIPLE may begin with; its end too, if it may end here."""
-    step, remainder, to_come = t.lists + m[t.a + REC * node], wide(m[t.b + REC * node]), wide(m[t.c + REC * node])
-    modulus, places = wide(m[step + MODULUS]), wide(m[step + PLACES])
+    step, remainder, to_come = tables.lists + arena[tables.a + REC * node], wide(arena[tables.b + REC * node]), wide(arena[tables.c + REC * node])
+    modulus, places = wide(arena[step + MODULUS]), wide(arena[step + PLACES])
     low, high, left = to_come // COUNTS, to_come % COUNTS, -to_come - 1  # left: behind the digit to be read now
     if to_come >= 0 and low == 0:
         if is_divisible(modulus, remainder, places):
-            depth = later(m, t, tail, depth)
+            depth = push_work(arena, tables, tail, depth)
         if places > 0:
-            depth = later(m, t, digit_then(m, t, wide(m[step + POINT]), node, remainder, -places, tail), depth)
+            depth = push_work(
+                arena,
+                tables,
+                digit_then(arena, tables, wide(arena[step + POINT]), node, remainder, -places, tail),
+                depth,
+            )
     if to_come >= 0 and high == 0:
         return depth
     following = max(low - 1, wide(0)) * COUNTS + high - 1 if to_come >= 0 else -left
     for digit in range(10):
-        after, text = (10 * remainder + digit) % modulus, wide(m[step + DIGIT + digit])
+        after, text = (10 * remainder + digit) % modulus, wide(arena[step + DIGIT + digit])
         if to_come < 0 and digit > 0 and is_divisible(modulus, after, left):
-            depth = later(m, t, join(m, t, text, tail), depth)
+            depth = push_work(arena, tables, join(arena, tables, text, tail), depth)
         if to_come >= 0 or left > 0:
-            depth = later(m, t, digit_then(m, t, text, node, after, following, tail), depth)
+            depth = push_work(arena, tables, digit_then(arena, tables, text, node, after, following, tail), depth)
     return depth
 
 
 @inner
-def digit_then(m, t, text, node, remainder, to_come, tail):
+def digit_then(arena, tables, text, node, remainder, to_come, tail):
     """`text`, what is left of a MULTIPLE after it, `tail`; FAIL when that cannot be completed."""
-    rest = intern_node(m, t, wide(MULTIPLE), wide(m[t.a + REC * node]), remainder, to_come)
-    if m[t.size + REC * rest] == UNKNOWN:
-        m[t.size + REC * rest], m[t.cost + REC * rest] = digits_needed(m, t, rest)
-    return wide(FAIL) if m[t.size + REC * rest] >= INFINITE else join(m, t, text, join(m, t, rest, tail))
+    rest = intern_node(arena, tables, wide(MULTIPLE), wide(arena[tables.a + REC * node]), remainder, to_come)
+    if arena[tables.size + REC * rest] == UNKNOWN:
+        arena[tables.size + REC * rest], arena[tables.cost + REC * rest] = digits_needed(arena, tables, rest)
+    return wide(FAIL) if arena[tables.size + REC * rest] >= INFINITE else join(arena, tables, text, join(arena, tables, rest, tail))

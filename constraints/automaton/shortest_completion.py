@@ -37,10 +37,10 @@ from .nodes import (
     WORDS,
     digits_needed,
     least_sum,
-    may_end_far,
+    may_saturate,
     plus,
-    strides,
     times,
+    tokens_for_copies,
     wide,
 )
 from .tables import INFINITE, ITEM_GAP, NODES, REC, layout
@@ -53,102 +53,108 @@ MIN_BODY = 8  # shorter repetitions are measured as they are
 
 
 @entry
-def literal_costs(atlas, text, region_end, cost):
+def literal_costs(vocab_address, text, region_end, cost):
     """cost[i] = least number of tokens that spell text[i:end of its literal]; region_end[i] is that end (int32 arrays)."""
-    v = words_at(atlas)
-    trie = wide(v[TRIE])
-    nodes = wide(v[trie + TRIE_NODES])
+    vocab = words_at(vocab_address)
+    trie = wide(vocab[TRIE])
+    nodes = wide(vocab[trie + TRIE_NODES])
     for i in range(text.size - 1, -1, -1):
         best, node, j, end = wide(INFINITE), wide(-1), wide(i), wide(region_end[i])
         while j < end:
-            node = child_of(v, trie, node, wide(text[j]))
+            node = child_of(vocab, trie, node, wide(text[j]))
             if node < 0:
                 break
             j += 1
             first = nodes + NODE_WIDTH * node + 3
-            if v[first] != v[first + NODE_WIDTH]:
+            if vocab[first] != vocab[first + NODE_WIDTH]:
                 best = min(best, plus(1, wide(0) if j == end else wide(cost[j])))
         cost[i] = best
 
 
 @entry
-def measure(arena, start, end, single):
+def measure_shortest(arena_address, start, end, single):
     """Set size and cost of nodes start..end (except products) from their children; single[byte] = 1 where a token is that byte.
 
     Returns whether anything changed.
     """
-    m = words_at(arena)
-    t = layout(m)
+    arena = words_at(arena_address)
+    tables = layout(arena)
     changed = False
     for i in range(start, end):
-        kind, a, b = m[t.kind + REC * i], m[t.a + REC * i], m[t.b + REC * i]
-        size, cost = m[t.size + REC * i], m[t.cost + REC * i]
+        kind, a, b = arena[tables.kind + REC * i], arena[tables.a + REC * i], arena[tables.b + REC * i]
+        size, cost = arena[tables.size + REC * i], arena[tables.cost + REC * i]
         if kind == CLASS:
             size = cost = INFINITE
             for e in range(a, a + b):
-                follow = m[t.edge_next + e]
-                size = min(size, plus(1, m[t.size + REC * follow]))
-                for value in range(m[t.edge_low + e], m[t.edge_high + e] + 1):
+                follow = arena[tables.edge_next + e]
+                size = min(size, plus(1, arena[tables.size + REC * follow]))
+                for value in range(arena[tables.edge_low + e], arena[tables.edge_high + e] + 1):
                     if single[value]:
-                        cost = min(cost, plus(1, m[t.cost + REC * follow]))
+                        cost = min(cost, plus(1, arena[tables.cost + REC * follow]))
                         break
-            if m[t.c + REC * i] == NONE:
-                cost = min(cost, wide(m[t.cost + REC * i]))  # a token that is a whole character may have been found before
-            elif m[t.c + REC * i] == KEY_OPEN:
-                cost = plus(cost, surcharge(m, t, wide(m[t.edge_next + a])))
-            elif m[t.c + REC * i] == ITEM_CLOSE:
-                cost = plus(cost, wide(m[t.n + ITEM_GAP]))
+            if arena[tables.c + REC * i] == NONE:
+                cost = min(cost, wide(arena[tables.cost + REC * i]))  # a token that is a whole character may have been found before
+            elif arena[tables.c + REC * i] == KEY_OPEN:
+                cost = plus(cost, surcharge(arena, tables, wide(arena[tables.edge_next + a])))
+            elif arena[tables.c + REC * i] == ITEM_CLOSE:
+                cost = plus(cost, wide(arena[tables.n + ITEM_GAP]))
         elif kind == LITERAL:
-            size, cost = b, m[t.text_cost + a]
+            size, cost = b, arena[tables.text_cost + a]
         elif kind == SEQ:
-            size, cost = plus(m[t.size + REC * a], m[t.size + REC * b]), plus(m[t.cost + REC * a], m[t.cost + REC * b])
-            m[t.far + REC * i] = m[t.far + REC * a] | m[t.far + REC * b]
+            size, cost = (
+                plus(arena[tables.size + REC * a], arena[tables.size + REC * b]),
+                plus(arena[tables.cost + REC * a], arena[tables.cost + REC * b]),
+            )
+            arena[tables.may_saturate + REC * i] = arena[tables.may_saturate + REC * a] | arena[tables.may_saturate + REC * b]
         elif kind == ALT:
             size, cost, dearest = wide(INFINITE), wide(INFINITE), wide(0)
             for j in range(a, a + b):
-                option = m[t.lists + j]
-                size, cost = min(size, wide(m[t.size + REC * option])), min(cost, wide(m[t.cost + REC * option]))
-                if m[t.size + REC * option] < INFINITE:
-                    dearest = max(dearest, wide(m[t.cost + REC * option]))
-            if m[t.c + REC * i] == SCARCE:
+                option = arena[tables.lists + j]
+                size, cost = min(size, wide(arena[tables.size + REC * option])), min(cost, wide(arena[tables.cost + REC * option]))
+                if arena[tables.size + REC * option] < INFINITE:
+                    dearest = max(dearest, wide(arena[tables.cost + REC * option]))
+            if arena[tables.c + REC * i] == SCARCE:
                 cost = max(cost, dearest)
-            elif m[t.c + REC * i] == SPARE:
+            elif arena[tables.c + REC * i] == SPARE:
                 cost = plus(cost, NO_BARGAIN)
         elif kind == REPEAT:
-            size, cost = times(b, m[t.size + REC * a]), times(strides(b, m[t.stride + REC * a]), m[t.cost + REC * a])
-            m[t.far + REC * i] = may_end_far(m, t, wide(i))
+            size, cost = (
+                times(b, arena[tables.size + REC * a]),
+                times(tokens_for_copies(b, arena[tables.copies_per_token + REC * a]), arena[tables.cost + REC * a]),
+            )
+            arena[tables.may_saturate + REC * i] = may_saturate(arena, tables, wide(i))
         elif kind == CALL:
-            size, cost = m[t.size + REC * m[t.rules + a]], m[t.cost + REC * m[t.rules + a]]
+            size, cost = arena[tables.size + REC * arena[tables.rules + a]], arena[tables.cost + REC * arena[tables.rules + a]]
         elif kind == BAG:
-            size, cost = least_sum(m, t, wide(i), t.size), least_sum(m, t, wide(i), t.cost)
+            size, cost = least_sum(arena, tables, wide(i), tables.size), least_sum(arena, tables, wide(i), tables.cost)
         elif kind == MULTIPLE:
-            size, cost = digits_needed(m, t, wide(i))
+            size, cost = digits_needed(arena, tables, wide(i))
         elif kind == UNLISTED:
-            size, cost = sizes_without_words(m, t, wide(a), wide(b))
+            size, cost = sizes_without_words(arena, tables, wide(a), wide(b))
         elif kind == BOTH or kind == NEGATE or kind == TALLY or kind == WORDS:
             continue
-        changed = changed or size != m[t.size + REC * i] or cost != m[t.cost + REC * i]
-        m[t.size + REC * i], m[t.cost + REC * i] = size, cost
+        changed = changed or size != arena[tables.size + REC * i] or cost != arena[tables.cost + REC * i]
+        arena[tables.size + REC * i], arena[tables.cost + REC * i] = size, cost
     return changed
 
 
 @entry
-def boolean_depths(arena, start, end, depth):
+def boolean_depths(arena_address, start, end, depth):
     """Fill depth[node] (int32) for the nodes start..end: how many intersections and complements are inside one another there.
 
     Calls are not followed: there are none inside of them.
     """
-    m = words_at(arena)
-    t = layout(m)
+    arena = words_at(arena_address)
+    tables = layout(arena)
     for i in range(start, end):
-        kind, a, b = m[t.kind + REC * i], m[t.a + REC * i], m[t.b + REC * i]
+        kind, a, b = arena[tables.kind + REC * i], arena[tables.a + REC * i], arena[tables.b + REC * i]
         most = 0
         if kind == CLASS:
             for e in range(a, a + b):
-                most = max(most, depth[m[t.edge_next + e]])
+                most = max(most, depth[arena[tables.edge_next + e]])
         elif kind == ALT:
             for j in range(a, a + b):
-                most = max(most, depth[m[t.lists + j]])
+                most = max(most, depth[arena[tables.lists + j]])
         elif kind == SEQ or kind == BOTH or kind == TALLY:
             most = max(depth[a], depth[b])
         elif kind == REPEAT or kind == NEGATE or kind == BAG:
@@ -159,90 +165,97 @@ def boolean_depths(arena, start, end, depth):
 
 
 @inner
-def surcharge(m, t, node):
+def surcharge(arena, tables, node):
     """What a key or item that must be new may cost beyond its cheapest string."""
     if node == EMPTY:
         return wide(1)
-    cost = wide(m[t.cost + REC * node])
-    enough = wide(m[t.ample + node]) if m[t.ample + node] < INFINITE else wide(m[t.worst + node])
+    cost = wide(arena[tables.cost + REC * node])
+    enough = wide(arena[tables.ample + node]) if arena[tables.ample + node] < INFINITE else wide(arena[tables.worst + node])
     return max(enough - cost, wide(0)) if enough < INFINITE else wide(1)
 
 
 @entry
-def measure_ample(arena, start, end):
-    """Set `worst` and `ample` of nodes start..end. Returns whether anything changed; meant to be repeated, in turn with `measure`.
+def measure_ample(arena_address, start, end):
+    """Set `worst` and `ample` of nodes start..end. Returns whether anything changed; meant to be repeated, in turn with
+    `measure_shortest`.
 
     Intersections and complements are taken to be ample at one token more.
     """
-    m = words_at(arena)
-    t = layout(m)
+    arena = words_at(arena_address)
+    tables = layout(arena)
     changed = False
     for i in range(start, end):
-        kind, a, b = m[t.kind + REC * i], m[t.a + REC * i], m[t.b + REC * i]
-        cost, worst, ample = wide(m[t.cost + REC * i]), wide(INFINITE), wide(INFINITE)
+        kind, a, b = arena[tables.kind + REC * i], arena[tables.a + REC * i], arena[tables.b + REC * i]
+        cost, worst, ample = wide(arena[tables.cost + REC * i]), wide(INFINITE), wide(INFINITE)
         if cost >= INFINITE:
             pass
         elif kind == CLASS:
             worst = wide(0)
             for e in range(a, a + b):
-                follow = m[t.edge_next + e]
-                if m[t.size + REC * follow] < INFINITE:
-                    worst, ample = max(worst, plus(1, m[t.worst + follow])), min(ample, plus(1, m[t.ample + follow]))
+                follow = arena[tables.edge_next + e]
+                if arena[tables.size + REC * follow] < INFINITE:
+                    worst, ample = (
+                        max(worst, plus(1, arena[tables.worst + follow])),
+                        min(ample, plus(1, arena[tables.ample + follow])),
+                    )
         elif kind == LITERAL:
             worst = cost
         elif kind == SEQ:
-            worst = plus(m[t.worst + a], m[t.worst + b])
-            ample = min(plus(m[t.ample + a], m[t.cost + REC * b]), plus(m[t.cost + REC * a], m[t.ample + b]))
+            worst = plus(arena[tables.worst + a], arena[tables.worst + b])
+            ample = min(
+                plus(arena[tables.ample + a], arena[tables.cost + REC * b]),
+                plus(arena[tables.cost + REC * a], arena[tables.ample + b]),
+            )
         elif kind == ALT:
             worst = wide(0)
             for j in range(a, a + b):
-                option = m[t.lists + j]
-                if m[t.size + REC * option] < INFINITE:
-                    worst, ample = max(worst, wide(m[t.worst + option])), min(ample, wide(m[t.ample + option]))
+                option = arena[tables.lists + j]
+                if arena[tables.size + REC * option] < INFINITE:
+                    worst, ample = max(worst, wide(arena[tables.worst + option])), min(ample, wide(arena[tables.ample + option]))
         elif kind == REPEAT:
-            high = m[t.c + REC * i]
+            high = arena[tables.c + REC * i]
             if high < 0 or high >= MIN_BODY:
-                ample = plus(cost, m[t.cost + REC * a])
+                ample = plus(cost, arena[tables.cost + REC * a])
             else:
-                worst = times(high, m[t.worst + a])
-                ample = plus(times(max(b, 1) - 1, m[t.cost + REC * a]), m[t.ample + a])
+                worst = times(high, arena[tables.worst + a])
+                ample = plus(times(max(b, 1) - 1, arena[tables.cost + REC * a]), arena[tables.ample + a])
         elif kind == CALL:
-            worst, ample = wide(m[t.worst + m[t.rules + a]]), wide(m[t.ample + m[t.rules + a]])
+            worst, ample = wide(arena[tables.worst + arena[tables.rules + a]]), wide(arena[tables.ample + arena[tables.rules + a]])
         elif kind == BOTH or kind == NEGATE or kind == BAG:
             ample = plus(cost, wide(1))
         elif kind == UNLISTED:
-            ample = plus(max(cost, wide(m[t.ample + b])), wide(1))
-        changed = changed or worst != m[t.worst + i] or ample != m[t.ample + i]
-        m[t.worst + i], m[t.ample + i] = worst, ample
+            ample = plus(max(cost, wide(arena[tables.ample + b])), wide(1))
+        changed = changed or worst != arena[tables.worst + i] or ample != arena[tables.ample + i]
+        arena[tables.worst + i], arena[tables.ample + i] = worst, ample
     return changed
 
 
 @entry
-def measure_item_gap(arena, start, end):
+def measure_item_gap(arena_address, start, end):
     """Set the surcharge of an item: the same for all, so that it can be told from any state at the beginning of one."""
-    m = words_at(arena)
-    t = layout(m)
+    arena = words_at(arena_address)
+    tables = layout(arena)
     gap = wide(0)
     for i in range(start, end):
-        if m[t.kind + REC * i] == CLASS and m[t.c + REC * i] == ITEM_CLOSE:
-            gap = max(gap, surcharge(m, t, wide(m[t.edge_next + m[t.a + REC * i]])), wide(1))
-    m[t.n + ITEM_GAP] = gap
+        if arena[tables.kind + REC * i] == CLASS and arena[tables.c + REC * i] == ITEM_CLOSE:
+            gap = max(gap, surcharge(arena, tables, wide(arena[tables.edge_next + arena[tables.a + REC * i]])), wide(1))
+    arena[tables.n + ITEM_GAP] = gap
 
 
 @entry
-def whole_character(arena, node, byte, depth, skip, first):
+def whole_character(arena_address, node, byte, depth, skip, first):
     """Whether some token is exactly one string of a CLASS node (a character)."""
-    m = words_at(arena)
-    t = layout(m)
+    arena = words_at(arena_address)
+    tables = layout(arena)
     automaton = np.zeros(8, np.int32)
     automaton[0] = node
     i = 0
     while i < byte.size:
         at = automaton[depth[i] - 1]
         follow = -1
-        for e in range(m[t.a + REC * at], m[t.a + REC * at] + m[t.b + REC * at]):
-            if m[t.edge_low + e] <= byte[i] <= m[t.edge_high + e]:
-                follow = m[t.edge_next + e]
+        for e in range(arena[tables.a + REC * at], arena[tables.a + REC * at] + arena[tables.b + REC * at]):
+            if arena[tables.edge_low + e] <= byte[i] <= arena[tables.edge_high + e]:
+                follow = arena[tables.edge_next + e]
         if follow == 1 and first[i] != first[i + 1]:
             return True
         if follow <= 1 or depth[i] >= 6:
@@ -254,27 +267,27 @@ def whole_character(arena, node, byte, depth, skip, first):
 
 
 @entry
-def reaches_event(arena, root, events):
+def reaches_event(arena_address, root, events):
     """Whether a static node that takes part in what `root` denotes carries one of some events, a bit 1 << event for each."""
-    m = words_at(arena)
-    t = layout(m)
-    count = m[t.n + NODES]
+    arena = words_at(arena_address)
+    tables = layout(arena)
+    count = arena[tables.n + NODES]
     seen, found, num_found, at = np.zeros(count, np.uint8), np.empty(count, np.int32), wide(0), wide(0)
     num_found = once(wide(root), seen, found, num_found)
     while at < num_found:
         node = wide(found[at])
         at += 1
-        kind, a, b = m[t.kind + REC * node], wide(m[t.a + REC * node]), wide(m[t.b + REC * node])
+        kind, a, b = arena[tables.kind + REC * node], wide(arena[tables.a + REC * node]), wide(arena[tables.b + REC * node])
         if kind == CLASS:
-            if events >> m[t.c + REC * node] & 1:
+            if events >> arena[tables.c + REC * node] & 1:
                 return True
             for e in range(a, a + b):
-                num_found = once(wide(m[t.edge_next + e]), seen, found, num_found)
+                num_found = once(wide(arena[tables.edge_next + e]), seen, found, num_found)
         elif kind == ALT:
             for j in range(a, a + b):
-                num_found = once(wide(m[t.lists + j]), seen, found, num_found)
+                num_found = once(wide(arena[tables.lists + j]), seen, found, num_found)
         elif kind == CALL:
-            num_found = once(wide(m[t.rules + a]), seen, found, num_found)
+            num_found = once(wide(arena[tables.rules + a]), seen, found, num_found)
         elif kind == SEQ or kind == BOTH or kind == TALLY:
             num_found = once(b, seen, found, once(a, seen, found, num_found))
         elif kind == UNLISTED:

@@ -1,10 +1,10 @@
 """The automaton's memory: tables in one growable int32 array.
 
-A compiled call costs about 0.2 us an array argument, so everything lives in one array `m` whose first words say where each
-table starts. Compiled functions take `m` and `t = layout(m)`; entry i of the table `lists` is `m[t.lists + i]`, and the field
-`kind` of node i is `m[t.kind + REC * i]`: arrays would cost reference counts, and passing dozens of them costs more than what
-most functions do. Compiled code never grows a table: it sets a fault and returns, the caller grows that table and repeats the
-call. All writes are hash-consing or memoisation, so repeating is safe.
+A compiled call costs about 0.2 us an array argument, so everything lives in one array, the *arena*, whose first words say where
+each table starts. Compiled functions take `arena` and `tables = layout(arena)`; entry i of the table `lists` is
+`arena[tables.lists + i]`, and the field `kind` of node i is `arena[tables.kind + REC * i]`: arrays would cost reference counts,
+and passing dozens of them costs more than what most functions do. Compiled code never grows a table: it sets a fault and returns,
+the caller grows that table and repeats the call. All writes are hash-consing or memoisation, so repeating is safe.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ FREE_NAMES = 21  # 1 when every key that is remembered may be any but finitely m
 FREE_ITEMS = 28  # 1 when every further item of a unique array may be any string but finitely many
 MIXED = 29  # 1 when arrays whose items must differ may stand in the same place as other arrays
 NUM_STATIC, NUM_PAIRS = 22, 23  # nodes of the grammar; nodes that are in `pair_hash`
-MARKED, MARKED_EPOCH, MARKED_RIVALS, MARKED_INNER = range(24, 28)  # what was found when rivals were last marked, see duplicate_candidates.py
+MARKED, MARKED_EPOCH, MARKED_RIVALS, MARKED_INNER = range(
+    24, 28
+)  # what was found when candidates were last marked, see duplicate_candidates.py
 NUM_COUNTERS = 32
 # Values of n[FAULT]; the FULL_ ones below say which table to grow.
 NO_FAULT = 0
@@ -75,28 +77,28 @@ NODE_FIELDS = (
     "size",  # bytes of the shortest string, INFINITE when there is none, -1 for a product not searched yet
     "cost",  # tokens that suffice to spell some string, INFINITE when the vocabulary cannot
     "closure",  # offset of the closure in `pool`, 0 when not made yet, or when it is the node itself
-    "stamp",  # epoch of the last visit
-    "unit",  # body class of a repeated node, -1 when it has none; of static nodes only
-    "stride",  # copies of a repeated node that one token can spell, for any number of copies up to this; static
+    "marked_in",  # epoch of the last visit
+    "body_class",  # body class of a repeated node, -1 when it has none; of static nodes only
+    "copies_per_token",  # copies of a repeated node that one token can spell, for any number of copies up to this; static
     "shared",  # 1 of a static node that is a part of several sequences, see `shared_head`
-    "enter",  # the PRODUCT that a BOTH or NEGATE begins with; of a PRODUCT the last search that visited it
-    "begun",  # of a repeated node, the most copies that have been begun of a repetition that ends far away, see counter_saturation.py
-    "far",  # 1 of a repetition, or a sequence, where one may end far away
-    "rival", "beside",  # of a word: the first of those one symbol longer that are stamped; the next one beside it; see duplicate_candidates.py
+    "entry_product",  # the PRODUCT that a BOTH or NEGATE begins with; of a PRODUCT the last search that visited it
+    "copies_begun",  # of a repeated node, the most copies that have been begun of a repetition that ends far away, see counter_saturation.py
+    "may_saturate",  # 1 of a repetition, or a sequence, where one may end far away
+    "first_candidate", "next_candidate",  # of a word: the first of those one symbol longer that are stamped; the next one beside it; see duplicate_candidates.py
 )  # fmt: skip
 STATE_FIELDS = (
     "state_start", "state_length",  # items in `pool`, sorted; a frame there when the length is FRAMED, see states.py
     "state_accept",  # 1 when the text so far is complete
     "state_cost",  # tokens that suffice to finish
-    "state_body", "state_radius",  # body class the state loops on, -1; characters left in it; without a body, see `unlisted_of`
-    "state_alone",  # 1 when only repetitions of the body class read its characters; UNKNOWN when not found out yet
-    "state_flat",  # 1 when no item is a product
-    "state_text", "state_left",  # where in `text` the bytes are that must come next, and how many
-    "state_after",  # the state after those, UNKNOWN when not found yet
-    "state_run",  # offset of its run in `pool`, see uniform_transitions.py; 0 when not made
+    "state_body_class", "state_max_chars",  # body class the state loops on, -1; characters left in it; without a body, see `unlisted_of`
+    "state_body_is_exclusive",  # 1 when only repetitions of the body class read its characters; UNKNOWN when not found out yet
+    "state_has_no_product",  # 1 when no item is a product
+    "state_literal", "state_literal_left",  # where in `text` the bytes are that must come next, and how many
+    "state_after_literal",  # the state after those, UNKNOWN when not found yet
+    "state_uniform",  # offset of its run in `pool`, see uniform_transitions.py; 0 when not made
     "state_events",  # bit 1 << event of every event that a token can pass; known when the row is
     "state_row",  # number of the mask row, 0 when not computed
-    "state_key",  # hash of the items
+    "state_items_hash",  # hash of the items
     "state_ends",  # offset of its ends in `pool`, see shared_continuations.py; 0 when not found yet
 )  # fmt: skip
 

@@ -4,7 +4,7 @@ A key beside the properties of an object is any key but these. As an expression 
 exit at every character; instead an UNLISTED node holds the body, the names as a sorted list, and how many bytes of them have been
 read. A byte narrows the list to the names that go on with it, by bisection; when none does, what is left is the body.
 
-All functions here are compiled. `m` and `t` are the tables and their layout, see tables.py, also for faults.
+All functions here are compiled. `arena` and `tables` are the tables and their layout, see tables.py, also for faults.
 """
 
 from __future__ import annotations
@@ -17,60 +17,60 @@ _AT_END = -1  # instead of the next byte of a word
 
 
 @inner
-def without_words(m, t, words, body):
+def without_words(arena, tables, words, body):
     """An UNLISTED node."""
-    node = intern_node(m, t, wide(UNLISTED), words, body, wide(0))
-    if m[t.size + REC * node] == UNKNOWN:
-        m[t.size + REC * node], m[t.cost + REC * node] = sizes_without_words(m, t, words, body)
+    node = intern_node(arena, tables, wide(UNLISTED), words, body, wide(0))
+    if arena[tables.size + REC * node] == UNKNOWN:
+        arena[tables.size + REC * node], arena[tables.cost + REC * node] = sizes_without_words(arena, tables, words, body)
     return node
 
 
 @inner
-def sizes_without_words(m, t, words, body):
+def sizes_without_words(arena, tables, words, body):
     """Size and cost of an UNLISTED node.
 
     Those of the body, and of one more printable character each time all texts of that length may be words. So it is never less than
     what is needed, and from every node some byte leads to one that needs one less.
     """
-    size, cost = wide(m[t.size + REC * body]), wide(m[t.cost + REC * body])
+    size, cost = wide(arena[tables.size + REC * body]), wide(arena[tables.cost + REC * body])
     if size >= INFINITE:
         return size, cost
-    plain = max(wide(m[t.n + PLAIN]), wide(1))
+    plain = max(wide(arena[tables.n + PLAIN]), wide(1))
     more, free = wide(0), wide(1)
-    while num_words_of(m, t, words, size + more) >= free:
+    while num_words_of(arena, tables, words, size + more) >= free:
         more, free = more + 1, min(free * plain, wide(INFINITE))
-    return plus(size, more), (cost if more == 0 else wide(INFINITE) if m[t.n + PLAIN] == 0 else plus(cost, more))
+    return plus(size, more), (cost if more == 0 else wide(INFINITE) if arena[tables.n + PLAIN] == 0 else plus(cost, more))
 
 
 @inner
-def num_words_of(m, t, words, size):
+def num_words_of(arena, tables, words, size):
     """How many words have so many bytes left."""
-    rows, read, count = t.lists + wide(m[t.a + REC * words]), wide(m[t.c + REC * words]), wide(0)
-    for k in range(m[t.b + REC * words]):
-        count += 1 if m[rows + 2 * k + 1] - read == size else 0
+    rows, read, count = tables.lists + wide(arena[tables.a + REC * words]), wide(arena[tables.c + REC * words]), wide(0)
+    for k in range(arena[tables.b + REC * words]):
+        count += 1 if arena[rows + 2 * k + 1] - read == size else 0
     return count
 
 
 @inner
-def next_byte(m, t, first, read, k):
+def next_byte(arena, tables, first, read, k):
     """The byte with which a word goes on behind those read, of the list of words that begins at `first` in `lists`."""
-    row = t.lists + first + 2 * k
-    return wide(m[t.text + m[row] + read]) if read < m[row + 1] else wide(_AT_END)
+    row = tables.lists + first + 2 * k
+    return wide(arena[tables.text + arena[row] + read]) if read < arena[row + 1] else wide(_AT_END)
 
 
 @inner
-def has_end(m, t, words):
+def has_end(arena, tables, words):
     """Whether nothing is left of some word: then it is the first."""
-    return next_byte(m, t, wide(m[t.a + REC * words]), wide(m[t.c + REC * words]), wide(0)) == _AT_END
+    return next_byte(arena, tables, wide(arena[tables.a + REC * words]), wide(arena[tables.c + REC * words]), wide(0)) == _AT_END
 
 
 @inner
-def first_from(m, t, first, count, read, byte):
+def first_from(arena, tables, first, count, read, byte):
     """The first word that goes on with this byte or a greater one, by its index."""
     low, high = wide(0), wide(count)
     while low < high:
         middle = (low + high) // 2
-        if next_byte(m, t, first, read, middle) < byte:
+        if next_byte(arena, tables, first, read, middle) < byte:
             low = middle + 1
         else:
             high = middle
@@ -78,32 +78,36 @@ def first_from(m, t, first, count, read, byte):
 
 
 @inner
-def narrowed(m, t, first, count, read, byte):
+def narrowed(arena, tables, first, count, read, byte):
     """(first, count) of the words that go on with a byte."""
-    start = first_from(m, t, first, count, read, byte)
-    end = start + first_from(m, t, first + 2 * start, count - start, read, byte + 1)
+    start = first_from(arena, tables, first, count, read, byte)
+    end = start + first_from(arena, tables, first + 2 * start, count - start, read, byte + 1)
     return first + 2 * start, end - start
 
 
 @inner
-def words_after(m, t, words, byte):
+def words_after(arena, tables, words, byte):
     """(WORDS, low, high): the words that go on with a byte, FAIL where there are none; and the bytes around it with which no word
     goes on, or this one alone."""
-    first, count, read = wide(m[t.a + REC * words]), wide(m[t.b + REC * words]), wide(m[t.c + REC * words])
-    begin, left = narrowed(m, t, first, count, read, wide(byte))
+    first, count, read = (
+        wide(arena[tables.a + REC * words]),
+        wide(arena[tables.b + REC * words]),
+        wide(arena[tables.c + REC * words]),
+    )
+    begin, left = narrowed(arena, tables, first, count, read, wide(byte))
     if left > 0:
-        return intern_node(m, t, wide(WORDS), begin, left, read + 1), wide(byte), wide(byte)
+        return intern_node(arena, tables, wide(WORDS), begin, left, read + 1), wide(byte), wide(byte)
     index = (begin - first) // 2
-    low = next_byte(m, t, first, read, index - 1) + 1 if index > 0 else wide(0)
-    high = next_byte(m, t, first, read, index) - 1 if index < count else wide(255)
+    low = next_byte(arena, tables, first, read, index - 1) + 1 if index > 0 else wide(0)
+    high = next_byte(arena, tables, first, read, index) - 1 if index < count else wide(255)
     return wide(FAIL), low, high
 
 
 @inner
-def without_words_after(m, t, words, rest):
+def without_words_after(arena, tables, words, rest):
     """What may follow when `rest` is what follows a byte in the body, and `words` what is left of the words then."""
     if words == FAIL or rest == FAIL:
         return rest
     if rest == EMPTY:
-        return wide(FAIL) if has_end(m, t, words) else wide(EMPTY)
-    return without_words(m, t, words, rest)
+        return wide(FAIL) if has_end(arena, tables, words) else wide(EMPTY)
+    return without_words(arena, tables, words, rest)

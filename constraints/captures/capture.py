@@ -129,7 +129,11 @@ class _Reader:
         root, budgets, marks = lower(grammar, constraint.limits)
         self._lock = threading.Lock()
         with constraint.exclusively() as (automaton, _):
-            self._parts = Parts(grammar, root, budgets, marks, automaton.lexicon, constraint.limits) if marks.of_rule else None
+            self._parts = (
+                Parts(grammar, root, budgets, marks, automaton.shared_vocabulary, constraint.limits)
+                if marks.of_rule
+                else None
+            )
 
     @property
     def names_captures(self) -> bool:

@@ -21,7 +21,7 @@ from ..grammar.source import Limits
 from ..grammar.stages import Budgets, holding
 from ..grammar.stopwatch import Stopwatch
 from ..token_automaton.token_automaton import TokenAutomaton
-from ..vocabulary.shared_vocabulary import Lexicon
+from ..vocabulary.shared_vocabulary import SharedVocabulary
 
 Place = int  # position + (bytes of the text + 1) * state over lexemes
 Span = tuple[Node, Place, Place]
@@ -33,7 +33,7 @@ class Parts:
     """A grammar with captures, ready to read texts. Not thread-safe."""
 
     def __init__(
-        self, grammar: Grammar, root: Node, budgets: Budgets, marks: Marks, lexicon: Lexicon, limits: Limits
+        self, grammar: Grammar, root: Node, budgets: Budgets, marks: Marks, shared_vocabulary: SharedVocabulary, limits: Limits
     ) -> None:
         self.grammar, self.root, self.budgets, self.marks, self.limits = grammar, root, budgets, marks, limits
         self.bodies = list(grammar.rule_bodies)
@@ -44,7 +44,7 @@ class Parts:
         without_left_recursion(grammar, leaves, limits)
         left_factored(grammar, leaves, limits)
         self._forget_structure()
-        self._automaton = TokenAutomaton(grammar, leaves, lexicon, limits)
+        self._automaton = TokenAutomaton(grammar, leaves, shared_vocabulary, limits)
         self._starts: dict[Node, int] = {}
         self._moves: dict[tuple[int, int], int] = {}
 

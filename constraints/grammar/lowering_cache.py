@@ -15,7 +15,7 @@ _BINARY, _UNARY = (Kind.SEQ, Kind.BOTH), (Kind.NEGATE, Kind.REPEAT)
 Step = tuple[Kind, Any, Any, Any]  # operands are steps by their number
 
 
-class Fragments:
+class LoweringCache:
     """The most recently used expressions, without rules and marks, as steps that make them in any grammar. Thread-safe."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ def _room(steps: list[Step] | None) -> int:
     return max(1, len(steps or ()))
 
 
-FRAGMENTS = Fragments()  # of the process
+LOWERING_CACHE = LoweringCache()  # of the process
 
 
 def _steps(grammar: Grammar, root: Node) -> list[Step]:

@@ -85,7 +85,9 @@ class Search:
         trees, texts = [], []
         for choices in (first, second):
             events: list[tuple[str, object]] = []
-            texts.append(replay(self.net, rule, choices, prefix, lambda kind, value, to=events: to.append((kind, value))))  # type: ignore[misc]
+            texts.append(
+                replay(self.net, rule, choices, prefix, lambda kind, value, to=events: to.append((kind, value)))
+            )  # type: ignore[misc]
             trees.append(tuple(events))
         assert texts[0] == texts[1]
         name, one, other = _innermost(trees[0], trees[1])

@@ -59,9 +59,9 @@ def text_problem(text: str, vocabulary: Vocabulary, encode: Encode) -> tuple[str
 def unspelled_bytes(constraint: Constraint) -> list[int]:
     """Bytes that the constraint would allow somewhere and no token of the vocabulary spells alone."""
     automaton = constraint._automaton
-    if automaton.lexicon.spells_every_byte:
+    if automaton.shared_vocabulary.spells_every_byte:
         return []
-    missing = set(np.flatnonzero(~automaton.lexicon.single_bytes[:256]).tolist())
+    missing = set(np.flatnonzero(~automaton.shared_vocabulary.single_bytes[:256]).tolist())
     grammar, found = automaton.grammar, set[int]()
     for node in reachable(grammar, automaton.root):
         if grammar.kind(node) is Kind.LITERAL:

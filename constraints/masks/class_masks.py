@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..automaton.closures import ENDLESS
-from ..automaton.nodes import CLASS, NO_BODY, SEQ, leaf, pair, repetition, wide
+from ..automaton.nodes import CLASS, NO_BODY, SEQ, head_of, pair, repetition, wide
 from ..automaton.states import intern_state, items_of
 from ..automaton.tables import (
     CLASS_TABLES,
@@ -53,11 +53,11 @@ from ..vocabulary.packed_vocabulary import (
     WORDS,
     is_inside,
 )
-from .loop_context import copies, door_of, is_alone, is_loop
+from .loop_context import exit_state_of, is_body_exclusive, is_loop, leading_copies
 from .mask_rows import clear_tokens
 from .shared_continuations import completes_inside
 from .trie_walk import reads_alike, walk, walk_literals, without_literals
-from .uniform_transitions import run_of
+from .uniform_transitions import uniform_of
 
 ONLY_IN_STRINGS = tuple(b"#_AZbz")  # some of what stands in JSON only there, and in most strings
 MANY_TOKENS = 4000  # more than are looked at one by one
@@ -65,176 +65,215 @@ MANY_VISITED = 1000  # trie nodes, by a walk inside a class, after which tables 
 
 
 @inner
-def fill(m, t, v, r, state):
+def fill(arena, tables, vocab, rows, state):
     """Describe the mask of a state by a walk from this state alone, without EOS; returns the base, see mask_rows.py."""
-    other = without_literals(m, t, state)
-    base = fill_other(m, t, v, r, other) if other != DEAD and m[t.n + FAULT] == NO_FAULT else wide(0)
-    if other != state and m[t.n + FAULT] == NO_FAULT:
-        m[t.state_events + REC * state] |= m[t.state_events + REC * other]
-        walk_literals(m, t, v, r, state, False)
+    other = without_literals(arena, tables, state)
+    base = fill_other(arena, tables, vocab, rows, other) if other != DEAD and arena[tables.n + FAULT] == NO_FAULT else wide(0)
+    if other != state and arena[tables.n + FAULT] == NO_FAULT:
+        arena[tables.state_events + REC * state] |= arena[tables.state_events + REC * other]
+        walk_literals(arena, tables, vocab, rows, state, False)
     return base
 
 
 @inner
-def fill_other(m, t, v, r, state):
+def fill_other(arena, tables, vocab, rows, state):
     """The same without regard to literals. Inside a string, walks pass by control characters, and what has them is cleared then."""
-    is_in_string = may_be_in_string(m, t, state)
-    m[t.n + IN_STRING] = 1 if is_in_string else 0
-    base = fill_plain(m, t, v, r, state)
-    m[t.n + IN_STRING] = 0
+    is_in_string = may_be_in_string(arena, tables, state)
+    arena[tables.n + IN_STRING] = 1 if is_in_string else 0
+    base = fill_plain(arena, tables, vocab, rows, state)
+    arena[tables.n + IN_STRING] = 0
     if is_in_string:
-        clear_tokens(r, wide(v[CONTROLS]), wide(v[CONTROLS]) + wide(v[NUM_CONTROLS]))
+        clear_tokens(rows, wide(vocab[CONTROLS]), wide(vocab[CONTROLS]) + wide(vocab[NUM_CONTROLS]))
     return base
 
 
 @inner
-def may_be_in_string(m, t, state):
+def may_be_in_string(arena, tables, state):
     """Whether a text is JSON and inside a string: it may go on with what nothing else has."""
-    row = t.next + state * 256
+    row = tables.next + state * 256
     for byte in ONLY_IN_STRINGS:
-        if m[row + byte] != DEAD:
-            return m[t.n + ONLY_JSON] == 1
+        if arena[row + byte] != DEAD:
+            return arena[tables.n + ONLY_JSON] == 1
     return False
 
 
 @inner
-def fill_plain(m, t, v, r, state):
+def fill_plain(arena, tables, vocab, rows, state):
     """Describe the mask of a state without literals."""
-    body, radius = wide(m[t.state_body + REC * state]), wide(m[t.state_radius + REC * state])
-    tables = wide(m[t.classes + CLASS_WIDTH * body + CLASS_TABLES]) if body >= 0 else string_class(m, t, v, state)
-    if tables != 0:
-        slice_ = slice_of(m, t, v, tables, state, radius) if body >= 0 else wide(v[tables + LAST_SLICE])
+    body, max_chars = wide(arena[tables.state_body_class + REC * state]), wide(arena[tables.state_max_chars + REC * state])
+    class_tables = (
+        wide(arena[tables.classes + CLASS_WIDTH * body + CLASS_TABLES])
+        if body >= 0
+        else string_class(arena, tables, vocab, state)
+    )
+    if class_tables != 0:
+        slice_ = (
+            slice_of(arena, tables, vocab, class_tables, state, max_chars)
+            if body >= 0
+            else wide(vocab[class_tables + LAST_SLICE])
+        )
         if slice_ >= 0:
-            return fill_body(m, t, v, r, state, tables, slice_)
+            return fill_body(arena, tables, vocab, rows, state, class_tables, slice_)
     base, other = wide(0), wide(state)
-    if tables == 0:
-        space, rest, radius = split_space(m, t, v, state)
-        are_ends_seen = m[t.n + NUM_ENDS] < 0 or space == DEAD or not completes_inside(m, t, space, body_of(m, t, space))
-        if space != DEAD and are_ends_seen and is_alone(m, t, space):
-            base, other = fill_space(m, t, v, r, space, radius), rest
-            m[t.state_events + REC * state] |= m[t.state_events + REC * space]
-    trie = wide(v[GROUPED]) if reads_letters_alike(m, t, other) else wide(v[TRIE])
-    if walk(m, t, v, r, trie, wide(-1), other) > MANY_VISITED and body >= 0 and tables == 0:
-        m[t.n + WANTED] = body + 1
-    m[t.state_events + REC * state] |= m[t.state_events + REC * other]
+    if class_tables == 0:
+        space, rest, max_chars = split_space(arena, tables, vocab, state)
+        are_ends_seen = (
+            arena[tables.n + NUM_ENDS] < 0
+            or space == DEAD
+            or not completes_inside(arena, tables, space, body_of(arena, tables, space))
+        )
+        if space != DEAD and are_ends_seen and is_body_exclusive(arena, tables, space):
+            base, other = fill_space(arena, tables, vocab, rows, space, max_chars), rest
+            arena[tables.state_events + REC * state] |= arena[tables.state_events + REC * space]
+    trie = wide(vocab[GROUPED]) if reads_letters_alike(arena, tables, other) else wide(vocab[TRIE])
+    if walk(arena, tables, vocab, rows, trie, wide(-1), other) > MANY_VISITED and body >= 0 and class_tables == 0:
+        arena[tables.n + WANTED] = body + 1
+    arena[tables.state_events + REC * state] |= arena[tables.state_events + REC * other]
     return base
 
 
 @inner
-def fill_body(m, t, v, r, state, tables, slice_):
+def fill_body(arena, tables, vocab, rows, state, class_tables, slice_):
     """The same of a state inside a class with tables, by a slice of it."""
-    body, radius = wide(m[t.state_body + REC * state]), wide(m[t.state_radius + REC * state])
-    trie, exits = wide(v[tables + RESIDUAL]), wide(v[tables + EXITS])
-    if exits != 0 and (is_alone(m, t, state) if body >= 0 else m[t.state_accept + REC * state] == 0):
-        door, least = wide(state), wide(0)
-        if body >= 0 and not is_loop(m, t, v, tables, state):
-            door, least = door_of(m, t, v, exits, state)
-        if door != DEAD and (least != 1 or v[tables + NUM_EXITS] <= MANY_TOKENS):
-            walk_exits(m, t, v, r, tables, state, door, least, radius if body >= 0 else wide(ENDLESS))
-            trie = wide(v[tables + REST])
-    if body >= 0 and slice_ == v[tables + LAST_SLICE]:
-        clear_longer(v, r, tables, radius)
-    walk(m, t, v, r, trie, wide(-1), state)
-    return v[tables + SLICES] + slice_ * wide(v[WORDS])
+    body, max_chars = wide(arena[tables.state_body_class + REC * state]), wide(arena[tables.state_max_chars + REC * state])
+    trie, exits = wide(vocab[class_tables + RESIDUAL]), wide(vocab[class_tables + EXITS])
+    if exits != 0 and (is_body_exclusive(arena, tables, state) if body >= 0 else arena[tables.state_accept + REC * state] == 0):
+        exit_state, least = wide(state), wide(0)
+        if body >= 0 and not is_loop(arena, tables, vocab, class_tables, state):
+            exit_state, least = exit_state_of(arena, tables, vocab, exits, state)
+        if exit_state != DEAD and (least != 1 or vocab[class_tables + NUM_EXITS] <= MANY_TOKENS):
+            walk_exits(
+                arena,
+                tables,
+                vocab,
+                rows,
+                class_tables,
+                state,
+                exit_state,
+                least,
+                max_chars if body >= 0 else wide(ENDLESS),
+            )
+            trie = wide(vocab[class_tables + REST])
+    if body >= 0 and slice_ == vocab[class_tables + LAST_SLICE]:
+        clear_longer(vocab, rows, class_tables, max_chars)
+    walk(arena, tables, vocab, rows, trie, wide(-1), state)
+    return vocab[class_tables + SLICES] + slice_ * wide(vocab[WORDS])
 
 
 @inner
-def split_space(m, t, v, state):
+def split_space(arena, tables, vocab, state):
     """(state, state, radius): the items of a state that repeat characters of a class, such as white space behind a number, without
     end, if no token leaves it behind more of them than there may be, and the other items. (DEAD, state, 0) where there are none.
 
     Otherwise a state would be made for each number of characters that have been read. The mask is that of both together.
     """
-    start, length = items_of(m, t, state)
-    body, radius = wide(NO_BODY), wide(0)
+    start, length = items_of(arena, tables, state)
+    body, max_chars = wide(NO_BODY), wide(0)
     for j in range(start, start + length):
-        item = wide(m[t.pool + j])
+        item = wide(arena[tables.pool + j])
         if body == NO_BODY:
-            body = repeated(m, t, v, item)
-        if body != NO_BODY and repeated(m, t, v, item) == body:
-            most = 1 + copies(m, t, wide(m[t.b + REC * item]), body)
-            radius = most if radius == 0 else min(radius, most)
-    if body == NO_BODY or radius < most_before_exits(m, t, v, body):
+            body = repeated(arena, tables, vocab, item)
+        if body != NO_BODY and repeated(arena, tables, vocab, item) == body:
+            most = 1 + leading_copies(arena, tables, wide(arena[tables.b + REC * item]), body)
+            max_chars = most if max_chars == 0 else min(max_chars, most)
+    if body == NO_BODY or max_chars < most_before_exits(arena, tables, vocab, body):
         return wide(DEAD), wide(state), wide(0)
     parts = np.zeros(2, np.int64)
     for part in range(2):
         count = wide(0)
         for j in range(start, start + length):
-            item = wide(m[t.pool + j])
-            if (repeated(m, t, v, item) == body) == (part == 0):
-                m[t.items + count] = endless(m, t, item) if part == 0 else item
+            item = wide(arena[tables.pool + j])
+            if (repeated(arena, tables, vocab, item) == body) == (part == 0):
+                arena[tables.items + count] = endless(arena, tables, item) if part == 0 else item
                 count += 1
         if part == 0:
-            parts[part] = intern_state(m, t, count, body, wide(ENDLESS))
+            parts[part] = intern_state(arena, tables, count, body, wide(ENDLESS))
         else:
-            parts[part] = intern_state(m, t, count, wide(m[t.state_body + REC * state]), wide(m[t.state_radius + REC * state]))
+            parts[part] = intern_state(
+                arena,
+                tables,
+                count,
+                wide(arena[tables.state_body_class + REC * state]),
+                wide(arena[tables.state_max_chars + REC * state]),
+            )
     if parts[0] == DEAD or parts[1] == DEAD:
         return wide(DEAD), wide(state), wide(0)
-    return wide(parts[0]), wide(parts[1]), radius
+    return wide(parts[0]), wide(parts[1]), max_chars
 
 
 @inner
-def endless(m, t, item):
+def endless(arena, tables, item):
     """An item that begins with a repetition, without its end."""
-    own, rest = leaf(m, t, item), wide(m[t.b + REC * item])
-    loop = leaf(m, t, rest)
-    again = repetition(m, t, wide(m[t.a + REC * loop]), wide(m[t.b + REC * loop]), wide(UNBOUNDED))
-    return pair(m, t, own, pair(m, t, again, wide(m[t.b + REC * rest])) if m[t.kind + REC * rest] == SEQ else again)
+    own, rest = head_of(arena, tables, item), wide(arena[tables.b + REC * item])
+    loop = head_of(arena, tables, rest)
+    again = repetition(arena, tables, wide(arena[tables.a + REC * loop]), wide(arena[tables.b + REC * loop]), wide(UNBOUNDED))
+    return pair(
+        arena,
+        tables,
+        own,
+        pair(arena, tables, again, wide(arena[tables.b + REC * rest]))
+        if arena[tables.kind + REC * rest] == SEQ
+        else again,
+    )
 
 
 @inner
-def most_before_exits(m, t, v, body):
+def most_before_exits(arena, tables, vocab, body):
     """The most characters of a class before the rest of a token."""
-    tables = wide(m[t.classes + CLASS_WIDTH * body + CLASS_TABLES])
-    return wide(v[v[tables + PREFIX]]) if v[tables + NUM_EXITS] > 0 else wide(0)
+    class_tables = wide(arena[tables.classes + CLASS_WIDTH * body + CLASS_TABLES])
+    return wide(vocab[vocab[class_tables + PREFIX]]) if vocab[class_tables + NUM_EXITS] > 0 else wide(0)
 
 
 @inner
-def fill_space(m, t, v, r, space, radius):
-    """Describe the mask of the first of those states, of which at most `radius` characters may follow; returns the base."""
-    tables = wide(m[t.classes + CLASS_WIDTH * m[t.state_body + REC * space] + CLASS_TABLES])
-    slice_ = min(radius, wide(v[tables + LAST_SLICE]))
-    if slice_ == v[tables + LAST_SLICE]:
-        clear_longer(v, r, tables, radius)
-    walk(m, t, v, r, wide(v[tables + RESIDUAL]), wide(-1), space)
-    return v[tables + SLICES] + slice_ * wide(v[WORDS])
+def fill_space(arena, tables, vocab, rows, space, max_chars):
+    """Describe the mask of the first of those states, of which at most `max_chars` characters may follow; returns the base."""
+    class_tables = wide(arena[tables.classes + CLASS_WIDTH * arena[tables.state_body_class + REC * space] + CLASS_TABLES])
+    slice_ = min(max_chars, wide(vocab[class_tables + LAST_SLICE]))
+    if slice_ == vocab[class_tables + LAST_SLICE]:
+        clear_longer(vocab, rows, class_tables, max_chars)
+    walk(arena, tables, vocab, rows, wide(vocab[class_tables + RESIDUAL]), wide(-1), space)
+    return vocab[class_tables + SLICES] + slice_ * wide(vocab[WORDS])
 
 
 @inner
-def repeated(m, t, v, item):
+def repeated(arena, tables, vocab, item):
     """The class of which an item repeats characters, if its exits are known; else NO_BODY."""
-    own = leaf(m, t, item)
-    unit = wide(m[t.unit + REC * own])
-    if m[t.kind + REC * own] != CLASS or m[t.kind + REC * item] != SEQ or unit == NO_BODY:
+    own = head_of(arena, tables, item)
+    unit = wide(arena[tables.body_class + REC * own])
+    if arena[tables.kind + REC * own] != CLASS or arena[tables.kind + REC * item] != SEQ or unit == NO_BODY:
         return wide(NO_BODY)
-    tables = wide(m[t.classes + CLASS_WIDTH * unit + CLASS_TABLES])
-    is_known = tables != 0 and v[tables + EXITS] != 0 and copies(m, t, wide(m[t.b + REC * item]), unit) > 0
+    class_tables = wide(arena[tables.classes + CLASS_WIDTH * unit + CLASS_TABLES])
+    is_known = (
+        class_tables != 0
+        and vocab[class_tables + EXITS] != 0
+        and leading_copies(arena, tables, wide(arena[tables.b + REC * item]), unit) > 0
+    )
     return unit if is_known else wide(NO_BODY)
 
 
 @inner
-def walk_exits(m, t, v, r, tables, state, door, least, most):
-    """Note the tokens that leave the body of a state through a door, see `door_of`: those of which the part in the body has so many
-    characters."""
-    exits, end = wide(v[tables + BY_PREFIX]), wide(v[tables + NUM_EXITS])  # the longest parts come first
-    kept, kept_end = longer_parts(v, tables, most), longer_parts(v, tables, least - 1)
+def walk_exits(arena, tables, vocab, rows, class_tables, state, exit_state, least, most):
+    """Note the tokens that leave the body of a state through a door, see `exit_state_of`: those of which the part in the body has
+    so many characters."""
+    exits, end = wide(vocab[class_tables + BY_PREFIX]), wide(vocab[class_tables + NUM_EXITS])  # the longest parts come first
+    kept, kept_end = longer_parts(vocab, class_tables, most), longer_parts(vocab, class_tables, least - 1)
     if kept == kept_end:
         return
-    walk(m, t, v, r, wide(v[tables + EXITS]), wide(-1), door)
-    m[t.state_events + REC * state] |= m[t.state_events + REC * door]
-    m[t.n + CLEARED], m[t.n + KEPT] = exits, exits + kept
-    m[t.n + KEPT_END], m[t.n + CLEARED_END] = exits + kept_end, exits + end
-    clear_tokens(r, exits, exits + kept)
-    clear_tokens(r, exits + kept_end, exits + end)
+    walk(arena, tables, vocab, rows, wide(vocab[class_tables + EXITS]), wide(-1), exit_state)
+    arena[tables.state_events + REC * state] |= arena[tables.state_events + REC * exit_state]
+    arena[tables.n + CLEARED], arena[tables.n + KEPT] = exits, exits + kept
+    arena[tables.n + KEPT_END], arena[tables.n + CLEARED_END] = exits + kept_end, exits + end
+    clear_tokens(rows, exits, exits + kept)
+    clear_tokens(rows, exits + kept_end, exits + end)
 
 
 @inner
-def longer_parts(v, tables, chars):
+def longer_parts(vocab, tables, chars):
     """How many of the exits of a class have a part in it of more characters than that."""
-    low, high = wide(0), wide(v[tables + NUM_EXITS])
+    low, high = wide(0), wide(vocab[tables + NUM_EXITS])
     while low < high:
         middle = (low + high) // 2
-        if v[v[tables + PREFIX] + middle] > chars:
+        if vocab[vocab[tables + PREFIX] + middle] > chars:
             low = middle + 1
         else:
             high = middle
@@ -242,49 +281,49 @@ def longer_parts(v, tables, chars):
 
 
 @inner
-def reads_letters_alike(m, t, state):
+def reads_letters_alike(arena, tables, state):
     """Whether a state reads letters, and one like another; and so the states where they lead to."""
-    if m[t.next + state * 256 + LOWER] == DEAD and m[t.next + state * 256 + UPPER] == DEAD:
+    if arena[tables.next + state * 256 + LOWER] == DEAD and arena[tables.next + state * 256 + UPPER] == DEAD:
         return False
     s = wide(state)
     for _ in range(3):
         for first in (LOWER, UPPER):
-            if not reads_alike(m, t, s, wide(first), wide(first + 26)):
+            if not reads_alike(arena, tables, s, wide(first), wide(first + 26)):
                 return False
-        first = LOWER if m[t.next + s * 256 + LOWER] != DEAD else UPPER
-        s = wide(m[t.next + s * 256 + first] & STATE_MASK)
+        first = LOWER if arena[tables.next + s * 256 + LOWER] != DEAD else UPPER
+        s = wide(arena[tables.next + s * 256 + first] & STATE_MASK)
     return True
 
 
 @inner
-def string_class(m, t, v, state):
+def string_class(arena, tables, vocab, state):
     """The tables of the class of JSON strings of which all characters lead from a state back to itself, as they do in a key that
     is none of the excluded ones; 0 when there is none."""
-    run = run_of(m, t, state) if m[t.state_flat + REC * state] == 0 else wide(0)
-    if run != 0 and m[run] == state:
-        for tables in (wide(v[STRING]), wide(v[LINE])):
-            if is_inside(v, tables + FIRST_BYTES - 1, run + 1, m, 0):
-                return tables
+    run = uniform_of(arena, tables, state) if arena[tables.state_has_no_product + REC * state] == 0 else wide(0)
+    if run != 0 and arena[run] == state:
+        for class_tables in (wide(vocab[STRING]), wide(vocab[LINE])):
+            if is_inside(vocab, class_tables + FIRST_BYTES - 1, run + 1, arena, 0):
+                return class_tables
     return wide(0)
 
 
 @inner
-def slice_of(m, t, v, tables, state, radius):
+def slice_of(arena, tables, vocab, class_tables, state, max_chars):
     """The slice of a class that is right for a state with this body, but for tokens that are longer; -1 when there is none."""
-    if radius < v[tables + LONGEST] and not is_alone(m, t, state):
+    if max_chars < vocab[class_tables + LONGEST] and not is_body_exclusive(arena, tables, state):
         return wide(-1)
-    return min(radius, wide(v[tables + LAST_SLICE]))
+    return min(max_chars, wide(vocab[class_tables + LAST_SLICE]))
 
 
 @inner
-def clear_longer(v, r, tables, radius):
+def clear_longer(vocab, rows, tables, max_chars):
     """Note that the tokens of a class with more characters than that are not to be set."""
-    first, count = wide(v[tables + FAR]), wide(0)
-    while count < v[tables + NUM_FAR] and v[v[tables + FAR_LENGTH] + count] > radius:
+    first, count = wide(vocab[tables + FAR]), wide(0)
+    while count < vocab[tables + NUM_FAR] and vocab[vocab[tables + FAR_LENGTH] + count] > max_chars:
         count += 1
-    clear_tokens(r, first, first + count)
+    clear_tokens(rows, first, first + count)
 
 
 @inner
-def body_of(m, t, state):
-    return wide(m[t.state_body + REC * state])
+def body_of(arena, tables, state):
+    return wide(arena[tables.state_body_class + REC * state])

@@ -9,18 +9,18 @@ from __future__ import annotations
 import numpy as np
 
 from ..automaton.closures import ENDLESS
-from ..automaton.determinize import SEARCH, answer_all, ask, step
+from ..automaton.determinize import SEARCH, push_request, serve_requests, step
 from ..automaton.nodes import (
     BOTH,
     FAIL,
-    FAR_COPIES,
-    MOST_BEGUN,
+    MAX_COPIES_BEGUN,
     NO_BODY,
     PRODUCT,
     REPEAT,
+    SATURATED_COPIES,
     SEQ,
+    head_of,
     intern_node,
-    leaf,
     pair,
     repetition,
     wide,
@@ -35,76 +35,80 @@ _MAX_ITEMS, _MAX_HEADS = 16, 8  # items of a state; heads of an item before a re
 
 
 @inner
-def far_state(m, t, v, tables, s):
+def saturate_class(arena, tables, vocab, class_tables, s):
     """The state with endless repetitions of the body class instead of those of a state, if only tokens of the class itself are long
     enough to tell them apart; DEAD when there is none, or on a fault. tables: of the class.
 
     No token that leaves the class has more than REACH characters, unless a control character ends it, which the state must not
     allow behind any character of its body.
     """
-    body, reach = wide(m[t.state_body + REC * s]), wide(v[tables + REACH])
-    if m[t.state_radius + REC * s] >= ENDLESS or m[t.state_radius + REC * s] <= reach or not ends_at_controls(m, t, v, tables, s):
+    body, longest_outside = wide(arena[tables.state_body_class + REC * s]), wide(vocab[class_tables + REACH])
+    if (
+        arena[tables.state_max_chars + REC * s] >= ENDLESS
+        or arena[tables.state_max_chars + REC * s] <= longest_outside
+        or not ends_at_controls(arena, tables, vocab, class_tables, s)
+    ):
         return wide(DEAD)
-    start, length = items_of(m, t, s)
-    if length > _MAX_ITEMS or m[t.n + FAULT] != NO_FAULT:
+    start, length = items_of(arena, tables, s)
+    if length > _MAX_ITEMS or arena[tables.n + FAULT] != NO_FAULT:
         return wide(DEAD)
     changed = False
     for j in range(length):
-        item = wide(m[t.pool + start + j])
-        other = without_end(m, t, item, body, reach)
-        if other == FAIL or m[t.n + FAULT] != NO_FAULT:
+        item = wide(arena[tables.pool + start + j])
+        other = saturate_class_item(arena, tables, item, body, longest_outside)
+        if other == FAIL or arena[tables.n + FAULT] != NO_FAULT:
             return wide(DEAD)
         changed = changed or other != item
-        m[t.items + j] = other
-    return intern_state(m, t, length, body, wide(ENDLESS)) if changed else wide(DEAD)
+        arena[tables.items + j] = other
+    return intern_state(arena, tables, length, body, wide(ENDLESS)) if changed else wide(DEAD)
 
 
 @inner
-def without_end(m, t, item, body, reach):
+def saturate_class_item(arena, tables, item, body, longest_outside):
     """A continuation with an endless repetition of the body class instead of its first one, or one that has far too many to come
     if it must not end within reach; FAIL when a bound is not beyond reach."""
     node, depth = item, wide(0)
-    while m[t.kind + REC * node] == SEQ and depth < _MAX_HEADS:
-        head = wide(m[t.a + REC * node])
-        if m[t.kind + REC * head] == REPEAT and m[t.unit + REC * m[t.a + REC * head]] == body:
-            high = wide(m[t.c + REC * head])
+    while arena[tables.kind + REC * node] == SEQ and depth < _MAX_HEADS:
+        head = wide(arena[tables.a + REC * node])
+        if arena[tables.kind + REC * head] == REPEAT and arena[tables.body_class + REC * arena[tables.a + REC * head]] == body:
+            high = wide(arena[tables.c + REC * head])
             if high < 0:
                 return item
-            low = wide(m[t.b + REC * head])
-            if 0 < low <= reach or high < reach:
+            low = wide(arena[tables.b + REC * head])
+            if 0 < low <= longest_outside or high < longest_outside:
                 return wide(FAIL)
             if low > 0:
-                head = repetition(m, t, wide(m[t.a + REC * head]), wide(ENDLESS - 1), wide(ENDLESS - 1))
+                head = repetition(arena, tables, wide(arena[tables.a + REC * head]), wide(ENDLESS - 1), wide(ENDLESS - 1))
             else:
-                head = repetition(m, t, wide(m[t.a + REC * head]), wide(0), wide(UNBOUNDED))
-            out = pair(m, t, head, wide(m[t.b + REC * node]))
-            while depth > 0 and m[t.n + FAULT] == NO_FAULT:
+                head = repetition(arena, tables, wide(arena[tables.a + REC * head]), wide(0), wide(UNBOUNDED))
+            out = pair(arena, tables, head, wide(arena[tables.b + REC * node]))
+            while depth > 0 and arena[tables.n + FAULT] == NO_FAULT:
                 depth -= 1
-                out = pair(m, t, wide(m[t.work + depth]), out)
+                out = pair(arena, tables, wide(arena[tables.work + depth]), out)
             return out
-        m[t.work + depth] = head
-        node, depth = wide(m[t.b + REC * node]), depth + 1
+        arena[tables.work + depth] = head
+        node, depth = wide(arena[tables.b + REC * node]), depth + 1
     return item
 
 
 @inner
-def ends_at_controls(m, t, v, tables, s):
+def ends_at_controls(arena, tables, vocab, class_tables, s):
     """Whether no control character may come behind a character of a class from a state. False on a fault."""
-    first = first_ascii(v, tables)
+    first = first_ascii(vocab, class_tables)
     if first == 0x80:
         return False
-    after = m[t.next + s * 256 + first]
+    after = arena[tables.next + s * 256 + first]
     if after == UNKNOWN:
-        after = step(m, t, wide(s), first)
-    row = t.next + (after & STATE_MASK) * 256
+        after = step(arena, tables, wide(s), first)
+    row = tables.next + (after & STATE_MASK) * 256
     for control in range(0x20):
-        if m[row + control] != DEAD:
+        if arena[row + control] != DEAD:
             return False
     return after & STATE_MASK != DEAD
 
 
 @inner
-def endless_state(m, t, v, s):
+def saturate_state(arena, tables, vocab, s):
     """The state with others instead of the repetitions of a state, or before the tail of a frame, that end farther away than any
     token reaches; itself when there are none; DEAD on a fault.
 
@@ -114,103 +118,113 @@ def endless_state(m, t, v, s):
     the masks are the same unless the walk from the other state raises FARTHEST.
 
     Instead of characters of a class, which walks pass without looking at each, stand endlessly many. How many copies of anything
-    else a token can begin, such as words, nobody knows beforehand: instead of the copies left of them stand FAR_COPIES, and the
-    repetitions with fewer that the walk has made tell how many it began at most (`begun`). So again the masks are the same unless
-    the walk raises that too far.
+    else a token can begin, such as words, nobody knows beforehand: instead of the copies left of them stand SATURATED_COPIES, and
+    the repetitions with fewer that the walk has made tell how many it began at most (`copies_begun`). So again the masks are the
+    same unless the walk raises that too far.
     """
-    if m[t.state_length + REC * s] != FRAMED:
-        return with_endless_items(m, t, v, s)
-    frame = t.pool + wide(m[t.state_start + REC * s])
-    inner_state, tail = wide(m[frame + INNER]), wide(m[frame + TAIL])
-    far = with_endless_items(m, t, v, inner_state)
-    return wide(s) if far == inner_state else framed(m, t, far, tail)
+    if arena[tables.state_length + REC * s] != FRAMED:
+        return saturate_items(arena, tables, vocab, s)
+    frame = tables.pool + wide(arena[tables.state_start + REC * s])
+    inner_state, tail = wide(arena[frame + INNER]), wide(arena[frame + TAIL])
+    saturated = saturate_items(arena, tables, vocab, inner_state)
+    return wide(s) if saturated == inner_state else framed(arena, tables, saturated, tail)
 
 
 @inner
-def with_endless_items(m, t, v, s):
+def saturate_items(arena, tables, vocab, s):
     """The same of a state that is no frame, or is not looked into."""
-    start, length = wide(m[t.state_start + REC * s]), wide(m[t.state_length + REC * s])
+    start, length = wide(arena[tables.state_start + REC * s]), wide(arena[tables.state_length + REC * s])
     if length < 0 or length > _MAX_ITEMS:
         return wide(s)
-    items, token, radius = np.empty(_MAX_ITEMS, np.int64), wide(v[DEPTH]), wide(m[t.state_radius + REC * s])
+    items, token, max_chars = np.empty(_MAX_ITEMS, np.int64), wide(vocab[DEPTH]), wide(arena[tables.state_max_chars + REC * s])
     for j in range(length):
-        item = wide(m[t.pool + start + j])
-        if m[t.kind + REC * leaf(m, t, item)] == PRODUCT:
-            items[j] = far_product(m, t, item, token + m[t.n + FARTHEST])
+        item = wide(arena[tables.pool + start + j])
+        if arena[tables.kind + REC * head_of(arena, tables, item)] == PRODUCT:
+            items[j] = saturate_product(arena, tables, item, token + arena[tables.n + FARTHEST])
         else:
-            items[j] = without_ends(m, t, item, token, True)
-        if m[t.n + FAULT] != NO_FAULT:
+            items[j] = saturate_continuation(arena, tables, item, token, True)
+        if arena[tables.n + FAULT] != NO_FAULT:
             return wide(DEAD)
     for j in range(length):
-        m[t.items + j] = items[j]
-    body = wide(m[t.state_body + REC * s])
-    return intern_state(m, t, length, body, wide(ENDLESS) if body != NO_BODY and radius > token else radius)
+        arena[tables.items + j] = items[j]
+    body = wide(arena[tables.state_body_class + REC * s])
+    return intern_state(arena, tables, length, body, wide(ENDLESS) if body != NO_BODY and max_chars > token else max_chars)
 
 
 @inner
-def far_product(m, t, item, enough):
+def saturate_product(arena, tables, item, enough):
     """An item that begins with an intersection, with endless repetitions in its operands for those of which `enough` bytes can be
     read."""
-    product = leaf(m, t, item)
-    if m[t.c + REC * product] != BOTH:
+    product = head_of(arena, tables, item)
+    if arena[tables.c + REC * product] != BOTH:
         return wide(item)
-    x, y = wide(m[t.a + REC * product]), wide(m[t.b + REC * product])
-    far_x, far_y = far_operand(m, t, x, enough), far_operand(m, t, y, enough)
-    if (far_x == x and far_y == y) or m[t.n + FAULT] != NO_FAULT:
+    x, y = wide(arena[tables.a + REC * product]), wide(arena[tables.b + REC * product])
+    saturated_x, saturated_y = saturate_operand(arena, tables, x, enough), saturate_operand(arena, tables, y, enough)
+    if (saturated_x == x and saturated_y == y) or arena[tables.n + FAULT] != NO_FAULT:
         return wide(item)
-    far = intern_node(m, t, wide(PRODUCT), far_x, far_y, wide(BOTH))
-    if m[t.size + REC * far] == UNKNOWN and m[t.n + FAULT] == NO_FAULT:
-        ask(m, t, far, wide(SEARCH))
-        answer_all(m, t)
-    if m[t.n + FAULT] != NO_FAULT:
+    saturated = intern_node(arena, tables, wide(PRODUCT), saturated_x, saturated_y, wide(BOTH))
+    if arena[tables.size + REC * saturated] == UNKNOWN and arena[tables.n + FAULT] == NO_FAULT:
+        push_request(arena, tables, saturated, wide(SEARCH))
+        serve_requests(arena, tables)
+    if arena[tables.n + FAULT] != NO_FAULT:
         return wide(item)
-    return far if product == item else pair(m, t, far, wide(m[t.b + REC * item]))
+    return saturated if product == item else pair(arena, tables, saturated, wide(arena[tables.b + REC * item]))
 
 
 @inner
-def far_operand(m, t, s, enough):
+def saturate_operand(arena, tables, s, enough):
     """The same of an operand."""
-    start, length = wide(m[t.state_start + REC * s]), wide(m[t.state_length + REC * s])
+    start, length = wide(arena[tables.state_start + REC * s]), wide(arena[tables.state_length + REC * s])
     if length < 0 or length > _MAX_ITEMS:  # a frame, or too many
         return wide(s)
     for j in range(length):
-        m[t.items + j] = without_ends(m, t, wide(m[t.pool + start + j]), enough, False)
-        if m[t.n + FAULT] != NO_FAULT:
+        arena[tables.items + j] = saturate_continuation(arena, tables, wide(arena[tables.pool + start + j]), enough, False)
+        if arena[tables.n + FAULT] != NO_FAULT:
             return wide(s)
-    return intern_state(m, t, length, wide(m[t.state_body + REC * s]), wide(m[t.state_radius + REC * s]))
+    return intern_state(
+        arena,
+        tables,
+        length,
+        wide(arena[tables.state_body_class + REC * s]),
+        wide(arena[tables.state_max_chars + REC * s]),
+    )
 
 
 @inner
-def without_ends(m, t, continuation, enough, is_flat):
+def saturate_continuation(arena, tables, continuation, enough, is_flat):
     """The same of a continuation. is_flat: it is in no intersection, so that no completion of it is looked for."""
-    if m[t.far + REC * continuation] == 0:
+    if arena[tables.may_saturate + REC * continuation] == 0:
         return wide(continuation)
     node, depth, has_far_end = wide(continuation), wide(0), False
-    while m[t.kind + REC * node] == SEQ and depth < _MAX_HEADS:
-        m[t.work + depth] = m[t.a + REC * node]
-        has_far_end = has_far_end or without_end_of(m, t, wide(m[t.a + REC * node]), enough, is_flat) != m[t.a + REC * node]
-        node, depth = wide(m[t.b + REC * node]), depth + 1
-    if not has_far_end and without_end_of(m, t, node, enough, is_flat) == node:
+    while arena[tables.kind + REC * node] == SEQ and depth < _MAX_HEADS:
+        arena[tables.work + depth] = arena[tables.a + REC * node]
+        has_far_end = (
+            has_far_end
+            or saturate_node(arena, tables, wide(arena[tables.a + REC * node]), enough, is_flat)
+            != arena[tables.a + REC * node]
+        )
+        node, depth = wide(arena[tables.b + REC * node]), depth + 1
+    if not has_far_end and saturate_node(arena, tables, node, enough, is_flat) == node:
         return wide(continuation)
-    out = without_end_of(m, t, node, enough, is_flat)
-    while depth > 0 and m[t.n + FAULT] == NO_FAULT:
+    out = saturate_node(arena, tables, node, enough, is_flat)
+    while depth > 0 and arena[tables.n + FAULT] == NO_FAULT:
         depth -= 1
-        out = pair(m, t, without_end_of(m, t, wide(m[t.work + depth]), enough, is_flat), out)
+        out = pair(arena, tables, saturate_node(arena, tables, wide(arena[tables.work + depth]), enough, is_flat), out)
     return out
 
 
 @inner
-def without_end_of(m, t, node, enough, is_flat):
+def saturate_node(arena, tables, node, enough, is_flat):
     """The same of a node."""
-    if m[t.kind + REC * node] != REPEAT:
+    if arena[tables.kind + REC * node] != REPEAT:
         return wide(node)
-    body, low, high = wide(m[t.a + REC * node]), wide(m[t.b + REC * node]), wide(m[t.c + REC * node])
-    if m[t.unit + REC * body] != NO_BODY:  # no copy has fewer bytes than the shortest
-        is_far = high * m[t.size + REC * body] >= enough
-        return repetition(m, t, body, low, wide(UNBOUNDED)) if is_far else wide(node)
-    begun = wide(m[t.begun + REC * body])
-    if m[t.size + REC * body] == 0 or begun >= MOST_BEGUN or 0 <= high < max(begun, wide(1)) + 2:
+    body, low, high = wide(arena[tables.a + REC * node]), wide(arena[tables.b + REC * node]), wide(arena[tables.c + REC * node])
+    if arena[tables.body_class + REC * body] != NO_BODY:  # no copy has fewer bytes than the shortest
+        is_beyond_reach = high * arena[tables.size + REC * body] >= enough
+        return repetition(arena, tables, body, low, wide(UNBOUNDED)) if is_beyond_reach else wide(node)
+    copies_begun = wide(arena[tables.copies_begun + REC * body])
+    if arena[tables.size + REC * body] == 0 or copies_begun >= MAX_COPIES_BEGUN or 0 <= high < max(copies_begun, wide(1)) + 2:
         return wide(node)
-    if is_flat and low >= max(begun, wide(1)) + 2:
-        return repetition(m, t, body, wide(FAR_COPIES), wide(FAR_COPIES))
-    return repetition(m, t, body, low, wide(FAR_COPIES)) if high >= 0 else wide(node)
+    if is_flat and low >= max(copies_begun, wide(1)) + 2:
+        return repetition(arena, tables, body, wide(SATURATED_COPIES), wide(SATURATED_COPIES))
+    return repetition(arena, tables, body, low, wide(SATURATED_COPIES)) if high >= 0 else wide(node)

@@ -15,7 +15,7 @@ from ..numba_support.pages import reserved
 from ..vocabulary.packed_vocabulary import EOS, NUM_EOS
 
 _FIRST_WORDS = 1 << 22  # of rows; reserved, not taken
-STRIDE = 256  # words compared at a time
+COMPARED_WORDS = 256  # words compared at a time
 _RECIPE_WORDS = 64  # room for recipes, a row
 _MAX_RECIPE = 1024  # words of edits; longer recipes are not kept
 # The header of the region. Behind it: a hash table of row numbers, one of offsets of recipes (0 = free), recipes (number of the
@@ -109,108 +109,108 @@ def _clean(region: NDArray[np.int32]) -> int:
 
 
 @inner
-def set_tokens(r, start, end):
+def set_tokens(rows, start, end):
     """Note that the tokens start..end of the atlas are to be set."""
     if start < end:
-        edit(r, start, end)
+        edit(rows, start, end)
 
 
 @inner
-def clear_tokens(r, start, end):
+def clear_tokens(rows, start, end):
     if start < end:
-        edit(r, ~start, end)
+        edit(rows, ~start, end)
 
 
 @inner
-def edit(r, start, end):
-    if not has_too_many_edits(r):
-        at = r[EDITS] + np.int64(r[NUM_EDITS])
-        r[at], r[at + 1] = start, end
-        r[NUM_EDITS] += 2
+def edit(rows, start, end):
+    if not has_too_many_edits(rows):
+        at = rows[EDITS] + np.int64(rows[NUM_EDITS])
+        rows[at], rows[at + 1] = start, end
+        rows[NUM_EDITS] += 2
 
 
 @inner
-def has_too_many_edits(r):
+def has_too_many_edits(rows):
     """Whether there is no room for another edit, so that some may be missing."""
-    return r[EDITS] + np.int64(r[NUM_EDITS]) + 2 > r[ROWS]
+    return rows[EDITS] + np.int64(rows[NUM_EDITS]) + 2 > rows[ROWS]
 
 
 @inner
-def find_or_make(r, v, base, accepts, completable):
+def find_or_make(rows, vocab, base, accepts, completable):
     """The number of the row that the edits make of a base: an offset in the atlas, less than zero for a row, or zero for no token.
 
     completable: address of the tokens to which it is confined (int32 [words]), 0 for all. There has to be room for a row.
     """
-    key, mask = recipe_key(r, base, accepts), np.int64(r[KNOWN_SIZE]) - 1
-    slot, length = key & mask, np.int64(r[NUM_EDITS])
+    key, mask = recipe_key(rows, base, accepts), np.int64(rows[KNOWN_SIZE]) - 1
+    slot, length = key & mask, np.int64(rows[NUM_EDITS])
     is_kept = completable == 0 and length <= _MAX_RECIPE
-    while is_kept and r[r[KNOWN] + slot] != 0:
-        recipe = np.int64(r[r[KNOWN] + slot])
-        if is_recipe(r, recipe, base, accepts):
-            return np.int64(r[recipe + ROW_NUMBER])
+    while is_kept and rows[rows[KNOWN] + slot] != 0:
+        recipe = np.int64(rows[rows[KNOWN] + slot])
+        if is_recipe(rows, recipe, base, accepts):
+            return np.int64(rows[recipe + ROW_NUMBER])
         slot = (slot + 1) & mask
-    number = make(r, v, base, accepts, completable)
-    end = np.int64(r[RECIPES_END])
-    is_kept = is_kept and 2 * np.int64(r[NUM_KNOWN]) < r[KNOWN_SIZE]
-    if is_kept and end + RECIPE_HEADER + length <= r[EDITS]:
-        r[r[KNOWN] + slot], r[RECIPES_END] = end, end + RECIPE_HEADER + length
-        r[NUM_KNOWN] += 1
-        r[end + ROW_NUMBER], r[end + NUM_WORDS], r[end + BASE], r[end + ACCEPTS] = number, length, base, accepts
+    number = make(rows, vocab, base, accepts, completable)
+    end = np.int64(rows[RECIPES_END])
+    is_kept = is_kept and 2 * np.int64(rows[NUM_KNOWN]) < rows[KNOWN_SIZE]
+    if is_kept and end + RECIPE_HEADER + length <= rows[EDITS]:
+        rows[rows[KNOWN] + slot], rows[RECIPES_END] = end, end + RECIPE_HEADER + length
+        rows[NUM_KNOWN] += 1
+        rows[end + ROW_NUMBER], rows[end + NUM_WORDS], rows[end + BASE], rows[end + ACCEPTS] = number, length, base, accepts
         for k in range(length):
-            r[end + RECIPE_HEADER + k] = r[r[EDITS] + k]
+            rows[end + RECIPE_HEADER + k] = rows[rows[EDITS] + k]
     return number
 
 
 @inner
-def recipe_key(r, base, accepts):
+def recipe_key(rows, base, accepts):
     h = (np.uint64(base) * np.uint64(2) + np.uint64(accepts)) * np.uint64(0xBF58476D1CE4E5B9)
     h ^= h >> np.uint64(29)
-    for k in range(r[EDITS], r[EDITS] + r[NUM_EDITS]):
-        h = (h ^ np.uint64(r[k])) * np.uint64(0x9E3779B97F4A7C15)
+    for k in range(rows[EDITS], rows[EDITS] + rows[NUM_EDITS]):
+        h = (h ^ np.uint64(rows[k])) * np.uint64(0x9E3779B97F4A7C15)
         h ^= h >> np.uint64(29)
     return np.int64(h >> np.uint64(33))
 
 
 @inner
-def is_recipe(r, recipe, base, accepts):
-    if r[recipe + BASE] != base or r[recipe + ACCEPTS] != accepts or r[recipe + NUM_WORDS] != r[NUM_EDITS]:
+def is_recipe(rows, recipe, base, accepts):
+    if rows[recipe + BASE] != base or rows[recipe + ACCEPTS] != accepts or rows[recipe + NUM_WORDS] != rows[NUM_EDITS]:
         return False
-    for k in range(r[NUM_EDITS]):
-        if r[recipe + RECIPE_HEADER + k] != r[r[EDITS] + k]:
+    for k in range(rows[NUM_EDITS]):
+        if rows[recipe + RECIPE_HEADER + k] != rows[rows[EDITS] + k]:
             return False
     return True
 
 
 @inner
-def make(r, v, base, accepts, completable):
+def make(rows, vocab, base, accepts, completable):
     """Make that row behind the last one; the number under which it is kept, or of an equal one."""
-    words = np.int64(r[WORDS])
-    mask = r[ROWS] + words * r[COUNT]
+    words = np.int64(rows[WORDS])
+    mask = rows[ROWS] + words * rows[COUNT]
     if base == 0:
         for k in range(words):
-            r[mask + k] = 0
+            rows[mask + k] = 0
     elif base > 0:
         for k in range(words):
-            r[mask + k] = v[base + k]
+            rows[mask + k] = vocab[base + k]
     else:
         for k in range(words):
-            r[mask + k] = r[r[ROWS] - words * (base + 1) + k]
-    for k in range(r[EDITS], r[EDITS] + r[NUM_EDITS], 2):
-        if r[k] >= 0:
-            for i in range(r[k], r[k + 1]):
-                r[mask + (v[i] >> 5)] |= bit(v[i])
+            rows[mask + k] = rows[rows[ROWS] - words * (base + 1) + k]
+    for k in range(rows[EDITS], rows[EDITS] + rows[NUM_EDITS], 2):
+        if rows[k] >= 0:
+            for i in range(rows[k], rows[k + 1]):
+                rows[mask + (vocab[i] >> 5)] |= bit(vocab[i])
         else:
-            for i in range(~r[k], r[k + 1]):
-                r[mask + (v[i] >> 5)] &= ~bit(v[i])
+            for i in range(~rows[k], rows[k + 1]):
+                rows[mask + (vocab[i] >> 5)] &= ~bit(vocab[i])
     if completable != 0:
         confined = words_at(completable)
         for k in range(words):
-            r[mask + k] &= confined[k]
-    for i in range(v[EOS], v[EOS] + v[NUM_EOS]):
-        r[mask + (v[i] >> 5)] &= ~bit(v[i])
+            rows[mask + k] &= confined[k]
+    for i in range(vocab[EOS], vocab[EOS] + vocab[NUM_EOS]):
+        rows[mask + (vocab[i] >> 5)] &= ~bit(vocab[i])
         if accepts:
-            r[mask + (v[i] >> 5)] |= bit(v[i])
-    return keep(r)
+            rows[mask + (vocab[i] >> 5)] |= bit(vocab[i])
+    return keep(rows)
 
 
 @inner
@@ -219,48 +219,48 @@ def bit(token):
 
 
 @inner
-def hash_words(r, start, count):
+def hash_words(rows, start, count):
     """A hash of 32-bit words, multilinear (Carter and Wegman 1979): sums that the compiler turns into wide instructions."""
     total = np.uint64(0)
     for i in range(count):
-        total += np.uint64(np.uint32(r[start + i])) * (np.uint64(i) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1))
+        total += np.uint64(np.uint32(rows[start + i])) * (np.uint64(i) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1))
     return np.int64((total ^ (total >> np.uint64(29))) >> np.uint64(1))
 
 
 @inner
-def is_equal(r, row, other, count):
+def is_equal(rows, row, other, count):
     """Whether two rows are equal, in strides that the compiler turns into wide instructions."""
-    for start in range(0, count, STRIDE):
+    for start in range(0, count, COMPARED_WORDS):
         difference = np.int32(0)
-        for i in range(start, min(start + STRIDE, count)):
-            difference |= r[row + i] ^ r[other + i]
+        for i in range(start, min(start + COMPARED_WORDS, count)):
+            difference |= rows[row + i] ^ rows[other + i]
         if difference != 0:
             return False
     return True
 
 
 @inner
-def find_or_add(r, number):
+def find_or_add(rows, number):
     """The number of a row equal to row `number`, which is entered if there is none."""
-    words, index, mask = np.int64(r[WORDS]), np.int64(r[INDEX]), np.int64(r[INDEX_SIZE]) - 1
-    row = r[ROWS] + words * (number - 1)
-    slot = hash_words(r, row, words) & mask
-    while r[index + slot] != 0:
-        other = np.int64(r[index + slot])
-        if is_equal(r, row, r[ROWS] + words * (other - 1), words):
+    words, index, mask = np.int64(rows[WORDS]), np.int64(rows[INDEX]), np.int64(rows[INDEX_SIZE]) - 1
+    row = rows[ROWS] + words * (number - 1)
+    slot = hash_words(rows, row, words) & mask
+    while rows[index + slot] != 0:
+        other = np.int64(rows[index + slot])
+        if is_equal(rows, row, rows[ROWS] + words * (other - 1), words):
             return other
         slot = (slot + 1) & mask
-    r[index + slot] = number
+    rows[index + slot] = number
     return np.int64(number)
 
 
 @inner
-def keep(r):
+def keep(rows):
     """The number of the row that has been written behind the last one; that of an equal one if there is one."""
-    number = np.int64(r[COUNT]) + 1
-    found = find_or_add(r, number)
+    number = np.int64(rows[COUNT]) + 1
+    found = find_or_add(rows, number)
     if found == number:
-        r[COUNT] = number
+        rows[COUNT] = number
     return found
 
 
@@ -270,12 +270,12 @@ def keep_row(rows):
 
 
 @entry
-def fill_index(rows, count):
+def fill_index(rows_address, count):
     """Enter rows 1..count into an empty index."""
-    r = words_at(rows)
-    r[COUNT] = count
+    rows = words_at(rows_address)
+    rows[COUNT] = count
     for number in range(1, count + 1):
-        find_or_add(r, number)
+        find_or_add(rows, number)
 
 
 @entry

@@ -6,16 +6,17 @@ Six versions of one idea, from obvious to fast; tests hold them equal.
 2. Walk the vocabulary's byte trie depth first (`walk`): a dead byte skips a whole subtree, a shared prefix is read once.
 3. Do not make states for what a literal spells (`walk_text`, `walk_literals`): all its prefixes live.
 4. Use *bodies*: a state that loops on a class of characters (the inside of a JSON string) accepts every token made of them.
-   Subtrees made of such characters are taken whole (`shapes` of packed_vocabulary.py). For classes that are met often the bits of those tokens
-   are known, by length in characters (`BodyClass.slices`); only the *residual* trie of the other tokens is walked.
+   Subtrees made of such characters are taken whole (`shapes` of packed_vocabulary.py). For classes that are met often the bits of
+   those tokens are known, by length in characters (`BodyClass.slices`); only the *residual* trie of the other tokens is walked.
 5. Walk a trie of groups of bytes (byte_classes.py) where states read groups alike, and look at single tokens where they do not
    (`walk_each`).
-6. Walk two states in step (`walk_apart`): where both are in one state, the masks agree, so a mask is known from one of a state that
+6. Walk two states in step (`walk_difference`): where both are in one state, the masks agree, so a mask is known from one of a
+state that
    differs in a few bytes only.
 
-Exactness of the slices: every byte string of class characters, the last one possibly cut short, of at most `radius` characters
+Exactness of the slices: every byte string of class characters, the last one possibly cut short, of at most `max_chars` characters
 survives, because the repetition itself is in the state. Longer ones are dead if nothing else in the state can read such
-characters (`is_alone`), and do not exist in the vocabulary if `radius` is at least the longest.
+characters (`is_body_exclusive`), and do not exist in the vocabulary if `max_chars` is at least the longest.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import numpy as np
 
 from ..automaton.determinize import step
 from ..automaton.multibyte_step import leap
-from ..automaton.nodes import EMPTY, LITERAL, NO_BODY, SEQ, leaf, wide
+from ..automaton.nodes import EMPTY, LITERAL, NO_BODY, SEQ, head_of, wide
 from ..automaton.states import (
     after_text,
     framed,
@@ -77,304 +78,324 @@ FIRST_PRINTABLE, LAST_PRINTABLE = 0x20, 0x7E
 # The frame of a walk's path at each depth, FRAME words: the state after that many bytes, DEAD along a literal; the table of the
 # children of the node there, 0 when it has none; the first node behind its subtree, or behind the literal's; the other state.
 STATE, TABLE, AFTER, LIKE = range(4)
-WORTH_A_RUN = 32  # nodes of a subtree for which the run of a state is found out
+WORTH_A_UNIFORM = 32  # nodes of a subtree for which the run of a state is found out
 _QUOTE = 0x22
 _SEVERAL = 3  # literals that are walked each for itself
 _FAR_APART = 4000  # trie nodes; two states whose masks differ in more are walked each for itself
 
 
 @inner
-def next_child(m, t, v, trie, i, state, table, end):
+def next_child(arena, tables, vocab, trie, i, state, table, end):
     """After dead node i: the next sibling that `state` may read, or `end` when there is none. Without a table, just the next."""
-    node = wide(v[trie + NODES]) + NODE_WIDTH * i
+    node = wide(vocab[trie + NODES]) + NODE_WIDTH * i
     if table == 0:
-        return wide(v[node + 2])
-    row, children = t.next + wide(state) * 256, wide(v[trie + CHILDREN]) + 256 * wide(table)
-    for byte in range((v[node] & 255) + 1, 256):
-        if m[row + byte] != DEAD and v[children + byte] != 0:
-            return wide(v[children + byte]) - 1
+        return wide(vocab[node + 2])
+    row, children = tables.next + wide(state) * 256, wide(vocab[trie + CHILDREN]) + 256 * wide(table)
+    for byte in range((vocab[node] & 255) + 1, 256):
+        if arena[row + byte] != DEAD and vocab[children + byte] != 0:
+            return wide(vocab[children + byte]) - 1
     return wide(end)
 
 
 @inner
-def walk(m, t, v, r, trie, top, state):
-    """Note tokens below a node of a trie (-1: the root) that survive from `state`, as edits of mask_rows.py. On a fault not all are."""
-    nodes, order, shapes = wide(v[trie + NODES]), wide(v[trie + ORDER]), wide(v[trie + SHAPES])
-    n, i, visited, events, first = wide(v[trie + NUM_NODES]), top + 1, 0, 0, t.path
-    groups = wide(v[trie + GROUPS])
-    m[first + TABLE] = 1 if groups == 0 else 0
+def walk(arena, tables, vocab, rows, trie, top, state):
+    """Note tokens below a node of a trie (-1: the root) that survive from `state`, as edits of mask_rows.py. On a fault not all
+    are."""
+    nodes, order, shapes = wide(vocab[trie + NODES]), wide(vocab[trie + ORDER]), wide(vocab[trie + SHAPES])
+    n, i, visited, events, first = wide(vocab[trie + NUM_NODES]), top + 1, 0, 0, tables.path
+    groups = wide(vocab[trie + GROUPS])
+    arena[first + TABLE] = 1 if groups == 0 else 0
     if top >= 0:
-        n, first = wide(v[nodes + NODE_WIDTH * top + 2]), t.path + FRAME * wide(v[nodes + NODE_WIDTH * top + 1])
-        m[first + TABLE] = v[nodes + NODE_WIDTH * top] >> 8
-    m[first + STATE], m[first + AFTER] = state, n
-    if m[t.state_left + REC * state] > 0 and groups == 0:
-        i = walk_text(m, t, v, r, trie, top, wide(state))
+        n, first = wide(vocab[nodes + NODE_WIDTH * top + 2]), tables.path + FRAME * wide(vocab[nodes + NODE_WIDTH * top + 1])
+        arena[first + TABLE] = vocab[nodes + NODE_WIDTH * top] >> 8
+    arena[first + STATE], arena[first + AFTER] = state, n
+    if arena[tables.state_literal_left + REC * state] > 0 and groups == 0:
+        i = walk_text(arena, tables, vocab, rows, trie, top, wide(state))
     pending_start = pending_end = wide(0)  # tokens of the order that live, not yet set
-    while i < n and m[t.n + FAULT] == NO_FAULT:
+    while i < n and arena[tables.n + FAULT] == NO_FAULT:
         visited += 1
         node = nodes + NODE_WIDTH * i
-        d, byte = v[node + 1], v[node] & 255
-        above = t.path + FRAME * (d - 1)
-        before = m[above + STATE]
+        d, byte = vocab[node + 1], vocab[node] & 255
+        above = tables.path + FRAME * (d - 1)
+        before = arena[above + STATE]
         if before == DEAD:
-            i = wide(m[above + AFTER])
+            i = wide(arena[above + AFTER])
             continue
-        if groups != 0 and not reads_alike(m, t, wide(before), wide(byte), wide(v[groups + byte])):
-            events |= walk_each(m, t, v, r, trie, i, wide(before))
-            i = wide(v[node + 2])
+        if groups != 0 and not reads_alike(arena, tables, wide(before), wide(byte), wide(vocab[groups + byte])):
+            events |= walk_each(arena, tables, vocab, rows, trie, i, wide(before))
+            i = wide(vocab[node + 2])
             continue
-        start, end, skip = v[node + 3], v[node + NODE_WIDTH + 3], wide(v[node + 2])
+        start, end, skip = vocab[node + 3], vocab[node + NODE_WIDTH + 3], wide(vocab[node + 2])
         has_shape, begins = shapes != 0 and skip > i + 1, byte >= FIRST_LEAD
-        if has_shape and begins and groups == 0 and is_within(m, t, v, shapes + SHAPE_WIDTH * i, wide(before), skip - i):
-            end, i = v[nodes + NODE_WIDTH * skip + 3], skip
+        if (
+            has_shape
+            and begins
+            and groups == 0
+            and is_within(arena, tables, vocab, shapes + SHAPE_WIDTH * i, wide(before), skip - i)
+        ):
+            end, i = vocab[nodes + NODE_WIDTH * skip + 3], skip
         else:
-            s = m[t.next + before * 256 + byte]
+            s = arena[tables.next + before * 256 + byte]
             if s == UNKNOWN:
-                s = step(m, t, wide(before), wide(byte))
-                if m[t.n + FAULT] != NO_FAULT:
+                s = step(arena, tables, wide(before), wide(byte))
+                if arena[tables.n + FAULT] != NO_FAULT:
                     break
             if s == DEAD:
-                i = next_child(m, t, v, trie, i, before, m[above + TABLE], m[above + AFTER])
+                i = next_child(arena, tables, vocab, trie, i, before, arena[above + TABLE], arena[above + AFTER])
                 continue
             events |= 1 << (s >> STATE_BITS)
             s &= STATE_MASK
             if s == DEAD:
                 i = skip
                 continue
-            if has_shape and not begins and is_within(m, t, v, shapes + SHAPE_WIDTH * i, wide(s), skip - i):
-                end, i = v[nodes + NODE_WIDTH * skip + 3], skip
-            elif m[t.state_left + REC * s] > 0 and skip > i + 1 and groups == 0:
-                m[above + FRAME + STATE], m[above + FRAME + AFTER] = DEAD, skip
-                i = walk_text(m, t, v, r, trie, i, wide(s))
+            if has_shape and not begins and is_within(arena, tables, vocab, shapes + SHAPE_WIDTH * i, wide(s), skip - i):
+                end, i = vocab[nodes + NODE_WIDTH * skip + 3], skip
+            elif arena[tables.state_literal_left + REC * s] > 0 and skip > i + 1 and groups == 0:
+                arena[above + FRAME + STATE], arena[above + FRAME + AFTER] = DEAD, skip
+                i = walk_text(arena, tables, vocab, rows, trie, i, wide(s))
             else:
-                m[above + FRAME + STATE], m[above + FRAME + TABLE], m[above + FRAME + AFTER] = s, v[node] >> 8, skip
-                if m[t.state_accept + REC * s] == 1 and skip > i + 1:
-                    note_end(m, t, trie, i)
+                arena[above + FRAME + STATE], arena[above + FRAME + TABLE], arena[above + FRAME + AFTER] = s, vocab[node] >> 8, skip
+                if arena[tables.state_accept + REC * s] == 1 and skip > i + 1:
+                    note_end(arena, tables, trie, i)
                 i += 1
         if start != end:
             if start != pending_end:
-                set_tokens(r, order + pending_start, order + pending_end)
+                set_tokens(rows, order + pending_start, order + pending_end)
                 pending_start = start
             pending_end = end
-    set_tokens(r, order + pending_start, order + pending_end)
-    m[t.state_events + REC * state] |= events
-    m[t.n + VISITED] += visited
+    set_tokens(rows, order + pending_start, order + pending_end)
+    arena[tables.state_events + REC * state] |= events
+    arena[tables.n + VISITED] += visited
     return visited
 
 
 @inner
-def reads_alike(m, t, state, first, end):
+def reads_alike(arena, tables, state, first, end):
     """Whether a state goes the same way on the bytes first..end. False on a fault."""
-    row = t.next + state * 256
+    row = tables.next + state * 256
     for byte in range(first, end):
-        if m[row + byte] == UNKNOWN:
-            step(m, t, state, wide(byte))
-            if m[t.n + FAULT] != NO_FAULT:
+        if arena[row + byte] == UNKNOWN:
+            step(arena, tables, state, wide(byte))
+            if arena[tables.n + FAULT] != NO_FAULT:
                 return False
-        if m[row + byte] != m[row + first]:
+        if arena[row + byte] != arena[row + first]:
             return False
     return True
 
 
 @inner
-def walk_each(m, t, v, r, trie, i, state):
+def walk_each(arena, tables, vocab, rows, trie, i, state):
     """Note the tokens at a node of a trie by groups, and below, that survive when `state` stands before the node's byte, each
     looked at by itself. Returns the events that they can pass."""
-    nodes, order, events = wide(v[trie + NODES]), wide(v[trie + ORDER]), 0
+    nodes, order, events = wide(vocab[trie + NODES]), wide(vocab[trie + ORDER]), 0
     node = nodes + NODE_WIDTH * i
     pending_start = pending_end = wide(0)
-    for k in range(v[node + 3], v[nodes + NODE_WIDTH * v[node + 2] + 3]):
-        start, end = token_bytes(v, v[order + k])
-        s, at = wide(state), start + v[node + 1] - 1
-        while at < end and s != DEAD and m[t.n + FAULT] == NO_FAULT:
-            answer = m[t.next + s * 256 + v[at]]
+    for k in range(vocab[node + 3], vocab[nodes + NODE_WIDTH * vocab[node + 2] + 3]):
+        start, end = token_bytes(vocab, vocab[order + k])
+        s, at = wide(state), start + vocab[node + 1] - 1
+        while at < end and s != DEAD and arena[tables.n + FAULT] == NO_FAULT:
+            answer = arena[tables.next + s * 256 + vocab[at]]
             if answer == UNKNOWN:
-                answer = step(m, t, s, wide(v[at]))
+                answer = step(arena, tables, s, wide(vocab[at]))
             events |= 1 << (answer >> STATE_BITS)
             s, at = wide(answer & STATE_MASK), at + 1
-            if m[t.state_accept + REC * s] == 1 and at < end:
-                note_end(m, t, -(order + k), at - start)
+            if arena[tables.state_accept + REC * s] == 1 and at < end:
+                note_end(arena, tables, -(order + k), at - start)
         if s != DEAD:
             if k != pending_end:
-                set_tokens(r, order + pending_start, order + pending_end)
+                set_tokens(rows, order + pending_start, order + pending_end)
                 pending_start = wide(k)
             pending_end = wide(k) + 1
-    set_tokens(r, order + pending_start, order + pending_end)
+    set_tokens(rows, order + pending_start, order + pending_end)
     return events
 
 
 @inner
-def walk_rest(m, t, v, r, place, offset, state):
+def walk_rest(arena, tables, vocab, rows, place, offset, state):
     """Note the token at a place of the atlas if it survives when `state` stands before the byte at an offset of it."""
-    start, end = token_bytes(v, v[place])
+    start, end = token_bytes(vocab, vocab[place])
     s, at, events = wide(state), start + offset, 0
-    while at < end and s != DEAD and m[t.n + FAULT] == NO_FAULT:
-        answer = m[t.next + s * 256 + v[at]]
+    while at < end and s != DEAD and arena[tables.n + FAULT] == NO_FAULT:
+        answer = arena[tables.next + s * 256 + vocab[at]]
         if answer == UNKNOWN:
-            answer = step(m, t, s, wide(v[at]))
+            answer = step(arena, tables, s, wide(vocab[at]))
         events |= 1 << (answer >> STATE_BITS)
         s, at = wide(answer & STATE_MASK), at + 1
     if s != DEAD:
-        set_tokens(r, place, place + 1)
-    m[t.state_events + REC * state] |= events
+        set_tokens(rows, place, place + 1)
+    arena[tables.state_events + REC * state] |= events
 
 
 @inner
-def is_within(m, t, v, shape, s, size):
+def is_within(arena, tables, vocab, shape, s, size):
     """Whether all that lies below a node (`size` nodes with it) survives from state `s`, because it stays inside the state's body,
     or what an intersection has for one. Of a walk that begins inside a JSON string, all but what has a control character."""
-    body, first = m[t.state_body + REC * s], m[t.n + IN_STRING] & (1 - v[shape + IS_QUOTED])
+    body, first = arena[tables.state_body_class + REC * s], arena[tables.n + IN_STRING] & (1 - vocab[shape + IS_QUOTED])
     if body >= 0:
-        is_low = v[shape] <= min(m[t.state_radius + REC * s], NO_HEIGHT - 1)
-        return is_low and is_inside(v, shape, t.classes + CLASS_WIDTH * body, m, first)
-    if m[t.state_flat + REC * s] == 1 or v[shape] >= NO_HEIGHT or (size < WORTH_A_RUN and m[t.state_run + REC * s] == 0):
+        is_low = vocab[shape] <= min(arena[tables.state_max_chars + REC * s], NO_HEIGHT - 1)
+        return is_low and is_inside(vocab, shape, tables.classes + CLASS_WIDTH * body, arena, first)
+    if (
+        arena[tables.state_has_no_product + REC * s] == 1
+        or vocab[shape] >= NO_HEIGHT
+        or (size < WORTH_A_UNIFORM and arena[tables.state_uniform + REC * s] == 0)
+    ):
         return False
-    return survives(m, t, v, shape, wide(v[shape]), wide(s), first)
+    return survives(arena, tables, vocab, shape, wide(vocab[shape]), wide(s), first)
 
 
 @inner
-def walk_text(m, t, v, r, trie, node, s):
+def walk_text(arena, tables, vocab, rows, trie, node, s):
     """Below a node (-1: the root) that leads to a state with a literal: its tokens survive as far as they spell the literal.
 
     Returns where the walk goes on: behind the literal, else behind the subtree. The nodes on the way are marked, so that the walk
     leaves the subtree when it has done with what is behind the literal.
     """
-    nodes, order, text = wide(v[trie + NODES]), wide(v[trie + ORDER]), t.text + m[t.state_text + REC * s]
-    out = wide(v[nodes + NODE_WIDTH * node + 2]) if node >= 0 else wide(v[trie + NUM_NODES])
-    left, depth = wide(m[t.state_left + REC * s]), wide(v[nodes + NODE_WIDTH * node + 1]) if node >= 0 else wide(0)
-    m[t.path + FRAME * depth + STATE], m[t.path + FRAME * depth + AFTER] = DEAD, out
+    nodes, order, text = wide(vocab[trie + NODES]), wide(vocab[trie + ORDER]), tables.text + arena[tables.state_literal + REC * s]
+    out = wide(vocab[nodes + NODE_WIDTH * node + 2]) if node >= 0 else wide(vocab[trie + NUM_NODES])
+    left, depth = (
+        wide(arena[tables.state_literal_left + REC * s]),
+        wide(vocab[nodes + NODE_WIDTH * node + 1]) if node >= 0 else wide(0),
+    )
+    arena[tables.path + FRAME * depth + STATE], arena[tables.path + FRAME * depth + AFTER] = DEAD, out
     for k in range(left):
-        node = child_of(v, trie, node, m[text + k])
+        node = child_of(vocab, trie, node, arena[text + k])
         if node < 0:
             return out
-        set_tokens(r, order + v[nodes + NODE_WIDTH * node + 3], order + v[nodes + NODE_WIDTH * node + NODE_WIDTH + 3])
+        set_tokens(rows, order + vocab[nodes + NODE_WIDTH * node + 3], order + vocab[nodes + NODE_WIDTH * node + NODE_WIDTH + 3])
         depth += 1
-        m[t.path + FRAME * depth + STATE], m[t.path + FRAME * depth + AFTER] = DEAD, out
-    behind = wide(v[nodes + NODE_WIDTH * node + 2])
+        arena[tables.path + FRAME * depth + STATE], arena[tables.path + FRAME * depth + AFTER] = DEAD, out
+    behind = wide(vocab[nodes + NODE_WIDTH * node + 2])
     if behind == node + 1:
         return out
-    s = after_text(m, t, s, left)
-    if m[t.n + FAULT] != NO_FAULT:
+    s = after_text(arena, tables, s, left)
+    if arena[tables.n + FAULT] != NO_FAULT:
         return out
-    shapes = wide(v[trie + SHAPES])
-    begins = v[nodes + NODE_WIDTH * node] & 255 >= FIRST_LEAD
-    if shapes != 0 and not begins and is_within(m, t, v, shapes + SHAPE_WIDTH * node, s, behind - node):
-        set_tokens(r, order + v[nodes + NODE_WIDTH * node + 3], order + v[nodes + NODE_WIDTH * behind + 3])
+    shapes = wide(vocab[trie + SHAPES])
+    begins = vocab[nodes + NODE_WIDTH * node] & 255 >= FIRST_LEAD
+    if shapes != 0 and not begins and is_within(arena, tables, vocab, shapes + SHAPE_WIDTH * node, s, behind - node):
+        set_tokens(rows, order + vocab[nodes + NODE_WIDTH * node + 3], order + vocab[nodes + NODE_WIDTH * behind + 3])
         return out
-    if m[t.state_accept + REC * s] == 1:
-        note_end(m, t, trie, node)
-    frame = t.path + FRAME * depth
-    m[frame + STATE], m[frame + TABLE], m[frame + AFTER] = s, v[nodes + NODE_WIDTH * node] >> 8, behind
+    if arena[tables.state_accept + REC * s] == 1:
+        note_end(arena, tables, trie, node)
+    frame = tables.path + FRAME * depth
+    arena[frame + STATE], arena[frame + TABLE], arena[frame + AFTER] = s, vocab[nodes + NODE_WIDTH * node] >> 8, behind
     return node + 1
 
 
 @inner
-def without_literals(m, t, state):
+def without_literals(arena, tables, state):
     """The state of the other items of a state that has several literals, such as the names that a key may have, DEAD when there are
     none; `state` itself where they are few, and in a body: exits cleared before a tail (`keep_ends`) would clear literals."""
-    if m[t.state_body + REC * state] >= 0:
+    if arena[tables.state_body_class + REC * state] >= 0:
         return wide(state)
-    start, length = items_of(m, t, state)
+    start, length = items_of(arena, tables, state)
     count = wide(0)
     for j in range(start, start + length):
-        item = wide(m[t.pool + j])
-        if m[t.kind + REC * leaf(m, t, item)] != LITERAL:
-            m[t.items + count] = item
+        item = wide(arena[tables.pool + j])
+        if arena[tables.kind + REC * head_of(arena, tables, item)] != LITERAL:
+            arena[tables.items + count] = item
             count += 1
-    if length - count < _SEVERAL or m[t.n + FAULT] != NO_FAULT:
+    if length - count < _SEVERAL or arena[tables.n + FAULT] != NO_FAULT:
         return wide(state)
-    return intern_state(m, t, count, wide(NO_BODY), wide(0))
+    return intern_state(arena, tables, count, wide(NO_BODY), wide(0))
 
 
 @inner
-def walk_literals(m, t, v, r, state, are_noted):
+def walk_literals(arena, tables, vocab, rows, state, are_noted):
     """Note the tokens that survive from a state along its literals: each by itself, because a state would be made for every byte of
     each of them. are_noted: whether tokens that end before the first quote are noted already. On a fault not all are noted."""
-    start, length = plain_items(m, t, state)
-    tail = tail_of(m, t, state)
+    start, length = plain_items(arena, tables, state)
+    tail = tail_of(arena, tables, state)
     for j in range(start, start + length):
-        item = wide(m[t.pool + j])
-        if m[t.kind + REC * leaf(m, t, item)] == LITERAL and m[t.n + FAULT] == NO_FAULT:
-            m[t.state_events + REC * state] |= walk_literal(m, t, v, r, wide(v[TRIE]), item, tail, not are_noted)
+        item = wide(arena[tables.pool + j])
+        if arena[tables.kind + REC * head_of(arena, tables, item)] == LITERAL and arena[tables.n + FAULT] == NO_FAULT:
+            arena[tables.state_events + REC * state] |= walk_literal(
+                arena, tables, vocab, rows, wide(vocab[TRIE]), item, tail, not are_noted
+            )
 
 
 @inner
-def walk_literal(m, t, v, r, trie, item, tail, is_noted):
+def walk_literal(arena, tables, vocab, rows, trie, item, tail, is_noted):
     """The same along one item that begins with a literal, before a tail (EMPTY for none). Returns the events that tokens can pass
     behind the literal. is_noted: False if tokens that end before its first quote are noted already."""
-    nodes, order, literal_ = wide(v[trie + NODES]), wide(v[trie + ORDER]), leaf(m, t, item)
-    text, node = t.text + wide(m[t.a + REC * literal_]), wide(-1)
-    for k in range(wide(m[t.b + REC * literal_])):
-        node = child_of(v, trie, node, m[text + k])
+    nodes, order, literal_ = wide(vocab[trie + NODES]), wide(vocab[trie + ORDER]), head_of(arena, tables, item)
+    text, node = tables.text + wide(arena[tables.a + REC * literal_]), wide(-1)
+    for k in range(wide(arena[tables.b + REC * literal_])):
+        node = child_of(vocab, trie, node, arena[text + k])
         if node < 0:
             return wide(0)
-        is_noted = is_noted or m[text + k] == _QUOTE
+        is_noted = is_noted or arena[text + k] == _QUOTE
         if is_noted:
-            set_tokens(r, order + v[nodes + NODE_WIDTH * node + 3], order + v[nodes + NODE_WIDTH * node + NODE_WIDTH + 3])
-    if v[nodes + NODE_WIDTH * node + 2] == node + 1:
+            set_tokens(
+                rows,
+                order + vocab[nodes + NODE_WIDTH * node + 3],
+                order + vocab[nodes + NODE_WIDTH * node + NODE_WIDTH + 3],
+            )
+    if vocab[nodes + NODE_WIDTH * node + 2] == node + 1:
         return wide(0)
-    after = state_of(m, t, wide(m[t.b + REC * item]) if m[t.kind + REC * item] == SEQ else wide(EMPTY))
+    after = state_of(arena, tables, wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == SEQ else wide(EMPTY))
     if tail != EMPTY:
-        after = framed(m, t, after, tail)
-    if m[t.n + FAULT] != NO_FAULT:
+        after = framed(arena, tables, after, tail)
+    if arena[tables.n + FAULT] != NO_FAULT:
         return wide(0)
-    if m[t.state_accept + REC * after] == 1:
-        note_end(m, t, trie, node)
-    walk(m, t, v, r, trie, node, after)
-    return wide(m[t.state_events + REC * after])
+    if arena[tables.state_accept + REC * after] == 1:
+        note_end(arena, tables, trie, node)
+    walk(arena, tables, vocab, rows, trie, node, after)
+    return wide(arena[tables.state_events + REC * after])
 
 
 @inner
-def walk_apart(m, t, v, r, state, like):
-    """Note the edits that make the mask of `state` of that of `like`: only subtrees that lead them to different states are walked.
+def walk_difference(arena, tables, vocab, rows, state, base_state):
+    """Note the edits that make the mask of `state` of that of `base_state`: only subtrees that lead them to different states are
+    walked.
 
     Two frames with the same tail are walked as their inner states, up to where these are complete. Returns whether that was done;
     it is given up where they differ in too much. On a fault the edits are not complete.
     """
-    trie = wide(v[TRIE])
-    nodes, order = wide(v[trie + NODES]), wide(v[trie + ORDER])
-    is_inside_frame = have_one_tail(m, t, state, like)
-    m[t.path + STATE] = inner_of(m, t, state) if is_inside_frame else state
-    m[t.path + LIKE] = inner_of(m, t, like) if is_inside_frame else like
-    n, i, visited, events = wide(v[trie + NUM_NODES]), wide(0), 0, wide(m[t.state_events + REC * like])
+    trie = wide(vocab[TRIE])
+    nodes, order = wide(vocab[trie + NODES]), wide(vocab[trie + ORDER])
+    is_inside_frame = have_one_tail(arena, tables, state, base_state)
+    arena[tables.path + STATE] = inner_of(arena, tables, state) if is_inside_frame else state
+    arena[tables.path + LIKE] = inner_of(arena, tables, base_state) if is_inside_frame else base_state
+    n, i, visited, events = wide(vocab[trie + NUM_NODES]), wide(0), 0, wide(arena[tables.state_events + REC * base_state])
     while i < n:
         visited += 1
         if visited > _FAR_APART:
             return False
         node = nodes + NODE_WIDTH * i
-        d, byte = v[node + 1], v[node] & 255
-        above = t.path + FRAME * (d - 1)
-        s, other = m[t.next + m[above + STATE] * 256 + byte], m[t.next + m[above + LIKE] * 256 + byte]
+        d, byte = vocab[node + 1], vocab[node] & 255
+        above = tables.path + FRAME * (d - 1)
+        s, other = arena[tables.next + arena[above + STATE] * 256 + byte], arena[tables.next + arena[above + LIKE] * 256 + byte]
         if s == UNKNOWN:
-            s = step(m, t, wide(m[above + STATE]), wide(byte))
+            s = step(arena, tables, wide(arena[above + STATE]), wide(byte))
         if other == UNKNOWN:
-            other = step(m, t, wide(m[above + LIKE]), wide(byte))
-        if m[t.n + FAULT] != NO_FAULT:
+            other = step(arena, tables, wide(arena[above + LIKE]), wide(byte))
+        if arena[tables.n + FAULT] != NO_FAULT:
             return True
         if s == other:
-            i = wide(v[node + 2])
+            i = wide(vocab[node + 2])
             continue
         if s & STATE_MASK != DEAD:
             events |= 1 << (s >> STATE_BITS)
         s, other = s & STATE_MASK, other & STATE_MASK
-        if is_inside_frame and (m[t.state_accept + REC * s] == 1 or m[t.state_accept + REC * other] == 1):
+        if is_inside_frame and (arena[tables.state_accept + REC * s] == 1 or arena[tables.state_accept + REC * other] == 1):
             return False
-        m[above + FRAME + STATE], m[above + FRAME + LIKE] = s, other
+        arena[above + FRAME + STATE], arena[above + FRAME + LIKE] = s, other
         if s == DEAD:
-            clear_tokens(r, order + v[node + 3], order + v[node + NODE_WIDTH + 3])
+            clear_tokens(rows, order + vocab[node + 3], order + vocab[node + NODE_WIDTH + 3])
         else:
-            set_tokens(r, order + v[node + 3], order + v[node + NODE_WIDTH + 3])
+            set_tokens(rows, order + vocab[node + 3], order + vocab[node + NODE_WIDTH + 3])
         i += 1
-    m[t.state_events + REC * state] = events
-    m[t.n + VISITED] += visited
+    arena[tables.state_events + REC * state] = events
+    arena[tables.n + VISITED] += visited
     return True
 
 
 @entry
-def end_states(arena, byte, depth, skip, first, max_depth, state, ends):
+def end_states(arena_address, byte, depth, skip, first, max_depth, state, ends):
     """The state each token leads to: ends[k] for token order[k], DEAD when it does not survive. Returns nodes visited."""
-    m = words_at(arena)
-    t = layout(m)
+    arena = words_at(arena_address)
+    tables = layout(arena)
     path = np.empty(max_depth + 1, np.int32)
     path[0] = state
     ends[:] = DEAD
@@ -382,10 +403,10 @@ def end_states(arena, byte, depth, skip, first, max_depth, state, ends):
     while i < n:
         visited += 1
         d = depth[i]
-        s = m[t.next + path[d - 1] * 256 + byte[i]]
+        s = arena[tables.next + path[d - 1] * 256 + byte[i]]
         if s == UNKNOWN:
-            s = step(m, t, wide(path[d - 1]), wide(byte[i]))
-            if m[t.n + FAULT] != NO_FAULT:
+            s = step(arena, tables, wide(path[d - 1]), wide(byte[i]))
+            if arena[tables.n + FAULT] != NO_FAULT:
                 return visited
         s &= STATE_MASK
         if s == DEAD:
@@ -398,24 +419,24 @@ def end_states(arena, byte, depth, skip, first, max_depth, state, ends):
 
 
 @inner
-def run_bytes(m, t, s, data, start, end):
+def run_bytes(arena, tables, s, data, start, end):
     """(state, bytes read) after data[start:end] from state `s`; DEAD when they do not survive, or on a fault."""
     i = wide(start)
     while i < end:
-        left = min(wide(m[t.state_left + REC * s]), end - i)
+        left = min(wide(arena[tables.state_literal_left + REC * s]), end - i)
         if left > 0:
             for k in range(left):
-                if data[i + k] != m[t.text + m[t.state_text + REC * s] + k]:
+                if data[i + k] != arena[tables.text + arena[tables.state_literal + REC * s] + k]:
                     return wide(DEAD), i + k - start
-            s, i = after_text(m, t, s, left), i + left
+            s, i = after_text(arena, tables, s, left), i + left
         else:
-            answer = m[t.next + s * 256 + data[i]]
+            answer = arena[tables.next + s * 256 + data[i]]
             if answer == UNKNOWN:
-                after, count = leap(m, t, wide(s), data, i, end)
+                after, count = leap(arena, tables, wide(s), data, i, end)
                 if count > 0:
                     s, i = after, i + count
                     continue
-                answer = step(m, t, wide(s), wide(data[i]))
+                answer = step(arena, tables, wide(s), wide(data[i]))
             s = wide(answer & STATE_MASK)
             i += 1
         if s == DEAD:
@@ -424,54 +445,54 @@ def run_bytes(m, t, s, data, start, end):
 
 
 @entry
-def run(arena, state, data):
+def run(arena_address, state, data):
     """(state, bytes read) after some bytes (uint8); DEAD when they do not survive, or on a fault."""
-    m = words_at(arena)
-    t = layout(m)
-    return run_bytes(m, t, wide(state), pointer(data), wide(0), wide(data.size))
+    arena = words_at(arena_address)
+    tables = layout(arena)
+    return run_bytes(arena, tables, wide(state), pointer(data), wide(0), wide(data.size))
 
 
 @entry
-def advance(arena, atlas, states, tokens, out):
+def advance(arena_address, vocab_address, states, tokens, out):
     """out[k] = state after token tokens[k] from states[k], DEAD when it does not survive. Stops at a fault."""
-    m, v = words_at(arena), words_at(atlas)
-    t = layout(m)
+    arena, vocab = words_at(arena_address), words_at(vocab_address)
+    tables = layout(arena)
     for k in range(states.size):
-        start, end = token_bytes(v, tokens[k])
-        out[k] = run_bytes(m, t, wide(states[k]), v, start, end)[0] if start < end else DEAD
-        if m[t.n + FAULT] != NO_FAULT:
+        start, end = token_bytes(vocab, tokens[k])
+        out[k] = run_bytes(arena, tables, wide(states[k]), vocab, start, end)[0] if start < end else DEAD
+        if arena[tables.n + FAULT] != NO_FAULT:
             return
 
 
 @entry
-def advance_one(arena, atlas, state, token):
+def advance_one(arena_address, vocab_address, state, token):
     """The state after a token, DEAD when it does not survive, or on a fault."""
-    m, v = words_at(arena), words_at(atlas)
-    t = layout(m)
-    start, end = token_bytes(v, token)
-    return run_bytes(m, t, wide(state), v, start, end)[0] if start < end else wide(DEAD)
+    arena, vocab = words_at(arena_address), words_at(vocab_address)
+    tables = layout(arena)
+    start, end = token_bytes(vocab, token)
+    return run_bytes(arena, tables, wide(state), vocab, start, end)[0] if start < end else wide(DEAD)
 
 
 @inner
-def token_bytes(v, token):
+def token_bytes(vocab, token):
     """Where the bytes of a token are in an atlas."""
-    offsets = v[OFFSETS] + wide(token)
-    return wide(v[BYTES]) + v[offsets], wide(v[BYTES]) + v[offsets + 1]
+    offsets = vocab[OFFSETS] + wide(token)
+    return wide(vocab[BYTES]) + vocab[offsets], wide(vocab[BYTES]) + vocab[offsets + 1]
 
 
 @entry
-def only_byte(arena, state):
+def only_byte(arena_address, state):
     """The one byte that may follow a state that is not accepting, else -1. The caller looks for faults."""
-    m = words_at(arena)
-    t = layout(m)
-    if m[t.state_accept + REC * state] == 1:
+    arena = words_at(arena_address)
+    tables = layout(arena)
+    if arena[tables.state_accept + REC * state] == 1:
         return -1
     found = -1
     for byte in range(256):
-        answer = m[t.next + state * 256 + byte]
+        answer = arena[tables.next + state * 256 + byte]
         if answer == UNKNOWN:
-            answer = step(m, t, wide(state), wide(byte))
-            if m[t.n + FAULT] != NO_FAULT:
+            answer = step(arena, tables, wide(state), wide(byte))
+            if arena[tables.n + FAULT] != NO_FAULT:
                 return -1
         if answer & STATE_MASK != DEAD:
             if found >= 0:

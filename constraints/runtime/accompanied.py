@@ -47,8 +47,8 @@ class AccompaniedConstraint(Constraint):
         return self.unbudgeted.num_mask_misses + sum(part.num_mask_misses for part in self.parts)
 
     @property
-    def is_worn(self) -> bool:
-        return self.unbudgeted.is_worn or any(part.is_worn for part in self.parts)
+    def is_half_full(self) -> bool:
+        return self.unbudgeted.is_half_full or any(part.is_half_full for part in self.parts)
 
     @property
     def statistics(self) -> dict[str, int]:

@@ -13,7 +13,7 @@ from ..grammar.expression import Grammar
 from ..grammar.source import Limits, Source, is_source
 from ..grammar.tokens import tell_vocabulary
 from ..token_automaton.token_automaton import TokenAutomaton
-from ..vocabulary.shared_vocabulary import Lexicon
+from ..vocabulary.shared_vocabulary import SharedVocabulary
 from ..vocabulary.vocabulary import Vocabulary
 from .constraint import Constraint
 from .garbage import collection_paused
@@ -32,7 +32,7 @@ class Compiler:
 
     def __init__(self, vocabulary: Vocabulary, limits: Limits | None = None, cache_bytes: int = 1 << 30) -> None:
         self.vocabulary, self.limits, self.cache_bytes = vocabulary, limits or Limits(), cache_bytes
-        self._lexicon = Lexicon(vocabulary)
+        self._lexicon = SharedVocabulary(vocabulary)
         self._lock = threading.Lock()
         self._cache: OrderedDict[Source, Future[Constraint]] = OrderedDict()
         self._num_misses_before = 0  # of constraints that are not in the cache any more
@@ -56,7 +56,7 @@ class Compiler:
             raise TypeError(f"compile takes a source such as JsonSchema(...), not {type(source).__name__}: say what it is{written}")
         with self._lock:
             future = self._cache.get(source)
-            if future is not None and _succeeded(future) and future.result().is_worn:
+            if future is not None and _succeeded(future) and future.result().is_half_full:
                 self._num_misses_before += future.result().num_mask_misses
                 future = None
             is_mine = future is None
@@ -71,7 +71,7 @@ class Compiler:
         """Whether `compile` would give this one without compiling."""
         with self._lock:
             future = self._cache.get(source)
-        return future is not None and _succeeded(future) and not future.result().is_worn
+        return future is not None and _succeeded(future) and not future.result().is_half_full
 
     def load(self, path: str | PathLike[str], source: Source | None = None, *, trusted: bool = False) -> Constraint:
         """The constraint in a file that `Constraint.save` wrote, with the same vocabulary, limits and version of this package.
@@ -161,6 +161,6 @@ def check_spelling(automaton: TokenAutomaton) -> None:
             path="#", instead="use a vocabulary with byte tokens",
         )  # fmt: skip
     if automaton.cost(automaton.start) >= INFINITE:
-        if automaton.lexicon.spells_every_byte:
+        if automaton.shared_vocabulary.spells_every_byte:
             raise ConstraintError("nothing satisfies this constraint", path="#")
         raise ConstraintError("the vocabulary cannot spell any text that satisfies this", path="#", instead="byte tokens")

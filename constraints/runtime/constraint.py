@@ -53,8 +53,8 @@ class Constraint:
         self._distances = Distances(automaton)
         self._lock = threading.RLock()
         self._remembers = automaton.remembers
-        self._num_tokens, self._eos_ids = automaton.lexicon.vocabulary.size, automaton.lexicon.eos_ids
-        self._spells_every_byte = automaton.lexicon.spells_every_byte
+        self._num_tokens, self._eos_ids = automaton.shared_vocabulary.vocabulary.size, automaton.shared_vocabulary.eos_ids
+        self._spells_every_byte = automaton.shared_vocabulary.spells_every_byte
         # What was asked before, read without the lock: the mask of a state, the state after a token.
         self._masks: dict[State, NDArray[np.uint32]] = {}
         self._moves: dict[tuple[State, int], State | None] = {}
@@ -68,7 +68,7 @@ class Constraint:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        return self._automaton.lexicon.vocabulary
+        return self._automaton.shared_vocabulary.vocabulary
 
     @cached_property
     def fingerprint(self) -> str:
@@ -106,10 +106,10 @@ class Constraint:
         return self._automaton.nbytes
 
     @property
-    def is_worn(self) -> bool:
+    def is_half_full(self) -> bool:
         """Whether what was built has reached half of a limit. `Compiler.compile` then makes a fresh constraint for new requests;
         this one stays valid for those that hold it."""
-        return self._automaton.is_worn
+        return self._automaton.is_half_full
 
     @property
     def statistics(self) -> dict[str, int]:
@@ -140,7 +140,7 @@ class Constraint:
         if budget is None and (known := self._masks.get(state)) is not None:
             return known
         if state == FINISHED:
-            return self._automaton.lexicon.eos_row
+            return self._automaton.shared_vocabulary.eos_row
         with self._lock:
             if budget is not None and self._is_tight(state, budget):
                 return _read_only(self._within(state & _STATE_PART, state >> 32, budget - 1))
@@ -156,8 +156,8 @@ class Constraint:
 
     def fill_masks(self, states: Sequence[State], out: NDArray[np.uint32]) -> None:
         """out[k] = mask(states[k]); out is uint32 [len(states), ceil(V / 32)] and writable."""
-        if out.shape != (len(states), self._automaton.lexicon.words) or out.dtype != np.uint32:
-            expected = (len(states), self._automaton.lexicon.words)
+        if out.shape != (len(states), self._automaton.shared_vocabulary.words) or out.dtype != np.uint32:
+            expected = (len(states), self._automaton.shared_vocabulary.words)
             raise ValueError(f"fill_masks needs a uint32 array of shape {expected}, got {out.dtype} {out.shape}")
         numbers, rows = self.mask_rows(states)
         rows.take(numbers, out)
@@ -233,13 +233,13 @@ class Constraint:
             return None
         after = np.full(self.vocabulary.size, NOWHERE, np.int64)
         if state != FINISHED:
-            lexicon = self._automaton.lexicon
+            shared_vocabulary = self._automaton.shared_vocabulary
             with self._lock:
                 ends, _ = self._automaton.end_states(state)
                 survives = ends != DEAD
-                if not lexicon.spells_every_byte:
+                if not shared_vocabulary.spells_every_byte:
                     survives &= self._automaton.costs(ends) < INFINITE
-            after[lexicon.trie.order[survives]] = ends[survives]
+            after[shared_vocabulary.trie.order[survives]] = ends[survives]
         if self.is_accepting(state):
             after[list(self.vocabulary.eos_token_ids)] = FINISHED
         return after
@@ -248,7 +248,8 @@ class Constraint:
         """The state that stands for all those that differ from `state` in counts alone which no token brings to their ends.
 
         Its mask is theirs, and where it goes on a token, what stands for that stands for where they go, as long as the count of
-        bytes `room` is not used up; `constraints/automaton/counter_abstraction.py` has the whole of it. A state for which none stands is its own.
+        bytes `room` is not used up; `constraints/automaton/counter_abstraction.py` has the whole of it. A state for which none
+        stands is its own.
         """
         if self._remembers or state == FINISHED or self._automaton.counts_far:
             return Distant(state, PLENTY, 0, self.min_tokens(state), 0)
@@ -375,41 +376,41 @@ class Constraint:
         if number is None:
             self._num_misses += 1
             if state == FINISHED:
-                number = self._automaton.rows.keep(self._automaton.lexicon.eos_row)
+                number = self._automaton.rows.keep(self._automaton.shared_vocabulary.eos_row)
             else:
                 number = self._automaton.row_number(state & _STATE_PART, state >> 32)
             self._row_numbers[state] = number
         return number
 
     def _is_tight(self, state: State, budget: int) -> bool:
-        """Whether some allowed token may lead farther than the budget allows, apart from hard ones."""
+        """Whether some allowed token may lead farther than the budget allows, apart from unsettled ones."""
         return self._distances.may_exceed(state & _STATE_PART, budget - 1 - self._automaton.most_extra)
 
     def _too_far(self, state: State, budget: int) -> NDArray[np.uint32]:
-        """The mask of hard tokens after which the budget does not suffice."""
-        hard = self._automaton.hard_tokens(state & _STATE_PART, state >> 32)
-        far = (token.token_id for token in hard if self._distances.of(token.state, token.held) >= budget)
-        return self._automaton.lexicon.row_of(far)
+        """The mask of unsettled tokens after which the budget does not suffice."""
+        unsettled = self._automaton.unsettled_tokens(state & _STATE_PART, state >> 32)
+        far = (token.token_id for token in unsettled if self._distances.of(token.state, token.held) >= budget)
+        return self._automaton.shared_vocabulary.row_of(far)
 
     def _within(self, state: int, held: int, budget: int) -> NDArray[np.uint32]:
         """Tokens after which at most `budget` tokens suffice."""
         automaton, distances = self._automaton, self._distances
-        order = automaton.lexicon.trie.order
+        order = automaton.shared_vocabulary.trie.order
         if self._remembers:
-            ends, extra, hard = automaton.judge(state, held)
+            ends, extra, unsettled = automaton.judge(state, held)
         else:
-            ends, extra, hard = automaton.end_states(state)[0], None, []
+            ends, extra, unsettled = automaton.end_states(state)[0], None, []
         alive = np.flatnonzero(ends)  # DEAD is 0
         needed = distances.of_all(ends[alive])
         if extra is not None:
             more = extra[alive]
             needed += more
-            for token in hard:
+            for token in unsettled:
                 needed[np.searchsorted(alive, token.position)] = distances.of(token.state, token.held)
             for k in np.flatnonzero((more == ONE_MORE) & (needed == budget + ONE_MORE)).tolist():
                 needed[k] = distances.of(*automaton.advance_remembering(state, held, int(order[alive[k]])))
-        row = automaton.lexicon.mask_of(order[alive[needed <= budget]])
-        return row | automaton.lexicon.eos_row if automaton.is_accepting(state) else row
+        row = automaton.shared_vocabulary.mask_of(order[alive[needed <= budget]])
+        return row | automaton.shared_vocabulary.eos_row if automaton.is_accepting(state) else row
 
 
 def fingerprint_of(source: Source, vocabulary: Vocabulary) -> str:

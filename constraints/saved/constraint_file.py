@@ -26,7 +26,7 @@ from ..runtime.constraint import Constraint, fingerprint_of
 from ..runtime.staged import StagedConstraint
 from ..runtime.token_budget import BudgetedConstraint
 from ..token_automaton.token_automaton import TokenAutomaton
-from ..vocabulary.shared_vocabulary import Lexicon
+from ..vocabulary.shared_vocabulary import SharedVocabulary
 from .container import read, write
 from .grammar import packed, unpacked
 from .wellformed import malformed
@@ -65,14 +65,14 @@ def _part(constraint: Constraint, found: bool) -> tuple[dict[str, Any], dict[str
 
 
 def load(
-    path: str | os.PathLike[str], lexicon: Lexicon, limits: Limits, source: Source | None, trusted: bool
+    path: str | os.PathLike[str], shared_vocabulary: SharedVocabulary, limits: Limits, source: Source | None, trusted: bool
 ) -> Constraint:
     """See `Compiler.load`."""
     header, arrays = read(path)
     try:
-        _check_fit(header, lexicon, limits, source)
+        _check_fit(header, shared_vocabulary, limits, source)
         parts = [
-            _constraint(document, _with_prefix(arrays, f"{number}/"), lexicon, limits, trusted)
+            _constraint(document, _with_prefix(arrays, f"{number}/"), shared_vocabulary, limits, trusted)
             for number, document in enumerate(header["automata"])
         ]
         return _accompanied(header["budget"], parts)
@@ -102,9 +102,9 @@ def _accompanied(budget: Any, automata: Sequence[Constraint]) -> Constraint:
     return whole if budget is None else BudgetedConstraint(whole, parts[0], budget)
 
 
-def _check_fit(header: Mapping[str, Any], lexicon: Lexicon, limits: Limits, source: Source | None) -> None:
+def _check_fit(header: Mapping[str, Any], shared_vocabulary: SharedVocabulary, limits: Limits, source: Source | None) -> None:
     """Raises SavedConstraintError naming the first thing that differs."""
-    vocabulary, own = header["vocabulary"], lexicon.vocabulary
+    vocabulary, own = header["vocabulary"], shared_vocabulary.vocabulary
     _compare("format", header["format"], FORMAT)
     _compare("version", header["version"], _version())
     if vocabulary["fingerprint"] != own.fingerprint:
@@ -127,11 +127,15 @@ def _differs(what: str, saved: Any, here: Any, instead: str) -> SavedConstraintE
 
 
 def _constraint(
-    document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], lexicon: Lexicon, limits: Limits, trusted: bool
+    document: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    shared_vocabulary: SharedVocabulary,
+    limits: Limits,
+    trusted: bool,
 ) -> Constraint:
     grammar, root = unpacked(document, _with_prefix(arrays, _GRAMMAR))
     found = _with_prefix(arrays, _FOUND) if trusted else {}
-    automaton = TokenAutomaton(grammar, root, lexicon, limits, found or None)
+    automaton = TokenAutomaton(grammar, root, shared_vocabulary, limits, found or None)
     check_spelling(automaton)
     constraint = Constraint(automaton, str(document["source"]))
     if found:

@@ -1,14 +1,15 @@
 """How many tokens suffice to finish from a state.
 
-Every state carries an upper bound, the sum of the costs of its parts (shortest_completion.py). For constraints without recursion and
-without a memory the exact number is searched for, breadth first over tokens, within a limit on the trie nodes visited by
-all searches; a state whose search runs into the limit keeps its bound. Distances along a path that was found are kept too, so
-the number always falls by one along some token.
+Every state carries an upper bound, the sum of the costs of its parts (shortest_completion.py). For constraints without recursion
+and without a memory the exact number is searched for, breadth first over tokens, within a limit on the trie nodes visited by all
+searches; a state whose search runs into the limit keeps its bound. Distances along a path that was found are kept too, so the
+number always falls by one along some token.
 
-With a memory (seen_values.py) the bound holds for texts without rivals. Elsewhere inside a body one more character is enough, and at
-the beginning of an item its surcharge; otherwise the tokens that go along the rivals are searched for a way out, breadth first.
-One more character is not always needed: the cheapest text may be a listed key that only begins like a rival, and no byte before
-it was charged for more than that. So there a search tells whether the bound for texts without rivals holds after all.
+With a memory (seen_values.py) the bound holds for texts without candidates. Elsewhere inside a body one more character is enough,
+and at the beginning of an item its surcharge; otherwise the tokens that go along the candidates are searched for a way out,
+breadth first. One more character is not always needed: the cheapest text may be a listed key that only begins like a candidate,
+and no byte before it was charged for more than that. So there a search tells whether the bound for texts without candidates holds
+after all.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from ..uniqueness.register_product import EXPECTS_KEY, ONE_MORE, SEARCH
 from .token_automaton import TokenAutomaton
 
 _SLACK = 3  # a character cut short inside a body costs at most its remaining bytes
-_MAX_MET = 1000  # places of searches among rivals that are kept; a place may have thousands of tokens
+_MAX_MET = 1000  # places of searches among candidates that are kept; a place may have thousands of tokens
 Pair = tuple[int, int]  # a state and a memory
 
 
 class Onward(NamedTuple):
-    """Where tokens lead from a state and a memory: the least cost without rivals; what is reached along rivals; the tokens behind
-    which one more character is enough, and the costs there."""
+    """Where tokens lead from a state and a memory: the least cost without candidates; what is reached along candidates; the
+    tokens behind which one more character is enough, and the costs there."""
 
     least: int
     along: tuple[Pair, ...]
@@ -43,7 +44,7 @@ class Distances:
     def __init__(self, automaton: TokenAutomaton) -> None:
         self._automaton = automaton
         self._known: dict[int, int] = {}
-        self._among_rivals: dict[Pair, int] = {}
+        self._among_candidates: dict[Pair, int] = {}
         self._met: dict[Pair, Onward] = {}
         self._ceilings: dict[int, int] = {}
         # Trie nodes that all searches together may still visit.
@@ -99,23 +100,23 @@ class Distances:
             return max(self._automaton.cost(state), 1 + self.of(opened, kept)) if opened != DEAD else INFINITE
         if extra != SEARCH and extra != ONE_MORE:
             return self._automaton.cost(state) + extra
-        if (state, held) not in self._among_rivals:
+        if (state, held) not in self._among_candidates:
             if extra == SEARCH:
                 found = self._search_way_out(state, held, INFINITE)
             else:
                 cost = self._automaton.cost(state)
                 found = max(cost, self._search_way_out(state, held, cost + ONE_MORE))
-            self._among_rivals[state, held] = found
-        return self._among_rivals[state, held]
+            self._among_candidates[state, held] = found
+        return self._among_candidates[state, held]
 
     def _search_way_out(self, state: int, held: int, best: int) -> int:
-        """The fewest tokens along rivals, then those that suffice without, or `best` when that is less. Texts that end before a
+        """The fewest tokens along candidates, then those that suffice without, or `best` when that is less. Texts that end before a
         key are left out: one could have stopped earlier. No state from where one more character is enough counts as less than
         its cost, here as in `_with_memory`.
 
-        What would suffice without rivals is enough. Inside a key it is looked for up to the end of the key, unless a whole item may
-        be the rival: costs are sums over parts and count on no token that goes on into another member, and with those the memories
-        would be countless.
+        What would suffice without candidates is enough. Inside a key it is looked for up to the end of the key, unless a whole
+        item may be the candidate: costs are sums over parts and count on no token that goes on into another member, and with
+        those the memories would be countless.
         """
         enough, key = self._automaton.cost(state), self._automaton.key_place(held)
         before: dict[Pair, Pair] = {}
@@ -128,7 +129,7 @@ class Distances:
                 if max(depth + onward.least, floor) < best:
                     best, last = max(depth + onward.least, floor), at
                 further = dict.fromkeys(onward.along, floor)
-                if best >= depth + self._automaton.cost(at[0]):  # no way out is as cheap as the bound without rivals
+                if best >= depth + self._automaton.cost(at[0]):  # no way out is as cheap as the bound without candidates
                     for pair in self._one_more(at, onward, best - depth):
                         further[pair] = max(floor, depth + self._automaton.cost(pair[0]))
                 for pair, least in further.items():
@@ -146,13 +147,13 @@ class Distances:
         while way[-1] != first:
             way.append(before[way[-1]])
         for tokens, pair in enumerate(reversed(way[:-1]), start=1):
-            self._among_rivals[pair] = min(best - tokens, self._among_rivals.get(pair, INFINITE))
+            self._among_candidates[pair] = min(best - tokens, self._among_candidates.get(pair, INFINITE))
 
     def _onward(self, at: Pair) -> Onward:
         """Searches for neighbouring tokens meet the same places."""
         known = self._met.get(at)
         if known is None:
-            least, (tokens, states, memories, extra) = self._automaton.look_out(*at)
+            least, (tokens, states, memories, extra) = self._automaton.next_costs(*at)
             is_along, is_near = extra == SEARCH, extra == ONE_MORE
             along = tuple(zip(states[is_along].tolist(), memories[is_along].tolist(), strict=True))
             if len(self._met) >= _MAX_MET:

@@ -1,7 +1,7 @@
 """The token automaton of one constraint: states and mask rows, made when first asked for and then kept.
 
-The typed face of the compiled code in determinize.py, trie_walk.py, seen_values.py, register_product.py and duplicate_masks.py. States are integers of its own,
-0 is DEAD; `Constraint` adds EOS, budgets and the public states.
+The typed face of the compiled code in determinize.py, trie_walk.py, seen_values.py, register_product.py and duplicate_masks.py.
+States are integers of its own, 0 is DEAD; `Constraint` adds EOS, budgets and the public states.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..masks import trie_walk
 from ..masks.mask_rows import MaskRows
 from ..uniqueness import duplicate_masks, register_product, seen_values
 from ..vocabulary.char_class_tables import SubTrie
-from ..vocabulary.shared_vocabulary import Lexicon
+from ..vocabulary.shared_vocabulary import SharedVocabulary
 from ..vocabulary.trie import TokenTrie
 from ..vocabulary.vocabulary import TOKEN_OPEN
 from . import masking
@@ -45,10 +45,10 @@ EVERY_BYTE = SubTrie(  # a trie of 256 tokens
 )
 
 
-class Hard(NamedTuple):
+class Unsettled(NamedTuple):
     """A token for which it takes more to find out what suffices to finish after it."""
 
-    position: int  # in the order of the trie that was walked; of `hard_tokens` without meaning
+    position: int  # in the order of the trie that was walked; of `unsettled_tokens` without meaning
     token_id: int
     state: State
     held: int
@@ -60,10 +60,10 @@ class Judgement(NamedTuple):
 
     ends: NDArray[np.int32]  # [tokens, in the trie's order]: the state that it leads to, DEAD when it does not survive
     extra: NDArray[np.int32]  # [tokens]: what the memory adds to the cost there
-    hard: list[Hard]  # those for which that takes more to find out
+    unsettled: list[Unsettled]  # those for which that takes more to find out
 
 
-class Outlook(NamedTuple):
+class NextCosts(NamedTuple):
     """What a search needs to know of the tokens."""
 
     least: int  # the least cost after one for which nothing has to be found out
@@ -84,22 +84,27 @@ class TokenAutomaton:
     """Lazily built states and mask rows for one grammar and one vocabulary. Not thread-safe: `Constraint` holds the lock."""
 
     def __init__(
-        self, grammar: Grammar, root: Node, lexicon: Lexicon, limits: Limits, found: Mapping[str, NDArray[Any]] | None = None
+        self,
+        grammar: Grammar,
+        root: Node,
+        shared_vocabulary: SharedVocabulary,
+        limits: Limits,
+        found: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
         """found: what another one has found for the same arguments, see `found`; it is trusted."""
-        self.grammar, self.root, self.lexicon, self.limits = grammar, root, lexicon, limits
+        self.grammar, self.root, self.shared_vocabulary, self.limits = grammar, root, shared_vocabulary, limits
         units = repeated_units(grammar)
         self._body_classes = sorted({grammar.units[characters] for characters in units.values()})
-        self.rows = MaskRows(lexicon.words, lexicon.trie.order.size)  # another object after `drop_rows`
+        self.rows = MaskRows(shared_vocabulary.words, shared_vocabulary.trie.order.size)  # another object after `drop_rows`
         if found is None:
-            self._machine = assemble(grammar, units, self._body_classes, lexicon, limits)
+            self._machine = assemble(grammar, units, self._body_classes, shared_vocabulary, limits)
         else:
             tables = {name: table for name, table in found.items() if name != _ROWS}
-            self._machine = restore(grammar, self._body_classes, lexicon, limits, tables)
+            self._machine = restore(grammar, self._body_classes, shared_vocabulary, limits, tables)
             self.rows.fill(found[_ROWS])
-        self._atlas = lexicon.atlas.address
+        self._atlas = shared_vocabulary.packed_vocabulary.address
         self._has_items = int(Event.ARRAY_OPEN in grammar.events)
-        self._spells_every_byte = lexicon.spells_every_byte
+        self._spells_every_byte = shared_vocabulary.spells_every_byte
         self.start: State = int(self._machine.call(determinize.start_state, root))
         if self.start == DEAD:
             raise ConstraintError("nothing satisfies this constraint", path="#")
@@ -152,15 +157,15 @@ class TokenAutomaton:
 
     def end_states(self, state: State, trie: Trie | None = None) -> tuple[NDArray[np.int32], int]:
         """For every token of `trie.order` the state it leads to, DEAD when it does not survive; and the trie nodes visited."""
-        trie = trie or self.lexicon.trie
+        trie = trie or self.shared_vocabulary.trie
         ends = np.zeros(trie.order.size, np.int32)
-        visited = self._machine.call(trie_walk.end_states, *self._nodes(trie), self.lexicon.trie.max_depth, state, ends)
+        visited = self._machine.call(trie_walk.end_states, *self._nodes(trie), self.shared_vocabulary.trie.max_depth, state, ends)
         return ends, int(visited)
 
     def costs_after(self, state: State) -> NDArray[np.int32]:
         """The costs of the states that tokens lead to; for the tokens that stay inside the state's body, one that none exceeds."""
-        body_id = int(self._machine.table("state_body")[state])
-        body = self.lexicon.body(self._body_classes[body_id]) if body_id != NO_BODY else None
+        body_id = int(self._machine.table("state_body_class")[state])
+        body = self.shared_vocabulary.body(self._body_classes[body_id]) if body_id != NO_BODY else None
         inside = None if body is None else self._cost_inside(state, body_id, body.longest)
         ends, _ = self.end_states(state, None if body is None or inside is None else body.residual)
         costs = self.costs(ends)
@@ -169,12 +174,12 @@ class TokenAutomaton:
     def _cost_inside(self, state: State, body_id: int, longest: int) -> int | None:
         """What suffices after any token inside a state's body, because a repetition that is longer than all of them goes on;
         None when there is none. A token may end in a character, of which three bytes are missing."""
-        self.row_number(state)  # finds out `state_alone`, where that matters
+        self.row_number(state)  # finds out `state_body_is_exclusive`, where that matters
         items = self._items(state)
-        names = ("kind", "a", "b", "c", "unit", "cost")
+        names = ("kind", "a", "b", "c", "body_class", "cost")
         kind, a, b, c, unit, cost = (self._machine.table(name) for name in names)
-        radius, alone = (int(self._machine.table(name)[state]) for name in ("state_radius", "state_alone"))
-        needed = min(longest, radius) if alone == 1 else longest  # longer tokens do not survive
+        max_chars, is_exclusive = (int(self._machine.table(name)[state]) for name in ("state_max_chars", "state_body_is_exclusive"))
+        needed = min(longest, max_chars) if is_exclusive == 1 else longest  # longer tokens do not survive
         found: list[int] = []
         for item in items:
             if kind[item] != Kind.SEQ or kind[a[item]] != Kind.CLASS or unit[a[item]] != body_id:
@@ -188,7 +193,7 @@ class TokenAutomaton:
 
     def distant(self, state: State) -> Distant:
         """Of `reach` and `needed`, what is right once the mask of the other state is known."""
-        found = self._machine.call(counter_abstraction.without_counts, self._atlas, len(self.grammar), state)
+        found = self._machine.call(counter_abstraction.abstract_counts, self._atlas, len(self.grammar), state)
         return Distant(*map(int, found))
 
     @cached_property
@@ -220,14 +225,14 @@ class TokenAutomaton:
 
     def _build_tables(self, body_id: int) -> None:
         """A mask was made inside a class that has no tables."""
-        tables = self.lexicon.tables_wanted(self._body_classes[body_id])
+        tables = self.shared_vocabulary.tables_wanted(self._body_classes[body_id])
         self._machine.table("classes")[CLASS_WIDTH * body_id + CLASS_TABLES] = tables
 
     def drop_rows(self) -> bool:
         """Forget all mask rows if there are more than the limit allows. States stay valid, and so do masks handed out before."""
         if self.rows.nbytes <= self.limits.row_bytes:
             return False
-        self.rows = MaskRows(self.lexicon.words, self.lexicon.trie.order.size)
+        self.rows = MaskRows(self.shared_vocabulary.words, self.shared_vocabulary.trie.order.size)
         self._machine.table("state_row")[: self.num_states + 1] = 0
         return True
 
@@ -235,7 +240,7 @@ class TokenAutomaton:
         """The tokens from which the vocabulary can finish, for vocabularies that lack single bytes."""
         ends, _ = self.end_states(state)
         costs = self._machine.table("state_cost")[ends]
-        return self.lexicon.mask_of(self.lexicon.trie.order[(ends != DEAD) & (costs < INFINITE)])
+        return self.shared_vocabulary.mask_of(self.shared_vocabulary.trie.order[(ends != DEAD) & (costs < INFINITE)])
 
     @staticmethod
     def _nodes(trie: Trie) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
@@ -275,33 +280,36 @@ class TokenAutomaton:
         return frame if mode in (seen_values.IN_KEY, seen_values.KEY_ESCAPE) and not is_recorded else None
 
     def extra_cost(self, state: State, held: int) -> int:
-        """Tokens beyond `cost` that suffice with this memory; SEARCH or EXPECTS_KEY of register_product.py when it takes more to find out."""
-        return int(self._machine.call(register_product.prospect, state, held, self.lexicon.spells_every_byte))
+        """Tokens beyond `cost` that suffice with this memory; SEARCH or EXPECTS_KEY of register_product.py when it takes more to
+        find out."""
+        return int(self._machine.call(register_product.extra_cost_of, state, held, self.shared_vocabulary.spells_every_byte))
 
     def judge(self, state: State, held: int) -> Judgement:
-        size = self.lexicon.trie.order.size
+        size = self.shared_vocabulary.trie.order.size
         ends, extra = np.zeros(size, np.int32), np.zeros(size, np.int32)
-        asked = (self._atlas, state, held, duplicate_masks.WHOLE, ends, extra, self.lexicon.hard_room)
-        return Judgement(ends, extra, self._hard(self._machine.call(duplicate_masks.judge, *asked)[0]))
+        asked = (self._atlas, state, held, duplicate_masks.WHOLE, ends, extra, self.shared_vocabulary.unsettled_room)
+        return Judgement(ends, extra, self._unsettled(self._machine.call(duplicate_masks.judge, *asked)[0]))
 
-    def look_out(self, state: State, held: int) -> Outlook:
-        """What a search for a way out among rivals asks of `judge`, found faster.
+    def next_costs(self, state: State, held: int) -> NextCosts:
+        """What a search for a way out among candidates asks of `judge`, found faster.
 
-        Tokens that stay inside of a string without rivals count for the least cost only; inside of a key also those that begin so
-        and go on behind the key.
+        Tokens that stay inside of a string without candidates count for the least cost only; inside of a key also those that
+        begin so and go on behind the key.
         """
         way = duplicate_masks.IN_BRIEF if self.key_place(held) is None else duplicate_masks.IN_KEY
         none = np.empty(0, np.int32)
-        count, least = self._machine.call(duplicate_masks.judge, self._atlas, state, held, way, none, none, self.lexicon.hard_room)
-        return Outlook(int(least), self.lexicon.hard_room[1:, :count].copy())
+        count, least = self._machine.call(
+            duplicate_masks.judge, self._atlas, state, held, way, none, none, self.shared_vocabulary.unsettled_room
+        )
+        return NextCosts(int(least), self.shared_vocabulary.unsettled_room[1:, :count].copy())
 
-    def hard_tokens(self, state: State, held: int) -> list[Hard]:
+    def unsettled_tokens(self, state: State, held: int) -> list[Unsettled]:
         """Those of `judge`, found faster; not their positions. The row of the state has to be known."""
-        asked = (self._atlas, state, held, self._has_items, self.lexicon.hard_room)
-        return self._hard(self._machine.call(duplicate_masks.hard_tokens, *asked))
+        asked = (self._atlas, state, held, self._has_items, self.shared_vocabulary.unsettled_room)
+        return self._unsettled(self._machine.call(duplicate_masks.unsettled_tokens, *asked))
 
-    def _hard(self, count: int) -> list[Hard]:
-        return [Hard(*column) for column in self.lexicon.hard_room[:, :count].T.tolist()]
+    def _unsettled(self, count: int) -> list[Unsettled]:
+        return [Unsettled(*column) for column in self.shared_vocabulary.unsettled_room[:, :count].T.tolist()]
 
     @cached_property
     def most_extra(self) -> int:
@@ -319,13 +327,13 @@ class TokenAutomaton:
 
     def unspellable_byte(self) -> int | None:
         """A byte that some literal, or every completion, needs and no token of the vocabulary spells; None if there is none."""
-        if self.lexicon.spells_every_byte:
+        if self.shared_vocabulary.spells_every_byte:
             return None
         size, cost = self._machine.table("size"), self._machine.table("cost")
         hopeless = [node for node in reachable(self.grammar, self.root) if cost[node] >= INFINITE > size[node]]
         for node in hopeless:
             if self.grammar.kind(node) is Kind.LITERAL:
-                return next((b for b in self.grammar.literal_bytes(node) if not self.lexicon.single_bytes[b]), None)
+                return next((b for b in self.grammar.literal_bytes(node) if not self.shared_vocabulary.single_bytes[b]), None)
         if self.cost(self.start) < INFINITE:
             return None
         classes = (node for node in hopeless if self.grammar.kind(node) is Kind.CLASS)
@@ -372,8 +380,8 @@ class TokenAutomaton:
             return any(first <= byte <= last for first, last in zip(low, high, strict=True))
         if kind != PRODUCT:
             return False
-        alone = int(self._machine.call(determinize.start_state, leaf))
-        return self.run(alone, bytes([byte]))[0] != DEAD
+        is_exclusive = int(self._machine.call(determinize.start_state, leaf))
+        return self.run(is_exclusive, bytes([byte]))[0] != DEAD
 
     def _first_told(self, continuation: int, tell: Callable[[int], Told | None]) -> list[Told | None]:
         """What is told of the first node of which anything is, on each way through a continuation; None where nothing is."""
@@ -400,8 +408,8 @@ class TokenAutomaton:
         return found
 
     @property
-    def is_worn(self) -> bool:
-        return self._machine.is_worn
+    def is_half_full(self) -> bool:
+        return self._machine.is_half_full
 
     @property
     def num_states(self) -> int:

@@ -1,7 +1,7 @@
 """Which remembered words a text may still become.
 
-*Rivals* of what is being read are the remembered keys or items that it may still repeat. Only a text that goes along them can be
-refused; one that has left them is as free as the automaton says, see register_product.py.
+*Candidates* of what is being read are the remembered keys or items that it may still repeat. Only a text that goes along them can
+be refused; one that has left them is as free as the automaton says, see register_product.py.
 """
 
 from __future__ import annotations
@@ -16,186 +16,202 @@ from .seen_values import CONTAINER, IN_KEY, KEY_ESCAPE, NOTHING, OBJECT, START, 
 
 
 @inner
-def mark_rivals(m, t, here):
+def mark_candidates(arena, tables, seen):
     """Stamp the words by which what is being read may become a remembered one.
 
     Returns the stamp, 0 when there is none, and whether an enclosing container may become a remembered one.
     """
-    if m[t.n + MARKED] != here or m[t.n + MARKED_EPOCH] != m[t.n + EPOCH]:
-        rivals, is_inner = find_rivals(m, t, here)
-        m[t.n + MARKED], m[t.n + MARKED_EPOCH] = here if m[t.n + FAULT] == NO_FAULT else NOTHING, m[t.n + EPOCH]
-        m[t.n + MARKED_RIVALS], m[t.n + MARKED_INNER] = rivals, 1 if is_inner else 0
-    return wide(m[t.n + MARKED_RIVALS]), m[t.n + MARKED_INNER] == 1
+    if arena[tables.n + MARKED] != seen or arena[tables.n + MARKED_EPOCH] != arena[tables.n + EPOCH]:
+        candidates, is_inner = find_candidates(arena, tables, seen)
+        arena[tables.n + MARKED], arena[tables.n + MARKED_EPOCH] = (
+            seen if arena[tables.n + FAULT] == NO_FAULT else NOTHING,
+            arena[tables.n + EPOCH],
+        )
+        arena[tables.n + MARKED_RIVALS], arena[tables.n + MARKED_INNER] = candidates, 1 if is_inner else 0
+    return wide(arena[tables.n + MARKED_RIVALS]), arena[tables.n + MARKED_INNER] == 1
 
 
 @inner
-def find_rivals(m, t, here):
+def find_candidates(arena, tables, seen):
     """The same, whatever was stamped last.
 
     From the outermost recorded frame inwards, every frame is compared with what stands at its place in remembered items: items that
     it has itself, and containers that it may become.
     """
-    frame, word = wide(m[t.a + REC * here]), wide(m[t.c + REC * here])
+    frame, word = wide(arena[tables.a + REC * seen]), wide(arena[tables.c + REC * seen])
     if word == NOTHING:
         return wide(0), False
-    m[t.n + EPOCH] += 1
-    epoch = wide(m[t.n + EPOCH])
-    m[t.rival + REC * word] = NOTHING
-    if not is_recorded(m, t, frame):
-        return (epoch if mark_elements(m, t, wide(m[t.b + REC * frame]), word, epoch) else wide(0)), False
+    arena[tables.n + EPOCH] += 1
+    epoch = wide(arena[tables.n + EPOCH])
+    arena[tables.first_candidate + REC * word] = NOTHING
+    if not is_recorded(arena, tables, frame):
+        return (epoch if mark_elements(arena, tables, wide(arena[tables.b + REC * frame]), word, epoch) else wide(0)), False
     depth, outer = wide(0), frame
-    while outer != NOTHING and is_recorded(m, t, outer):
-        depth, outer = depth + 1, wide(m[t.a + REC * outer])
+    while outer != NOTHING and is_recorded(arena, tables, outer):
+        depth, outer = depth + 1, wide(arena[tables.a + REC * outer])
     frames = np.empty(depth, np.int64)
     for i in range(depth):
-        frames[i], frame = frame, wide(m[t.a + REC * frame])
+        frames[i], frame = frame, wide(arena[tables.a + REC * frame])
     count = wide(0)  # work[:count]: containers that the frame may become
     for i in range(depth - 1, 0, -1):
-        count = inner_rivals(m, t, frames[i], wide(m[t.c + REC * frames[i - 1]]), count)
-        if m[t.n + FAULT] != NO_FAULT:
+        count = container_candidates(arena, tables, frames[i], wide(arena[tables.c + REC * frames[i - 1]]), count)
+        if arena[tables.n + FAULT] != NO_FAULT:
             return wide(0), False
     frame, outer_found = frames[0], False
-    done = wide(m[t.b + REC * frame])
+    done = wide(arena[tables.b + REC * frame])
     for j in range(count):
-        rival = wide(m[t.work + j])
-        if rival == done and word == START:
+        candidate = wide(arena[tables.work + j])
+        if candidate == done and word == START:
             outer_found = True
-        elif m[t.kind + REC * frame] == OBJECT:
-            if includes(m, t, rival, done) and mark_missing(m, t, rival, done, word, epoch):
+        elif arena[tables.kind + REC * frame] == OBJECT:
+            if includes(arena, tables, candidate, done) and mark_missing(arena, tables, candidate, done, word, epoch):
                 outer_found = True
         else:
-            following = element_after(m, t, rival, done)
-            if following != NOTHING and mark_element(m, t, following, word, epoch):
+            following = element_after(arena, tables, candidate, done)
+            if following != NOTHING and mark_element(arena, tables, following, word, epoch):
                 outer_found = True
     found = outer_found
-    has_guard = m[t.kind + REC * frame] == UNIQUE or m[t.b + REC * here] == IN_KEY or m[t.b + REC * here] == KEY_ESCAPE
-    if has_guard and mark_elements(m, t, done, word, epoch):
+    has_guard = (
+        arena[tables.kind + REC * frame] == UNIQUE
+        or arena[tables.b + REC * seen] == IN_KEY
+        or arena[tables.b + REC * seen] == KEY_ESCAPE
+    )
+    if has_guard and mark_elements(arena, tables, done, word, epoch):
         found = True
     return (epoch if found else wide(0)), outer_found
 
 
 @inner
-def mark_element(m, t, element, word, epoch):
+def mark_element(arena, tables, element, word, epoch):
     """Stamp what leads from a word to an element that begins with it, and note for each what is one symbol longer."""
-    if not begins(m, t, word, element):
+    if not begins(arena, tables, word, element):
         return False
     above = wide(NOTHING)
-    while element != word and m[t.stamp + REC * element] != epoch:
-        m[t.stamp + REC * element], m[t.rival + REC * element] = epoch, above
+    while element != word and arena[tables.marked_in + REC * element] != epoch:
+        arena[tables.marked_in + REC * element], arena[tables.first_candidate + REC * element] = epoch, above
         if above != NOTHING:
-            m[t.beside + REC * above] = NOTHING
-        above, element = element, wide(m[t.a + REC * element])
+            arena[tables.next_candidate + REC * above] = NOTHING
+        above, element = element, wide(arena[tables.a + REC * element])
     if above != NOTHING:
-        m[t.beside + REC * above], m[t.rival + REC * element] = m[t.rival + REC * element], above
+        arena[tables.next_candidate + REC * above], arena[tables.first_candidate + REC * element] = (
+            arena[tables.first_candidate + REC * element],
+            above,
+        )
     return True
 
 
 @inner
-def mark_elements(m, t, done, word, epoch):
+def mark_elements(arena, tables, done, word, epoch):
     found = False
     while done != NOTHING:
-        if mark_element(m, t, wide(m[t.b + REC * done]), word, epoch):
+        if mark_element(arena, tables, wide(arena[tables.b + REC * done]), word, epoch):
             found = True
-        done = wide(m[t.a + REC * done])
+        done = wide(arena[tables.a + REC * done])
     return found
 
 
 @inner
-def mark_missing(m, t, rival, done, word, epoch):
+def mark_missing(arena, tables, candidate, done, word, epoch):
     """Stamp as `mark_elements` what a set has beyond a subset of it."""
     found = False
-    while rival != NOTHING:
-        if done != NOTHING and m[t.b + REC * done] == m[t.b + REC * rival]:
-            done = wide(m[t.a + REC * done])
-        elif mark_element(m, t, wide(m[t.b + REC * rival]), word, epoch):
+    while candidate != NOTHING:
+        if done != NOTHING and arena[tables.b + REC * done] == arena[tables.b + REC * candidate]:
+            done = wide(arena[tables.a + REC * done])
+        elif mark_element(arena, tables, wide(arena[tables.b + REC * candidate]), word, epoch):
             found = True
-        rival = wide(m[t.a + REC * rival])
+        candidate = wide(arena[tables.a + REC * candidate])
     return found
 
 
 @inner
-def inner_rivals(m, t, frame, word, count):
+def container_candidates(arena, tables, frame, word, count):
     """What the container inside `frame` that begins at the end of `word` may become, given what the frame may become.
 
     Replaces work[:count]; returns the new count.
     """
-    done, more = wide(m[t.b + REC * frame]), count
+    done, more = wide(arena[tables.b + REC * frame]), count
     for j in range(count):
-        rival = wide(m[t.work + j])
-        if m[t.kind + REC * frame] != OBJECT:
-            following = element_after(m, t, rival, done)
+        candidate = wide(arena[tables.work + j])
+        if arena[tables.kind + REC * frame] != OBJECT:
+            following = element_after(arena, tables, candidate, done)
             if following != NOTHING:
-                more = note_container(m, t, following, word, more)
-        elif includes(m, t, rival, done):
-            while rival != NOTHING:
-                more = note_container(m, t, wide(m[t.b + REC * rival]), word, more)
-                rival = wide(m[t.a + REC * rival])
-    if m[t.kind + REC * frame] == UNIQUE:
+                more = note_container(arena, tables, following, word, more)
+        elif includes(arena, tables, candidate, done):
+            while candidate != NOTHING:
+                more = note_container(arena, tables, wide(arena[tables.b + REC * candidate]), word, more)
+                candidate = wide(arena[tables.a + REC * candidate])
+    if arena[tables.kind + REC * frame] == UNIQUE:
         while done != NOTHING:
-            more = note_container(m, t, wide(m[t.b + REC * done]), word, more)
-            done = wide(m[t.a + REC * done])
+            more = note_container(arena, tables, wide(arena[tables.b + REC * done]), word, more)
+            done = wide(arena[tables.a + REC * done])
     for j in range(count, more):
-        m[t.work + j - count] = m[t.work + j]
+        arena[tables.work + j - count] = arena[tables.work + j]
     return more - count
 
 
 @inner
-def note_container(m, t, element, word, count):
+def note_container(arena, tables, element, word, count):
     """Append to `work` the container behind a word in an element that begins with it."""
-    if element == word or not begins(m, t, word, element):
+    if element == word or not begins(arena, tables, word, element):
         return count
-    while m[t.a + REC * element] != word:
-        element = wide(m[t.a + REC * element])
-    if count >= t.work_size:
-        m[t.n + FAULT] = FULL_WORK
+    while arena[tables.a + REC * element] != word:
+        element = wide(arena[tables.a + REC * element])
+    if count >= tables.work_size:
+        arena[tables.n + FAULT] = FULL_WORK
         return count
-    m[t.work + count] = m[t.b + REC * element] - CONTAINER
+    arena[tables.work + count] = arena[tables.b + REC * element] - CONTAINER
     return count + 1
 
 
 @inner
-def includes(m, t, whole, part):
+def includes(arena, tables, whole, part):
     """Whether one set includes another."""
     while part != NOTHING:
-        while whole != NOTHING and m[t.b + REC * whole] > m[t.b + REC * part]:
-            whole = wide(m[t.a + REC * whole])
-        if whole == NOTHING or m[t.b + REC * whole] != m[t.b + REC * part]:
+        while whole != NOTHING and arena[tables.b + REC * whole] > arena[tables.b + REC * part]:
+            whole = wide(arena[tables.a + REC * whole])
+        if whole == NOTHING or arena[tables.b + REC * whole] != arena[tables.b + REC * part]:
             return False
-        part = wide(m[t.a + REC * part])
+        part = wide(arena[tables.a + REC * part])
     return True
 
 
 @inner
-def element_after(m, t, whole, part):
+def element_after(arena, tables, whole, part):
     """The element that a list has next after a list that it begins with; NOTHING when there is none."""
     while whole > part:
-        if m[t.a + REC * whole] == part:
-            return wide(m[t.b + REC * whole])
-        whole = wide(m[t.a + REC * whole])
+        if arena[tables.a + REC * whole] == part:
+            return wide(arena[tables.b + REC * whole])
+        whole = wide(arena[tables.a + REC * whole])
     return wide(NOTHING)
 
 
 @inner
-def rival_word(m, t, word, byte, epoch):
+def candidate_word(arena, tables, word, byte, epoch):
     """A word and one more byte if that is stamped, else NOTHING. Interns nothing."""
-    mask = t.node_hash_size - 1
+    mask = tables.node_hash_size - 1
     slot = mix(wide(WORD), word, byte, wide(0)) & mask
-    while m[t.node_hash + slot] != 0:
-        i = wide(m[t.node_hash + slot])
-        if m[t.kind + REC * i] == WORD and m[t.a + REC * i] == word and m[t.b + REC * i] == byte and m[t.c + REC * i] == 0:
-            return i if m[t.stamp + REC * i] == epoch else wide(NOTHING)
+    while arena[tables.node_hash + slot] != 0:
+        i = wide(arena[tables.node_hash + slot])
+        if (
+            arena[tables.kind + REC * i] == WORD
+            and arena[tables.a + REC * i] == word
+            and arena[tables.b + REC * i] == byte
+            and arena[tables.c + REC * i] == 0
+        ):
+            return i if arena[tables.marked_in + REC * i] == epoch else wide(NOTHING)
         slot = (slot + 1) & mask
     return wide(NOTHING)
 
 
 @inner
-def next_along_rivals(m, t, v, trie, node, here, byte):
-    """The child of a node of a trie, of those by this byte or a later one, by which a string goes on along rivals; -1 if none."""
-    best, child, rival = wide(CONTAINER), wide(-1), wide(m[t.rival + REC * m[t.c + REC * here]])
-    while rival != NOTHING:
-        if byte <= m[t.b + REC * rival] < best:
-            found = child_of(v, trie, node, m[t.b + REC * rival])
+def next_along_candidates(arena, tables, vocab, trie, node, seen, byte):
+    """The child of a node of a trie, of those by this byte or a later one, by which a string goes on along candidates; -1 if
+    none."""
+    best, child, candidate = wide(CONTAINER), wide(-1), wide(arena[tables.first_candidate + REC * arena[tables.c + REC * seen]])
+    while candidate != NOTHING:
+        if byte <= arena[tables.b + REC * candidate] < best:
+            found = child_of(vocab, trie, node, arena[tables.b + REC * candidate])
             if found >= 0:
-                best, child = wide(m[t.b + REC * rival]), found
-        rival = wide(m[t.beside + REC * rival])
+                best, child = wide(arena[tables.b + REC * candidate]), found
+        candidate = wide(arena[tables.next_candidate + REC * candidate])
     return child

@@ -14,8 +14,8 @@ agree in it. Every open bracket has a frame:
 opening bracket. White space outside strings is left out, numbers and strings have one spelling each and members are a set, so
 equal keys and equal items are one node. Words, lists and sets share what they have in common.
 
-A repeated key is refused at its closing quote, a repeated item at the comma or bracket behind it; register_product.py refuses before that
-what cannot become anything else.
+A repeated key is refused at its closing quote, a repeated item at the comma or bracket behind it; register_product.py refuses
+before that what cannot become anything else.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET = 0x7B, 0x7D, 0x5B, 0x5D
 
 
 @inner
-def memory(m, t, frame, mode, word):
-    return intern_node(m, t, wide(MEMORY), wide(frame), wide(mode), wide(word))
+def memory(arena, tables, frame, mode, word):
+    return intern_node(arena, tables, wide(MEMORY), wide(frame), wide(mode), wide(word))
 
 
 @inner
-def longer(m, t, word, symbol):
+def longer(arena, tables, word, symbol):
     """A word and one more symbol; NOTHING when nothing is recorded."""
-    return wide(NOTHING) if word == NOTHING else intern_node(m, t, wide(WORD), wide(word), wide(symbol), wide(0))
+    return wide(NOTHING) if word == NOTHING else intern_node(arena, tables, wide(WORD), wide(word), wide(symbol), wide(0))
 
 
 @inner
@@ -62,9 +62,9 @@ def is_bracket_or_comma(byte):
 
 
 @inner
-def is_recorded(m, t, frame):
+def is_recorded(arena, tables, frame):
     """Whether everything in a frame is kept, not just keys."""
-    return m[t.kind + REC * frame] == UNIQUE or m[t.c + REC * frame] != NOTHING
+    return arena[tables.kind + REC * frame] == UNIQUE or arena[tables.c + REC * frame] != NOTHING
 
 
 @inner
@@ -79,100 +79,110 @@ def mode_after(mode, byte, event):
 
 
 @inner
-def remember(m, t, here, byte, event):
+def seen_after(arena, tables, seen, byte, event):
     """The memory after a byte; REFUSED when it ends a key or an item that is there already, or on a fault."""
-    frame, mode, word = wide(m[t.a + REC * here]), wide(m[t.b + REC * here]), wide(m[t.c + REC * here])
+    frame, mode, word = wide(arena[tables.a + REC * seen]), wide(arena[tables.b + REC * seen]), wide(arena[tables.c + REC * seen])
     inside = mode_after(mode, byte, event)
     if mode != OUTSIDE and inside != OUTSIDE:
-        return here if inside == mode and word == NOTHING else memory(m, t, frame, inside, longer(m, t, word, byte))
+        return (
+            seen
+            if inside == mode and word == NOTHING
+            else memory(arena, tables, frame, inside, longer(arena, tables, word, byte))
+        )
     if mode != OUTSIDE:
-        word = longer(m, t, word, byte)
-        if event == KEY_CLOSE and has_key(m, t, wide(m[t.b + REC * frame]), word):
+        word = longer(arena, tables, word, byte)
+        if event == KEY_CLOSE and has_key(arena, tables, wide(arena[tables.b + REC * frame]), word):
             return wide(REFUSED)
-        if not is_recorded(m, t, frame):
+        if not is_recorded(arena, tables, frame):
             if event == KEY_CLOSE:
-                frame = with_element(m, t, frame, word)
+                frame = with_element(arena, tables, frame, word)
             word = wide(NOTHING)
-        return memory(m, t, frame, OUTSIDE, word)
+        return memory(arena, tables, frame, OUTSIDE, word)
     if is_space(byte):
-        return here
+        return seen
     if byte == QUOTE:
         if event == KEY_OPEN and word == NOTHING:
             word = wide(START)
-        return memory(m, t, frame, inside, longer(m, t, word, byte))
+        return memory(arena, tables, frame, inside, longer(arena, tables, word, byte))
     if not is_bracket_or_comma(byte):
-        return here if word == NOTHING else memory(m, t, frame, OUTSIDE, longer(m, t, word, byte))
+        return seen if word == NOTHING else memory(arena, tables, frame, OUTSIDE, longer(arena, tables, word, byte))
     if byte == OPEN_BRACE or byte == OPEN_BRACKET:
         kind = wide(OBJECT if byte == OPEN_BRACE else UNIQUE if event == ARRAY_OPEN else ARRAY)
-        opened = intern_node(m, t, kind, frame, wide(NOTHING), longer(m, t, word, byte))
-        return memory(m, t, opened, OUTSIDE, START if word != NOTHING or kind == UNIQUE else NOTHING)
-    if is_recorded(m, t, frame) and word != START:
-        if (event == ITEM_CLOSE or event == ARRAY_CLOSE) and has_item(m, t, wide(m[t.b + REC * frame]), word):
+        opened = intern_node(arena, tables, kind, frame, wide(NOTHING), longer(arena, tables, word, byte))
+        return memory(arena, tables, opened, OUTSIDE, START if word != NOTHING or kind == UNIQUE else NOTHING)
+    if is_recorded(arena, tables, frame) and word != START:
+        if (event == ITEM_CLOSE or event == ARRAY_CLOSE) and has_item(arena, tables, wide(arena[tables.b + REC * frame]), word):
             return wide(REFUSED)
-        frame, word = with_element(m, t, frame, word), wide(START)
+        frame, word = with_element(arena, tables, frame, word), wide(START)
     if byte == COMMA:
-        if m[t.kind + REC * frame] == UNIQUE and event != ITEM_CLOSE:
-            frame, word = no_longer_unique(m, t, frame, word)
-        return memory(m, t, frame, OUTSIDE, word)
-    value = CONTAINER + wide(m[t.b + REC * frame])
-    return memory(m, t, wide(m[t.a + REC * frame]), OUTSIDE, longer(m, t, wide(m[t.c + REC * frame]), value))
+        if arena[tables.kind + REC * frame] == UNIQUE and event != ITEM_CLOSE:
+            frame, word = no_longer_unique(arena, tables, frame, word)
+        return memory(arena, tables, frame, OUTSIDE, word)
+    value = CONTAINER + wide(arena[tables.b + REC * frame])
+    return memory(
+        arena,
+        tables,
+        wide(arena[tables.a + REC * frame]),
+        OUTSIDE,
+        longer(arena, tables, wide(arena[tables.c + REC * frame]), value),
+    )
 
 
 @inner
-def no_longer_unique(m, t, frame, word):
+def no_longer_unique(arena, tables, frame, word):
     """(frame, word) of an array when nothing that may still come of it asks whether its items differ."""
-    parent, before = wide(m[t.a + REC * frame]), wide(m[t.c + REC * frame])
+    parent, before = wide(arena[tables.a + REC * frame]), wide(arena[tables.c + REC * frame])
     if before == NOTHING:
-        return intern_node(m, t, wide(ARRAY), parent, wide(NOTHING), before), wide(NOTHING)
-    return intern_node(m, t, wide(ARRAY), parent, wide(m[t.b + REC * frame]), before), word
+        return intern_node(arena, tables, wide(ARRAY), parent, wide(NOTHING), before), wide(NOTHING)
+    return intern_node(arena, tables, wide(ARRAY), parent, wide(arena[tables.b + REC * frame]), before), word
 
 
 @inner
-def begins(m, t, prefix, word):
+def begins(arena, tables, prefix, word):
     """Whether a word begins with another one. Prefixes are made first, so they have the smaller numbers."""
     while word > prefix:
-        word = wide(m[t.a + REC * word])
+        word = wide(arena[tables.a + REC * word])
     return word == prefix
 
 
 @inner
-def has_key(m, t, done, key):
+def has_key(arena, tables, done, key):
     """Whether some element of a list begins with a key (its quotes included)."""
     while done != NOTHING:
-        if begins(m, t, key, wide(m[t.b + REC * done])):
+        if begins(arena, tables, key, wide(arena[tables.b + REC * done])):
             return True
-        done = wide(m[t.a + REC * done])
+        done = wide(arena[tables.a + REC * done])
     return False
 
 
 @inner
-def has_item(m, t, done, item):
+def has_item(arena, tables, done, item):
     while done != NOTHING:
-        if m[t.b + REC * done] == item:
+        if arena[tables.b + REC * done] == item:
             return True
-        done = wide(m[t.a + REC * done])
+        done = wide(arena[tables.a + REC * done])
     return False
 
 
 @inner
-def with_element(m, t, frame, word):
+def with_element(arena, tables, frame, word):
     """A frame in which one more element is done: sorted into the set of an object, at the end of the list of an array."""
-    kind, done = wide(m[t.kind + REC * frame]), wide(m[t.b + REC * frame])
+    kind, done = wide(arena[tables.kind + REC * frame]), wide(arena[tables.b + REC * frame])
     larger, rest = wide(0), done
-    while kind == OBJECT and rest != NOTHING and m[t.b + REC * rest] > word:
-        larger, rest = larger + 1, wide(m[t.a + REC * rest])
+    while kind == OBJECT and rest != NOTHING and arena[tables.b + REC * rest] > word:
+        larger, rest = larger + 1, wide(arena[tables.a + REC * rest])
     moved = np.empty(larger, np.int64)
     for i in range(larger):
-        moved[i], done = m[t.b + REC * done], wide(m[t.a + REC * done])
-    rest = intern_node(m, t, wide(LIST), rest, word, wide(0))
+        moved[i], done = arena[tables.b + REC * done], wide(arena[tables.a + REC * done])
+    rest = intern_node(arena, tables, wide(LIST), rest, word, wide(0))
     for i in range(larger - 1, -1, -1):
-        rest = intern_node(m, t, wide(LIST), rest, moved[i], wide(0))
-    return intern_node(m, t, kind, wide(m[t.a + REC * frame]), rest, wide(m[t.c + REC * frame]))
+        rest = intern_node(arena, tables, wide(LIST), rest, moved[i], wide(0))
+    return intern_node(arena, tables, kind, wide(arena[tables.a + REC * frame]), rest, wide(arena[tables.c + REC * frame]))
 
 
 @entry
-def empty_memory(arena):
+def empty_memory(arena_address):
     """Before any text."""
-    m = words_at(arena)
-    t = layout(m)
-    return memory(m, t, NOTHING, OUTSIDE, NOTHING)
+    arena = words_at(arena_address)
+    tables = layout(arena)
+    return memory(arena, tables, NOTHING, OUTSIDE, NOTHING)

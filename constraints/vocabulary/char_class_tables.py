@@ -1,7 +1,7 @@
 """What a vocabulary looks like from inside a run of characters of one class: found once, shared by all constraints.
 
-A *body* is a repetition of characters of a class: the inside of a JSON string, `[a-z]{2,20000}`, whitespace. See trie_walk.py for how
-these tables are used and why that is exact.
+A *body* is a repetition of characters of a class: the inside of a JSON string, `[a-z]{2,20000}`, whitespace. See trie_walk.py for
+how these tables are used and why that is exact.
 """
 
 from __future__ import annotations
@@ -105,11 +105,11 @@ class BodyClass:
         np.uint32
     ]  # [1 + lengths, ceil(V / 32)]  row r: tokens of the class of at most r characters; last: all
     longest: int  # characters in the longest token of the class
-    stride: int  # for every number of characters up to this some token of the class has so many, all whole
+    copies_per_token: int  # for every number of characters up to this some token of the class has so many, all whole
     residual: SubTrie  # the tokens that are not of the class
-    reach: int  # characters in the longest token that is not of the class, if more than control characters end its prefix that is
-    far: NDArray[np.int32]  # the tokens of the class that are longer than that, or than MAX_SLICE, the longest first
-    far_length: NDArray[np.int32]  # characters of these
+    longest_outside: int  # characters in the longest token that is not of the class, if more than control characters end its prefix that is
+    long_tokens: NDArray[np.int32]  # the tokens of the class that are longer than that, or than MAX_SLICE, the longest first
+    long_token_lengths: NDArray[np.int32]  # characters of these
 
     @classmethod
     def build(cls, ranges: Ranges, trie: TokenTrie, words: int) -> BodyClass:
@@ -118,21 +118,21 @@ class BodyClass:
         inside, whole, chars = _inside(table, trie.byte, trie.depth, trie.max_depth)
         longest = int(chars[inside].max(initial=0))
         lengths = set(chars[whole & (np.diff(trie.first) > 0)].tolist())
-        stride = next(length for length in range(longest + 1) if length + 1 not in lengths)
+        copies_per_token = next(length for length in range(longest + 1) if length + 1 not in lengths)
         slices = np.zeros((min(longest, MAX_SLICE) + 2, words), np.uint32)
         _fill_slices(slices, inside, chars, trie.first, trie.order)
-        reach = int(_reach(table, trie.token_offsets, trie.token_bytes))
+        longest_outside = int(_longest_outside(table, trie.token_offsets, trie.token_bytes))
         length = np.repeat(np.where(inside, chars, 0), np.diff(trie.first))  # of the tokens in their order; 0: not of the class
-        far = np.flatnonzero(length > min(reach, MAX_SLICE))
-        far = far[np.argsort(-length[far], kind="stable")]
+        long_tokens = np.flatnonzero(length > min(longest_outside, MAX_SLICE))
+        long_tokens = long_tokens[np.argsort(-length[long_tokens], kind="stable")]
         return cls(
             slices=_read_only(slices),
             longest=longest,
-            stride=max(stride, 1),
+            copies_per_token=max(copies_per_token, 1),
             residual=SubTrie.without(inside, trie),
-            reach=reach,
-            far=_read_only(trie.order[far]),
-            far_length=_read_only(length[far]),
+            longest_outside=longest_outside,
+            long_tokens=_read_only(trie.order[long_tokens]),
+            long_token_lengths=_read_only(length[long_tokens]),
         )
 
     @property
@@ -181,7 +181,7 @@ def _prefixes(table, offsets, data):
 
 
 @entry
-def _reach(table, offsets, data):
+def _longest_outside(table, offsets, data):
     """The most characters in a token that has some that are not of the class, the first of which is no control character."""
     most = 0
     for token in range(offsets.size - 1):
@@ -228,8 +228,8 @@ def _fill_slices(slices, inside, chars, first, order):
             for k in range(first[i], first[i + 1]):
                 word, bit = order[k] >> 5, np.uint32(1) << np.uint32(order[k] & 31)
                 slices[min(chars[i], last), word] |= bit
-    for radius in range(last):
-        slices[radius + 1] |= slices[radius]
+    for max_chars in range(last):
+        slices[max_chars + 1] |= slices[max_chars]
 
 
 @entry

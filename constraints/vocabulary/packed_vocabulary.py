@@ -1,4 +1,4 @@
-"""What compiled code reads of a vocabulary: tries, tokens and body classes in one append-only int32 array `v`.
+"""What compiled code reads of a vocabulary: tries, tokens and body classes in one append-only int32 array `vocab`.
 
 A compiled call costs about 0.1 us an array argument, and the mask walk does not know beforehand which tables it needs. So they
 all lie in one array, and a table is named by the offset of its record:
@@ -52,7 +52,7 @@ _SPARE_WORDS = 1 << 24  # for body classes; reserved, not taken
 FIRST_LEAD, FIRST_PRINTABLE, QUOTE = 0xC0, 0x20, 0x22
 
 
-class Atlas:
+class PackedVocabulary:
     """The array and where things are in it. Not thread-safe; what is there never changes."""
 
     def __init__(self, trie: TokenTrie, words: int, eos_token_ids: tuple[int, ...], spells_every_byte: bool) -> None:
@@ -60,18 +60,18 @@ class Atlas:
         self.array = reserved(size + _SPARE_WORDS, _never_again, "atlas", in_huge_pages=True)
         self.address = int(self.array.ctypes.data)
         self._used = HEADER
-        v = self.array
-        v[WORDS], v[DEPTH], v[SPELLS] = words, trie.max_depth, spells_every_byte
-        v[EOS], v[NUM_EOS] = self._add(np.array(eos_token_ids, np.int32)), len(eos_token_ids)
-        v[OFFSETS], v[BYTES] = self._add(trie.token_offsets), self._add(trie.token_bytes)
-        v[TRIE], v[SEPARATED] = self.trie(trie), self.trie(SubTrie.with_bytes(b'",', 1, trie))
+        vocab = self.array
+        vocab[WORDS], vocab[DEPTH], vocab[SPELLS] = words, trie.max_depth, spells_every_byte
+        vocab[EOS], vocab[NUM_EOS] = self._add(np.array(eos_token_ids, np.int32)), len(eos_token_ids)
+        vocab[OFFSETS], vocab[BYTES] = self._add(trie.token_offsets), self._add(trie.token_bytes)
+        vocab[TRIE], vocab[SEPARATED] = self.trie(trie), self.trie(SubTrie.with_bytes(b'",', 1, trie))
         for at_least, field in enumerate((QUOTED_ONCE, QUOTED_TWICE, QUOTED_THRICE), 1):
-            v[field] = self.trie(SubTrie.with_bytes(b'"', at_least, trie))
-        v[QUOTED_APART], v[LISTED] = self.trie(SubTrie.quoted_apart(trie)), self.trie(SubTrie.with_each(b"[,", trie))
+            vocab[field] = self.trie(SubTrie.with_bytes(b'"', at_least, trie))
+        vocab[QUOTED_APART], vocab[LISTED] = self.trie(SubTrie.quoted_apart(trie)), self.trie(SubTrie.with_each(b"[,", trie))
         controls = _controls(trie)
-        v[CONTROLS], v[NUM_CONTROLS] = self._add(controls), controls.size
-        self._add_shapes(int(v[TRIE]))
-        v[GROUPED] = self._grouped(grouped(trie))
+        vocab[CONTROLS], vocab[NUM_CONTROLS] = self._add(controls), controls.size
+        self._add_shapes(int(vocab[TRIE]))
+        vocab[GROUPED] = self._grouped(grouped(trie))
 
     @property
     def nbytes(self) -> int:
@@ -90,11 +90,11 @@ class Atlas:
     def _grouped(self, trie: TokenTrie) -> int:
         """The offset of a new trie record by groups. It has no tables of children: a dead byte says nothing of its group."""
         record = self.trie(trie)
-        v, n = self.array, trie.num_nodes
-        v[int(v[record + NODES]) :][: NODE_WIDTH * n : NODE_WIDTH] &= 255
-        v[record + GROUPS] = self._add(GROUP_ENDS)
+        vocab, n = self.array, trie.num_nodes
+        vocab[int(vocab[record + NODES]) :][: NODE_WIDTH * n : NODE_WIDTH] &= 255
+        vocab[record + GROUPS] = self._add(GROUP_ENDS)
         self._add_shapes(record)
-        shapes = v[int(v[record + SHAPES]) :][: SHAPE_WIDTH * n].reshape(n, SHAPE_WIDTH)
+        shapes = vocab[int(vocab[record + SHAPES]) :][: SHAPE_WIDTH * n].reshape(n, SHAPE_WIDTH)
         for first, end in GROUP_RANGES:
             if first < 0x80 or first >= FIRST_LEAD:
                 begun, whole = _as_set(_span(first, first)), _as_set(_span(first, end - 1))
@@ -109,8 +109,8 @@ class Atlas:
         record[LONGEST], record[LAST_SLICE] = body.longest, len(body.slices) - 1
         record[SLICES], record[RESIDUAL] = self._add(body.slices.view(np.int32)), self.trie(body.residual)
         self._add_shapes(int(record[RESIDUAL]))
-        record[REACH], record[NUM_FAR] = body.reach, body.far.size
-        record[FAR], record[FAR_LENGTH] = self._add(body.far), self._add(body.far_length)
+        record[REACH], record[NUM_FAR] = body.longest_outside, body.long_tokens.size
+        record[FAR], record[FAR_LENGTH] = self._add(body.long_tokens), self._add(body.long_token_lengths)
         if exits is not None:
             record[EXITS], record[REST], record[NUM_EXITS] = self.trie(exits.trie), self.trie(exits.rest), exits.prefix.size
             record[BY_PREFIX], record[PREFIX] = self._add(exits.by_prefix), self._add(exits.prefix)
@@ -119,10 +119,10 @@ class Atlas:
         return self._add(record)
 
     def _add_shapes(self, trie: int) -> None:
-        v, n = self.array, int(self.array[trie + NUM_NODES])
-        v[trie + SHAPES] = self._used
+        vocab, n = self.array, int(self.array[trie + NUM_NODES])
+        vocab[trie + SHAPES] = self._used
         self._used += SHAPE_WIDTH * n
-        _fill_shapes(v, trie, int(v[DEPTH]), transitions(byte_tree(ALL)))
+        _fill_shapes(vocab, trie, int(vocab[DEPTH]), transitions(byte_tree(ALL)))
 
     def _add(self, table: NDArray[np.integer]) -> int:
         """Append a table; its offset."""
@@ -196,82 +196,82 @@ def _tabulated(byte, depth, skip, first):
 
 
 @entry
-def _fill_shapes(v, trie, max_depth, utf8):
+def _fill_shapes(vocab, trie, max_depth, utf8):
     """From the last node to the first: what is below a child is known already. utf8: the automaton of all characters."""
-    n, nodes, shapes = v[trie + NUM_NODES], np.int64(v[trie + NODES]), np.int64(v[trie + SHAPES])
+    n, nodes, shapes = vocab[trie + NUM_NODES], np.int64(vocab[trie + NODES]), np.int64(vocab[trie + SHAPES])
     state = np.zeros(8, np.int64)  # [depth below node i]
     quoted = np.zeros(max_depth + 1, np.int32)  # [depth]
     for i in range(n):
         node = nodes + NODE_WIDTH * i
-        quoted[v[node + 1]] = 1 if v[node] & 255 == QUOTE else quoted[v[node + 1] - 1]
-        v[shapes + SHAPE_WIDTH * i + IS_QUOTED] = quoted[v[node + 1]]
+        quoted[vocab[node + 1]] = 1 if vocab[node] & 255 == QUOTE else quoted[vocab[node + 1] - 1]
+        vocab[shapes + SHAPE_WIDTH * i + IS_QUOTED] = quoted[vocab[node + 1]]
     for i in range(n - 1, -1, -1):
         shape = shapes + SHAPE_WIDTH * i
-        v[shape : shape + IS_QUOTED] = 0
-        begins = 1 if v[nodes + NODE_WIDTH * i] & 255 >= FIRST_LEAD else 0
-        base, j = v[nodes + NODE_WIDTH * i + 1] - begins, i + 1 - begins
-        while j < v[nodes + NODE_WIDTH * i + 2]:
+        vocab[shape : shape + IS_QUOTED] = 0
+        begins = 1 if vocab[nodes + NODE_WIDTH * i] & 255 >= FIRST_LEAD else 0
+        base, j = vocab[nodes + NODE_WIDTH * i + 1] - begins, i + 1 - begins
+        while j < vocab[nodes + NODE_WIDTH * i + 2]:
             node = nodes + NODE_WIDTH * j
-            d, byte = v[node + 1] - base, v[node] & 255
+            d, byte = vocab[node + 1] - base, vocab[node] & 255
             state[d] = utf8[state[d - 1], byte]
             if d == 1:  # the first byte of a character
                 position = byte if byte < 0x80 else byte - FIRST_LEAD + 0x80
                 if state[d] >= 0:
-                    v[shape + 1 + (position >> 5)] |= np.int32(np.int64(1) << (position & 31))
-                    v[shape] = max(v[shape], 1)
+                    vocab[shape + 1 + (position >> 5)] |= np.int32(np.int64(1) << (position & 31))
+                    vocab[shape] = max(vocab[shape], 1)
             if state[d] < 0:
-                v[shape] = NO_HEIGHT
+                vocab[shape] = NO_HEIGHT
                 break
             if state[d] > 0:
                 j += 1
                 continue
             below = shapes + SHAPE_WIDTH * j
-            v[shape] = NO_HEIGHT if v[below] == NO_HEIGHT else max(v[shape], 1 + v[below])
+            vocab[shape] = NO_HEIGHT if vocab[below] == NO_HEIGHT else max(vocab[shape], 1 + vocab[below])
             for k in range(1, 1 + SET_WORDS):
-                v[shape + k] |= v[below + k]
-            j = v[node + 2]
+                vocab[shape + k] |= vocab[below + k]
+            j = vocab[node + 2]
 
 
 @inner
-def is_inside(v, shape, classes, m, first):
-    """Whether what lies below a node is made of characters that a class has whole. classes: offset of its set in `m`. first: the
-    word of the set to begin at, 0; or 1 to leave out control characters, which are 32."""
+def is_inside(vocab, shape, classes, arena, first):
+    """Whether what lies below a node is made of characters that a class has whole. classes: offset of its set in `arena`. first:
+    the word of the set to begin at, 0; or 1 to leave out control characters, which are 32."""
     for k in range(first, SET_WORDS):
-        if v[shape + 1 + k] & ~m[classes + k] != 0:
+        if vocab[shape + 1 + k] & ~arena[classes + k] != 0:
             return False
     return True
 
 
 @inner
-def is_ascii(v, shape):
+def is_ascii(vocab, shape):
     """Whether what lies below a node is made of ASCII characters, if it is made of characters: their bits fill the first words."""
     for k in range(ASCII_WORDS, SET_WORDS):
-        if v[shape + 1 + k] != 0:
+        if vocab[shape + 1 + k] != 0:
             return False
     return True
 
 
 @inner
-def first_ascii(v, tables):
+def first_ascii(vocab, tables):
     """The first ASCII character of a body class with tables, 0x80 when it has none."""
     first = np.int64(0)
-    while first < 0x80 and v[tables + FIRST_BYTES + (first >> 5)] == 0:
+    while first < 0x80 and vocab[tables + FIRST_BYTES + (first >> 5)] == 0:
         first += 32
-    while first < 0x80 and v[tables + FIRST_BYTES + (first >> 5)] >> (first & 31) & 1 == 0:
+    while first < 0x80 and vocab[tables + FIRST_BYTES + (first >> 5)] >> (first & 31) & 1 == 0:
         first += 1
     return first
 
 
 @inner
-def child_of(v, trie, node, byte):
+def child_of(vocab, trie, node, byte):
     """The child of a node (-1: of the root) by a byte, -1 when there is none."""
-    nodes = np.int64(v[trie + NODES])
-    table = np.int64(1) if node < 0 else np.int64(v[nodes + NODE_WIDTH * node]) >> 8
+    nodes = np.int64(vocab[trie + NODES])
+    table = np.int64(1) if node < 0 else np.int64(vocab[nodes + NODE_WIDTH * node]) >> 8
     if table != 0:
-        return np.int64(v[v[trie + CHILDREN] + 256 * table + byte]) - 1
-    child, end = node + 1, np.int64(v[nodes + NODE_WIDTH * node + 2])
+        return np.int64(vocab[vocab[trie + CHILDREN] + 256 * table + byte]) - 1
+    child, end = node + 1, np.int64(vocab[nodes + NODE_WIDTH * node + 2])
     while child < end:
-        if v[nodes + NODE_WIDTH * child] & 255 >= byte:
-            return child if v[nodes + NODE_WIDTH * child] & 255 == byte else np.int64(-1)
-        child = np.int64(v[nodes + NODE_WIDTH * child + 2])
+        if vocab[nodes + NODE_WIDTH * child] & 255 >= byte:
+            return child if vocab[nodes + NODE_WIDTH * child] & 255 == byte else np.int64(-1)
+        child = np.int64(vocab[nodes + NODE_WIDTH * child + 2])
     return np.int64(-1)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..base.utf8 import Ranges, intersect, invert, normalize
 from .char_class_tables import BodyClass, Exits
-from .packed_vocabulary import LINE, STRING, Atlas
+from .packed_vocabulary import LINE, STRING, PackedVocabulary
 from .trie import TokenTrie
 from .vocabulary import TOKEN_OPEN, Vocabulary
 
@@ -24,14 +24,14 @@ _WALKS_BEFORE_TABLES = 250  # masks made inside a class before its tables are wo
 _MAX_BODIES = 64
 
 
-class Lexicon:
+class SharedVocabulary:
     """A vocabulary prepared for mask walks. Thread-safe."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
         self.trie = TokenTrie.build(vocabulary)
         self.words = (vocabulary.size + 31) // 32
-        self.atlas = Atlas(self.trie, self.words, tuple(vocabulary.eos_token_ids), self.spells_every_byte)
+        self.packed_vocabulary = PackedVocabulary(self.trie, self.words, tuple(vocabulary.eos_token_ids), self.spells_every_byte)
         self._lock = threading.Lock()
         self._of_thread = threading.local()
         self._walked: dict[Ranges, int] = {}
@@ -39,15 +39,19 @@ class Lexicon:
         self._offsets: dict[Ranges, int] = {}
         for ranges, ambiguous in _EAGER.items():
             self._build(ranges, Exits.build(ranges, ambiguous, self.trie))
-        self.atlas.array[STRING], self.atlas.array[LINE] = self.tables(JSON_CHARACTERS), self.tables(LINE_CHARACTERS)
+        self.packed_vocabulary.array[STRING], self.packed_vocabulary.array[LINE] = (
+            self.tables(JSON_CHARACTERS),
+            self.tables(LINE_CHARACTERS),
+        )
 
     @property
-    def hard_room(self) -> NDArray[np.int32]:
-        """Scratch of the calling thread for what compiled code tells of hard tokens, see duplicate_masks.py: int32 [5, 2 * tokens of the
-        trie], because tokens that go along rivals and those in which words begin are listed one after the other."""
-        room: NDArray[np.int32] | None = getattr(self._of_thread, "hard_room", None)
+    def unsettled_room(self) -> NDArray[np.int32]:
+        """Scratch of the calling thread for what compiled code tells of unsettled tokens, see duplicate_masks.py: int32 [5, 2 *
+        tokens of the trie], because tokens that go along candidates and those in which words begin are listed one after the
+        other."""
+        room: NDArray[np.int32] | None = getattr(self._of_thread, "unsettled_room", None)
         if room is None:
-            room = self._of_thread.hard_room = np.empty((5, 2 * self.trie.order.size), np.int32)
+            room = self._of_thread.unsettled_room = np.empty((5, 2 * self.trie.order.size), np.int32)
         return room
 
     def body(self, ranges: Ranges) -> BodyClass | None:
@@ -65,20 +69,20 @@ class Lexicon:
             is_due = (
                 self._walked[ranges] > _WALKS_BEFORE_TABLES
                 and len(self._bodies) < _MAX_BODIES
-                and self.atlas.has_room()
+                and self.packed_vocabulary.has_room()
             )
             if is_due and ranges not in self._bodies:
                 self._build(ranges)
             return self.tables(ranges)
 
-    def stride(self, ranges: Ranges) -> int:
+    def copies_per_token(self, ranges: Ranges) -> int:
         """One token can spell any number of characters of a class up to this; 1 where it has not been found out."""
         body = self._bodies.get(ranges)
-        return 1 if body is None else body.stride
+        return 1 if body is None else body.copies_per_token
 
     def _build(self, ranges: Ranges, exits: Exits | None = None) -> None:
         body = self._bodies[ranges] = BodyClass.build(ranges, self.trie, self.words)
-        self._offsets[ranges] = self.atlas.body_class(ranges, body, exits)
+        self._offsets[ranges] = self.packed_vocabulary.body_class(ranges, body, exits)
 
     @cached_property
     def single_bytes(self) -> NDArray[np.bool_]:

@@ -70,8 +70,8 @@ class Verification:
 
     def take_searched(self) -> tuple[list[Sequence], Tensor]:
         """The members of searches, which are not drawn for, and their logits [members, head width]."""
-        taken = [lead for lead in self._leads if lead.sequence.population is not None]
-        self._ready = self._leads = [lead for lead in self._leads if lead.sequence.population is None]
+        taken = [lead for lead in self._leads if lead.sequence.search_group is not None]
+        self._ready = self._leads = [lead for lead in self._leads if lead.sequence.search_group is None]
         rows = [lead.first_row for lead in taken]
         return [lead.sequence for lead in taken], self._logits[rows]
 

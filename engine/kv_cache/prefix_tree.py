@@ -5,7 +5,8 @@ a sequence ended within a block. So the tokens on a path are a prefix of some se
 end are one path. Children are kept in the order of their tokens: the one that shares most of a given text is a neighbour of the
 place where that text would stand (O(log children)).
 
-The tree knows content only. Who uses a block is the pool's business (`block_pool.py`), which block goes where is that of `kv_space.py`.
+The tree knows content only. Who uses a block is the pool's business (`block_pool.py`), which block goes where is that of
+`kv_space.py`.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from ..steps.step_sampler import StepSampler
 from .device_masks import DeviceMasks
 from .host_masks import HostMasks
 from .look_ahead import LookAhead
-from .multi_step import Visits
-from .multi_step_pipeline import VisitingPipeline
+from .multi_step import MultiStep
+from .multi_step_pipeline import MultiStepPipeline
 from .pipeline import Device, Host, Masks, Pipeline
 from .slots import SlotTable
 
@@ -43,17 +43,17 @@ def pipeline_for(
     if features.steps_per_visit == 1 and not features.cuda_graphs:
         return Pipeline(host, device, on_device, overlaps=features.overlap)
     visits = _visits(features, limits, device, automata)
-    return VisitingPipeline(host, device, on_device, visits, overlaps=features.overlap)
+    return MultiStepPipeline(host, device, on_device, visits, overlaps=features.overlap)
 
 
-def _visits(features: EngineFeatures, limits: Limits, device: Device, automata: DeviceAutomata) -> Visits:
+def _visits(features: EngineFeatures, limits: Limits, device: Device, automata: DeviceAutomata) -> MultiStep:
     if not device.runner.can_decode:
         raise ConfigError(
             "steps_per_visit and cuda_graphs need a model whose decode step reads its input from the device; "
             "this one's family is computed otherwise. Leave them at 1 and False"
         )
     longest = limits.max_model_len + 2 * features.steps_per_visit  # the host reserves blocks for as many steps ahead
-    return Visits(
+    return MultiStep(
         device.runner,
         device.sampler,
         device.slots,

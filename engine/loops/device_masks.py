@@ -27,7 +27,7 @@ from ..requests.guide import Guide
 from ..requests.output import TokenRecord
 from ..requests.request import Constraint
 from ..requests.sequence import Sequence
-from ..steps.step_sampler import Drawn, StepSampler, Wishes, records
+from ..steps.step_sampler import Drawn, SamplingInputs, StepSampler, records
 from .device_readings import Read
 from .pipeline import Row
 from .slots import SlotTable
@@ -72,14 +72,14 @@ class DeviceMasks:
         self._tight: dict[int, int] = {}  # tokens left for which a slot's own mask row was written
         self._on_host: set[int] = set()  # slots that the tables have no room for
 
-    def sampling(self, rows: list[Row], drawing: list[int], wishes: Wishes) -> Callable[[Tensor], Read]:
+    def sampling(self, rows: list[Row], drawing: list[int], sampling_inputs: SamplingInputs) -> Callable[[Tensor], Read]:
         chosen = [rows[place] for place in drawing]
         where = self._to_device([self._mask_of(row) for row in chosen], np.int32)
         has_news = self._automata.send()
         picked = None if len(drawing) == len(rows) else self._to_device(drawing)
         of_slots = self._to_device([row.slot for row in chosen])
         return lambda logits: self._step(
-            logits if picked is None else logits.index_select(0, picked), wishes, where, of_slots, has_news
+            logits if picked is None else logits.index_select(0, picked), sampling_inputs, where, of_slots, has_news
         )
 
     def records(self, rows: list[Row], read: Read) -> list[Drawn]:
@@ -137,13 +137,13 @@ class DeviceMasks:
 
     # ---- the device's work
 
-    def _step(self, logits: Tensor, wishes: Wishes, where: Tensor, of_slots: Tensor, has_news: bool) -> Read:
+    def _step(self, logits: Tensor, sampling_inputs: SamplingInputs, where: Tensor, of_slots: Tensor, has_news: bool) -> Read:
         automata = self._automata
         if has_news:
             automata.settle()
         slots = automata.slots
         mask_index = torch.where(where == ADVANCES, slots.mask_index[of_slots], where)
-        sampled = self._sampler.sample(logits, wishes, automata.mask_rows, mask_index)
+        sampled = self._sampler.sample(logits, sampling_inputs, automata.mask_rows, mask_index)
         self._slots.keep(of_slots, sampled.token)
         self._offered.fill_(NO_TOKEN).index_copy_(0, of_slots, sampled.token.clamp_min(NO_TOKEN))
         automata.step(self._offered)

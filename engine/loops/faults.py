@@ -71,9 +71,9 @@ class Faults:
         guilty.block_table.clear()
         request = _visible(guilty)
         request.fail(EngineFailure(f"the engine failed again and again with this request: {type(error).__name__}: {error}"))
-        if guilty.population is not None:
-            guilty.population.members.remove(guilty)
-            guilty.population.close()
+        if guilty.search_group is not None:
+            guilty.search_group.members.remove(guilty)
+            guilty.search_group.close()
         self._count()
         self._roster.tell(request)
 
@@ -84,7 +84,7 @@ class Faults:
 
 def _visible(sequence: Sequence) -> Sequence:
     """What is known outside: of a search's members their request."""
-    return sequence if sequence.population is None else sequence.population.facade
+    return sequence if sequence.search_group is None else sequence.search_group.facade
 
 
 def _raise(error: Exception) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from ...kernels.sampler.interface import Sampled
 from ...kernels.to_device import to_device
 from ..requests.sequence import Sequence
-from ..steps.step_sampler import Drawn, StepSampler, Wishes, records
+from ..steps.step_sampler import Drawn, SamplingInputs, StepSampler, records
 from .pipeline import Row
 from .slots import SlotTable
 
@@ -24,13 +24,13 @@ class HostMasks:
     def __init__(self, sampler: StepSampler, slots: SlotTable, look_ahead: Callable[[list[Sequence]], None]) -> None:
         self._sampler, self._slots, self.look_ahead = sampler, slots, look_ahead
 
-    def sampling(self, rows: list[Row], drawing: list[int], wishes: Wishes) -> Callable[[Tensor], Sampled]:
+    def sampling(self, rows: list[Row], drawing: list[int], sampling_inputs: SamplingInputs) -> Callable[[Tensor], Sampled]:
         masks = self._sampler.masks([rows[place].sequence for place in drawing])
         picked = None if len(drawing) == len(rows) else self._to_device(drawing)
         of_slots = self._to_device([rows[place].slot for place in drawing])
 
         def work(logits: Tensor) -> Sampled:
-            sampled = self._sampler.sample(logits if picked is None else logits.index_select(0, picked), wishes, *masks)
+            sampled = self._sampler.sample(logits if picked is None else logits.index_select(0, picked), sampling_inputs, *masks)
             self._slots.keep(of_slots, sampled.token)
             return sampled
 

@@ -32,7 +32,7 @@ from ..device.graphs import StepGraphs
 from ..device_constraints.automata import DeviceAutomata
 from ..requests.sequence import Sequence
 from ..steps.runner import ModelRunner
-from ..steps.step_sampler import StepSampler, Wishes
+from ..steps.step_sampler import SamplingInputs, StepSampler
 from .device_readings import Read
 from .slots import SlotTable
 
@@ -47,7 +47,7 @@ class Start(NamedTuple):
     block_tables: list[list[int]]
 
 
-class Visits:
+class MultiStep:
     """num_steps: of a visit at most. Memory of fixed addresses for up to `max_rows` rows."""
 
     def __init__(
@@ -72,10 +72,10 @@ class Visits:
         self, sequences: list[Sequence], start: Start, num_steps: int, *, continues: bool, has_news: bool
     ) -> Callable[[], Read]:
         """The device's work of a visit. continues: these rows, where the visit before left them, which nobody has read yet."""
-        wishes = self._wishes(sequences)
+        sampling_inputs = self._wishes(sequences)
         of_slots = [self._slots.of(sequence) for sequence in sequences]
         num_rows = len(sequences)
-        captures = self._graphs is not None and wishes.rows.bias is None
+        captures = self._graphs is not None and sampling_inputs.rows.bias is None
         padded = bucket_of(num_rows) if captures else num_rows
 
         def work() -> Read:
@@ -83,17 +83,17 @@ class Visits:
                 self._buffers.write_tables(start.block_tables)
             else:
                 self._buffers.fill(*start)
-                self._memory.seat(of_slots, wishes.rows)
+                self._memory.seat(of_slots, sampling_inputs.rows)
             if has_news:
                 self._automata.settle()
-            self._memory.begin(wishes.num_top_logprobs)
+            self._memory.begin(sampling_inputs.num_top_logprobs)
             batch = self._buffers.batch(padded)
             if not captures:
                 batch = replace(batch, block_tables=batch.block_tables[:, : max(map(len, start.block_tables))])
-            step = self._step(batch, wishes, padded)
+            step = self._step(batch, sampling_inputs, padded)
             for _ in range(num_steps):
                 if captures and self._graphs is not None:
-                    self._graphs.run((padded, wishes.rows.stages, wishes.num_top_logprobs), step)
+                    self._graphs.run((padded, sampling_inputs.rows.stages, sampling_inputs.num_top_logprobs), step)
                 else:
                     step()
             self._automata.mark()
@@ -101,21 +101,21 @@ class Visits:
 
         return work
 
-    def _wishes(self, sequences: list[Sequence]) -> Wishes:
+    def _wishes(self, sequences: list[Sequence]) -> SamplingInputs:
         samplings = [sequence.sampling for sequence in sequences]
         rows = pack_fixed(samplings, self._slots.device)._replace(bias=pack_bias(samplings, self._slots.device))
-        return Wishes(rows, max(sequence.request.sampling.logprobs or 0 for sequence in sequences))
+        return SamplingInputs(rows, max(sequence.request.sampling.logprobs or 0 for sequence in sequences))
 
-    def _step(self, batch: DecodeBatch, wishes: Wishes, num_rows: int) -> Callable[[], None]:
+    def _step(self, batch: DecodeBatch, sampling_inputs: SamplingInputs, num_rows: int) -> Callable[[], None]:
         """One step of the rows of `batch`, in place: what a graph captures."""
         memory, automata, runner = self._memory, self._automata, self._runner
-        rows, of_slots = memory.rows(num_rows, wishes.rows), memory.of_slots[:num_rows]
+        rows, of_slots = memory.rows(num_rows, sampling_inputs.rows), memory.of_slots[:num_rows]
 
         def step() -> None:
             slots = automata.slots
             logits = runner.decode(batch)
             mask_index = torch.where(batch.positions >= 0, slots.mask_index[of_slots], MISSING)
-            drawing = wishes._replace(rows=rows._replace(position=slots.draw[of_slots]))
+            drawing = sampling_inputs._replace(rows=rows._replace(position=slots.draw[of_slots]))
             sampled = self._sampler.sample(logits, drawing, automata.mask_rows, mask_index)
             memory.keep(sampled)
             before = slots.taken[of_slots]
@@ -155,9 +155,9 @@ class StepMemory:
             self._drawn[num_top] = self._allocate(num_top)
         self._current = self._drawn[num_top]
 
-    def rows(self, num_rows: int, wishes: SamplerRows) -> SamplerRows:
+    def rows(self, num_rows: int, sampling_inputs: SamplerRows) -> SamplerRows:
         columns: dict[str, Any] = {name: value[:num_rows] for name, value in _columns(self._fixed)}
-        return wishes._replace(**columns)
+        return sampling_inputs._replace(**columns)
 
     def keep(self, sampled: Sampled) -> None:
         """Note the draws of this step."""

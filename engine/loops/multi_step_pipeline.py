@@ -18,7 +18,7 @@ from ..scheduling.scheduler import Chunk
 from ..steps.step_sampler import Drawn
 from .device_masks import DeviceMasks
 from .device_readings import Read
-from .multi_step import Start, Visits, needs_host
+from .multi_step import MultiStep, Start, needs_host
 from .pipeline import Device, Flight, Host, Pipeline, Row
 
 
@@ -30,8 +30,8 @@ class Visit(Flight):
     steps: Ticket[Read] | None = None
 
 
-class VisitingPipeline(Pipeline):
-    def __init__(self, host: Host, device: Device, masks: DeviceMasks, visits: Visits, *, overlaps: bool) -> None:
+class MultiStepPipeline(Pipeline):
+    def __init__(self, host: Host, device: Device, masks: DeviceMasks, visits: MultiStep, *, overlaps: bool) -> None:
         super().__init__(host, device, masks, overlaps=overlaps)
         self._device_masks, self._visits = masks, visits
         self._has_waiting_rows = False  # some row of the visit that was read last waits for the host

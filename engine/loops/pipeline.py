@@ -34,7 +34,7 @@ from ..requests.output import TokenRecord
 from ..requests.sequence import Sequence
 from ..scheduling.scheduler import Chunk, Scheduler
 from ..steps.runner import ModelRunner
-from ..steps.step_sampler import Drawn, StepSampler, Wishes
+from ..steps.step_sampler import Drawn, SamplingInputs, StepSampler
 from .slots import SlotTable
 
 PATIENCE = 4  # steps in which a sequence may draw nothing because its mask is late; then the host makes its masks
@@ -74,7 +74,7 @@ class Masks(Protocol):
     def look_ahead(self, sequences: list[Sequence]) -> None:
         """Prepare the next masks, and take at once what leaves no choice."""
 
-    def sampling(self, rows: list[Row], drawing: list[int], wishes: Wishes) -> Callable[[Tensor], tuple[Any, ...]]:
+    def sampling(self, rows: list[Row], drawing: list[int], sampling_inputs: SamplingInputs) -> Callable[[Tensor], tuple[Any, ...]]:
         """The device's work of a draw: from the logits of all rows to what `records` reads, of the rows that draw."""
 
     def records(self, rows: list[Row], read: Any) -> list[Drawn]:
@@ -190,7 +190,7 @@ class Pipeline:
             return
         sequences = [rows[place].sequence for place in flight.drawing]
         try:
-            sample = self._masks.sampling(rows, flight.drawing, self._sampler.wishes(sequences))
+            sample = self._masks.sampling(rows, flight.drawing, self._sampler.sampling_inputs(sequences))
         except Exception as error:
             self._host.begin_anew(error)
             return

@@ -18,8 +18,8 @@ from ..requests.sequence import Sequence
 from ..scheduling.roster import Roster
 from ..scheduling.scheduler import Chunk
 from ..scheduling.statistics import EngineStatistics
-from ..search.search_group import Population
-from ..search.searches import by_population
+from ..search.search_group import SearchGroup
+from ..search.searches import by_group
 from ..steps.runner import ModelRunner
 from ..steps.step_sampler import Drawn, StepSampler
 from .faults import Faults
@@ -178,13 +178,13 @@ class PlainLoop:
             return []
         are_numbers = self._sampler.are_numbers(logits).tolist()
         sound = [place for place, is_number in enumerate(are_numbers) if is_number]
-        for population, seen, of_seen in by_population([members[place] for place in sound], logits[sound]):
-            self._faults.contain(population.facade, self._observe, population, seen, of_seen)
+        for search_group, seen, of_seen in by_group([members[place] for place in sound], logits[sound]):
+            self._faults.contain(search_group.facade, self._observe, search_group, seen, of_seen)
         return [member for member, is_number in zip(members, are_numbers, strict=True) if not is_number]
 
-    def _observe(self, population: Population, members: list[Sequence], logits: Tensor) -> None:
-        population.observe(members, logits)
-        if population.is_ended:
-            best, *others = population.results()
+    def _observe(self, search_group: SearchGroup, members: list[Sequence], logits: Tensor) -> None:
+        search_group.observe(members, logits)
+        if search_group.is_ended:
+            best, *others = search_group.results()
             best.alternatives = tuple(other.output() for other in others)
             self._roster.register(best)

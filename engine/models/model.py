@@ -16,8 +16,8 @@ from ..errors import UnsupportedModel
 from .architecture import ModelInfo, ModelSpec
 from .decoder import ForwardBatch, load_decoder
 from .mamba import MambaSpec, load_mamba
-from .transformers_loader import load_zoo
-from .transformers_model import ZooSpec
+from .transformers_loader import load_transformers_model
+from .transformers_model import TransformersSpec
 
 
 class Model(Protocol):
@@ -67,5 +67,5 @@ def load_model(
         if kv_dtype not in (None, dtype):
             raise UnsupportedModel(f"{info.architecture} has no keys and values, so kv_dtype={kv_dtype} means nothing for it")
         return load_mamba(folder, info, dtype, device)
-    assert isinstance(info, ZooSpec)
-    return load_zoo(folder, info, dtype, device, backend, kv_dtype)
+    assert isinstance(info, TransformersSpec)
+    return load_transformers_model(folder, info, dtype, device, backend, kv_dtype)

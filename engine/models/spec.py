@@ -12,7 +12,7 @@ from .architecture import ModelInfo
 from .families import FAMILIES, spec_of
 from .files import read_json
 from .mamba import mamba_spec
-from .transformers_model import zoo_spec
+from .transformers_model import transformers_spec
 
 
 def read_spec(folder: Path) -> ModelInfo:
@@ -66,4 +66,4 @@ def spec_from_config(config: Mapping[str, Any]) -> ModelInfo:
             return spec_of(str(name), config)
         if name == "Mamba2ForCausalLM":
             return mamba_spec(config)
-    return zoo_spec(config)
+    return transformers_spec(config)

@@ -1,8 +1,8 @@
 """Which of transformers' architectures run on a paged cache through its attention interface, and why others do not.
 
-Measured with transformers 5.23: `tests/engine/models/test_transformers_models.py` and `test_zoo_hybrids.py` run every name of VERIFIED and HYBRID, in
-packed batches and in chunks, against the model's own attention and states. A model type that is in no table is refused until
-somebody has tried it.
+Measured with transformers 5.23: `tests/engine/models/test_transformers_models.py` and `test_zoo_hybrids.py` run every name of
+VERIFIED and HYBRID, in packed batches and in chunks, against the model's own attention and states. A model type that is in no
+table is refused until somebody has tried it.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from ..kv_cache.tensors import KVCache
 from .decoder import ForwardBatch
 from .state_plan import StatePlan, plan_states
 from .transformers_families import EMPTY_SCANS
-from .transformers_model import HARMLESS, ZooModel, ZooSpec
+from .transformers_model import HARMLESS, TransformersModel, TransformersSpec
 
 Part = tuple[Literal["conv", "recurrent"], int]  # which state of a layer, as transformers numbers them
 Parts = dict[Part, Tensor]
@@ -142,11 +142,11 @@ class _Mixer:
         return output, carried.parts
 
 
-class HybridModel(ZooModel):
+class HybridModel(TransformersModel):
     """A model of transformers some of whose layers keep a state. Sequences have one block each."""
 
     def __init__(
-        self, spec: ZooSpec, module: Any, backend: Backend = "auto", kv_dtype: torch.dtype | None = None
+        self, spec: TransformersSpec, module: Any, backend: Backend = "auto", kv_dtype: torch.dtype | None = None
     ) -> None:
         self._step = _Step()
         for part in module.modules():
@@ -173,7 +173,7 @@ class HybridModel(ZooModel):
 
     @torch.inference_mode()
     def forward(self, batch: ForwardBatch, cache: Any) -> Tensor:
-        """As of `ZooModel`; writes the states after this step too."""
+        """As of `TransformersModel`; writes the states after this step too."""
         self._step.plan, self._step.states = batch.attention.states, cache.states
         self._switchboard.plan, self._switchboard.cache = batch.attention.attention, cache.kv
         return self._run(batch.token_ids, batch.positions, batch.logit_rows)

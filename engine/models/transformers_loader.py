@@ -11,17 +11,17 @@ from ...kernels.backend import Backend
 from ..errors import ModelFolderError, WeightError
 from .files import shard_paths
 from .transformers_hybrids import HybridModel
-from .transformers_model import ZooModel, ZooSpec
+from .transformers_model import TransformersModel, TransformersSpec
 
 
-def load_zoo(
+def load_transformers_model(
     folder: Path,
-    spec: ZooSpec,
+    spec: TransformersSpec,
     dtype: torch.dtype,
     device: torch.device,
     backend: Backend = "auto",
     kv_dtype: torch.dtype | None = None,
-) -> ZooModel:
+) -> TransformersModel:
     """The model in `folder`. Raises ModelFolderError or WeightError, one line each."""
     from transformers import AutoModelForCausalLM
 
@@ -38,5 +38,5 @@ def load_zoo(
     for key, verb in (("missing_keys", "lacks"), ("unexpected_keys", "holds"), ("mismatched_keys", "misshapes")):
         if loaded.get(key):
             raise WeightError(f"the checkpoint {verb} {min(map(str, loaded[key]))} ({key} of {spec.architecture})")
-    kind = HybridModel if spec.is_recurrent else ZooModel
+    kind = HybridModel if spec.is_recurrent else TransformersModel
     return kind(spec, module.eval().to(device), backend, kv_dtype)

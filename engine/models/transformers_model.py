@@ -36,7 +36,7 @@ HARMLESS = frozenset({
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZooSpec(ModelInfo):
+class TransformersSpec(ModelInfo):
     """A model that transformers computes."""
 
     model_type: str
@@ -64,7 +64,7 @@ class _Switchboard:
     cache: KVCache | None = None
 
 
-def zoo_spec(config: Mapping[str, Any]) -> ZooSpec:
+def transformers_spec(config: Mapping[str, Any]) -> TransformersSpec:
     """What transformers makes of a config.json. Raises UnsupportedModel naming the model type, and why."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
@@ -82,7 +82,7 @@ def zoo_spec(config: Mapping[str, Any]) -> ZooSpec:
         full = CONFIG_MAPPING[model_type].from_dict(dict(config))
     except Exception as error:  # the checks of 200 configuration classes
         raise UnsupportedModel(f"{what}: {type(error).__name__}: {error}") from None
-    return ZooSpec(
+    return TransformersSpec(
         architecture=architecture,
         model_type=model_type,
         vocab_size=int(full.vocab_size),
@@ -102,11 +102,11 @@ def _max_positions(config: Any) -> int:
     return longest
 
 
-class ZooModel:
+class TransformersModel:
     """A causal language model of transformers whose attention reads and writes our cache, a `KVCache`."""
 
     def __init__(
-        self, spec: ZooSpec, module: Any, backend: Backend = "auto", kv_dtype: torch.dtype | None = None
+        self, spec: TransformersSpec, module: Any, backend: Backend = "auto", kv_dtype: torch.dtype | None = None
     ) -> None:
         self.spec, self.module = spec, module
         self.uses_triton = uses_triton(backend, self.device)
@@ -230,5 +230,5 @@ def _strange(module: nn.Module, mask: Tensor | None, others: Mapping[str, Any]) 
     return next((name for name, value in others.items() if value is not None and name not in HARMLESS), None)
 
 
-def _unsupported(spec: ZooSpec, reason: str) -> UnsupportedModel:
+def _unsupported(spec: TransformersSpec, reason: str) -> UnsupportedModel:
     return UnsupportedModel(f'architecture "{spec.architecture}" is not supported: {reason}')

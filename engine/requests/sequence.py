@@ -15,7 +15,7 @@ from .request import Ending, Request
 
 if TYPE_CHECKING:
     from ..drafts.drafter import Ngrams
-    from ..search.search_group import Population
+    from ..search.search_group import SearchGroup
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -47,7 +47,7 @@ class Sequence:
     num_accepted: int = 0
     ngrams: Ngrams | None = None  # of a drafter that looks its guesses up
     num_jumped: int = 0  # tokens of forced text, neither sampled nor waited for
-    population: Population | None = None  # of a search, which decides what comes next
+    search_group: SearchGroup | None = None  # of a search, which decides what comes next
     score: SearchScore | None = None
     alternatives: tuple[RequestOutput, ...] = ()
     num_reported: int = 0  # records and characters that events have told of
@@ -72,7 +72,7 @@ class Sequence:
     @property
     def num_draftable(self) -> int:
         """Drafts that may all be accepted, and one token more."""
-        return 0 if self.population is not None else self.max_tokens - len(self.records) - 1
+        return 0 if self.search_group is not None else self.max_tokens - len(self.records) - 1
 
     @property
     def is_finished(self) -> bool:

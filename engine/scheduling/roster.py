@@ -38,14 +38,14 @@ class Roster:
         """All that are computed: requests, and of searches their members, which are to be seen once more."""
         for sequence in self._sequences.values():
             if not sequence.is_finished:
-                yield from [sequence] if sequence.population is None else sequence.population.begin_anew()
+                yield from [sequence] if sequence.search_group is None else sequence.search_group.begin_anew()
 
     # ---- who is there
 
     def register(self, sequence: Sequence) -> None:
         """A request is known from now on; one that has ended elsewhere has only to tell that."""
         self._sequences[sequence.request_id] = sequence
-        if sequence.population is not None:
+        if sequence.search_group is not None:
             self._searches.add(sequence.request_id)
         if sequence.is_finished:
             self.tell(sequence)
@@ -96,7 +96,7 @@ class Roster:
 
     def free(self, sequence: Sequence) -> None:
         """Give back what a sequence that has ended holds, or the members of its search."""
-        if sequence.population is None:
+        if sequence.search_group is None:
             self.leave(sequence)
         else:
-            sequence.population.close()
+            sequence.search_group.close()

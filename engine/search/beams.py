@@ -21,7 +21,7 @@ from ...kernels.sampler.reference import rank_keys
 from ..errors import RequestError
 from ..requests.output import SearchScore, TokenRecord
 from ..requests.sequence import Sequence
-from .search_group import Population, Seen, Surroundings
+from .search_group import SearchGroup, Seen, Surroundings
 
 UNDERSTOOD = (
     "temperature", "max_tokens", "min_tokens", "logit_bias", "banned_token_ids", "stop_token_ids", "ignore_eos", "seed",
@@ -56,7 +56,7 @@ class Continuation(NamedTuple):
     logprob: float
 
 
-class Beams(Population):
+class Beams(SearchGroup):
     def __init__(self, facade: Sequence, options: BeamSearch, around: Surroundings) -> None:
         super().__init__(facade, around)
         self.options = options

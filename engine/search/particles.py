@@ -33,7 +33,7 @@ from ...sampling.params import SEED_STRIDE
 from ..errors import RequestError
 from ..requests.output import SearchScore, TokenRecord
 from ..requests.sequence import Sequence
-from .search_group import Population, Seen, Surroundings
+from .search_group import SearchGroup, Seen, Surroundings
 
 UNDERSTOOD = ("temperature", "max_tokens", "stop_token_ids", "seed")
 RESAMPLE_STREAM = 0x6A09E667F3BCC908  # random numbers apart from those of the draws
@@ -63,7 +63,7 @@ class _Particle:
         self.sequence, self.seed, self.log_weight, self.logprob = sequence, seed, 0.0, 0.0
 
 
-class Swarm(Population):
+class Swarm(SearchGroup):
     def __init__(self, facade: Sequence, options: Particles, around: Surroundings) -> None:
         super().__init__(facade, around)
         self.options, self.log_evidence = options, 0.0

@@ -52,7 +52,7 @@ class Seen(NamedTuple):
     num_allowed: int
 
 
-class Population(ABC):
+class SearchGroup(ABC):
     """`facade` is the request as it is known outside; it is never computed itself."""
 
     def __init__(self, facade: Sequence, around: Surroundings) -> None:
@@ -61,7 +61,7 @@ class Population(ABC):
         self.is_ended = False
         self._seen: dict[Sequence, Seen] = {}
         self._packer = BatchPacker(around.device)
-        facade.population = self
+        facade.search_group = self
 
     @abstractmethod
     def advance(self, seen: Mapping[Sequence, Seen]) -> None:
@@ -115,7 +115,7 @@ class Population(ABC):
 
     def named(self, output: Sequence, score: SearchScore) -> Sequence:
         """An output that has ended, as it is known outside."""
-        output.request_id, output.rank, output.score, output.population = self.facade.request_id, self.facade.rank, score, None
+        output.request_id, output.rank, output.score, output.search_group = self.facade.request_id, self.facade.rank, score, None
         return output
 
     def drop(self, member: Sequence) -> None:

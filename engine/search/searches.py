@@ -17,7 +17,7 @@ from .beams import UNDERSTOOD as OF_BEAMS
 from .beams import Beams, BeamSearch
 from .particles import UNDERSTOOD as OF_PARTICLES
 from .particles import Particles, Swarm
-from .search_group import Population, Surroundings, check_search
+from .search_group import SearchGroup, Surroundings, check_search
 
 Search: TypeAlias = BeamSearch | Particles
 
@@ -32,15 +32,15 @@ def check(request: Request, search: Search, limits: Limits, shares: bool) -> Non
         raise RequestError("particles are drawn; temperature must be above 0")
 
 
-def begin(facade: Sequence, search: Search, around: Surroundings) -> Population:
+def begin(facade: Sequence, search: Search, around: Surroundings) -> SearchGroup:
     return Beams(facade, search, around) if isinstance(search, BeamSearch) else Swarm(facade, search, around)
 
 
-def by_population(members: Sequence_[Sequence], logits: Tensor) -> Iterator[tuple[Population, list[Sequence], Tensor]]:
+def by_group(members: Sequence_[Sequence], logits: Tensor) -> Iterator[tuple[SearchGroup, list[Sequence], Tensor]]:
     """Members of the same search together, with their logits [members, head width]."""
-    places: defaultdict[Population, list[int]] = defaultdict(list)
+    places: defaultdict[SearchGroup, list[int]] = defaultdict(list)
     for place, member in enumerate(members):
-        assert member.population is not None
-        places[member.population].append(place)
-    for population, own in places.items():
-        yield population, [members[place] for place in own], logits[own]
+        assert member.search_group is not None
+        places[member.search_group].append(place)
+    for search_group, own in places.items():
+        yield search_group, [members[place] for place in own], logits[own]

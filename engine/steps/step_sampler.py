@@ -23,7 +23,7 @@ Drawn = TokenRecord | InternalError  # a token, or why there is none
 INVALID = NO_TOKEN - 1  # in Sampled.token: the logits are not numbers, so what was drawn is worth nothing
 
 
-class Wishes(NamedTuple):
+class SamplingInputs(NamedTuple):
     """How the rows of a step are to be drawn."""
 
     rows: SamplerRows
@@ -46,18 +46,25 @@ class StepSampler:
 
         Reading the result is the one place of a step that waits for the device.
         """
-        wishes = self.wishes(sequences)
-        return records(sequences, self.sample(logits, wishes, *self.masks(sequences)))
+        sampling_inputs = self.sampling_inputs(sequences)
+        return records(sequences, self.sample(logits, sampling_inputs, *self.masks(sequences)))
 
-    def wishes(self, sequences: list[Sequence]) -> Wishes:
+    def sampling_inputs(self, sequences: list[Sequence]) -> SamplingInputs:
         """What the host knows about the next draw of each sequence, on its way to the device."""
         rows = self._packer.pack([sequence.sampling for sequence in sequences])
-        return Wishes(rows, max((sequence.request.sampling.logprobs or 0 for sequence in sequences), default=0))
+        return SamplingInputs(rows, max((sequence.request.sampling.logprobs or 0 for sequence in sequences), default=0))
 
-    def sample(self, logits: Tensor, wishes: Wishes, mask_rows: Tensor | None, mask_index: Tensor | None) -> Sampled:
+    def sample(
+        self, logits: Tensor, sampling_inputs: SamplingInputs, mask_rows: Tensor | None, mask_index: Tensor | None
+    ) -> Sampled:
         """The draw itself, which is the device's part. The token is INVALID where logits are NaN."""
         sampled = self._sample(
-            logits, wishes.rows, mask_rows, mask_index, vocab_size=self.vocab_size, num_top_logprobs=wishes.num_top_logprobs
+            logits,
+            sampling_inputs.rows,
+            mask_rows,
+            mask_index,
+            vocab_size=self.vocab_size,
+            num_top_logprobs=sampling_inputs.num_top_logprobs,
         )
         return sampled._replace(token=torch.where(self.are_numbers(logits), sampled.token, INVALID))
 

@@ -42,7 +42,7 @@ class Injected(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Wish:
+class SamplingInput:
     """One request, and what goes wrong with it once it has `after` tokens."""
 
     constraint: str
@@ -65,13 +65,13 @@ class RandomFaults(NoFaults):
 
     chance: random.Random
     rate: float = 0.0
-    doomed: dict[int, Wish] = field(default_factory=dict)  # request id -> its wish
+    doomed: dict[int, SamplingInput] = field(default_factory=dict)  # request id -> its wish
     num_plans_to_fail: int = 2  # MAX_FAILURES of them might be blamed on somebody
     is_spent: bool = False
 
     def of(self, sequence) -> str | None:
-        wish = self.doomed.get(sequence.request_id)
-        return wish.fault if wish is not None and len(sequence.records) >= wish.after else None
+        sampling_input = self.doomed.get(sequence.request_id)
+        return sampling_input.fault if sampling_input is not None and len(sequence.records) >= sampling_input.after else None
 
     def any_of(self, sequences, fault: str) -> None:
         if any(self.of(sequence) == fault for sequence in sequences) or self.befalls():
@@ -107,8 +107,8 @@ class RandomFaults(NoFaults):
         self.any_of(sequences, "draw")
 
 
-wishes = st.builds(
-    Wish,
+sampling_inputs = st.builds(
+    SamplingInput,
     constraint=st.sampled_from(sorted(CONSTRAINTS)),
     prompt_length=st.integers(1, 30),
     max_tokens=st.integers(5, 24),
@@ -116,7 +116,7 @@ wishes = st.builds(
     fault=st.sampled_from([None, None, None, *ERRORS]),
     after=st.integers(0, 6),
 )
-arrivals = st.dictionaries(st.integers(0, 15), st.lists(wishes, min_size=1, max_size=4), min_size=1, max_size=4)
+arrivals = st.dictionaries(st.integers(0, 15), st.lists(sampling_inputs, min_size=1, max_size=4), min_size=1, max_size=4)
 sizes = st.fixed_dictionaries(
     {
         "num_blocks": st.integers(15, 40),  # of 4 tokens: one request needs up to 14
@@ -142,10 +142,10 @@ ROOMY = {"num_blocks": 64, "max_sequences": 8, "max_batch_tokens": 64, "prefix_c
 _alone: dict[tuple, tuple] = {}
 
 
-def outcome_alone(wish: Wish) -> tuple:
-    key = (wish.constraint, wish.prompt_length, wish.max_tokens, wish.seed)
+def outcome_alone(sampling_input: SamplingInput) -> tuple:
+    key = (sampling_input.constraint, sampling_input.prompt_length, sampling_input.max_tokens, sampling_input.seed)
     if key not in _alone:
-        _alone[key] = summary(run_all(engine_of(ROOMY), {0: [wish.request()]})[0])
+        _alone[key] = summary(run_all(engine_of(ROOMY), {0: [sampling_input.request()]})[0])
     return _alone[key]
 
 
@@ -165,20 +165,20 @@ class Trace:
 
     def __init__(self, size: dict, faults: RandomFaults) -> None:
         self.engine, self.faults = engine_of(size, faults), faults
-        self.wish_of: dict[int, Wish] = {}
+        self.wish_of: dict[int, SamplingInput] = {}
         self.outputs: dict[int, object] = {}
         self.text: dict[int, str] = {}
 
-    def arrive(self, wish: Wish) -> None:
-        request_id = self.engine.add_request(wish.request())
-        self.wish_of[request_id], self.text[request_id] = wish, ""
-        if wish.fault:
-            self.faults.doomed[request_id] = wish
+    def arrive(self, sampling_input: SamplingInput) -> None:
+        request_id = self.engine.add_request(sampling_input.request())
+        self.wish_of[request_id], self.text[request_id] = sampling_input, ""
+        if sampling_input.fault:
+            self.faults.doomed[request_id] = sampling_input
 
     def step(self) -> None:
         for sequence in [*self.engine.scheduler.running, *self.engine.scheduler.waiting]:
-            wish = self.wish_of[sequence.request_id]
-            if wish.fault == "text" and len(sequence.records) >= wish.after:  # its text cannot be told from here on
+            sampling_input = self.wish_of[sequence.request_id]
+            if sampling_input.fault == "text" and len(sequence.records) >= sampling_input.after:  # its text cannot be told from here on
                 sequence.detokenizer = Broken()
         for event in self.engine.step():
             self.text[event.request_id] += event.text
@@ -190,16 +190,16 @@ class Trace:
         assert self.engine.statistics.num_waiting == self.engine.statistics.num_running == 0
         check_nothing_leaked(self.engine)
         for request_id, output in self.outputs.items():
-            wish = self.wish_of[request_id]
-            token_ids, text, *rest = outcome_alone(wish)
+            sampling_input = self.wish_of[request_id]
+            token_ids, text, *rest = outcome_alone(sampling_input)
             if output.finish_reason == "cancelled":
                 assert output.token_ids == token_ids[: len(output.token_ids)]
             elif output.finish_reason == "error":
-                assert wish.fault is not None and output.error.startswith(ERRORS[wish.fault]), (wish, output.error)
+                assert sampling_input.fault is not None and output.error.startswith(ERRORS[sampling_input.fault]), (sampling_input, output.error)
                 assert output.token_ids == token_ids[: len(output.token_ids)]
                 assert text.startswith(self.text[request_id])
             else:
-                assert summary(output) == (token_ids, text, *rest), wish
+                assert summary(output) == (token_ids, text, *rest), sampling_input
                 assert self.text[request_id] == text
 
 
@@ -209,8 +209,8 @@ def test_failures_stay_with_the_guilty(trace, size, seed, rate, cancels):
     chance = random.Random(seed)
     run = Trace(size, RandomFaults(chance, rate))
     for step in range(2000):
-        for wish in trace.get(step, []):
-            run.arrive(wish)
+        for sampling_input in trace.get(step, []):
+            run.arrive(sampling_input)
         alive = sorted(run.wish_of.keys() - run.outputs.keys())
         if cancels and alive and chance.random() < 0.05:
             request_id = chance.choice(alive)
@@ -228,7 +228,7 @@ def test_every_guilty_one_is_found(fault):
     faults = RandomFaults(random.Random(1))
     run = Trace({**ROOMY, "prefix_cache": True}, faults)
     for number in range(8):
-        run.arrive(Wish("free", 20, 12, number, fault if number % 3 == 1 else None, number % 4))
+        run.arrive(SamplingInput("free", 20, 12, number, fault if number % 3 == 1 else None, number % 4))
     while run.engine.has_work:
         run.step()
     run.check()
@@ -239,9 +239,9 @@ def test_what_the_guilty_was_to_compute_for_others_is_computed_by_them():
     """Two equal prompts in one step: the second shares the blocks that the first computes, or would have."""
     faults = RandomFaults(random.Random(1))
     run = Trace({**ROOMY, "prefix_cache": True}, faults)
-    same = [Wish("free", 30, 8, 5, fault, 0) for fault in ("forward", None, "nan", None)]
-    for wish in same:
-        run.arrive(wish)
+    same = [SamplingInput("free", 30, 8, 5, fault, 0) for fault in ("forward", None, "nan", None)]
+    for sampling_input in same:
+        run.arrive(sampling_input)
     run.step()
     assert run.engine.scheduler.waiting or run.engine.scheduler.running
     while run.engine.has_work:
@@ -259,18 +259,18 @@ def test_an_engine_that_always_fails_ends_every_request_and_takes_the_next(part)
         raise Injected(part)
 
     setattr(faults, part, fail)
-    wish = Wish("brackets", 10, 12, 3, None, 0)
-    outputs = run_all(engine, {0: [wish.request()] * 5, 3: [wish.request()] * 2})
+    sampling_input = SamplingInput("brackets", 10, 12, 3, None, 0)
+    outputs = run_all(engine, {0: [sampling_input.request()] * 5, 3: [sampling_input.request()] * 2})
     assert {output.error.split(":")[0] for output in outputs.values()} == {ERRORS[part]}
     assert engine.statistics.num_failures == engine.statistics.num_failures_on_end == 7
     setattr(faults, part, lambda *_: None)
-    assert summary(run_all(engine, {0: [wish.request()]})[0]) == outcome_alone(wish)
+    assert summary(run_all(engine, {0: [sampling_input.request()]})[0]) == outcome_alone(sampling_input)
     assert engine.statistics.num_failures_on_end == 0
 
 
 def test_out_of_blocks_by_surprise_costs_time_only():
     engine = engine_of({**ROOMY, "prefix_cache": True})
-    wish = [Wish("free", 20, 20, number, None, 0) for number in range(6)]
+    sampling_input = [SamplingInput("free", 20, 20, number, None, 0) for number in range(6)]
     allocate, calls = engine.space.pool.allocate, []
 
     def fail_once(count):
@@ -280,9 +280,9 @@ def test_out_of_blocks_by_surprise_costs_time_only():
         return allocate(count)
 
     engine.space.pool.allocate = fail_once
-    outputs = run_all(engine, {0: [each.request() for each in wish]})
+    outputs = run_all(engine, {0: [each.request() for each in sampling_input]})
     assert len(calls) == 5  # the pool is another one since
-    assert [summary(outputs[number]) for number in range(6)] == [outcome_alone(each) for each in wish]
+    assert [summary(outputs[number]) for number in range(6)] == [outcome_alone(each) for each in sampling_input]
 
 
 def test_a_drafter_that_fails_is_done_without():
@@ -294,8 +294,8 @@ def test_a_drafter_that_fails_is_done_without():
             raise Injected("draft")
 
     engine = engine_of({**ROOMY, "speculation": "lookup"}, drafter=Failing())
-    wish = Wish("free", 20, 20, 2, None, 0)
-    assert summary(run_all(engine, {0: [wish.request()]})[0]) == outcome_alone(wish)
+    sampling_input = SamplingInput("free", 20, 20, 2, None, 0)
+    assert summary(run_all(engine, {0: [sampling_input.request()]})[0]) == outcome_alone(sampling_input)
 
 
 def test_a_sequence_with_nan_in_the_cache_harms_nobody(tiny_model, make_engine):

@@ -124,7 +124,7 @@ def counted_visits(engine) -> list[int]:
     return counts
 
 
-wishes = st.builds(
+sampling_inputs = st.builds(
     request,
     kind=st.integers(0, 3),
     sampling=st.integers(0, 4),
@@ -133,7 +133,7 @@ wishes = st.builds(
     max_tokens=st.integers(5, 24),
     jumps=st.booleans(),
 )
-arrivals = st.dictionaries(st.integers(0, 15), st.lists(wishes, min_size=1, max_size=3), min_size=1, max_size=4)
+arrivals = st.dictionaries(st.integers(0, 15), st.lists(sampling_inputs, min_size=1, max_size=3), min_size=1, max_size=4)
 sizes = st.fixed_dictionaries(
     {
         "num_blocks": st.integers(15, 30),  # of 4 tokens

@@ -24,7 +24,7 @@ CONSTRAINTS = {
 
 
 @dataclass(frozen=True)
-class Wish:
+class SamplingInput:
     constraint: str
     prompt_length: int
     max_tokens: int
@@ -49,8 +49,8 @@ class Wish:
         )
 
 
-wishes = st.builds(
-    Wish,
+sampling_inputs = st.builds(
+    SamplingInput,
     constraint=st.sampled_from(sorted(CONSTRAINTS)),
     prompt_length=st.integers(1, 30),
     max_tokens=st.integers(5, 24),
@@ -58,7 +58,7 @@ wishes = st.builds(
     seed=st.integers(0, 20),
     stop=st.booleans(),
 )
-arrivals = st.dictionaries(st.integers(0, 15), st.lists(wishes, min_size=1, max_size=3), min_size=1, max_size=4)
+arrivals = st.dictionaries(st.integers(0, 15), st.lists(sampling_inputs, min_size=1, max_size=3), min_size=1, max_size=4)
 sizes = st.fixed_dictionaries(
     {
         "num_blocks": st.integers(15, 30),  # of 4 tokens: one request needs up to 14
@@ -76,13 +76,13 @@ sizes = st.fixed_dictionaries(
 
 @pytest.fixture
 def outcome_alone(tiny_model, make_engine):
-    known: dict[Wish, tuple] = {}
+    known: dict[SamplingInput, tuple] = {}
 
-    def outcome(wish: Wish) -> tuple:
-        if wish not in known:
+    def outcome(sampling_input: SamplingInput) -> tuple:
+        if sampling_input not in known:
             engine = make_engine(tiny_model("mistral-sliding").folder, prefix_cache=False, skips_forced=False)
-            known[wish] = summary(run_all(engine, {0: [wish.request()]})[0])
-        return known[wish]
+            known[sampling_input] = summary(run_all(engine, {0: [sampling_input.request()]})[0])
+        return known[sampling_input]
 
     return outcome
 
@@ -101,12 +101,12 @@ def engine_of(size: dict, make_engine, tiny_model):
 @given(trace=arrivals, size=sizes)
 def test_company_changes_nothing(trace, size, tiny_model, make_engine, outcome_alone):
     engine = engine_of(size, make_engine, tiny_model)
-    outputs = run_all(engine, {step: [wish.request() for wish in group] for step, group in trace.items()})
-    wishes = [wish for _, group in sorted(trace.items()) for wish in group]
-    assert len(outputs) == len(wishes)
-    for position, wish in enumerate(wishes):
-        assert summary(outputs[position]) == outcome_alone(wish), wish
-        constraint = CONSTRAINTS[wish.constraint]
+    outputs = run_all(engine, {step: [sampling_input.request() for sampling_input in group] for step, group in trace.items()})
+    sampling_inputs = [sampling_input for _, group in sorted(trace.items()) for sampling_input in group]
+    assert len(outputs) == len(sampling_inputs)
+    for position, sampling_input in enumerate(sampling_inputs):
+        assert summary(outputs[position]) == outcome_alone(sampling_input), sampling_input
+        constraint = CONSTRAINTS[sampling_input.constraint]
         if constraint is not None:
             assert constraint.min_tokens(outputs[position].text.encode()) == 0
 
@@ -117,8 +117,8 @@ def test_cancelling_leaks_nothing_and_harms_nobody(trace, size, data, tiny_model
     engine = engine_of(size, make_engine, tiny_model)
     wish_of, outputs = {}, {}
     for step in range(max(trace) + 1):
-        for wish in trace.get(step, []):
-            wish_of[engine.add_request(wish.request())] = wish
+        for sampling_input in trace.get(step, []):
+            wish_of[engine.add_request(sampling_input.request())] = sampling_input
         alive = sorted(set(wish_of) - set(outputs))
         if alive and data.draw(st.booleans(), label="cancel one"):
             request_id = data.draw(st.sampled_from(alive), label="which")

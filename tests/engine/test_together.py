@@ -143,7 +143,7 @@ def test_a_search_that_always_fails_ends_alone(part, tiny_model, make_engine, mo
     def fails(*arguments):
         result = whole(*arguments)
         chunks = result if part == "plan" else arguments[0]
-        searched = [chunk.sequence.population is not None and len(chunk.sequence.records) > 2 for chunk in chunks]
+        searched = [chunk.sequence.search_group is not None and len(chunk.sequence.records) > 2 for chunk in chunks]
         if part == "nan":
             result = result.masked_fill(torch.tensor(searched)[:, None], float("nan"))
         elif any(searched):

@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from ...base.errors import ConstraintError, ConstraintLimit
 from ...grammar.expression import EMPTY, FAIL, Grammar, Node
-from ...grammar.lowering_cache import FRAGMENTS
+from ...grammar.lowering_cache import LOWERING_CACHE
 from .digits import Digits, FractionBounds
 
 DEFAULT_DIGITS = 300
@@ -88,7 +88,7 @@ def number_node(
     key = ("number", integer, low, high, exclusive_low, exclusive_high, digits)
     if key not in grammar.memo:
         interval = Interval(low=low, high=high, exclusive_low=exclusive_low, exclusive_high=exclusive_high)
-        grammar.memo[key] = FRAGMENTS.node(grammar, key, lambda: _interval_node(grammar, interval, integer, digits))
+        grammar.memo[key] = LOWERING_CACHE.node(grammar, key, lambda: _interval_node(grammar, interval, integer, digits))
     return grammar.memo[key]
 
 

@@ -19,7 +19,8 @@ from .tree import Part
 class StructuralTag(Budgeted):
     """Texts with constrained parts in them.
 
-    format: a tree of `maskwright.constraints.front_ends.tags.tree`, or the JSON form that XGrammar reads (`{"type": "structural_tag",
+    format: a tree of `maskwright.constraints.front_ends.tags.tree`, or the JSON form that XGrammar reads (`{"type":
+    "structural_tag",
         "format": ...}`, or the older one with "structures" and "triggers"), as a mapping or as text; a `response_format` of
         OpenAI or vLLM too.
 

@@ -168,7 +168,7 @@ def filter_chunks(arrays: Arrays, groups: tuple[Tensor, Tensor]) -> Tensor:
     """fp32 [rows]: how far below the best token one may be. Chunks weigh what the filters leave of them from then on."""
     rows, num_rows, device = arrays.rows, len(arrays.logits), arrays.logits.device
     limits = torch.full((num_rows,), float("inf"), device=device)
-    wishes = rows.temperature, rows.top_k, rows.top_p
+    sampling_inputs = rows.temperature, rows.top_k, rows.top_p
     if arrays.has_searches:
         num_groups = groups[0].shape[1]
         reached, candidates = (
@@ -176,18 +176,18 @@ def filter_chunks(arrays: Arrays, groups: tuple[Tensor, Tensor]) -> Tensor:
         )
         common = {"HAS_MASKS": arrays.has_masks, "HAS_EDITS": arrays.has_edits, "ALIGNED": arrays.is_aligned, **EXACT}
         threshold_kernel[(num_rows,)](
-            *arrays.scored(torch.int32), *wishes, arrays.statistics, *groups, reached, candidates, limits,
+            *arrays.scored(torch.int32), *sampling_inputs, arrays.statistics, *groups, reached, candidates, limits,
             *arrays.strides(torch.int32),
             CHUNK=CHUNK, GROUPS=triton.next_power_of_2(num_groups), TILE=TILE, num_warps=16, **common,
         )  # fmt: skip
         weigh_kernel[(num_rows,)](
-            *arrays.scored(torch.int32), *wishes, rows.min_p, arrays.statistics, groups[1], reached, limits,
+            *arrays.scored(torch.int32), *sampling_inputs, rows.min_p, arrays.statistics, groups[1], reached, limits,
             *arrays.strides(torch.int32),
             CHUNK=CHUNK, CHUNKS=triton.next_power_of_2(arrays.num_chunks), TILE=TILE, num_warps=16, **common,
         )  # fmt: skip
     if arrays.stages.any_min_p:
         filtered_weight_kernel[(num_rows, arrays.num_chunks)](
-            *arrays.scored(torch.uint8), *wishes, rows.min_p, arrays.statistics, *arrays.strides(torch.uint8),
+            *arrays.scored(torch.uint8), *sampling_inputs, rows.min_p, arrays.statistics, *arrays.strides(torch.uint8),
             CHUNK=CHUNK, CHUNKS=triton.next_power_of_2(arrays.num_chunks), HAS_MASKS=arrays.has_masks, HAS_EDITS=arrays.has_edits,
             ALIGNED=arrays.is_aligned, num_warps=4, **EXACT,
         )  # fmt: skip

@@ -116,7 +116,7 @@ def test_patterns_lowered_before_are_the_same_in_another_grammar() -> None:
     first = _meaning(source)
     assert _meaning(source) == first  # its parts are kept from now on
     assert _meaning(source) == first
-    strings.FRAGMENTS.clear()
+    strings.LOWERING_CACHE.clear()
     assert _meaning(source) == first
 
 

@@ -73,7 +73,7 @@ def plain_walk(constraint: Constraint, text: bytes) -> set[int]:
     ends, _ = automaton.end_states(state)
     lives = (ends != DEAD) & (automaton.costs(ends) < INFINITE)
     eos = constraint.vocabulary.eos_token_ids if automaton.is_accepting(state) else ()
-    return {*automaton.lexicon.trie.order[lives].tolist(), *eos}
+    return {*automaton.shared_vocabulary.trie.order[lives].tolist(), *eos}
 
 
 def check_walk(source: Any, which: int, seed: int, length: int = 8) -> None:

@@ -305,7 +305,7 @@ def test_searches_look_at_the_tokens_that_matter(value: dict[str, object], order
     schema = {"type": "object", "properties": {"ka": value}, "required": ["ka", "kb"], "additionalProperties": value}
     constraint = WIDE.compile(JsonSchema(json.dumps(schema), property_order=order))
     automaton, places = constraint._automaton, 0
-    ids = automaton.lexicon.trie.order
+    ids = automaton.shared_vocabulary.trie.order
     for text in ('{"', '{"k', '{"ka', '{"ka":"', '{"x":"ab","', '{"k":"b","k', '{"k":"ab","ka', '{"k":"b","é', '{"é":"b","é', '{"k":12,"k'):
         state = constraint.advance_bytes(constraint.start(), text.encode())
         if state is None:
@@ -313,7 +313,7 @@ def test_searches_look_at_the_tokens_that_matter(value: dict[str, object], order
         place = state & (1 << 32) - 1, state >> 32
         ends, extra, hard = automaton.judge(*place)
         assert ends.tolist() == [automaton.advance_remembering(*place, token_id)[0] for token_id in ids.tolist()]
-        least, tokens = automaton.look_out(*place)
+        least, tokens = automaton.next_costs(*place)
         is_known = (ends != DEAD) & (extra >= 0)
         assert least == (automaton.costs(ends) + extra)[is_known].min()
         is_near = extra == ONE_MORE

@@ -16,7 +16,7 @@ from maskwright.engine.models.decoder import ForwardBatch
 from maskwright.engine.models.spec import spec_from_config
 from maskwright.engine.models.transformers_families import HYBRID
 from maskwright.engine.models.transformers_hybrids import HybridModel
-from maskwright.engine.models.transformers_model import ZooSpec
+from maskwright.engine.models.transformers_model import TransformersSpec
 from maskwright.engine.requests.request import Request
 from maskwright.engine.sessions.sessions import Sessions
 from maskwright.engine.steps.runner import ModelRunner
@@ -63,7 +63,7 @@ def hybrid_reference(model_type: str) -> Any:
 
 
 def hybrid(model_type: str, reference: Any) -> HybridModel:
-    spec = ZooSpec(
+    spec = TransformersSpec(
         architecture=type(reference).__name__, model_type=model_type, vocab_size=VOCAB_SIZE, dtype="float32", eos_token_ids=(2,), max_positions=256, is_recurrent=True
     )  # fmt: skip
     return HybridModel(spec, reference)

@@ -16,7 +16,7 @@ from maskwright.engine.models.families import FAMILIES
 from maskwright.engine.models.model import load_model
 from maskwright.engine.models.spec import WITH_IMAGES, read_spec, spec_from_config
 from maskwright.engine.models.transformers_families import HYBRID, REFUSED, VERIFIED
-from maskwright.engine.models.transformers_model import ZooModel, ZooSpec
+from maskwright.engine.models.transformers_model import TransformersModel, TransformersSpec
 from maskwright.engine.requests.request import Request
 from maskwright.engine.steps.runner import ModelRunner
 from maskwright.sampling import SamplingParams
@@ -80,14 +80,14 @@ def small_model(config: Any) -> Any:
     return model
 
 
-def zoo_model(model: Any) -> ZooModel:
-    spec = ZooSpec(
+def transformers_model(model: Any) -> TransformersModel:
+    spec = TransformersSpec(
         architecture=type(model).__name__, model_type="", vocab_size=VOCAB_SIZE, dtype="float32", eos_token_ids=(2,), max_positions=256
     )
-    return ZooModel(spec, model)
+    return TransformersModel(spec, model)
 
 
-def logits_in_chunks(model: ZooModel, sequences: list[list[int]]) -> list[torch.Tensor]:
+def logits_in_chunks(model: TransformersModel, sequences: list[list[int]]) -> list[torch.Tensor]:
     """Two sequences in one packed batch: a prefill, a continued prefill, decodes."""
     cache, found = model.allocate_cache(32, 4), [[] for _ in sequences]
     tables = [[20, 3, 4, 9, 5], [12, 11, 7, 30, 31]]
@@ -122,7 +122,7 @@ def test_logits_equal_those_of_its_own_attention(model_type, changes):
     sequences = [torch.randint(3, 150, (length,), generator=generator).tolist() for length in (19, 13)]
     with torch.inference_mode():
         expected = [model(torch.tensor([ids]), use_cache=False).logits[0] for ids in sequences]
-    for found, logits in zip(logits_in_chunks(zoo_model(model), sequences), expected, strict=True):
+    for found, logits in zip(logits_in_chunks(transformers_model(model), sequences), expected, strict=True):
         torch.testing.assert_close(found, logits, atol=2e-4, rtol=2e-4)
 
 
@@ -144,9 +144,9 @@ def test_greedy_tokens_alone_and_in_a_batch_with_prefix_hits_and_preemption(mode
     expected = [greedy(model, prompt, 6) for prompt in prompts]  # now, while its attention is its own
     sampling = SamplingParams(temperature=0, max_tokens=6)
     requests = [Request(prompt_token_ids=tuple(prompt), sampling=sampling) for prompt in prompts]
-    zoo = zoo_model(model)
+    ours = transformers_model(model)
     limits = Limits(block_size=4, num_blocks=6, max_batch_tokens=7, max_sequences=3, max_model_len=20)
-    engine = Engine(ModelRunner(zoo, zoo.allocate_cache(6, 4)), tiny_vocabulary(VOCAB_SIZE), limits)
+    engine = Engine(ModelRunner(ours, ours.allocate_cache(6, 4)), tiny_vocabulary(VOCAB_SIZE), limits)
     alone = run_all(engine, {0: requests[:1]})
     together = run_all(engine, {0: requests[1:] + requests[:1]})
     found = [alone[0], *(together[i] for i in range(3))]
@@ -206,17 +206,17 @@ def test_a_model_that_attends_otherwise_than_it_should_is_refused_when_loaded(mo
     for layer in model.model.layers:
         layer.self_attn.layer_idx = 0
     with pytest.raises(UnsupportedModel, match="attends twice in layer 0"):
-        zoo_model(model)
+        transformers_model(model)
     model = small_model(small_config("olmo2"))
     model.model.layers[1].self_attn.is_causal = False
     with pytest.raises(UnsupportedModel, match="calls attention with is_causal=False"):
-        zoo_model(model)
+        transformers_model(model)
     model = small_model(small_config("olmo2"))
     model.config.num_hidden_layers = 3  # it stops after three, of four that it was made with
-    zoo_model(model)
+    transformers_model(model)
     monkeypatch.setattr(model.model.layers[0], "forward", lambda hidden, **_: hidden)
     with pytest.raises(UnsupportedModel, match="2 of its 3 layers call the attention interface"):
-        zoo_model(model)
+        transformers_model(model)
 
 
 def test_checkpoints_that_do_not_fit_are_named(tmp_path):

@@ -47,7 +47,8 @@ _APPLICATORS = frozenset(APPLICATORS)
 class Branches:
     """Terms of conjunctions, computed once each.
 
-    `are_apart` proves that no value satisfies two terms; `is_void` that none satisfies one; `cases` tells schemas apart (discriminators.py).
+    `are_apart` proves that no value satisfies two terms; `is_void` that none satisfies one; `cases` tells schemas apart
+    (discriminators.py).
     """
 
     def __init__(

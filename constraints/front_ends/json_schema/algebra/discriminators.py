@@ -21,7 +21,7 @@ MAX_NAMES = 64  # members that are looked at
 
 
 @dataclass(slots=True)
-class _Tag:
+class _Discriminator:
     """What schemas say about one member: the values that each lists (None: it does not), and which of them require it."""
 
     name: str
@@ -42,7 +42,7 @@ class _Tag:
         return max((len(self.with_value(key)) for key in self.values), default=len(self.listed))
 
 
-class Tags:
+class Discriminators:
     """Finds the member by which to tell schemas apart."""
 
     def __init__(self, branches: Branches, shapes: Shapes, membership: Membership) -> None:
@@ -67,8 +67,8 @@ class Tags:
                 count[name] = count.get(name, 0) + 1
         return [name for name, times in count.items() if times > 1][:MAX_NAMES]
 
-    def _tag(self, name: str, schemas: Sequence[list[Term]]) -> _Tag | None:
-        tag = _Tag(name)
+    def _tag(self, name: str, schemas: Sequence[list[Term]]) -> _Discriminator | None:
+        tag = _Discriminator(name)
         for terms in schemas:
             tag.listed.append(self._listed(name, terms))
             tag.required.append(all(name in self._shapes.object(term).required for term in terms))
@@ -91,7 +91,7 @@ class Tags:
         return out
 
 
-def _split(tag: _Tag) -> Iterator[tuple[Term, list[int]]]:
+def _split(tag: _Discriminator) -> Iterator[tuple[Term, list[int]]]:
     """A case for each set of schemas that share values, and those of other values and of none."""
     where = Keys(frozenset([tag.name]))
     values = tag.values

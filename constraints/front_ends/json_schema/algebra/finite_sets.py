@@ -20,7 +20,7 @@ MAX_DEPTH = 8  # containers inside of each other
 Candidates = Iterable[Any] | None  # all values of some kind, and perhaps others; None when they may be many
 
 
-class FewValues:
+class FiniteSets:
     """Lists values by what may be in them, and keeps those that satisfy everything."""
 
     def __init__(self, branches: Branches, shapes: Shapes, membership: Membership) -> None:

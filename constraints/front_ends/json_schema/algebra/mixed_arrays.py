@@ -1,7 +1,8 @@
 """Arrays whose items must differ, in the same place as other arrays.
 
 There an item that comes twice, or one that is not left any more, ends some of the alternatives that are being followed and not
-others (see `follow` in register_product.py), and what goes on may cost more than what seemed to. Places are looked for where such arrays may
+others (see `follow` in register_product.py), and what goes on may cost more than what seemed to. Places are looked for where such
+arrays may
 stand: two alternatives of a value, and of members and items that both of them have, as long as what was read before does not tell
 them apart.
 """

@@ -18,9 +18,9 @@ from ....grammar.source import Limits
 from ...numbers.multiples import common_step, not_multiple_node
 from ..algebra.branches import Branches
 from ..algebra.claims import Among, Conj, Count, Equals, Index, Keys, Kinds, Literal, Term
-from ..algebra.discriminators import Tags
+from ..algebra.discriminators import Discriminators
 from ..algebra.disjoint import Disjointness
-from ..algebra.finite_sets import FewValues
+from ..algebra.finite_sets import FiniteSets
 from ..algebra.membership import Membership
 from ..algebra.mixed_arrays import MixedArrays
 from ..algebra.names import Names
@@ -62,10 +62,10 @@ class Lowering:
             self._spelled = Strings(grammar, text.values, limits, policy, assert_formats)
         of_names = self._strings if text.canonical is values else Strings(grammar, text.canonical, limits, policy, assert_formats)
         self._membership = Membership(grammar, self._branches, self._shapes, self._strings)
-        few = FewValues(self._branches, self._shapes, self._membership)
+        few = FiniteSets(self._branches, self._shapes, self._membership)
         names = self._membership.names = Names(grammar, text.canonical, of_names, self._string_bodies, self._listed_strings)
         self._disjointness = Disjointness(self._branches, self._shapes, self._membership, self._strings)
-        self._tags = Tags(self._branches, self._shapes, self._membership)
+        self._tags = Discriminators(self._branches, self._shapes, self._membership)
         self._causes: list[str] = []  # why alternatives were found empty, first one first
         self._together: list[list[Conj]] = []  # conjunctions of which any may hold in one place
         self._has_unique_arrays = False

@@ -7,7 +7,7 @@ from functools import lru_cache
 from ....base.errors import ConstraintError, UnsupportedKeyword
 from ....grammar.cardinality import list_words
 from ....grammar.expression import FAIL, Grammar, Node
-from ....grammar.lowering_cache import FRAGMENTS
+from ....grammar.lowering_cache import LOWERING_CACHE
 from ....grammar.matcher import Steps
 from ....grammar.source import Limits
 from ...regex.regex import lower_mismatch, lower_pattern, pattern_length
@@ -58,7 +58,7 @@ class Strings:
         known = self._mismatches.get(pattern)
         if known is None:
             key = ("not pattern", pattern, self.text.notation, self._limits)
-            known = FRAGMENTS.node(self._grammar, key, lambda: self._lower_mismatch(pattern), may_be_rare=True)
+            known = LOWERING_CACHE.node(self._grammar, key, lambda: self._lower_mismatch(pattern), may_be_rare=True)
             self._mismatches[pattern] = known
         return known
 
@@ -119,7 +119,7 @@ class Strings:
 
         try:
             key = ("pattern", pattern, self.text.notation, self._limits)
-            node = FRAGMENTS.node(self._grammar, key, lower, may_be_rare=True)
+            node = LOWERING_CACHE.node(self._grammar, key, lower, may_be_rare=True)
             return node, _pattern_length(pattern, self._limits)
         except UnsupportedKeyword as error:
             self._policy.refuse(located(error, site.path, keyword))  # type: ignore[arg-type]
@@ -142,7 +142,7 @@ class Strings:
             return None
         if ("format", name) not in self._bodies:
             key = ("format", name, self.text.notation, self._limits)
-            node = FRAGMENTS.node(self._grammar, key, lambda: self._lower_format(name))
+            node = LOWERING_CACHE.node(self._grammar, key, lambda: self._lower_format(name))
             note_narrower(self._grammar, name)
             self._bodies["format", name] = node, format_length(name)
         return self._bodies["format", name]
