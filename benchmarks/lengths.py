@@ -28,9 +28,9 @@ from rich.console import Console
 from rich.table import Table
 
 from maskwright.engine.attention.methods import METHODS
-from maskwright.engine.config import DTYPES, KV_LAYOUTS
+from maskwright.engine.config import KV_LAYOUTS
 from maskwright.engine.device.profiling import profiled
-from maskwright.engine.models.architecture import ModelSpec
+from maskwright.engine.models.architecture import DTYPES, ModelSpec
 from maskwright.engine.models.decoder import Decoder, ForwardBatch
 from maskwright.engine.models.spec import spec_from_config
 

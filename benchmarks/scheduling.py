@@ -26,8 +26,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from maskwright.engine.config import Limits
 from maskwright.engine.kv_cache.kv_space import KVSpace
+from maskwright.engine.limits import Limits
 from maskwright.engine.scheduling.policy import POLICIES, Arrival, FairShares
 from maskwright.engine.scheduling.scheduler import Chunk, Scheduler
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .config import Limits
 from .drafts.draft_model import DraftModel
 from .drafts.drafter import Drafter, ForcedDrafts, Lookup, NoDrafts
 from .drafts.forced_text import ForcedText
 from .engine import Engine
 from .features import EngineFeatures
+from .limits import Limits
 from .models.tokenizer import Tokenizer
 from .steps.runner import ModelRunner
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import torch
 
@@ -13,15 +13,9 @@ from ..kernels.attention import FP8
 from ..kernels.backend import Backend, uses_triton
 from .attention.methods import METHODS
 from .errors import ConfigError
+from .limits import Limits
+from .models.architecture import DTYPES, ModelInfo
 
-if TYPE_CHECKING:
-    from .models.architecture import ModelInfo
-
-DTYPES: Mapping[str, torch.dtype] = {
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-}
 KV_LAYOUTS = ("paged", "contiguous")
 KV_DTYPES: Mapping[str, torch.dtype | None] = {"auto": None, "fp8": FP8}  # None = the model's
 
@@ -76,21 +70,6 @@ class EngineConfig:
             if name not in known:
                 raise ConfigError(f'unknown engine option "{name}"; known: {", ".join(known)}')
         return cls(**options)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What the scheduler must respect, all known numbers."""
-
-    block_size: int  # tokens per KV-cache block
-    num_blocks: int
-    max_batch_tokens: int
-    max_sequences: int
-    max_model_len: int  # prompt + output tokens of one sequence; always fits into the blocks
-
-    @property
-    def max_prompt_len(self) -> int:
-        return self.max_model_len - 1
 
 
 def resolve(config: EngineConfig, spec: ModelInfo) -> EngineConfig:

@@ -6,13 +6,13 @@ from itertools import count
 from time import perf_counter
 
 from ..constraints.vocabulary.vocabulary import Vocabulary
-from .config import Limits
 from .device.threads import use_threads
 from .drafts.drafter import Drafter, NoDrafts
 from .drafts.forced_text import ForcedText
 from .errors import RequestError
 from .features import EngineFeatures
 from .kv_cache.kv_space import Brought, KVSpace
+from .limits import Limits
 from .loops.choice import pipeline_for
 from .loops.faults import Faults
 from .loops.look_ahead import LookAhead
@@ -20,9 +20,9 @@ from .loops.pipeline import Host
 from .loops.plain_loop import PlainLoop
 from .requests.admission import admit
 from .requests.output import Event, RequestOutput
-from .requests.request import Request
+from .requests.request import Rank, Request
 from .requests.sequence import Sequence
-from .scheduling.policy import POLICIES, Arrival, FairShares, Rank
+from .scheduling.policy import POLICIES, Arrival, FairShares
 from .scheduling.roster import Roster
 from .scheduling.scheduler import Chunk, Scheduler
 from .scheduling.statistics import EngineStatistics, statistics_of

@@ -10,12 +10,13 @@ import torch
 
 from .assembly import assemble
 from .attention.methods import METHODS
-from .config import DTYPES, KV_DTYPES, EngineConfig, Limits, limits_of, resolve, resolve_num_blocks
+from .config import KV_DTYPES, EngineConfig, limits_of, resolve, resolve_num_blocks
 from .device.threads import threads_for
 from .engine import Engine
 from .errors import ConfigError
 from .features import EngineFeatures
-from .models.architecture import ModelInfo
+from .limits import Limits
+from .models.architecture import DTYPES, ModelInfo
 from .models.model import Model, load_model
 from .models.spec import read_spec
 from .models.tokenizer import Tokenizer, load_tokenizer

@@ -19,8 +19,8 @@ from ..kv_cache.prefix_cache import Restored, Transfer
 from ..requests.guide import MaskViews
 from ..requests.output import TokenRecord
 from ..requests.sequence import Sequence
+from ..scheduling.proposal import Proposal
 from ..scheduling.scheduler import Chunk
-from ..steps.rejection import Proposal
 from ..steps.runner import ModelRunner
 from ..steps.step_sampler import StepSampler
 from .drafter import Drafter

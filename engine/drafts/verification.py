@@ -18,8 +18,8 @@ from torch import Tensor
 
 from ..kv_cache.prefix_tree import common_length
 from ..requests.sequence import Sequence
+from ..scheduling.proposal import Proposal
 from ..scheduling.scheduler import Chunk
-from ..steps.rejection import Proposal
 
 
 class _Lead:

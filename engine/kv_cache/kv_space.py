@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..config import Limits
+from ..limits import Limits
 from .block_pool import BlockPool
 from .host_slots import HostSlots
 from .prefix_cache import PrefixCache, Restored, SpaceStatistics, Transfer

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..config import Limits
 from ..device.device_queue import queue_for
 from ..device.graphs import StepGraphs, capture_for
 from ..device_constraints.automata import DeviceAutomata
 from ..errors import ConfigError
 from ..features import EngineFeatures
+from ..limits import Limits
 from ..steps.runner import ModelRunner
 from ..steps.step_sampler import StepSampler
 from .device_masks import DeviceMasks

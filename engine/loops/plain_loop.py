@@ -14,11 +14,10 @@ from torch import Tensor
 from ..drafts.drafter import Drafter
 from ..drafts.verification import Verification
 from ..errors import InvalidLogits, ModelFailure, SamplerFailure
-from ..requests.sequence import Sequence
+from ..requests.sequence import Sequence, SequenceGroup
 from ..scheduling.roster import Roster
 from ..scheduling.scheduler import Chunk
 from ..scheduling.statistics import EngineStatistics
-from ..search.search_group import SearchGroup
 from ..search.searches import by_group
 from ..steps.runner import ModelRunner
 from ..steps.step_sampler import Drawn, StepSampler
@@ -182,7 +181,7 @@ class PlainLoop:
             self._faults.contain(search_group.facade, self._observe, search_group, seen, of_seen)
         return [member for member, is_number in zip(members, are_numbers, strict=True) if not is_number]
 
-    def _observe(self, search_group: SearchGroup, members: list[Sequence], logits: Tensor) -> None:
+    def _observe(self, search_group: SequenceGroup, members: list[Sequence], logits: Tensor) -> None:
         search_group.observe(members, logits)
         if search_group.is_ended:
             best, *others = search_group.results()

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
+
+import torch
 
 from ..attention.methods import Scoring
 from ..attention.paged import Window
 from ..kv_cache.tensors import LayerShape
 from .rope import RopeSpec
+
+DTYPES: Mapping[str, torch.dtype] = {  # that a model can be computed in, by the names that config.json has for them
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

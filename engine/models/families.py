@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..config import DTYPES
 from ..errors import UnsupportedModel
-from .architecture import ModelSpec, NormSpec
+from .architecture import DTYPES, ModelSpec, NormSpec
 from .family_overrides import (
     cohere,
     cohere2,

@@ -6,8 +6,8 @@ from collections.abc import Sequence as Tokens
 
 from ...constraints.vocabulary.vocabulary import Vocabulary
 from ...sampling import SamplingError, SamplingParams, SequenceSampling, StopMatcher
-from ..config import Limits
 from ..errors import BudgetTooSmall, PromptTooLong, RequestError
+from ..limits import Limits
 from .detokenizer import Detokenizer
 from .guide import Guide
 from .request import Constraint, Request

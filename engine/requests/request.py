@@ -14,6 +14,7 @@ from ...sampling import SamplingParams
 from ..errors import RequestError
 
 State = Hashable  # of a constraint: opaque, comparable within it
+Rank = tuple[float, ...]  # of a request: the smaller one is served first (`policy.py` makes them)
 
 
 class Constraint(Protocol):

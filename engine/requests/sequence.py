@@ -4,18 +4,36 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
+
+from torch import Tensor
 
 from ...sampling import SequenceSampling, StopMatcher
-from ..scheduling.policy import Rank
 from .detokenizer import Detokenizer
 from .guide import Guide
+from .ngrams import Ngrams
 from .output import Event, FinishReason, RequestOutput, SearchScore, TokenRecord
-from .request import Ending, Request
+from .request import Ending, Rank, Request
 
-if TYPE_CHECKING:
-    from ..drafts.drafter import Ngrams
-    from ..search.search_group import SearchGroup
+
+class SequenceGroup(Protocol):
+    """Sequences of one request, which a search chooses among (`search_group.py`): what the rest of the engine asks of them."""
+
+    facade: Sequence  # the request as it is known outside
+    members: list[Sequence]
+    is_ended: bool
+
+    def observe(self, members: list[Sequence], logits: Tensor) -> None:
+        """Take the logits [members, head width] of some members' next tokens."""
+
+    def begin_anew(self) -> list[Sequence]:
+        """The members, all of which are to be computed once more."""
+
+    def results(self) -> list[Sequence]:
+        """The outputs, best first, when `is_ended`."""
+
+    def close(self) -> None:
+        """End all members and give back what they hold."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -47,7 +65,7 @@ class Sequence:
     num_accepted: int = 0
     ngrams: Ngrams | None = None  # of a drafter that looks its guesses up
     num_jumped: int = 0  # tokens of forced text, neither sampled nor waited for
-    search_group: SearchGroup | None = None  # of a search, which decides what comes next
+    search_group: SequenceGroup | None = None  # of a search, which decides what comes next
     score: SearchScore | None = None
     alternatives: tuple[RequestOutput, ...] = ()
     num_reported: int = 0  # records and characters that events have told of

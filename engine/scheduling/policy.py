@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-Rank = tuple[float, ...]
+from ..requests.request import Rank
 
 PATIENCE = 256  # steps that a request waits rather than let one of the next worse priority go first
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterable
 
+from ..requests.request import Rank
 from ..requests.sequence import Sequence
-from .policy import Rank
 from .scheduler import Scheduler
 
 MAX_FAILURES = 3  # of the engine, each time with this sequence as the last that came back

@@ -20,11 +20,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from ..config import Limits
 from ..kv_cache.block_pool import BlockPool
 from ..kv_cache.kv_space import KVSpace, Occupant
-from ..steps.rejection import Proposal
-from .policy import Rank
+from ..limits import Limits
+from ..requests.request import Rank
+from .proposal import Proposal
 
 
 class Schedulable(Occupant, Protocol):

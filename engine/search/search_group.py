@@ -23,8 +23,8 @@ from torch import Tensor
 from ...kernels.sampler.interface import UNCONSTRAINED
 from ...kernels.sampler.reference import NEVER, biased, finite, log_sum_exp, unpack_masks, without_bans
 from ...sampling import BatchPacker, SamplingParams
-from ..config import Limits
 from ..errors import RequestError
+from ..limits import Limits
 from ..requests.guide import with_tokens
 from ..requests.output import SearchScore
 from ..requests.request import Request

@@ -9,10 +9,10 @@ from typing import TypeAlias
 
 from torch import Tensor
 
-from ..config import Limits
 from ..errors import RequestError
+from ..limits import Limits
 from ..requests.request import Request
-from ..requests.sequence import Sequence
+from ..requests.sequence import Sequence, SequenceGroup
 from .beams import UNDERSTOOD as OF_BEAMS
 from .beams import Beams, BeamSearch
 from .particles import UNDERSTOOD as OF_PARTICLES
@@ -36,9 +36,9 @@ def begin(facade: Sequence, search: Search, around: Surroundings) -> SearchGroup
     return Beams(facade, search, around) if isinstance(search, BeamSearch) else Swarm(facade, search, around)
 
 
-def by_group(members: Sequence_[Sequence], logits: Tensor) -> Iterator[tuple[SearchGroup, list[Sequence], Tensor]]:
+def by_group(members: Sequence_[Sequence], logits: Tensor) -> Iterator[tuple[SequenceGroup, list[Sequence], Tensor]]:
     """Members of the same search together, with their logits [members, head width]."""
-    places: defaultdict[SearchGroup, list[int]] = defaultdict(list)
+    places: defaultdict[SequenceGroup, list[int]] = defaultdict(list)
     for place, member in enumerate(members):
         assert member.search_group is not None
         places[member.search_group].append(place)

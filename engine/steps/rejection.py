@@ -8,7 +8,6 @@ A draft x, drawn from q, is accepted with probability min(1, p(x) / q(x)); other
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,15 +26,9 @@ from ...kernels.sampler.reference import (
 )
 from ...kernels.sampler.uniform import uniform
 from ...sampling import SequenceSampling
+from ..scheduling.proposal import Proposal
 
 ACCEPT_STREAM, RESIDUAL_STREAM = 0x5851F42D4C957F2D, 0x14057B7EF767814F  # apart from the numbers that plain draws use
-
-
-class Proposal(NamedTuple):
-    """A token drawn from `probabilities` [V] float64, which may be end-of-text."""
-
-    token_id: int
-    probabilities: Tensor
 
 
 def probabilities(

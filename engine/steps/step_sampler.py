@@ -17,7 +17,8 @@ from ...sampling import BatchPacker, TokenLogprob
 from ..errors import InternalError, InvalidLogits
 from ..requests.output import TokenRecord
 from ..requests.sequence import Sequence
-from .rejection import Proposal, decide, probabilities
+from ..scheduling.proposal import Proposal
+from .rejection import decide, probabilities
 
 Drawn = TokenRecord | InternalError  # a token, or why there is none
 INVALID = NO_TOKEN - 1  # in Sampled.token: the logits are not numbers, so what was drawn is worth nothing

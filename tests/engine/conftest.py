@@ -143,11 +143,11 @@ def make_engine(make_engine_once: Callable[..., Any]) -> Callable[..., Any]:
 @pytest.fixture(scope="session")
 def make_engine_once() -> Callable[..., Any]:
     """For fixtures that outlive a test: an engine on a model folder, float32; options are those of Limits and EngineFeatures, and the device."""
-    from maskwright.engine.config import Limits
     from maskwright.engine.drafts.drafter import ForcedDrafts, Lookup
     from maskwright.engine.drafts.forced_text import ForcedText
     from maskwright.engine.engine import Engine
     from maskwright.engine.features import EngineFeatures
+    from maskwright.engine.limits import Limits
     from maskwright.engine.models.model import load_model
     from maskwright.engine.models.spec import read_spec
     from maskwright.engine.steps.runner import ModelRunner

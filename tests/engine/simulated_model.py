@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 
-from maskwright.engine.config import Limits
 from maskwright.engine.engine import Engine
 from maskwright.engine.features import EngineFeatures
+from maskwright.engine.limits import Limits
 
 from .conftest import EOS
 from .simulation import SimulatedCache, prefix_hashes

@@ -8,8 +8,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from maskwright.engine.config import Limits
 from maskwright.engine.kv_cache.kv_space import KVSpace
+from maskwright.engine.limits import Limits
 from maskwright.engine.scheduling.policy import POLICIES, Arrival
 from maskwright.engine.scheduling.scheduler import Chunk, Scheduler
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maskwright.engine.config import Limits
 from maskwright.engine.drafts.drafter import Lookup
 from maskwright.engine.features import EngineFeatures
+from maskwright.engine.limits import Limits
 from maskwright.engine.loops.isolation import by_halves
 from maskwright.engine.requests.request import Request
 from maskwright.sampling import SamplingParams

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maskwright.engine.config import Limits
 from maskwright.engine.kv_cache.block_pool import BlockPool
 from maskwright.engine.kv_cache.kv_space import KVSpace
+from maskwright.engine.limits import Limits
 from maskwright.engine.scheduling.policy import PATIENCE, Arrival, FairShares, fcfs, priority
 from maskwright.engine.scheduling.scheduler import Scheduler
 

@@ -147,7 +147,7 @@ from pathlib import Path
 import torch
 from maskwright.constraints import Compiler, Regex
 from maskwright.constraints.vocabulary import Vocabulary
-from maskwright.engine.config import Limits
+from maskwright.engine.limits import Limits
 from maskwright.engine.engine import Engine
 from maskwright.engine.fingerprints import model_fingerprint
 from maskwright.engine.models.model import load_model

@@ -14,7 +14,8 @@ from maskwright.constraints import Compiler, Regex
 from maskwright.constraints.base.errors import ConstraintLimit
 from maskwright.constraints.vocabulary.vocabulary import Vocabulary
 from maskwright.engine.drafts.draft_model import DraftModel
-from maskwright.engine.drafts.drafter import Drafter, Ngrams
+from maskwright.engine.drafts.drafter import Drafter
+from maskwright.engine.requests.ngrams import Ngrams
 from maskwright.engine.requests.request import Request
 from maskwright.sampling import SamplingParams
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from maskwright.engine.config import Limits
 from maskwright.engine.engine import Engine
 from maskwright.engine.errors import InternalError, UnsupportedModel
 from maskwright.engine.features import EngineFeatures
+from maskwright.engine.limits import Limits
 from maskwright.engine.models.decoder import ForwardBatch
 from maskwright.engine.models.spec import spec_from_config
 from maskwright.engine.models.transformers_families import HYBRID

@@ -8,9 +8,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from maskwright.engine.config import Limits
 from maskwright.engine.engine import Engine
 from maskwright.engine.errors import ModelFolderError, UnsupportedModel, WeightError
+from maskwright.engine.limits import Limits
 from maskwright.engine.models.decoder import ForwardBatch
 from maskwright.engine.models.families import FAMILIES
 from maskwright.engine.models.model import load_model

@@ -1,0 +1,20 @@
+"""What an engine may hold and compute at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the scheduler must respect, all known numbers."""
+
+    block_size: int  # tokens per KV-cache block
+    num_blocks: int
+    max_batch_tokens: int
+    max_sequences: int
+    max_model_len: int  # prompt + output tokens of one sequence; always fits into the blocks
+
+    @property
+    def max_prompt_len(self) -> int:
+        return self.max_model_len - 1
