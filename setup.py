@@ -26,7 +26,7 @@ MODE = os.environ.get("MASKWRIGHT_NATIVE", "auto")
 # All recursion in these is bounded by constants: no interpreter counts how deep machine code calls itself. Classes with `__slots__`
 # cannot be compiled, and subclasses of compiled classes have to be.
 NATIVE = [
-    *("bags", "cardinality", "chains", "emptiness", "expression", "fragments", "matcher", "store"),
+    *("bags", "cardinality", "chains", "copies", "emptiness", "expression", "fragments", "matcher", "store"),
     *("schema/annotations", "schema/any_spelling", "schema/branches", "schema/containers", "schema/disjoint", "schema/drafts"),
     *("schema/escapes", "schema/exclusions", "schema/few_values", "schema/keywords", "schema/lowering", "schema/membership"),
     *("schema/names", "schema/negation", "schema/numbering", "schema/objects", "schema/parts", "schema/plain", "schema/products"),

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from .chat import Reply
     from .constraints.base.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
     from .engine.errors import ConfigError, EngineError, RequestError, SessionError
-    from .errors import GenerationIncomplete, MaskwrightError, ModelNotFound, UsageError, ValidationFailed
+    from .errors import MaskwrightError, ModelNotFound, UsageError
     from .events import Delta, Done, FieldClosed, FieldOpened
     from .llm import LLM
     from .logits_processor import LogitsProcessor
-    from .outputs import GenerationOutput
+    from .outputs import GenerationIncomplete, GenerationOutput, ValidationFailed
     from .sampling import SamplingError, SamplingParams
     from .session import Session
     from .shortcut import generate
@@ -63,11 +63,11 @@ _MODULES = {
     "chat": ["Reply"],
     "constraints.base.errors": ["ConstraintError", "ConstraintLimit", "GrammarSyntaxError", "UnsupportedKeyword"],
     "engine.errors": ["ConfigError", "EngineError", "RequestError", "SessionError"],
-    "errors": ["GenerationIncomplete", "MaskwrightError", "ModelNotFound", "UsageError", "ValidationFailed"],
+    "errors": ["MaskwrightError", "ModelNotFound", "UsageError"],
     "events": ["Delta", "Done", "FieldClosed", "FieldOpened"],
     "llm": ["LLM"],
     "logits_processor": ["LogitsProcessor"],
-    "outputs": ["GenerationOutput"],
+    "outputs": ["GenerationIncomplete", "GenerationOutput", "ValidationFailed"],
     "sampling": ["SamplingError", "SamplingParams"],
     "session": ["Session"],
     "shortcut": ["generate"],

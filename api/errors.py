@@ -4,8 +4,9 @@
     |- UsageError              arguments that contradict each other or cannot be understood
     |  `- MessageError         a message of a conversation; `.place` says where
     |- ModelNotFound           no such model folder, and none of that name in the local cache
-    |- GenerationIncomplete    generation ended before the output was complete; `.output` has what there is
-    |- ValidationFailed        the output satisfies the schema, but a validator of the type rejected it; `.output` has it
+    |- OutputError             an output that is not what was asked for; `.output` has what there is
+    |  |- GenerationIncomplete generation ended before the output was complete
+    |  `- ValidationFailed     the output satisfies the schema, but a validator of the type rejected it
     |- ConstraintError         of maskwright.constraints: what cannot be compiled, with path and keyword
     |- SamplingError           of maskwright.sampling: a sampling option out of range
     `- EngineError             of maskwright.engine: a model folder or a request the engine cannot run
@@ -13,12 +14,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .foundation.errors import MaskwrightError as MaskwrightError
-
-if TYPE_CHECKING:
-    from .outputs import GenerationOutput
 
 
 class UsageError(MaskwrightError, ValueError):
@@ -44,21 +40,5 @@ class ModelNotFound(MaskwrightError, FileNotFoundError):
         return str(self.args[0])
 
 
-class GenerationIncomplete(MaskwrightError):
-    """Generation ended before the output was complete. `output` holds the text so far and why it ended."""
-
-    def __init__(self, output: GenerationOutput) -> None:
-        super().__init__(
-            f'generation ended with finish_reason "{output.finish_reason}" after {len(output.token_ids)} tokens, '
-            "before the output was complete"
-        )
-        self.output = output
-
-
-class ValidationFailed(MaskwrightError):
-    """A validator of the type rejected an output that satisfies its schema. `output` holds the raw text."""
-
-    def __init__(self, output: GenerationOutput, reason: str) -> None:
-        super().__init__(f"the output satisfies the schema, but validation rejected it: {reason}")
-        self.output = output
-        self.reason = reason
+class OutputError(MaskwrightError):
+    """An output that is not what was asked for. The two kinds of it are defined beside the output that they hold, in outputs.py."""

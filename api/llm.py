@@ -232,9 +232,8 @@ class LLM:
 
         Args:
             path: a file that `Session.save` wrote. It is checked in full, and nothing in it is executed.
-            cache: what becomes of the keys and values in it. "private": only this session uses them; "shared": so do prompts that
-            begin
-                alike, for files that only you can write; "recompute": nobody, they are computed again.
+            cache: what becomes of the keys and values in it. "private": only this session uses them; "shared": so do prompts
+                that begin alike, for files that only you can write; "recompute": nobody, they are computed again.
             constraint: the one it was opened with.
 
         Raises:

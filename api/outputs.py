@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from .constraint_choice import FREE, ConstraintChoice
 from .constraints.captures.capture import captures, captures_by_name
-from .constraints.grammar.capture_marks import HasCaptures
-from .errors import GenerationIncomplete, ValidationFailed
+from .constraints.runtime.front_end import may_have_captures
+from .errors import OutputError
 
 if TYPE_CHECKING:
     from .constraints import Constraint
@@ -80,12 +80,32 @@ class GenerationOutput:
 
         Raises GenerationIncomplete: generation ended before the text satisfied its constraint.
         """
-        if not isinstance(getattr(self.constraint, "source", None), HasCaptures):
+        if not may_have_captures(getattr(self.constraint, "source", None)):
             return {}
         if not self.is_complete:
             raise GenerationIncomplete(self)
         assert self.constraint is not None
         return captures_by_name(captures(self.constraint, self.token_ids))
+
+
+class GenerationIncomplete(OutputError):
+    """Generation ended before the output was complete. `output` holds the text so far and why it ended."""
+
+    def __init__(self, output: GenerationOutput) -> None:
+        super().__init__(
+            f'generation ended with finish_reason "{output.finish_reason}" after {len(output.token_ids)} tokens, '
+            "before the output was complete"
+        )
+        self.output = output
+
+
+class ValidationFailed(OutputError):
+    """A validator of the type rejected an output that satisfies its schema. `output` holds the raw text."""
+
+    def __init__(self, output: GenerationOutput, reason: str) -> None:
+        super().__init__(f"the output satisfies the schema, but validation rejected it: {reason}")
+        self.output = output
+        self.reason = reason
 
 
 def _one_line(error: ValueError) -> str:

@@ -73,7 +73,7 @@ class CaseItem(pytest.Item):
         from .constraints.lab.suite import run_case
 
         assert isinstance(self.parent, SuiteFile)
-        result = run_case(self.parent.constraint(self.suite), self.suite, self.case)
+        result = run_case(self.parent.constraint(self.suite), self.case)
         if result.reason is not None:
             wanted = _participle(self.case.wanted)
             raise StringFailed(f"{self.suite.grammar.name}: {self.case.text!r} must be {wanted}: {result.reason}")

@@ -129,6 +129,6 @@ def _explanation(error: Exception) -> str | None:
 
 
 def _is_unfinished(error: Exception) -> bool:
-    from ..errors import GenerationIncomplete, ValidationFailed
+    from ..errors import OutputError
 
-    return isinstance(error, GenerationIncomplete | ValidationFailed)
+    return isinstance(error, OutputError)

@@ -164,7 +164,7 @@ def explain(
     _warm_up()
     constraint = (byte_compiler() if tokens is None else Compiler(tokens.vocabulary)).compile(read.source)
     found = explain_text(constraint, written.encode("utf-8", "surrogateescape"), read.outline)
-    show.text_explanation(found, written)
+    show.text_explanation(found)
     if token_id is None:
         is_fine = found.accepted
     elif found.fails_at is not None:

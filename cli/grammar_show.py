@@ -95,7 +95,7 @@ def suites(runs: Sequence[tuple[Suite, Sequence[Result]]]) -> None:
     console.print(Text(said, GOOD if passed == total else BAD))
 
 
-def text_explanation(found: TextExplanation, text: str) -> None:
+def text_explanation(found: TextExplanation) -> None:
     console = _console()
     if found.accepted:
         console.print(Text("accepted", GOOD))

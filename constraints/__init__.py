@@ -22,6 +22,7 @@ from .front_ends.tags.tools import Tools
 from .grammar.source import Limits, Source
 from .runtime.compiler import Compiler
 from .runtime.constraint import Constraint, State
+from .runtime.front_end import FrontEnd
 from .vocabulary.vocabulary import Vocabulary
 from .warm import warm_up
 
@@ -33,6 +34,7 @@ __all__ = [
     "ConstraintError",
     "ConstraintLimit",
     "Ebnf",
+    "FrontEnd",
     "Gbnf",
     "GrammarSyntaxError",
     "IncompleteOutput",

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..constraints import Compiler, ConstraintError, Reasoning, Source
 from ..constraints.captures.capture import captures, captures_by_name, names_captures
-from ..constraints.grammar.capture_marks import HasCaptures
+from ..constraints.runtime.front_end import FrontEnd
 from ..engine.requests.output import RequestOutput
 from ..planning import Plan
 from .reasoning import Answer
@@ -29,7 +29,7 @@ def _grammar(source: Any) -> Source | None:
     """What may name parts of the content."""
     if isinstance(source, Reasoning) and isinstance(source.inner, Answer):
         source = source.inner.inner
-    return source if isinstance(source, Source) and isinstance(source, HasCaptures) else None
+    return source if isinstance(source, FrontEnd) and source.may_have_captures else None
 
 
 def _read(compiler: Compiler, plan: Plan, grammar: Source, output: str | tuple[int, ...]) -> dict[str, Any]:

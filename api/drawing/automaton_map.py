@@ -71,7 +71,7 @@ def _facts(constraint: Constraint, state: State, x: float, y: float) -> str:
     allowed = len(list(as_token_ids(constraint.mask(state))))
     least = constraint.min_tokens(state)
     end = "may end here" if least == 0 else f"{least} token{'s' if least != 1 else ''} to the end"
-    where = ", ".join(constraint._paths(state)[:3])
+    where = ", ".join(constraint.paths(state)[:3])
     facts = f"{allowed:,} token{'s' if allowed != 1 else ''} allowed, {end}"
     return text_at(x, y + 4, facts, "quiet") + (text_at(x, y + 17, f"in {_cut(where)}", "quiet") if where else "")
 

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.errors import ConstraintError, UnsupportedKeyword
+from ..base.kinds import INFINITE
 from ..base.utf8 import Ranges
 from ..grammar.expression import UNBOUNDED, Event, Grammar, Kind, Node
 from ..grammar.recursion import left_recursion
 from ..grammar.source import Limits
-from ..masks.shared_continuations import TOO_MANY
 from ..vocabulary.packed_vocabulary import SET_WORDS, first_bytes
 from ..vocabulary.shared_vocabulary import SharedVocabulary
 from . import determinize, shortest_completion
@@ -30,7 +30,6 @@ from .tables import (
     FRAME,
     FREE_ITEMS,
     FREE_NAMES,
-    INFINITE,
     MAX_ENDS,
     MIXED,
     NODES,
@@ -44,6 +43,7 @@ from .tables import (
     REC,
     SEARCH_LIMIT,
     STATES,
+    TOO_MANY,
     Arena,
 )
 

@@ -8,6 +8,7 @@ All functions here are compiled. `arena` and `tables` are the tables and their l
 
 from __future__ import annotations
 
+from ..base.kinds import INFINITE
 from ..numba_support.jit import inner
 from .nodes import (
     ALT,
@@ -34,7 +35,7 @@ from .nodes import (
     push_work,
     wide,
 )
-from .tables import EPOCH, FAULT, FULL_ITEMS, FULL_POOL, INFINITE, NO_FAULT, POOL, REC
+from .tables import EPOCH, FAULT, FULL_ITEMS, FULL_POOL, NO_FAULT, POOL, REC
 
 ENDLESS = 1 << 30  # the radius of a body without bound
 MANY_EXPANDED = 256

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..base.kinds import INFINITE
 from ..numba_support.jit import entry, inner, words_at
 from ..vocabulary.packed_vocabulary import DEPTH
 from .closures import ENDLESS
 from .determinize import SEARCH, push_request, serve_requests
 from .nodes import BOTH, NO_BODY, PRODUCT, REPEAT, SEQ, head_of, intern_node, pair, push_work, repetition, wide
 from .states import INNER, TAIL, framed, intern_state
-from .tables import DEAD, FARTHEST, FAULT, FRAMED, INFINITE, NO_FAULT, REC, UNKNOWN, layout
+from .tables import DEAD, FARTHEST, FAULT, FRAMED, NO_FAULT, REC, UNKNOWN, layout
 
 FOREVER = ENDLESS - 1
 MANY = 1 << 29  # copies: so many are FOREVER less what was read since

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..base.kinds import INFINITE
 from ..numba_support.jit import entry, inner, words_at
 from .closures import append_closure
 from .nodes import (
@@ -40,7 +41,6 @@ from .tables import (
     FAULT,
     FRAMED,
     FULL_REQUESTS,
-    INFINITE,
     NO_FAULT,
     REC,
     REQUESTS,

@@ -9,11 +9,12 @@ All functions here are compiled. `arena` and `tables` are the tables and their l
 
 from __future__ import annotations
 
+from ..base.kinds import INFINITE
 from ..numba_support.jit import inner
 from .determinize import after_byte
 from .nodes import EMPTY, FAIL, LITERAL, SEQ, UNLISTED, WORDS, head_of, intern_node, join, literal, wide
 from .states import INNER, TAIL, framed, state_of_all
-from .tables import DEAD, FAULT, FRAMED, INFINITE, NO_FAULT, REC
+from .tables import DEAD, FAULT, FRAMED, NO_FAULT, REC
 from .unions import append_parts
 from .word_complement import narrowed, without_words
 

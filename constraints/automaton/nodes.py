@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base.kinds import NO_BOUND, NO_TOTAL, UNBOUNDED, Kind
+from ..base.kinds import INFINITE, NO_BOUND, NO_TOTAL, UNBOUNDED, Kind
 from ..numba_support.divisors import COUNTS, DIGIT, MODULUS, PLACES, POINT, ROW, fraction_size, is_divisible, whole_size
 from ..numba_support.jit import inner
 from .tables import (
@@ -18,7 +18,6 @@ from .tables import (
     FULL_NODES,
     FULL_PAIRS,
     FULL_WORK,
-    INFINITE,
     NO_FAULT,
     NODES,
     NUM_PAIRS,

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base.kinds import Event, Supply
+from ..base.kinds import INFINITE, Event, Supply
 from ..numba_support.jit import entry, inner, words_at
 from ..vocabulary.packed_vocabulary import NODE_WIDTH, TRIE, child_of
 from ..vocabulary.packed_vocabulary import NODES as TRIE_NODES
@@ -43,7 +43,7 @@ from .nodes import (
     tokens_for_copies,
     wide,
 )
-from .tables import INFINITE, ITEM_GAP, NODES, REC, layout
+from .tables import ITEM_GAP, NODES, REC, layout
 from .word_complement import sizes_without_words
 
 NONE, KEY_OPEN, ITEM_CLOSE = int(Event.NONE), int(Event.KEY_OPEN), int(Event.ITEM_CLOSE)

@@ -17,6 +17,7 @@ All functions here are compiled. `arena` and `tables` are the tables and their l
 
 from __future__ import annotations
 
+from ..base.kinds import INFINITE
 from ..numba_support.jit import inner
 from .closures import HEADER, append_closure
 from .nodes import (
@@ -48,7 +49,6 @@ from .tables import (
     FULL_ITEMS,
     FULL_POOL,
     FULL_STATES,
-    INFINITE,
     NO_FAULT,
     POOL,
     REC,

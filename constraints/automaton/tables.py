@@ -19,11 +19,11 @@ from ..numba_support.pages import reserved
 from ..numba_support.views import Word, view
 
 DEAD = 0  # the automaton state from which nothing is accepted; also the node FAIL
-INFINITE = 1 << 30  # a size or cost that does not exist
 STATE_BITS = 28  # a transition is (event << STATE_BITS) | state, or UNKNOWN
 STATE_MASK = (1 << STATE_BITS) - 1
 UNKNOWN = -1
 FRAMED = -1  # instead of the number of a state's items
+TOO_MANY = -1  # instead of the ends of a state
 
 # Indices into the table `n`.
 NODES, POOL, STATES, EPOCH, FAULT, STEPS, VISITED, SEARCH_LIMIT, REQUESTS, ITEM_GAP, SEARCHED, WANTED = range(12)

@@ -9,9 +9,10 @@ All functions here are compiled. `arena` and `tables` are the tables and their l
 
 from __future__ import annotations
 
+from ..base.kinds import INFINITE
 from ..numba_support.jit import inner
 from .nodes import EMPTY, FAIL, UNLISTED, WORDS, intern_node, plus, wide
-from .tables import INFINITE, PLAIN, REC, UNKNOWN
+from .tables import PLAIN, REC, UNKNOWN
 
 _AT_END = -1  # instead of the next byte of a word
 

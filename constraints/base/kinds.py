@@ -9,6 +9,7 @@ UNBOUNDED = -1  # the `high` of a repetition without bound, as stored in the are
 MOST = 1 << 28  # of anything that is counted: no text has more, so larger bounds mean the same as this one
 NO_BOUND = 1 << 40  # instead of UNBOUNDED where bounds are added up: more than any sum of bounds
 NO_TOTAL = 1 << 60  # the same for totals: more than any sum of NO_BOUNDs
+INFINITE = 1 << 30  # a size or cost that does not exist
 
 
 class Kind(IntEnum):

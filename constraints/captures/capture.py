@@ -21,10 +21,11 @@ from weakref import WeakKeyDictionary
 
 from ..base.errors import ConstraintError, UnsupportedKeyword
 from ..front_ends.tags.parsing import UnexpectedOutput
-from ..grammar.capture_marks import HasCaptures, Mark, refused_captures
+from ..grammar.capture_marks import Mark, refused_captures
 from ..grammar.expression import EMPTY, Grammar, Kind, Rule
 from ..grammar.tokens import tell_vocabulary
 from ..runtime.constraint import Constraint
+from ..runtime.front_end import front_end_of, may_have_captures
 from ..vocabulary.vocabulary import TOKEN_CLOSE, TOKEN_OPEN
 from .chart import Chart, Parts, Span
 
@@ -73,7 +74,7 @@ def captures(constraint: Constraint, text: bytes | str | Iterable[int]) -> list[
 def names_captures(constraint: Constraint) -> bool:
     """Whether its grammar has captures at all. Raises what `captures` raises for any text."""
     whole: Constraint = getattr(constraint, "unbudgeted", constraint)
-    return isinstance(whole.source, HasCaptures) and _reader(whole).names_captures
+    return may_have_captures(whole.source) and _reader(whole).names_captures
 
 
 def captures_by_name(found: Iterable[Capture]) -> dict[str, str | list[str]]:
@@ -93,7 +94,7 @@ def _check(constraint: Constraint, data: bytes) -> None:
     state = constraint.start()
     after = constraint.advance_bytes(state, data)
     if after is None:
-        read, _ = constraint._survives(state, data)
+        read, _ = constraint.survives(state, data)
         raise UnexpectedOutput(read, data[read])
     if not constraint.is_accepting(after):
         raise IncompleteOutput
@@ -121,12 +122,9 @@ class _Reader:
                 "a constraint that was read from a file does not know the grammar as it was written",
                 keyword="captures", instead="compile the grammar",
             )  # fmt: skip
-        lower = getattr(source, "lower_marked", None)
-        if lower is None:
-            raise UnsupportedKeyword(f"{type(source).__name__} has no captures", keyword="captures", instead="Lark or Ebnf")
         grammar = Grammar()
         tell_vocabulary(grammar, vocabulary)
-        root, budgets, marks = lower(grammar, constraint.limits)
+        root, budgets, marks = front_end_of(source).lower_marked(grammar, constraint.limits)
         self._lock = threading.Lock()
         with constraint.exclusively() as (automaton, _):
             self._parts = (

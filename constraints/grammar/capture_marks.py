@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 from ..base.errors import UnsupportedKeyword
-from ..front_ends.cfg.lark_lexemes import Lexeme, LexemeState
 from .expression import EMPTY, Grammar, Node, Rule
-from .source import Limits
-from .stages import Budgets
 
 
 class Mark(NamedTuple):
@@ -21,6 +18,21 @@ class Mark(NamedTuple):
     body: Node = EMPTY
     end: Node = EMPTY
     hidden_bytes: int = 0
+
+
+class Lexeme(NamedTuple):
+    """What stands for itself in the rules. `opaque`: a part with terminals of its own, such as JSON."""
+
+    node: Node
+    lazy: bool
+    opaque: bool
+
+
+class LexemeState(NamedTuple):
+    """following: the lexemes that may come next, each with those of its texts that may, and the number of the state behind it."""
+
+    following: dict[Lexeme, tuple[Node, int]]
+    may_end: bool
 
 
 @dataclass
@@ -42,14 +54,6 @@ class Marks:
         grammar.define(rule, node)
         self.skips.add(rule)
         return grammar.call(rule)
-
-
-@runtime_checkable
-class HasCaptures(Protocol):
-    """A source that may name parts of its texts."""
-
-    def lower_marked(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets, Marks]:
-        """The expression as written, with its left recursion, the budgets of rules and where its captures are."""
 
 
 def refused_captures(where: str) -> UnsupportedKeyword:

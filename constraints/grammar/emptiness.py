@@ -1,16 +1,10 @@
-"""Whether an expression contains the empty string, and what is left of it without that one."""
+"""Whether an expression contains the empty string, and which parts of it do."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
-from ..base.kinds import UNBOUNDED, Kind
+from ..base.kinds import Kind
 from ..numba_support.divisors import COUNTS
-from .store import FAIL, Node, NodeStore
-
-if TYPE_CHECKING:
-    from .expression import Grammar
+from .store import Node, NodeStore
 
 _SEQ, _READ = int(Kind.SEQ), (int(Kind.CLASS), int(Kind.LITERAL))  # reading a member is slow
 
@@ -53,43 +47,9 @@ def _leaf_shows_empty(store: NodeStore, node: Node, kind: Kind) -> bool:
     return kind is Kind.EMPTY
 
 
-def without_empty(grammar: Grammar, node: Node) -> Node:
-    """The same strings except the empty one, where that is visible without expanding rules."""
-    made: dict[Node, Node] = {}
-    work = [node]
-    while work:
-        part = work[-1]
-        missing = [below for below in _parts_without_empty(grammar, part) if below not in made]
-        if missing:
-            work.extend(missing)
-            continue
-        work.pop()
-        made[part] = _filled(grammar, part, made)
-    return made[node]
-
-
-def _parts_without_empty(store: NodeStore, node: Node) -> list[Node]:
+def parts_without_empty(store: NodeStore, node: Node) -> list[Node]:
     """The parts of a node whose strings that are not empty make up its own."""
     if not shows_empty(store, node):
         return []
     kind, (a, b, _) = store.kind(node), store.operands(node)
     return store.alternatives(node) if kind is Kind.ALT else [Node(a), Node(b)] if kind is Kind.SEQ else []
-
-
-def _filled(grammar: Grammar, node: Node, made: Mapping[Node, Node]) -> Node:
-    """A node without the empty string, from its parts without it."""
-    kind, (a, b, c) = grammar.kind(node), grammar.operands(node)
-    if not shows_empty(grammar, node):
-        return node
-    if kind is Kind.EMPTY:
-        return FAIL
-    if kind is Kind.ALT:
-        return grammar.alt(*(made[option] for option in grammar.alternatives(node)))
-    if kind is Kind.SEQ:
-        return grammar.alt(grammar.seq(made[Node(a)], Node(b)), made[Node(b)])
-    if kind is Kind.REPEAT and b == 0:
-        return grammar.repeat(Node(a), 1, None if c == UNBOUNDED else c)
-    if kind is Kind.BAG:
-        parts = [(body, low, None if high == UNBOUNDED else high) for body, low, high in grammar.bag_parts(node)]
-        return grammar.bag(parts, 1, None if c == UNBOUNDED else c)
-    return node

@@ -20,8 +20,8 @@ other. An expression denotes a set of byte strings:
     call(rule)                 what the rule is defined as; recursion of any kind except left recursion
 
 Children are made before parents, so node ids are in topological order except through calls. Nothing is expanded here: the
-automaton derives its states from these nodes one byte at a time, when a byte is first crossed. A front end is a frozen
-dataclass with `lower(grammar, context) -> Node`.
+automaton derives its states from these nodes one byte at a time, when a byte is first crossed. What a front end is says
+`source.py`.
 
 Objects of JSON must not repeat a key, arrays with `uniqueItems` no item. Where a grammar cannot say so by itself, the bytes that
 matter are marked with an `Event`, and the automaton keeps what every open object and array has so far (see `seen_values.py`):
@@ -45,16 +45,16 @@ from ..base.kinds import UNBOUNDED, Event, Kind, Supply
 from ..base.utf8 import LAST_ASCII, Ranges, normalize
 from ..numba_support.divisors import COUNTS
 from ..vocabulary.vocabulary import token_spelling
-from .emptiness import shows_empty, without_empty
+from .copies import repeated
+from .emptiness import parts_without_empty, shows_empty
 from .store import EMPTY, FAIL, Edges, Node, NodeStore, Rule
 from .unordered_members import bag
 
 __all__ = ["EMPTY", "FAIL", "LONGEST_LITERAL", "UNBOUNDED", "Edges", "Event", "Grammar", "Kind", "Node", "Rule", "Supply"]
 
-_MOST_COPIES = 1 << 30  # that a repetition of a repetition is written with
 LONGEST_LITERAL = 1 << 16  # bytes; neighbouring literals are joined up to this
 
-_LITERAL, _REPEAT, _SEQ = map(int, (Kind.LITERAL, Kind.REPEAT, Kind.SEQ))  # reading a member is slow
+_LITERAL, _SEQ = map(int, (Kind.LITERAL, Kind.SEQ))  # reading a member is slow
 
 
 class Grammar(NodeStore):
@@ -207,15 +207,23 @@ class Grammar(NodeStore):
             raise ConstraintError(f"a repetition of {low} to {high} copies is impossible")
         if high == 0 or body in (EMPTY, FAIL):
             return EMPTY if low == 0 or body == EMPTY else FAIL
-        if shows_empty(self, body) and (filled := without_empty(self, body)) != body:
+        if shows_empty(self, body) and (filled := self.without_empty(body)) != body:
             return self.repeat(filled, 0, high)
-        if (low, high) == (1, 1):
-            return body
-        if self.rows[4 * body] == _REPEAT:
-            part, least, most = self.operands(body)
-            if (bounds := _copies_of_copies((least, None if most == UNBOUNDED else most), (low, high))) is not None:
-                return self.repeat(Node(part), *bounds)
-        return self.intern((_REPEAT, body, low, UNBOUNDED if high is None else high))
+        return repeated(self, body, low, high)
+
+    def without_empty(self, node: Node) -> Node:
+        """The same strings except the empty one, where that is visible without expanding rules."""
+        made: dict[Node, Node] = {}
+        work = [node]
+        while work:
+            part = work[-1]
+            missing = [below for below in parts_without_empty(self, part) if below not in made]
+            if missing:
+                work.extend(missing)
+                continue
+            work.pop()
+            made[part] = self._filled(part, made)
+        return made[node]
 
     def bag(self, parts: Iterable[tuple[Node, int, int | None]], low: int = 0, high: int | None = None) -> Node:
         """Members in any order, `low` to `high` in total; of every part (body, low, high) so many. None = no bound.
@@ -343,6 +351,24 @@ class Grammar(NodeStore):
         """One byte out of several ranges, each with what follows it, in ascending order."""
         return self._class(tuple(edges), Event.NONE)
 
+    def _filled(self, node: Node, made: Mapping[Node, Node]) -> Node:
+        """A node without the empty string, from its parts without it."""
+        kind, (a, b, c) = self.kind(node), self.operands(node)
+        if not shows_empty(self, node):
+            return node
+        if kind is Kind.EMPTY:
+            return FAIL
+        if kind is Kind.ALT:
+            return self.alt(*(made[option] for option in self.alternatives(node)))
+        if kind is Kind.SEQ:
+            return self.alt(self.seq(made[Node(a)], Node(b)), made[Node(b)])
+        if kind is Kind.REPEAT and b == 0:
+            return self.repeat(Node(a), 1, None if c == UNBOUNDED else c)
+        if kind is Kind.BAG:
+            parts = [(body, low, None if high == UNBOUNDED else high) for body, low, high in self.bag_parts(node)]
+            return self.bag(parts, 1, None if c == UNBOUNDED else c)
+        return node
+
     def _digits(self, low: int, high: int) -> Node:
         return self.repeat(self.chars([(0x30, 0x39)]), low, high)
 
@@ -403,14 +429,3 @@ def _common_prefix_length(left: bytes, right: bytes) -> int:
             break
         length += 1
     return length
-
-
-def _copies_of_copies(inner: tuple[int, int | None], outer: tuple[int, int | None]) -> tuple[int, int | None] | None:
-    """How many copies `outer` copies of `inner` copies are, when every number between two bounds can be had; else None.
-
-    Counted apart, every way to split the copies among the two would be another continuation.
-    """
-    (least, most), (low, high) = inner, outer
-    has_no_gap = low == high or (least <= 1 if low == 0 else most is None or (low + 1) * least <= low * most + 1)
-    bounds = low * least, None if most is None or high is None else high * most
-    return bounds if has_no_gap and max(bounds[0], bounds[1] or 0) <= _MOST_COPIES else None

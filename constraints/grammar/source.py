@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import asdict, dataclass
 from typing import Protocol, TypeGuard, runtime_checkable
 
 from ..base.errors import ConstraintError
+from ..vocabulary.vocabulary import Vocabulary
 from .expression import Grammar, Node
 
 
@@ -34,11 +36,10 @@ class Limits:
 
 @runtime_checkable
 class Source(Protocol):
-    """A constraint as written: hashable, and able to lower itself.
+    """A constraint as written: a frozen, hashable value that can lower itself.
 
-    A source may also have `beginning(limits) -> Grammar`: parts that most of its kind need, built once and copied, which the
-    grammar then given to `lower` begins with. And `finish(constraint, compile) -> Constraint`, for what a grammar cannot say; where
-    `lower` refuses that, because it may be called for a part of another source, `lower_whole` does not.
+    Equal sources are compiled once. `lower` may be called more than once, by several threads, and with a grammar that holds other
+    things already. Those with more to say than a grammar can inherit from `FrontEnd` (front_end.py).
     """
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
@@ -48,3 +49,8 @@ class Source(Protocol):
 def is_source(value: object) -> TypeGuard[Source]:
     """Whether something is a constraint as written. A string can be lowered too, but not to a grammar."""
     return isinstance(value, Source) and not isinstance(value, str | bytes | bytearray)
+
+
+def fingerprint_of(source: Source, vocabulary: Vocabulary) -> str:
+    """SHA-256 (hex) of a vocabulary and a source: the same in every process."""
+    return hashlib.sha256(f"{vocabulary.fingerprint}\n{source!r}".encode()).hexdigest()

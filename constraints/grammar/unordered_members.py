@@ -7,78 +7,75 @@ bounds are the tightest that say the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from ..base.errors import ConstraintError
 from ..base.kinds import MOST, NO_BOUND, NO_TOTAL, UNBOUNDED, Kind
+from .copies import repeated
 from .emptiness import shows_empty
-from .store import EMPTY, FAIL, Node
-
-if TYPE_CHECKING:
-    from .expression import Grammar
+from .store import EMPTY, FAIL, Node, NodeStore
 
 _BAG, _REPEAT, _TALLY = map(int, (Kind.BAG, Kind.REPEAT, Kind.TALLY))  # reading a member is slow
 
 
-def bag(grammar: Grammar, parts: Iterable[tuple[Node, int, int | None]], low: int = 0, high: int | None = None) -> Node:
+def bag(store: NodeStore, parts: Iterable[tuple[Node, int, int | None]], low: int = 0, high: int | None = None) -> Node:
     """What `Grammar.bag` makes."""
     counts: dict[Node, tuple[int, int]] = {}  # parts with the same body are one
     for body, least, most in parts:
-        if shows_empty(grammar, body):
+        if shows_empty(store, body):
             raise ConstraintError("a member of a bag may not be empty")
         ceiling = 0 if body == FAIL else NO_BOUND if most is None else most
         if least > ceiling:
             return FAIL
         before = counts.get(body, (0, 0))
         counts[body] = before[0] + max(least, 0), min(before[1] + ceiling, NO_BOUND)
-    return _tight_bag(grammar, sorted((body, *bounds) for body, bounds in counts.items()), low, NO_TOTAL if high is None else high)
+    return _tight_bag(store, sorted((body, *bounds) for body, bounds in counts.items()), low, NO_TOTAL if high is None else high)
 
 
-def bags_less(grammar: Grammar, parts: Sequence[tuple[Node, int, int | None]]) -> list[Node]:
+def bags_less(store: NodeStore, parts: Sequence[tuple[Node, int, int | None]]) -> list[Node]:
     """For each part of a bag without bounds on the total: the bag of what is left when one copy of it has been taken.
 
     No body is empty. Takes the square of the number of parts, by a small factor.
     """
     fewer = [(body, max(low - 1, 0), None if high is None else high - 1) for body, low, high in parts]
     if len({body for body, _, _ in parts}) < len(parts):
-        return [FAIL if less[2] == -1 else bag(grammar, [*parts[:i], less, *parts[i + 1 :]]) for i, less in enumerate(fewer)]
+        return [FAIL if less[2] == -1 else bag(store, [*parts[:i], less, *parts[i + 1 :]]) for i, less in enumerate(fewer)]
     order = sorted(range(len(parts)), key=lambda i: parts[i][0])
-    repeated = [_part_of_bag(grammar, *part) for part in parts]
+    counted = [_part_of_bag(store, *part) for part in parts]
     tails = [FAIL]  # lists of the last parts, the shortest one first
     for i in reversed(order):
-        tails.append(_tally(grammar, repeated[i], tails[-1]))
+        tails.append(_tally(store, counted[i], tails[-1]))
     bags = [FAIL] * len(parts)
     for place, i in enumerate(order):
         if fewer[i][2] == -1:
             continue
-        tally = _tally(grammar, _part_of_bag(grammar, *fewer[i]), tails[len(order) - 1 - place])
+        tally = _tally(store, _part_of_bag(store, *fewer[i]), tails[len(order) - 1 - place])
         for j in reversed(order[:place]):
-            tally = _tally(grammar, repeated[j], tally)
-        bags[i] = _bag_of(grammar, tally, 0, UNBOUNDED)
+            tally = _tally(store, counted[j], tally)
+        bags[i] = _bag_of(store, tally, 0, UNBOUNDED)
     return bags
 
 
-def _part_of_bag(grammar: Grammar, body: Node, low: int, high: int | None) -> Node:
+def _part_of_bag(store: NodeStore, body: Node, low: int, high: int | None) -> Node:
     """A part with its bounds; FAIL for one of which none is left."""
-    return FAIL if high == 0 else grammar.intern((_REPEAT, body, low, UNBOUNDED if high is None else min(high, MOST)))
+    return FAIL if high == 0 else store.intern((_REPEAT, body, low, UNBOUNDED if high is None else min(high, MOST)))
 
 
-def _tally(grammar: Grammar, part: Node, tally: Node) -> Node:
-    return tally if part == FAIL else grammar.intern((_TALLY, part, tally, 0))
+def _tally(store: NodeStore, part: Node, tally: Node) -> Node:
+    return tally if part == FAIL else store.intern((_TALLY, part, tally, 0))
 
 
-def _bag_of(grammar: Grammar, tally: Node, low: int, high: int) -> Node:
+def _bag_of(store: NodeStore, tally: Node, low: int, high: int) -> Node:
     """The bag of a list of parts; of fewer than two it is a repetition."""
     if tally == FAIL:
         return EMPTY
-    part, others, _ = grammar.operands(tally)
+    part, others, _ = store.operands(tally)
     if others == FAIL:
-        body, least, most = grammar.operands(Node(part))
-        return grammar.repeat(Node(body), least, None if most == UNBOUNDED else most)
-    return grammar.intern((_BAG, tally, low, high))
+        body, least, most = store.operands(Node(part))
+        return repeated(store, Node(body), least, None if most == UNBOUNDED else most)
+    return store.intern((_BAG, tally, low, high))
 
 
-def _tight_bag(grammar: Grammar, parts: list[tuple[Node, int, int]], low: int, high: int) -> Node:
+def _tight_bag(store: NodeStore, parts: list[tuple[Node, int, int]], low: int, high: int) -> Node:
     """The bag whose bounds are all reached, and whose totals are left out where they follow from the parts.
 
     So equal bags are one node. `nodes.less` does the same for the bags that the automaton makes.
@@ -92,7 +89,7 @@ def _tight_bag(grammar: Grammar, parts: list[tuple[Node, int, int]], low: int, h
     tight = [(body, a, b) for body, a, b in bounds if b > 0]
     tally = FAIL
     for body, a, b in reversed(tight):
-        tally = _tally(grammar, _part_of_bag(grammar, body, a, b if b < NO_BOUND else None), tally)
+        tally = _tally(store, _part_of_bag(store, body, a, b if b < NO_BOUND else None), tally)
     low = 0 if low <= sum(part[1] for part in tight) else low
     high = UNBOUNDED if high >= sum(part[2] for part in tight) else high
-    return _bag_of(grammar, tally, low, high)
+    return _bag_of(store, tally, low, high)

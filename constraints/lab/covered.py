@@ -26,8 +26,8 @@ class _Remainder:
     others: Sequence[Part]
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
-        others = [_node(grammar, self.outline, other, limits) for other in self.others]
-        return grammar.without(_node(grammar, self.outline, self.part, limits), grammar.alt(*others))
+        others = [_node(grammar, self.outline, other) for other in self.others]
+        return grammar.without(_node(grammar, self.outline, self.part), grammar.alt(*others))
 
 
 def covered_options(outline: Outline, choice: Choice, recursive: Set[str]) -> Iterator[tuple[int, int | None]]:
@@ -75,7 +75,7 @@ def _is_small(outline: Outline, choice: Choice, recursive: Set[str]) -> bool:
     return True
 
 
-def _node(grammar: Grammar, outline: Outline, part: Part, limits: Limits) -> Node:
+def _node(grammar: Grammar, outline: Outline, part: Part) -> Node:
     """The expression of a part without recursion: the rules it calls first."""
     nodes: dict[str, Node] = {}
     work = [name for one in walk(part) if isinstance(one, Call) for name in [one.name]]

@@ -50,7 +50,7 @@ class TextExplanation:
 
 def explain_text(constraint: Constraint, data: bytes, outline: Outline | None = None) -> TextExplanation:
     """Follows a text as far as the constraint goes, and says what is expected where it stops."""
-    read = constraint._survives(constraint.start(), data)[0]
+    read = constraint.survives(constraint.start(), data)[0]
     state = constraint.advance_bytes(constraint.start(), data[:read])
     assert state is not None
     fails_at = read if read < len(data) else None

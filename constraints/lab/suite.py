@@ -91,7 +91,7 @@ def suite_beside(grammar: Path) -> Path | None:
     return next((beside for ending in SUITE_ENDINGS if (beside := grammar.with_name(grammar.stem + ending)).is_file()), None)
 
 
-def run_case(constraint: Constraint, suite: Suite, case: Case) -> Result:
+def run_case(constraint: Constraint, case: Case) -> Result:
     """Checks one text."""
     begun = time.perf_counter()
     data = case.text.encode("utf-8", "surrogatepass")
@@ -113,7 +113,7 @@ def run_suite(suite: Suite, compiler: Compiler) -> list[Result]:
         error.show_in(suite.grammar.text)
         reason = f"{suite.grammar.name} does not compile: {error}"
         return [Result(case, reason, 0.0) for case in suite.cases]
-    return [run_case(constraint, suite, case) for case in suite.cases]
+    return [run_case(constraint, case) for case in suite.cases]
 
 
 # -- reading --------------------------------------------------------------------------------------------------------------

@@ -25,13 +25,13 @@ from ..automaton.tables import (
     POOL,
     REC,
     STATES,
+    TOO_MANY,
 )
 from ..numba_support.jit import inner
 from .loop_context import after_leading_copies, leading_copies
 
 _MAX_HEADS = 12  # before a tail; also how deep one is looked for
 _MAX_ITEMS = 64
-TOO_MANY = -1  # instead of the ends of a state
 ENDS = 5  # words before the pairs of `note_end`: their number; two ranges of tokens (of the atlas) that survive behind none
 
 

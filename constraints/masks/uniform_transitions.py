@@ -18,7 +18,8 @@ from ..automaton.closures import ENDLESS
 from ..automaton.determinize import SEARCH, push_request, serve_requests, step
 from ..automaton.nodes import BOTH, CLASS, NO_BODY, PRODUCT, REPEAT, SEQ, head_of, intern_node, wide
 from ..automaton.states import items_of, state_of
-from ..automaton.tables import CLASS_WIDTH, DEAD, FAULT, FULL_POOL, INFINITE, NO_FAULT, POOL, REC, STATE_BITS, UNKNOWN
+from ..automaton.tables import CLASS_WIDTH, DEAD, FAULT, FULL_POOL, NO_FAULT, POOL, REC, STATE_BITS, UNKNOWN
+from ..base.kinds import INFINITE
 from ..numba_support.jit import inner
 from ..vocabulary.packed_vocabulary import FIRST_LEAD, SET_WORDS, is_inside
 

@@ -11,7 +11,7 @@ divisible for just one number of n digits out of every `modulus` numbers, so whe
 
 from __future__ import annotations
 
-from ..automaton.tables import INFINITE
+from ..base.kinds import INFINITE
 from .jit import inner
 
 COUNTS = 1 << 15  # more than the digits of a number

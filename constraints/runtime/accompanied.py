@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..grammar.source import Source
+from ..grammar.source import Limits, Source
 from ..masks.mask_rows import MaskRows
+from ..saved.constraint_file import SavedAutomaton
+from ..vocabulary.vocabulary import Vocabulary
 from .constraint import Constraint, State
 from .explanation import NUM_NEAREST, Explanation, explain
-
-if TYPE_CHECKING:
-    from ..vocabulary.vocabulary import Vocabulary
 
 
 class AccompaniedConstraint(Constraint):
     """`unbudgeted` and constraints of its parts. States are those of `unbudgeted`, or tuples with one of them as `whole`: what
-    narrows these, `mask`, `advance` and `advance_bytes`, is defined by who inherits from this."""
+    narrows these, `mask`, `advance` and `advance_bytes`, and `narrowing`, which says how, are defined by who inherits from this."""
 
     def __init__(self, whole: Constraint, parts: Sequence[Constraint]) -> None:
         self.unbudgeted, self.parts = whole, tuple(parts)
@@ -37,6 +37,17 @@ class AccompaniedConstraint(Constraint):
     @property
     def source(self) -> Source | None:
         return self.unbudgeted.source
+
+    @property
+    def limits(self) -> Limits:
+        return self.unbudgeted.limits
+
+    def saved_automata(self, found: bool) -> list[SavedAutomaton]:
+        return [one for constraint in (self.unbudgeted, *self.parts) for one in constraint.saved_automata(found)]
+
+    @property
+    @abstractmethod
+    def narrowing(self) -> Any: ...
 
     @property
     def nbytes(self) -> int:
@@ -88,14 +99,14 @@ class AccompaniedConstraint(Constraint):
             return found
         return explain(self, state, token_id, num_nearest)
 
-    def _paths(self, state: Any) -> tuple[str, ...]:
-        return self.unbudgeted._paths(whole_of(state))
+    def paths(self, state: Any) -> tuple[str, ...]:
+        return self.unbudgeted.paths(whole_of(state))
 
-    def _survives(self, state: Any, data: bytes) -> tuple[int, str]:
-        return self.unbudgeted._survives(whole_of(state), data)
+    def survives(self, state: Any, data: bytes) -> tuple[int, str]:
+        return self.unbudgeted.survives(whole_of(state), data)
 
-    def _step(self, state: Any, byte: int) -> tuple[Any, frozenset[Hashable]]:
-        return self.unbudgeted._step(whole_of(state), byte)
+    def step(self, state: Any, byte: int) -> tuple[Any, frozenset[Hashable]]:
+        return self.unbudgeted.step(whole_of(state), byte)
 
 
 def is_beside(state: Any) -> bool:

@@ -7,16 +7,16 @@ from collections import OrderedDict
 from concurrent.futures import Future
 from os import PathLike
 
-from ..automaton.tables import INFINITE
 from ..base.errors import ConstraintError, ConstraintLimit
-from ..grammar.expression import Grammar
 from ..grammar.source import Limits, Source, is_source
 from ..grammar.tokens import tell_vocabulary
 from ..token_automaton.token_automaton import TokenAutomaton
 from ..vocabulary.shared_vocabulary import SharedVocabulary
 from ..vocabulary.vocabulary import Vocabulary
 from .constraint import Constraint
+from .front_end import front_end_of
 from .garbage import collection_paused
+from .loading import load
 
 PAGE_BYTES = 256 << 10  # of the pages that every constraint touches first, measured as growth of the process
 RECOUNT = 16  # the cache is counted again when it has had 1/16 of its size in new constraints: counting takes 7 us a constraint
@@ -83,8 +83,6 @@ class Compiler:
 
         Raises `SavedConstraintError`, which names what differs; `ConstraintError` where the grammar does not compile; OSError.
         """
-        from ..saved.constraint_file import load  # which knows constraints of all kinds
-
         constraint = load(path, self._lexicon, self.limits, source, trusted)
         if source is not None:
             future: Future[Constraint] = Future()
@@ -107,21 +105,20 @@ class Compiler:
             self._evict(keep=source)
 
     def _compiled(self, source: Source) -> Constraint:
-        beginning = getattr(source, "beginning", None)
-        grammar = Grammar() if beginning is None else Grammar.after(beginning(self.limits))
-        grammar.only_json = getattr(source, "is_plain_json", False)
+        front_end = front_end_of(source)
+        grammar = front_end.new_grammar(self.limits)
+        grammar.only_json = front_end.is_plain_json
         tell_vocabulary(grammar, self.vocabulary)
         try:
-            root = getattr(source, "lower_whole", source.lower)(grammar, self.limits)
+            root = front_end.lower_whole(grammar, self.limits)
         except ConstraintError as error:
-            error.show_in(getattr(source, "text", getattr(source, "pattern", "")))
+            error.show_in(front_end.source_text)
             raise
         if len(grammar) > self.limits.nodes:
             raise ConstraintLimit(f"the grammar has {len(grammar)} expressions", limit="nodes", value=self.limits.nodes)
         automaton = TokenAutomaton(grammar, root, self._lexicon, self.limits)
-        check_spelling(automaton)
-        constraint, finish = Constraint(automaton, source), getattr(source, "finish", None)
-        return constraint if finish is None else finish(constraint, self._compiled)
+        automaton.check_spelling()
+        return front_end.finish(Constraint(automaton, source), self._compiled)
 
     def _evict(self, keep: Source) -> None:
         with self._lock:
@@ -150,17 +147,3 @@ def _resident_bytes(constraint: Constraint) -> int:
 
 def _succeeded(future: Future[Constraint]) -> bool:
     return future.done() and future.exception() is None
-
-
-def check_spelling(automaton: TokenAutomaton) -> None:
-    """Raises ConstraintError where the vocabulary cannot spell what the constraint needs."""
-    missing = automaton.unspellable_byte()
-    if missing is not None:
-        raise ConstraintError(
-            f"the vocabulary cannot spell byte 0x{missing:02x} ({bytes([missing])!r}), which the constraint needs",
-            path="#", instead="use a vocabulary with byte tokens",
-        )  # fmt: skip
-    if automaton.cost(automaton.start) >= INFINITE:
-        if automaton.shared_vocabulary.spells_every_byte:
-            raise ConstraintError("nothing satisfies this constraint", path="#")
-        raise ConstraintError("the vocabulary cannot spell any text that satisfies this", path="#", instead="byte tokens")

@@ -6,37 +6,36 @@ constraint, valid as long as the constraint lives.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, NewType, TypeVar
+from typing import Any, NewType, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..automaton.counter_abstraction import PLENTY
-from ..automaton.tables import DEAD, INFINITE
-from ..grammar.source import Limits, Source
+from ..automaton.tables import DEAD
+from ..base.kinds import INFINITE
+from ..grammar.source import Limits, Source, fingerprint_of
 from ..masks.mask_rows import MaskRows
+from ..saved.constraint_file import SavedAutomaton, saved_automaton, write_constraint
 from ..token_automaton.min_tokens import Distances
 from ..token_automaton.token_automaton import EVERY_BYTE, Distant, TokenAutomaton
 from ..uniqueness.register_product import ONE_MORE
+from ..vocabulary.vocabulary import Vocabulary
 from .explanation import NUM_NEAREST, Explanation, byte_set, explain
-
-if TYPE_CHECKING:
-    from ..vocabulary.vocabulary import Vocabulary
 
 T = TypeVar("T")
 State = NewType("State", int)
 FINISHED = State(-1)
-NOWHERE = State(-2)  # of `successors`: the token is not allowed
+NOWHERE = State(-2)  # of `successors` and `after_bytes`: the token or byte is not allowed
+_UNKNOWN = State(-3)  # of the moves that are kept: the answer is not there yet
 _STATE_PART = (1 << 32) - 1
 _MAX_KEPT = 1 << 15  # answers of one kind; about 200 bytes each
 _MISSES_CHECKED = 16  # masks that are made before the room that they take is looked at again
-_UNKNOWN = State(-2)
 
 
 class Constraint:
@@ -86,9 +85,17 @@ class Constraint:
 
         Raises OSError.
         """
-        from ..saved.constraint_file import save  # which knows constraints of all kinds
+        write_constraint(path, self.saved_automata(found), self.narrowing, self.vocabulary, self.limits)
 
-        save(self, path, found)
+    def saved_automata(self, found: bool) -> list[SavedAutomaton]:
+        """What a file holds of it: its automaton; of a constraint of several parts the automaton of the whole, then theirs."""
+        with self.exclusively() as (automaton, distances):
+            return [saved_automaton(automaton, distances, self.fingerprint, found)]
+
+    @property
+    def narrowing(self) -> Any:
+        """How the parts narrow the whole, as JSON holds it; None where there are no parts. `loading.py` reads it."""
+        return None
 
     @contextmanager
     def exclusively(self) -> Iterator[tuple[TokenAutomaton, Distances]]:
@@ -310,7 +317,8 @@ class Constraint:
         with self._lock:
             return explain(self, state, token_id, num_nearest)
 
-    def _paths(self, state: State) -> tuple[str, ...]:
+    def paths(self, state: State) -> tuple[str, ...]:
+        """The parts of the grammar (schema paths, rule names) that are being matched."""
         if state == FINISHED:
             return ()
         places = self._places.get(state)
@@ -319,7 +327,7 @@ class Constraint:
             _keep(self._places, state, places)
         return places
 
-    def _survives(self, state: State, data: bytes) -> tuple[int, str]:
+    def survives(self, state: State, data: bytes) -> tuple[int, str]:
         """How many bytes of `data` survive from `state`, and what could stand where it dies."""
         if state == FINISHED:
             return 0, ""
@@ -333,7 +341,7 @@ class Constraint:
             _keep(self._expected, at, expected)
         return read, expected
 
-    def _step(self, state: State, byte: int) -> tuple[State | None, frozenset[Hashable]]:
+    def step(self, state: State, byte: int) -> tuple[State | None, frozenset[Hashable]]:
         """The state after a byte, and the segments of the grammar in which it may have been read."""
         known = self._steps.get((state, byte))
         if known is None:
@@ -411,11 +419,6 @@ class Constraint:
                 needed[k] = distances.of(*automaton.advance_remembering(state, held, int(order[alive[k]])))
         row = automaton.shared_vocabulary.mask_of(order[alive[needed <= budget]])
         return row | automaton.shared_vocabulary.eos_row if automaton.is_accepting(state) else row
-
-
-def fingerprint_of(source: Source, vocabulary: Vocabulary) -> str:
-    """`Constraint.fingerprint` of what a source compiles to."""
-    return hashlib.sha256(f"{vocabulary.fingerprint}\n{source!r}".encode()).hexdigest()
 
 
 def _keep(kept: dict[State, T], state: State, value: T) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from .constraint import Constraint, State
+from ..vocabulary.vocabulary import Vocabulary
 
 NUM_NEAREST = 5  # legal tokens named in an explanation
 
@@ -31,7 +31,22 @@ class Explanation:
         return f"token {self.token_id} {self.token!r} is {'allowed' if self.allowed else 'masked'}{where}: {self.reason}"
 
 
-def explain(constraint: Constraint, state: State, token_id: int, num_nearest: int = NUM_NEAREST) -> Explanation:
+class Explainable(Protocol):
+    """What an explanation asks of a constraint; `Constraint` says what each of these is."""
+
+    @property
+    def vocabulary(self) -> Vocabulary: ...
+
+    def mask(self, state: Any) -> NDArray[np.uint32]: ...
+
+    def advance(self, state: Any, token_id: int) -> Any: ...
+
+    def survives(self, state: Any, data: bytes) -> tuple[int, str]: ...
+
+    def paths(self, state: Any) -> tuple[str, ...]: ...
+
+
+def explain(constraint: Explainable, state: Any, token_id: int, num_nearest: int = NUM_NEAREST) -> Explanation:
     """The explanation of `token_id` in `state`; see `Constraint.explain`."""
     token = constraint.vocabulary.spellings[token_id]
     allowed = constraint.advance(state, token_id) is not None
@@ -44,16 +59,16 @@ def explain(constraint: Constraint, state: State, token_id: int, num_nearest: in
     elif allowed:
         reason = "a completion begins with it"
     else:
-        dies_at, expected = constraint._survives(state, token)
+        dies_at, expected = constraint.survives(state, token)
         nearest = _nearest(constraint, state, token[:dies_at], num_nearest) if num_nearest else ()
         reason = f"byte {dies_at} ({token[dies_at : dies_at + 1]!r}) cannot follow; expected {expected or 'the end'}"
         if dies_at == len(token):
             reason, dies_at = "no sequence of tokens of this vocabulary completes the text after it", None
-    paths = constraint._paths(state)
+    paths = constraint.paths(state)
     return Explanation(token_id, token or None, allowed, reason, dies_at, expected, paths, nearest)
 
 
-def _nearest(constraint: Constraint, state: State, prefix: bytes, count: int) -> tuple[int, ...]:
+def _nearest(constraint: Explainable, state: Any, prefix: bytes, count: int) -> tuple[int, ...]:
     """Legal tokens with the longest common prefix with `prefix`, longest first."""
     tokens = constraint.vocabulary.spellings
     bits = np.unpackbits(constraint.mask(state).view(np.uint8), bitorder="little")

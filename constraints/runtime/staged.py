@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..automaton.tables import INFINITE
 from ..base.errors import ConstraintError
+from ..base.kinds import INFINITE
 from ..grammar.expression import Grammar
 from ..grammar.source import Source
 from ..grammar.stages import HasStages, StageOf, Stages
@@ -81,6 +81,11 @@ class StagedConstraint(AccompaniedConstraint):
         self._crossings: dict[frozenset[Way], Crossings] = {}
         self._steps_of_ways: dict[tuple[frozenset[Following], int], frozenset[Following]] = {}
         self._distances_behind: dict[frozenset[Following], int] = {}
+
+    @property
+    def narrowing(self) -> Any:
+        """The stages."""
+        return self.stages.as_lists()
 
     def start(self) -> Any:
         first = self._entered(self.stages.first)

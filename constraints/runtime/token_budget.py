@@ -31,6 +31,11 @@ class BudgetedConstraint(AccompaniedConstraint):
         super().__init__(whole, [part])
         self.part, self.max_tokens = part, max_tokens
 
+    @property
+    def narrowing(self) -> Any:
+        """The budget of the first part."""
+        return self.max_tokens
+
     def start(self) -> Any:
         return Inside(self.unbudgeted.start(), self.part.start(), self.max_tokens)
 

@@ -21,6 +21,7 @@ from ..automaton.tables import (
     NO_FAULT,
     NUM_ENDS,
     REC,
+    TOO_MANY,
     WANTED,
     layout,
 )
@@ -28,7 +29,7 @@ from ..masks.class_masks import MANY_TOKENS, body_of, clear_longer, fill, slice_
 from ..masks.counter_saturation import saturate_class, saturate_state
 from ..masks.mask_rows import CAPACITY, COUNT, NUM_EDITS, clear_tokens, find_or_make, has_too_many_edits
 from ..masks.pattern_complement_masks import clear_excluded, without_exclusion
-from ..masks.shared_continuations import ENDS, TOO_MANY, common_tail, completes_inside, keep_ends, without_tail
+from ..masks.shared_continuations import ENDS, common_tail, completes_inside, keep_ends, without_tail
 from ..masks.trie_walk import reads_alike, walk, walk_difference, walk_literals, walk_rest, without_literals
 from ..masks.uniform_transitions import FIRST_PRINTABLE, LAST_PRINTABLE, majority
 from ..masks.word_complement_masks import clear_words, state_of_any, unlisted_of

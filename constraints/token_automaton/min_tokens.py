@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..automaton.tables import DEAD, INFINITE
+from ..automaton.tables import DEAD
+from ..base.kinds import INFINITE
 from ..uniqueness.register_product import EXPECTS_KEY, ONE_MORE, SEARCH
 from .token_automaton import TokenAutomaton
 

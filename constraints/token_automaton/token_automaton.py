@@ -17,8 +17,9 @@ from ..automaton import counter_abstraction, determinize, shortest_completion
 from ..automaton.assembly import assemble, repeated_units, restore
 from ..automaton.nodes import EMPTY, NO_BODY, PRODUCT
 from ..automaton.states import INNER, TAIL
-from ..automaton.tables import CLASS_TABLES, CLASS_WIDTH, DEAD, FRAMED, INFINITE, ITEM_GAP, NO_CLASS
+from ..automaton.tables import CLASS_TABLES, CLASS_WIDTH, DEAD, FRAMED, ITEM_GAP, NO_CLASS
 from ..base.errors import ConstraintError
+from ..base.kinds import INFINITE
 from ..grammar.expression import Event, Grammar, Kind, Node, Rule
 from ..grammar.recursion import reachable
 from ..grammar.source import Limits
@@ -338,6 +339,19 @@ class TokenAutomaton:
             return None
         classes = (node for node in hopeless if self.grammar.kind(node) is Kind.CLASS)
         return next((self.grammar.class_edges(node)[0][0] for node in classes), None)
+
+    def check_spelling(self) -> None:
+        """Raises ConstraintError where the vocabulary cannot spell what the constraint needs."""
+        missing = self.unspellable_byte()
+        if missing is not None:
+            raise ConstraintError(
+                f"the vocabulary cannot spell byte 0x{missing:02x} ({bytes([missing])!r}), which the constraint needs",
+                path="#", instead="use a vocabulary with byte tokens",
+            )  # fmt: skip
+        if self.cost(self.start) >= INFINITE:
+            if self.shared_vocabulary.spells_every_byte:
+                raise ConstraintError("nothing satisfies this constraint", path="#")
+            raise ConstraintError("the vocabulary cannot spell any text that satisfies this", path="#", instead="byte tokens")
 
     def live_bytes(self, state: State) -> list[int]:
         """The bytes that may follow a state."""

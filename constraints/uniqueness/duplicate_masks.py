@@ -17,14 +17,13 @@ from ..automaton.tables import (
     FAULT,
     FREE_ITEMS,
     FREE_NAMES,
-    INFINITE,
     NO_FAULT,
     REC,
     STATE_BITS,
     STATE_MASK,
     layout,
 )
-from ..base.kinds import Event
+from ..base.kinds import INFINITE, Event
 from ..base.utf8 import LAST_ASCII
 from ..masks.loop_context import is_body_exclusive, is_loop
 from ..masks.mask_rows import clear_tokens

@@ -21,7 +21,6 @@ from ..automaton.tables import (
     DEAD,
     EPOCH,
     FAULT,
-    INFINITE,
     ITEM_GAP,
     MIXED,
     NO_FAULT,
@@ -32,7 +31,7 @@ from ..automaton.tables import (
     layout,
 )
 from ..automaton.unions import append_parts
-from ..base.kinds import Kind
+from ..base.kinds import INFINITE, Kind
 from ..masks.trie_walk import FIRST_PRINTABLE, token_bytes
 from ..numba_support.jit import entry, inner, pointer, words_at
 from .duplicate_candidates import candidate_word, mark_candidates

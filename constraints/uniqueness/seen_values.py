@@ -37,7 +37,7 @@ START = 1  # the empty word
 CONTAINER = 256  # symbols from here on are lists
 REFUSED = 0  # instead of a memory
 QUOTE, BACKSLASH, COMMA = 0x22, 0x5C, 0x2C
-OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET = 0x7B, 0x7D, 0x5B, 0x5D
+OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET = 0x7B, 0x7D, 0x5B
 
 
 @inner

@@ -1,11 +1,11 @@
-"""Where the sequences of a batch are in their constraints: on the device, or on the host, one switch apart.
+"""Where the sequences of a batch are in their constraints, on the device.
 
-Both keep `slots` and `mask_rows`, which the sampler reads (`slots.mask_index`, and `slots.draw` as the numbers of the draws), and
-both take the same tokens from the same draws. A step of a batch is
+`slots` and `mask_rows` are what the sampler reads: `slots.mask_index`, and `slots.draw` as the numbers of the draws. A step of a
+batch is
 
     automata.join()                    # what `resolve` sent is there from here on
     sampled = sample(logits, rows._replace(position=automata.slots.draw), automata.mask_rows, automata.slots.mask_index, ...)
-    automata.step(sampled.token)       # on the device: nothing for the host to do, so forward pass to step fit into a CUDA graph
+    automata.step(sampled.token)       # nothing for the host to do, so forward pass to step fit into a CUDA graph
     automata.resolve()                 # the host finds out what the device did not know, and sends it beside the next forward pass
 
 A slot that waits for the host draws nothing (NO_TOKEN) and goes on in a later step, from the same random number.
@@ -13,7 +13,6 @@ A slot that waits for the host draws nothing (NO_TOKEN) and goes on in a later s
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...kernels.automaton.backend import choose_operations
-from ...kernels.automaton.interface import FREE, IDLE, NEAR, REDRAW, Flag, Slots, new_slots
+from ...kernels.automaton.interface import FREE, IDLE, REDRAW, Flag, Slots, new_slots
 from ...kernels.backend import Backend
 from ...kernels.sampler.interface import MISSING, NO_TOKEN, UNCONSTRAINED
 from ..device.device_queue import DeviceQueue, InlineQueue
@@ -34,51 +33,20 @@ from .mask_pool import MaskPool
 from .state_tables import Capacity, Entry, Full, StateTables
 
 
-class Automata(ABC):
-    """What both have in common."""
-
-    slots: Slots
-    mask_rows: Tensor  # int32 [pool, words]
-
-    @abstractmethod
-    def attach(self, slot: int, constraint: Constraint | None, *, left: int, draw: int = 0) -> None:
-        """A sequence begins in this slot. left: tokens it may take; draw: the number of its first draw."""
-
-    @abstractmethod
-    def detach(self, slot: int) -> None:
-        """The slot is free again."""
-
-    def join(self) -> None:  # noqa: B027 - where nothing is sent, nothing has to be waited for
-        """What was sent is there for whatever is launched on the current stream from now on."""
-
-    @abstractmethod
-    def step(self, token: Tensor) -> None:
-        """Every slot takes its token. token: [slots] int64, NO_TOKEN where none was drawn."""
-
-    @abstractmethod
-    def resolve(self) -> list[bool]:
-        """Finds out what the slots wait for; whether each slot is done, which those without a sequence are."""
-
-    def tokens(self, slot: int) -> list[int]:
-        """The last tokens taken, as many as `slots.output` has room for."""
-        count, capacity = int(self.slots.taken[slot]), self.slots.output.shape[1]
-        row = self.slots.output[slot].tolist()
-        return [row[place % capacity] for place in range(max(0, count - capacity), count)]
-
-    def _begin(self, slot: int, entry: Entry, left: int, draw: int) -> None:
-        """The registers of a new sequence."""
-        start, flags = UNCONSTRAINED if entry.state == FREE else MISSING, int(Flag.DONE) if entry.state == IDLE else 0
-        for name, value in registers(entry, start, left, draw, 0, flags).items():
-            getattr(self.slots, name)[slot] = value
-        self.slots.output[slot] = NO_TOKEN
-
-
 def registers(entry: Entry, mask_index: int, left: int, draw: int, taken: int, flags: int) -> dict[str, int]:
     """What `Slots` holds of a sequence for which nothing waits, but for its tokens."""
     return {
         "state": entry.state, "pending": NO_TOKEN, "mask_index": mask_index, "left": left, "tight": -1, "draw": draw,
         "taken": taken, "flags": flags, "room": entry.room, "more": entry.more,
     }  # fmt: skip
+
+
+def begin(slots: Slots, slot: int, entry: Entry, left: int, draw: int) -> None:
+    """Write the registers of a new sequence."""
+    start, flags = UNCONSTRAINED if entry.state == FREE else MISSING, int(Flag.DONE) if entry.state == IDLE else 0
+    for name, value in registers(entry, start, left, draw, 0, flags).items():
+        getattr(slots, name)[slot] = value
+    slots.output[slot] = NO_TOKEN
 
 
 @dataclass(slots=True)
@@ -90,7 +58,7 @@ class Followed:
     count: int = 0
 
 
-class DeviceAutomata(Automata):
+class DeviceAutomata:
     """States advance where the logits are. The host learns of a state when a sequence gets there for the first time."""
 
     def __init__(
@@ -178,15 +146,16 @@ class DeviceAutomata(Automata):
     # ---- for a host that reads the slots
 
     def attach(self, slot: int, constraint: Constraint | None, *, left: int, draw: int = 0) -> None:
+        """A sequence begins in this slot. left: tokens it may take; draw: the number of its first draw."""
         self._at.pop(slot, None)
         if constraint is None:
-            self._begin(slot, Entry(FREE), left, draw)
+            begin(self.slots, slot, Entry(FREE), left, draw)
             return
         start = constraint.start()
         entry = self._with_room(lambda: self._states.enter(constraint, start, left))
         self._uploads.send()
         self.join()
-        self._begin(slot, entry, left, draw)
+        begin(self.slots, slot, entry, left, draw)
         self._at[slot] = Followed(constraint, start)
         self.step(self._nothing)
         self.resolve()
@@ -194,17 +163,23 @@ class DeviceAutomata(Automata):
         self.step(self._nothing)
 
     def detach(self, slot: int) -> None:
+        """The slot is free again."""
         self._at.pop(slot, None)
-        self._begin(slot, Entry(IDLE), 0, 0)
+        begin(self.slots, slot, Entry(IDLE), 0, 0)
 
     def join(self) -> None:
+        """What was sent is there for whatever is launched on the current stream from now on."""
         self._uploads.join()
 
     def step(self, token: Tensor) -> None:
+        """Every slot takes its token. token: [slots] int64, NO_TOKEN where none was drawn."""
         self._operations.advance(token, self.slots, self._states.tables)
 
     def resolve(self) -> list[bool]:
-        """Reads the flags, which waits for the step; what is missing is found out and sent."""
+        """Reads the flags, which waits for the step; what is missing is found out and sent.
+
+        Returns whether each slot is done, which those without a sequence are.
+        """
         flags = self.slots.flags.tolist()
         self._follow()
         if any(flag & (Flag.NO_TRANSITION | Flag.NO_ROW | Flag.TIGHT | Flag.COUNTED) and not flag & Flag.DONE for flag in flags):
@@ -220,6 +195,12 @@ class DeviceAutomata(Automata):
                     self.write_tight(slot, at.constraint.mask(at.state, budget=left[slot]), left[slot])
             self._uploads.send()
         return [bool(flag & Flag.DONE) for flag in flags]
+
+    def tokens(self, slot: int) -> list[int]:
+        """The last tokens taken, as many as `slots.output` has room for."""
+        count, capacity = int(self.slots.taken[slot]), self.slots.output.shape[1]
+        row = self.slots.output[slot].tolist()
+        return [row[place % capacity] for place in range(max(0, count - capacity), count)]
 
     def _follow(self) -> None:
         """Read which tokens were taken: a state that stands for others does not say in which of them a sequence is."""
@@ -261,68 +242,3 @@ class DeviceAutomata(Automata):
             return work()
         except Full as full:
             raise InternalError(f"the device automaton has no room for what the sequences of one batch need: {full}") from None
-
-
-class HostAutomata(Automata):
-    """The same on the host: after every step it reads the tokens, asks the constraints, and sends masks."""
-
-    def __init__(self, num_slots: int, vocab_size: int, device: torch.device, *, outputs: int = 64) -> None:
-        self.slots = new_slots(num_slots, outputs, device)
-        self.mask_rows = torch.zeros(num_slots, -(-vocab_size // 32), dtype=torch.int32, device=device)
-        self._at: dict[int, tuple[Constraint, Any]] = {}
-
-    def attach(self, slot: int, constraint: Constraint | None, *, left: int, draw: int = 0) -> None:
-        self._at.pop(slot, None)
-        if constraint is not None:
-            self._at[slot] = constraint, constraint.start()
-        self._begin(slot, Entry(FREE if constraint is None else 0), left, draw)
-        self._install(slot, refused=False)
-
-    def detach(self, slot: int) -> None:
-        self._at.pop(slot, None)
-        self._begin(slot, Entry(IDLE), 0, 0)
-
-    def step(self, token: Tensor) -> None:
-        done, idle = (self.slots.flags & Flag.DONE).tolist(), (self.slots.state == IDLE).tolist()
-        for slot, token_id in enumerate(token.tolist()):
-            if token_id != NO_TOKEN and not done[slot] and not idle[slot]:
-                self._take(slot, token_id)
-
-    def resolve(self) -> list[bool]:
-        return [bool(done) for done in (self.slots.flags & Flag.DONE).tolist()]
-
-    def _take(self, slot: int, token_id: int) -> None:
-        slots, left = self.slots, int(self.slots.left[slot])
-        if slot in self._at:
-            constraint, state = self._at[slot]
-            after = constraint.advance(state, token_id)
-            if after is None:
-                raise InternalError(f"token {token_id} was drawn, but the constraint does not accept it")
-            if token_id in constraint.vocabulary.eos_token_ids:
-                slots.flags[slot], slots.mask_index[slot] = int(Flag.DONE), MISSING
-                return
-            if constraint.min_tokens(after) > left - 1:
-                slots.draw[slot] += REDRAW
-                self._install(slot, refused=True)
-                return
-            self._at[slot] = constraint, after
-        count = int(slots.taken[slot])
-        slots.output[slot, count % slots.output.shape[1]] = token_id
-        slots.taken[slot], slots.left[slot], slots.draw[slot] = count + 1, left - 1, count + 1
-        self._install(slot, refused=False)
-
-    def _install(self, slot: int, *, refused: bool) -> None:
-        """The mask of the next token, or the end."""
-        slots, left = self.slots, int(self.slots.left[slot])
-        is_done = left <= 0
-        if slot in self._at:
-            constraint, state = self._at[slot]
-            mask = constraint.mask(state)
-            end_ids = constraint.vocabulary.eos_token_ids
-            is_done |= constraint.is_accepting(state) and int(np.bitwise_count(mask).sum()) == len(end_ids)
-            if not is_done:
-                if refused or left <= constraint.min_tokens(state) + NEAR:
-                    mask = constraint.mask(state, budget=left)
-                self.mask_rows[slot] = torch.from_numpy(mask.view(np.int32).copy())
-        slots.mask_index[slot] = MISSING if is_done else slot if slot in self._at else UNCONSTRAINED
-        slots.flags[slot] = int(Flag.DONE) if is_done else 0

@@ -225,12 +225,13 @@ class Pipeline:
     def _refuse_invalid(self, rows: list[Row], drawn: list[Drawn]) -> None:
         """Raises InvalidLogits where logits were NaN; what is in the cache of such a row would harm whoever comes there next."""
         invalid = [(row.sequence, each) for row, each in zip(rows, drawn, strict=True) if isinstance(each, InvalidLogits)]
+        if not invalid:
+            return
         space = self._host.scheduler.space
         for sequence, _ in invalid:
             space.wipe(sequence)
             space.release(sequence)  # so that the last one that shares a block clears it
-        for _, error in invalid:
-            raise error
+        raise invalid[0][1]
 
     def _has_drawn(self, row: Row, drawn: Drawn) -> bool:
         if isinstance(drawn, TokenRecord):

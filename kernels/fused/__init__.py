@@ -8,7 +8,8 @@ once, when they store.
 from .embedding import embedding
 from .gated_activation import Activation, gated_activation
 from .rms_norm import add_rms_norm, rms_norm
-from .rope import HeadNorm, Rotation, rotate_and_cache
+from .rope import rotate_and_cache
+from .rotation import HeadNorm, Rotation
 
 __all__ = [
     "Activation",

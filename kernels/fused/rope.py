@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
 from ..attention.interface import FP8, FP8_MAX, LayerCache, check_cache
 from ..backend import Backend, uses_triton
-
-
-class Rotation(NamedTuple):
-    """Angles of each token. The first rotary_dim numbers of a head turn, in pairs; the others stay."""
-
-    cosine: Tensor  # [num_tokens, rotary_dim / 2], float32 or the query's dtype, contiguous
-    sine: Tensor
-    is_interleaved: bool = False  # number 2i pairs with 2i + 1 (GPT-J, GLM), else i with i + rotary_dim / 2 (Llama)
-
-
-class HeadNorm(NamedTuple):
-    """RMSNorm of each head of queries and keys before they turn (Qwen3, Gemma 3)."""
-
-    query_weight: Tensor  # [head_dim]
-    key_weight: Tensor  # [head_dim]
-    eps: float
-    weight_offset: float = 0.0  # 1 for Gemma
+from .rotation import HeadNorm, Rotation
 
 
 def rotate_and_cache(

@@ -14,13 +14,15 @@ from maskwright.constraints.front_ends.cfg.gbnf import Gbnf
 from maskwright.constraints.front_ends.regex.regex import Regex
 from maskwright.constraints.vocabulary.vocabulary import Vocabulary
 from maskwright.engine.device.uploads import Uploads
-from maskwright.engine.device_constraints.automata import Automata, DeviceAutomata, HostAutomata
+from maskwright.engine.device_constraints.automata import DeviceAutomata
 from maskwright.engine.device_constraints.mask_pool import MaskPool
 from maskwright.engine.device_constraints.state_tables import Capacity, partition
 from maskwright.engine.errors import InternalError
 from maskwright.kernels.automaton.interface import Flag
 from maskwright.kernels.sampler.backend import choose_sampler
 from maskwright.kernels.sampler.interface import SamplerRows, Stages
+
+from .host_automata import HostAutomata
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 SMALL = Capacity(states=1 << 12, rows=256, partitions=16, ladder=1 << 12, exceptions=1 << 14)
@@ -62,7 +64,7 @@ class StandIn:
         self.table = (torch.randn(vocab_size + 1, vocab_size, generator=generator) * 2).to(DEVICE)
         self.by_slot = torch.randn(num_slots, vocab_size, generator=generator).to(DEVICE)
 
-    def forward(self, automata: Automata) -> torch.Tensor:
+    def forward(self, automata: DeviceAutomata | HostAutomata) -> torch.Tensor:
         slots = automata.slots
         place = ((slots.taken - 1).clamp(min=0) % slots.output.shape[1]).long()[:, None]
         last = torch.where(slots.taken > 0, slots.output.gather(1, place)[:, 0], 0)
@@ -87,14 +89,14 @@ def sampler_rows(num_slots: int, temperature: float) -> SamplerRows:
     )
 
 
-def one_step(automata: Automata, model: StandIn, rows: SamplerRows, vocab_size: int) -> None:
+def one_step(automata: DeviceAutomata | HostAutomata, model: StandIn, rows: SamplerRows, vocab_size: int) -> None:
     sample = choose_sampler(DEVICE)
     logits, slots = model.forward(automata), automata.slots
     drawn = sample(logits, rows._replace(position=slots.draw), automata.mask_rows, slots.mask_index, vocab_size=vocab_size)
     automata.step(drawn.token)
 
 
-def decode(automata: Automata, jobs: list[tuple[Any, int]], vocab_size: int, temperature: float) -> list[list[int]]:
+def decode(automata: DeviceAutomata | HostAutomata, jobs: list[tuple[Any, int]], vocab_size: int, temperature: float) -> list[list[int]]:
     """The tokens of each job (constraint or None, budget), all in one batch."""
     model, rows = StandIn(vocab_size, len(jobs)), sampler_rows(len(jobs), temperature)
     for slot, (constraint, budget) in enumerate(jobs):

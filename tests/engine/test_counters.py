@@ -16,13 +16,14 @@ from maskwright.constraints.front_ends.cfg.gbnf import Gbnf
 from maskwright.constraints.front_ends.regex.regex import Regex
 from maskwright.constraints.grammar.source import Source
 from maskwright.constraints.vocabulary.vocabulary import Vocabulary
-from maskwright.engine.device_constraints.automata import DeviceAutomata, HostAutomata
+from maskwright.engine.device_constraints.automata import DeviceAutomata
 from maskwright.engine.device_constraints.state_tables import Capacity
 from maskwright.engine.requests.request import Request
 from maskwright.kernels.automaton.interface import Flag
 from maskwright.sampling import SamplingParams
 
 from .conftest import run_all, tiny_vocabulary
+from .host_automata import HostAutomata
 from .test_automata import DEVICE, StandIn, decode, one_step, sampler_rows
 from .test_pipeline import LOOPS, summary
 

@@ -203,5 +203,5 @@ def test_parsing_agrees_with_the_constraint(text: str, texts: list[str]) -> None
     for one in texts:
         parse = Parse(Net(found, Languages(), one), one)
         assert parse.is_sentence == constraint.accepts(one)
-        read = constraint._survives(constraint.start(), one.encode())[0]
+        read = constraint.survives(constraint.start(), one.encode())[0]
         assert parse.read >= read

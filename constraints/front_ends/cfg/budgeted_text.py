@@ -12,12 +12,13 @@ from ...grammar.left_factoring import left_factored
 from ...grammar.source import Limits, Source
 from ...grammar.stages import Budgets, Stages, refuse_budgets, stages_of
 from ...runtime.constraint import Constraint
+from ...runtime.front_end import FrontEnd
 from ...runtime.staged import staged
 
 _MAY_BE_BUDGET = re.compile(r"max_tokens|Token\s*\(|<[^\s<>]+>")  # the last one: one token
 
 
-class Budgeted:
+class Budgeted(FrontEnd):
     """A source of which parts may take so many tokens only."""
 
     __slots__ = ()
@@ -39,7 +40,7 @@ class Budgeted:
         return left_factored(grammar, root, limits)
 
     def lower_whole(self, grammar: Grammar, limits: Limits) -> Node:
-        """The same for a grammar that stands alone: budgets of tokens are left to `finish`."""
+        """Budgets of tokens are left to `finish`."""
         return left_factored(grammar, self.lower_with_budgets(grammar, limits)[0], limits)
 
     def stages(self, grammar: Grammar, limits: Limits) -> Stages:
@@ -60,6 +61,10 @@ class BudgetedText(Budgeted):
     @abstractmethod
     def _written(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets]:
         """The expression that the text describes, and the budgets of its rules."""
+
+    @property
+    def source_text(self) -> str:
+        return self.text
 
     @property
     def may_have_budgets(self) -> bool:

@@ -60,6 +60,10 @@ class Ebnf(BudgetedText):
         root, lowering = self._rules(grammar, limits, None)
         return budgeted_root(grammar, root, lowering.budgets, limits), lowering.budgets
 
+    @property
+    def may_have_captures(self) -> bool:
+        return True
+
     def lower_marked(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets, Marks]:
         """For `captures`: the expression as written, with its left recursion."""
         marks = Marks()

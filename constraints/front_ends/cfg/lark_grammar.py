@@ -67,6 +67,10 @@ class Lark(BudgetedText):
         lowering = LarkLowering(self.text, grammar, limits)
         return budgeted_root(grammar, lowering.whole(self.start), lowering.budgets, limits), lowering.budgets
 
+    @property
+    def may_have_captures(self) -> bool:
+        return True
+
     def lower_marked(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets, Marks]:
         """For `captures`: the expression as written, with its left recursion."""
         marks = Marks()

@@ -9,10 +9,9 @@ states become rules of their own. Where no lazy terminal stands beside another o
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ...base.errors import UnsupportedKeyword
 from ...base.utf8 import ALL
+from ...grammar.capture_marks import Lexeme, LexemeState
 from ...grammar.emptiness import shows_empty
 from ...grammar.expression import EMPTY, FAIL, UNBOUNDED, Grammar, Kind, Node, Rule
 from ...grammar.left_recursion import without_left_recursion
@@ -21,21 +20,6 @@ from ...grammar.source import Limits
 from ...grammar.stopwatch import Stopwatch
 
 _STATES = 2000  # sets of continuations; a recursive rule around a lazy terminal has more than any number
-
-
-class Lexeme(NamedTuple):
-    """What stands for itself in the rules. `opaque`: a part with terminals of its own, such as JSON."""
-
-    node: Node
-    lazy: bool
-    opaque: bool
-
-
-class LexemeState(NamedTuple):
-    """following: the lexemes that may come next, each with those of its texts that may, and the number of the state behind it."""
-
-    following: dict[Lexeme, tuple[Node, int]]
-    may_end: bool
 
 
 class Lexemes:

@@ -10,6 +10,7 @@ from typing import Any
 from ...base.errors import ConstraintError, ConstraintLimit
 from ...grammar.expression import Grammar, Node
 from ...grammar.source import Limits
+from ...runtime.front_end import FrontEnd
 from ..numbers.numbers import number_node
 from .documents.document import Library, Site
 from .documents.policy import Policy, too_deep
@@ -23,7 +24,7 @@ FORMATS_OPTIONS = {"assert": True, "annotation": False, "annotate": False}
 
 
 @dataclass(frozen=True, slots=True)
-class JsonSchema:
+class JsonSchema(FrontEnd):
     """JSON texts whose value satisfies a schema.
 
     schema: a schema as `dict` or `bool`, the JSON text of one, or a Python type (a Pydantic model, a dataclass, `list[int]`, ...).
@@ -52,7 +53,7 @@ class JsonSchema:
     resources: Any = field(default_factory=dict)
     draft: str | int | None = None
     on_unsupported: str = "refuse"
-    _values: list[Any] = field(init=False, repr=False, compare=False, default_factory=list)  # of the schema, until it is asked for
+    _value: Any = field(init=False, repr=False, compare=False)  # of the schema, as `parse_json` returns it
 
     def __post_init__(self) -> None:
         for option, value, known in (
@@ -64,9 +65,9 @@ class JsonSchema:
             _check_option(option, value, known)
         if not isinstance(self.whitespace, str):
             raise ConstraintError("whitespace is 'compact', 'flexible' or a regular expression", keyword="whitespace")
-        self._values.append(_value(self.schema))
+        object.__setattr__(self, "_value", _value(self.schema))
         if not (isinstance(self.schema, str) and self.schema.isascii()):  # else all of it has a UTF-8 form
-            object.__setattr__(self, "schema", _dumped(self._values[0]))
+            object.__setattr__(self, "schema", _dumped(self._value))
         items = self.resources.items() if isinstance(self.resources, Mapping) else self.resources
         texts = {address.rstrip("#"): _dumped(_value(document)) for address, document in items}
         object.__setattr__(self, "resources", tuple(sorted(texts.items())))
@@ -76,10 +77,10 @@ class JsonSchema:
         """Whether all texts are JSON, with white space as JSON has it."""
         return self.whitespace in ("compact", "flexible")
 
-    def beginning(self, limits: Limits) -> Grammar:
+    def new_grammar(self, limits: Limits) -> Grammar:
         """What most schemas need: the characters of strings, numbers without bounds, any value."""
         common = self.whitespace in ("compact", "flexible")
-        return _common_parts(limits, self.whitespace if common else "compact", self.property_order == "declared")
+        return Grammar.after(_common_parts(limits, self.whitespace if common else "compact", self.property_order == "declared"))
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
         """The texts as a node. Raises `ConstraintError`, `UnsupportedKeyword` or `ConstraintLimit`, with the path in the schema."""
@@ -93,11 +94,7 @@ class JsonSchema:
         return Library(dict(self.resources), lambda text: self._parsed(text, limits)).root(self.schema, self.draft)
 
     def _parsed(self, text: str, limits: Limits) -> Any:
-        try:
-            known = [self._values.pop()] if text is self.schema else []
-        except IndexError:  # asked for before
-            known = []
-        return _parse(text, limits, *known)
+        return _parse(text, limits, *([self._value] if text is self.schema else []))
 
     def _text(self, grammar: Grammar, limits: Limits) -> JsonText:
         return (AnySpelling if self.escapes == "any" else JsonText)(grammar, self.whitespace, limits)

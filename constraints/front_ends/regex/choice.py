@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from ...base.errors import ConstraintError, ConstraintLimit
 from ...grammar.expression import Grammar, Node
 from ...grammar.source import Limits
+from ...runtime.front_end import FrontEnd
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Choice:
+class Choice(FrontEnd):
     """Exactly one of `options`, which are strings; repeated ones count once, their order does not matter.
 
     >>> Choice(["yes", "no"])

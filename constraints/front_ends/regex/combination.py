@@ -15,10 +15,11 @@ from ...base.utf8 import ALL
 from ...grammar.expression import Grammar, Kind, Node
 from ...grammar.recursion import reachable
 from ...grammar.source import Limits, is_source
+from ...runtime.front_end import FrontEnd
 
 
-class Combinable:
-    """What the operators need: sources derived from this can be combined."""
+class Combinable(FrontEnd):
+    """What the operators need: front ends derived from this can be combined."""
 
     __slots__ = ()
 

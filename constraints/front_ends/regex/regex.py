@@ -61,6 +61,10 @@ class Regex(Combinable):
                 f"no dialect {self.dialect!r} of regular expressions", instead=" or ".join(map(repr, _DIALECTS))
             )
 
+    @property
+    def source_text(self) -> str:
+        return self.pattern
+
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
         """The texts as UTF-8. Raises `GrammarSyntaxError`, `UnsupportedKeyword`, `ConstraintLimit`."""
 

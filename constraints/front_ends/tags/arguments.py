@@ -110,7 +110,7 @@ def parameters_of(schema: JsonSchema, limits: Limits, place: Place = ()) -> list
     missing = [name for name in required if name not in properties]
     if missing:
         raise site.error("required", f"{missing[0]!r} is not declared", "it under properties")
-    scratch = Grammar.after(schema.beginning(limits))
+    scratch = schema.new_grammar(limits)
     found = []
     for name in properties:
         values = Values(schema, (*place, ("properties", name)), scratch, limits)

@@ -17,6 +17,7 @@ from ...grammar.segments import MARKUP, TEXT, Segment
 from ...grammar.source import Limits, Source, is_source
 from ...grammar.stages import Budgets, refuse_budgets
 from ...grammar.tokens import one_of_tokens
+from ...runtime.front_end import front_end_of
 from ..cfg.budgeted_text import Budgeted
 from .free_text import FreeText
 from .markup import Context, Markup, spelled
@@ -133,7 +134,7 @@ class _TreeLowering:
         if not is_source(source):
             reason = f"a part is a source or of the tree, not {type(source).__name__}"
             raise ConstraintError(reason, path=context.path)
-        if hasattr(source, "finish") and not hasattr(source, "lower_whole"):  # which means that `lower` refuses what it must
+        if front_end_of(source).stands_alone:
             keyword, instead = type(source).__name__, "it around the whole"
             raise UnsupportedKeyword(
                 "cannot stand inside a structural tag", path=context.path, keyword=keyword, instead=instead
@@ -199,7 +200,7 @@ class _TreeLowering:
                 )
             rests = (self._begun(begin[len(trigger) :], content, context) for begin, content in matching.items())
             outcomes[trigger] = Outcome(grammar.seq(grammar.alt(*rests), after), context.marker)
-        self._check_begins(part, begins, context)
+        self._check_begins(part, context)
         outcomes |= self._markup.endings(context)
         at_end = FAIL if context.ends else EMPTY
         text = text_until(grammar, rule, outcomes, at_end, context.segment, self._limits)
@@ -217,7 +218,7 @@ class _TreeLowering:
         grammar.define(rule, grammar.alt(after, grammar.seq(grammar.alt(*again), grammar.call(rule))))
         return grammar.call(rule)
 
-    def _check_begins(self, part: Triggered, begins: dict[bytes, Node], context: Context) -> None:
+    def _check_begins(self, part: Triggered, context: Context) -> None:
         triggers = [self._markup.spell(trigger) for trigger in part.triggers]
         for tag in part.tags:
             if not any(self._markup.spell(tag.begin).startswith(trigger) for trigger in triggers):

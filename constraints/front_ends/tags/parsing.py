@@ -96,7 +96,7 @@ class OutputParser:
 
     def _move(self, byte: int) -> tuple[State | None, Segment | None]:
         """The state after a byte, and the segment it lies in if that is certain."""
-        after, found = self._constraint._step(self._state, byte)
+        after, found = self._constraint.step(self._state, byte)
         if len(found) != 1:
             return after, None
         (segment,) = found

@@ -10,6 +10,7 @@ from ...grammar.expression import Grammar, Node
 from ...grammar.segments import END_OF_REASONING, MARKUP, REASONING
 from ...grammar.source import Limits, Source, is_source
 from ...runtime.constraint import Constraint
+from ...runtime.front_end import FrontEnd
 from ...runtime.token_budget import BudgetedConstraint
 from ..regex.regex import Regex
 from .lowering import lower_tree
@@ -19,7 +20,7 @@ _GAP = Regex(r"[ \t\n\r]{0,4}", dialect="ecma")  # white space between the end o
 
 
 @dataclass(frozen=True, slots=True)
-class Reasoning:
+class Reasoning(FrontEnd):
     """Reasoning in free text, then a constraint.
 
     inner: the source of what follows.
@@ -52,6 +53,10 @@ class Reasoning:
         """The replies as a node."""
         reasoned = Sequence((self._part(), Labelled(_GAP, MARKUP), self.inner))
         return lower_tree(AnyOf((reasoned, self.inner)) if self.optional else reasoned, grammar, limits)
+
+    @property
+    def stands_alone(self) -> bool:
+        return True
 
     def finish(self, constraint: Constraint, compiled: Callable[[Source], Constraint]) -> Constraint:
         """The constraint with its budget."""

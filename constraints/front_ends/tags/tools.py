@@ -11,6 +11,7 @@ from ...base.errors import ConstraintError
 from ...grammar.expression import Grammar, Node
 from ...grammar.segments import MARKUP, REASONING, TEXT, Segment
 from ...grammar.source import Limits
+from ...runtime.front_end import FrontEnd
 from ..json_schema.documents.values import dump_json, parse_json, plain_value
 from ..json_schema.json_schema import JsonSchema
 from ..regex.regex import Regex
@@ -34,7 +35,7 @@ class ToolDefinition:
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class Tools(FrontEnd):
     """Replies in which tools are called, as a model writes that.
 
     tools: definitions, in OpenAI's form (`{"type": "function", "function": {"name", "parameters"}}`, flat as in its Responses
@@ -63,9 +64,9 @@ class Tools:
         object.__setattr__(self, "tools", kept)
         object.__setattr__(self, "choice", mode)
 
-    def beginning(self, limits: Limits) -> Grammar:
-        """What most schemas need, see `JsonSchema.beginning`."""
-        return JsonSchema(True).beginning(limits)
+    def new_grammar(self, limits: Limits) -> Grammar:
+        """What most schemas need, see `JsonSchema.new_grammar`."""
+        return JsonSchema(True).new_grammar(limits)
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
         """The replies as a node. Raises `ConstraintError` with the path of the tool."""

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ...base.errors import ConstraintLimit, UnsupportedKeyword
-from ...grammar.expression import Grammar
 from ...grammar.source import Limits
 from ..json_schema.algebra.claims import ALL_ATOMS
 from ..json_schema.documents.document import Site
@@ -153,7 +152,7 @@ class _Writer:
         self._written += 1
         if self._written > MAX_MEMBERS:
             raise ConstraintLimit("members written one by one", limit="members", value=MAX_MEMBERS)
-        scratch = Grammar.after(self._schema.beginning(self._limits))
+        scratch = self._schema.new_grammar(self._limits)
         values = Values(self._schema, place, scratch, self._limits)
         kinds = [kind for kind in self._style.kinds if values.has(kind.atoms)] or [Kind("", ALL_ATOMS, "json")]
         options = [self._of_kind(template.replace("{kind}", kind.label), place, kind, values) for kind in kinds]

@@ -9,7 +9,7 @@ from torch import Tensor
 from ...attention.gpu.tiles import scale_stride
 from ...attention.interface import LayerCache
 from ...triton_support import INTERPRETED
-from ..rope import HeadNorm, Rotation
+from ..rotation import HeadNorm, Rotation
 
 
 @triton.jit

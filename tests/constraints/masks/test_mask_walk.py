@@ -11,7 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from maskwright.constraints import Compiler, Constraint, ConstraintError, ConstraintLimit, JsonSchema, Regex, Vocabulary
-from maskwright.constraints.automaton.tables import DEAD, INFINITE
+from maskwright.constraints.automaton.tables import DEAD
+from maskwright.constraints.base.kinds import INFINITE
 from maskwright.constraints.base.utf8 import normalize
 from maskwright.constraints.runtime.constraint import State, as_token_ids
 

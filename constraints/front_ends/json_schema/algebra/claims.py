@@ -14,6 +14,8 @@ from typing import Any
 from ...numbers.numbers import Interval
 from ..documents.document import Site, shown
 from ..documents.keywords import TYPES
+from ..documents.reading import Pattern
+from ..strings.string_shape import Mismatch
 
 ALL_ATOMS = frozenset().union(*TYPES.values())
 NUMBERS = TYPES["number"]
@@ -87,19 +89,6 @@ class Index:
     @property
     def single(self) -> int | None:
         return self.start if self.stop == self.start + 1 else None
-
-
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """A condition on names: an ECMA-262 pattern that matches somewhere."""
-
-    text: str
-    site: Site = field(compare=False)
-
-    @property
-    def shown(self) -> str:
-        """What sets of conditions are put in order by."""
-        return self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,18 +180,6 @@ class Length:
 
     low: int
     high: int | None
-
-    @property
-    def atoms(self) -> frozenset[str]:
-        return TYPES["string"]
-
-
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """The value is a string that violates the `pattern` or `format` of a site."""
-
-    site: Site
-    keyword: str
 
     @property
     def atoms(self) -> frozenset[str]:

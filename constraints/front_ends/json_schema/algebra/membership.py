@@ -9,12 +9,13 @@ from typing import Any
 from ....grammar.expression import Grammar
 from ....grammar.matcher import Matcher
 from ..documents.values import atom_of, equality_key, is_integral
+from ..strings.string_shape import StringShape
 from ..strings.strings import Strings
 from .branches import Branches
 from .claims import Conj, Term
 from .clauses import Need
 from .names import Names
-from .shapes import ArrayShape, NumberShape, ObjectShape, StringShape
+from .shapes import ArrayShape, NumberShape, ObjectShape
 from .shaping import Shapes
 
 

@@ -10,9 +10,10 @@ from ....base.errors import ConstraintLimit
 from ....grammar.cardinality import MAX_POSITIONS, count_words, list_words
 from ....grammar.expression import FAIL, Grammar, Node
 from ....grammar.matcher import Matcher
+from ..documents.reading import Pattern
 from ..strings.strings import Body, Strings
 from ..strings.text import JsonText
-from .claims import Conj, Named, NameTest, Pattern, negated
+from .claims import Conj, Named, NameTest, negated
 
 MAX_CLASSES = 256  # combinations of conditions on the names of one object
 FEW_TESTS = 3  # so few make few combinations, whether or not a name can pass two of them

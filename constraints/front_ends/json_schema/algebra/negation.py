@@ -21,6 +21,7 @@ from ..documents.reading import (
     tightened,
 )
 from ..documents.values import dump_json, equality_key
+from ..strings.string_shape import Mismatch
 from .claims import (
     ALL_ATOMS,
     EVERY_INDEX,
@@ -33,7 +34,6 @@ from .claims import (
     Keys,
     Kinds,
     Length,
-    Mismatch,
     Named,
     Not,
     NotMultiple,

@@ -15,19 +15,10 @@ from operator import attrgetter
 from ...numbers.numbers import Interval
 from ..documents.document import Site
 from ..documents.reading import Members
-from .claims import NOTHING, Claim, Conj, Index, Keys, Mismatch, NameTest
+from .claims import NOTHING, Claim, Conj, Index, Keys, NameTest
 from .clauses import Need
 
 Conjoin = Callable[[Iterable[Claim]], Conj]
-
-
-@dataclass(frozen=True, slots=True)
-class StringShape:
-    low: int = 0  # code points
-    high: int | None = None
-    patterns: tuple[Site, ...] = ()
-    formats: tuple[Site, ...] = ()
-    mismatches: tuple[Mismatch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from ..documents.reading import (
     text_of,
     tightened,
 )
+from ..strings.string_shape import Mismatch, StringShape
 from .claims import (
     ALL_ATOMS,
     EVERY_INDEX,
@@ -43,7 +44,6 @@ from .claims import (
     Index,
     Keys,
     Length,
-    Mismatch,
     Named,
     NameTest,
     Not,
@@ -56,7 +56,7 @@ from .claims import (
     negated,
 )
 from .clauses import Need, settled
-from .shapes import ArrayShape, Conjoin, NumberShape, ObjectShape, StringShape
+from .shapes import ArrayShape, Conjoin, NumberShape, ObjectShape
 
 _LISTING = frozenset({"enum", "const"}) | ANNOTATIONS  # a schema of these is a list of values
 _UNKNOWN: Any = object()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 from ....base.kinds import MOST
 from ...numbers.numbers import Interval
-from ..algebra.claims import Pattern
 from .document import Site, shown
 from .keywords import in_force, value_of
 from .values import equality_key, is_integral
@@ -118,6 +117,19 @@ def items_of(site: Site) -> Items:
             raise site.error("prefixItems", f"a list of schemas is expected, not {shown(listed)}")
         prefix, rest = [site.child("prefixItems", i) for i in range(len(listed or ()))], "items"
     return Items(tuple(prefix), site.child(rest) if in_force(site, rest) else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A condition on names: an ECMA-262 pattern that matches somewhere."""
+
+    text: str
+    site: Site = field(compare=False)
+
+    @property
+    def shown(self) -> str:
+        """What sets of conditions are put in order by."""
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)

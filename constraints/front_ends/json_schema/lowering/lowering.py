@@ -88,7 +88,7 @@ class Lowering:
 
     def _begin(self) -> None:
         """Nothing has been lowered yet, or nothing of it is to stay."""
-        known = self._grammar.memo.get(self._any_value)  # lowered once for all grammars, see JsonSchema.beginning
+        known = self._grammar.memo.get(self._any_value)  # lowered once for all grammars, see JsonSchema.new_grammar
         self._nodes: dict[Conj, Node] = {} if known is None else {(): known}
         self._typed: dict[tuple[Term, str], Node] = {}
         self._rules: dict[Conj, Rule] = {}

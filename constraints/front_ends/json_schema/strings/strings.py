@@ -11,11 +11,10 @@ from ....grammar.lowering_cache import LOWERING_CACHE
 from ....grammar.matcher import Steps
 from ....grammar.source import Limits
 from ...regex.regex import lower_mismatch, lower_pattern, pattern_length
-from ..algebra.claims import Mismatch
-from ..algebra.shapes import StringShape
 from ..documents.document import Site
 from ..documents.policy import Policy, located
 from .formats import FORMATS, format_length, format_node, note_narrower, wider_node
+from .string_shape import Mismatch, StringShape
 from .text import JsonText
 
 MAX_LISTED, MAX_LISTED_LENGTH = 32, 64  # strings, and characters of each, that are worth listing

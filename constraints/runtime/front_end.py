@@ -1,0 +1,103 @@
+"""What a front end is to the compiler: how it is lowered, and the hooks of those that have more to say than a grammar can.
+
+`Source` (source.py) is all that is needed: a frozen, hashable value with `lower`. A front end that needs more inherits from
+`FrontEnd` and overrides the hook; the default of each says that there is nothing more. `Compiler.compile` calls, in this order,
+
+    new_grammar     for the grammar that it begins with
+    is_plain_json   for what compiled code may rely on
+    lower_whole     for the expression: `lower`, if that is all
+    source_text     where that raises an error that has a line and a column
+    finish          for the constraint, once there is one
+
+Two more are asked by others: `stands_alone` by sources that have parts, `lower_marked` by `captures`, where `may_have_captures`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..base.errors import UnsupportedKeyword
+from ..grammar.capture_marks import Marks
+from ..grammar.expression import Grammar, Node
+from ..grammar.source import Limits, Source
+from ..grammar.stages import Budgets
+from .constraint import Constraint
+
+
+class FrontEnd(ABC):
+    """A constraint as written. Who inherits from it is a frozen dataclass: equal ones are compiled once."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def lower(self, grammar: Grammar, limits: Limits) -> Node:
+        """Add to `grammar` what this means and return the root. May be called for a part of another source, and more than once.
+
+        Raises `ConstraintError`, and `UnsupportedKeyword` for what a grammar cannot say.
+        """
+
+    def lower_whole(self, grammar: Grammar, limits: Limits) -> Node:
+        """As `lower`, of a source that is no part of another one: what `lower` refuses there may be left to `finish`."""
+        return self.lower(grammar, limits)
+
+    def new_grammar(self, limits: Limits) -> Grammar:
+        """A grammar to lower into, nobody else's. It may hold parts that most of the kind need: built once, and copied."""
+        return Grammar()
+
+    @property
+    def is_plain_json(self) -> bool:
+        """Whether all texts are JSON, with white space as JSON has it."""
+        return False
+
+    @property
+    def source_text(self) -> str:
+        """The text in which lines and columns of errors count; empty where there is none."""
+        return ""
+
+    def finish(self, constraint: Constraint, compiled: Callable[[Source], Constraint]) -> Constraint:
+        """The constraint with what its grammar does not say. compiled: compiles a part of it, without keeping it."""
+        return constraint
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether it cannot be a part of a structural tag: `lower` leaves to `finish` what it does not refuse."""
+        return False
+
+    @property
+    def may_have_captures(self) -> bool:
+        """Whether it may name parts of its texts, which `lower_marked` then finds."""
+        return False
+
+    def lower_marked(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets, Marks]:
+        """The expression as written, with its left recursion, the budgets of rules and where its captures are."""
+        raise without_captures(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _OnlyLowered(FrontEnd):
+    """A source without hooks."""
+
+    source: Source
+
+    def lower(self, grammar: Grammar, limits: Limits) -> Node:
+        return self.source.lower(grammar, limits)
+
+    def lower_marked(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets, Marks]:
+        raise without_captures(self.source)
+
+
+def front_end_of(source: Source) -> FrontEnd:
+    """A source with all hooks."""
+    return source if isinstance(source, FrontEnd) else _OnlyLowered(source)
+
+
+def may_have_captures(source: object) -> bool:
+    """Whether something is a source that may name parts of its texts."""
+    return isinstance(source, FrontEnd) and source.may_have_captures
+
+
+def without_captures(source: object) -> UnsupportedKeyword:
+    """What is said of captures of a source that cannot have any."""
+    return UnsupportedKeyword(f"{type(source).__name__} has no captures", keyword="captures", instead="Lark or Ebnf")
