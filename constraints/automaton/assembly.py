@@ -27,30 +27,20 @@ from .tables import (
     CLASS_WIDTH,
     DEAD,
     FIELDS,
-    FRAME,
-    FREE_ITEMS,
-    FREE_NAMES,
+    INFINITE,
     MAX_ENDS,
-    MIXED,
-    NODES,
     NUM_COUNTERS,
-    NUM_ENDS,
-    NUM_PAIRS,
-    NUM_STATIC,
-    ONLY_JSON,
-    PLAIN,
-    POOL,
+    PATH_WIDTH,
     REC,
-    SEARCH_LIMIT,
-    STATES,
     TOO_MANY,
     Arena,
+    Counter,
 )
 
 # Room that few grammars ever fill; it is reserved, not taken. Growing copies all tables, which one mask would have to wait for.
 _SPARE_NODES, _FIRST_STATES, _FIRST_POOL, _FIRST_SCRATCH = 1 << 19, 1 << 16, 1 << 22, 4096
 _MAX_PARTS = 8  # of a sequence that is looked at
-_FIRST_PAIR_HASH, _FIRST_STATE_HASH = 8192, 16384  # entries in use; doubled when half of them are taken
+_FIRST_SEQUENCE_HASH, _FIRST_STATE_HASH = 8192, 16384  # entries in use; doubled when half of them are taken
 
 _PLAIN_BYTES = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\')
 # As numbers: an array that is compared with a member of an enumeration looks for attributes of arrays in it.
@@ -69,15 +59,19 @@ def assemble(
     Raises ConstraintError for a rule without a body and UnsupportedKeyword for left recursion.
     """
     columns = _columns(grammar)
-    hash_sizes = {"node_hash": 4 * _power_of_two(len(grammar)), "pair_hash": _FIRST_PAIR_HASH, "state_hash": _FIRST_STATE_HASH}
+    hash_sizes = {
+        "node_hash": 4 * _power_of_two(len(grammar)),
+        "sequence_hash": _FIRST_SEQUENCE_HASH,
+        "state_hash": _FIRST_STATE_HASH,
+    }
     machine = Machine(
         Arena(_sizes(grammar, columns, len(body_classes), shared_vocabulary.trie.max_depth, limits), hash_sizes), limits
     )
     _copy_grammar(machine, grammar, columns, shared_vocabulary)
     _copy_units(machine, grammar, units, body_classes, shared_vocabulary)
-    machine.table("n")[SEARCH_LIMIT] = limits.search_states
+    machine.table("n")[Counter.SEARCH_LIMIT] = limits.search_states
     determinize.rehash(machine.address, True, True, True)
-    for name in ("pair_hash", "state_hash"):  # zero already, but then in the processor's cache for the first masks
+    for name in ("sequence_hash", "state_hash"):  # zero already, but then in the processor's cache for the first masks
         machine.table(name)[: hash_sizes[name]] = 0
     _measure(machine, grammar, columns, shared_vocabulary)
     _refuse_left_recursion(machine, grammar)
@@ -95,14 +89,14 @@ def restore(
 
     Compiled code trusts tables: they have to be those of a machine, unchanged.
     """
-    num_nodes, num_states = int(tables["n"][NODES]), int(tables["n"][STATES])
+    num_nodes, num_states = int(tables["n"][Counter.NODES]), int(tables["n"][Counter.STATES])
     sizes = _sizes(grammar, _columns(grammar), len(body_classes), shared_vocabulary.trie.max_depth, limits)
     states = max(sizes["states"] // REC, 2 * num_states)
     sizes |= {"nodes": max(sizes["nodes"], 2 * REC * num_nodes), "states": REC * states, "next": 256 * states}
     sizes["pool"] = max(sizes["pool"], 2 * REC * -(-tables["pool"].size // REC))
     hash_sizes = {
         "node_hash": 4 * _power_of_two(num_nodes),
-        "pair_hash": max(4 * _power_of_two(int(tables["n"][NUM_PAIRS]) + 1), _FIRST_PAIR_HASH),
+        "sequence_hash": max(4 * _power_of_two(int(tables["n"][Counter.NUM_SEQUENCES]) + 1), _FIRST_SEQUENCE_HASH),
         "state_hash": max(4 * _power_of_two(num_states), _FIRST_STATE_HASH),
     }
     sizes |= {name: max(sizes[name], size) for name, size in hash_sizes.items()}
@@ -134,12 +128,13 @@ def _copy_grammar(machine: Machine, grammar: Grammar, columns: NDArray[np.int32]
     table("copies_per_token")[: len(grammar)] = 1
     table("shared")[: len(grammar)] = _in_several_sequences(columns)
     counters = table("n")
-    counters[NUM_ENDS] = TOO_MANY  # none are noted
-    counters[FREE_NAMES], counters[FREE_ITEMS] = _has_free_names(grammar, columns), _has_free_items(grammar, columns)
-    counters[ONLY_JSON], counters[MIXED] = grammar.only_json, grammar.mixed_arrays
-    counters[PLAIN] = shared_vocabulary.single_bytes[list(_PLAIN_BYTES)].sum()
-    counters[NODES] = counters[NUM_STATIC] = len(grammar)
-    counters[POOL], counters[STATES] = 1, 1  # offset 0 and state 0 mean "none"
+    counters[Counter.NUM_ENDS] = TOO_MANY  # none are noted
+    counters[Counter.FREE_NAMES] = _has_free_names(grammar, columns)
+    counters[Counter.FREE_ITEMS] = _has_free_items(grammar, columns)
+    counters[Counter.ONLY_JSON], counters[Counter.MIXED] = grammar.only_json, grammar.mixed_arrays
+    counters[Counter.PLAIN] = shared_vocabulary.single_bytes[list(_PLAIN_BYTES)].sum()
+    counters[Counter.NODES] = counters[Counter.NUM_STATIC] = len(grammar)
+    counters[Counter.POOL], counters[Counter.STATES] = 1, 1  # offset 0 and state 0 mean "none"
     table("state_cost")[DEAD] = INFINITE
     table("next")[:256] = DEAD  # the one row that no state's description writes
 
@@ -341,7 +336,7 @@ def _sizes(grammar: Grammar, columns: NDArray[np.int32], num_classes: int, max_d
         "n": NUM_COUNTERS,
         "nodes": REC * nodes,
         "node_hash": 4 * _power_of_two(nodes),
-        "pair_hash": max(4 * _power_of_two(nodes), _FIRST_PAIR_HASH),
+        "sequence_hash": max(4 * _power_of_two(nodes), _FIRST_SEQUENCE_HASH),
         "pool": REC * -(-max(_FIRST_POOL, 2 * widest) // REC),  # so that records are lines of the cache
         **dict.fromkeys(("edge_low", "edge_high", "edge_next"), edges),
         "lists": len(grammar.lists),
@@ -353,7 +348,7 @@ def _sizes(grammar: Grammar, columns: NDArray[np.int32], num_classes: int, max_d
         "state_hash": max(2 * _power_of_two(states), _FIRST_STATE_HASH),
         "next": 256 * states,
         **dict.fromkeys(("work", "items"), max(_FIRST_SCRATCH, 2 * widest)),
-        "path": FRAME * (max_depth + 1),
+        "path": PATH_WIDTH * (max_depth + 1),
         "ends": 2 * MAX_ENDS,
         "requests": 2048,
     }

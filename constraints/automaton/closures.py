@@ -8,25 +8,12 @@ All functions here are compiled. `arena` and `tables` are the tables and their l
 
 from __future__ import annotations
 
-from ..base.kinds import INFINITE
+from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
 from .nodes import (
-    ALT,
-    BAG,
-    BOTH,
-    CALL,
-    CLASS,
-    EITHER,
     EMPTY,
     FAIL,
-    LITERAL,
-    MULTIPLE,
-    NEGATE,
     NO_BODY,
-    PRODUCT,
-    REPEAT,
-    SEQ,
-    UNLISTED,
     after_one_copy,
     head_of,
     join,
@@ -35,11 +22,11 @@ from .nodes import (
     push_work,
     wide,
 )
-from .tables import EPOCH, FAULT, FULL_ITEMS, FULL_POOL, NO_FAULT, POOL, REC
+from .tables import INFINITE, REC, Counter, Fault
 
 ENDLESS = 1 << 30  # the radius of a body without bound
 MANY_EXPANDED = 256
-HEADER = 3  # words of a closure before its items
+CLOSURE_HEADER = 3  # words of a closure before its items
 
 
 @inner
@@ -48,9 +35,9 @@ def make_closure(arena, tables, continuation):
 
     Where there is no body, the UNLISTED node with which it begins stands instead of the radius, see word_complement_masks.py.
     """
-    arena[tables.n + EPOCH] += 1
-    epoch = wide(arena[tables.n + EPOCH])
-    start = wide(arena[tables.n + POOL])
+    arena[tables.n + Counter.EPOCH] += 1
+    epoch = wide(arena[tables.n + Counter.EPOCH])
+    start = wide(arena[tables.n + Counter.POOL])
     count, body, max_chars, unlisted = wide(0), wide(NO_BODY), wide(0), wide(0)
     arena[tables.work + 0] = continuation
     depth, expanded = wide(1), wide(0)
@@ -67,19 +54,19 @@ def make_closure(arena, tables, continuation):
                 continue
             arena[tables.marked_in + REC * w] = epoch
             head, tail = w, wide(EMPTY)
-            if arena[tables.kind + REC * w] == SEQ:
+            if arena[tables.kind + REC * w] == Kind.SEQ:
                 head, tail = wide(arena[tables.a + REC * w]), wide(arena[tables.b + REC * w])
         kind = wide(arena[tables.kind + REC * head])
-        if expanded == 1 and kind == UNLISTED:
+        if expanded == 1 and kind == Kind.UNLISTED:
             unlisted = head
-        if start + HEADER + count >= tables.pool_size:
-            arena[tables.n + FAULT] = FULL_POOL
-        elif kind == CLASS or kind == LITERAL or kind == PRODUCT or kind == UNLISTED or (head == EMPTY and tail == EMPTY):
-            arena[tables.pool + start + HEADER + count] = join(arena, tables, head, tail)
+        if start + CLOSURE_HEADER + count >= tables.pool_size:
+            arena[tables.n + Counter.FAULT] = Fault.FULL_POOL
+        elif reads_bytes(kind) or (head == EMPTY and tail == EMPTY):
+            arena[tables.pool + start + CLOSURE_HEADER + count] = join(arena, tables, head, tail)
             count += 1
-            if kind == PRODUCT and arena[tables.size + REC * head] == 0:
+            if kind == Kind.PRODUCT and arena[tables.size + REC * head] == 0:
                 depth = push_work(arena, tables, tail, depth)
-        elif kind == SEQ:
+        elif kind == Kind.SEQ:
             depth = expand(
                 arena,
                 tables,
@@ -88,18 +75,18 @@ def make_closure(arena, tables, continuation):
                 depth,
                 expanded,
             )
-        elif kind == ALT:
+        elif kind == Kind.ALT:
             for j in range(
                 wide(arena[tables.a + REC * head]),
                 wide(arena[tables.a + REC * head]) + wide(arena[tables.b + REC * head]),
             ):
                 depth = expand(arena, tables, wide(arena[tables.lists + j]), tail, depth, expanded)
-        elif kind == EITHER:
+        elif kind == Kind.EITHER:
             depth = expand(arena, tables, wide(arena[tables.b + REC * head]), tail, depth, expanded)
             depth = expand(arena, tables, wide(arena[tables.a + REC * head]), tail, depth, expanded)
-        elif kind == CALL:
+        elif kind == Kind.CALL:
             depth = expand(arena, tables, wide(arena[tables.rules + arena[tables.a + REC * head]]), tail, depth, expanded)
-        elif kind == REPEAT:
+        elif kind == Kind.REPEAT:
             high = wide(ENDLESS) if arena[tables.c + REC * head] < 0 else wide(arena[tables.c + REC * head])
             if arena[tables.body_class + REC * arena[tables.a + REC * head]] != NO_BODY and high > max_chars:
                 body, max_chars = wide(arena[tables.body_class + REC * arena[tables.a + REC * head]]), high
@@ -113,20 +100,26 @@ def make_closure(arena, tables, continuation):
                 depth,
                 expanded,
             )
-        elif kind == BAG:
+        elif kind == Kind.BAG:
             depth = open_bag(arena, tables, head, tail, depth)
-        elif kind == MULTIPLE:
+        elif kind == Kind.MULTIPLE:
             depth = open_multiple(arena, tables, head, tail, depth)
-        elif kind == BOTH or kind == NEGATE:
+        elif kind == Kind.BOTH or kind == Kind.NEGATE:
             depth = expand(arena, tables, wide(arena[tables.entry_product + REC * head]), tail, depth, expanded)
         elif head == EMPTY:
             depth = push_work(arena, tables, tail, depth)
-        if arena[tables.n + FAULT] != NO_FAULT:
+        if arena[tables.n + Counter.FAULT] != Fault.NONE:
             return
     arena[tables.pool + start], arena[tables.pool + start + 1] = count, body
     arena[tables.pool + start + 2] = max_chars if body != NO_BODY else unlisted
-    arena[tables.n + POOL] = start + HEADER + count
+    arena[tables.n + Counter.POOL] = start + CLOSURE_HEADER + count
     arena[tables.closure + REC * continuation] = start
+
+
+@inner
+def reads_bytes(kind):
+    """Whether a node of a kind is a leaf, which tells itself what it may begin with."""
+    return kind == Kind.CLASS or kind == Kind.LITERAL or kind == Kind.PRODUCT or kind == Kind.UNLISTED
 
 
 @inner
@@ -145,26 +138,26 @@ def expand(arena, tables, head, tail, depth, expanded):
 @inner
 def append_closure(arena, tables, continuation, count):
     """Append the closure of a continuation to the items of the state being made; returns their number."""
-    if arena[tables.kind + REC * head_of(arena, tables, continuation)] == LITERAL:  # its own closure
+    if arena[tables.kind + REC * head_of(arena, tables, continuation)] == Kind.LITERAL:  # its own closure
         if count >= tables.items_size:
-            arena[tables.n + FAULT] = FULL_ITEMS
+            arena[tables.n + Counter.FAULT] = Fault.FULL_ITEMS
             return count
         arena[tables.items + count] = continuation
         return count + 1
     if arena[tables.closure + REC * continuation] == 0:
         make_closure(arena, tables, continuation)
-        if arena[tables.n + FAULT] == NO_FAULT:
+        if arena[tables.n + Counter.FAULT] == Fault.NONE:
             make_body_closures(arena, tables, continuation)
-        if arena[tables.n + FAULT] != NO_FAULT:
+        if arena[tables.n + Counter.FAULT] != Fault.NONE:
             arena[tables.closure + REC * continuation] = 0
             return count
     start = wide(arena[tables.closure + REC * continuation])
     length = wide(arena[tables.pool + start])
     if count + length > tables.items_size:
-        arena[tables.n + FAULT] = FULL_ITEMS
+        arena[tables.n + Counter.FAULT] = Fault.FULL_ITEMS
         return count
     for j in range(length):
-        arena[tables.items + count + j] = arena[tables.pool + start + HEADER + j]
+        arena[tables.items + count + j] = arena[tables.pool + start + CLOSURE_HEADER + j]
     return count + length
 
 
@@ -172,9 +165,9 @@ def append_closure(arena, tables, continuation, count):
 def make_body_closures(arena, tables, continuation):
     """Make the closures of the bodies of UNLISTED nodes in a closure, which tell what a state may read."""
     start = wide(arena[tables.closure + REC * continuation])
-    for j in range(start + HEADER, start + HEADER + wide(arena[tables.pool + start])):
+    for j in range(start + CLOSURE_HEADER, start + CLOSURE_HEADER + wide(arena[tables.pool + start])):
         node = head_of(arena, tables, wide(arena[tables.pool + j]))
-        if arena[tables.kind + REC * node] == UNLISTED:
+        if arena[tables.kind + REC * node] == Kind.UNLISTED:
             body = wide(arena[tables.b + REC * node])
-            if arena[tables.closure + REC * body] == 0 and arena[tables.kind + REC * head_of(arena, tables, body)] != LITERAL:
+            if arena[tables.closure + REC * body] == 0 and arena[tables.kind + REC * head_of(arena, tables, body)] != Kind.LITERAL:
                 make_closure(arena, tables, body)

@@ -11,21 +11,35 @@ they say whether anything can be completed at all. Bags and multiples keep their
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import numpy as np
 
-from ..base.kinds import INFINITE
+from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import entry, inner, words_at
-from ..vocabulary.packed_vocabulary import DEPTH
+from ..vocabulary.packed_vocabulary import Header
 from .closures import ENDLESS
 from .determinize import SEARCH, push_request, serve_requests
-from .nodes import BOTH, NO_BODY, PRODUCT, REPEAT, SEQ, head_of, intern_node, pair, push_work, repetition, wide
-from .states import INNER, TAIL, framed, intern_state
-from .tables import DEAD, FARTHEST, FAULT, FRAMED, NO_FAULT, REC, UNKNOWN, layout
+from .nodes import NO_BODY, head_of, intern_node, push_work, repetition, sequence, wide
+from .states import Frame, framed, intern_state
+from .tables import DEAD, FRAMED, INFINITE, REC, UNKNOWN, Counter, Fault, layout
 
 FOREVER = ENDLESS - 1
 MANY = 1 << 29  # copies: so many are FOREVER less what was read since
 PLENTY = 1 << 30  # bytes of room where nothing ends
-ROOM, MORE, NEEDED, PLAIN, CROSSED = range(5)  # in `found`
+
+
+class Found(IntEnum):
+    """What is added up on the way, in `found`."""
+
+    ROOM = 0  # the least of the counts that were given up
+    MORE = 1  # tokens that their lower bounds need
+    NEEDED = 2  # tokens that suffice for the rest
+    PLAIN = 3  # how many counts were given up
+    CROSSED = 4  # how many in operands of intersections
+
+
+NUM_FOUND = len(Found)
 
 
 @entry
@@ -42,26 +56,26 @@ def abstract_counts(arena_address, vocab_address, num_static, s):
     """
     arena, vocab = words_at(arena_address), words_at(vocab_address)
     tables = layout(arena)
-    found = np.zeros(5, np.int64)
-    found[ROOM] = PLENTY
-    abstract, token = wide(s), wide(vocab[DEPTH])
+    found = np.zeros(NUM_FOUND, np.int64)
+    found[Found.ROOM] = PLENTY
+    abstract, token = wide(s), wide(vocab[Header.DEPTH])
     if arena[tables.state_length + REC * s] != FRAMED:
         abstract = abstract_state(arena, tables, wide(s), token, wide(num_static), found)
     else:
         frame = tables.pool + wide(arena[tables.state_start + REC * s])
-        inner_state, tail = wide(arena[frame + INNER]), wide(arena[frame + TAIL])
+        inner_state, tail = wide(arena[frame + Frame.INNER]), wide(arena[frame + Frame.TAIL])
         abstract_inner = abstract_state(arena, tables, inner_state, token, wide(num_static), found)
-        needed, more = found[NEEDED], found[MORE]
-        found[NEEDED] = found[MORE] = 0
+        needed, more = found[Found.NEEDED], found[Found.MORE]
+        found[Found.NEEDED] = found[Found.MORE] = 0
         abstract_tail = abstract_continuation(arena, tables, tail, token, True, wide(num_static), found)
-        found[NEEDED], found[MORE] = needed + found[NEEDED], more + found[MORE]
+        found[Found.NEEDED], found[Found.MORE] = needed + found[Found.NEEDED], more + found[Found.MORE]
         if abstract_inner != inner_state or abstract_tail != tail:
             abstract = framed(arena, tables, abstract_inner, abstract_tail)
     reach = wide(0)
-    if found[PLAIN] + found[CROSSED] > 0:
-        reach = token + (wide(arena[tables.n + FARTHEST]) if found[CROSSED] > 0 else 0)
-    needed = found[NEEDED] + (wide(arena[tables.n + FARTHEST]) if found[CROSSED] > 0 else 0)
-    return abstract, found[ROOM], found[MORE], min(needed, wide(INFINITE - 1)), reach
+    if found[Found.PLAIN] + found[Found.CROSSED] > 0:
+        reach = token + (wide(arena[tables.n + Counter.FARTHEST]) if found[Found.CROSSED] > 0 else 0)
+    needed = found[Found.NEEDED] + (wide(arena[tables.n + Counter.FARTHEST]) if found[Found.CROSSED] > 0 else 0)
+    return abstract, found[Found.ROOM], found[Found.MORE], min(needed, wide(INFINITE - 1)), reach
 
 
 @inner
@@ -72,14 +86,17 @@ def abstract_state(arena, tables, s, token, num_static, found):
     items, needed, more = np.empty(length, np.int64), wide(INFINITE), wide(0)
     for j in range(length):
         item = wide(arena[tables.pool + start + j])
-        found[NEEDED] = found[MORE] = 0
+        found[Found.NEEDED] = found[Found.MORE] = 0
         items[j] = abstract_continuation(arena, tables, item, token, True, num_static, found)
-        if arena[tables.kind + REC * head_of(arena, tables, item)] == PRODUCT and arena[tables.n + FAULT] == NO_FAULT:
+        if (
+            arena[tables.kind + REC * head_of(arena, tables, item)] == Kind.PRODUCT
+            and arena[tables.n + Counter.FAULT] == Fault.NONE
+        ):
             items[j] = abstract_product(arena, tables, items[j], token, num_static, found)
-        if arena[tables.n + FAULT] != NO_FAULT:
+        if arena[tables.n + Counter.FAULT] != Fault.NONE:
             return wide(DEAD)
-        needed, more = min(needed, found[NEEDED]), max(more, found[MORE])
-    found[NEEDED], found[MORE] = needed, more
+        needed, more = min(needed, found[Found.NEEDED]), max(more, found[Found.MORE])
+    found[Found.NEEDED], found[Found.MORE] = needed, more
     return state_with_items(arena, tables, s, items, token)
 
 
@@ -103,21 +120,21 @@ def abstract_product(arena, tables, item, token, num_static, found):
     """An item that begins with an intersection, without the distant counts of its operands. What can be completed from there has a
     completion of at most FARTHEST bytes, for which the counts have to have room."""
     product = head_of(arena, tables, item)
-    if arena[tables.c + REC * product] != BOTH:
+    if arena[tables.c + REC * product] != Kind.BOTH:
         return wide(item)
     x, y = wide(arena[tables.a + REC * product]), wide(arena[tables.b + REC * product])
-    enough = token + wide(arena[tables.n + FARTHEST])
+    enough = token + wide(arena[tables.n + Counter.FARTHEST])
     abstract_x = abstract_operand(arena, tables, x, enough, num_static, found)
     abstract_y = abstract_operand(arena, tables, y, enough, num_static, found)
-    if (abstract_x == x and abstract_y == y) or arena[tables.n + FAULT] != NO_FAULT:
+    if (abstract_x == x and abstract_y == y) or arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(item)
-    abstract = intern_node(arena, tables, wide(PRODUCT), abstract_x, abstract_y, wide(BOTH))
-    if arena[tables.n + FAULT] == NO_FAULT and arena[tables.size + REC * abstract] == UNKNOWN:
+    abstract = intern_node(arena, tables, wide(Kind.PRODUCT), abstract_x, abstract_y, wide(Kind.BOTH))
+    if arena[tables.n + Counter.FAULT] == Fault.NONE and arena[tables.size + REC * abstract] == UNKNOWN:
         push_request(arena, tables, abstract, wide(SEARCH))
         serve_requests(arena, tables)
-    if arena[tables.n + FAULT] != NO_FAULT:
+    if arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(item)
-    return abstract if product == item else pair(arena, tables, abstract, wide(arena[tables.b + REC * item]))
+    return abstract if product == item else sequence(arena, tables, abstract, wide(arena[tables.b + REC * item]))
 
 
 @inner
@@ -127,21 +144,21 @@ def abstract_operand(arena, tables, s, enough, num_static, found):
         return wide(s)
     inner_state = wide(s)
     if arena[tables.state_length + REC * s] == FRAMED:
-        inner_state = wide(arena[tables.pool + wide(arena[tables.state_start + REC * s]) + INNER])
-    needed, more, plain = found[NEEDED], found[MORE], found[PLAIN]
+        inner_state = wide(arena[tables.pool + wide(arena[tables.state_start + REC * s]) + Frame.INNER])
+    needed, more, plain = found[Found.NEEDED], found[Found.MORE], found[Found.PLAIN]
     start, length = wide(arena[tables.state_start + REC * inner_state]), wide(arena[tables.state_length + REC * inner_state])
     items = np.empty(length, np.int64)
     for j in range(length):
         items[j] = abstract_continuation(arena, tables, wide(arena[tables.pool + start + j]), enough, False, num_static, found)
-        if arena[tables.n + FAULT] != NO_FAULT:
+        if arena[tables.n + Counter.FAULT] != Fault.NONE:
             return wide(s)
     abstract = state_with_items(arena, tables, inner_state, items, enough)
     if inner_state != s:
-        tail = wide(arena[tables.pool + wide(arena[tables.state_start + REC * s]) + TAIL])
+        tail = wide(arena[tables.pool + wide(arena[tables.state_start + REC * s]) + Frame.TAIL])
         abstract_tail = abstract_continuation(arena, tables, tail, enough, False, num_static, found)
         abstract = framed(arena, tables, abstract, abstract_tail) if abstract != inner_state or abstract_tail != tail else wide(s)
-    found[CROSSED] += found[PLAIN] - plain
-    found[NEEDED], found[MORE], found[PLAIN] = needed, more, plain
+    found[Found.CROSSED] += found[Found.PLAIN] - plain
+    found[Found.NEEDED], found[Found.MORE], found[Found.PLAIN] = needed, more, plain
     return abstract
 
 
@@ -152,26 +169,26 @@ def abstract_continuation(arena, tables, continuation, enough, lows, num_static,
     Adds what it finds to `found`.
     """
     node, depth = wide(continuation), wide(0)
-    while arena[tables.kind + REC * node] == SEQ:
+    while arena[tables.kind + REC * node] == Kind.SEQ:
         depth = push_work(arena, tables, node, depth)
-        if arena[tables.n + FAULT] != NO_FAULT:
+        if arena[tables.n + Counter.FAULT] != Fault.NONE:
             return wide(continuation)
         node = wide(arena[tables.b + REC * node])
     out = abstract_node(arena, tables, node, enough, lows, num_static, found)
-    while depth > 0 and arena[tables.n + FAULT] == NO_FAULT:
+    while depth > 0 and arena[tables.n + Counter.FAULT] == Fault.NONE:
         depth -= 1
         node = wide(arena[tables.work + depth])
         head, tail = wide(arena[tables.a + REC * node]), wide(arena[tables.b + REC * node])
         abstract = abstract_node(arena, tables, head, enough, lows, num_static, found)
-        out = node if abstract == head and out == tail else pair(arena, tables, abstract, out)
+        out = node if abstract == head and out == tail else sequence(arena, tables, abstract, out)
     return out
 
 
 @inner
 def abstract_node(arena, tables, node, enough, lows, num_static, found):
     """The same of a node of a continuation."""
-    if arena[tables.kind + REC * node] != REPEAT or node < num_static:
-        found[NEEDED] = min(found[NEEDED] + arena[tables.cost + REC * node], wide(INFINITE))
+    if arena[tables.kind + REC * node] != Kind.REPEAT or node < num_static:
+        found[Found.NEEDED] = min(found[Found.NEEDED] + arena[tables.cost + REC * node], wide(INFINITE))
         return wide(node)
     body, low, high = wide(arena[tables.a + REC * node]), wide(arena[tables.b + REC * node]), wide(arena[tables.c + REC * node])
     size = wide(arena[tables.size + REC * body])
@@ -187,10 +204,10 @@ def abstract_node(arena, tables, node, enough, lows, num_static, found):
     )
     cost = wide(arena[tables.cost + REC * node])
     if abstract_low == FOREVER:
-        found[MORE] += 0 if low >= MANY else cost
+        found[Found.MORE] += 0 if low >= MANY else cost
     else:
-        found[NEEDED] += cost
+        found[Found.NEEDED] += cost
     if abstract_high == FOREVER or abstract_low == FOREVER:
-        found[PLAIN] += 1
-    found[ROOM] = min(found[ROOM], room)
+        found[Found.PLAIN] += 1
+    found[Found.ROOM] = min(found[Found.ROOM], room)
     return abstract

@@ -13,19 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base.kinds import INFINITE
+from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import entry, inner, words_at
 from .closures import append_closure
 from .nodes import (
-    BOTH,
-    CLASS,
     EMPTY,
     FAIL,
-    LITERAL,
-    NEGATE,
-    PRODUCT,
-    SEQ,
-    UNLISTED,
     head_of,
     intern_node,
     join,
@@ -33,24 +26,17 @@ from .nodes import (
     rehash_nodes,
     wide,
 )
-from .states import INNER, TAIL, framed, items_of, rehash_states, state_of, state_of_all
+from .states import Frame, framed, items_of, rehash_states, state_of, state_of_all
 from .tables import (
     DEAD,
-    EPOCH,
-    FARTHEST,
-    FAULT,
     FRAMED,
-    FULL_REQUESTS,
-    NO_FAULT,
+    INFINITE,
     REC,
-    REQUESTS,
-    SEARCH_EXHAUSTED,
-    SEARCH_LIMIT,
-    SEARCHED,
     STATE_BITS,
     STATE_MASK,
-    STEPS,
     UNKNOWN,
+    Counter,
+    Fault,
     layout,
 )
 from .unions import append_parts
@@ -72,31 +58,31 @@ def step(arena, tables, s, byte):
     """
     push_request(arena, tables, s, byte)
     serve_requests(arena, tables)
-    return wide(DEAD) if arena[tables.n + FAULT] != NO_FAULT else wide(arena[tables.next + s * 256 + byte])
+    return wide(DEAD) if arena[tables.n + Counter.FAULT] != Fault.NONE else wide(arena[tables.next + s * 256 + byte])
 
 
 @inner
 def push_request(arena, tables, what, byte):
-    top = wide(arena[tables.n + REQUESTS])
+    top = wide(arena[tables.n + Counter.REQUESTS])
     if 2 * top + 2 > tables.requests_size:
-        arena[tables.n + FAULT] = FULL_REQUESTS
+        arena[tables.n + Counter.FAULT] = Fault.FULL_REQUESTS
         return
     arena[tables.requests + 2 * top], arena[tables.requests + 2 * top + 1] = what, byte
-    arena[tables.n + REQUESTS] = top + 1
+    arena[tables.n + Counter.REQUESTS] = top + 1
 
 
 @inner
 def serve_requests(arena, tables):
     """Serve the requests, last first, until none is left. A request that cannot be served yet has put others on top of itself."""
-    arena[tables.n + SEARCHED] = 0
-    while arena[tables.n + REQUESTS] > 0 and arena[tables.n + FAULT] == NO_FAULT:
-        top = wide(arena[tables.n + REQUESTS]) - 1
+    arena[tables.n + Counter.SEARCHED] = 0
+    while arena[tables.n + Counter.REQUESTS] > 0 and arena[tables.n + Counter.FAULT] == Fault.NONE:
+        top = wide(arena[tables.n + Counter.REQUESTS]) - 1
         what, byte = wide(arena[tables.requests + 2 * top]), wide(arena[tables.requests + 2 * top + 1])
         served = search(arena, tables, what) if byte == SEARCH else derive(arena, tables, what, byte)
         if served:
-            arena[tables.n + REQUESTS] = top
-    if arena[tables.n + FAULT] != NO_FAULT:
-        arena[tables.n + REQUESTS] = 0
+            arena[tables.n + Counter.REQUESTS] = top
+    if arena[tables.n + Counter.FAULT] != Fault.NONE:
+        arena[tables.n + Counter.REQUESTS] = 0
 
 
 @inner
@@ -107,7 +93,7 @@ def derive(arena, tables, s, byte):
     """
     if arena[tables.next + s * 256 + byte] != UNKNOWN:
         return True
-    arena[tables.n + STEPS] += 1
+    arena[tables.n + Counter.STEPS] += 1
     if arena[tables.state_length + REC * s] == FRAMED:
         return derive_frame(arena, tables, s, byte)
     start = wide(arena[tables.state_start + REC * s])
@@ -115,20 +101,20 @@ def derive(arena, tables, s, byte):
     if arena[tables.state_has_no_product + REC * s] == 0:
         for j in range(start, end):
             node = head_of(arena, tables, wide(arena[tables.pool + j]))
-            if arena[tables.kind + REC * node] == PRODUCT and not product_after(arena, tables, node, byte) >= 0:
+            if arena[tables.kind + REC * node] == Kind.PRODUCT and not product_after(arena, tables, node, byte) >= 0:
                 return False
     low, high, event, count = wide(0), wide(255), wide(0), wide(0)  # count: of what may follow, in `items`
     for j in range(start, end):
         item = wide(arena[tables.pool + j])
         head, tail = (
             head_of(arena, tables, item),
-            wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == SEQ else wide(EMPTY),
+            wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == Kind.SEQ else wide(EMPTY),
         )
         kind, a, b, mark = wide(arena[tables.kind + REC * head]), low, high, wide(0)
-        if kind == PRODUCT:
+        if kind == Kind.PRODUCT:
             follow = product_after(arena, tables, head, byte)
             low, high = same_answer(arena, tables, head, byte, low, high)
-        elif kind == UNLISTED:
+        elif kind == Kind.UNLISTED:
             rest, a, b, mark = after_byte(arena, tables, wide(arena[tables.b + REC * head]), byte, count)
             words, first, last = words_after(arena, tables, wide(arena[tables.a + REC * head]), byte)
             follow = without_words_after(arena, tables, words, rest)
@@ -139,12 +125,12 @@ def derive(arena, tables, s, byte):
         if follow == FAIL:  # most items; a call takes longer than all of this
             continue
         target = join(arena, tables, follow, tail)
-        if arena[tables.n + FAULT] != NO_FAULT:
+        if arena[tables.n + Counter.FAULT] != Fault.NONE:
             return False
         if arena[tables.size + REC * target] < INFINITE and (count == 0 or arena[tables.items + count - 1] != target):
             count = append_parts(arena, tables, target, count)
     target_state = state_of_all(arena, tables, count)
-    if arena[tables.n + FAULT] != NO_FAULT:
+    if arena[tables.n + Counter.FAULT] != Fault.NONE:
         return False
     for value in range(low, high + 1):
         arena[tables.next + s * 256 + value] = (event << STATE_BITS) | target_state
@@ -156,13 +142,13 @@ def leaf_after(arena, tables, head, byte):
     """(follow, low, high, event): what follows a byte in a class or a literal, FAIL where it reads none; the bytes around it with
     the same answer; the event."""
     low, high = wide(0), wide(255)
-    if arena[tables.kind + REC * head] == LITERAL:
+    if arena[tables.kind + REC * head] == Kind.LITERAL:
         text, length = wide(arena[tables.a + REC * head]), wide(arena[tables.b + REC * head])
         only = wide(arena[tables.text + text])
         if byte != only:
             return wide(FAIL), (low if byte < only else only + 1), (high if byte > only else only - 1), wide(0)
         return (literal(arena, tables, text + 1, length - 1) if length > 1 else wide(EMPTY)), only, only, wide(0)
-    if arena[tables.kind + REC * head] == CLASS:
+    if arena[tables.kind + REC * head] == Kind.CLASS:
         for e in range(arena[tables.a + REC * head], arena[tables.a + REC * head] + arena[tables.b + REC * head]):
             a, b = wide(arena[tables.edge_low + e]), wide(arena[tables.edge_high + e])
             if b < byte:
@@ -190,7 +176,7 @@ def after_byte(arena, tables, continuation, byte, count):
                     arena,
                     tables,
                     follow,
-                    wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == SEQ else wide(EMPTY),
+                    wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == Kind.SEQ else wide(EMPTY),
                 ),
             )
     return rest, low, high, event
@@ -200,13 +186,13 @@ def after_byte(arena, tables, continuation, byte, count):
 def derive_frame(arena, tables, s, byte):
     """The same of a frame, from the transitions of its inner state."""
     frame = tables.pool + wide(arena[tables.state_start + REC * s])
-    row = tables.next + 256 * wide(arena[frame + INNER])
+    row = tables.next + 256 * wide(arena[frame + Frame.INNER])
     answer = wide(arena[row + byte])
     if answer == UNKNOWN:
-        push_request(arena, tables, wide(arena[frame + INNER]), byte)
+        push_request(arena, tables, wide(arena[frame + Frame.INNER]), byte)
         return False
-    target = framed(arena, tables, answer & STATE_MASK, wide(arena[frame + TAIL]))
-    if arena[tables.n + FAULT] != NO_FAULT:
+    target = framed(arena, tables, answer & STATE_MASK, wide(arena[frame + Frame.TAIL]))
+    if arena[tables.n + Counter.FAULT] != Fault.NONE:
         return False
     low = high = byte
     while low > 0 and arena[row + low - 1] == answer:
@@ -225,7 +211,7 @@ def derive_frame(arena, tables, s, byte):
 def same_answer(arena, tables, node, byte, low, high):
     """The bytes around a byte on which the operands of a product go the same ways, within low..high."""
     x = tables.next + 256 * wide(arena[tables.a + REC * node])
-    y = tables.next + 256 * wide(arena[tables.b + REC * node]) if arena[tables.c + REC * node] == BOTH else x
+    y = tables.next + 256 * wide(arena[tables.b + REC * node]) if arena[tables.c + REC * node] == Kind.BOTH else x
     a = b = byte
     while a > low and arena[x + a - 1] == arena[x + byte] and arena[y + a - 1] == arena[y + byte]:
         a -= 1
@@ -253,7 +239,7 @@ def operands_after(arena, tables, node, byte):
     x, y = wide(arena[tables.a + REC * node]), wide(arena[tables.b + REC * node])
     if x != DEAD:
         x = wide(arena[tables.next + x * 256 + byte])
-    if arena[tables.c + REC * node] == BOTH:
+    if arena[tables.c + REC * node] == Kind.BOTH:
         y = wide(arena[tables.next + y * 256 + byte])
     return (x & STATE_MASK if x >= 0 else x), (y & STATE_MASK if y >= 0 else y)
 
@@ -261,10 +247,10 @@ def operands_after(arena, tables, node, byte):
 @inner
 def product_of(arena, tables, x, y, op):
     """The product of two states (of one when `op` is NEGATE), FAIL when it cannot be completed; -1 as `product_after`."""
-    if op == BOTH and (x == DEAD or y == DEAD):
+    if op == Kind.BOTH and (x == DEAD or y == DEAD):
         return wide(FAIL)
-    node = intern_node(arena, tables, wide(PRODUCT), x, y, op)
-    if arena[tables.n + FAULT] != NO_FAULT:
+    node = intern_node(arena, tables, wide(Kind.PRODUCT), x, y, op)
+    if arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(-1)
     if arena[tables.size + REC * node] == UNKNOWN:
         push_request(arena, tables, node, wide(SEARCH))
@@ -274,7 +260,7 @@ def product_of(arena, tables, x, y, op):
 
 @inner
 def product_accepts(arena, tables, node):
-    if arena[tables.c + REC * node] == NEGATE:
+    if arena[tables.c + REC * node] == Kind.NEGATE:
         return arena[tables.a + REC * node] == DEAD or arena[tables.state_accept + REC * arena[tables.a + REC * node]] == 0
     return (
         arena[tables.state_accept + REC * arena[tables.a + REC * node]] == 1
@@ -294,14 +280,14 @@ def search(arena, tables, origin):
     if product_accepts(arena, tables, origin):
         arena[tables.size + REC * origin] = arena[tables.cost + REC * origin] = 0
         return True
-    limit = wide(arena[tables.n + SEARCH_LIMIT])
+    limit = wide(arena[tables.n + Counter.SEARCH_LIMIT])
     nodes = np.empty(limit + 1, np.int32)
     parent = np.empty(limit + 1, np.int32)
     level = np.empty(limit + 1, np.int32)
     link = np.empty(limit + 1, np.int32)  # the next of the same rank
     first = np.full(RANKS, -1, np.int32)  # by rank
-    arena[tables.n + EPOCH] += 1
-    epoch = wide(arena[tables.n + EPOCH])
+    arena[tables.n + Counter.EPOCH] += 1
+    epoch = wide(arena[tables.n + Counter.EPOCH])
     nodes[0], parent[0], level[0], link[0] = origin, -1, 0, -1
     first[0], lowest, end = 0, wide(0), wide(1)
     arena[tables.entry_product + REC * origin] = epoch  # of a product, `entry_product` is the last search that visited it
@@ -323,25 +309,25 @@ def search(arena, tables, origin):
         previous = wide(UNKNOWN)
         for byte in range(256):
             x, y = operands_after(arena, tables, node, wide(byte))
-            if arena[tables.c + REC * node] == BOTH and (x == DEAD or y == DEAD):
+            if arena[tables.c + REC * node] == Kind.BOTH and (x == DEAD or y == DEAD):
                 continue
-            successor = intern_node(arena, tables, wide(PRODUCT), x, y, wide(arena[tables.c + REC * node]))
-            if end >= limit or arena[tables.n + SEARCHED] >= SEARCHES * limit:
-                arena[tables.n + FAULT] = SEARCH_EXHAUSTED
-            if arena[tables.n + FAULT] != NO_FAULT:
+            successor = intern_node(arena, tables, wide(Kind.PRODUCT), x, y, wide(arena[tables.c + REC * node]))
+            if end >= limit or arena[tables.n + Counter.SEARCHED] >= SEARCHES * limit:
+                arena[tables.n + Counter.FAULT] = Fault.SEARCH_EXHAUSTED
+            if arena[tables.n + Counter.FAULT] != Fault.NONE:
                 return False
             if successor != previous and arena[tables.entry_product + REC * successor] != epoch:
                 arena[tables.entry_product + REC * successor] = epoch
                 alone = (
                     max(arena[tables.state_cost + REC * x], arena[tables.state_cost + REC * y])
-                    if arena[tables.c + REC * node] == BOTH
+                    if arena[tables.c + REC * node] == Kind.BOTH
                     else 0
                 )
                 rank = min(alone + (level[i] + 1 if 2 * end < limit else 0), RANKS - 1)
                 nodes[end], parent[end], level[end], link[end] = successor, i, level[i] + 1, first[rank]
                 first[rank], lowest = end, min(lowest, wide(rank))
                 end += 1
-                arena[tables.n + SEARCHED] += 1
+                arena[tables.n + Counter.SEARCHED] += 1
             previous = successor
     for j in range(end):
         arena[tables.size + REC * nodes[j]] = arena[tables.cost + REC * nodes[j]] = INFINITE
@@ -353,7 +339,7 @@ def keep_path(arena, tables, nodes, parent, i, rest):
     """Note the distances along the path that a search has found; `rest` is that of its last product."""
     while i >= 0:
         arena[tables.size + REC * nodes[i]] = arena[tables.cost + REC * nodes[i]] = rest
-        arena[tables.n + FARTHEST] = max(wide(arena[tables.n + FARTHEST]), rest)
+        arena[tables.n + Counter.FARTHEST] = max(wide(arena[tables.n + Counter.FARTHEST]), rest)
         i, rest = wide(parent[i]), rest + 1
 
 
@@ -361,7 +347,7 @@ def keep_path(arena, tables, nodes, parent, i, rest):
 def know_operands(arena, tables, node):
     """Make all transitions of a product's operands known; False when they were asked for, or on a fault."""
     known = True
-    for side in range(2 if arena[tables.c + REC * node] == BOTH else 1):
+    for side in range(2 if arena[tables.c + REC * node] == Kind.BOTH else 1):
         s = wide(arena[tables.b + REC * node]) if side == 1 else wide(arena[tables.a + REC * node])
         if s == DEAD:
             continue
@@ -370,7 +356,7 @@ def know_operands(arena, tables, node):
                 if arena[tables.state_has_no_product + REC * s] == 0 or not derive(arena, tables, s, wide(byte)):
                     push_request(arena, tables, s, wide(byte))
                     known = False
-            if arena[tables.n + FAULT] != NO_FAULT:
+            if arena[tables.n + Counter.FAULT] != Fault.NONE:
                 return False
     return known
 
@@ -379,12 +365,12 @@ def know_operands(arena, tables, node):
 
 
 @entry
-def rehash(arena_address, nodes, pairs, states):
+def rehash(arena_address, nodes, sequences, states):
     """Fill those of the hash tables that are empty."""
     arena = words_at(arena_address)
     tables = layout(arena)
-    if nodes or pairs:
-        rehash_nodes(arena, tables, nodes, pairs)
+    if nodes or sequences:
+        rehash_nodes(arena, tables, nodes, sequences)
     if states:
         rehash_states(arena, tables)
 
@@ -396,12 +382,12 @@ def enter_product(arena_address, node):
     tables = layout(arena)
     op = wide(arena[tables.kind + REC * node])
     x = state_of(arena, tables, wide(arena[tables.a + REC * node]))
-    y = state_of(arena, tables, wide(arena[tables.b + REC * node])) if op == BOTH else wide(0)
-    if arena[tables.n + FAULT] != NO_FAULT:
+    y = state_of(arena, tables, wide(arena[tables.b + REC * node])) if op == Kind.BOTH else wide(0)
+    if arena[tables.n + Counter.FAULT] != Fault.NONE:
         return
     product = product_of(arena, tables, x, y, op)
     serve_requests(arena, tables)
-    if arena[tables.n + FAULT] == NO_FAULT:
+    if arena[tables.n + Counter.FAULT] == Fault.NONE:
         product = product_of(arena, tables, x, y, op)
         arena[tables.entry_product + REC * node] = product
         arena[tables.size + REC * node], arena[tables.cost + REC * node] = (

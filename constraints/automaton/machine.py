@@ -11,19 +11,7 @@ from numpy.typing import NDArray
 from ..base.errors import ConstraintLimit
 from ..grammar.source import Limits
 from . import determinize
-from .tables import (
-    FAULT_WORD,
-    FIELDS,
-    HASHES,
-    NO_FAULT,
-    NODES,
-    POOL,
-    REC,
-    SEARCH_EXHAUSTED,
-    STATE_FIELDS,
-    STATES,
-    Arena,
-)
+from .tables import FAULT_WORD, FIELDS, HASHES, REC, STATE_FIELDS, Arena, Counter, Fault
 
 # Hash tables follow from the others, the rest is scratch.
 REBUILT = (*HASHES, "work", "items", "path", "ends", "requests")
@@ -46,19 +34,19 @@ class Machine:
 
     @property
     def num_states(self) -> int:
-        return int(self.table("n")[STATES]) - 1
+        return int(self.table("n")[Counter.STATES]) - 1
 
     @property
     def is_half_full(self) -> bool:
         """Whether half of a limit is used up, so that a fresh machine should take new work."""
-        num_nodes = int(self.table("n")[NODES])
+        num_nodes = int(self.table("n")[Counter.NODES])
         return 2 * self.num_states > self._limits.states or 2 * num_nodes > self._limits.nodes
 
     @property
     def nbytes(self) -> int:
         """Memory in use; the array has room for more, in pages not touched yet."""
         counters = self.table("n")
-        words = counters[NODES] * REC + counters[STATES] * (256 + REC) + counters[POOL]
+        words = counters[Counter.NODES] * REC + counters[Counter.STATES] * (256 + REC) + counters[Counter.POOL]
         return 4 * int(words)
 
     def tables(self) -> dict[str, NDArray[np.int32]]:
@@ -67,7 +55,7 @@ class Machine:
         Ends are left out too: they are places in the tables of classes, which may lie elsewhere another time.
         """
         counters = self.table("n")
-        num_nodes, num_states, pool = int(counters[NODES]), int(counters[STATES]), int(counters[POOL])
+        num_nodes, num_states, pool = int(counters[Counter.NODES]), int(counters[Counter.STATES]), int(counters[Counter.POOL])
         used = {"nodes": REC * num_nodes, "states": REC * num_states, "next": 256 * num_states, "pool": pool}
         names = [name for name in FIELDS if name not in REBUILT]
         copies = {name: self.table(name)[: used.get(name)].copy() for name in names}
@@ -80,19 +68,19 @@ class Machine:
         while True:
             result = compiled(arena.address, *arguments)
             fault = arena.array.item(FAULT_WORD)
-            if fault == NO_FAULT:
+            if fault == Fault.NONE:
                 return result
             self._mend(fault)
 
     def _mend(self, fault: int) -> None:
-        self._arena.array[FAULT_WORD] = NO_FAULT
-        if fault == SEARCH_EXHAUSTED:
+        self._arena.array[FAULT_WORD] = Fault.NONE
+        if fault == Fault.SEARCH_EXHAUSTED:
             raise ConstraintLimit(
                 "the search for a string that satisfies an intersection visits too many states",
                 limit="search_states", value=self._limits.search_states,
             )  # fmt: skip
         self._check_limit("states", self.num_states, self._limits.states)
-        self._check_limit("nodes", int(self.table("n")[NODES]), self._limits.nodes)
+        self._check_limit("nodes", int(self.table("n")[Counter.NODES]), self._limits.nodes)
         emptied = self._arena.grow(fault)
         determinize.rehash(self.address, *(name in emptied for name in HASHES))
 

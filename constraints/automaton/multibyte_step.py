@@ -9,12 +9,12 @@ All functions here are compiled. `arena` and `tables` are the tables and their l
 
 from __future__ import annotations
 
-from ..base.kinds import INFINITE
+from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
 from .determinize import after_byte
-from .nodes import EMPTY, FAIL, LITERAL, SEQ, UNLISTED, WORDS, head_of, intern_node, join, literal, wide
-from .states import INNER, TAIL, framed, state_of_all
-from .tables import DEAD, FAULT, FRAMED, NO_FAULT, REC
+from .nodes import EMPTY, FAIL, head_of, intern_node, join, literal, wide
+from .states import Frame, framed, state_of_all
+from .tables import DEAD, FRAMED, INFINITE, REC, Counter, Fault
 from .unions import append_parts
 from .word_complement import narrowed, without_words
 
@@ -33,11 +33,11 @@ def leap(arena, tables, s, data, start, end):
         return wide(DEAD), wide(0)
     if arena[tables.state_length + REC * s] == FRAMED:
         frame = tables.pool + wide(arena[tables.state_start + REC * s])
-        after = after_characters(arena, tables, wide(arena[frame + INNER]), data, start, count)
-        after = framed(arena, tables, after, wide(arena[frame + TAIL]))
+        after = after_characters(arena, tables, wide(arena[frame + Frame.INNER]), data, start, count)
+        after = framed(arena, tables, after, wide(arena[frame + Frame.TAIL]))
     else:
         after = after_characters(arena, tables, s, data, start, count)
-    return (after, count) if after != DEAD and arena[tables.n + FAULT] == NO_FAULT else (wide(DEAD), wide(0))
+    return (after, count) if after != DEAD and arena[tables.n + Counter.FAULT] == Fault.NONE else (wide(DEAD), wide(0))
 
 
 @inner
@@ -57,17 +57,17 @@ def after_characters(arena, tables, s, data, start, n):
         item = wide(arena[tables.pool + arena[tables.state_start + REC * s] + j])
         head, tail = (
             head_of(arena, tables, item),
-            wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == SEQ else wide(EMPTY),
+            wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == Kind.SEQ else wide(EMPTY),
         )
         follow = wide(_IMPOSSIBLE)
-        if arena[tables.kind + REC * head] == LITERAL:
+        if arena[tables.kind + REC * head] == Kind.LITERAL:
             follow = literal_after(arena, tables, head, data, start, n)
-        elif arena[tables.kind + REC * head] == UNLISTED:
+        elif arena[tables.kind + REC * head] == Kind.UNLISTED:
             follow = unlisted_after(arena, tables, head, data, start, n, count)
-        if follow == _IMPOSSIBLE or arena[tables.n + FAULT] != NO_FAULT:
+        if follow == _IMPOSSIBLE or arena[tables.n + Counter.FAULT] != Fault.NONE:
             return wide(DEAD)
         target = join(arena, tables, follow, tail)
-        if arena[tables.n + FAULT] == NO_FAULT and arena[tables.size + REC * target] < INFINITE:
+        if arena[tables.n + Counter.FAULT] == Fault.NONE and arena[tables.size + REC * target] < INFINITE:
             count = append_parts(arena, tables, target, count)
     return state_of_all(arena, tables, count)
 
@@ -101,9 +101,9 @@ def unlisted_after(arena, tables, node, data, start, n, num_items):
         byte = wide(data[start + k])
         if byte < low or byte > high:
             rest, low, high, event = after_byte(arena, tables, body, byte, num_items)
-            if rest != body or event != 0 or arena[tables.n + FAULT] != NO_FAULT:
+            if rest != body or event != 0 or arena[tables.n + Counter.FAULT] != Fault.NONE:
                 return wide(_IMPOSSIBLE)
         first, count = narrowed(arena, tables, first, count, read + k, byte)
     if count == 0:
         return body
-    return without_words(arena, tables, intern_node(arena, tables, wide(WORDS), first, count, read + n), body)
+    return without_words(arena, tables, intern_node(arena, tables, wide(Kind.WORDS), first, count, read + n), body)

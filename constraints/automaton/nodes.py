@@ -11,26 +11,23 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.kinds import INFINITE, NO_BOUND, NO_TOTAL, UNBOUNDED, Kind
-from ..numba_support.divisors import COUNTS, DIGIT, MODULUS, PLACES, POINT, ROW, fraction_size, is_divisible, whole_size
+from ..numba_support.divisors import (
+    COUNTS,
+    MULTIPLE_ROW_WORDS,
+    MultipleRow,
+    fraction_size,
+    is_divisible,
+    whole_size,
+)
 from ..numba_support.jit import inner
 from .tables import (
-    FAULT,
-    FULL_NODES,
-    FULL_PAIRS,
-    FULL_WORK,
-    NO_FAULT,
-    NODES,
-    NUM_PAIRS,
-    NUM_STATIC,
+    INFINITE,
     REC,
     UNKNOWN,
+    Counter,
+    Fault,
 )
 
-CLASS, LITERAL, SEQ, ALT = int(Kind.CLASS), int(Kind.LITERAL), int(Kind.SEQ), int(Kind.ALT)
-REPEAT, CALL, BOTH, NEGATE, PRODUCT = (
-    int(Kind.REPEAT), int(Kind.CALL), int(Kind.BOTH), int(Kind.NEGATE), int(Kind.PRODUCT))  # fmt: skip
-BAG, TALLY, MULTIPLE = int(Kind.BAG), int(Kind.TALLY), int(Kind.MULTIPLE)
-WORDS, UNLISTED, EITHER = int(Kind.WORDS), int(Kind.UNLISTED), int(Kind.EITHER)
 FAIL, EMPTY = 0, 1
 NO_BODY = -1
 SATURATED_COPIES, MAX_COPIES_BEGUN = (
@@ -81,7 +78,7 @@ def tokens_for_copies(count, stride):
 
 @inner
 def intern_node(arena, tables, kind, a, b, c):
-    """The node with these operands, made if new. Sets FULL_NODES and returns FAIL when there is no room. For pairs see `pair`."""
+    """The node with these operands, made if new. Sets FULL_NODES and returns FAIL when there is no room. Sequences: `sequence`."""
     mask = tables.node_hash_size - 1
     slot = mix(kind, a, b, c) & mask
     while arena[tables.node_hash + slot] != 0:
@@ -94,8 +91,8 @@ def intern_node(arena, tables, kind, a, b, c):
         ):
             return i
         slot = (slot + 1) & mask
-    if 2 * wide(arena[tables.n + NODES] - arena[tables.n + NUM_PAIRS]) >= tables.node_hash_size:
-        arena[tables.n + FAULT] = FULL_NODES
+    if 2 * wide(arena[tables.n + Counter.NODES] - arena[tables.n + Counter.NUM_SEQUENCES]) >= tables.node_hash_size:
+        arena[tables.n + Counter.FAULT] = Fault.FULL_NODES
         return wide(FAIL)
     return new_node(arena, tables, tables.node_hash + slot, kind, a, b, c)
 
@@ -103,11 +100,11 @@ def intern_node(arena, tables, kind, a, b, c):
 @inner
 def new_node(arena, tables, place, kind, a, b, c):
     """A new node, entered in a hash table at a place."""
-    i = wide(arena[tables.n + NODES])
+    i = wide(arena[tables.n + Counter.NODES])
     if i >= tables.nodes_size:
-        arena[tables.n + FAULT] = FULL_NODES
+        arena[tables.n + Counter.FAULT] = Fault.FULL_NODES
         return wide(FAIL)
-    arena[tables.n + NODES] = i + 1
+    arena[tables.n + Counter.NODES] = i + 1
     arena[place] = i
     record = tables.nodes + REC * i
     for k in range(record, record + REC):
@@ -119,10 +116,14 @@ def new_node(arena, tables, place, kind, a, b, c):
 
 
 @inner
-def pair(arena, tables, head, tail):
+def sequence(arena, tables, head, tail):
     """A SEQ node."""
-    is_static = head < arena[tables.n + NUM_STATIC] and tail < arena[tables.n + NUM_STATIC]
-    node = intern_node(arena, tables, wide(SEQ), head, tail, wide(0)) if is_static else intern_pair(arena, tables, head, tail)
+    is_static = head < arena[tables.n + Counter.NUM_STATIC] and tail < arena[tables.n + Counter.NUM_STATIC]
+    node = (
+        intern_node(arena, tables, wide(Kind.SEQ), head, tail, wide(0))
+        if is_static
+        else intern_sequence(arena, tables, head, tail)
+    )
     if arena[tables.size + REC * node] == UNKNOWN:
         arena[tables.size + REC * node] = plus(wide(arena[tables.size + REC * head]), wide(arena[tables.size + REC * tail]))
         apart = plus(wide(arena[tables.cost + REC * head]), wide(arena[tables.cost + REC * tail]))
@@ -132,28 +133,28 @@ def pair(arena, tables, head, tail):
 
 
 @inner
-def intern_pair(arena, tables, head, tail):
-    """A SEQ node one part of which is not in the grammar, so that it cannot be either. Sets FULL_PAIRS when there is no room."""
-    mask = tables.pair_hash_size - 1
-    slot = mix(wide(SEQ), head, tail, wide(0)) & mask
-    while arena[tables.pair_hash + slot] != 0:
-        i = wide(arena[tables.pair_hash + slot])
+def intern_sequence(arena, tables, head, tail):
+    """A SEQ node one part of which is not in the grammar, so it is not either. Sets FULL_SEQUENCES when there is no room."""
+    mask = tables.sequence_hash_size - 1
+    slot = mix(wide(Kind.SEQ), head, tail, wide(0)) & mask
+    while arena[tables.sequence_hash + slot] != 0:
+        i = wide(arena[tables.sequence_hash + slot])
         if arena[tables.a + REC * i] == head and arena[tables.b + REC * i] == tail:
             return i
         slot = (slot + 1) & mask
-    if 2 * wide(arena[tables.n + NUM_PAIRS]) >= tables.pair_hash_size:
-        arena[tables.n + FAULT] = FULL_PAIRS
+    if 2 * wide(arena[tables.n + Counter.NUM_SEQUENCES]) >= tables.sequence_hash_size:
+        arena[tables.n + Counter.FAULT] = Fault.FULL_SEQUENCES
         return wide(FAIL)
-    i = new_node(arena, tables, tables.pair_hash + slot, wide(SEQ), head, tail, wide(0))
+    i = new_node(arena, tables, tables.sequence_hash + slot, wide(Kind.SEQ), head, tail, wide(0))
     if i != FAIL:
-        arena[tables.n + NUM_PAIRS] += 1
+        arena[tables.n + Counter.NUM_SEQUENCES] += 1
     return i
 
 
 @inner
 def repetition(arena, tables, body, low, high):
     """A REPEAT node."""
-    node = intern_node(arena, tables, wide(REPEAT), body, low, high)
+    node = intern_node(arena, tables, wide(Kind.REPEAT), body, low, high)
     if arena[tables.size + REC * node] == UNKNOWN:
         arena[tables.size + REC * node] = times(low, wide(arena[tables.size + REC * body]))
         arena[tables.cost + REC * node] = times(
@@ -176,7 +177,7 @@ def may_saturate(arena, tables, node):
 @inner
 def literal(arena, tables, start, length):
     """A LITERAL node."""
-    node = intern_node(arena, tables, wide(LITERAL), start, length, wide(0))
+    node = intern_node(arena, tables, wide(Kind.LITERAL), start, length, wide(0))
     if arena[tables.size + REC * node] == UNKNOWN:
         arena[tables.size + REC * node], arena[tables.cost + REC * node] = length, arena[tables.text_cost + start]
     return node
@@ -188,16 +189,16 @@ def cost_of_one_more(arena, tables, head, rest):
 
     Otherwise a repetition would cost more once it is begun than before, and no token would bring its end nearer.
     """
-    if arena[tables.kind + REC * head] != CLASS or arena[tables.body_class + REC * head] == NO_BODY:
+    if arena[tables.kind + REC * head] != Kind.CLASS or arena[tables.body_class + REC * head] == NO_BODY:
         return wide(INFINITE)
     part, behind = (
         head_of(arena, tables, rest),
-        wide(arena[tables.b + REC * rest]) if arena[tables.kind + REC * rest] == SEQ else wide(EMPTY),
+        wide(arena[tables.b + REC * rest]) if arena[tables.kind + REC * rest] == Kind.SEQ else wide(EMPTY),
     )
-    if arena[tables.kind + REC * part] != EITHER:
+    if arena[tables.kind + REC * part] != Kind.EITHER:
         return cost_of_copies(arena, tables, head, rest, wide(EMPTY))
     cost = wide(INFINITE)
-    while arena[tables.kind + REC * part] == EITHER:
+    while arena[tables.kind + REC * part] == Kind.EITHER:
         cost, part = (
             min(cost, cost_of_copies(arena, tables, head, wide(arena[tables.a + REC * part]), behind)),
             wide(arena[tables.b + REC * part]),
@@ -212,11 +213,15 @@ def cost_of_copies(arena, tables, head, rest, behind):
         rest, behind = behind, wide(EMPTY)
     again = head_of(arena, tables, rest)
     if (
-        arena[tables.kind + REC * again] != REPEAT
+        arena[tables.kind + REC * again] != Kind.REPEAT
         or arena[tables.body_class + REC * arena[tables.a + REC * again]] != arena[tables.body_class + REC * head]
     ):
         return wide(INFINITE)
-    behind_it = wide(arena[tables.cost + REC * arena[tables.b + REC * rest]]) if arena[tables.kind + REC * rest] == SEQ else wide(0)
+    behind_it = (
+        wide(arena[tables.cost + REC * arena[tables.b + REC * rest]])
+        if arena[tables.kind + REC * rest] == Kind.SEQ
+        else wide(0)
+    )
     tokens = tokens_for_copies(1 + wide(arena[tables.b + REC * again]), wide(arena[tables.copies_per_token + REC * head]))
     return plus(times(tokens, wide(arena[tables.cost + REC * head])), plus(behind_it, wide(arena[tables.cost + REC * behind])))
 
@@ -231,11 +236,11 @@ def join(arena, tables, head, tail):
         return head
     if head == EMPTY or tail == FAIL:
         return tail
-    if arena[tables.kind + REC * head] == SEQ:
+    if arena[tables.kind + REC * head] == Kind.SEQ:
         first, second = wide(arena[tables.a + REC * head]), wide(arena[tables.b + REC * head])
-        if arena[tables.kind + REC * second] != SEQ:
-            return pair(arena, tables, first, pair(arena, tables, second, tail))
-    return pair(arena, tables, head, tail)
+        if arena[tables.kind + REC * second] != Kind.SEQ:
+            return sequence(arena, tables, first, sequence(arena, tables, second, tail))
+    return sequence(arena, tables, head, tail)
 
 
 @inner
@@ -252,29 +257,29 @@ def after_one_copy(arena, tables, node):
 @inner
 def head_of(arena, tables, item):
     """The node an item begins with."""
-    return wide(arena[tables.a + REC * item]) if arena[tables.kind + REC * item] == SEQ else item
+    return wide(arena[tables.a + REC * item]) if arena[tables.kind + REC * item] == Kind.SEQ else item
 
 
 @inner
 def push_work(arena, tables, node, depth):
     """Put a node on the work list."""
     if depth >= tables.work_size:
-        arena[tables.n + FAULT] = FULL_WORK
+        arena[tables.n + Counter.FAULT] = Fault.FULL_WORK
         return depth
     arena[tables.work + depth] = node
     return depth + 1
 
 
 @inner
-def rehash_nodes(arena, tables, nodes, pairs):
-    """Fill `node_hash`, `pair_hash`, if they are all zero, with the nodes that can be looked up."""
-    static = wide(arena[tables.n + NUM_STATIC])
-    for i in range(2 if nodes else static, arena[tables.n + NODES]):
+def rehash_nodes(arena, tables, nodes, sequences):
+    """Fill `node_hash`, `sequence_hash`, if they are all zero, with the nodes that can be looked up."""
+    static = wide(arena[tables.n + Counter.NUM_STATIC])
+    for i in range(2 if nodes else static, arena[tables.n + Counter.NODES]):
         k, a, b = wide(arena[tables.kind + REC * i]), wide(arena[tables.a + REC * i]), wide(arena[tables.b + REC * i])
-        if k == SEQ and (a >= static or b >= static):
-            if pairs:
-                insert(arena, tables.pair_hash, tables.pair_hash_size, mix(k, a, b, wide(0)), i)
-        elif nodes and (k == SEQ or k == REPEAT or k == LITERAL or k >= BAG):
+        if k == Kind.SEQ and (a >= static or b >= static):
+            if sequences:
+                insert(arena, tables.sequence_hash, tables.sequence_hash_size, mix(k, a, b, wide(0)), i)
+        elif nodes and (k == Kind.SEQ or k == Kind.REPEAT or k == Kind.LITERAL or k >= Kind.BAG):
             insert(arena, tables.node_hash, tables.node_hash_size, mix(k, a, b, wide(arena[tables.c + REC * i])), i)
 
 
@@ -345,7 +350,7 @@ def open_bag(arena, tables, bag, tail, depth):
     if least == 0 and arena[tables.b + REC * bag] == 0:
         depth = push_work(arena, tables, tail, depth)
     tally = wide(arena[tables.a + REC * bag])
-    while tally != FAIL and arena[tables.n + FAULT] == NO_FAULT:
+    while tally != FAIL and arena[tables.n + Counter.FAULT] == Fault.NONE:
         part = wide(arena[tables.a + REC * tally])
         if upper(arena, tables, part) > 0 and (arena[tables.b + REC * part] > 0 or high > least):
             rest = bag_after_member(arena, tables, bag, tally, depth)
@@ -374,7 +379,7 @@ def bag_after_member(arena, tables, bag, taken, depth):
     top, tally = depth, wide(arena[tables.a + REC * bag])
     while tally != FAIL:
         top = push_work(arena, tables, tally, top)
-        if arena[tables.n + FAULT] != NO_FAULT:
+        if arena[tables.n + Counter.FAULT] != Fault.NONE:
             return wide(FAIL)
         tally = wide(arena[tables.b + REC * tally])
     out, count, total_least, total_most, last = wide(FAIL), wide(0), wide(0), wide(0), wide(FAIL)
@@ -388,12 +393,12 @@ def bag_after_member(arena, tables, bag, taken, depth):
         a, b = max(a, low - (most - b)), min(b, a + slack)
         if b > 0:
             last = repetition(arena, tables, wide(arena[tables.a + REC * part]), a, b if b < NO_BOUND else wide(UNBOUNDED))
-            out = intern_node(arena, tables, wide(TALLY), last, out, wide(0))
+            out = intern_node(arena, tables, wide(Kind.TALLY), last, out, wide(0))
             count, total_least, total_most = count + 1, total_least + a, total_most + b
     if count < 2:
         return last if count == 1 else wide(EMPTY)
     low, high = (wide(0) if low <= total_least else low), (wide(UNBOUNDED) if high >= total_most else high)
-    made = intern_node(arena, tables, wide(BAG), out, low, high)
+    made = intern_node(arena, tables, wide(Kind.BAG), out, low, high)
     if arena[tables.size + REC * made] == UNKNOWN:
         arena[tables.size + REC * made], arena[tables.cost + REC * made] = (
             least_sum(arena, tables, made, tables.size),
@@ -413,12 +418,12 @@ def digits_needed(arena, tables, node):
         wide(arena[tables.b + REC * node]),
         wide(arena[tables.c + REC * node]),
     )
-    modulus, places, dearest = wide(arena[step + MODULUS]), wide(arena[step + PLACES]), wide(0)
+    modulus, places, dearest = wide(arena[step + MultipleRow.MODULUS]), wide(arena[step + MultipleRow.PLACES]), wide(0)
     if to_come < 0:
         size = wide(fraction_size(modulus, remainder, -to_come))
     else:
         size = wide(whole_size(modulus, places, remainder, to_come // COUNTS, to_come % COUNTS))
-    for j in range(step + POINT, step + ROW):
+    for j in range(step + MultipleRow.POINT, step + MULTIPLE_ROW_WORDS):
         dearest = max(dearest, wide(arena[tables.cost + REC * arena[j]]))
     return size, (size if dearest <= 1 or size == 0 else wide(INFINITE))
 
@@ -427,7 +432,7 @@ def digits_needed(arena, tables, node):
 def open_multiple(arena, tables, node, tail, depth):
     """Put on the work list what digits, or a point, a MULTIPLE may begin with; its end too, if it may end here."""
     step, remainder, to_come = tables.lists + arena[tables.a + REC * node], wide(arena[tables.b + REC * node]), wide(arena[tables.c + REC * node])
-    modulus, places = wide(arena[step + MODULUS]), wide(arena[step + PLACES])
+    modulus, places = wide(arena[step + MultipleRow.MODULUS]), wide(arena[step + MultipleRow.PLACES])
     low, high, left = to_come // COUNTS, to_come % COUNTS, -to_come - 1  # left: behind the digit to be read now
     if to_come >= 0 and low == 0:
         if is_divisible(modulus, remainder, places):
@@ -436,14 +441,14 @@ def open_multiple(arena, tables, node, tail, depth):
             depth = push_work(
                 arena,
                 tables,
-                digit_then(arena, tables, wide(arena[step + POINT]), node, remainder, -places, tail),
+                digit_then(arena, tables, wide(arena[step + MultipleRow.POINT]), node, remainder, -places, tail),
                 depth,
             )
     if to_come >= 0 and high == 0:
         return depth
     following = max(low - 1, wide(0)) * COUNTS + high - 1 if to_come >= 0 else -left
     for digit in range(10):
-        after, text = (10 * remainder + digit) % modulus, wide(arena[step + DIGIT + digit])
+        after, text = (10 * remainder + digit) % modulus, wide(arena[step + MultipleRow.DIGIT + digit])
         if to_come < 0 and digit > 0 and is_divisible(modulus, after, left):
             depth = push_work(arena, tables, join(arena, tables, text, tail), depth)
         if to_come >= 0 or left > 0:
@@ -454,7 +459,7 @@ def open_multiple(arena, tables, node, tail, depth):
 @inner
 def digit_then(arena, tables, text, node, remainder, to_come, tail):
     """`text`, what is left of a MULTIPLE after it, `tail`; FAIL when that cannot be completed."""
-    rest = intern_node(arena, tables, wide(MULTIPLE), wide(arena[tables.a + REC * node]), remainder, to_come)
+    rest = intern_node(arena, tables, wide(Kind.MULTIPLE), wide(arena[tables.a + REC * node]), remainder, to_come)
     if arena[tables.size + REC * rest] == UNKNOWN:
         arena[tables.size + REC * rest], arena[tables.cost + REC * rest] = digits_needed(arena, tables, rest)
     return wide(FAIL) if arena[tables.size + REC * rest] >= INFINITE else join(arena, tables, text, join(arena, tables, rest, tail))

@@ -16,25 +16,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base.kinds import INFINITE, Event, Supply
+from ..base.kinds import INFINITE, Event, Kind, Supply
 from ..numba_support.jit import entry, inner, words_at
-from ..vocabulary.packed_vocabulary import NODE_WIDTH, TRIE, child_of
-from ..vocabulary.packed_vocabulary import NODES as TRIE_NODES
+from ..vocabulary.packed_vocabulary import NODE_WIDTH, Header, TrieRecord, child_of
 from .nodes import (
-    ALT,
-    BAG,
-    BOTH,
-    CALL,
-    CLASS,
     EMPTY,
-    LITERAL,
-    MULTIPLE,
-    NEGATE,
-    REPEAT,
-    SEQ,
-    TALLY,
-    UNLISTED,
-    WORDS,
     digits_needed,
     least_sum,
     may_saturate,
@@ -43,11 +29,9 @@ from .nodes import (
     tokens_for_copies,
     wide,
 )
-from .tables import ITEM_GAP, NODES, REC, layout
+from .tables import INFINITE, REC, Counter, layout
 from .word_complement import sizes_without_words
 
-NONE, KEY_OPEN, ITEM_CLOSE = int(Event.NONE), int(Event.KEY_OPEN), int(Event.ITEM_CLOSE)
-SCARCE, SPARE = int(Supply.SCARCE), int(Supply.SPARE)
 NO_BARGAIN = 1 << 24  # tokens beyond what any other way costs
 MIN_BODY = 8  # shorter repetitions are measured as they are
 
@@ -56,8 +40,8 @@ MIN_BODY = 8  # shorter repetitions are measured as they are
 def literal_costs(vocab_address, text, region_end, cost):
     """cost[i] = least number of tokens that spell text[i:end of its literal]; region_end[i] is that end (int32 arrays)."""
     vocab = words_at(vocab_address)
-    trie = wide(vocab[TRIE])
-    nodes = wide(vocab[trie + TRIE_NODES])
+    trie = wide(vocab[Header.TRIE])
+    nodes = wide(vocab[trie + TrieRecord.NODES])
     for i in range(text.size - 1, -1, -1):
         best, node, j, end = wide(INFINITE), wide(-1), wide(i), wide(region_end[i])
         while j < end:
@@ -83,7 +67,7 @@ def measure_shortest(arena_address, start, end, single):
     for i in range(start, end):
         kind, a, b = arena[tables.kind + REC * i], arena[tables.a + REC * i], arena[tables.b + REC * i]
         size, cost = arena[tables.size + REC * i], arena[tables.cost + REC * i]
-        if kind == CLASS:
+        if kind == Kind.CLASS:
             size = cost = INFINITE
             for e in range(a, a + b):
                 follow = arena[tables.edge_next + e]
@@ -92,46 +76,46 @@ def measure_shortest(arena_address, start, end, single):
                     if single[value]:
                         cost = min(cost, plus(1, arena[tables.cost + REC * follow]))
                         break
-            if arena[tables.c + REC * i] == NONE:
+            if arena[tables.c + REC * i] == Event.NONE:
                 cost = min(cost, wide(arena[tables.cost + REC * i]))  # a token that is a whole character may have been found before
-            elif arena[tables.c + REC * i] == KEY_OPEN:
+            elif arena[tables.c + REC * i] == Event.KEY_OPEN:
                 cost = plus(cost, surcharge(arena, tables, wide(arena[tables.edge_next + a])))
-            elif arena[tables.c + REC * i] == ITEM_CLOSE:
-                cost = plus(cost, wide(arena[tables.n + ITEM_GAP]))
-        elif kind == LITERAL:
+            elif arena[tables.c + REC * i] == Event.ITEM_CLOSE:
+                cost = plus(cost, wide(arena[tables.n + Counter.ITEM_GAP]))
+        elif kind == Kind.LITERAL:
             size, cost = b, arena[tables.text_cost + a]
-        elif kind == SEQ:
+        elif kind == Kind.SEQ:
             size, cost = (
                 plus(arena[tables.size + REC * a], arena[tables.size + REC * b]),
                 plus(arena[tables.cost + REC * a], arena[tables.cost + REC * b]),
             )
             arena[tables.may_saturate + REC * i] = arena[tables.may_saturate + REC * a] | arena[tables.may_saturate + REC * b]
-        elif kind == ALT:
+        elif kind == Kind.ALT:
             size, cost, dearest = wide(INFINITE), wide(INFINITE), wide(0)
             for j in range(a, a + b):
                 option = arena[tables.lists + j]
                 size, cost = min(size, wide(arena[tables.size + REC * option])), min(cost, wide(arena[tables.cost + REC * option]))
                 if arena[tables.size + REC * option] < INFINITE:
                     dearest = max(dearest, wide(arena[tables.cost + REC * option]))
-            if arena[tables.c + REC * i] == SCARCE:
+            if arena[tables.c + REC * i] == Supply.SCARCE:
                 cost = max(cost, dearest)
-            elif arena[tables.c + REC * i] == SPARE:
+            elif arena[tables.c + REC * i] == Supply.SPARE:
                 cost = plus(cost, NO_BARGAIN)
-        elif kind == REPEAT:
+        elif kind == Kind.REPEAT:
             size, cost = (
                 times(b, arena[tables.size + REC * a]),
                 times(tokens_for_copies(b, arena[tables.copies_per_token + REC * a]), arena[tables.cost + REC * a]),
             )
             arena[tables.may_saturate + REC * i] = may_saturate(arena, tables, wide(i))
-        elif kind == CALL:
+        elif kind == Kind.CALL:
             size, cost = arena[tables.size + REC * arena[tables.rules + a]], arena[tables.cost + REC * arena[tables.rules + a]]
-        elif kind == BAG:
+        elif kind == Kind.BAG:
             size, cost = least_sum(arena, tables, wide(i), tables.size), least_sum(arena, tables, wide(i), tables.cost)
-        elif kind == MULTIPLE:
+        elif kind == Kind.MULTIPLE:
             size, cost = digits_needed(arena, tables, wide(i))
-        elif kind == UNLISTED:
+        elif kind == Kind.UNLISTED:
             size, cost = sizes_without_words(arena, tables, wide(a), wide(b))
-        elif kind == BOTH or kind == NEGATE or kind == TALLY or kind == WORDS:
+        elif kind == Kind.BOTH or kind == Kind.NEGATE or kind == Kind.TALLY or kind == Kind.WORDS:
             continue
         changed = changed or size != arena[tables.size + REC * i] or cost != arena[tables.cost + REC * i]
         arena[tables.size + REC * i], arena[tables.cost + REC * i] = size, cost
@@ -149,19 +133,19 @@ def boolean_depths(arena_address, start, end, depth):
     for i in range(start, end):
         kind, a, b = arena[tables.kind + REC * i], arena[tables.a + REC * i], arena[tables.b + REC * i]
         most = 0
-        if kind == CLASS:
+        if kind == Kind.CLASS:
             for e in range(a, a + b):
                 most = max(most, depth[arena[tables.edge_next + e]])
-        elif kind == ALT:
+        elif kind == Kind.ALT:
             for j in range(a, a + b):
                 most = max(most, depth[arena[tables.lists + j]])
-        elif kind == SEQ or kind == BOTH or kind == TALLY:
+        elif kind == Kind.SEQ or kind == Kind.BOTH or kind == Kind.TALLY:
             most = max(depth[a], depth[b])
-        elif kind == REPEAT or kind == NEGATE or kind == BAG:
+        elif kind == Kind.REPEAT or kind == Kind.NEGATE or kind == Kind.BAG:
             most = max(most, depth[a])
-        elif kind == UNLISTED:
+        elif kind == Kind.UNLISTED:
             most = max(most, depth[b])
-        depth[i] = most + 1 if kind == BOTH or kind == NEGATE else most
+        depth[i] = most + 1 if kind == Kind.BOTH or kind == Kind.NEGATE else most
 
 
 @inner
@@ -189,7 +173,7 @@ def measure_ample(arena_address, start, end):
         cost, worst, ample = wide(arena[tables.cost + REC * i]), wide(INFINITE), wide(INFINITE)
         if cost >= INFINITE:
             pass
-        elif kind == CLASS:
+        elif kind == Kind.CLASS:
             worst = wide(0)
             for e in range(a, a + b):
                 follow = arena[tables.edge_next + e]
@@ -198,32 +182,32 @@ def measure_ample(arena_address, start, end):
                         max(worst, plus(1, arena[tables.worst + follow])),
                         min(ample, plus(1, arena[tables.ample + follow])),
                     )
-        elif kind == LITERAL:
+        elif kind == Kind.LITERAL:
             worst = cost
-        elif kind == SEQ:
+        elif kind == Kind.SEQ:
             worst = plus(arena[tables.worst + a], arena[tables.worst + b])
             ample = min(
                 plus(arena[tables.ample + a], arena[tables.cost + REC * b]),
                 plus(arena[tables.cost + REC * a], arena[tables.ample + b]),
             )
-        elif kind == ALT:
+        elif kind == Kind.ALT:
             worst = wide(0)
             for j in range(a, a + b):
                 option = arena[tables.lists + j]
                 if arena[tables.size + REC * option] < INFINITE:
                     worst, ample = max(worst, wide(arena[tables.worst + option])), min(ample, wide(arena[tables.ample + option]))
-        elif kind == REPEAT:
+        elif kind == Kind.REPEAT:
             high = arena[tables.c + REC * i]
             if high < 0 or high >= MIN_BODY:
                 ample = plus(cost, arena[tables.cost + REC * a])
             else:
                 worst = times(high, arena[tables.worst + a])
                 ample = plus(times(max(b, 1) - 1, arena[tables.cost + REC * a]), arena[tables.ample + a])
-        elif kind == CALL:
+        elif kind == Kind.CALL:
             worst, ample = wide(arena[tables.worst + arena[tables.rules + a]]), wide(arena[tables.ample + arena[tables.rules + a]])
-        elif kind == BOTH or kind == NEGATE or kind == BAG:
+        elif kind == Kind.BOTH or kind == Kind.NEGATE or kind == Kind.BAG:
             ample = plus(cost, wide(1))
-        elif kind == UNLISTED:
+        elif kind == Kind.UNLISTED:
             ample = plus(max(cost, wide(arena[tables.ample + b])), wide(1))
         changed = changed or worst != arena[tables.worst + i] or ample != arena[tables.ample + i]
         arena[tables.worst + i], arena[tables.ample + i] = worst, ample
@@ -237,9 +221,9 @@ def measure_item_gap(arena_address, start, end):
     tables = layout(arena)
     gap = wide(0)
     for i in range(start, end):
-        if arena[tables.kind + REC * i] == CLASS and arena[tables.c + REC * i] == ITEM_CLOSE:
+        if arena[tables.kind + REC * i] == Kind.CLASS and arena[tables.c + REC * i] == Event.ITEM_CLOSE:
             gap = max(gap, surcharge(arena, tables, wide(arena[tables.edge_next + arena[tables.a + REC * i]])), wide(1))
-    arena[tables.n + ITEM_GAP] = gap
+    arena[tables.n + Counter.ITEM_GAP] = gap
 
 
 @entry
@@ -271,28 +255,28 @@ def reaches_event(arena_address, root, events):
     """Whether a static node that takes part in what `root` denotes carries one of some events, a bit 1 << event for each."""
     arena = words_at(arena_address)
     tables = layout(arena)
-    count = arena[tables.n + NODES]
+    count = arena[tables.n + Counter.NODES]
     seen, found, num_found, at = np.zeros(count, np.uint8), np.empty(count, np.int32), wide(0), wide(0)
     num_found = once(wide(root), seen, found, num_found)
     while at < num_found:
         node = wide(found[at])
         at += 1
         kind, a, b = arena[tables.kind + REC * node], wide(arena[tables.a + REC * node]), wide(arena[tables.b + REC * node])
-        if kind == CLASS:
+        if kind == Kind.CLASS:
             if events >> arena[tables.c + REC * node] & 1:
                 return True
             for e in range(a, a + b):
                 num_found = once(wide(arena[tables.edge_next + e]), seen, found, num_found)
-        elif kind == ALT:
+        elif kind == Kind.ALT:
             for j in range(a, a + b):
                 num_found = once(wide(arena[tables.lists + j]), seen, found, num_found)
-        elif kind == CALL:
+        elif kind == Kind.CALL:
             num_found = once(wide(arena[tables.rules + a]), seen, found, num_found)
-        elif kind == SEQ or kind == BOTH or kind == TALLY:
+        elif kind == Kind.SEQ or kind == Kind.BOTH or kind == Kind.TALLY:
             num_found = once(b, seen, found, once(a, seen, found, num_found))
-        elif kind == UNLISTED:
+        elif kind == Kind.UNLISTED:
             num_found = once(b, seen, found, num_found)
-        elif kind == REPEAT or kind == NEGATE or kind == BAG:
+        elif kind == Kind.REPEAT or kind == Kind.NEGATE or kind == Kind.BAG:
             num_found = once(a, seen, found, num_found)
     return False
 

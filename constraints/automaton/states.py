@@ -17,47 +17,47 @@ All functions here are compiled. `arena` and `tables` are the tables and their l
 
 from __future__ import annotations
 
-from ..base.kinds import INFINITE
+from enum import IntEnum
+
+from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
-from .closures import HEADER, append_closure
+from .closures import CLOSURE_HEADER, append_closure
 from .nodes import (
-    CLASS,
-    EITHER,
     EMPTY,
     FAIL,
-    LITERAL,
-    NEGATE,
     NO_BODY,
-    PRODUCT,
-    REPEAT,
-    SEQ,
-    UNLISTED,
     head_of,
     join,
     literal,
     mix,
-    pair,
     plus,
     push_work,
+    sequence,
     wide,
 )
 from .sets import is_equal, sort_unique
 from .tables import (
     DEAD,
-    FAULT,
     FRAMED,
-    FULL_ITEMS,
-    FULL_POOL,
-    FULL_STATES,
-    NO_FAULT,
-    POOL,
+    INFINITE,
     REC,
-    STATES,
     UNKNOWN,
+    Counter,
+    Fault,
 )
 from .unions import append_parts, merge
 
-INNER, TAIL, FRAME_START, FRAME_LENGTH, FRAME_WORDS = range(5)  # of a frame in `pool`: its items, 0 of them when not written out
+
+class Frame(IntEnum):
+    """Words of a frame in `pool`."""
+
+    INNER = 0  # the state before the tail
+    TAIL = 1
+    START = 2  # its items in `pool`, LENGTH of them; 0 when they are not written out
+    LENGTH = 3
+
+
+FRAME_WORDS = len(Frame)
 
 
 # -- states -------------------------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ def intern_state(arena, tables, count, body, max_chars):
                 return s
         slot = (slot + 1) & mask
     s = new_state(arena, tables, slot, key, unique, unique)
-    if arena[tables.n + FAULT] == NO_FAULT:
+    if arena[tables.n + Counter.FAULT] == Fault.NONE:
         for j in range(unique):
             arena[tables.pool + arena[tables.state_start + REC * s] + j] = arena[tables.items + j]
         describe(arena, tables, s, body, max_chars)
@@ -98,14 +98,14 @@ def intern_state(arena, tables, count, body, max_chars):
 @inner
 def new_state(arena, tables, slot, key, length, words):
     """A state with room for so many words in `pool`, entered at a slot of the hash table. DEAD on a fault."""
-    s, start = wide(arena[tables.n + STATES]), wide(arena[tables.n + POOL])
+    s, start = wide(arena[tables.n + Counter.STATES]), wide(arena[tables.n + Counter.POOL])
     if s >= tables.states_size or 2 * s >= tables.state_hash_size:
-        arena[tables.n + FAULT] = FULL_STATES
+        arena[tables.n + Counter.FAULT] = Fault.FULL_STATES
     elif start + words > tables.pool_size:
-        arena[tables.n + FAULT] = FULL_POOL
-    if arena[tables.n + FAULT] != NO_FAULT:
+        arena[tables.n + Counter.FAULT] = Fault.FULL_POOL
+    if arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(DEAD)
-    arena[tables.n + STATES], arena[tables.n + POOL] = s + 1, start + words
+    arena[tables.n + Counter.STATES], arena[tables.n + Counter.POOL] = s + 1, start + words
     arena[tables.state_hash + slot] = s
     (
         arena[tables.state_start + REC * s],
@@ -136,11 +136,11 @@ def describe(arena, tables, s, body, max_chars):
         cost = min(cost, wide(arena[tables.cost + REC * item]))
         node = head_of(arena, tables, item)
         mark_live(arena, tables, node, row)
-        if arena[tables.kind + REC * node] == UNLISTED:
+        if arena[tables.kind + REC * node] == Kind.UNLISTED:
             mark_body(arena, tables, wide(arena[tables.b + REC * node]), row)
-        if arena[tables.kind + REC * node] == PRODUCT:
+        if arena[tables.kind + REC * node] == Kind.PRODUCT:
             flat = wide(0)
-        elif arena[tables.kind + REC * node] == LITERAL and length == 1:
+        elif arena[tables.kind + REC * node] == Kind.LITERAL and length == 1:
             arena[tables.state_literal + REC * s], arena[tables.state_literal_left + REC * s] = (
                 arena[tables.a + REC * node],
                 arena[tables.b + REC * node],
@@ -156,16 +156,16 @@ def describe(arena, tables, s, body, max_chars):
 @inner
 def mark_live(arena, tables, node, row):
     """Mark the bytes that a leaf may take as UNKNOWN. row: where the transitions are."""
-    if arena[tables.kind + REC * node] == LITERAL:
+    if arena[tables.kind + REC * node] == Kind.LITERAL:
         arena[row + arena[tables.text + arena[tables.a + REC * node]]] = UNKNOWN
-    elif arena[tables.kind + REC * node] == CLASS:
+    elif arena[tables.kind + REC * node] == Kind.CLASS:
         for e in range(arena[tables.a + REC * node], arena[tables.a + REC * node] + arena[tables.b + REC * node]):
             for byte in range(arena[tables.edge_low + e], arena[tables.edge_high + e] + 1):
                 arena[row + byte] = UNKNOWN
-    elif arena[tables.kind + REC * node] == PRODUCT:
+    elif arena[tables.kind + REC * node] == Kind.PRODUCT:
         x, y = wide(arena[tables.a + REC * node]) * 256, wide(arena[tables.b + REC * node]) * 256
         for byte in range(256):
-            if arena[tables.c + REC * node] == NEGATE or (
+            if arena[tables.c + REC * node] == Kind.NEGATE or (
                 arena[tables.next + x + byte] != DEAD and arena[tables.next + y + byte] != DEAD
             ):
                 arena[row + byte] = UNKNOWN
@@ -178,7 +178,7 @@ def mark_body(arena, tables, body, row):
     if start == 0:  # of a literal
         mark_live(arena, tables, head_of(arena, tables, body), row)
         return
-    for j in range(start + HEADER, start + HEADER + wide(arena[tables.pool + start])):
+    for j in range(start + CLOSURE_HEADER, start + CLOSURE_HEADER + wide(arena[tables.pool + start])):
         mark_live(arena, tables, head_of(arena, tables, wide(arena[tables.pool + j])), row)
 
 
@@ -186,7 +186,7 @@ def mark_body(arena, tables, body, row):
 def rehash_states(arena, tables):
     """Fill `state_hash`, all zero."""
     mask = tables.state_hash_size - 1
-    for s in range(1, arena[tables.n + STATES]):
+    for s in range(1, arena[tables.n + Counter.STATES]):
         slot = arena[tables.state_items_hash + REC * s] & mask
         while arena[tables.state_hash + slot] != 0:
             slot = (slot + 1) & mask
@@ -196,7 +196,7 @@ def rehash_states(arena, tables):
 @inner
 def state_of(arena, tables, continuation):
     """The state before any byte of a continuation."""
-    if arena[tables.kind + REC * continuation] == EITHER:
+    if arena[tables.kind + REC * continuation] == Kind.EITHER:
         return state_of_all(arena, tables, append_parts(arena, tables, continuation, wide(0)))
     return state_of_one(arena, tables, continuation)
 
@@ -204,9 +204,9 @@ def state_of(arena, tables, continuation):
 @inner
 def state_of_all(arena, tables, count):
     """The state before any byte of the continuations items[:count], see `append_parts`."""
-    if count > 1 and arena[tables.n + FAULT] == NO_FAULT:
+    if count > 1 and arena[tables.n + Counter.FAULT] == Fault.NONE:
         count = merge(arena, tables, count)
-    if count == 0 or arena[tables.n + FAULT] != NO_FAULT:
+    if count == 0 or arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(DEAD)
     if count == 1:
         return state_of_one(arena, tables, wide(arena[tables.items]))
@@ -214,7 +214,7 @@ def state_of_all(arena, tables, count):
     for k in range(count):
         continuation = wide(arena[tables.items + k])
         end = append_closure(arena, tables, continuation, end)
-        if arena[tables.n + FAULT] != NO_FAULT:
+        if arena[tables.n + Counter.FAULT] != Fault.NONE:
             return wide(DEAD)
         closure = wide(arena[tables.closure + REC * continuation])
         if closure == 0:  # of a literal
@@ -233,16 +233,16 @@ def state_of_all(arena, tables, count):
 def state_of_one(arena, tables, continuation):
     """The same of a continuation that is no union."""
     head = shared_head(arena, tables, continuation)
-    if head == FAIL or arena[tables.n + FAULT] != NO_FAULT:
+    if head == FAIL or arena[tables.n + Counter.FAULT] != Fault.NONE:
         return unframed_state_of(arena, tables, continuation)
     tail, inner_state = wide(arena[tables.b + REC * arena[tables.b + REC * continuation]]), unframed_state_of(arena, tables, head)
-    return wide(DEAD) if arena[tables.n + FAULT] != NO_FAULT else intern_frame(arena, tables, inner_state, tail)
+    return wide(DEAD) if arena[tables.n + Counter.FAULT] != Fault.NONE else intern_frame(arena, tables, inner_state, tail)
 
 
 @inner
 def unframed_state_of(arena, tables, continuation):
     count = append_closure(arena, tables, continuation, wide(0))
-    if arena[tables.n + FAULT] != NO_FAULT:
+    if arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(DEAD)
     start = wide(arena[tables.closure + REC * continuation])
     if start == 0:
@@ -264,12 +264,12 @@ def after_text(arena, tables, s, count):
         after = framed(
             arena,
             tables,
-            unframed_after_text(arena, tables, wide(arena[frame + INNER]), count),
-            wide(arena[frame + TAIL]),
+            unframed_after_text(arena, tables, wide(arena[frame + Frame.INNER]), count),
+            wide(arena[frame + Frame.TAIL]),
         )
     else:
         after = unframed_after_text(arena, tables, s, count)
-    if is_all and arena[tables.n + FAULT] == NO_FAULT:
+    if is_all and arena[tables.n + Counter.FAULT] == Fault.NONE:
         arena[tables.state_after_literal + REC * s] = after
     return after
 
@@ -280,10 +280,10 @@ def unframed_after_text(arena, tables, s, count):
         wide(arena[tables.pool + arena[tables.state_start + REC * s]]),
         wide(arena[tables.state_literal_left + REC * s]) - count,
     )
-    tail = wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == SEQ else wide(EMPTY)
+    tail = wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == Kind.SEQ else wide(EMPTY)
     if left > 0:
         tail = join(arena, tables, literal(arena, tables, arena[tables.state_literal + REC * s] + count, left), tail)
-    return wide(DEAD) if arena[tables.n + FAULT] != NO_FAULT else state_of(arena, tables, tail)
+    return wide(DEAD) if arena[tables.n + Counter.FAULT] != Fault.NONE else state_of(arena, tables, tail)
 
 
 # -- frames -------------------------------------------------------------------------------------------------------------
@@ -297,24 +297,24 @@ def shared_head(arena, tables, continuation):
     Other parts may be entered half read by states that are no frames, and states that mean the same would not be the same. Levels
     of precedence, which call one another, would be frames at each level.
     """
-    if arena[tables.kind + REC * continuation] != SEQ:
+    if arena[tables.kind + REC * continuation] != Kind.SEQ:
         return wide(FAIL)
     first, rest = wide(arena[tables.a + REC * continuation]), wide(arena[tables.b + REC * continuation])
-    if arena[tables.kind + REC * rest] != SEQ or not ends_with_characters(arena, tables, first):
+    if arena[tables.kind + REC * rest] != Kind.SEQ or not ends_with_characters(arena, tables, first):
         return wide(FAIL)
     second = wide(arena[tables.a + REC * rest])
     if arena[tables.shared + REC * second] == 0 or arena[tables.size + REC * second] == 0:
         return wide(FAIL)
-    return pair(arena, tables, first, second)
+    return sequence(arena, tables, first, second)
 
 
 @inner
 def ends_with_characters(arena, tables, node):
     """Whether a node is, or ends with, a repetition of characters of a class that may be empty, such as white space."""
-    while arena[tables.kind + REC * node] == SEQ:
+    while arena[tables.kind + REC * node] == Kind.SEQ:
         node = wide(arena[tables.b + REC * node])
     return (
-        arena[tables.kind + REC * node] == REPEAT
+        arena[tables.kind + REC * node] == Kind.REPEAT
         and arena[tables.b + REC * node] == 0
         and arena[tables.body_class + REC * arena[tables.a + REC * node]] != NO_BODY
     )
@@ -325,9 +325,9 @@ def intern_frame(arena, tables, inner_state, tail):
     """The state `inner_state`, which is not complete, with `tail` behind all its items. DEAD on a fault."""
     if arena[tables.state_length + REC * inner_state] == FRAMED:
         frame = tables.pool + wide(arena[tables.state_start + REC * inner_state])
-        inner_state = wide(arena[frame + INNER])
-        tail = append(arena, tables, wide(arena[frame + TAIL]), tail)
-    if arena[tables.n + FAULT] != NO_FAULT or inner_state == DEAD or arena[tables.size + REC * tail] >= INFINITE:
+        inner_state = wide(arena[frame + Frame.INNER])
+        tail = append(arena, tables, wide(arena[frame + Frame.TAIL]), tail)
+    if arena[tables.n + Counter.FAULT] != Fault.NONE or inner_state == DEAD or arena[tables.size + REC * tail] >= INFINITE:
         return wide(DEAD)
     mask = tables.state_hash_size - 1
     key = mix(inner_state, tail, wide(0), wide(FRAMED))
@@ -336,11 +336,11 @@ def intern_frame(arena, tables, inner_state, tail):
         s = wide(arena[tables.state_hash + slot])
         if arena[tables.state_items_hash + REC * s] == key and arena[tables.state_length + REC * s] == FRAMED:
             frame = tables.pool + wide(arena[tables.state_start + REC * s])
-            if arena[frame + INNER] == inner_state and arena[frame + TAIL] == tail:
+            if arena[frame + Frame.INNER] == inner_state and arena[frame + Frame.TAIL] == tail:
                 return s
         slot = (slot + 1) & mask
     s = new_state(arena, tables, slot, key, wide(FRAMED), wide(FRAME_WORDS))
-    if arena[tables.n + FAULT] == NO_FAULT:
+    if arena[tables.n + Counter.FAULT] == Fault.NONE:
         describe_frame(arena, tables, s, inner_state, tail)
     return s
 
@@ -348,7 +348,7 @@ def intern_frame(arena, tables, inner_state, tail):
 @inner
 def inner_of(arena, tables, s):
     """The inner state of a frame."""
-    return wide(arena[tables.pool + arena[tables.state_start + REC * s] + INNER])
+    return wide(arena[tables.pool + arena[tables.state_start + REC * s] + Frame.INNER])
 
 
 @inner
@@ -357,8 +357,8 @@ def have_one_tail(arena, tables, s, other):
     if arena[tables.state_length + REC * s] != FRAMED or arena[tables.state_length + REC * other] != FRAMED:
         return False
     return (
-        arena[tables.pool + arena[tables.state_start + REC * s] + TAIL]
-        == arena[tables.pool + arena[tables.state_start + REC * other] + TAIL]
+        arena[tables.pool + arena[tables.state_start + REC * s] + Frame.TAIL]
+        == arena[tables.pool + arena[tables.state_start + REC * other] + Frame.TAIL]
     )
 
 
@@ -366,7 +366,12 @@ def have_one_tail(arena, tables, s, other):
 def describe_frame(arena, tables, s, inner_state, tail):
     """Fill in a frame, and what follows from its inner state: transitions are unknown where that may go on."""
     frame, other = tables.pool + wide(arena[tables.state_start + REC * s]), REC * inner_state
-    arena[frame + INNER], arena[frame + TAIL], arena[frame + FRAME_START], arena[frame + FRAME_LENGTH] = inner_state, tail, 0, 0
+    arena[frame + Frame.INNER], arena[frame + Frame.TAIL], arena[frame + Frame.START], arena[frame + Frame.LENGTH] = (
+        inner_state,
+        tail,
+        0,
+        0,
+    )
     arena[tables.state_accept + REC * s], arena[tables.state_has_no_product + REC * s] = (
         0,
         arena[tables.state_has_no_product + other],
@@ -388,16 +393,16 @@ def describe_frame(arena, tables, s, inner_state, tail):
 @inner
 def framed(arena, tables, inner_state, tail):
     """A state with a tail behind all its items; where it is complete the tail begins. DEAD on a fault."""
-    if inner_state == DEAD or arena[tables.n + FAULT] != NO_FAULT:
+    if inner_state == DEAD or arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(DEAD)
     if arena[tables.state_accept + REC * inner_state] == 0:
         return intern_frame(arena, tables, inner_state, tail)
     if arena[tables.state_length + REC * inner_state] == 1:
         return state_of(arena, tables, tail)
     count = append_to_items(arena, tables, inner_state, tail)
-    if arena[tables.n + FAULT] == NO_FAULT:
+    if arena[tables.n + Counter.FAULT] == Fault.NONE:
         count = append_closure(arena, tables, tail, count)
-    if arena[tables.n + FAULT] != NO_FAULT:
+    if arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(DEAD)
     body, max_chars = (
         wide(arena[tables.state_body_class + REC * inner_state]),
@@ -420,9 +425,9 @@ def append_to_items(arena, tables, s, tail):
         if item == EMPTY:
             continue
         longer = append(arena, tables, item, tail)
-        if arena[tables.n + FAULT] == NO_FAULT and count >= tables.items_size:
-            arena[tables.n + FAULT] = FULL_ITEMS
-        if arena[tables.n + FAULT] != NO_FAULT:
+        if arena[tables.n + Counter.FAULT] == Fault.NONE and count >= tables.items_size:
+            arena[tables.n + Counter.FAULT] = Fault.FULL_ITEMS
+        if arena[tables.n + Counter.FAULT] != Fault.NONE:
             return count
         if arena[tables.size + REC * longer] < INFINITE:
             arena[tables.items + count] = longer
@@ -434,15 +439,15 @@ def append_to_items(arena, tables, s, tail):
 def append(arena, tables, continuation, tail):
     """A continuation, then a tail: the last of the former is joined with it."""
     depth = wide(0)
-    while arena[tables.kind + REC * continuation] == SEQ:
+    while arena[tables.kind + REC * continuation] == Kind.SEQ:
         depth = push_work(arena, tables, wide(arena[tables.a + REC * continuation]), depth)
-        if arena[tables.n + FAULT] != NO_FAULT:
+        if arena[tables.n + Counter.FAULT] != Fault.NONE:
             return wide(FAIL)
         continuation = wide(arena[tables.b + REC * continuation])
     out = join(arena, tables, continuation, tail)
-    while depth > 0 and arena[tables.n + FAULT] == NO_FAULT:
+    while depth > 0 and arena[tables.n + Counter.FAULT] == Fault.NONE:
         depth -= 1
-        out = pair(arena, tables, wide(arena[tables.work + depth]), out)
+        out = sequence(arena, tables, wide(arena[tables.work + depth]), out)
     return out
 
 
@@ -452,19 +457,19 @@ def items_of(arena, tables, s):
     if arena[tables.state_length + REC * s] != FRAMED:
         return wide(arena[tables.state_start + REC * s]), wide(arena[tables.state_length + REC * s])
     frame = tables.pool + wide(arena[tables.state_start + REC * s])
-    if arena[frame + FRAME_LENGTH] == 0:
-        count = append_to_items(arena, tables, wide(arena[frame + INNER]), wide(arena[frame + TAIL]))
-        start = wide(arena[tables.n + POOL])
-        if arena[tables.n + FAULT] == NO_FAULT and start + count > tables.pool_size:
-            arena[tables.n + FAULT] = FULL_POOL
-        if arena[tables.n + FAULT] != NO_FAULT:
+    if arena[frame + Frame.LENGTH] == 0:
+        count = append_to_items(arena, tables, wide(arena[frame + Frame.INNER]), wide(arena[frame + Frame.TAIL]))
+        start = wide(arena[tables.n + Counter.POOL])
+        if arena[tables.n + Counter.FAULT] == Fault.NONE and start + count > tables.pool_size:
+            arena[tables.n + Counter.FAULT] = Fault.FULL_POOL
+        if arena[tables.n + Counter.FAULT] != Fault.NONE:
             return wide(0), wide(0)
         count = sort_unique(arena, tables.items, count)
         for j in range(count):
             arena[tables.pool + start + j] = arena[tables.items + j]
-        arena[tables.n + POOL] = start + count
-        arena[frame + FRAME_START], arena[frame + FRAME_LENGTH] = start, count
-    return wide(arena[frame + FRAME_START]), wide(arena[frame + FRAME_LENGTH])
+        arena[tables.n + Counter.POOL] = start + count
+        arena[frame + Frame.START], arena[frame + Frame.LENGTH] = start, count
+    return wide(arena[frame + Frame.START]), wide(arena[frame + Frame.LENGTH])
 
 
 @inner
@@ -477,8 +482,6 @@ def plain_items(arena, tables, state):
 @inner
 def tail_of(arena, tables, state):
     """What comes behind all items of a frame; EMPTY for another state."""
-    return (
-        wide(arena[tables.pool + arena[tables.state_start + REC * state] + TAIL])
-        if arena[tables.state_length + REC * state] == FRAMED
-        else wide(EMPTY)
-    )
+    if arena[tables.state_length + REC * state] != FRAMED:
+        return wide(EMPTY)
+    return wide(arena[tables.pool + arena[tables.state_start + REC * state] + Frame.TAIL])

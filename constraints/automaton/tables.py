@@ -10,6 +10,7 @@ the caller grows that table and repeats the call. All writes are hash-consing or
 from __future__ import annotations
 
 from collections.abc import Collection
+from enum import IntEnum
 from itertools import pairwise
 
 import numpy as np
@@ -25,30 +26,63 @@ UNKNOWN = -1
 FRAMED = -1  # instead of the number of a state's items
 TOO_MANY = -1  # instead of the ends of a state
 
-# Indices into the table `n`.
-NODES, POOL, STATES, EPOCH, FAULT, STEPS, VISITED, SEARCH_LIMIT, REQUESTS, ITEM_GAP, SEARCHED, WANTED = range(12)
-NUM_ENDS, CLEARED, CLEARED_END = range(12, 15)  # of the exits of a class all are cleared that are not kept, see masking.py
-FARTHEST = 15  # bytes of the longest completion of a product that a search has come across
-KEPT, KEPT_END = 16, 17
-PLAIN = 18  # printable characters of one byte that are tokens, and stand for themselves in JSON strings
-ONLY_JSON, IN_STRING = 19, 20  # 1 when all texts are JSON, with white space as JSON has it; while a walk begins inside a string
-FREE_NAMES = 21  # 1 when every key that is remembered may be any but finitely many
-FREE_ITEMS = 28  # 1 when every further item of a unique array may be any string but finitely many
-MIXED = 29  # 1 when arrays whose items must differ may stand in the same place as other arrays
-NUM_STATIC, NUM_PAIRS = 22, 23  # nodes of the grammar; nodes that are in `pair_hash`
-MARKED, MARKED_EPOCH, MARKED_RIVALS, MARKED_INNER = range(
-    24, 28
-)  # what was found when candidates were last marked, see duplicate_candidates.py
-NUM_COUNTERS = 32
-# Values of n[FAULT]; the FULL_ ones below say which table to grow.
-NO_FAULT = 0
-SEARCH_EXHAUSTED = 100
+NUM_COUNTERS = 32  # words of the table `n`, whole records
+
+
+class Counter(IntEnum):
+    """Indices into the table `n`, of numbers that concern the whole arena: how much is in use, what is asked for, what is known."""
+
+    NODES = 0
+    POOL = 1
+    STATES = 2
+    EPOCH = 3
+    FAULT = 4  # a `Fault`
+    STEPS = 5
+    VISITED = 6
+    SEARCH_LIMIT = 7
+    REQUESTS = 8
+    ITEM_GAP = 9
+    SEARCHED = 10
+    WANTED = 11  # 1 + the body class that a mask was made in without tables, or NO_CLASS
+    NUM_ENDS = 12
+    CLEARED = 13  # of the exits of a class all are cleared, from here to CLEARED_END, that are not kept, see masking.py
+    CLEARED_END = 14
+    FARTHEST = 15  # bytes of the longest completion of a product that a search has come across
+    KEPT = 16
+    KEPT_END = 17
+    PLAIN = 18  # printable characters of one byte that are tokens, and stand for themselves in JSON strings
+    ONLY_JSON = 19  # 1 when all texts are JSON, with white space as JSON has it
+    IN_STRING = 20  # 1 while a walk begins inside a string
+    FREE_NAMES = 21  # 1 when every key that is remembered may be any but finitely many
+    NUM_STATIC = 22  # nodes of the grammar
+    NUM_SEQUENCES = 23  # nodes that are in `sequence_hash`
+    MARKED = 24  # what was found when candidates were last marked, from here to MARKED_INNER, see duplicate_candidates.py
+    MARKED_EPOCH = 25
+    MARKED_CANDIDATES = 26
+    MARKED_INNER = 27
+    FREE_ITEMS = 28  # 1 when every further item of a unique array may be any string but finitely many
+    MIXED = 29  # 1 when arrays whose items must differ may stand in the same place as other arrays
+
+
+class Fault(IntEnum):
+    """Why a compiled call stopped, in n[Counter.FAULT]. The FULL_ ones say which table to grow."""
+
+    NONE = 0
+    FULL_NODES = 1
+    FULL_POOL = 2
+    FULL_STATES = 3
+    FULL_WORK = 4
+    FULL_ITEMS = 5
+    FULL_REQUESTS = 6
+    FULL_SEQUENCES = 7
+    SEARCH_EXHAUSTED = 100
+
 
 _TABLES = [
-        "n",  # [NUM_COUNTERS] see above; whole records, so that those below are lines of the cache
+        "n",  # [NUM_COUNTERS] see `Counter`; whole records, so that those below are lines of the cache
         # Big tables of fixed size first, so that they begin at the same places whatever the grammar: see pages.py.
         "node_hash",  # open addressing, 0 = free; the first 2^k entries are in use
-        "pair_hash",  # the same, of sequences that hold nodes made while the automaton runs: few, and looked up most
+        "sequence_hash",  # the same, of sequences that hold nodes made while the automaton runs: few, and looked up most
         "state_hash",  # as node_hash
         "nodes",  # [nodes] records of expression nodes, static ones first; see NODE_FIELDS
         "pool",  # closures [length, body class, radius, items...] and the items of states
@@ -70,7 +104,7 @@ _TABLES = [
 # A record is REC words (a power of two), a line of the cache: nodes and states are made far apart from each other, and all of one
 # is read at once.
 REC = 16
-FRAME = 8
+PATH_WIDTH = 8  # words of a frame of `path`
 MAX_ENDS = 2048
 NODE_FIELDS = (
     "kind", "a", "b", "c",  # see expression.Kind
@@ -106,27 +140,26 @@ FIELDS = tuple(_TABLES)
 RECORDS = {"nodes": NODE_FIELDS, "states": STATE_FIELDS}
 _FIELDS_OF = {name: (records, k) for records, fields in RECORDS.items() for k, name in enumerate(fields)}
 # Sizes that compiled code reads.
-SIZED = ("nodes", "node_hash", "pair_hash", "pool", "states", "state_hash", "work", "items", "requests")
+SIZED = ("nodes", "node_hash", "sequence_hash", "pool", "states", "state_hash", "work", "items", "requests")
 _HEADER = 64  # words: FIELDS offsets, then the end; the last ones are the sizes of the hash tables in use
 _CLEARED = FIELDS.index("next") + 1  # from this table on all are cleared whole: they may begin anywhere
-_HASH_SIZES = {"node_hash": _HEADER - 3, "pair_hash": _HEADER - 2, "state_hash": _HEADER - 1}
+_HASH_SIZES = {"node_hash": _HEADER - 3, "sequence_hash": _HEADER - 2, "state_hash": _HEADER - 1}
 HASHES = tuple(_HASH_SIZES)
-_COUNTERS = {"node_hash": NODES, "pair_hash": NODES, "state_hash": STATES}
-FAULT_WORD = _HEADER + FAULT  # of the array: `n` is the first table
-NO_CLASS = 0  # n[WANTED] is 1 + the body class that a mask was made in without tables
+_COUNTERS = {"node_hash": Counter.NODES, "sequence_hash": Counter.NODES, "state_hash": Counter.STATES}
+FAULT_WORD = _HEADER + Counter.FAULT  # of the array: `n` is the first table
+NO_CLASS = 0  # in n[Counter.WANTED]
 CLASS_WIDTH, CLASS_TABLES = 8, 6  # words of an entry of `classes`; which of them is the offset
 
-FULL_NODES, FULL_POOL, FULL_STATES, FULL_WORK, FULL_ITEMS, FULL_REQUESTS, FULL_PAIRS = range(1, 8)  # faults that growing mends
 _FULL = {
-    FULL_NODES: ("nodes",),
-    FULL_POOL: ("pool",),
-    FULL_STATES: ("states", "next"),
-    FULL_WORK: ("work",),
-    FULL_ITEMS: ("items",),
-    FULL_REQUESTS: ("requests",),
-    FULL_PAIRS: ("nodes",),
+    Fault.FULL_NODES: ("nodes",),
+    Fault.FULL_POOL: ("pool",),
+    Fault.FULL_STATES: ("states", "next"),
+    Fault.FULL_WORK: ("work",),
+    Fault.FULL_ITEMS: ("items",),
+    Fault.FULL_REQUESTS: ("requests",),
+    Fault.FULL_SEQUENCES: ("nodes",),
 }
-_GROWS_HASH = {FULL_NODES: "node_hash", FULL_PAIRS: "pair_hash", FULL_STATES: "state_hash"}
+_GROWS_HASH = {Fault.FULL_NODES: "node_hash", Fault.FULL_SEQUENCES: "sequence_hash", Fault.FULL_STATES: "state_hash"}
 
 
 def _size(name: str) -> Word:
@@ -187,7 +220,7 @@ class Arena:
         for name in emptied:
             self.table(name)[: hash_sizes[name]] = 0
             self.array[_HASH_SIZES[name]] = hash_sizes[name]
-        self.table("n")[FAULT] = NO_FAULT
+        self.table("n")[Counter.FAULT] = Fault.NONE
         return emptied
 
     def _move(self, sizes: dict[str, int], hash_sizes: dict[str, int]) -> None:
@@ -214,7 +247,7 @@ def _used(array: NDArray[np.int32]) -> dict[str, int]:
     offsets = array[: len(FIELDS) + 1].tolist()
     sizes = {name: end - start for name, (start, end) in zip(FIELDS, pairwise(offsets), strict=True)}
     counters = array[offsets[0] : offsets[1]]
-    num_nodes, num_states, pool = int(counters[NODES]), int(counters[STATES]), int(counters[POOL])
+    num_nodes, num_states, pool = int(counters[Counter.NODES]), int(counters[Counter.STATES]), int(counters[Counter.POOL])
     used = sizes | {"nodes": REC * num_nodes, "states": REC * num_states, "next": 256 * num_states, "pool": pool}
     used |= {name: int(array[word]) for name, word in _HASH_SIZES.items()}
     return {name: min(size, sizes[name]) for name, size in used.items()}

@@ -13,20 +13,21 @@ All functions here are compiled. `arena` and `tables` are the tables and their l
 
 from __future__ import annotations
 
+from ..base.kinds import Kind
 from ..numba_support.jit import inner
-from .nodes import EITHER, EMPTY, FAIL, NO_BODY, SEQ, head_of, intern_node, pair, push_work, wide
+from .nodes import EMPTY, FAIL, NO_BODY, head_of, intern_node, push_work, sequence, wide
 from .sets import sort_unique
-from .tables import EPOCH, FAULT, FULL_ITEMS, NO_FAULT, REC, UNKNOWN
+from .tables import REC, UNKNOWN, Counter, Fault
 
 
 @inner
 def append_parts(arena, tables, continuation, count):
     """Append a continuation, or the parts of a union, to the items; returns how many there are."""
-    while arena[tables.n + FAULT] == NO_FAULT:
+    while arena[tables.n + Counter.FAULT] == Fault.NONE:
         if count >= tables.items_size:
-            arena[tables.n + FAULT] = FULL_ITEMS
+            arena[tables.n + Counter.FAULT] = Fault.FULL_ITEMS
             return count
-        is_union = arena[tables.kind + REC * continuation] == EITHER
+        is_union = arena[tables.kind + REC * continuation] == Kind.EITHER
         arena[tables.items + count] = arena[tables.a + REC * continuation] if is_union else continuation
         count += 1
         if not is_union:
@@ -48,7 +49,7 @@ def merge(arena, tables, count):
         if arena[tables.marked_in + REC * head] == shared:
             arena[tables.marked_in + REC * head] = shared + 1
             item = union_of_those(arena, tables, head, i, count)
-            if arena[tables.n + FAULT] != NO_FAULT:
+            if arena[tables.n + Counter.FAULT] != Fault.NONE:
                 return count
         elif arena[tables.marked_in + REC * head] == shared + 1:  # is in a union already
             continue
@@ -60,8 +61,8 @@ def merge(arena, tables, count):
 @inner
 def mark_shared(arena, tables, count):
     """Stamp the parts with which several of the continuations items[:count] begin; returns the stamp, 0 if there are none."""
-    arena[tables.n + EPOCH] += 3
-    shared, found = wide(arena[tables.n + EPOCH]) - 1, wide(0)
+    arena[tables.n + Counter.EPOCH] += 3
+    shared, found = wide(arena[tables.n + Counter.EPOCH]) - 1, wide(0)
     for i in range(count):
         head = head_of(arena, tables, wide(arena[tables.items + i]))
         if arena[tables.body_class + REC * head] != NO_BODY or head == EMPTY:
@@ -81,7 +82,7 @@ def union_of_those(arena, tables, head, start, end):
         item = wide(arena[tables.items + i])
         if head_of(arena, tables, item) == head:
             if end + count >= tables.items_size:
-                arena[tables.n + FAULT] = FULL_ITEMS
+                arena[tables.n + Counter.FAULT] = Fault.FULL_ITEMS
                 return wide(FAIL)
             arena[tables.items + end + count] = item
             count += 1
@@ -94,14 +95,14 @@ def union_of(arena, tables, start, count):
     depth = wide(0)
     while begins_all(arena, tables, head_of(arena, tables, wide(arena[start])), start, count):
         depth = push_work(arena, tables, head_of(arena, tables, wide(arena[start])), depth)
-        if arena[tables.n + FAULT] != NO_FAULT:
+        if arena[tables.n + Counter.FAULT] != Fault.NONE:
             return wide(FAIL)
         for k in range(start, start + count):
-            arena[k] = arena[tables.b + REC * arena[k]] if arena[tables.kind + REC * arena[k]] == SEQ else EMPTY
+            arena[k] = arena[tables.b + REC * arena[k]] if arena[tables.kind + REC * arena[k]] == Kind.SEQ else EMPTY
     out = either_of(arena, tables, start, count)
-    while depth > 0 and arena[tables.n + FAULT] == NO_FAULT:
+    while depth > 0 and arena[tables.n + Counter.FAULT] == Fault.NONE:
         depth -= 1
-        out = pair(arena, tables, wide(arena[tables.work + depth]), out)
+        out = sequence(arena, tables, wide(arena[tables.work + depth]), out)
     return out
 
 
@@ -122,17 +123,17 @@ def either_of(arena, tables, start, count):
     k = wide(0)
     while k < count:
         node = wide(arena[start + k])
-        if arena[tables.kind + REC * node] != EITHER:
+        if arena[tables.kind + REC * node] != Kind.EITHER:
             k += 1
         elif start + count >= tables.items + tables.items_size:
-            arena[tables.n + FAULT] = FULL_ITEMS
+            arena[tables.n + Counter.FAULT] = Fault.FULL_ITEMS
             return wide(FAIL)
         else:
             arena[start + k], arena[start + count] = arena[tables.a + REC * node], arena[tables.b + REC * node]
             count += 1
     count = sort_unique(arena, start, count) - 1
     out = wide(arena[start + count])
-    while count > 0 and arena[tables.n + FAULT] == NO_FAULT:
+    while count > 0 and arena[tables.n + Counter.FAULT] == Fault.NONE:
         count -= 1
         out = either(arena, tables, wide(arena[start + count]), out)
     return out
@@ -141,7 +142,7 @@ def either_of(arena, tables, start, count):
 @inner
 def either(arena, tables, left, right):
     """An EITHER node."""
-    node = intern_node(arena, tables, wide(EITHER), left, right, wide(0))
+    node = intern_node(arena, tables, wide(Kind.EITHER), left, right, wide(0))
     if arena[tables.size + REC * node] == UNKNOWN:
         arena[tables.size + REC * node] = min(arena[tables.size + REC * left], arena[tables.size + REC * right])
         arena[tables.cost + REC * node] = min(arena[tables.cost + REC * left], arena[tables.cost + REC * right])

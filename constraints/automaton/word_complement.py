@@ -9,10 +9,10 @@ All functions here are compiled. `arena` and `tables` are the tables and their l
 
 from __future__ import annotations
 
-from ..base.kinds import INFINITE
+from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
-from .nodes import EMPTY, FAIL, UNLISTED, WORDS, intern_node, plus, wide
-from .tables import PLAIN, REC, UNKNOWN
+from .nodes import EMPTY, FAIL, intern_node, plus, wide
+from .tables import INFINITE, REC, UNKNOWN, Counter
 
 _AT_END = -1  # instead of the next byte of a word
 
@@ -20,7 +20,7 @@ _AT_END = -1  # instead of the next byte of a word
 @inner
 def without_words(arena, tables, words, body):
     """An UNLISTED node."""
-    node = intern_node(arena, tables, wide(UNLISTED), words, body, wide(0))
+    node = intern_node(arena, tables, wide(Kind.UNLISTED), words, body, wide(0))
     if arena[tables.size + REC * node] == UNKNOWN:
         arena[tables.size + REC * node], arena[tables.cost + REC * node] = sizes_without_words(arena, tables, words, body)
     return node
@@ -36,11 +36,11 @@ def sizes_without_words(arena, tables, words, body):
     size, cost = wide(arena[tables.size + REC * body]), wide(arena[tables.cost + REC * body])
     if size >= INFINITE:
         return size, cost
-    plain = max(wide(arena[tables.n + PLAIN]), wide(1))
+    plain = max(wide(arena[tables.n + Counter.PLAIN]), wide(1))
     more, free = wide(0), wide(1)
     while num_words_of(arena, tables, words, size + more) >= free:
         more, free = more + 1, min(free * plain, wide(INFINITE))
-    return plus(size, more), (cost if more == 0 else wide(INFINITE) if arena[tables.n + PLAIN] == 0 else plus(cost, more))
+    return plus(size, more), (cost if more == 0 else wide(INFINITE) if arena[tables.n + Counter.PLAIN] == 0 else plus(cost, more))
 
 
 @inner
@@ -97,7 +97,7 @@ def words_after(arena, tables, words, byte):
     )
     begin, left = narrowed(arena, tables, first, count, read, wide(byte))
     if left > 0:
-        return intern_node(arena, tables, wide(WORDS), begin, left, read + 1), wide(byte), wide(byte)
+        return intern_node(arena, tables, wide(Kind.WORDS), begin, left, read + 1), wide(byte), wide(byte)
     index = (begin - first) // 2
     low = next_byte(arena, tables, first, read, index - 1) + 1 if index > 0 else wide(0)
     high = next_byte(arena, tables, first, read, index) - 1 if index < count else wide(255)

@@ -38,7 +38,7 @@ class Kind(IntEnum):
     UNIQUE = 19
     LIST = 20
     WORD = 21
-    PAIR = 22  # a = automaton state, b = memory; see register_product.py
+    CONFIGURATION = 22  # a = automaton state, b = memory; see register_product.py
     EITHER = 23  # a, b = continuations: their union; see unions.py
 
 

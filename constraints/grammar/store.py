@@ -12,7 +12,7 @@ from typing import ClassVar, NewType, Self
 
 from ..base.kinds import Event, Kind, Supply
 from ..base.utf8 import ByteTree, Ranges, byte_tree
-from ..numba_support.divisors import ROW
+from ..numba_support.divisors import MULTIPLE_ROW_WORDS
 
 Node = NewType("Node", int)
 Rule = NewType("Rule", int)
@@ -92,7 +92,7 @@ class NodeStore:
     def step_of(self, node: Node) -> list[int]:
         """The row of a MULTIPLE's step, see divisors.py."""
         start = self.operands(node)[0]
-        return self.lists[start : start + ROW].tolist()
+        return self.lists[start : start + MULTIPLE_ROW_WORDS].tolist()
 
     def unlisted_words(self, node: Node) -> list[bytes]:
         """What is left of the words that an UNLISTED node excludes, in order."""

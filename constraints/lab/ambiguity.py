@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..grammar.components import components
-from .facts import ENDLESS, reached
+from .facts import NO_TEXT, reached
 from .net import DONE, ENDING, Chain, Net, replay
 from .outline import calls, quoted
 
@@ -66,7 +66,7 @@ class Search:
         net, found = self.net, dict[str, Ambiguity]()
         useful = reached(net.outline)
         order = [name for group in components({n: calls(r) for n, r in net.outline.rules.items()}) for name in group]
-        rules = [n for n in order if n in useful and net.least_of_rule[n] < ENDLESS and net.outline.rules[n].terminal is None]
+        rules = [n for n in order if n in useful and net.least_of_rule[n] < NO_TEXT and net.outline.rules[n].terminal is None]
         for i, rule in enumerate(rules):
             share = self.steps // (len(rules) - i)
             for one in self._of_rule(rule, share):

@@ -8,7 +8,7 @@ from ..grammar.components import components, is_recursive
 from .language import Languages
 from .outline import Call, Chars, Choice, Outline, Part, Pattern, Repeat, Series, Text, calls, fold, parts_below
 
-ENDLESS = 1 << 40  # the least length of what has no text
+NO_TEXT = 1 << 40  # the least length of what has no text
 
 
 def reached(outline: Outline) -> set[str]:
@@ -24,8 +24,8 @@ def reached(outline: Outline) -> set[str]:
 
 
 def least_lengths(outline: Outline, languages: Languages, toll: int = 0) -> dict[str, int]:
-    """The characters of the shortest text of every rule; ENDLESS where there is none. toll: what a call costs beside them."""
-    least = dict.fromkeys(outline.rules, ENDLESS)
+    """The characters of the shortest text of every rule; NO_TEXT where there is none. toll: what a call costs beside them."""
+    least = dict.fromkeys(outline.rules, NO_TEXT)
     for component in components({name: calls(rule) for name, rule in outline.rules.items()}):
         is_moving = True
         while is_moving:
@@ -45,15 +45,15 @@ def part_length(body: Part, least: Mapping[str, int], languages: Languages, toll
         if isinstance(part, Text):
             return len(part.text)
         if isinstance(part, Chars):
-            return 1 if part.ranges else ENDLESS
+            return 1 if part.ranges else NO_TEXT
         if isinstance(part, Pattern):
             return languages.of(part).least_length
         if isinstance(part, Call):
-            return min(least[part.name] + toll, ENDLESS)
+            return min(least[part.name] + toll, NO_TEXT)
         if isinstance(part, Choice):
-            return min(below, default=ENDLESS)
+            return min(below, default=NO_TEXT)
         total = below[0] * part.low if isinstance(part, Repeat) else sum(below)
-        return min(total, ENDLESS)
+        return min(total, NO_TEXT)
 
     return fold(body, combine)
 

@@ -9,7 +9,7 @@ from typing import Any
 from ..grammar.components import components, is_recursive
 from .ambiguity import LONGEST, Search
 from .covered import covered_options
-from .facts import ENDLESS, left_recursive, part_length, reached
+from .facts import NO_TEXT, left_recursive, part_length, reached
 from .language import Languages
 from .net import Net
 from .outline import (
@@ -75,7 +75,7 @@ def outline_findings(outline: Outline, steps: int) -> list[Finding]:
 
 def _hopeless(outline: Outline, net: Net, used: set[str]) -> Iterator[Finding]:
     for name, rule in outline.rules.items():
-        if name in used and net.least_of_rule[name] >= ENDLESS:
+        if name in used and net.least_of_rule[name] >= NO_TEXT:
             why = "it always needs itself again, or a rule that does" if calls(rule) else "no text matches it"
             yield Finding(ERROR, "unproductive", f"rule {name} has no text: {why}", name, outline.line(rule.at))
 
@@ -91,10 +91,10 @@ def _dead(outline: Outline, used: set[str]) -> Iterator[Finding]:
 def _hopeless_options(outline: Outline, net: Net, used: set[str], languages: Languages) -> Iterator[Finding]:
     for rule, choice in _choices(outline, used):
         lengths = [part_length(option, net.least_of_rule, languages) for option in choice.options]
-        if min(lengths, default=ENDLESS) >= ENDLESS:
+        if min(lengths, default=NO_TEXT) >= NO_TEXT:
             continue
         for i, option in enumerate(choice.options):
-            if lengths[i] >= ENDLESS:
+            if lengths[i] >= NO_TEXT:
                 message = f"alternative {i + 1} of {rule.name} can never be completed: {_short(option)}"
                 yield Finding(WARNING, "unreachable alternative", message, rule.name, _line(outline, rule, option))
 
@@ -110,7 +110,7 @@ def _superfluous_options(outline: Outline, used: set[str]) -> Iterator[Finding]:
 
 
 def _ambiguous(outline: Outline, net: Net, steps: int) -> Iterator[Finding]:
-    if not steps or net.least_of_rule[outline.start] >= ENDLESS:
+    if not steps or net.least_of_rule[outline.start] >= NO_TEXT:
         return
     if outline.unread:
         yield Finding(NOTE, "ambiguity", f"not searched: {'; '.join(outline.unread)}")

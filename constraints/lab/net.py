@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ..base.utf8 import Ranges
 from ..runtime.constraint import State
-from .facts import ENDLESS, least_lengths
+from .facts import NO_TEXT, least_lengths
 from .language import Languages
 from .outline import Call, Chars, Choice, Outline, OutlineRule, Part, Pattern, Repeat, Text, fold, walk
 
@@ -74,8 +74,8 @@ class Net:
         if found is None:
             found = self._chain_numbers[key] = len(self.chains)
             self.chains.append(key)
-            self.chain_least.append(min(ENDLESS, self._least[node] + self.chain_least[then]))
-            self.chain_effort.append(min(ENDLESS, self._effort[node] + self.chain_effort[then]))
+            self.chain_least.append(min(NO_TEXT, self._least[node] + self.chain_least[then]))
+            self.chain_effort.append(min(NO_TEXT, self._effort[node] + self.chain_effort[then]))
         return found
 
     def _rule(self, rule: OutlineRule) -> Node:
@@ -85,7 +85,7 @@ class Net:
         if isinstance(part, Text):
             return self._lexeme(self._text(part.text)) if part.text else 0
         if isinstance(part, Chars):
-            node = self._new(("chars", part.ranges), 1 if part.ranges else ENDLESS)
+            node = self._new(("chars", part.ranges), 1 if part.ranges else NO_TEXT)
             self.spelling.setdefault(node, part.spelling)
             return self._lexeme(node)
         if isinstance(part, Pattern):
@@ -96,14 +96,14 @@ class Net:
             return self._repeat(below[0], part.low, part.high)
         least = [self._least[node] for node in below]
         if isinstance(part, Choice):
-            return self._new(("alt", tuple(below)), min(least, default=ENDLESS))
+            return self._new(("alt", tuple(below)), min(least, default=NO_TEXT))
         return self._series(tuple(below))
 
     def _series(self, nodes: tuple[Node, ...]) -> Node:
         nodes = tuple(node for node in nodes if node)
         if len(nodes) < 2:
             return nodes[0] if nodes else 0
-        return self._new(("seq", nodes), min(ENDLESS, sum(self._least[node] for node in nodes)))
+        return self._new(("seq", nodes), min(NO_TEXT, sum(self._least[node] for node in nodes)))
 
     def _lexeme(self, node: Node) -> Node:
         return node if self._skip is None else self._series((node, self._skip))
@@ -121,7 +121,7 @@ class Net:
     def _repeat(self, body: Node, low: int, high: int | None) -> Node:
         if high == 0 or body == 0:  # copies of nothing
             return 0
-        return self._new(("repeat", body, low, high), min(ENDLESS, self._least[body] * low))
+        return self._new(("repeat", body, low, high), min(NO_TEXT, self._least[body] * low))
 
     def _new(self, row: tuple[Any, ...], least: int) -> Node:
         node = self._numbers.get(row)
@@ -129,7 +129,7 @@ class Net:
             node = self._numbers[row] = len(self.nodes)
             self.nodes.append(row)
             self._least.append(least)
-            self._effort.append(min(ENDLESS, self._effort_of(row, least)))
+            self._effort.append(min(NO_TEXT, self._effort_of(row, least)))
         return node
 
     def _effort_of(self, row: tuple[Any, ...], least: int) -> int:
@@ -139,7 +139,7 @@ class Net:
             case "seq":
                 return sum(self._effort[node] for node in row[1])
             case "alt":
-                return min((self._effort[node] for node in row[1]), default=ENDLESS)
+                return min((self._effort[node] for node in row[1]), default=NO_TEXT)
             case "repeat":
                 return self._effort[row[1]] * int(row[2])
         return least

@@ -8,51 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..automaton.closures import ENDLESS
-from ..automaton.nodes import CLASS, NO_BODY, SEQ, head_of, pair, repetition, wide
+from ..automaton.nodes import NO_BODY, head_of, repetition, sequence, wide
 from ..automaton.states import intern_state, items_of
-from ..automaton.tables import (
-    CLASS_TABLES,
-    CLASS_WIDTH,
-    CLEARED,
-    CLEARED_END,
-    DEAD,
-    FAULT,
-    IN_STRING,
-    KEPT,
-    KEPT_END,
-    NO_FAULT,
-    NUM_ENDS,
-    ONLY_JSON,
-    REC,
-    STATE_MASK,
-    WANTED,
-)
-from ..base.kinds import UNBOUNDED
+from ..automaton.tables import CLASS_TABLES, CLASS_WIDTH, DEAD, REC, STATE_MASK, Counter, Fault
+from ..base.kinds import UNBOUNDED, Kind
 from ..numba_support.jit import inner
 from ..vocabulary.byte_classes import LOWER, UPPER
-from ..vocabulary.packed_vocabulary import (
-    BY_PREFIX,
-    CONTROLS,
-    EXITS,
-    FAR,
-    FAR_LENGTH,
-    FIRST_BYTES,
-    GROUPED,
-    LAST_SLICE,
-    LINE,
-    LONGEST,
-    NUM_CONTROLS,
-    NUM_EXITS,
-    NUM_FAR,
-    PREFIX,
-    RESIDUAL,
-    REST,
-    SLICES,
-    STRING,
-    TRIE,
-    WORDS,
-    is_inside,
-)
+from ..vocabulary.packed_vocabulary import ClassRecord, Header, is_inside
 from .loop_context import exit_state_of, is_body_exclusive, is_loop, leading_copies
 from .mask_rows import clear_tokens
 from .shared_continuations import completes_inside
@@ -68,8 +30,12 @@ MANY_VISITED = 1000  # trie nodes, by a walk inside a class, after which tables 
 def fill(arena, tables, vocab, rows, state):
     """Describe the mask of a state by a walk from this state alone, without EOS; returns the base, see mask_rows.py."""
     other = without_literals(arena, tables, state)
-    base = fill_other(arena, tables, vocab, rows, other) if other != DEAD and arena[tables.n + FAULT] == NO_FAULT else wide(0)
-    if other != state and arena[tables.n + FAULT] == NO_FAULT:
+    base = (
+        fill_other(arena, tables, vocab, rows, other)
+        if other != DEAD and arena[tables.n + Counter.FAULT] == Fault.NONE
+        else wide(0)
+    )
+    if other != state and arena[tables.n + Counter.FAULT] == Fault.NONE:
         arena[tables.state_events + REC * state] |= arena[tables.state_events + REC * other]
         walk_literals(arena, tables, vocab, rows, state, False)
     return base
@@ -79,11 +45,11 @@ def fill(arena, tables, vocab, rows, state):
 def fill_other(arena, tables, vocab, rows, state):
     """The same without regard to literals. Inside a string, walks pass by control characters, and what has them is cleared then."""
     is_in_string = may_be_in_string(arena, tables, state)
-    arena[tables.n + IN_STRING] = 1 if is_in_string else 0
+    arena[tables.n + Counter.IN_STRING] = 1 if is_in_string else 0
     base = fill_plain(arena, tables, vocab, rows, state)
-    arena[tables.n + IN_STRING] = 0
+    arena[tables.n + Counter.IN_STRING] = 0
     if is_in_string:
-        clear_tokens(rows, wide(vocab[CONTROLS]), wide(vocab[CONTROLS]) + wide(vocab[NUM_CONTROLS]))
+        clear_tokens(rows, wide(vocab[Header.CONTROLS]), wide(vocab[Header.CONTROLS]) + wide(vocab[Header.NUM_CONTROLS]))
     return base
 
 
@@ -93,7 +59,7 @@ def may_be_in_string(arena, tables, state):
     row = tables.next + state * 256
     for byte in ONLY_IN_STRINGS:
         if arena[row + byte] != DEAD:
-            return arena[tables.n + ONLY_JSON] == 1
+            return arena[tables.n + Counter.ONLY_JSON] == 1
     return False
 
 
@@ -110,7 +76,7 @@ def fill_plain(arena, tables, vocab, rows, state):
         slice_ = (
             slice_of(arena, tables, vocab, class_tables, state, max_chars)
             if body >= 0
-            else wide(vocab[class_tables + LAST_SLICE])
+            else wide(vocab[class_tables + ClassRecord.LAST_SLICE])
         )
         if slice_ >= 0:
             return fill_body(arena, tables, vocab, rows, state, class_tables, slice_)
@@ -118,16 +84,16 @@ def fill_plain(arena, tables, vocab, rows, state):
     if class_tables == 0:
         space, rest, max_chars = split_space(arena, tables, vocab, state)
         are_ends_seen = (
-            arena[tables.n + NUM_ENDS] < 0
+            arena[tables.n + Counter.NUM_ENDS] < 0
             or space == DEAD
             or not completes_inside(arena, tables, space, body_of(arena, tables, space))
         )
         if space != DEAD and are_ends_seen and is_body_exclusive(arena, tables, space):
             base, other = fill_space(arena, tables, vocab, rows, space, max_chars), rest
             arena[tables.state_events + REC * state] |= arena[tables.state_events + REC * space]
-    trie = wide(vocab[GROUPED]) if reads_letters_alike(arena, tables, other) else wide(vocab[TRIE])
+    trie = wide(vocab[Header.GROUPED]) if reads_letters_alike(arena, tables, other) else wide(vocab[Header.TRIE])
     if walk(arena, tables, vocab, rows, trie, wide(-1), other) > MANY_VISITED and body >= 0 and class_tables == 0:
-        arena[tables.n + WANTED] = body + 1
+        arena[tables.n + Counter.WANTED] = body + 1
     arena[tables.state_events + REC * state] |= arena[tables.state_events + REC * other]
     return base
 
@@ -136,12 +102,12 @@ def fill_plain(arena, tables, vocab, rows, state):
 def fill_body(arena, tables, vocab, rows, state, class_tables, slice_):
     """The same of a state inside a class with tables, by a slice of it."""
     body, max_chars = wide(arena[tables.state_body_class + REC * state]), wide(arena[tables.state_max_chars + REC * state])
-    trie, exits = wide(vocab[class_tables + RESIDUAL]), wide(vocab[class_tables + EXITS])
+    trie, exits = wide(vocab[class_tables + ClassRecord.RESIDUAL]), wide(vocab[class_tables + ClassRecord.EXITS])
     if exits != 0 and (is_body_exclusive(arena, tables, state) if body >= 0 else arena[tables.state_accept + REC * state] == 0):
         exit_state, least = wide(state), wide(0)
         if body >= 0 and not is_loop(arena, tables, vocab, class_tables, state):
             exit_state, least = exit_state_of(arena, tables, vocab, exits, state)
-        if exit_state != DEAD and (least != 1 or vocab[class_tables + NUM_EXITS] <= MANY_TOKENS):
+        if exit_state != DEAD and (least != 1 or vocab[class_tables + ClassRecord.NUM_EXITS] <= MANY_TOKENS):
             walk_exits(
                 arena,
                 tables,
@@ -153,11 +119,11 @@ def fill_body(arena, tables, vocab, rows, state, class_tables, slice_):
                 least,
                 max_chars if body >= 0 else wide(ENDLESS),
             )
-            trie = wide(vocab[class_tables + REST])
-    if body >= 0 and slice_ == vocab[class_tables + LAST_SLICE]:
+            trie = wide(vocab[class_tables + ClassRecord.REST])
+    if body >= 0 and slice_ == vocab[class_tables + ClassRecord.LAST_SLICE]:
         clear_longer(vocab, rows, class_tables, max_chars)
     walk(arena, tables, vocab, rows, trie, wide(-1), state)
-    return vocab[class_tables + SLICES] + slice_ * wide(vocab[WORDS])
+    return vocab[class_tables + ClassRecord.SLICES] + slice_ * wide(vocab[Header.WORDS])
 
 
 @inner
@@ -207,12 +173,12 @@ def endless(arena, tables, item):
     own, rest = head_of(arena, tables, item), wide(arena[tables.b + REC * item])
     loop = head_of(arena, tables, rest)
     again = repetition(arena, tables, wide(arena[tables.a + REC * loop]), wide(arena[tables.b + REC * loop]), wide(UNBOUNDED))
-    return pair(
+    return sequence(
         arena,
         tables,
         own,
-        pair(arena, tables, again, wide(arena[tables.b + REC * rest]))
-        if arena[tables.kind + REC * rest] == SEQ
+        sequence(arena, tables, again, wide(arena[tables.b + REC * rest]))
+        if arena[tables.kind + REC * rest] == Kind.SEQ
         else again,
     )
 
@@ -221,18 +187,18 @@ def endless(arena, tables, item):
 def most_before_exits(arena, tables, vocab, body):
     """The most characters of a class before the rest of a token."""
     class_tables = wide(arena[tables.classes + CLASS_WIDTH * body + CLASS_TABLES])
-    return wide(vocab[vocab[class_tables + PREFIX]]) if vocab[class_tables + NUM_EXITS] > 0 else wide(0)
+    return wide(vocab[vocab[class_tables + ClassRecord.PREFIX]]) if vocab[class_tables + ClassRecord.NUM_EXITS] > 0 else wide(0)
 
 
 @inner
 def fill_space(arena, tables, vocab, rows, space, max_chars):
     """Describe the mask of the first of those states, of which at most `max_chars` characters may follow; returns the base."""
     class_tables = wide(arena[tables.classes + CLASS_WIDTH * arena[tables.state_body_class + REC * space] + CLASS_TABLES])
-    slice_ = min(max_chars, wide(vocab[class_tables + LAST_SLICE]))
-    if slice_ == vocab[class_tables + LAST_SLICE]:
+    slice_ = min(max_chars, wide(vocab[class_tables + ClassRecord.LAST_SLICE]))
+    if slice_ == vocab[class_tables + ClassRecord.LAST_SLICE]:
         clear_longer(vocab, rows, class_tables, max_chars)
-    walk(arena, tables, vocab, rows, wide(vocab[class_tables + RESIDUAL]), wide(-1), space)
-    return vocab[class_tables + SLICES] + slice_ * wide(vocab[WORDS])
+    walk(arena, tables, vocab, rows, wide(vocab[class_tables + ClassRecord.RESIDUAL]), wide(-1), space)
+    return vocab[class_tables + ClassRecord.SLICES] + slice_ * wide(vocab[Header.WORDS])
 
 
 @inner
@@ -240,12 +206,12 @@ def repeated(arena, tables, vocab, item):
     """The class of which an item repeats characters, if its exits are known; else NO_BODY."""
     own = head_of(arena, tables, item)
     unit = wide(arena[tables.body_class + REC * own])
-    if arena[tables.kind + REC * own] != CLASS or arena[tables.kind + REC * item] != SEQ or unit == NO_BODY:
+    if arena[tables.kind + REC * own] != Kind.CLASS or arena[tables.kind + REC * item] != Kind.SEQ or unit == NO_BODY:
         return wide(NO_BODY)
     class_tables = wide(arena[tables.classes + CLASS_WIDTH * unit + CLASS_TABLES])
     is_known = (
         class_tables != 0
-        and vocab[class_tables + EXITS] != 0
+        and vocab[class_tables + ClassRecord.EXITS] != 0
         and leading_copies(arena, tables, wide(arena[tables.b + REC * item]), unit) > 0
     )
     return unit if is_known else wide(NO_BODY)
@@ -255,14 +221,17 @@ def repeated(arena, tables, vocab, item):
 def walk_exits(arena, tables, vocab, rows, class_tables, state, exit_state, least, most):
     """Note the tokens that leave the body of a state through a door, see `exit_state_of`: those of which the part in the body has
     so many characters."""
-    exits, end = wide(vocab[class_tables + BY_PREFIX]), wide(vocab[class_tables + NUM_EXITS])  # the longest parts come first
+    exits, end = (
+        wide(vocab[class_tables + ClassRecord.BY_PREFIX]),
+        wide(vocab[class_tables + ClassRecord.NUM_EXITS]),
+    )  # the longest parts come first
     kept, kept_end = longer_parts(vocab, class_tables, most), longer_parts(vocab, class_tables, least - 1)
     if kept == kept_end:
         return
-    walk(arena, tables, vocab, rows, wide(vocab[class_tables + EXITS]), wide(-1), exit_state)
+    walk(arena, tables, vocab, rows, wide(vocab[class_tables + ClassRecord.EXITS]), wide(-1), exit_state)
     arena[tables.state_events + REC * state] |= arena[tables.state_events + REC * exit_state]
-    arena[tables.n + CLEARED], arena[tables.n + KEPT] = exits, exits + kept
-    arena[tables.n + KEPT_END], arena[tables.n + CLEARED_END] = exits + kept_end, exits + end
+    arena[tables.n + Counter.CLEARED], arena[tables.n + Counter.KEPT] = exits, exits + kept
+    arena[tables.n + Counter.KEPT_END], arena[tables.n + Counter.CLEARED_END] = exits + kept_end, exits + end
     clear_tokens(rows, exits, exits + kept)
     clear_tokens(rows, exits + kept_end, exits + end)
 
@@ -270,10 +239,10 @@ def walk_exits(arena, tables, vocab, rows, class_tables, state, exit_state, leas
 @inner
 def longer_parts(vocab, tables, chars):
     """How many of the exits of a class have a part in it of more characters than that."""
-    low, high = wide(0), wide(vocab[tables + NUM_EXITS])
+    low, high = wide(0), wide(vocab[tables + ClassRecord.NUM_EXITS])
     while low < high:
         middle = (low + high) // 2
-        if vocab[vocab[tables + PREFIX] + middle] > chars:
+        if vocab[vocab[tables + ClassRecord.PREFIX] + middle] > chars:
             low = middle + 1
         else:
             high = middle
@@ -301,8 +270,8 @@ def string_class(arena, tables, vocab, state):
     is none of the excluded ones; 0 when there is none."""
     run = uniform_of(arena, tables, state) if arena[tables.state_has_no_product + REC * state] == 0 else wide(0)
     if run != 0 and arena[run] == state:
-        for class_tables in (wide(vocab[STRING]), wide(vocab[LINE])):
-            if is_inside(vocab, class_tables + FIRST_BYTES - 1, run + 1, arena, 0):
+        for class_tables in (wide(vocab[Header.STRING]), wide(vocab[Header.LINE])):
+            if is_inside(vocab, class_tables + ClassRecord.FIRST_BYTES - 1, run + 1, arena, 0):
                 return class_tables
     return wide(0)
 
@@ -310,16 +279,19 @@ def string_class(arena, tables, vocab, state):
 @inner
 def slice_of(arena, tables, vocab, class_tables, state, max_chars):
     """The slice of a class that is right for a state with this body, but for tokens that are longer; -1 when there is none."""
-    if max_chars < vocab[class_tables + LONGEST] and not is_body_exclusive(arena, tables, state):
+    if max_chars < vocab[class_tables + ClassRecord.LONGEST] and not is_body_exclusive(arena, tables, state):
         return wide(-1)
-    return min(max_chars, wide(vocab[class_tables + LAST_SLICE]))
+    return min(max_chars, wide(vocab[class_tables + ClassRecord.LAST_SLICE]))
 
 
 @inner
 def clear_longer(vocab, rows, tables, max_chars):
     """Note that the tokens of a class with more characters than that are not to be set."""
-    first, count = wide(vocab[tables + FAR]), wide(0)
-    while count < vocab[tables + NUM_FAR] and vocab[vocab[tables + FAR_LENGTH] + count] > max_chars:
+    first, count = wide(vocab[tables + ClassRecord.LONG_TOKENS]), wide(0)
+    while (
+        count < vocab[tables + ClassRecord.NUM_LONG_TOKENS]
+        and vocab[vocab[tables + ClassRecord.LONG_TOKEN_LENGTHS] + count] > max_chars
+    ):
         count += 1
     clear_tokens(rows, first, first + count)
 

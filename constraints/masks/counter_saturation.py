@@ -11,25 +11,21 @@ import numpy as np
 from ..automaton.closures import ENDLESS
 from ..automaton.determinize import SEARCH, push_request, serve_requests, step
 from ..automaton.nodes import (
-    BOTH,
     FAIL,
     MAX_COPIES_BEGUN,
     NO_BODY,
-    PRODUCT,
-    REPEAT,
     SATURATED_COPIES,
-    SEQ,
     head_of,
     intern_node,
-    pair,
     repetition,
+    sequence,
     wide,
 )
-from ..automaton.states import INNER, TAIL, framed, intern_state, items_of
-from ..automaton.tables import DEAD, FARTHEST, FAULT, FRAMED, NO_FAULT, REC, STATE_MASK, UNKNOWN
-from ..base.kinds import UNBOUNDED
+from ..automaton.states import Frame, framed, intern_state, items_of
+from ..automaton.tables import DEAD, FRAMED, REC, STATE_MASK, UNKNOWN, Counter, Fault
+from ..base.kinds import UNBOUNDED, Kind
 from ..numba_support.jit import inner
-from ..vocabulary.packed_vocabulary import DEPTH, REACH, first_ascii
+from ..vocabulary.packed_vocabulary import ClassRecord, Header, first_ascii
 
 _MAX_ITEMS, _MAX_HEADS = 16, 8  # items of a state; heads of an item before a repetition
 
@@ -39,10 +35,10 @@ def saturate_class(arena, tables, vocab, class_tables, s):
     """The state with endless repetitions of the body class instead of those of a state, if only tokens of the class itself are long
     enough to tell them apart; DEAD when there is none, or on a fault. tables: of the class.
 
-    No token that leaves the class has more than REACH characters, unless a control character ends it, which the state must not
-    allow behind any character of its body.
+    No token that leaves the class has more than LONGEST_OUTSIDE characters, unless a control character ends it, which the state
+    must not allow behind any character of its body.
     """
-    body, longest_outside = wide(arena[tables.state_body_class + REC * s]), wide(vocab[class_tables + REACH])
+    body, longest_outside = wide(arena[tables.state_body_class + REC * s]), wide(vocab[class_tables + ClassRecord.LONGEST_OUTSIDE])
     if (
         arena[tables.state_max_chars + REC * s] >= ENDLESS
         or arena[tables.state_max_chars + REC * s] <= longest_outside
@@ -50,13 +46,13 @@ def saturate_class(arena, tables, vocab, class_tables, s):
     ):
         return wide(DEAD)
     start, length = items_of(arena, tables, s)
-    if length > _MAX_ITEMS or arena[tables.n + FAULT] != NO_FAULT:
+    if length > _MAX_ITEMS or arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(DEAD)
     changed = False
     for j in range(length):
         item = wide(arena[tables.pool + start + j])
         other = saturate_class_item(arena, tables, item, body, longest_outside)
-        if other == FAIL or arena[tables.n + FAULT] != NO_FAULT:
+        if other == FAIL or arena[tables.n + Counter.FAULT] != Fault.NONE:
             return wide(DEAD)
         changed = changed or other != item
         arena[tables.items + j] = other
@@ -68,9 +64,9 @@ def saturate_class_item(arena, tables, item, body, longest_outside):
     """A continuation with an endless repetition of the body class instead of its first one, or one that has far too many to come
     if it must not end within reach; FAIL when a bound is not beyond reach."""
     node, depth = item, wide(0)
-    while arena[tables.kind + REC * node] == SEQ and depth < _MAX_HEADS:
+    while arena[tables.kind + REC * node] == Kind.SEQ and depth < _MAX_HEADS:
         head = wide(arena[tables.a + REC * node])
-        if arena[tables.kind + REC * head] == REPEAT and arena[tables.body_class + REC * arena[tables.a + REC * head]] == body:
+        if arena[tables.kind + REC * head] == Kind.REPEAT and arena[tables.body_class + REC * arena[tables.a + REC * head]] == body:
             high = wide(arena[tables.c + REC * head])
             if high < 0:
                 return item
@@ -81,10 +77,10 @@ def saturate_class_item(arena, tables, item, body, longest_outside):
                 head = repetition(arena, tables, wide(arena[tables.a + REC * head]), wide(ENDLESS - 1), wide(ENDLESS - 1))
             else:
                 head = repetition(arena, tables, wide(arena[tables.a + REC * head]), wide(0), wide(UNBOUNDED))
-            out = pair(arena, tables, head, wide(arena[tables.b + REC * node]))
-            while depth > 0 and arena[tables.n + FAULT] == NO_FAULT:
+            out = sequence(arena, tables, head, wide(arena[tables.b + REC * node]))
+            while depth > 0 and arena[tables.n + Counter.FAULT] == Fault.NONE:
                 depth -= 1
-                out = pair(arena, tables, wide(arena[tables.work + depth]), out)
+                out = sequence(arena, tables, wide(arena[tables.work + depth]), out)
             return out
         arena[tables.work + depth] = head
         node, depth = wide(arena[tables.b + REC * node]), depth + 1
@@ -125,7 +121,7 @@ def saturate_state(arena, tables, vocab, s):
     if arena[tables.state_length + REC * s] != FRAMED:
         return saturate_items(arena, tables, vocab, s)
     frame = tables.pool + wide(arena[tables.state_start + REC * s])
-    inner_state, tail = wide(arena[frame + INNER]), wide(arena[frame + TAIL])
+    inner_state, tail = wide(arena[frame + Frame.INNER]), wide(arena[frame + Frame.TAIL])
     saturated = saturate_items(arena, tables, vocab, inner_state)
     return wide(s) if saturated == inner_state else framed(arena, tables, saturated, tail)
 
@@ -136,14 +132,18 @@ def saturate_items(arena, tables, vocab, s):
     start, length = wide(arena[tables.state_start + REC * s]), wide(arena[tables.state_length + REC * s])
     if length < 0 or length > _MAX_ITEMS:
         return wide(s)
-    items, token, max_chars = np.empty(_MAX_ITEMS, np.int64), wide(vocab[DEPTH]), wide(arena[tables.state_max_chars + REC * s])
+    items, token, max_chars = (
+        np.empty(_MAX_ITEMS, np.int64),
+        wide(vocab[Header.DEPTH]),
+        wide(arena[tables.state_max_chars + REC * s]),
+    )
     for j in range(length):
         item = wide(arena[tables.pool + start + j])
-        if arena[tables.kind + REC * head_of(arena, tables, item)] == PRODUCT:
-            items[j] = saturate_product(arena, tables, item, token + arena[tables.n + FARTHEST])
+        if arena[tables.kind + REC * head_of(arena, tables, item)] == Kind.PRODUCT:
+            items[j] = saturate_product(arena, tables, item, token + arena[tables.n + Counter.FARTHEST])
         else:
             items[j] = saturate_continuation(arena, tables, item, token, True)
-        if arena[tables.n + FAULT] != NO_FAULT:
+        if arena[tables.n + Counter.FAULT] != Fault.NONE:
             return wide(DEAD)
     for j in range(length):
         arena[tables.items + j] = items[j]
@@ -156,19 +156,19 @@ def saturate_product(arena, tables, item, enough):
     """An item that begins with an intersection, with endless repetitions in its operands for those of which `enough` bytes can be
     read."""
     product = head_of(arena, tables, item)
-    if arena[tables.c + REC * product] != BOTH:
+    if arena[tables.c + REC * product] != Kind.BOTH:
         return wide(item)
     x, y = wide(arena[tables.a + REC * product]), wide(arena[tables.b + REC * product])
     saturated_x, saturated_y = saturate_operand(arena, tables, x, enough), saturate_operand(arena, tables, y, enough)
-    if (saturated_x == x and saturated_y == y) or arena[tables.n + FAULT] != NO_FAULT:
+    if (saturated_x == x and saturated_y == y) or arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(item)
-    saturated = intern_node(arena, tables, wide(PRODUCT), saturated_x, saturated_y, wide(BOTH))
-    if arena[tables.size + REC * saturated] == UNKNOWN and arena[tables.n + FAULT] == NO_FAULT:
+    saturated = intern_node(arena, tables, wide(Kind.PRODUCT), saturated_x, saturated_y, wide(Kind.BOTH))
+    if arena[tables.size + REC * saturated] == UNKNOWN and arena[tables.n + Counter.FAULT] == Fault.NONE:
         push_request(arena, tables, saturated, wide(SEARCH))
         serve_requests(arena, tables)
-    if arena[tables.n + FAULT] != NO_FAULT:
+    if arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(item)
-    return saturated if product == item else pair(arena, tables, saturated, wide(arena[tables.b + REC * item]))
+    return saturated if product == item else sequence(arena, tables, saturated, wide(arena[tables.b + REC * item]))
 
 
 @inner
@@ -179,7 +179,7 @@ def saturate_operand(arena, tables, s, enough):
         return wide(s)
     for j in range(length):
         arena[tables.items + j] = saturate_continuation(arena, tables, wide(arena[tables.pool + start + j]), enough, False)
-        if arena[tables.n + FAULT] != NO_FAULT:
+        if arena[tables.n + Counter.FAULT] != Fault.NONE:
             return wide(s)
     return intern_state(
         arena,
@@ -196,7 +196,7 @@ def saturate_continuation(arena, tables, continuation, enough, is_flat):
     if arena[tables.may_saturate + REC * continuation] == 0:
         return wide(continuation)
     node, depth, has_far_end = wide(continuation), wide(0), False
-    while arena[tables.kind + REC * node] == SEQ and depth < _MAX_HEADS:
+    while arena[tables.kind + REC * node] == Kind.SEQ and depth < _MAX_HEADS:
         arena[tables.work + depth] = arena[tables.a + REC * node]
         has_far_end = (
             has_far_end
@@ -207,16 +207,16 @@ def saturate_continuation(arena, tables, continuation, enough, is_flat):
     if not has_far_end and saturate_node(arena, tables, node, enough, is_flat) == node:
         return wide(continuation)
     out = saturate_node(arena, tables, node, enough, is_flat)
-    while depth > 0 and arena[tables.n + FAULT] == NO_FAULT:
+    while depth > 0 and arena[tables.n + Counter.FAULT] == Fault.NONE:
         depth -= 1
-        out = pair(arena, tables, saturate_node(arena, tables, wide(arena[tables.work + depth]), enough, is_flat), out)
+        out = sequence(arena, tables, saturate_node(arena, tables, wide(arena[tables.work + depth]), enough, is_flat), out)
     return out
 
 
 @inner
 def saturate_node(arena, tables, node, enough, is_flat):
     """The same of a node."""
-    if arena[tables.kind + REC * node] != REPEAT:
+    if arena[tables.kind + REC * node] != Kind.REPEAT:
         return wide(node)
     body, low, high = wide(arena[tables.a + REC * node]), wide(arena[tables.b + REC * node]), wide(arena[tables.c + REC * node])
     if arena[tables.body_class + REC * body] != NO_BODY:  # no copy has fewer bytes than the shortest

@@ -7,13 +7,14 @@ that is only if what comes behind each repetition goes on as the state itself do
 
 from __future__ import annotations
 
-from ..automaton.closures import ENDLESS, HEADER, make_closure
+from ..automaton.closures import CLOSURE_HEADER, ENDLESS, make_closure
 from ..automaton.determinize import step
-from ..automaton.nodes import CLASS, EMPTY, LITERAL, REPEAT, SEQ, head_of, wide
+from ..automaton.nodes import EMPTY, head_of, wide
 from ..automaton.states import items_of, plain_items, state_of
-from ..automaton.tables import DEAD, FAULT, FRAMED, NO_FAULT, REC, STATE_MASK, UNKNOWN
+from ..automaton.tables import DEAD, FRAMED, REC, STATE_MASK, UNKNOWN, Counter, Fault
+from ..base.kinds import Kind
 from ..numba_support.jit import inner
-from ..vocabulary.packed_vocabulary import CHILDREN, child_of, first_ascii
+from ..vocabulary.packed_vocabulary import TrieRecord, child_of, first_ascii
 
 _FEW = 8  # items of a state that are compared; of one behind a character, where there are more few tokens reach them
 
@@ -28,14 +29,14 @@ def is_body_exclusive(arena, tables, s):
     if arena[tables.state_body_is_exclusive + REC * s] != UNKNOWN:
         return arena[tables.state_body_is_exclusive + REC * s] == 1
     body, (start, length) = wide(arena[tables.state_body_class + REC * s]), items_of(arena, tables, s)
-    answer, own = arena[tables.n + FAULT] == NO_FAULT, wide(-1)
+    answer, own = arena[tables.n + Counter.FAULT] == Fault.NONE, wide(-1)
     for j in range(start, start + length):
         item = wide(arena[tables.pool + j])
         if (
             arena[tables.body_class + REC * head_of(arena, tables, item)] == body
-            and arena[tables.kind + REC * head_of(arena, tables, item)] == CLASS
+            and arena[tables.kind + REC * head_of(arena, tables, item)] == Kind.CLASS
         ):
-            answer = answer and (own < 0 or own == head_of(arena, tables, item)) and arena[tables.kind + REC * item] == SEQ
+            answer = answer and (own < 0 or own == head_of(arena, tables, item)) and arena[tables.kind + REC * item] == Kind.SEQ
             own = head_of(arena, tables, item)
     answer = answer and own >= 0
     for j in range(start, start + length):
@@ -46,7 +47,7 @@ def is_body_exclusive(arena, tables, s):
             rest = wide(arena[tables.b + REC * item])
             answer = 1 + leading_copies(arena, tables, rest, body) <= arena[tables.state_max_chars + REC * s]
             answer = answer and not begins_alike(arena, tables, own, after_leading_copies(arena, tables, rest, body))
-    if arena[tables.n + FAULT] == NO_FAULT:
+    if arena[tables.n + Counter.FAULT] == Fault.NONE:
         arena[tables.state_body_is_exclusive + REC * s] = 1 if answer else 0
     return answer
 
@@ -55,7 +56,7 @@ def is_body_exclusive(arena, tables, s):
 def leading_copies(arena, tables, continuation, body):
     """The most characters that a repetition of a body class reads at the beginning of a continuation; 0 if none is there."""
     head = head_of(arena, tables, continuation)
-    if arena[tables.kind + REC * head] != REPEAT or arena[tables.body_class + REC * arena[tables.a + REC * head]] != body:
+    if arena[tables.kind + REC * head] != Kind.REPEAT or arena[tables.body_class + REC * arena[tables.a + REC * head]] != body:
         return wide(0)
     return wide(ENDLESS - 1) if arena[tables.c + REC * head] < 0 else wide(arena[tables.c + REC * head])
 
@@ -65,20 +66,20 @@ def after_leading_copies(arena, tables, continuation, body):
     """What comes behind that repetition; the continuation itself if it does not begin with one."""
     if leading_copies(arena, tables, continuation, body) == 0:
         return continuation
-    return wide(arena[tables.b + REC * continuation]) if arena[tables.kind + REC * continuation] == SEQ else wide(EMPTY)
+    return wide(arena[tables.b + REC * continuation]) if arena[tables.kind + REC * continuation] == Kind.SEQ else wide(EMPTY)
 
 
 @inner
 def begins_alike(arena, tables, own, continuation):
     """Whether a continuation can begin with a byte of a class."""
-    if arena[tables.kind + REC * head_of(arena, tables, continuation)] == LITERAL:
+    if arena[tables.kind + REC * head_of(arena, tables, continuation)] == Kind.LITERAL:
         return overlaps(arena, tables, own, head_of(arena, tables, continuation))
     if arena[tables.closure + REC * continuation] == 0:
         make_closure(arena, tables, continuation)
-        if arena[tables.n + FAULT] != NO_FAULT:
+        if arena[tables.n + Counter.FAULT] != Fault.NONE:
             return True
     start = wide(arena[tables.closure + REC * continuation])
-    for j in range(start + HEADER, start + HEADER + wide(arena[tables.pool + start])):
+    for j in range(start + CLOSURE_HEADER, start + CLOSURE_HEADER + wide(arena[tables.pool + start])):
         if arena[tables.pool + j] != EMPTY and overlaps(arena, tables, own, head_of(arena, tables, wide(arena[tables.pool + j]))):
             return True
     return False
@@ -89,10 +90,10 @@ def overlaps(arena, tables, own, node):
     """Whether a class and another leaf can begin with the same byte."""
     for e in range(arena[tables.a + REC * own], arena[tables.a + REC * own] + arena[tables.b + REC * own]):
         low, high = arena[tables.edge_low + e], arena[tables.edge_high + e]
-        if arena[tables.kind + REC * node] == LITERAL:
+        if arena[tables.kind + REC * node] == Kind.LITERAL:
             if low <= arena[tables.text + arena[tables.a + REC * node]] <= high:
                 return True
-        elif arena[tables.kind + REC * node] == CLASS:
+        elif arena[tables.kind + REC * node] == Kind.CLASS:
             for f in range(arena[tables.a + REC * node], arena[tables.a + REC * node] + arena[tables.b + REC * node]):
                 if arena[tables.edge_low + f] <= high and low <= arena[tables.edge_high + f]:
                     return True
@@ -120,7 +121,7 @@ def exit_state_of(arena, tables, vocab, trie, state):
     for j in range(start, start + length):
         item = wide(arena[tables.pool + j])
         own = head_of(arena, tables, item)
-        if arena[tables.kind + REC * own] != CLASS or arena[tables.body_class + REC * own] != body:
+        if arena[tables.kind + REC * own] != Kind.CLASS or arena[tables.body_class + REC * own] != body:
             continue
         rest = wide(arena[tables.b + REC * item])
         more = leading_copies(arena, tables, rest, body)
@@ -147,7 +148,7 @@ def is_loop(arena, tables, vocab, class_tables, state):
     after = arena[tables.next + state * 256 + first]
     if after == UNKNOWN:
         after = step(arena, tables, wide(state), first)
-    return arena[tables.n + FAULT] == NO_FAULT and after & STATE_MASK == state
+    return arena[tables.n + Counter.FAULT] == Fault.NONE and after & STATE_MASK == state
 
 
 @inner
@@ -187,7 +188,7 @@ def have_same_ways(arena, tables, vocab, trie, state, other, own):
         if node == own:
             continue
         if (
-            arena[tables.kind + REC * node] == LITERAL
+            arena[tables.kind + REC * node] == Kind.LITERAL
             and child_of(vocab, trie, wide(-1), arena[tables.text + arena[tables.a + REC * node]]) < 0
         ):
             continue
@@ -201,7 +202,7 @@ def have_same_ways(arena, tables, vocab, trie, state, other, own):
 @inner
 def begin_alike(arena, tables, vocab, trie, state, other):
     """Whether two states go to the same ones on the first bytes of a trie. False on a fault."""
-    children = wide(vocab[trie + CHILDREN]) + 256  # of the root
+    children = wide(vocab[trie + TrieRecord.CHILDREN]) + 256  # of the root
     for byte in range(256):
         if vocab[children + byte] == 0:
             continue
@@ -210,6 +211,6 @@ def begin_alike(arena, tables, vocab, trie, state, other):
             s = step(arena, tables, wide(state), wide(byte))
         if after == UNKNOWN:
             after = step(arena, tables, wide(other), wide(byte))
-        if s != after or arena[tables.n + FAULT] != NO_FAULT:
+        if s != after or arena[tables.n + Counter.FAULT] != Fault.NONE:
             return False
     return True

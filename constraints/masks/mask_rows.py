@@ -7,22 +7,56 @@ recipe, without touching the 16 KB of a mask over 131,072 tokens. The others are
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ..numba_support.jit import entry, inner, words_at
 from ..numba_support.pages import reserved
-from ..vocabulary.packed_vocabulary import EOS, NUM_EOS
+from ..vocabulary.packed_vocabulary import Header
 
 _FIRST_WORDS = 1 << 22  # of rows; reserved, not taken
 COMPARED_WORDS = 256  # words compared at a time
 _RECIPE_WORDS = 64  # room for recipes, a row
 _MAX_RECIPE = 1024  # words of edits; longer recipes are not kept
-# The header of the region. Behind it: a hash table of row numbers, one of offsets of recipes (0 = free), recipes (number of the
-# row, words of edits, base, whether EOS is allowed, edits), the edits of the mask being made, the rows.
-COUNT, CAPACITY, WORDS, INDEX, INDEX_SIZE, KNOWN, KNOWN_SIZE, NUM_KNOWN = range(8)
-RECIPES, RECIPES_END, NUM_EDITS, EDITS, ROWS, _HEADER = range(8, 14)
-ROW_NUMBER, NUM_WORDS, BASE, ACCEPTS, RECIPE_HEADER = range(5)
+
+
+class Region(IntEnum):
+    """The header of the region of mask rows.
+
+    Behind it: a hash table of row numbers, one of offsets of recipes (0 = free), the recipes, the edits of the mask being made, the
+    rows.
+    """
+
+    COUNT = 0
+    CAPACITY = 1
+    WORDS = 2  # of a row
+    INDEX = 3
+    INDEX_SIZE = 4
+    KNOWN = 5  # the hash table of recipes
+    KNOWN_SIZE = 6
+    NUM_KNOWN = 7
+    RECIPES = 8
+    RECIPES_END = 9
+    NUM_EDITS = 10  # words of edits
+    EDITS = 11
+    ROWS = 12
+
+
+_HEADER = len(Region)
+
+
+class Recipe(IntEnum):
+    """The header of a recipe; its edits follow."""
+
+    ROW_NUMBER = 0
+    NUM_WORDS = 1  # of edits
+    BASE = 2
+    ACCEPTS = 3  # whether EOS is allowed
+
+
+RECIPE_HEADER = len(Recipe)
 
 
 class MaskRows:
@@ -36,7 +70,7 @@ class MaskRows:
         self._use(*self._new_region(1 << max(6, (_FIRST_WORDS // max(words, 64)).bit_length() - 1)))
 
     def __len__(self) -> int:
-        return self._region.item(COUNT)
+        return self._region.item(Region.COUNT)
 
     @property
     def nbytes(self) -> int:
@@ -79,17 +113,18 @@ class MaskRows:
     def _new_region(self, rows: int) -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
         """An empty region with room for so many rows, and that room. uint32 [rows, words]"""
         parts = {
-            INDEX: 2 * rows,
-            KNOWN: 4 * rows,
-            RECIPES: _RECIPE_WORDS * rows,
-            EDITS: 4 * self._num_tokens + 64,  # memories look at all tokens twice, what makes more edits gives up
-            ROWS: rows * self._words,
+            Region.INDEX: 2 * rows,
+            Region.KNOWN: 4 * rows,
+            Region.RECIPES: _RECIPE_WORDS * rows,
+            Region.EDITS: 4 * self._num_tokens + 64,  # memories look at all tokens twice, what makes more edits gives up
+            Region.ROWS: rows * self._words,
         }
         offsets = np.cumsum([_HEADER, *parts.values()])
         region = reserved(int(offsets[-1]), _clean, ("rows", rows, self._words, self._num_tokens))
         region[list(parts)] = offsets[:-1]
-        region[[COUNT, CAPACITY, WORDS, INDEX_SIZE, KNOWN_SIZE]] = 0, rows, self._words, parts[INDEX], parts[KNOWN]
-        region[RECIPES_END] = region[RECIPES]
+        region[[Region.COUNT, Region.CAPACITY, Region.WORDS]] = 0, rows, self._words
+        region[[Region.INDEX_SIZE, Region.KNOWN_SIZE]] = parts[Region.INDEX], parts[Region.KNOWN]
+        region[Region.RECIPES_END] = region[Region.RECIPES]
         return region, region[offsets[-2] :][: rows * self._words].view(np.uint32).reshape(rows, self._words)
 
     def _use(self, region: NDArray[np.int32], pool: NDArray[np.uint32]) -> None:
@@ -100,9 +135,9 @@ class MaskRows:
 
 def _clean(region: NDArray[np.int32]) -> int:
     """Make a region zero where that matters, the hash tables; returns how many words were touched, rows aside that are few."""
-    if region[WORDS] == 0:
+    if region[Region.WORDS] == 0:
         return 0
-    count, words, start, end = (int(region[k]) for k in (COUNT, WORDS, INDEX, RECIPES))
+    count, words, start, end = (int(region[k]) for k in (Region.COUNT, Region.WORDS, Region.INDEX, Region.RECIPES))
     region[start:end] = 0
     region[:_HEADER] = 0
     return end + count * words
@@ -124,15 +159,15 @@ def clear_tokens(rows, start, end):
 @inner
 def edit(rows, start, end):
     if not has_too_many_edits(rows):
-        at = rows[EDITS] + np.int64(rows[NUM_EDITS])
+        at = rows[Region.EDITS] + np.int64(rows[Region.NUM_EDITS])
         rows[at], rows[at + 1] = start, end
-        rows[NUM_EDITS] += 2
+        rows[Region.NUM_EDITS] += 2
 
 
 @inner
 def has_too_many_edits(rows):
     """Whether there is no room for another edit, so that some may be missing."""
-    return rows[EDITS] + np.int64(rows[NUM_EDITS]) + 2 > rows[ROWS]
+    return rows[Region.EDITS] + np.int64(rows[Region.NUM_EDITS]) + 2 > rows[Region.ROWS]
 
 
 @inner
@@ -141,23 +176,24 @@ def find_or_make(rows, vocab, base, accepts, completable):
 
     completable: address of the tokens to which it is confined (int32 [words]), 0 for all. There has to be room for a row.
     """
-    key, mask = recipe_key(rows, base, accepts), np.int64(rows[KNOWN_SIZE]) - 1
-    slot, length = key & mask, np.int64(rows[NUM_EDITS])
+    key, mask = recipe_key(rows, base, accepts), np.int64(rows[Region.KNOWN_SIZE]) - 1
+    slot, length = key & mask, np.int64(rows[Region.NUM_EDITS])
     is_kept = completable == 0 and length <= _MAX_RECIPE
-    while is_kept and rows[rows[KNOWN] + slot] != 0:
-        recipe = np.int64(rows[rows[KNOWN] + slot])
+    while is_kept and rows[rows[Region.KNOWN] + slot] != 0:
+        recipe = np.int64(rows[rows[Region.KNOWN] + slot])
         if is_recipe(rows, recipe, base, accepts):
-            return np.int64(rows[recipe + ROW_NUMBER])
+            return np.int64(rows[recipe + Recipe.ROW_NUMBER])
         slot = (slot + 1) & mask
     number = make(rows, vocab, base, accepts, completable)
-    end = np.int64(rows[RECIPES_END])
-    is_kept = is_kept and 2 * np.int64(rows[NUM_KNOWN]) < rows[KNOWN_SIZE]
-    if is_kept and end + RECIPE_HEADER + length <= rows[EDITS]:
-        rows[rows[KNOWN] + slot], rows[RECIPES_END] = end, end + RECIPE_HEADER + length
-        rows[NUM_KNOWN] += 1
-        rows[end + ROW_NUMBER], rows[end + NUM_WORDS], rows[end + BASE], rows[end + ACCEPTS] = number, length, base, accepts
+    end = np.int64(rows[Region.RECIPES_END])
+    is_kept = is_kept and 2 * np.int64(rows[Region.NUM_KNOWN]) < rows[Region.KNOWN_SIZE]
+    if is_kept and end + RECIPE_HEADER + length <= rows[Region.EDITS]:
+        rows[rows[Region.KNOWN] + slot], rows[Region.RECIPES_END] = end, end + RECIPE_HEADER + length
+        rows[Region.NUM_KNOWN] += 1
+        rows[end + Recipe.ROW_NUMBER], rows[end + Recipe.NUM_WORDS] = number, length
+        rows[end + Recipe.BASE], rows[end + Recipe.ACCEPTS] = base, accepts
         for k in range(length):
-            rows[end + RECIPE_HEADER + k] = rows[rows[EDITS] + k]
+            rows[end + RECIPE_HEADER + k] = rows[rows[Region.EDITS] + k]
     return number
 
 
@@ -165,7 +201,7 @@ def find_or_make(rows, vocab, base, accepts, completable):
 def recipe_key(rows, base, accepts):
     h = (np.uint64(base) * np.uint64(2) + np.uint64(accepts)) * np.uint64(0xBF58476D1CE4E5B9)
     h ^= h >> np.uint64(29)
-    for k in range(rows[EDITS], rows[EDITS] + rows[NUM_EDITS]):
+    for k in range(rows[Region.EDITS], rows[Region.EDITS] + rows[Region.NUM_EDITS]):
         h = (h ^ np.uint64(rows[k])) * np.uint64(0x9E3779B97F4A7C15)
         h ^= h >> np.uint64(29)
     return np.int64(h >> np.uint64(33))
@@ -173,10 +209,12 @@ def recipe_key(rows, base, accepts):
 
 @inner
 def is_recipe(rows, recipe, base, accepts):
-    if rows[recipe + BASE] != base or rows[recipe + ACCEPTS] != accepts or rows[recipe + NUM_WORDS] != rows[NUM_EDITS]:
+    if rows[recipe + Recipe.BASE] != base or rows[recipe + Recipe.ACCEPTS] != accepts:
         return False
-    for k in range(rows[NUM_EDITS]):
-        if rows[recipe + RECIPE_HEADER + k] != rows[rows[EDITS] + k]:
+    if rows[recipe + Recipe.NUM_WORDS] != rows[Region.NUM_EDITS]:
+        return False
+    for k in range(rows[Region.NUM_EDITS]):
+        if rows[recipe + RECIPE_HEADER + k] != rows[rows[Region.EDITS] + k]:
             return False
     return True
 
@@ -184,8 +222,8 @@ def is_recipe(rows, recipe, base, accepts):
 @inner
 def make(rows, vocab, base, accepts, completable):
     """Make that row behind the last one; the number under which it is kept, or of an equal one."""
-    words = np.int64(rows[WORDS])
-    mask = rows[ROWS] + words * rows[COUNT]
+    words = np.int64(rows[Region.WORDS])
+    mask = rows[Region.ROWS] + words * rows[Region.COUNT]
     if base == 0:
         for k in range(words):
             rows[mask + k] = 0
@@ -194,8 +232,8 @@ def make(rows, vocab, base, accepts, completable):
             rows[mask + k] = vocab[base + k]
     else:
         for k in range(words):
-            rows[mask + k] = rows[rows[ROWS] - words * (base + 1) + k]
-    for k in range(rows[EDITS], rows[EDITS] + rows[NUM_EDITS], 2):
+            rows[mask + k] = rows[rows[Region.ROWS] - words * (base + 1) + k]
+    for k in range(rows[Region.EDITS], rows[Region.EDITS] + rows[Region.NUM_EDITS], 2):
         if rows[k] >= 0:
             for i in range(rows[k], rows[k + 1]):
                 rows[mask + (vocab[i] >> 5)] |= bit(vocab[i])
@@ -206,7 +244,7 @@ def make(rows, vocab, base, accepts, completable):
         confined = words_at(completable)
         for k in range(words):
             rows[mask + k] &= confined[k]
-    for i in range(vocab[EOS], vocab[EOS] + vocab[NUM_EOS]):
+    for i in range(vocab[Header.EOS], vocab[Header.EOS] + vocab[Header.NUM_EOS]):
         rows[mask + (vocab[i] >> 5)] &= ~bit(vocab[i])
         if accepts:
             rows[mask + (vocab[i] >> 5)] |= bit(vocab[i])
@@ -242,12 +280,12 @@ def is_equal(rows, row, other, count):
 @inner
 def find_or_add(rows, number):
     """The number of a row equal to row `number`, which is entered if there is none."""
-    words, index, mask = np.int64(rows[WORDS]), np.int64(rows[INDEX]), np.int64(rows[INDEX_SIZE]) - 1
-    row = rows[ROWS] + words * (number - 1)
+    words, index, mask = np.int64(rows[Region.WORDS]), np.int64(rows[Region.INDEX]), np.int64(rows[Region.INDEX_SIZE]) - 1
+    row = rows[Region.ROWS] + words * (number - 1)
     slot = hash_words(rows, row, words) & mask
     while rows[index + slot] != 0:
         other = np.int64(rows[index + slot])
-        if is_equal(rows, row, rows[ROWS] + words * (other - 1), words):
+        if is_equal(rows, row, rows[Region.ROWS] + words * (other - 1), words):
             return other
         slot = (slot + 1) & mask
     rows[index + slot] = number
@@ -257,10 +295,10 @@ def find_or_add(rows, number):
 @inner
 def keep(rows):
     """The number of the row that has been written behind the last one; that of an equal one if there is one."""
-    number = np.int64(rows[COUNT]) + 1
+    number = np.int64(rows[Region.COUNT]) + 1
     found = find_or_add(rows, number)
     if found == number:
-        rows[COUNT] = number
+        rows[Region.COUNT] = number
     return found
 
 
@@ -273,7 +311,7 @@ def keep_row(rows):
 def fill_index(rows_address, count):
     """Enter rows 1..count into an empty index."""
     rows = words_at(rows_address)
-    rows[COUNT] = count
+    rows[Region.COUNT] = count
     for number in range(1, count + 1):
         find_or_add(rows, number)
 

@@ -15,9 +15,10 @@ import numpy as np
 
 from ..automaton.closures import append_closure
 from ..automaton.determinize import product_accepts, step
-from ..automaton.nodes import BOTH, CLASS, EMPTY, LITERAL, NEGATE, NO_BODY, PRODUCT, head_of, wide
+from ..automaton.nodes import EMPTY, NO_BODY, head_of, wide
 from ..automaton.states import append_to_items, framed, intern_state, items_of, plain_items, tail_of
-from ..automaton.tables import DEAD, FAULT, FRAMED, NO_FAULT, REC, STATE_MASK
+from ..automaton.tables import DEAD, FRAMED, REC, STATE_MASK, Counter, Fault
+from ..base.kinds import Kind
 from ..numba_support.jit import inner
 from .uniform_transitions import FIRST_PRINTABLE, LAST_PRINTABLE
 from .word_complement_masks import clear_spelled
@@ -35,13 +36,13 @@ def excluded_of(arena, tables, operand):
         item = wide(arena[tables.pool + j])
         if item == EMPTY:
             continue
-        if arena[tables.kind + REC * item] != PRODUCT or arena[tables.c + REC * item] != NEGATE:
+        if arena[tables.kind + REC * item] != Kind.PRODUCT or arena[tables.c + REC * item] != Kind.NEGATE:
             return wide(DEAD)
         words = wide(arena[tables.a + REC * item])
     start, length = items_of(arena, tables, words)
     for j in range(start, start + length):
         item = wide(arena[tables.pool + j])
-        if item != EMPTY and arena[tables.kind + REC * item] != LITERAL:
+        if item != EMPTY and arena[tables.kind + REC * item] != Kind.LITERAL:
             return wide(DEAD)
     return words
 
@@ -53,14 +54,14 @@ def without_exclusion(arena, tables, state):
     key, whole, words = named_key(arena, tables, state)
     tail = wide(arena[tables.b + REC * key])
     quote = single_byte(arena, tables, tail)
-    if key == EMPTY or quote < 0 or arena[tables.n + FAULT] != NO_FAULT:
+    if key == EMPTY or quote < 0 or arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(DEAD), words, tail
     start, length = plain_items(arena, tables, state)
     others, count, is_complete = np.empty(_MAX_OTHERS, np.int64), wide(0), False
     for j in range(start, start + length):
         item = wide(arena[tables.pool + j])
         is_complete |= item == tail
-        if item in (key, tail) or arena[tables.kind + REC * head_of(arena, tables, item)] == LITERAL:
+        if item in (key, tail) or arena[tables.kind + REC * head_of(arena, tables, item)] == Kind.LITERAL:
             continue
         if count == _MAX_OTHERS:
             return wide(DEAD), words, tail
@@ -76,7 +77,7 @@ def without_exclusion(arena, tables, state):
     total = append_to_items(arena, tables, whole, tail)
     if arena[tables.state_accept + REC * whole] == 1:
         total = append_closure(arena, tables, tail, total)
-    if arena[tables.n + FAULT] != NO_FAULT or total + count > tables.items_size:
+    if arena[tables.n + Counter.FAULT] != Fault.NONE or total + count > tables.items_size:
         return wide(DEAD), words, tail
     for k in range(count):
         arena[tables.items + total + k] = others[k]
@@ -101,7 +102,7 @@ def named_key(arena, tables, state):
     for j in range(start, start + length):
         item = wide(arena[tables.pool + j])
         key = head_of(arena, tables, item)
-        if arena[tables.kind + REC * key] != PRODUCT or arena[tables.c + REC * key] != BOTH or item == key:
+        if arena[tables.kind + REC * key] != Kind.PRODUCT or arena[tables.c + REC * key] != Kind.BOTH or item == key:
             continue
         for side in range(2):
             operand, other = wide(arena[tables.a + REC * key]), wide(arena[tables.b + REC * key])
@@ -115,7 +116,7 @@ def named_key(arena, tables, state):
 def single_byte(arena, tables, tail):
     """The only byte that a continuation begins with, -1 when it is not a class of one byte."""
     head = head_of(arena, tables, tail)
-    if arena[tables.kind + REC * head] != CLASS or arena[tables.b + REC * head] != 1:
+    if arena[tables.kind + REC * head] != Kind.CLASS or arena[tables.b + REC * head] != 1:
         return wide(-1)
     edge = wide(arena[tables.a + REC * head])
     return wide(arena[tables.edge_low + edge]) if arena[tables.edge_low + edge] == arena[tables.edge_high + edge] else wide(-1)
@@ -145,7 +146,7 @@ def may_exclude(arena, tables, whole, words, others, quote):
             s, other = after(arena, tables, s, byte), after(arena, tables, other, byte)
             if s == DEAD and other == DEAD:
                 break
-        if s != DEAD or other != DEAD or arena[tables.n + FAULT] != NO_FAULT:
+        if s != DEAD or other != DEAD or arena[tables.n + Counter.FAULT] != Fault.NONE:
             return False
     return True
 

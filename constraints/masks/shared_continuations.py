@@ -8,25 +8,18 @@ value, any string: the same part stands at many places of a schema, with another
 
 from __future__ import annotations
 
-from ..automaton.nodes import CLASS, EMPTY, NO_BODY, SEQ, head_of, pair, wide
-from ..automaton.states import INNER, TAIL, intern_state, items_of, state_of
+from ..automaton.nodes import EMPTY, NO_BODY, head_of, sequence, wide
+from ..automaton.states import Frame, intern_state, items_of, state_of
 from ..automaton.tables import (
-    CLEARED,
-    CLEARED_END,
     DEAD,
-    FAULT,
     FRAMED,
-    FULL_POOL,
-    KEPT,
-    KEPT_END,
     MAX_ENDS,
-    NO_FAULT,
-    NUM_ENDS,
-    POOL,
     REC,
-    STATES,
     TOO_MANY,
+    Counter,
+    Fault,
 )
+from ..base.kinds import Kind
 from ..numba_support.jit import inner
 from .loop_context import after_leading_copies, leading_copies
 
@@ -40,21 +33,21 @@ def common_tail(arena, tables, s):
     """The tail of a frame; else the longest one with which all items of a state end, EMPTY when there is none, or a single item."""
     start, length = wide(arena[tables.state_start + REC * s]), wide(arena[tables.state_length + REC * s])
     if length == FRAMED:
-        return wide(arena[tables.pool + start + TAIL])
+        return wide(arena[tables.pool + start + Frame.TAIL])
     if length < 2 or length > _MAX_ITEMS:
         return wide(EMPTY)
     first = wide(arena[tables.pool + start])
-    tail = wide(arena[tables.b + REC * first]) if arena[tables.kind + REC * first] == SEQ else wide(EMPTY)
+    tail = wide(arena[tables.b + REC * first]) if arena[tables.kind + REC * first] == Kind.SEQ else wide(EMPTY)
     for j in range(start + 1, start + length):
         while tail != EMPTY and not ends_with(arena, tables, wide(arena[tables.pool + j]), tail):
-            tail = wide(arena[tables.b + REC * tail]) if arena[tables.kind + REC * tail] == SEQ else wide(EMPTY)
+            tail = wide(arena[tables.b + REC * tail]) if arena[tables.kind + REC * tail] == Kind.SEQ else wide(EMPTY)
     return tail if ends_with(arena, tables, first, tail) else wide(EMPTY)
 
 
 @inner
 def ends_with(arena, tables, item, tail):
     for _ in range(_MAX_HEADS):
-        if arena[tables.kind + REC * item] != SEQ:
+        if arena[tables.kind + REC * item] != Kind.SEQ:
             return False
         item = wide(arena[tables.b + REC * item])
         if item == tail:
@@ -70,7 +63,7 @@ def without_tail(arena, tables, s, tail):
     """
     start, length = wide(arena[tables.state_start + REC * s]), wide(arena[tables.state_length + REC * s])
     if length == FRAMED:
-        return wide(arena[tables.pool + start + INNER])
+        return wide(arena[tables.pool + start + Frame.INNER])
     body, max_chars = wide(NO_BODY), wide(0)
     for j in range(length):
         node, depth = wide(arena[tables.pool + start + j]), wide(0)
@@ -81,18 +74,18 @@ def without_tail(arena, tables, s, tail):
         item = wide(arena[tables.work + depth])
         while depth > 0:
             depth -= 1
-            item = pair(arena, tables, wide(arena[tables.work + depth]), item)
+            item = sequence(arena, tables, wide(arena[tables.work + depth]), item)
         arena[tables.items + j] = item
-        if arena[tables.n + FAULT] != NO_FAULT:
+        if arena[tables.n + Counter.FAULT] != Fault.NONE:
             return wide(DEAD)
         unit = wide(arena[tables.body_class + REC * head_of(arena, tables, item)])
-        if unit != NO_BODY and arena[tables.kind + REC * item] == SEQ:
+        if unit != NO_BODY and arena[tables.kind + REC * item] == Kind.SEQ:
             more = leading_copies(arena, tables, wide(arena[tables.b + REC * item]), unit)
             if more >= max_chars and more > 0:
                 body, max_chars = unit, 1 + more
-    num_states = arena[tables.n + STATES]
+    num_states = arena[tables.n + Counter.STATES]
     found = intern_state(arena, tables, length, body, max_chars)
-    return found if arena[tables.n + STATES] == num_states and arena[tables.n + FAULT] == NO_FAULT else wide(DEAD)
+    return found if arena[tables.n + Counter.STATES] == num_states and arena[tables.n + Counter.FAULT] == Fault.NONE else wide(DEAD)
 
 
 @inner
@@ -108,10 +101,10 @@ def completes_inside(arena, tables, s, body):
     for j in range(start, start + length):
         item = wide(arena[tables.pool + j])
         own = head_of(arena, tables, item)
-        if arena[tables.kind + REC * own] == CLASS and arena[tables.body_class + REC * own] == body:
+        if arena[tables.kind + REC * own] == Kind.CLASS and arena[tables.body_class + REC * own] == body:
             rest = (
                 after_leading_copies(arena, tables, wide(arena[tables.b + REC * item]), body)
-                if arena[tables.kind + REC * item] == SEQ
+                if arena[tables.kind + REC * item] == Kind.SEQ
                 else wide(EMPTY)
             )
             if rest == EMPTY or arena[tables.state_accept + REC * state_of(arena, tables, rest)] == 1:
@@ -125,30 +118,36 @@ def note_end(arena, tables, trie, node):
 
     An end in the middle of a node of groups is noted as -(place of the token in the atlas) and the number of its bytes before it.
     """
-    count = arena[tables.n + NUM_ENDS]
+    count = arena[tables.n + Counter.NUM_ENDS]
     if 0 <= count < MAX_ENDS:
         arena[tables.ends + 2 * count], arena[tables.ends + 2 * count + 1] = trie, node
     if 0 <= count <= MAX_ENDS:
-        arena[tables.n + NUM_ENDS] = count + 1
+        arena[tables.n + Counter.NUM_ENDS] = count + 1
 
 
 @inner
 def keep_ends(arena, tables, s):
     """Keep the ends that have been noted, unless they are known."""
-    count, start = wide(arena[tables.n + NUM_ENDS]), wide(arena[tables.n + POOL])
-    arena[tables.n + NUM_ENDS] = TOO_MANY
-    if arena[tables.n + FAULT] != NO_FAULT or arena[tables.state_ends + REC * s] != 0:
+    count, start = wide(arena[tables.n + Counter.NUM_ENDS]), wide(arena[tables.n + Counter.POOL])
+    arena[tables.n + Counter.NUM_ENDS] = TOO_MANY
+    if arena[tables.n + Counter.FAULT] != Fault.NONE or arena[tables.state_ends + REC * s] != 0:
         return
     if count > MAX_ENDS:
         arena[tables.state_ends + REC * s] = TOO_MANY
         return
     if start + ENDS + 2 * count > tables.pool_size:
-        arena[tables.n + FAULT] = FULL_POOL
+        arena[tables.n + Counter.FAULT] = Fault.FULL_POOL
         return
-    arena[tables.n + POOL] = start + ENDS + 2 * count
+    arena[tables.n + Counter.POOL] = start + ENDS + 2 * count
     arena[tables.pool + start] = count
-    arena[tables.pool + start + 1], arena[tables.pool + start + 2] = arena[tables.n + CLEARED], arena[tables.n + KEPT]
-    arena[tables.pool + start + 3], arena[tables.pool + start + 4] = arena[tables.n + KEPT_END], arena[tables.n + CLEARED_END]
+    arena[tables.pool + start + 1], arena[tables.pool + start + 2] = (
+        arena[tables.n + Counter.CLEARED],
+        arena[tables.n + Counter.KEPT],
+    )
+    arena[tables.pool + start + 3], arena[tables.pool + start + 4] = (
+        arena[tables.n + Counter.KEPT_END],
+        arena[tables.n + Counter.CLEARED_END],
+    )
     for k in range(2 * count):
         arena[tables.pool + start + ENDS + k] = arena[tables.ends + k]
     arena[tables.state_ends + REC * s] = start

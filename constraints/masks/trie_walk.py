@@ -21,11 +21,13 @@ characters (`is_body_exclusive`), and do not exist in the vocabulary if `max_cha
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import numpy as np
 
 from ..automaton.determinize import step
 from ..automaton.multibyte_step import leap
-from ..automaton.nodes import EMPTY, LITERAL, NO_BODY, SEQ, head_of, wide
+from ..automaton.nodes import EMPTY, NO_BODY, head_of, wide
 from ..automaton.states import (
     after_text,
     framed,
@@ -40,33 +42,25 @@ from ..automaton.states import (
 from ..automaton.tables import (
     CLASS_WIDTH,
     DEAD,
-    FAULT,
-    FRAME,
-    IN_STRING,
-    NO_FAULT,
+    PATH_WIDTH,
     REC,
     STATE_BITS,
     STATE_MASK,
     UNKNOWN,
-    VISITED,
+    Counter,
+    Fault,
     layout,
 )
+from ..base.kinds import Kind
 from ..numba_support.jit import entry, inner, pointer, words_at
 from ..vocabulary.packed_vocabulary import (
-    BYTES,
-    CHILDREN,
     FIRST_LEAD,
-    GROUPS,
     IS_QUOTED,
     NO_HEIGHT,
     NODE_WIDTH,
-    NODES,
-    NUM_NODES,
-    OFFSETS,
-    ORDER,
     SHAPE_WIDTH,
-    SHAPES,
-    TRIE,
+    Header,
+    TrieRecord,
     child_of,
     is_inside,
 )
@@ -74,10 +68,16 @@ from .mask_rows import clear_tokens, set_tokens
 from .shared_continuations import note_end
 from .uniform_transitions import survives
 
-FIRST_PRINTABLE, LAST_PRINTABLE = 0x20, 0x7E
-# The frame of a walk's path at each depth, FRAME words: the state after that many bytes, DEAD along a literal; the table of the
-# children of the node there, 0 when it has none; the first node behind its subtree, or behind the literal's; the other state.
-STATE, TABLE, AFTER, LIKE = range(4)
+
+class Path(IntEnum):
+    """Words of a frame of a walk's path, of which there is one at each depth."""
+
+    STATE = 0  # after that many bytes, DEAD along a literal
+    TABLE = 1  # of the children of the node there, 0 when it has none
+    AFTER = 2  # the first node behind its subtree, or behind the literal's
+    OTHER = 3  # the other state, of a walk of two
+
+
 WORTH_A_UNIFORM = 32  # nodes of a subtree for which the run of a state is found out
 _QUOTE = 0x22
 _SEVERAL = 3  # literals that are walked each for itself
@@ -87,10 +87,10 @@ _FAR_APART = 4000  # trie nodes; two states whose masks differ in more are walke
 @inner
 def next_child(arena, tables, vocab, trie, i, state, table, end):
     """After dead node i: the next sibling that `state` may read, or `end` when there is none. Without a table, just the next."""
-    node = wide(vocab[trie + NODES]) + NODE_WIDTH * i
+    node = wide(vocab[trie + TrieRecord.NODES]) + NODE_WIDTH * i
     if table == 0:
         return wide(vocab[node + 2])
-    row, children = tables.next + wide(state) * 256, wide(vocab[trie + CHILDREN]) + 256 * wide(table)
+    row, children = tables.next + wide(state) * 256, wide(vocab[trie + TrieRecord.CHILDREN]) + 256 * wide(table)
     for byte in range((vocab[node] & 255) + 1, 256):
         if arena[row + byte] != DEAD and vocab[children + byte] != 0:
             return wide(vocab[children + byte]) - 1
@@ -101,25 +101,29 @@ def next_child(arena, tables, vocab, trie, i, state, table, end):
 def walk(arena, tables, vocab, rows, trie, top, state):
     """Note tokens below a node of a trie (-1: the root) that survive from `state`, as edits of mask_rows.py. On a fault not all
     are."""
-    nodes, order, shapes = wide(vocab[trie + NODES]), wide(vocab[trie + ORDER]), wide(vocab[trie + SHAPES])
-    n, i, visited, events, first = wide(vocab[trie + NUM_NODES]), top + 1, 0, 0, tables.path
-    groups = wide(vocab[trie + GROUPS])
-    arena[first + TABLE] = 1 if groups == 0 else 0
+    nodes, order, shapes = (
+        wide(vocab[trie + TrieRecord.NODES]),
+        wide(vocab[trie + TrieRecord.ORDER]),
+        wide(vocab[trie + TrieRecord.SHAPES]),
+    )
+    n, i, visited, events, first = wide(vocab[trie + TrieRecord.NUM_NODES]), top + 1, 0, 0, tables.path
+    groups = wide(vocab[trie + TrieRecord.GROUPS])
+    arena[first + Path.TABLE] = 1 if groups == 0 else 0
     if top >= 0:
-        n, first = wide(vocab[nodes + NODE_WIDTH * top + 2]), tables.path + FRAME * wide(vocab[nodes + NODE_WIDTH * top + 1])
-        arena[first + TABLE] = vocab[nodes + NODE_WIDTH * top] >> 8
-    arena[first + STATE], arena[first + AFTER] = state, n
+        n, first = wide(vocab[nodes + NODE_WIDTH * top + 2]), tables.path + PATH_WIDTH * wide(vocab[nodes + NODE_WIDTH * top + 1])
+        arena[first + Path.TABLE] = vocab[nodes + NODE_WIDTH * top] >> 8
+    arena[first + Path.STATE], arena[first + Path.AFTER] = state, n
     if arena[tables.state_literal_left + REC * state] > 0 and groups == 0:
         i = walk_text(arena, tables, vocab, rows, trie, top, wide(state))
     pending_start = pending_end = wide(0)  # tokens of the order that live, not yet set
-    while i < n and arena[tables.n + FAULT] == NO_FAULT:
+    while i < n and arena[tables.n + Counter.FAULT] == Fault.NONE:
         visited += 1
         node = nodes + NODE_WIDTH * i
         d, byte = vocab[node + 1], vocab[node] & 255
-        above = tables.path + FRAME * (d - 1)
-        before = arena[above + STATE]
+        above = tables.path + PATH_WIDTH * (d - 1)
+        before = arena[above + Path.STATE]
         if before == DEAD:
-            i = wide(arena[above + AFTER])
+            i = wide(arena[above + Path.AFTER])
             continue
         if groups != 0 and not reads_alike(arena, tables, wide(before), wide(byte), wide(vocab[groups + byte])):
             events |= walk_each(arena, tables, vocab, rows, trie, i, wide(before))
@@ -138,10 +142,10 @@ def walk(arena, tables, vocab, rows, trie, top, state):
             s = arena[tables.next + before * 256 + byte]
             if s == UNKNOWN:
                 s = step(arena, tables, wide(before), wide(byte))
-                if arena[tables.n + FAULT] != NO_FAULT:
+                if arena[tables.n + Counter.FAULT] != Fault.NONE:
                     break
             if s == DEAD:
-                i = next_child(arena, tables, vocab, trie, i, before, arena[above + TABLE], arena[above + AFTER])
+                i = next_child(arena, tables, vocab, trie, i, before, arena[above + Path.TABLE], arena[above + Path.AFTER])
                 continue
             events |= 1 << (s >> STATE_BITS)
             s &= STATE_MASK
@@ -151,10 +155,11 @@ def walk(arena, tables, vocab, rows, trie, top, state):
             if has_shape and not begins and is_within(arena, tables, vocab, shapes + SHAPE_WIDTH * i, wide(s), skip - i):
                 end, i = vocab[nodes + NODE_WIDTH * skip + 3], skip
             elif arena[tables.state_literal_left + REC * s] > 0 and skip > i + 1 and groups == 0:
-                arena[above + FRAME + STATE], arena[above + FRAME + AFTER] = DEAD, skip
+                arena[above + PATH_WIDTH + Path.STATE], arena[above + PATH_WIDTH + Path.AFTER] = DEAD, skip
                 i = walk_text(arena, tables, vocab, rows, trie, i, wide(s))
             else:
-                arena[above + FRAME + STATE], arena[above + FRAME + TABLE], arena[above + FRAME + AFTER] = s, vocab[node] >> 8, skip
+                frame = above + PATH_WIDTH
+                arena[frame + Path.STATE], arena[frame + Path.TABLE], arena[frame + Path.AFTER] = s, vocab[node] >> 8, skip
                 if arena[tables.state_accept + REC * s] == 1 and skip > i + 1:
                     note_end(arena, tables, trie, i)
                 i += 1
@@ -165,7 +170,7 @@ def walk(arena, tables, vocab, rows, trie, top, state):
             pending_end = end
     set_tokens(rows, order + pending_start, order + pending_end)
     arena[tables.state_events + REC * state] |= events
-    arena[tables.n + VISITED] += visited
+    arena[tables.n + Counter.VISITED] += visited
     return visited
 
 
@@ -176,7 +181,7 @@ def reads_alike(arena, tables, state, first, end):
     for byte in range(first, end):
         if arena[row + byte] == UNKNOWN:
             step(arena, tables, state, wide(byte))
-            if arena[tables.n + FAULT] != NO_FAULT:
+            if arena[tables.n + Counter.FAULT] != Fault.NONE:
                 return False
         if arena[row + byte] != arena[row + first]:
             return False
@@ -187,13 +192,13 @@ def reads_alike(arena, tables, state, first, end):
 def walk_each(arena, tables, vocab, rows, trie, i, state):
     """Note the tokens at a node of a trie by groups, and below, that survive when `state` stands before the node's byte, each
     looked at by itself. Returns the events that they can pass."""
-    nodes, order, events = wide(vocab[trie + NODES]), wide(vocab[trie + ORDER]), 0
+    nodes, order, events = wide(vocab[trie + TrieRecord.NODES]), wide(vocab[trie + TrieRecord.ORDER]), 0
     node = nodes + NODE_WIDTH * i
     pending_start = pending_end = wide(0)
     for k in range(vocab[node + 3], vocab[nodes + NODE_WIDTH * vocab[node + 2] + 3]):
         start, end = token_bytes(vocab, vocab[order + k])
         s, at = wide(state), start + vocab[node + 1] - 1
-        while at < end and s != DEAD and arena[tables.n + FAULT] == NO_FAULT:
+        while at < end and s != DEAD and arena[tables.n + Counter.FAULT] == Fault.NONE:
             answer = arena[tables.next + s * 256 + vocab[at]]
             if answer == UNKNOWN:
                 answer = step(arena, tables, s, wide(vocab[at]))
@@ -215,7 +220,7 @@ def walk_rest(arena, tables, vocab, rows, place, offset, state):
     """Note the token at a place of the atlas if it survives when `state` stands before the byte at an offset of it."""
     start, end = token_bytes(vocab, vocab[place])
     s, at, events = wide(state), start + offset, 0
-    while at < end and s != DEAD and arena[tables.n + FAULT] == NO_FAULT:
+    while at < end and s != DEAD and arena[tables.n + Counter.FAULT] == Fault.NONE:
         answer = arena[tables.next + s * 256 + vocab[at]]
         if answer == UNKNOWN:
             answer = step(arena, tables, s, wide(vocab[at]))
@@ -230,7 +235,7 @@ def walk_rest(arena, tables, vocab, rows, place, offset, state):
 def is_within(arena, tables, vocab, shape, s, size):
     """Whether all that lies below a node (`size` nodes with it) survives from state `s`, because it stays inside the state's body,
     or what an intersection has for one. Of a walk that begins inside a JSON string, all but what has a control character."""
-    body, first = arena[tables.state_body_class + REC * s], arena[tables.n + IN_STRING] & (1 - vocab[shape + IS_QUOTED])
+    body, first = arena[tables.state_body_class + REC * s], arena[tables.n + Counter.IN_STRING] & (1 - vocab[shape + IS_QUOTED])
     if body >= 0:
         is_low = vocab[shape] <= min(arena[tables.state_max_chars + REC * s], NO_HEIGHT - 1)
         return is_low and is_inside(vocab, shape, tables.classes + CLASS_WIDTH * body, arena, first)
@@ -250,35 +255,43 @@ def walk_text(arena, tables, vocab, rows, trie, node, s):
     Returns where the walk goes on: behind the literal, else behind the subtree. The nodes on the way are marked, so that the walk
     leaves the subtree when it has done with what is behind the literal.
     """
-    nodes, order, text = wide(vocab[trie + NODES]), wide(vocab[trie + ORDER]), tables.text + arena[tables.state_literal + REC * s]
-    out = wide(vocab[nodes + NODE_WIDTH * node + 2]) if node >= 0 else wide(vocab[trie + NUM_NODES])
+    nodes, order, text = (
+        wide(vocab[trie + TrieRecord.NODES]),
+        wide(vocab[trie + TrieRecord.ORDER]),
+        tables.text + arena[tables.state_literal + REC * s],
+    )
+    out = wide(vocab[nodes + NODE_WIDTH * node + 2]) if node >= 0 else wide(vocab[trie + TrieRecord.NUM_NODES])
     left, depth = (
         wide(arena[tables.state_literal_left + REC * s]),
         wide(vocab[nodes + NODE_WIDTH * node + 1]) if node >= 0 else wide(0),
     )
-    arena[tables.path + FRAME * depth + STATE], arena[tables.path + FRAME * depth + AFTER] = DEAD, out
+    arena[tables.path + PATH_WIDTH * depth + Path.STATE], arena[tables.path + PATH_WIDTH * depth + Path.AFTER] = DEAD, out
     for k in range(left):
         node = child_of(vocab, trie, node, arena[text + k])
         if node < 0:
             return out
         set_tokens(rows, order + vocab[nodes + NODE_WIDTH * node + 3], order + vocab[nodes + NODE_WIDTH * node + NODE_WIDTH + 3])
         depth += 1
-        arena[tables.path + FRAME * depth + STATE], arena[tables.path + FRAME * depth + AFTER] = DEAD, out
+        arena[tables.path + PATH_WIDTH * depth + Path.STATE], arena[tables.path + PATH_WIDTH * depth + Path.AFTER] = DEAD, out
     behind = wide(vocab[nodes + NODE_WIDTH * node + 2])
     if behind == node + 1:
         return out
     s = after_text(arena, tables, s, left)
-    if arena[tables.n + FAULT] != NO_FAULT:
+    if arena[tables.n + Counter.FAULT] != Fault.NONE:
         return out
-    shapes = wide(vocab[trie + SHAPES])
+    shapes = wide(vocab[trie + TrieRecord.SHAPES])
     begins = vocab[nodes + NODE_WIDTH * node] & 255 >= FIRST_LEAD
     if shapes != 0 and not begins and is_within(arena, tables, vocab, shapes + SHAPE_WIDTH * node, s, behind - node):
         set_tokens(rows, order + vocab[nodes + NODE_WIDTH * node + 3], order + vocab[nodes + NODE_WIDTH * behind + 3])
         return out
     if arena[tables.state_accept + REC * s] == 1:
         note_end(arena, tables, trie, node)
-    frame = tables.path + FRAME * depth
-    arena[frame + STATE], arena[frame + TABLE], arena[frame + AFTER] = s, vocab[nodes + NODE_WIDTH * node] >> 8, behind
+    frame = tables.path + PATH_WIDTH * depth
+    arena[frame + Path.STATE], arena[frame + Path.TABLE], arena[frame + Path.AFTER] = (
+        s,
+        vocab[nodes + NODE_WIDTH * node] >> 8,
+        behind,
+    )
     return node + 1
 
 
@@ -292,10 +305,10 @@ def without_literals(arena, tables, state):
     count = wide(0)
     for j in range(start, start + length):
         item = wide(arena[tables.pool + j])
-        if arena[tables.kind + REC * head_of(arena, tables, item)] != LITERAL:
+        if arena[tables.kind + REC * head_of(arena, tables, item)] != Kind.LITERAL:
             arena[tables.items + count] = item
             count += 1
-    if length - count < _SEVERAL or arena[tables.n + FAULT] != NO_FAULT:
+    if length - count < _SEVERAL or arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(state)
     return intern_state(arena, tables, count, wide(NO_BODY), wide(0))
 
@@ -308,9 +321,12 @@ def walk_literals(arena, tables, vocab, rows, state, are_noted):
     tail = tail_of(arena, tables, state)
     for j in range(start, start + length):
         item = wide(arena[tables.pool + j])
-        if arena[tables.kind + REC * head_of(arena, tables, item)] == LITERAL and arena[tables.n + FAULT] == NO_FAULT:
+        if (
+            arena[tables.kind + REC * head_of(arena, tables, item)] == Kind.LITERAL
+            and arena[tables.n + Counter.FAULT] == Fault.NONE
+        ):
             arena[tables.state_events + REC * state] |= walk_literal(
-                arena, tables, vocab, rows, wide(vocab[TRIE]), item, tail, not are_noted
+                arena, tables, vocab, rows, wide(vocab[Header.TRIE]), item, tail, not are_noted
             )
 
 
@@ -318,7 +334,11 @@ def walk_literals(arena, tables, vocab, rows, state, are_noted):
 def walk_literal(arena, tables, vocab, rows, trie, item, tail, is_noted):
     """The same along one item that begins with a literal, before a tail (EMPTY for none). Returns the events that tokens can pass
     behind the literal. is_noted: False if tokens that end before its first quote are noted already."""
-    nodes, order, literal_ = wide(vocab[trie + NODES]), wide(vocab[trie + ORDER]), head_of(arena, tables, item)
+    nodes, order, literal_ = (
+        wide(vocab[trie + TrieRecord.NODES]),
+        wide(vocab[trie + TrieRecord.ORDER]),
+        head_of(arena, tables, item),
+    )
     text, node = tables.text + wide(arena[tables.a + REC * literal_]), wide(-1)
     for k in range(wide(arena[tables.b + REC * literal_])):
         node = child_of(vocab, trie, node, arena[text + k])
@@ -333,10 +353,14 @@ def walk_literal(arena, tables, vocab, rows, trie, item, tail, is_noted):
             )
     if vocab[nodes + NODE_WIDTH * node + 2] == node + 1:
         return wide(0)
-    after = state_of(arena, tables, wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == SEQ else wide(EMPTY))
+    after = state_of(
+        arena,
+        tables,
+        wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == Kind.SEQ else wide(EMPTY),
+    )
     if tail != EMPTY:
         after = framed(arena, tables, after, tail)
-    if arena[tables.n + FAULT] != NO_FAULT:
+    if arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(0)
     if arena[tables.state_accept + REC * after] == 1:
         note_end(arena, tables, trie, node)
@@ -352,25 +376,33 @@ def walk_difference(arena, tables, vocab, rows, state, base_state):
     Two frames with the same tail are walked as their inner states, up to where these are complete. Returns whether that was done;
     it is given up where they differ in too much. On a fault the edits are not complete.
     """
-    trie = wide(vocab[TRIE])
-    nodes, order = wide(vocab[trie + NODES]), wide(vocab[trie + ORDER])
+    trie = wide(vocab[Header.TRIE])
+    nodes, order = wide(vocab[trie + TrieRecord.NODES]), wide(vocab[trie + TrieRecord.ORDER])
     is_inside_frame = have_one_tail(arena, tables, state, base_state)
-    arena[tables.path + STATE] = inner_of(arena, tables, state) if is_inside_frame else state
-    arena[tables.path + LIKE] = inner_of(arena, tables, base_state) if is_inside_frame else base_state
-    n, i, visited, events = wide(vocab[trie + NUM_NODES]), wide(0), 0, wide(arena[tables.state_events + REC * base_state])
+    arena[tables.path + Path.STATE] = inner_of(arena, tables, state) if is_inside_frame else state
+    arena[tables.path + Path.OTHER] = inner_of(arena, tables, base_state) if is_inside_frame else base_state
+    n, i, visited, events = (
+        wide(vocab[trie + TrieRecord.NUM_NODES]),
+        wide(0),
+        0,
+        wide(arena[tables.state_events + REC * base_state]),
+    )
     while i < n:
         visited += 1
         if visited > _FAR_APART:
             return False
         node = nodes + NODE_WIDTH * i
         d, byte = vocab[node + 1], vocab[node] & 255
-        above = tables.path + FRAME * (d - 1)
-        s, other = arena[tables.next + arena[above + STATE] * 256 + byte], arena[tables.next + arena[above + LIKE] * 256 + byte]
+        above = tables.path + PATH_WIDTH * (d - 1)
+        s, other = (
+            arena[tables.next + arena[above + Path.STATE] * 256 + byte],
+            arena[tables.next + arena[above + Path.OTHER] * 256 + byte],
+        )
         if s == UNKNOWN:
-            s = step(arena, tables, wide(arena[above + STATE]), wide(byte))
+            s = step(arena, tables, wide(arena[above + Path.STATE]), wide(byte))
         if other == UNKNOWN:
-            other = step(arena, tables, wide(arena[above + LIKE]), wide(byte))
-        if arena[tables.n + FAULT] != NO_FAULT:
+            other = step(arena, tables, wide(arena[above + Path.OTHER]), wide(byte))
+        if arena[tables.n + Counter.FAULT] != Fault.NONE:
             return True
         if s == other:
             i = wide(vocab[node + 2])
@@ -380,14 +412,14 @@ def walk_difference(arena, tables, vocab, rows, state, base_state):
         s, other = s & STATE_MASK, other & STATE_MASK
         if is_inside_frame and (arena[tables.state_accept + REC * s] == 1 or arena[tables.state_accept + REC * other] == 1):
             return False
-        arena[above + FRAME + STATE], arena[above + FRAME + LIKE] = s, other
+        arena[above + PATH_WIDTH + Path.STATE], arena[above + PATH_WIDTH + Path.OTHER] = s, other
         if s == DEAD:
             clear_tokens(rows, order + vocab[node + 3], order + vocab[node + NODE_WIDTH + 3])
         else:
             set_tokens(rows, order + vocab[node + 3], order + vocab[node + NODE_WIDTH + 3])
         i += 1
     arena[tables.state_events + REC * state] = events
-    arena[tables.n + VISITED] += visited
+    arena[tables.n + Counter.VISITED] += visited
     return True
 
 
@@ -406,7 +438,7 @@ def end_states(arena_address, byte, depth, skip, first, max_depth, state, ends):
         s = arena[tables.next + path[d - 1] * 256 + byte[i]]
         if s == UNKNOWN:
             s = step(arena, tables, wide(path[d - 1]), wide(byte[i]))
-            if arena[tables.n + FAULT] != NO_FAULT:
+            if arena[tables.n + Counter.FAULT] != Fault.NONE:
                 return visited
         s &= STATE_MASK
         if s == DEAD:
@@ -460,7 +492,7 @@ def advance(arena_address, vocab_address, states, tokens, out):
     for k in range(states.size):
         start, end = token_bytes(vocab, tokens[k])
         out[k] = run_bytes(arena, tables, wide(states[k]), vocab, start, end)[0] if start < end else DEAD
-        if arena[tables.n + FAULT] != NO_FAULT:
+        if arena[tables.n + Counter.FAULT] != Fault.NONE:
             return
 
 
@@ -476,8 +508,8 @@ def advance_one(arena_address, vocab_address, state, token):
 @inner
 def token_bytes(vocab, token):
     """Where the bytes of a token are in an atlas."""
-    offsets = vocab[OFFSETS] + wide(token)
-    return wide(vocab[BYTES]) + vocab[offsets], wide(vocab[BYTES]) + vocab[offsets + 1]
+    offsets = vocab[Header.OFFSETS] + wide(token)
+    return wide(vocab[Header.BYTES]) + vocab[offsets], wide(vocab[Header.BYTES]) + vocab[offsets + 1]
 
 
 @entry
@@ -492,7 +524,7 @@ def only_byte(arena_address, state):
         answer = arena[tables.next + state * 256 + byte]
         if answer == UNKNOWN:
             answer = step(arena, tables, wide(state), wide(byte))
-            if arena[tables.n + FAULT] != NO_FAULT:
+            if arena[tables.n + Counter.FAULT] != Fault.NONE:
                 return -1
         if answer & STATE_MASK != DEAD:
             if found >= 0:

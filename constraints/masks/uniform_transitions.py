@@ -16,10 +16,19 @@ import numpy as np
 
 from ..automaton.closures import ENDLESS
 from ..automaton.determinize import SEARCH, push_request, serve_requests, step
-from ..automaton.nodes import BOTH, CLASS, NO_BODY, PRODUCT, REPEAT, SEQ, head_of, intern_node, wide
+from ..automaton.nodes import NO_BODY, head_of, intern_node, wide
 from ..automaton.states import items_of, state_of
-from ..automaton.tables import CLASS_WIDTH, DEAD, FAULT, FULL_POOL, NO_FAULT, POOL, REC, STATE_BITS, UNKNOWN
-from ..base.kinds import INFINITE
+from ..automaton.tables import (
+    CLASS_WIDTH,
+    DEAD,
+    INFINITE,
+    REC,
+    STATE_BITS,
+    UNKNOWN,
+    Counter,
+    Fault,
+)
+from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
 from ..vocabulary.packed_vocabulary import FIRST_LEAD, SET_WORDS, is_inside
 
@@ -60,15 +69,15 @@ def uniform_of(arena, tables, s):
                 if leads_to(arena, tables, s, lead, following):
                     position = lead - FIRST_LEAD + 0x80
                     words[position >> 5] |= np.int32(np.int64(1) << (position & 31))
-        start = wide(arena[tables.n + POOL])
-        if arena[tables.n + FAULT] == NO_FAULT and start + 1 + SET_WORDS > tables.pool_size:
-            arena[tables.n + FAULT] = FULL_POOL
-        if arena[tables.n + FAULT] != NO_FAULT:
+        start = wide(arena[tables.n + Counter.POOL])
+        if arena[tables.n + Counter.FAULT] == Fault.NONE and start + 1 + SET_WORDS > tables.pool_size:
+            arena[tables.n + Counter.FAULT] = Fault.FULL_POOL
+        if arena[tables.n + Counter.FAULT] != Fault.NONE:
             return wide(0)
         arena[tables.pool + start] = following
         for k in range(SET_WORDS):
             arena[tables.pool + start + 1 + k] = words[k]
-        arena[tables.n + POOL], arena[tables.state_uniform + REC * s] = start + 1 + SET_WORDS, start
+        arena[tables.n + Counter.POOL], arena[tables.state_uniform + REC * s] = start + 1 + SET_WORDS, start
     return tables.pool + wide(arena[tables.state_uniform + REC * s])
 
 
@@ -82,7 +91,7 @@ def endless_body(arena, tables, s):
     for j in range(length):
         item = wide(arena[tables.pool + start + j])
         product = head_of(arena, tables, item)
-        if arena[tables.kind + REC * product] != PRODUCT or arena[tables.c + REC * product] != BOTH:
+        if arena[tables.kind + REC * product] != Kind.PRODUCT or arena[tables.c + REC * product] != Kind.BOTH:
             continue
         x, y = wide(arena[tables.a + REC * product]), wide(arena[tables.b + REC * product])
         body = wide(arena[tables.state_body_class + REC * x])
@@ -91,7 +100,7 @@ def endless_body(arena, tables, s):
         loop_x, loop_y = endless_part(arena, tables, x, body), endless_part(arena, tables, y, body)
         if loop_x != DEAD and loop_y != DEAD and can_be_completed(arena, tables, loop_x, loop_y):
             return body
-        if arena[tables.n + FAULT] != NO_FAULT:
+        if arena[tables.n + Counter.FAULT] != Fault.NONE:
             return wide(NO_BODY)
     return wide(NO_BODY)
 
@@ -106,14 +115,14 @@ def endless_part(arena, tables, s, body):
         item = wide(arena[tables.pool + start + j])
         own = head_of(arena, tables, item)
         if (
-            arena[tables.kind + REC * own] == CLASS
+            arena[tables.kind + REC * own] == Kind.CLASS
             and arena[tables.body_class + REC * own] == body
-            and arena[tables.kind + REC * item] == SEQ
+            and arena[tables.kind + REC * item] == Kind.SEQ
         ):
             rest = wide(arena[tables.b + REC * item])
             loop = head_of(arena, tables, rest)
             if (
-                arena[tables.kind + REC * loop] == REPEAT
+                arena[tables.kind + REC * loop] == Kind.REPEAT
                 and arena[tables.body_class + REC * arena[tables.a + REC * loop]] == body
                 and arena[tables.c + REC * loop] < 0
             ):
@@ -124,11 +133,11 @@ def endless_part(arena, tables, s, body):
 @inner
 def can_be_completed(arena, tables, x, y):
     """Whether two states have a text in common. False on a fault."""
-    product = intern_node(arena, tables, wide(PRODUCT), x, y, wide(BOTH))
-    if arena[tables.n + FAULT] == NO_FAULT and arena[tables.size + REC * product] == UNKNOWN:
+    product = intern_node(arena, tables, wide(Kind.PRODUCT), x, y, wide(Kind.BOTH))
+    if arena[tables.n + Counter.FAULT] == Fault.NONE and arena[tables.size + REC * product] == UNKNOWN:
         push_request(arena, tables, product, wide(SEARCH))
         serve_requests(arena, tables)
-    return arena[tables.n + FAULT] == NO_FAULT and arena[tables.size + REC * product] < INFINITE
+    return arena[tables.n + Counter.FAULT] == Fault.NONE and arena[tables.size + REC * product] < INFINITE
 
 
 @inner
@@ -172,7 +181,7 @@ def leads_to(arena, tables, s, lead, following):
 @inner
 def transition(arena, tables, s, byte):
     """The state after a byte; DEAD where an event is passed, and on a fault."""
-    if arena[tables.n + FAULT] != NO_FAULT:
+    if arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(DEAD)
     answer = wide(arena[tables.next + s * 256 + byte])
     if answer == UNKNOWN:

@@ -8,11 +8,12 @@ So no states are made for what the names spell. This is done in a state whose it
 
 from __future__ import annotations
 
-from ..automaton.nodes import EMPTY, NO_BODY, SEQ, head_of, join, wide
+from ..automaton.nodes import EMPTY, NO_BODY, head_of, join, wide
 from ..automaton.states import framed, plain_items, state_of, tail_of
-from ..automaton.tables import DEAD, FAULT, NO_FAULT, REC
+from ..automaton.tables import DEAD, REC, Counter, Fault
+from ..base.kinds import Kind
 from ..numba_support.jit import inner
-from ..vocabulary.packed_vocabulary import NODE_WIDTH, NODES, ORDER, TRIE, child_of
+from ..vocabulary.packed_vocabulary import NODE_WIDTH, Header, TrieRecord, child_of
 from .mask_rows import clear_tokens
 
 
@@ -29,10 +30,14 @@ def state_of_any(arena, tables, state, unlisted):
     for j in range(start, start + length):
         item = wide(arena[tables.pool + j])
         if head_of(arena, tables, item) == unlisted:
-            tail = wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == SEQ else wide(EMPTY)
+            tail = wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == Kind.SEQ else wide(EMPTY)
             base_state = state_of(arena, tables, join(arena, tables, wide(arena[tables.b + REC * unlisted]), tail))
             outer = tail_of(arena, tables, state)
-            return base_state if outer == EMPTY or arena[tables.n + FAULT] != NO_FAULT else framed(arena, tables, base_state, outer)
+            return (
+                base_state
+                if outer == EMPTY or arena[tables.n + Counter.FAULT] != Fault.NONE
+                else framed(arena, tables, base_state, outer)
+            )
     return wide(DEAD)
 
 
@@ -49,8 +54,8 @@ def clear_words(arena, tables, vocab, rows, unlisted):
 @inner
 def clear_spelled(arena, vocab, rows, at, size, last):
     """Note that tokens which begin with arena[at : at + size], and then the byte `last` unless that is -1, do not survive."""
-    trie, node = wide(vocab[TRIE]), wide(-1)
-    nodes, order = wide(vocab[trie + NODES]), wide(vocab[trie + ORDER])
+    trie, node = wide(vocab[Header.TRIE]), wide(-1)
+    nodes, order = wide(vocab[trie + TrieRecord.NODES]), wide(vocab[trie + TrieRecord.ORDER])
     for k in range(size if last < 0 else size + 1):
         node = child_of(vocab, trie, node, wide(arena[at + k]) if k < size else wide(last))
         if node < 0:

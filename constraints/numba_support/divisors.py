@@ -11,15 +11,24 @@ divisible for just one number of n digits out of every `modulus` numbers, so whe
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 from ..base.kinds import INFINITE
 from .jit import inner
 
 COUNTS = 1 << 15  # more than the digits of a number
 MAX_MODULUS = (1 << 31) - 1  # remainders are stored in 32 bits, and ten of them fit into 64
 _LONGEST = 10  # digits, enough for every modulus
-# Where a step is described: offsets into its row of the list pool.
-MODULUS, PLACES, POINT, DIGIT = 0, 1, 2, 3  # then the nodes of the point and of the ten digits
-ROW = 13
+MULTIPLE_ROW_WORDS = 13
+
+
+class MultipleRow(IntEnum):
+    """Where a step is described: offsets into its row of the list pool."""
+
+    MODULUS = 0
+    PLACES = 1
+    POINT = 2  # a node
+    DIGIT = 3  # the nodes of the ten digits
 
 
 @inner

@@ -24,7 +24,7 @@ from ..masks.mask_rows import MaskRows
 from ..saved.constraint_file import SavedAutomaton, saved_automaton, write_constraint
 from ..token_automaton.min_tokens import Distances
 from ..token_automaton.token_automaton import EVERY_BYTE, Distant, TokenAutomaton
-from ..uniqueness.register_product import ONE_MORE
+from ..uniqueness.register_product import ExtraCost
 from ..vocabulary.vocabulary import Vocabulary
 from .explanation import NUM_NEAREST, Explanation, byte_set, explain
 
@@ -415,7 +415,7 @@ class Constraint:
             needed += more
             for token in unsettled:
                 needed[np.searchsorted(alive, token.position)] = distances.of(token.state, token.held)
-            for k in np.flatnonzero((more == ONE_MORE) & (needed == budget + ONE_MORE)).tolist():
+            for k in np.flatnonzero((more == int(ExtraCost.ONE_MORE)) & (needed == budget + ExtraCost.ONE_MORE)).tolist():
                 needed[k] = distances.of(*automaton.advance_remembering(state, held, int(order[alive[k]])))
         row = automaton.shared_vocabulary.mask_of(order[alive[needed <= budget]])
         return row | automaton.shared_vocabulary.eos_row if automaton.is_accepting(state) else row

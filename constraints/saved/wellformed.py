@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..base.errors import SavedConstraintError
 from ..base.utf8 import MAX_CODE_POINT
 from ..grammar.expression import EMPTY, FAIL, UNBOUNDED, Event, Grammar, Kind, Node, Supply
-from ..numba_support.divisors import COUNTS, DIGIT, MAX_MODULUS, MODULUS, PLACES, POINT, ROW
+from ..numba_support.divisors import COUNTS, MAX_MODULUS, MULTIPLE_ROW_WORDS, MultipleRow
 
 _SHAPES = {"nodes": (4, None), "literals": (None,), "lists": (None,), "edges": (None, 3), "rules": (None,), "units": (None, 3)}
 
@@ -109,10 +109,10 @@ class _Nodes:
     def multiples(self) -> bool:
         """A step is a modulus, a number of places, and the literals of the point and the ten digits."""
         node, row, remainder, to_come = self._of(Kind.MULTIPLE)
-        if not _inside(row, 0, self._lists.size - ROW + 1).all():
+        if not _inside(row, 0, self._lists.size - MULTIPLE_ROW_WORDS + 1).all():
             return False
-        modulus, places = self._lists[row + MODULUS], self._lists[row + PLACES]
-        texts = self._lists[row[:, None] + np.arange(POINT, DIGIT + 10)]
+        modulus, places = self._lists[row + MultipleRow.MODULUS], self._lists[row + MultipleRow.PLACES]
+        texts = self._lists[row[:, None] + np.arange(MultipleRow.POINT, MultipleRow.DIGIT + 10)]
         return bool(
             _inside(modulus, 1, MAX_MODULUS + 1).all()
             and _inside(places, 0, COUNTS).all()

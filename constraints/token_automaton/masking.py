@@ -10,34 +10,28 @@ from ..automaton.states import inner_of, state_of
 from ..automaton.tables import (
     CLASS_TABLES,
     CLASS_WIDTH,
-    CLEARED,
-    CLEARED_END,
     DEAD,
-    FAULT,
     FRAMED,
-    KEPT,
-    KEPT_END,
     NO_CLASS,
-    NO_FAULT,
-    NUM_ENDS,
     REC,
     TOO_MANY,
-    WANTED,
+    Counter,
+    Fault,
     layout,
 )
 from ..masks.class_masks import MANY_TOKENS, body_of, clear_longer, fill, slice_of, string_class
 from ..masks.counter_saturation import saturate_class, saturate_state
-from ..masks.mask_rows import CAPACITY, COUNT, NUM_EDITS, clear_tokens, find_or_make, has_too_many_edits
+from ..masks.mask_rows import Region, clear_tokens, find_or_make, has_too_many_edits
 from ..masks.pattern_complement_masks import clear_excluded, without_exclusion
-from ..masks.shared_continuations import ENDS, common_tail, completes_inside, keep_ends, without_tail
+from ..masks.shared_continuations import ENDS, TOO_MANY, common_tail, completes_inside, keep_ends, without_tail
 from ..masks.trie_walk import reads_alike, walk, walk_difference, walk_literals, walk_rest, without_literals
 from ..masks.uniform_transitions import FIRST_PRINTABLE, LAST_PRINTABLE, majority
 from ..masks.word_complement_masks import clear_words, state_of_any, unlisted_of
 from ..numba_support.jit import entry, inner, words_at
-from ..uniqueness.duplicate_masks import ALONG, REMEMBERED, WHOLE, judge_trie, where_refusals_begin
-from ..uniqueness.register_product import IN_UNIQUE, TRACKED, seen_flags
+from ..uniqueness.duplicate_masks import REMEMBERED, WalkMode, judge_trie, where_refusals_begin
+from ..uniqueness.register_product import SeenFlag, seen_flags
 from ..vocabulary.byte_classes import LOWER, UPPER
-from ..vocabulary.packed_vocabulary import GROUPED, LISTED, NODE_WIDTH, NODES, TRIE
+from ..vocabulary.packed_vocabulary import NODE_WIDTH, Header, TrieRecord
 
 NO_ROOM = -1  # instead of the number of a row
 ROOM = 4  # rows that one call may add
@@ -54,14 +48,14 @@ def mask_row(arena_address, vocab_address, rows_address, state, seen, has_items,
     tables = layout(arena)
     wanted, number = wide(NO_CLASS), wide(arena[tables.state_row + REC * state])
     if number == 0:
-        if rows[COUNT] + ROOM > rows[CAPACITY]:
+        if rows[Region.COUNT] + ROOM > rows[Region.CAPACITY]:
             return wide(NO_ROOM), wanted
         number = row_of_endless(arena, tables, vocab, rows, state, completable)
         if number == 0:
             number = row_and_similar(arena, tables, vocab, rows, state, completable)
-        wanted = wide(arena[tables.n + WANTED])
-        arena[tables.n + WANTED] = NO_CLASS
-    if seen != 0 and arena[tables.n + FAULT] == NO_FAULT:
+        wanted = wide(arena[tables.n + Counter.WANTED])
+        arena[tables.n + Counter.WANTED] = NO_CLASS
+    if seen != 0 and arena[tables.n + Counter.FAULT] == Fault.NONE:
         number = row_with_seen(arena, tables, vocab, rows_address, number, state, seen, has_items)
     return number, wanted
 
@@ -70,10 +64,10 @@ def mask_row(arena_address, vocab_address, rows_address, state, seen, has_items,
 def row_of_endless(arena, tables, vocab, rows, state, completable):
     """The number of the row of a state, which is that of its `saturate_state`; 0 when there is no other such state."""
     saturated = saturate_state(arena, tables, vocab, state)
-    if saturated == state or arena[tables.n + FAULT] != NO_FAULT:
+    if saturated == state or arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(0)
     number = row_and_similar(arena, tables, vocab, rows, saturated, completable)
-    if saturate_state(arena, tables, vocab, state) != saturated or arena[tables.n + FAULT] != NO_FAULT:
+    if saturate_state(arena, tables, vocab, state) != saturated or arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(0)
     arena[tables.state_row + REC * state], arena[tables.state_events + REC * state] = (
         number,
@@ -115,13 +109,13 @@ def row_beside_names(arena, tables, vocab, rows, state):
     """The number of the row of a state with several literals, such as names that a key may have, by that of the state without them
     and of any key (see pattern_complement_masks.py), which is often the same behind each of the names; 0 when it is not done."""
     base_state, words, tail = without_exclusion(arena, tables, state)
-    if base_state == DEAD and arena[tables.n + FAULT] == NO_FAULT and arena[tables.state_length + REC * state] != FRAMED:
+    if base_state == DEAD and arena[tables.n + Counter.FAULT] == Fault.NONE and arena[tables.state_length + REC * state] != FRAMED:
         base_state, words = without_literals(arena, tables, state), wide(DEAD)
-    if base_state == DEAD or base_state == state or arena[tables.n + FAULT] != NO_FAULT:
+    if base_state == DEAD or base_state == state or arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(0)
     base = -row_by_similar(arena, tables, vocab, rows, base_state, wide(0))
-    rows[NUM_EDITS] = 0
-    if arena[tables.n + FAULT] != NO_FAULT:
+    rows[Region.NUM_EDITS] = 0
+    if arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(0)
     if words != DEAD:
         clear_excluded(arena, tables, vocab, rows, words, tail)
@@ -135,11 +129,11 @@ def row_without_words(arena, tables, vocab, rows, state, unlisted):
     """The number of the row of a state in an UNLISTED node, by that of its body, see word_complement_masks.py; 0 when it is not
     done."""
     base_state = state_of_any(arena, tables, state, unlisted)
-    if base_state == DEAD or arena[tables.n + FAULT] != NO_FAULT:
+    if base_state == DEAD or arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(0)
     base = -row_of(arena, tables, vocab, rows, base_state, wide(DEAD), wide(0))
-    rows[NUM_EDITS] = 0
-    if arena[tables.n + FAULT] != NO_FAULT:
+    rows[Region.NUM_EDITS] = 0
+    if arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(0)
     clear_words(arena, tables, vocab, rows, unlisted)
     arena[tables.state_events + REC * state] |= arena[tables.state_events + REC * base_state]
@@ -170,7 +164,7 @@ def similar_state(arena, tables, vocab, state):
     base_state, votes = majority(arena, tables, state), 0
     for byte in range(FIRST_PRINTABLE, LAST_PRINTABLE + 1):
         votes += 1 if arena[tables.next + state * 256 + byte] == base_state else -1
-    if votes < 0 or arena[tables.n + FAULT] != NO_FAULT:
+    if votes < 0 or arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(DEAD)
     is_endless = (
         arena[tables.state_body_class + REC * base_state] >= 0
@@ -192,19 +186,19 @@ def reads_most(arena, tables, state):
 def row_of(arena, tables, vocab, rows, state, base_state, completable):
     """The number of the mask row of a state, which is made if needed. like: a state whose row is there and similar, or DEAD."""
     number = wide(arena[tables.state_row + REC * state])
-    if number != 0 or arena[tables.n + FAULT] != NO_FAULT:
+    if number != 0 or arena[tables.n + Counter.FAULT] != Fault.NONE:
         return number
     base, is_done = wide(0), False
     if base_state != DEAD:
-        rows[NUM_EDITS], base = 0, -wide(arena[tables.state_row + REC * base_state])
+        rows[Region.NUM_EDITS], base = 0, -wide(arena[tables.state_row + REC * base_state])
         is_done = walk_difference(arena, tables, vocab, rows, state, base_state)
     elif completable == 0:
         base = before_tail(arena, tables, vocab, rows, state)
-        if base == 0 and arena[tables.n + FAULT] == NO_FAULT:
+        if base == 0 and arena[tables.n + Counter.FAULT] == Fault.NONE:
             base = before_end(arena, tables, vocab, rows, state)
         is_done = base != 0
-    if not is_done and arena[tables.n + FAULT] == NO_FAULT:
-        rows[NUM_EDITS] = 0
+    if not is_done and arena[tables.n + Counter.FAULT] == Fault.NONE:
+        rows[Region.NUM_EDITS] = 0
         base = fill(arena, tables, vocab, rows, state)
     return keep_row(arena, tables, vocab, rows, state, base, completable)
 
@@ -212,7 +206,7 @@ def row_of(arena, tables, vocab, rows, state, base_state, completable):
 @inner
 def keep_row(arena, tables, vocab, rows, state, base, completable):
     """Make the row that is described and give it to a state that has none; the number of the state's row, 0 on a fault."""
-    if arena[tables.n + FAULT] == NO_FAULT and arena[tables.state_row + REC * state] == 0:
+    if arena[tables.n + Counter.FAULT] == Fault.NONE and arena[tables.state_row + REC * state] == 0:
         arena[tables.state_row + REC * state] = find_or_make(
             rows, vocab, base, wide(arena[tables.state_accept + REC * state]), completable
         )
@@ -237,14 +231,14 @@ def before_tail(arena, tables, vocab, rows, state):
     if arena[tables.state_ends + REC * before] == 0 or arena[tables.state_row + REC * before] == 0:
         find_ends(arena, tables, vocab, rows, before)
     ends = wide(arena[tables.state_ends + REC * before])
-    if ends == TOO_MANY or arena[tables.n + FAULT] != NO_FAULT:
+    if ends == TOO_MANY or arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(0)
     following = state_of(arena, tables, tail) if arena[tables.pool + ends] > 0 else wide(DEAD)
-    if arena[tables.n + FAULT] != NO_FAULT:
+    if arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(0)
     if following != DEAD and has_to_look_at_many(arena, tables, vocab, ends, following):
         return wide(0)
-    rows[NUM_EDITS] = 0
+    rows[Region.NUM_EDITS] = 0
     for k in range(tables.pool + ends + ENDS, tables.pool + ends + ENDS + 2 * arena[tables.pool + ends], 2):
         if arena[k] < 0:
             walk_rest(arena, tables, vocab, rows, -wide(arena[k]), wide(arena[k + 1]), following)
@@ -267,9 +261,9 @@ def has_to_look_at_many(arena, tables, vocab, ends, state):
         arena, tables, state, wide(UPPER), wide(UPPER + 26)
     ):
         return False
-    nodes, tokens = wide(vocab[vocab[GROUPED] + NODES]), wide(0)
+    nodes, tokens = wide(vocab[vocab[Header.GROUPED] + TrieRecord.NODES]), wide(0)
     for k in range(tables.pool + ends + ENDS, tables.pool + ends + ENDS + 2 * arena[tables.pool + ends], 2):
-        if arena[k] == vocab[GROUPED]:
+        if arena[k] == vocab[Header.GROUPED]:
             node = nodes + NODE_WIDTH * arena[k + 1]
             tokens += vocab[nodes + NODE_WIDTH * vocab[node + 2] + 3] - vocab[node + 3]
     return tokens > MANY_TOKENS
@@ -288,9 +282,10 @@ def find_ends(arena, tables, vocab, rows, state):
 @inner
 def fill_and_note(arena, tables, vocab, rows, state):
     """The same by a walk from this state, noting the ends on the way."""
-    arena[tables.n + CLEARED] = arena[tables.n + KEPT] = arena[tables.n + KEPT_END] = arena[
-        tables.n + CLEARED_END
-    ] = arena[tables.n + NUM_ENDS] = rows[NUM_EDITS] = 0
+    arena[tables.n + Counter.CLEARED] = arena[tables.n + Counter.KEPT] = arena[tables.n + Counter.KEPT_END] = arena[
+        tables.n + Counter.CLEARED_END
+    ] = 0
+    arena[tables.n + Counter.NUM_ENDS] = rows[Region.NUM_EDITS] = 0
     base = fill(arena, tables, vocab, rows, state)
     keep_ends(arena, tables, state)
     keep_row(arena, tables, vocab, rows, state, base, wide(0))
@@ -312,7 +307,7 @@ def before_end(arena, tables, vocab, rows, state):
         return wide(0)
     if arena[tables.state_ends + REC * saturated] == 0 or arena[tables.state_row + REC * saturated] == 0:
         fill_and_note(arena, tables, vocab, rows, saturated)
-    rows[NUM_EDITS] = 0
+    rows[Region.NUM_EDITS] = 0
     clear_longer(vocab, rows, class_tables, wide(arena[tables.state_max_chars + REC * state]))
     arena[tables.state_events + REC * state] = arena[tables.state_events + REC * saturated]
     if arena[tables.state_ends + REC * state] == 0:
@@ -324,44 +319,36 @@ def before_end(arena, tables, vocab, rows, state):
 def row_with_seen(arena, tables, vocab, rows_address, number, state, seen, has_items):
     """The number of the mask row of a state and a memory; `number` is that of the state alone."""
     flags, rows = seen_flags(arena, tables, seen), words_at(rows_address)
-    if not flags & TRACKED and not arena[tables.state_events + REC * state] & REMEMBERED:
+    if not flags & SeenFlag.HAS_CANDIDATES and not arena[tables.state_events + REC * state] & REMEMBERED:
         return wide(number)
-    if rows[COUNT] + 1 > rows[CAPACITY]:
+    if rows[Region.COUNT] + 1 > rows[Region.CAPACITY]:
         return wide(NO_ROOM)
     none, unsettled, cleared = np.empty(0, np.int32), np.empty((5, 0), np.int32), wide(0)
-    rows[NUM_EDITS] = 0
-    if flags & TRACKED:
+    rows[Region.NUM_EDITS] = 0
+    if flags & SeenFlag.HAS_CANDIDATES:
         cleared += judge_trie(
             arena,
             tables,
             vocab,
             rows_address,
-            wide(vocab[TRIE]),
+            wide(vocab[Header.TRIE]),
             state,
             seen,
-            wide(ALONG),
+            wide(WalkMode.ALONG),
             none,
             none,
             unsettled,
             wide(0),
         )[2]
     trie = where_refusals_begin(arena, tables, vocab, flags)
-    cleared += judge_trie(arena, tables, vocab, rows_address, trie, state, seen, wide(WHOLE), none, none, unsettled, wide(0))[2]
-    if has_items and not flags & IN_UNIQUE:
+    cleared += judge_trie(
+        arena, tables, vocab, rows_address, trie, state, seen, wide(WalkMode.WHOLE), none, none, unsettled, wide(0)
+    )[2]
+    if has_items and not flags & SeenFlag.IN_UNIQUE:
+        trie = wide(vocab[Header.LISTED])
         cleared += judge_trie(
-            arena,
-            tables,
-            vocab,
-            rows_address,
-            wide(vocab[LISTED]),
-            state,
-            seen,
-            wide(WHOLE),
-            none,
-            none,
-            unsettled,
-            wide(0),
+            arena, tables, vocab, rows_address, trie, state, seen, wide(WalkMode.WHOLE), none, none, unsettled, wide(0)
         )[2]
-    if cleared == 0 or arena[tables.n + FAULT] != NO_FAULT:
+    if cleared == 0 or arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(number)
     return find_or_make(rows, vocab, -wide(number), wide(arena[tables.state_accept + REC * state]), wide(0))

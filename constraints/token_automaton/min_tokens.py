@@ -19,14 +19,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..automaton.tables import DEAD
+from ..automaton.tables import DEAD, INFINITE
 from ..base.kinds import INFINITE
-from ..uniqueness.register_product import EXPECTS_KEY, ONE_MORE, SEARCH
+from ..uniqueness.register_product import ExtraCost
 from .token_automaton import TokenAutomaton
 
 _SLACK = 3  # a character cut short inside a body costs at most its remaining bytes
 _MAX_MET = 1000  # places of searches among candidates that are kept; a place may have thousands of tokens
-Pair = tuple[int, int]  # a state and a memory
+Configuration = tuple[int, int]  # a state and a memory
 
 
 class Onward(NamedTuple):
@@ -34,7 +34,7 @@ class Onward(NamedTuple):
     tokens behind which one more character is enough, and the costs there."""
 
     least: int
-    along: tuple[Pair, ...]
+    along: tuple[Configuration, ...]
     tokens: NDArray[np.int32]
     costs: NDArray[np.int32]
 
@@ -45,8 +45,8 @@ class Distances:
     def __init__(self, automaton: TokenAutomaton) -> None:
         self._automaton = automaton
         self._known: dict[int, int] = {}
-        self._among_candidates: dict[Pair, int] = {}
-        self._met: dict[Pair, Onward] = {}
+        self._among_candidates: dict[Configuration, int] = {}
+        self._met: dict[Configuration, Onward] = {}
         self._ceilings: dict[int, int] = {}
         # Trie nodes that all searches together may still visit.
         self._nodes_left = int(automaton.limits.search_nodes * automaton.grammar.search_share)
@@ -96,17 +96,17 @@ class Distances:
 
     def _with_memory(self, state: int, held: int) -> int:
         extra = self._automaton.extra_cost(state, held)
-        if extra == EXPECTS_KEY:
+        if extra == ExtraCost.EXPECTS_KEY:
             opened, kept, _ = self._automaton.run_remembering(state, held, b'"')
             return max(self._automaton.cost(state), 1 + self.of(opened, kept)) if opened != DEAD else INFINITE
-        if extra != SEARCH and extra != ONE_MORE:
+        if extra != ExtraCost.SEARCH and extra != ExtraCost.ONE_MORE:
             return self._automaton.cost(state) + extra
         if (state, held) not in self._among_candidates:
-            if extra == SEARCH:
+            if extra == ExtraCost.SEARCH:
                 found = self._search_way_out(state, held, INFINITE)
             else:
                 cost = self._automaton.cost(state)
-                found = max(cost, self._search_way_out(state, held, cost + ONE_MORE))
+                found = max(cost, self._search_way_out(state, held, cost + ExtraCost.ONE_MORE))
             self._among_candidates[state, held] = found
         return self._among_candidates[state, held]
 
@@ -120,49 +120,51 @@ class Distances:
         those the memories would be countless.
         """
         enough, key = self._automaton.cost(state), self._automaton.key_place(held)
-        before: dict[Pair, Pair] = {}
+        before: dict[Configuration, Configuration] = {}
         seen, frontier, depth, last = {(state, held)}, {(state, held): 0}, 0, (state, held)
         while frontier and depth + 1 < best > enough:
             depth += 1
-            reached: dict[Pair, int] = {}  # with the least that it counts as on the way there
+            reached: dict[Configuration, int] = {}  # with the least that it counts as on the way there
             for at, floor in frontier.items():
                 onward = self._onward(at)
                 if max(depth + onward.least, floor) < best:
                     best, last = max(depth + onward.least, floor), at
                 further = dict.fromkeys(onward.along, floor)
                 if best >= depth + self._automaton.cost(at[0]):  # no way out is as cheap as the bound without candidates
-                    for pair in self._one_more(at, onward, best - depth):
-                        further[pair] = max(floor, depth + self._automaton.cost(pair[0]))
-                for pair, least in further.items():
-                    if key is None or self._automaton.key_place(pair[1]) == key:
-                        reached[pair] = least
-                        before.setdefault(pair, at)
-            frontier = {pair: floor for pair, floor in reached.items() if pair not in seen and floor < best}
+                    for configuration in self._one_more(at, onward, best - depth):
+                        further[configuration] = max(floor, depth + self._automaton.cost(configuration[0]))
+                for configuration, least in further.items():
+                    if key is None or self._automaton.key_place(configuration[1]) == key:
+                        reached[configuration] = least
+                        before.setdefault(configuration, at)
+            frontier = {
+                configuration: floor for configuration, floor in reached.items() if configuration not in seen and floor < best
+            }
             seen.update(frontier)
         self._keep_way(last, (state, held), before, best)
         return best
 
-    def _keep_way(self, last: Pair, first: Pair, before: dict[Pair, Pair], best: int) -> None:
+    def _keep_way(self, last: Configuration, first: Configuration, before: dict[Configuration, Configuration], best: int) -> None:
         """Remember what suffices along the way that was found, so that each token of it brings the end nearer."""
         way = [last]
         while way[-1] != first:
             way.append(before[way[-1]])
-        for tokens, pair in enumerate(reversed(way[:-1]), start=1):
-            self._among_candidates[pair] = min(best - tokens, self._among_candidates.get(pair, INFINITE))
+        for tokens, configuration in enumerate(reversed(way[:-1]), start=1):
+            self._among_candidates[configuration] = min(best - tokens, self._among_candidates.get(configuration, INFINITE))
 
-    def _onward(self, at: Pair) -> Onward:
+    def _onward(self, at: Configuration) -> Onward:
         """Searches for neighbouring tokens meet the same places."""
         known = self._met.get(at)
         if known is None:
             least, (tokens, states, memories, extra) = self._automaton.next_costs(*at)
-            is_along, is_near = extra == SEARCH, extra == ONE_MORE
+            is_along, is_near = extra == int(ExtraCost.SEARCH), extra == int(ExtraCost.ONE_MORE)
             along = tuple(zip(states[is_along].tolist(), memories[is_along].tolist(), strict=True))
             if len(self._met) >= _MAX_MET:
                 self._met.clear()
             known = self._met[at] = Onward(least, along, tokens[is_near], self._automaton.costs(states[is_near]))
         return known
 
-    def _one_more(self, at: Pair, onward: Onward, below: int) -> list[Pair]:
+    def _one_more(self, at: Configuration, onward: Onward, below: int) -> list[Configuration]:
         """What follows by a token inside a body from where one more character is enough, of a cost below some number."""
         tokens = onward.tokens[onward.costs < below].tolist()
         followers = (self._automaton.advance_remembering(*at, token) for token in tokens)

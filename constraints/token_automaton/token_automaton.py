@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from ..automaton import counter_abstraction, determinize, shortest_completion
 from ..automaton.assembly import assemble, repeated_units, restore
-from ..automaton.nodes import EMPTY, NO_BODY, PRODUCT
-from ..automaton.states import INNER, TAIL
-from ..automaton.tables import CLASS_TABLES, CLASS_WIDTH, DEAD, FRAMED, ITEM_GAP, NO_CLASS
+from ..automaton.nodes import EMPTY, NO_BODY
+from ..automaton.states import Frame
+from ..automaton.tables import CLASS_TABLES, CLASS_WIDTH, DEAD, FRAMED, INFINITE, NO_CLASS, Counter
 from ..base.errors import ConstraintError
 from ..base.kinds import INFINITE
 from ..grammar.expression import Event, Grammar, Kind, Node, Rule
@@ -26,6 +26,8 @@ from ..grammar.source import Limits
 from ..masks import trie_walk
 from ..masks.mask_rows import MaskRows
 from ..uniqueness import duplicate_masks, register_product, seen_values
+from ..uniqueness.duplicate_masks import WalkMode
+from ..uniqueness.seen_values import TextMode
 from ..vocabulary.char_class_tables import SubTrie
 from ..vocabulary.shared_vocabulary import SharedVocabulary
 from ..vocabulary.trie import TokenTrie
@@ -277,8 +279,8 @@ class TokenAutomaton:
     def key_place(self, held: int) -> int | None:
         """The object whose key is being read, with the keys that it has; None outside of keys, and inside of unique items."""
         frame, mode = (int(self._machine.table(name)[held]) for name in ("a", "b"))
-        is_recorded = self._machine.table("c")[frame] != seen_values.NOTHING
-        return frame if mode in (seen_values.IN_KEY, seen_values.KEY_ESCAPE) and not is_recorded else None
+        is_recorded = self._machine.table("c")[frame] != seen_values.NIL
+        return frame if mode in (TextMode.IN_KEY, TextMode.KEY_ESCAPE) and not is_recorded else None
 
     def extra_cost(self, state: State, held: int) -> int:
         """Tokens beyond `cost` that suffice with this memory; SEARCH or EXPECTS_KEY of register_product.py when it takes more to
@@ -288,7 +290,7 @@ class TokenAutomaton:
     def judge(self, state: State, held: int) -> Judgement:
         size = self.shared_vocabulary.trie.order.size
         ends, extra = np.zeros(size, np.int32), np.zeros(size, np.int32)
-        asked = (self._atlas, state, held, duplicate_masks.WHOLE, ends, extra, self.shared_vocabulary.unsettled_room)
+        asked = (self._atlas, state, held, int(WalkMode.WHOLE), ends, extra, self.shared_vocabulary.unsettled_room)
         return Judgement(ends, extra, self._unsettled(self._machine.call(duplicate_masks.judge, *asked)[0]))
 
     def next_costs(self, state: State, held: int) -> NextCosts:
@@ -297,7 +299,7 @@ class TokenAutomaton:
         Tokens that stay inside of a string without candidates count for the least cost only; inside of a key also those that
         begin so and go on behind the key.
         """
-        way = duplicate_masks.IN_BRIEF if self.key_place(held) is None else duplicate_masks.IN_KEY
+        way = int(WalkMode.IN_BRIEF if self.key_place(held) is None else WalkMode.IN_KEY)  # compiled code takes numbers
         none = np.empty(0, np.int32)
         count, least = self._machine.call(
             duplicate_masks.judge, self._atlas, state, held, way, none, none, self.shared_vocabulary.unsettled_room
@@ -315,7 +317,7 @@ class TokenAutomaton:
     @cached_property
     def most_extra(self) -> int:
         """The most that `judge` and `extra_cost` give as a number."""
-        return max(1, int(self._machine.table("n")[ITEM_GAP])) if self.remembers else 0
+        return max(1, int(self._machine.table("n")[Counter.ITEM_GAP])) if self.remembers else 0
 
     # -- facts --------------------------------------------------------------------------------------------------------
 
@@ -362,7 +364,7 @@ class TokenAutomaton:
         tail = EMPTY
         if self._machine.table("state_length")[state] == FRAMED:  # labels are of parts as the grammar has them, which a frame keeps
             frame = int(self._machine.table("state_start")[state])
-            state, tail = self._machine.table("pool")[[frame + INNER, frame + TAIL]].tolist()
+            state, tail = self._machine.table("pool")[[frame + Frame.INNER, frame + Frame.TAIL]].tolist()
         labels = self.grammar.labels
         found = [self._first_told(item, lambda node: labels.get(Node(node))) for item in self._items(state)]
         beyond = self._first_told(tail, lambda node: labels.get(Node(node)))
@@ -392,7 +394,7 @@ class TokenAutomaton:
         if kind == Kind.CLASS:
             low, high = (self._machine.table(name)[a : a + b].tolist() for name in ("edge_low", "edge_high"))
             return any(first <= byte <= last for first, last in zip(low, high, strict=True))
-        if kind != PRODUCT:
+        if kind != Kind.PRODUCT:
             return False
         is_exclusive = int(self._machine.call(determinize.start_state, leaf))
         return self.run(is_exclusive, bytes([byte]))[0] != DEAD

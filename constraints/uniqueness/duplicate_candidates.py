@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..automaton.nodes import mix, wide
-from ..automaton.tables import EPOCH, FAULT, FULL_WORK, MARKED, MARKED_EPOCH, MARKED_INNER, MARKED_RIVALS, NO_FAULT, REC
+from ..automaton.tables import REC, Counter, Fault
+from ..base.kinds import Kind
 from ..numba_support.jit import inner
 from ..vocabulary.packed_vocabulary import child_of
-from .seen_values import CONTAINER, IN_KEY, KEY_ESCAPE, NOTHING, OBJECT, START, UNIQUE, WORD, begins, is_recorded
+from .seen_values import CONTAINER, EMPTY_WORD, NIL, begins, is_in_key, is_recorded
 
 
 @inner
@@ -21,14 +22,12 @@ def mark_candidates(arena, tables, seen):
 
     Returns the stamp, 0 when there is none, and whether an enclosing container may become a remembered one.
     """
-    if arena[tables.n + MARKED] != seen or arena[tables.n + MARKED_EPOCH] != arena[tables.n + EPOCH]:
+    if arena[tables.n + Counter.MARKED] != seen or arena[tables.n + Counter.MARKED_EPOCH] != arena[tables.n + Counter.EPOCH]:
         candidates, is_inner = find_candidates(arena, tables, seen)
-        arena[tables.n + MARKED], arena[tables.n + MARKED_EPOCH] = (
-            seen if arena[tables.n + FAULT] == NO_FAULT else NOTHING,
-            arena[tables.n + EPOCH],
-        )
-        arena[tables.n + MARKED_RIVALS], arena[tables.n + MARKED_INNER] = candidates, 1 if is_inner else 0
-    return wide(arena[tables.n + MARKED_RIVALS]), arena[tables.n + MARKED_INNER] == 1
+        arena[tables.n + Counter.MARKED] = seen if arena[tables.n + Counter.FAULT] == Fault.NONE else NIL
+        arena[tables.n + Counter.MARKED_EPOCH] = arena[tables.n + Counter.EPOCH]
+        arena[tables.n + Counter.MARKED_CANDIDATES], arena[tables.n + Counter.MARKED_INNER] = candidates, 1 if is_inner else 0
+    return wide(arena[tables.n + Counter.MARKED_CANDIDATES]), arena[tables.n + Counter.MARKED_INNER] == 1
 
 
 @inner
@@ -39,15 +38,15 @@ def find_candidates(arena, tables, seen):
     it has itself, and containers that it may become.
     """
     frame, word = wide(arena[tables.a + REC * seen]), wide(arena[tables.c + REC * seen])
-    if word == NOTHING:
+    if word == NIL:
         return wide(0), False
-    arena[tables.n + EPOCH] += 1
-    epoch = wide(arena[tables.n + EPOCH])
-    arena[tables.first_candidate + REC * word] = NOTHING
+    arena[tables.n + Counter.EPOCH] += 1
+    epoch = wide(arena[tables.n + Counter.EPOCH])
+    arena[tables.first_candidate + REC * word] = NIL
     if not is_recorded(arena, tables, frame):
         return (epoch if mark_elements(arena, tables, wide(arena[tables.b + REC * frame]), word, epoch) else wide(0)), False
     depth, outer = wide(0), frame
-    while outer != NOTHING and is_recorded(arena, tables, outer):
+    while outer != NIL and is_recorded(arena, tables, outer):
         depth, outer = depth + 1, wide(arena[tables.a + REC * outer])
     frames = np.empty(depth, np.int64)
     for i in range(depth):
@@ -55,27 +54,23 @@ def find_candidates(arena, tables, seen):
     count = wide(0)  # work[:count]: containers that the frame may become
     for i in range(depth - 1, 0, -1):
         count = container_candidates(arena, tables, frames[i], wide(arena[tables.c + REC * frames[i - 1]]), count)
-        if arena[tables.n + FAULT] != NO_FAULT:
+        if arena[tables.n + Counter.FAULT] != Fault.NONE:
             return wide(0), False
     frame, outer_found = frames[0], False
     done = wide(arena[tables.b + REC * frame])
     for j in range(count):
         candidate = wide(arena[tables.work + j])
-        if candidate == done and word == START:
+        if candidate == done and word == EMPTY_WORD:
             outer_found = True
-        elif arena[tables.kind + REC * frame] == OBJECT:
+        elif arena[tables.kind + REC * frame] == Kind.OBJECT:
             if includes(arena, tables, candidate, done) and mark_missing(arena, tables, candidate, done, word, epoch):
                 outer_found = True
         else:
             following = element_after(arena, tables, candidate, done)
-            if following != NOTHING and mark_element(arena, tables, following, word, epoch):
+            if following != NIL and mark_element(arena, tables, following, word, epoch):
                 outer_found = True
     found = outer_found
-    has_guard = (
-        arena[tables.kind + REC * frame] == UNIQUE
-        or arena[tables.b + REC * seen] == IN_KEY
-        or arena[tables.b + REC * seen] == KEY_ESCAPE
-    )
+    has_guard = arena[tables.kind + REC * frame] == Kind.UNIQUE or is_in_key(arena[tables.b + REC * seen])
     if has_guard and mark_elements(arena, tables, done, word, epoch):
         found = True
     return (epoch if found else wide(0)), outer_found
@@ -86,13 +81,13 @@ def mark_element(arena, tables, element, word, epoch):
     """Stamp what leads from a word to an element that begins with it, and note for each what is one symbol longer."""
     if not begins(arena, tables, word, element):
         return False
-    above = wide(NOTHING)
+    above = wide(NIL)
     while element != word and arena[tables.marked_in + REC * element] != epoch:
         arena[tables.marked_in + REC * element], arena[tables.first_candidate + REC * element] = epoch, above
-        if above != NOTHING:
-            arena[tables.next_candidate + REC * above] = NOTHING
+        if above != NIL:
+            arena[tables.next_candidate + REC * above] = NIL
         above, element = element, wide(arena[tables.a + REC * element])
-    if above != NOTHING:
+    if above != NIL:
         arena[tables.next_candidate + REC * above], arena[tables.first_candidate + REC * element] = (
             arena[tables.first_candidate + REC * element],
             above,
@@ -103,7 +98,7 @@ def mark_element(arena, tables, element, word, epoch):
 @inner
 def mark_elements(arena, tables, done, word, epoch):
     found = False
-    while done != NOTHING:
+    while done != NIL:
         if mark_element(arena, tables, wide(arena[tables.b + REC * done]), word, epoch):
             found = True
         done = wide(arena[tables.a + REC * done])
@@ -114,8 +109,8 @@ def mark_elements(arena, tables, done, word, epoch):
 def mark_missing(arena, tables, candidate, done, word, epoch):
     """Stamp as `mark_elements` what a set has beyond a subset of it."""
     found = False
-    while candidate != NOTHING:
-        if done != NOTHING and arena[tables.b + REC * done] == arena[tables.b + REC * candidate]:
+    while candidate != NIL:
+        if done != NIL and arena[tables.b + REC * done] == arena[tables.b + REC * candidate]:
             done = wide(arena[tables.a + REC * done])
         elif mark_element(arena, tables, wide(arena[tables.b + REC * candidate]), word, epoch):
             found = True
@@ -132,16 +127,16 @@ def container_candidates(arena, tables, frame, word, count):
     done, more = wide(arena[tables.b + REC * frame]), count
     for j in range(count):
         candidate = wide(arena[tables.work + j])
-        if arena[tables.kind + REC * frame] != OBJECT:
+        if arena[tables.kind + REC * frame] != Kind.OBJECT:
             following = element_after(arena, tables, candidate, done)
-            if following != NOTHING:
+            if following != NIL:
                 more = note_container(arena, tables, following, word, more)
         elif includes(arena, tables, candidate, done):
-            while candidate != NOTHING:
+            while candidate != NIL:
                 more = note_container(arena, tables, wide(arena[tables.b + REC * candidate]), word, more)
                 candidate = wide(arena[tables.a + REC * candidate])
-    if arena[tables.kind + REC * frame] == UNIQUE:
-        while done != NOTHING:
+    if arena[tables.kind + REC * frame] == Kind.UNIQUE:
+        while done != NIL:
             more = note_container(arena, tables, wide(arena[tables.b + REC * done]), word, more)
             done = wide(arena[tables.a + REC * done])
     for j in range(count, more):
@@ -157,7 +152,7 @@ def note_container(arena, tables, element, word, count):
     while arena[tables.a + REC * element] != word:
         element = wide(arena[tables.a + REC * element])
     if count >= tables.work_size:
-        arena[tables.n + FAULT] = FULL_WORK
+        arena[tables.n + Counter.FAULT] = Fault.FULL_WORK
         return count
     arena[tables.work + count] = arena[tables.b + REC * element] - CONTAINER
     return count + 1
@@ -166,10 +161,10 @@ def note_container(arena, tables, element, word, count):
 @inner
 def includes(arena, tables, whole, part):
     """Whether one set includes another."""
-    while part != NOTHING:
-        while whole != NOTHING and arena[tables.b + REC * whole] > arena[tables.b + REC * part]:
+    while part != NIL:
+        while whole != NIL and arena[tables.b + REC * whole] > arena[tables.b + REC * part]:
             whole = wide(arena[tables.a + REC * whole])
-        if whole == NOTHING or arena[tables.b + REC * whole] != arena[tables.b + REC * part]:
+        if whole == NIL or arena[tables.b + REC * whole] != arena[tables.b + REC * part]:
             return False
         part = wide(arena[tables.a + REC * part])
     return True
@@ -177,30 +172,30 @@ def includes(arena, tables, whole, part):
 
 @inner
 def element_after(arena, tables, whole, part):
-    """The element that a list has next after a list that it begins with; NOTHING when there is none."""
+    """The element that a list has next after a list that it begins with; NIL when there is none."""
     while whole > part:
         if arena[tables.a + REC * whole] == part:
             return wide(arena[tables.b + REC * whole])
         whole = wide(arena[tables.a + REC * whole])
-    return wide(NOTHING)
+    return wide(NIL)
 
 
 @inner
 def candidate_word(arena, tables, word, byte, epoch):
-    """A word and one more byte if that is stamped, else NOTHING. Interns nothing."""
+    """A word and one more byte if that is stamped, else NIL. Interns nothing."""
     mask = tables.node_hash_size - 1
-    slot = mix(wide(WORD), word, byte, wide(0)) & mask
+    slot = mix(wide(Kind.WORD), word, byte, wide(0)) & mask
     while arena[tables.node_hash + slot] != 0:
         i = wide(arena[tables.node_hash + slot])
         if (
-            arena[tables.kind + REC * i] == WORD
+            arena[tables.kind + REC * i] == Kind.WORD
             and arena[tables.a + REC * i] == word
             and arena[tables.b + REC * i] == byte
             and arena[tables.c + REC * i] == 0
         ):
-            return i if arena[tables.marked_in + REC * i] == epoch else wide(NOTHING)
+            return i if arena[tables.marked_in + REC * i] == epoch else wide(NIL)
         slot = (slot + 1) & mask
-    return wide(NOTHING)
+    return wide(NIL)
 
 
 @inner
@@ -208,7 +203,7 @@ def next_along_candidates(arena, tables, vocab, trie, node, seen, byte):
     """The child of a node of a trie, of those by this byte or a later one, by which a string goes on along candidates; -1 if
     none."""
     best, child, candidate = wide(CONTAINER), wide(-1), wide(arena[tables.first_candidate + REC * arena[tables.c + REC * seen]])
-    while candidate != NOTHING:
+    while candidate != NIL:
         if byte <= arena[tables.b + REC * candidate] < best:
             found = child_of(vocab, trie, node, arena[tables.b + REC * candidate])
             if found >= 0:

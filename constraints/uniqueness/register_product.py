@@ -1,54 +1,48 @@
-"""Pairs of an automaton's state and a memory: how both go on with a text, whether anything new can come, what that costs.
+"""Configurations, each an automaton's state and a memory: how both go on with a text, whether anything new can come, at what cost.
 
-A text is alive when some way leads away from all candidates to an accepting state: usually one byte does, otherwise pairs are
-searched along the candidates, whose number is finite. So keys and items out of finite sets never lead into a dead end, provided
+A text is alive when some way leads away from all candidates to an accepting state: usually one byte does, otherwise configurations
+are searched along the candidates, whose number is finite. So keys and items out of finite sets never lead into a dead end, provided
 that one is left whenever a key or an item begins; that a further item is possible is looked at when its comma is read, that a
 further key is possible is up to the grammar's counters.
 
-A search is given up after MAX_PAIRS pairs and its text allowed. Only objects inside unique arrays come near, with many members in
-any order and values that are all but used up: there the same value has many texts.
+A search is given up after MAX_CONFIGURATIONS and its text allowed. Only objects inside unique arrays come near, with many members
+in any order and values that are all but used up: there the same value has many texts.
 """
 
 from __future__ import annotations
+
+from enum import IntEnum, IntFlag
 
 import numpy as np
 
 from ..automaton.determinize import leaf_after, step
 from ..automaton.multibyte_step import leap
-from ..automaton.nodes import EMPTY, FAIL, SEQ, head_of, intern_node, join, wide
+from ..automaton.nodes import EMPTY, FAIL, head_of, intern_node, join, wide
 from ..automaton.states import after_text, items_of, state_of_all
 from ..automaton.tables import (
     DEAD,
-    EPOCH,
-    FAULT,
-    ITEM_GAP,
-    MIXED,
-    NO_FAULT,
+    INFINITE,
     REC,
     STATE_BITS,
     STATE_MASK,
     UNKNOWN,
+    Counter,
+    Fault,
     layout,
 )
 from ..automaton.unions import append_parts
-from ..base.kinds import INFINITE, Kind
-from ..masks.trie_walk import FIRST_PRINTABLE, token_bytes
+from ..base.kinds import INFINITE, Event, Kind
+from ..masks.trie_walk import token_bytes
+from ..masks.uniform_transitions import FIRST_PRINTABLE
 from ..numba_support.jit import entry, inner, pointer, words_at
 from .duplicate_candidates import candidate_word, mark_candidates
 from .seen_values import (
-    ARRAY_CLOSE,
-    IN_KEY,
-    ITEM_CLOSE,
-    KEY_CLOSE,
-    KEY_ESCAPE,
-    KEY_OPEN,
-    NOTHING,
-    OBJECT,
-    OUTSIDE,
-    REFUSED,
-    START,
-    UNIQUE,
+    EMPTY_WORD,
+    NIL,
+    REPEATED,
+    TextMode,
     is_bracket_or_comma,
+    is_in_key,
     is_recorded,
     is_space,
     memory,
@@ -56,19 +50,18 @@ from .seen_values import (
     seen_after,
 )
 
-PAIR = int(Kind.PAIR)
-MAX_PAIRS = 1 << 14
+MAX_CONFIGURATIONS = 1 << 14
 
 
 @inner
 def is_plain(arena, tables, seen, byte, event):
     """Whether a byte only makes the word longer, and concerns nothing but the candidates there are."""
     mode = arena[tables.b + REC * seen]
-    if mode == OUTSIDE:
-        return event != KEY_OPEN and not is_space(byte) and not is_bracket_or_comma(byte)
-    return mode_after(mode, byte, event) != OUTSIDE or (
-        event != KEY_CLOSE and is_recorded(arena, tables, wide(arena[tables.a + REC * seen]))
-    )
+    if mode == TextMode.OUTSIDE:
+        return event != Event.KEY_OPEN and not is_space(byte) and not is_bracket_or_comma(byte)
+    if mode_after(mode, byte, event) != TextMode.OUTSIDE:
+        return True
+    return event != Event.KEY_CLOSE and is_recorded(arena, tables, wide(arena[tables.a + REC * seen]))
 
 
 @inner
@@ -91,19 +84,23 @@ def transition(arena, tables, state, byte):
 
 @inner
 def follow(arena, tables, state, answer, seen, byte):
-    """(state, memory) after a byte on which a state has the transition `answer`; (DEAD, REFUSED) where it does not survive.
+    """(state, memory) after a byte on which a state has the transition `answer`; (DEAD, REPEATED) where it does not survive.
 
     What ends a repeated item is refused by those alternatives only that ask for different ones; with the others it goes on.
     """
     after, event = answer & STATE_MASK, answer >> STATE_BITS
     if after == DEAD:
-        return wide(DEAD), wide(REFUSED)
+        return wide(DEAD), wide(REPEATED)
     kept = seen_after(arena, tables, seen, byte, event)
-    if kept == REFUSED and (event == ITEM_CLOSE or event == ARRAY_CLOSE) and arena[tables.n + FAULT] == NO_FAULT:
+    if (
+        kept == REPEATED
+        and (event == Event.ITEM_CLOSE or event == Event.ARRAY_CLOSE)
+        and arena[tables.n + Counter.FAULT] == Fault.NONE
+    ):
         after = after_repeated(arena, tables, state, byte)
         if after != DEAD:
             kept = seen_after(arena, tables, seen, byte, wide(0))
-    return (after, kept) if kept != REFUSED else (wide(DEAD), wide(REFUSED))
+    return (after, kept) if kept != REPEATED else (wide(DEAD), wide(REPEATED))
 
 
 @inner
@@ -115,15 +112,15 @@ def after_repeated(arena, tables, state, byte):
     for j in range(start, start + length):
         item = wide(arena[tables.pool + j])
         rest, _, _, event = leaf_after(arena, tables, head_of(arena, tables, item), byte)
-        if rest == FAIL or event == ITEM_CLOSE or event == ARRAY_CLOSE:
+        if rest == FAIL or event == Event.ITEM_CLOSE or event == Event.ARRAY_CLOSE:
             continue
         target = join(
             arena,
             tables,
             rest,
-            wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == SEQ else wide(EMPTY),
+            wide(arena[tables.b + REC * item]) if arena[tables.kind + REC * item] == Kind.SEQ else wide(EMPTY),
         )
-        if arena[tables.n + FAULT] == NO_FAULT and arena[tables.size + REC * target] < INFINITE:
+        if arena[tables.n + Counter.FAULT] == Fault.NONE and arena[tables.size + REC * target] < INFINITE:
             count = append_parts(arena, tables, target, count)
     return state_of_all(arena, tables, count)
 
@@ -144,7 +141,7 @@ def way_out(arena, tables, state, seen, epoch, at_most):
             or not is_plain(arena, tables, seen, byte, answer >> STATE_BITS)
         ):
             continue
-        if candidate_word(arena, tables, word, wide(byte), epoch) == NOTHING:
+        if candidate_word(arena, tables, word, wide(byte), epoch) == NIL:
             return True
     return False
 
@@ -154,72 +151,77 @@ def is_alive(arena, tables, state, seen):
     """Whether something that is not remembered yet can come of what is being read; True on a fault.
 
     A search along the candidates, depth first, which ends at once where the automaton admits anything else. Verdicts are kept by
-    pair of state and memory, in the column `size`.
+    configuration, in the column `size`.
     """
     epoch, _ = mark_candidates(arena, tables, seen)
     if epoch == 0 or way_out(arena, tables, state, seen, epoch, INFINITE - 1):
         return True
-    pair = intern_node(arena, tables, wide(PAIR), wide(state), wide(seen), wide(0))
-    if arena[tables.n + FAULT] != NO_FAULT or arena[tables.size + REC * pair] == 1:
+    configuration = intern_node(arena, tables, wide(Kind.CONFIGURATION), wide(state), wide(seen), wide(0))
+    if arena[tables.n + Counter.FAULT] != Fault.NONE or arena[tables.size + REC * configuration] == 1:
         return True
-    if arena[tables.size + REC * pair] == 0:
+    if arena[tables.size + REC * configuration] == 0:
         return False
-    pairs, todo = np.empty(MAX_PAIRS, np.int32), np.empty(MAX_PAIRS, np.int32)
+    configurations, todo = np.empty(MAX_CONFIGURATIONS, np.int32), np.empty(MAX_CONFIGURATIONS, np.int32)
     count = left = wide(1)
-    arena[tables.n + EPOCH] += 1
-    visit = wide(arena[tables.n + EPOCH])
-    pairs[0] = todo[0] = pair
-    arena[tables.marked_in + REC * pair] = visit
+    arena[tables.n + Counter.EPOCH] += 1
+    visit = wide(arena[tables.n + Counter.EPOCH])
+    configurations[0] = todo[0] = configuration
+    arena[tables.marked_in + REC * configuration] = visit
     while left > 0:
         left -= 1
         s, h = wide(arena[tables.a + REC * todo[left]]), wide(arena[tables.b + REC * todo[left]])
-        if todo[left] != pair:
+        if todo[left] != configuration:
             epoch, _ = mark_candidates(arena, tables, h)
             if epoch == 0 or way_out(arena, tables, s, h, epoch, INFINITE - 1):
-                arena[tables.size + REC * pair] = 1 if arena[tables.n + FAULT] == NO_FAULT else UNKNOWN
+                arena[tables.size + REC * configuration] = 1 if arena[tables.n + Counter.FAULT] == Fault.NONE else UNKNOWN
                 return True
         row = tables.next + s * 256
         for byte in range(256):  # the printable ones last, which are looked at first
             if arena[row + byte] == DEAD:
                 continue
             further, after = follow(arena, tables, s, transition(arena, tables, s, byte), h, wide(byte))
-            if after == REFUSED or arena[tables.state_cost + REC * further] >= INFINITE:
+            if after == REPEATED or arena[tables.state_cost + REC * further] >= INFINITE:
                 continue
-            successor = intern_node(arena, tables, wide(PAIR), further, after, wide(0))
-            if arena[tables.n + FAULT] != NO_FAULT or count == MAX_PAIRS:
+            successor = intern_node(arena, tables, wide(Kind.CONFIGURATION), further, after, wide(0))
+            if arena[tables.n + Counter.FAULT] != Fault.NONE or count == MAX_CONFIGURATIONS:
                 return True
             if arena[tables.size + REC * successor] == 1:
-                arena[tables.size + REC * pair] = 1
+                arena[tables.size + REC * configuration] = 1
                 return True
             if arena[tables.size + REC * successor] != 0 and arena[tables.marked_in + REC * successor] != visit:
                 arena[tables.marked_in + REC * successor] = visit
-                pairs[count] = todo[left] = successor
+                configurations[count] = todo[left] = successor
                 count, left = count + 1, left + 1
-        if arena[tables.n + FAULT] != NO_FAULT:
+        if arena[tables.n + Counter.FAULT] != Fault.NONE:
             return True
     for i in range(count):
-        arena[tables.size + REC * pairs[i]] = 0
+        arena[tables.size + REC * configurations[i]] = 0
     return False
 
 
-FREE, TRACKED, IN_TEXT, HAS_WORDS, IN_NAME, IN_UNIQUE = 0, 1, 2, 4, 8, 16  # bits of `seen_flags`
+class SeenFlag(IntFlag):
+    """What `seen_flags` tells of a memory."""
+
+    NONE = 0
+    HAS_CANDIDATES = 1  # there are candidates
+    IN_TEXT = 2  # inside a string
+    HAS_WORDS = 4  # some open object has keys, or unique array items
+    IN_NAME = 8  # inside a string that is a key
+    IN_UNIQUE = 16  # inside a unique array
 
 
 @inner
 def seen_flags(arena, tables, seen):
-    """TRACKED: there are candidates; IN_TEXT: inside a string; IN_NAME: which is a key; HAS_WORDS: some open object has keys, or
-    unique array items; IN_UNIQUE: inside a unique array."""
-    bits = TRACKED if mark_candidates(arena, tables, seen)[0] != 0 else FREE
-    if arena[tables.b + REC * seen] != OUTSIDE:
-        bits |= IN_TEXT | (
-            IN_NAME if arena[tables.b + REC * seen] == IN_KEY or arena[tables.b + REC * seen] == KEY_ESCAPE else FREE
-        )
+    """The `SeenFlag`s of a memory."""
+    bits = SeenFlag.HAS_CANDIDATES if mark_candidates(arena, tables, seen)[0] != 0 else SeenFlag.NONE
+    if arena[tables.b + REC * seen] != TextMode.OUTSIDE:
+        bits |= SeenFlag.IN_TEXT | (SeenFlag.IN_NAME if is_in_key(arena[tables.b + REC * seen]) else SeenFlag.NONE)
     frame = arena[tables.a + REC * seen]
-    while frame != NOTHING:
-        if arena[tables.b + REC * frame] != NOTHING:
-            bits |= HAS_WORDS
-        if arena[tables.kind + REC * frame] == UNIQUE:
-            bits |= IN_UNIQUE
+    while frame != NIL:
+        if arena[tables.b + REC * frame] != NIL:
+            bits |= SeenFlag.HAS_WORDS
+        if arena[tables.kind + REC * frame] == Kind.UNIQUE:
+            bits |= SeenFlag.IN_UNIQUE
         frame = arena[tables.a + REC * frame]
     return bits
 
@@ -239,7 +241,7 @@ def advance_remembering(arena_address, vocab_address, state, seen, token):
     tables = layout(arena)
     start, end = token_bytes(vocab, token)
     if start == end:
-        return wide(DEAD), wide(REFUSED)
+        return wide(DEAD), wide(REPEATED)
     after, kept, _ = run_bytes_remembering(arena, tables, wide(state), wide(seen), vocab, start, end)
     return after, kept
 
@@ -248,7 +250,7 @@ def advance_remembering(arena_address, vocab_address, state, seen, token):
 def run_bytes_remembering(arena, tables, state, seen, data, start, end):
     """As `run_remembering` for data[start:end]."""
     after, kept, read = run_by_bytes(arena, tables, state, seen, data, start, end, True)
-    if after != DEAD or arena[tables.n + FAULT] != NO_FAULT:
+    if after != DEAD or arena[tables.n + Counter.FAULT] != Fault.NONE:
         return after, kept, read
     return run_by_bytes(arena, tables, state, seen, data, start, end, False)
 
@@ -282,7 +284,7 @@ def run_by_bytes(arena, tables, state, seen, data, start, end, may_leap):
                     states[read], memories[read], spelled[read] = state, seen, count
                     continue
             state, seen = follow(arena, tables, state, transition(arena, tables, state, byte), seen, byte)
-        if state == DEAD or seen == REFUSED:
+        if state == DEAD or seen == REPEATED:
             break
         read += 1
         states[read], memories[read], spelled[read] = state, seen, count
@@ -296,7 +298,7 @@ def run_by_bytes(arena, tables, state, seen, data, start, end, may_leap):
         and not is_alive(arena, tables, state_at(arena, tables, states[read], spelled[read]), memories[read])
     ):
         read -= 1
-    return wide(DEAD), wide(REFUSED), min(read, size - 1)
+    return wide(DEAD), wide(REPEATED), min(read, size - 1)
 
 
 @inner
@@ -304,8 +306,12 @@ def state_at(arena, tables, state, spelled):
     return after_text(arena, tables, state, spelled) if spelled > 0 else state
 
 
-# How many tokens beyond the automaton's own cost suffice after some text, when it is a number of tokens; else:
-ONE_MORE, SEARCH, EXPECTS_KEY = 1, -1, -2  # that; to be searched for; to be asked again behind the quote that must come next
+class ExtraCost(IntEnum):
+    """How many tokens beyond the automaton's own cost suffice after some text, when it is no other number of tokens."""
+
+    ONE_MORE = 1
+    SEARCH = -1  # to be searched for
+    EXPECTS_KEY = -2  # to be asked again behind the quote that must come next
 
 
 @inner
@@ -317,14 +323,11 @@ def extra_cost(arena, tables, state, seen, epoch, is_inner, spells):
     """
     if epoch == 0:
         return wide(0)
-    if arena[tables.c + REC * seen] == START and not is_inner:
-        return wide(SEARCH) if arena[tables.n + MIXED] == 1 else wide(arena[tables.n + ITEM_GAP])
+    if arena[tables.c + REC * seen] == EMPTY_WORD and not is_inner:
+        return wide(ExtraCost.SEARCH) if arena[tables.n + Counter.MIXED] == 1 else wide(arena[tables.n + Counter.ITEM_GAP])
     in_body = arena[tables.state_body_class + REC * state] >= 0 and spells
-    return (
-        wide(ONE_MORE)
-        if in_body and way_out(arena, tables, state, seen, epoch, arena[tables.state_cost + REC * state])
-        else wide(SEARCH)
-    )
+    is_enough = in_body and way_out(arena, tables, state, seen, epoch, arena[tables.state_cost + REC * state])
+    return wide(ExtraCost.ONE_MORE) if is_enough else wide(ExtraCost.SEARCH)
 
 
 @inner
@@ -332,8 +335,8 @@ def expects_key(arena, tables, state, seen):
     """Whether a key that is to be remembered must come next, in an object that has some."""
     frame = arena[tables.a + REC * seen]
     return (
-        arena[tables.kind + REC * frame] == OBJECT
-        and arena[tables.b + REC * frame] != NOTHING
+        arena[tables.kind + REC * frame] == Kind.OBJECT
+        and arena[tables.b + REC * frame] != NIL
         and must_open_key(arena, tables, state)
     )
 
@@ -346,7 +349,7 @@ def must_open_key(arena, tables, state):
             continue
         answer = transition(arena, tables, state, byte)
         if answer & STATE_MASK != DEAD:
-            if answer >> STATE_BITS != KEY_OPEN:
+            if answer >> STATE_BITS != Event.KEY_OPEN:
                 return False
             found = True
     return found
@@ -357,7 +360,7 @@ def extra_cost_of(arena_address, state, seen, spells):
     """What `extra_cost` says of a state and a memory, or EXPECTS_KEY."""
     arena = words_at(arena_address)
     tables = layout(arena)
-    if arena[tables.b + REC * seen] == OUTSIDE and expects_key(arena, tables, state, seen):
-        return wide(EXPECTS_KEY)
+    if arena[tables.b + REC * seen] == TextMode.OUTSIDE and expects_key(arena, tables, state, seen):
+        return wide(ExtraCost.EXPECTS_KEY)
     epoch, is_inner = mark_candidates(arena, tables, seen)
     return extra_cost(arena, tables, wide(state), wide(seen), epoch, is_inner, spells)

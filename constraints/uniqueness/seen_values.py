@@ -10,7 +10,7 @@ agree in it. Every open bracket has a frame:
     LIST(rest, word, -)            a list; a set is one that is sorted by node number
     WORD(prefix, symbol, -)        a byte, or CONTAINER + LIST for an array or object that was closed
 
-`word` is NOTHING where nothing is recorded: outside keys and unique arrays. `before` is the word of the parent up to and with the
+`word` is NIL where nothing is recorded: outside keys and unique arrays. `before` is the word of the parent up to and with the
 opening bracket. White space outside strings is left out, numbers and strings have one spelling each and members are a set, so
 equal keys and equal items are one node. Words, lists and sets share what they have in common.
 
@@ -20,6 +20,8 @@ before that what cannot become anything else.
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import numpy as np
 
 from ..automaton.nodes import intern_node, wide
@@ -27,28 +29,33 @@ from ..automaton.tables import REC, layout
 from ..base.kinds import Event, Kind
 from ..numba_support.jit import entry, inner, words_at
 
-MEMORY, LIST, WORD = int(Kind.MEMORY), int(Kind.LIST), int(Kind.WORD)
-OBJECT, ARRAY, UNIQUE = int(Kind.OBJECT), int(Kind.ARRAY), int(Kind.UNIQUE)
-KEY_OPEN, KEY_CLOSE = int(Event.KEY_OPEN), int(Event.KEY_CLOSE)
-ARRAY_OPEN, ITEM_CLOSE, ARRAY_CLOSE = int(Event.ARRAY_OPEN), int(Event.ITEM_CLOSE), int(Event.ARRAY_CLOSE)
-OUTSIDE, IN_STRING, ESCAPE, IN_KEY, KEY_ESCAPE = range(5)  # modes; IN_KEY: inside a key that was marked
-NOTHING = 0  # no frame, no word; the empty list
-START = 1  # the empty word
+NIL = 0  # no frame, no word; the empty list
+EMPTY_WORD = 1  # the empty word
 CONTAINER = 256  # symbols from here on are lists
-REFUSED = 0  # instead of a memory
+REPEATED = 0  # instead of a memory
 QUOTE, BACKSLASH, COMMA = 0x22, 0x5C, 0x2C
 OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET = 0x7B, 0x7D, 0x5B
 
 
+class TextMode(IntEnum):
+    """Where in a string a text is."""
+
+    OUTSIDE = 0
+    IN_STRING = 1
+    ESCAPE = 2
+    IN_KEY = 3  # inside a key that was marked
+    KEY_ESCAPE = 4
+
+
 @inner
 def memory(arena, tables, frame, mode, word):
-    return intern_node(arena, tables, wide(MEMORY), wide(frame), wide(mode), wide(word))
+    return intern_node(arena, tables, wide(Kind.MEMORY), wide(frame), wide(mode), wide(word))
 
 
 @inner
 def longer(arena, tables, word, symbol):
-    """A word and one more symbol; NOTHING when nothing is recorded."""
-    return wide(NOTHING) if word == NOTHING else intern_node(arena, tables, wide(WORD), wide(word), wide(symbol), wide(0))
+    """A word and one more symbol; NIL when nothing is recorded."""
+    return wide(NIL) if word == NIL else intern_node(arena, tables, wide(Kind.WORD), wide(word), wide(symbol), wide(0))
 
 
 @inner
@@ -64,66 +71,69 @@ def is_bracket_or_comma(byte):
 @inner
 def is_recorded(arena, tables, frame):
     """Whether everything in a frame is kept, not just keys."""
-    return arena[tables.kind + REC * frame] == UNIQUE or arena[tables.c + REC * frame] != NOTHING
+    return arena[tables.kind + REC * frame] == Kind.UNIQUE or arena[tables.c + REC * frame] != NIL
+
+
+@inner
+def is_in_key(mode):
+    return mode == TextMode.IN_KEY or mode == TextMode.KEY_ESCAPE
 
 
 @inner
 def mode_after(mode, byte, event):
-    if mode == OUTSIDE:
-        return OUTSIDE if byte != QUOTE else IN_KEY if event == KEY_OPEN else IN_STRING
-    if mode == ESCAPE or mode == KEY_ESCAPE:
-        return IN_STRING if mode == ESCAPE else IN_KEY
+    if mode == TextMode.OUTSIDE:
+        return TextMode.OUTSIDE if byte != QUOTE else TextMode.IN_KEY if event == Event.KEY_OPEN else TextMode.IN_STRING
+    if mode == TextMode.ESCAPE or mode == TextMode.KEY_ESCAPE:
+        return TextMode.IN_STRING if mode == TextMode.ESCAPE else TextMode.IN_KEY
     if byte == BACKSLASH:
-        return ESCAPE if mode == IN_STRING else KEY_ESCAPE
-    return OUTSIDE if byte == QUOTE else mode
+        return TextMode.ESCAPE if mode == TextMode.IN_STRING else TextMode.KEY_ESCAPE
+    return TextMode.OUTSIDE if byte == QUOTE else mode
 
 
 @inner
 def seen_after(arena, tables, seen, byte, event):
-    """The memory after a byte; REFUSED when it ends a key or an item that is there already, or on a fault."""
+    """The memory after a byte; REPEATED when it ends a key or an item that is there already, or on a fault."""
     frame, mode, word = wide(arena[tables.a + REC * seen]), wide(arena[tables.b + REC * seen]), wide(arena[tables.c + REC * seen])
     inside = mode_after(mode, byte, event)
-    if mode != OUTSIDE and inside != OUTSIDE:
-        return (
-            seen
-            if inside == mode and word == NOTHING
-            else memory(arena, tables, frame, inside, longer(arena, tables, word, byte))
-        )
-    if mode != OUTSIDE:
+    if mode != TextMode.OUTSIDE and inside != TextMode.OUTSIDE:
+        return seen if inside == mode and word == NIL else memory(arena, tables, frame, inside, longer(arena, tables, word, byte))
+    if mode != TextMode.OUTSIDE:
         word = longer(arena, tables, word, byte)
-        if event == KEY_CLOSE and has_key(arena, tables, wide(arena[tables.b + REC * frame]), word):
-            return wide(REFUSED)
+        if event == Event.KEY_CLOSE and has_key(arena, tables, wide(arena[tables.b + REC * frame]), word):
+            return wide(REPEATED)
         if not is_recorded(arena, tables, frame):
-            if event == KEY_CLOSE:
+            if event == Event.KEY_CLOSE:
                 frame = with_element(arena, tables, frame, word)
-            word = wide(NOTHING)
-        return memory(arena, tables, frame, OUTSIDE, word)
+            word = wide(NIL)
+        return memory(arena, tables, frame, TextMode.OUTSIDE, word)
     if is_space(byte):
         return seen
     if byte == QUOTE:
-        if event == KEY_OPEN and word == NOTHING:
-            word = wide(START)
+        if event == Event.KEY_OPEN and word == NIL:
+            word = wide(EMPTY_WORD)
         return memory(arena, tables, frame, inside, longer(arena, tables, word, byte))
     if not is_bracket_or_comma(byte):
-        return seen if word == NOTHING else memory(arena, tables, frame, OUTSIDE, longer(arena, tables, word, byte))
+        return seen if word == NIL else memory(arena, tables, frame, TextMode.OUTSIDE, longer(arena, tables, word, byte))
     if byte == OPEN_BRACE or byte == OPEN_BRACKET:
-        kind = wide(OBJECT if byte == OPEN_BRACE else UNIQUE if event == ARRAY_OPEN else ARRAY)
-        opened = intern_node(arena, tables, kind, frame, wide(NOTHING), longer(arena, tables, word, byte))
-        return memory(arena, tables, opened, OUTSIDE, START if word != NOTHING or kind == UNIQUE else NOTHING)
-    if is_recorded(arena, tables, frame) and word != START:
-        if (event == ITEM_CLOSE or event == ARRAY_CLOSE) and has_item(arena, tables, wide(arena[tables.b + REC * frame]), word):
-            return wide(REFUSED)
-        frame, word = with_element(arena, tables, frame, word), wide(START)
+        kind = wide(Kind.OBJECT if byte == OPEN_BRACE else Kind.UNIQUE if event == Event.ARRAY_OPEN else Kind.ARRAY)
+        opened = intern_node(arena, tables, kind, frame, wide(NIL), longer(arena, tables, word, byte))
+        return memory(arena, tables, opened, TextMode.OUTSIDE, EMPTY_WORD if word != NIL or kind == Kind.UNIQUE else NIL)
+    if is_recorded(arena, tables, frame) and word != EMPTY_WORD:
+        if (event == Event.ITEM_CLOSE or event == Event.ARRAY_CLOSE) and has_item(
+            arena, tables, wide(arena[tables.b + REC * frame]), word
+        ):
+            return wide(REPEATED)
+        frame, word = with_element(arena, tables, frame, word), wide(EMPTY_WORD)
     if byte == COMMA:
-        if arena[tables.kind + REC * frame] == UNIQUE and event != ITEM_CLOSE:
+        if arena[tables.kind + REC * frame] == Kind.UNIQUE and event != Event.ITEM_CLOSE:
             frame, word = no_longer_unique(arena, tables, frame, word)
-        return memory(arena, tables, frame, OUTSIDE, word)
+        return memory(arena, tables, frame, TextMode.OUTSIDE, word)
     value = CONTAINER + wide(arena[tables.b + REC * frame])
     return memory(
         arena,
         tables,
         wide(arena[tables.a + REC * frame]),
-        OUTSIDE,
+        TextMode.OUTSIDE,
         longer(arena, tables, wide(arena[tables.c + REC * frame]), value),
     )
 
@@ -132,9 +142,9 @@ def seen_after(arena, tables, seen, byte, event):
 def no_longer_unique(arena, tables, frame, word):
     """(frame, word) of an array when nothing that may still come of it asks whether its items differ."""
     parent, before = wide(arena[tables.a + REC * frame]), wide(arena[tables.c + REC * frame])
-    if before == NOTHING:
-        return intern_node(arena, tables, wide(ARRAY), parent, wide(NOTHING), before), wide(NOTHING)
-    return intern_node(arena, tables, wide(ARRAY), parent, wide(arena[tables.b + REC * frame]), before), word
+    if before == NIL:
+        return intern_node(arena, tables, wide(Kind.ARRAY), parent, wide(NIL), before), wide(NIL)
+    return intern_node(arena, tables, wide(Kind.ARRAY), parent, wide(arena[tables.b + REC * frame]), before), word
 
 
 @inner
@@ -148,7 +158,7 @@ def begins(arena, tables, prefix, word):
 @inner
 def has_key(arena, tables, done, key):
     """Whether some element of a list begins with a key (its quotes included)."""
-    while done != NOTHING:
+    while done != NIL:
         if begins(arena, tables, key, wide(arena[tables.b + REC * done])):
             return True
         done = wide(arena[tables.a + REC * done])
@@ -157,7 +167,7 @@ def has_key(arena, tables, done, key):
 
 @inner
 def has_item(arena, tables, done, item):
-    while done != NOTHING:
+    while done != NIL:
         if arena[tables.b + REC * done] == item:
             return True
         done = wide(arena[tables.a + REC * done])
@@ -169,14 +179,14 @@ def with_element(arena, tables, frame, word):
     """A frame in which one more element is done: sorted into the set of an object, at the end of the list of an array."""
     kind, done = wide(arena[tables.kind + REC * frame]), wide(arena[tables.b + REC * frame])
     larger, rest = wide(0), done
-    while kind == OBJECT and rest != NOTHING and arena[tables.b + REC * rest] > word:
+    while kind == Kind.OBJECT and rest != NIL and arena[tables.b + REC * rest] > word:
         larger, rest = larger + 1, wide(arena[tables.a + REC * rest])
     moved = np.empty(larger, np.int64)
     for i in range(larger):
         moved[i], done = arena[tables.b + REC * done], wide(arena[tables.a + REC * done])
-    rest = intern_node(arena, tables, wide(LIST), rest, word, wide(0))
+    rest = intern_node(arena, tables, wide(Kind.LIST), rest, word, wide(0))
     for i in range(larger - 1, -1, -1):
-        rest = intern_node(arena, tables, wide(LIST), rest, moved[i], wide(0))
+        rest = intern_node(arena, tables, wide(Kind.LIST), rest, moved[i], wide(0))
     return intern_node(arena, tables, kind, wide(arena[tables.a + REC * frame]), rest, wide(arena[tables.c + REC * frame]))
 
 
@@ -185,4 +195,4 @@ def empty_memory(arena_address):
     """Before any text."""
     arena = words_at(arena_address)
     tables = layout(arena)
-    return memory(arena, tables, NOTHING, OUTSIDE, NOTHING)
+    return memory(arena, tables, NIL, TextMode.OUTSIDE, NIL)

@@ -3,7 +3,7 @@
 A compiled call costs about 0.1 us an array argument, and the mask walk does not know beforehand which tables it needs. So they
 all lie in one array, and a table is named by the offset of its record:
 
-    header      [WORDS] uint32 words of a mask  [DEPTH] bytes of the longest token  [TRIE] the trie of all tokens
+    header      (`Header`) [WORDS] uint32 words of a mask  [DEPTH] bytes of the longest token  [TRIE] the trie of all tokens
                 [EOS] offset and [NUM_EOS] number of the EOS ids  [OFFSETS], [BYTES] token t is v[bytes + v[offsets + t] : ...]
                 [SPELLS] 1 when every byte is a token  [QUOTED_ONCE], [QUOTED_TWICE], [QUOTED_THRICE] tries of the tokens with
                 that many quotation marks or more: those that can open a key, end another one before, and so on  [QUOTED_APART] of
@@ -13,20 +13,22 @@ all lie in one array, and a table is named by the offset of its record:
                 without line separators, which `.` does not match
                 [GROUPED] the trie of all tokens by groups of bytes, see byte_classes.py  [CONTROLS], [NUM_CONTROLS] tokens with a
                 control character and no quotation mark before it, which no JSON string has
-    trie        [NUM_NODES] n  [NODES] 4 words a node  [CHILDREN] 256 words a table  [ORDER] token ids
+    trie        (`TrieRecord`) [NUM_NODES] n  [NODES] 4 words a node  [CHILDREN] 256 words a table  [ORDER] token ids
                 [SHAPES] 8 words a node, or 0  [GROUPS] where the groups of bytes end (see byte_classes.py), 0 when nodes are of bytes
     node        byte | table of children << 8, depth, skip, first: see TokenTrie; one more node at the end
     children    1 + node by byte, 0 = none; table 0 is no table, table 1 the root's
     shape       of what lies below a node (of the first byte of several: from before it on): most characters begun, NO_HEIGHT when
                 something is not UTF-8; the set of first bytes of these characters, a bit for each of 0x00-0x7F and 0xC0-0xFF;
                 [IS_QUOTED] whether a quotation mark has been read
-    body class  [LONGEST] characters in the longest token  [LAST_SLICE]  [SLICES] see BodyClass  [RESIDUAL] a trie
-                [EXITS] and [REST] tries, or 0; [BY_PREFIX] and [PREFIX] with [NUM_EXITS] words: see Exits; [REACH], [FAR] and
-                [FAR_LENGTH] with [NUM_FAR] words: see BodyClass; [FIRST_BYTES] a set
+    body class  (`ClassRecord`) [LONGEST] characters in the longest token  [LAST_SLICE]  [SLICES] see BodyClass  [RESIDUAL] a trie
+                [EXITS] and [REST] tries, or 0; [BY_PREFIX] and [PREFIX] with [NUM_EXITS] words: see Exits; [LONGEST_OUTSIDE],
+                [LONG_TOKENS] and [LONG_TOKEN_LENGTHS] with [NUM_LONG_TOKENS] words: `longest_outside` and `long_tokens` of
+                BodyClass; [FIRST_BYTES] a set
 """
 
 from __future__ import annotations
 
+from enum import IntEnum
 from functools import lru_cache
 
 import numpy as np
@@ -39,12 +41,62 @@ from .byte_classes import GROUP_ENDS, GROUP_RANGES, grouped
 from .char_class_tables import BodyClass, Exits, SubTrie, occurrences
 from .trie import TokenTrie
 
-WORDS, DEPTH, TRIE, EOS, NUM_EOS, OFFSETS, BYTES, SPELLS = range(8)
-QUOTED_ONCE, QUOTED_TWICE, QUOTED_THRICE, QUOTED_APART, SEPARATED, STRING, LINE, GROUPED = range(8, 16)
-CONTROLS, NUM_CONTROLS, LISTED, HEADER = range(16, 20)
-NUM_NODES, NODES, CHILDREN, ORDER, SHAPES, GROUPS = range(6)
-LONGEST, LAST_SLICE, SLICES, RESIDUAL, EXITS, REST, BY_PREFIX, PREFIX, NUM_EXITS = range(9)
-REACH, FAR, FAR_LENGTH, NUM_FAR, FIRST_BYTES = range(9, 14)
+
+class Header(IntEnum):
+    """Words at the beginning of the array."""
+
+    WORDS = 0
+    DEPTH = 1
+    TRIE = 2
+    EOS = 3
+    NUM_EOS = 4
+    OFFSETS = 5
+    BYTES = 6
+    SPELLS = 7
+    QUOTED_ONCE = 8
+    QUOTED_TWICE = 9
+    QUOTED_THRICE = 10
+    QUOTED_APART = 11
+    SEPARATED = 12
+    STRING = 13
+    LINE = 14
+    GROUPED = 15
+    CONTROLS = 16
+    NUM_CONTROLS = 17
+    LISTED = 18
+
+
+class TrieRecord(IntEnum):
+    """Words of the record of a trie."""
+
+    NUM_NODES = 0
+    NODES = 1
+    CHILDREN = 2
+    ORDER = 3
+    SHAPES = 4
+    GROUPS = 5
+
+
+class ClassRecord(IntEnum):
+    """Words of the record of a body class."""
+
+    LONGEST = 0
+    LAST_SLICE = 1
+    SLICES = 2
+    RESIDUAL = 3
+    EXITS = 4
+    REST = 5
+    BY_PREFIX = 6
+    PREFIX = 7
+    NUM_EXITS = 8
+    LONGEST_OUTSIDE = 9
+    LONG_TOKENS = 10
+    LONG_TOKEN_LENGTHS = 11
+    NUM_LONG_TOKENS = 12
+    FIRST_BYTES = 13  # SET_WORDS of them
+
+
+HEADER_WORDS = len(Header)
 NODE_WIDTH, SHAPE_WIDTH, SET_WORDS, ASCII_WORDS, IS_QUOTED = 4, 8, 6, 4, 7
 NO_HEIGHT = 1 << 20  # more characters than any token has
 WIDE = 12  # children from which a node gets a table of them
@@ -56,22 +108,25 @@ class PackedVocabulary:
     """The array and where things are in it. Not thread-safe; what is there never changes."""
 
     def __init__(self, trie: TokenTrie, words: int, eos_token_ids: tuple[int, ...], spells_every_byte: bool) -> None:
-        size = HEADER + 64 * (trie.num_nodes + trie.token_offsets.size) + trie.token_bytes.size
+        size = HEADER_WORDS + 64 * (trie.num_nodes + trie.token_offsets.size) + trie.token_bytes.size
         self.array = reserved(size + _SPARE_WORDS, _never_again, "atlas", in_huge_pages=True)
         self.address = int(self.array.ctypes.data)
-        self._used = HEADER
+        self._used = HEADER_WORDS
         vocab = self.array
-        vocab[WORDS], vocab[DEPTH], vocab[SPELLS] = words, trie.max_depth, spells_every_byte
-        vocab[EOS], vocab[NUM_EOS] = self._add(np.array(eos_token_ids, np.int32)), len(eos_token_ids)
-        vocab[OFFSETS], vocab[BYTES] = self._add(trie.token_offsets), self._add(trie.token_bytes)
-        vocab[TRIE], vocab[SEPARATED] = self.trie(trie), self.trie(SubTrie.with_bytes(b'",', 1, trie))
-        for at_least, field in enumerate((QUOTED_ONCE, QUOTED_TWICE, QUOTED_THRICE), 1):
+        vocab[Header.WORDS], vocab[Header.DEPTH], vocab[Header.SPELLS] = words, trie.max_depth, spells_every_byte
+        vocab[Header.EOS], vocab[Header.NUM_EOS] = self._add(np.array(eos_token_ids, np.int32)), len(eos_token_ids)
+        vocab[Header.OFFSETS], vocab[Header.BYTES] = self._add(trie.token_offsets), self._add(trie.token_bytes)
+        vocab[Header.TRIE], vocab[Header.SEPARATED] = self.trie(trie), self.trie(SubTrie.with_bytes(b'",', 1, trie))
+        for at_least, field in enumerate((Header.QUOTED_ONCE, Header.QUOTED_TWICE, Header.QUOTED_THRICE), 1):
             vocab[field] = self.trie(SubTrie.with_bytes(b'"', at_least, trie))
-        vocab[QUOTED_APART], vocab[LISTED] = self.trie(SubTrie.quoted_apart(trie)), self.trie(SubTrie.with_each(b"[,", trie))
+        vocab[Header.QUOTED_APART], vocab[Header.LISTED] = (
+            self.trie(SubTrie.quoted_apart(trie)),
+            self.trie(SubTrie.with_each(b"[,", trie)),
+        )
         controls = _controls(trie)
-        vocab[CONTROLS], vocab[NUM_CONTROLS] = self._add(controls), controls.size
-        self._add_shapes(int(vocab[TRIE]))
-        vocab[GROUPED] = self._grouped(grouped(trie))
+        vocab[Header.CONTROLS], vocab[Header.NUM_CONTROLS] = self._add(controls), controls.size
+        self._add_shapes(int(vocab[Header.TRIE]))
+        vocab[Header.GROUPED] = self._grouped(grouped(trie))
 
     @property
     def nbytes(self) -> int:
@@ -91,10 +146,10 @@ class PackedVocabulary:
         """The offset of a new trie record by groups. It has no tables of children: a dead byte says nothing of its group."""
         record = self.trie(trie)
         vocab, n = self.array, trie.num_nodes
-        vocab[int(vocab[record + NODES]) :][: NODE_WIDTH * n : NODE_WIDTH] &= 255
-        vocab[record + GROUPS] = self._add(GROUP_ENDS)
+        vocab[int(vocab[record + TrieRecord.NODES]) :][: NODE_WIDTH * n : NODE_WIDTH] &= 255
+        vocab[record + TrieRecord.GROUPS] = self._add(GROUP_ENDS)
         self._add_shapes(record)
-        shapes = vocab[int(vocab[record + SHAPES]) :][: SHAPE_WIDTH * n].reshape(n, SHAPE_WIDTH)
+        shapes = vocab[int(vocab[record + TrieRecord.SHAPES]) :][: SHAPE_WIDTH * n].reshape(n, SHAPE_WIDTH)
         for first, end in GROUP_RANGES:
             if first < 0x80 or first >= FIRST_LEAD:
                 begun, whole = _as_set(_span(first, first)), _as_set(_span(first, end - 1))
@@ -104,25 +159,29 @@ class PackedVocabulary:
 
     def body_class(self, ranges: Ranges, body: BodyClass, exits: Exits | None = None) -> int:
         """The offset of a new record of a body class."""
-        record = np.zeros(FIRST_BYTES + SET_WORDS, np.int32)
-        record[FIRST_BYTES:] = first_bytes(ranges)
-        record[LONGEST], record[LAST_SLICE] = body.longest, len(body.slices) - 1
-        record[SLICES], record[RESIDUAL] = self._add(body.slices.view(np.int32)), self.trie(body.residual)
-        self._add_shapes(int(record[RESIDUAL]))
-        record[REACH], record[NUM_FAR] = body.longest_outside, body.long_tokens.size
-        record[FAR], record[FAR_LENGTH] = self._add(body.long_tokens), self._add(body.long_token_lengths)
+        record = np.zeros(ClassRecord.FIRST_BYTES + SET_WORDS, np.int32)
+        record[ClassRecord.FIRST_BYTES:] = first_bytes(ranges)
+        record[ClassRecord.LONGEST], record[ClassRecord.LAST_SLICE] = body.longest, len(body.slices) - 1
+        record[ClassRecord.SLICES], record[ClassRecord.RESIDUAL] = self._add(body.slices.view(np.int32)), self.trie(body.residual)
+        self._add_shapes(int(record[ClassRecord.RESIDUAL]))
+        record[ClassRecord.LONGEST_OUTSIDE], record[ClassRecord.NUM_LONG_TOKENS] = body.longest_outside, body.long_tokens.size
+        record[ClassRecord.LONG_TOKENS], record[ClassRecord.LONG_TOKEN_LENGTHS] = (
+            self._add(body.long_tokens),
+            self._add(body.long_token_lengths),
+        )
         if exits is not None:
-            record[EXITS], record[REST], record[NUM_EXITS] = self.trie(exits.trie), self.trie(exits.rest), exits.prefix.size
-            record[BY_PREFIX], record[PREFIX] = self._add(exits.by_prefix), self._add(exits.prefix)
-            self._add_shapes(int(record[EXITS]))
-            self._add_shapes(int(record[REST]))
+            record[ClassRecord.EXITS], record[ClassRecord.REST] = self.trie(exits.trie), self.trie(exits.rest)
+            record[ClassRecord.NUM_EXITS] = exits.prefix.size
+            record[ClassRecord.BY_PREFIX], record[ClassRecord.PREFIX] = self._add(exits.by_prefix), self._add(exits.prefix)
+            self._add_shapes(int(record[ClassRecord.EXITS]))
+            self._add_shapes(int(record[ClassRecord.REST]))
         return self._add(record)
 
     def _add_shapes(self, trie: int) -> None:
-        vocab, n = self.array, int(self.array[trie + NUM_NODES])
-        vocab[trie + SHAPES] = self._used
+        vocab, n = self.array, int(self.array[trie + TrieRecord.NUM_NODES])
+        vocab[trie + TrieRecord.SHAPES] = self._used
         self._used += SHAPE_WIDTH * n
-        _fill_shapes(vocab, trie, int(vocab[DEPTH]), transitions(byte_tree(ALL)))
+        _fill_shapes(vocab, trie, int(vocab[Header.DEPTH]), transitions(byte_tree(ALL)))
 
     def _add(self, table: NDArray[np.integer]) -> int:
         """Append a table; its offset."""
@@ -198,7 +257,11 @@ def _tabulated(byte, depth, skip, first):
 @entry
 def _fill_shapes(vocab, trie, max_depth, utf8):
     """From the last node to the first: what is below a child is known already. utf8: the automaton of all characters."""
-    n, nodes, shapes = vocab[trie + NUM_NODES], np.int64(vocab[trie + NODES]), np.int64(vocab[trie + SHAPES])
+    n, nodes, shapes = (
+        vocab[trie + TrieRecord.NUM_NODES],
+        np.int64(vocab[trie + TrieRecord.NODES]),
+        np.int64(vocab[trie + TrieRecord.SHAPES]),
+    )
     state = np.zeros(8, np.int64)  # [depth below node i]
     quoted = np.zeros(max_depth + 1, np.int32)  # [depth]
     for i in range(n):
@@ -255,9 +318,9 @@ def is_ascii(vocab, shape):
 def first_ascii(vocab, tables):
     """The first ASCII character of a body class with tables, 0x80 when it has none."""
     first = np.int64(0)
-    while first < 0x80 and vocab[tables + FIRST_BYTES + (first >> 5)] == 0:
+    while first < 0x80 and vocab[tables + ClassRecord.FIRST_BYTES + (first >> 5)] == 0:
         first += 32
-    while first < 0x80 and vocab[tables + FIRST_BYTES + (first >> 5)] >> (first & 31) & 1 == 0:
+    while first < 0x80 and vocab[tables + ClassRecord.FIRST_BYTES + (first >> 5)] >> (first & 31) & 1 == 0:
         first += 1
     return first
 
@@ -265,10 +328,10 @@ def first_ascii(vocab, tables):
 @inner
 def child_of(vocab, trie, node, byte):
     """The child of a node (-1: of the root) by a byte, -1 when there is none."""
-    nodes = np.int64(vocab[trie + NODES])
+    nodes = np.int64(vocab[trie + TrieRecord.NODES])
     table = np.int64(1) if node < 0 else np.int64(vocab[nodes + NODE_WIDTH * node]) >> 8
     if table != 0:
-        return np.int64(vocab[vocab[trie + CHILDREN] + 256 * table + byte]) - 1
+        return np.int64(vocab[vocab[trie + TrieRecord.CHILDREN] + 256 * table + byte]) - 1
     child, end = node + 1, np.int64(vocab[nodes + NODE_WIDTH * node + 2])
     while child < end:
         if vocab[nodes + NODE_WIDTH * child] & 255 >= byte:

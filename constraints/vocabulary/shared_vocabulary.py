@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..base.utf8 import Ranges, intersect, invert, normalize
 from .char_class_tables import BodyClass, Exits
-from .packed_vocabulary import LINE, STRING, PackedVocabulary
+from .packed_vocabulary import Header, PackedVocabulary
 from .trie import TokenTrie
 from .vocabulary import TOKEN_OPEN, Vocabulary
 
@@ -39,7 +39,7 @@ class SharedVocabulary:
         self._offsets: dict[Ranges, int] = {}
         for ranges, ambiguous in _EAGER.items():
             self._build(ranges, Exits.build(ranges, ambiguous, self.trie))
-        self.packed_vocabulary.array[STRING], self.packed_vocabulary.array[LINE] = (
+        self.packed_vocabulary.array[Header.STRING], self.packed_vocabulary.array[Header.LINE] = (
             self.tables(JSON_CHARACTERS),
             self.tables(LINE_CHARACTERS),
         )

@@ -19,7 +19,7 @@ from ...numba_support.divisors import COUNTS, MAX_MODULUS
 from .digits import shared_prefix_length
 from .numbers import DEFAULT_DIGITS, MIN_MAGNITUDE, MIN_PLAIN, Interval, canonical_number, number_node, shifted
 
-MAX_LISTED = 1_000  # multiples within bounds that are listed, where remainders would be slow or too large
+_MAX_LISTED = 1_000  # multiples within bounds that are listed, where remainders would be slow or too large
 _ONE = Decimal(1)
 _MAX_EXPONENT = 10_000  # of a step; far beyond every double
 
@@ -139,7 +139,7 @@ def _few_multiples(factor: int, exponent: int, interval: Interval, digits: int) 
         return None
     step = Fraction(factor) * Fraction(10) ** exponent
     first, last = ceil(Fraction(low) / step), floor(Fraction(high) / step)
-    if last - first >= MAX_LISTED or exponent > digits:
+    if last - first >= _MAX_LISTED or exponent > digits:
         return None
     values = (shifted(Decimal(count * factor), exponent) for count in range(first, last + 1))
     return [value for value in values if interval.contains(value)]

@@ -29,7 +29,7 @@ from ..json_schema.strings.text import BareText, JsonText, PythonText
 from ..numbers.numbers import number_node
 
 Place = tuple[tuple[str, ...], ...]  # the way to a subschema, each step relative to what references before it lead to
-ANNOTATIONS = {
+DESCRIBING = {
     "title",
     "description",
     "$comment",
@@ -41,7 +41,7 @@ ANNOTATIONS = {
     "definitions",
     "strict",
 }
-_UNDERSTOOD = {"type", "properties", "required", "additionalProperties"} | ANNOTATIONS
+_UNDERSTOOD = {"type", "properties", "required", "additionalProperties"} | DESCRIBING
 _PYTHON_CONSTANTS = {"None": "null", "True": "true", "False": "false"}
 _PYTHON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|None|True|False')
 
@@ -134,7 +134,7 @@ def site_at(schema: JsonSchema, place: Place, limits: Limits) -> Site:
     for step in ((), *place):
         site = site.child(*step) if step else site
         for _ in range(limits.nesting):
-            if "$ref" not in site.active or not set(site.active) <= {"$ref"} | ANNOTATIONS:
+            if "$ref" not in site.active or not set(site.active) <= {"$ref"} | DESCRIBING:
                 break
             site = site.document.resolve(site)
     return site

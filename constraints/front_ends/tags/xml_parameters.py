@@ -18,12 +18,12 @@ from ..json_schema.algebra.claims import ALL_ATOMS
 from ..json_schema.documents.document import Site
 from ..json_schema.json_schema import JsonSchema
 from ..regex.regex import Regex
-from .arguments import ANNOTATIONS, Argument, Parameter, Place, Values, parameters_of, site_at
+from .arguments import DESCRIBING, Argument, Parameter, Place, Values, parameters_of, site_at
 from .tree import AnyOf, Const, Joined, Part, Repeat, Sequence, Tag, Text
 
 MAX_MEMBERS = 2000  # of all objects and arrays inside each other together
-MAX_DEPTH = 50
-_OF_ARRAYS = {"type", "items", "minItems", "maxItems"} | ANNOTATIONS
+_MAX_DEPTH = 50
+_OF_ARRAYS = {"type", "items", "minItems", "maxItems"} | DESCRIBING
 _STRING, _NUMBER = frozenset({"string"}), frozenset({"integer", "fraction"})
 _OBJECT, _ARRAY = frozenset({"object"}), frozenset({"array"})
 _SCALARS = ALL_ATOMS - _OBJECT - _ARRAY
@@ -124,8 +124,8 @@ class _Writer:
         site = site_at(self._schema, place, self._limits)
         if site.path in self._around:
             raise site.unsupported("$ref", "a schema inside of itself, where members are written one by one", 'style "json"')
-        if len(self._around) == MAX_DEPTH:
-            raise ConstraintLimit("members inside each other", limit="nesting", value=MAX_DEPTH, path=site.path)
+        if len(self._around) == _MAX_DEPTH:
+            raise ConstraintLimit("members inside each other", limit="nesting", value=_MAX_DEPTH, path=site.path)
         self._around.append(site.path)
         yield site
         self._around.pop()

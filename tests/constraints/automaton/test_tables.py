@@ -4,18 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from maskwright.constraints.automaton.tables import (
-    FIELDS,
-    FULL_NODES,
-    FULL_PAIRS,
-    FULL_STATES,
-    HASHES,
-    NODES,
-    NUM_COUNTERS,
-    REC,
-    STATES,
-    Arena,
-)
+from maskwright.constraints.automaton.tables import FIELDS, HASHES, NUM_COUNTERS, REC, Arena, Counter, Fault
 
 ROOM = 1000  # nodes and states that fit, of which a few are there
 
@@ -24,11 +13,11 @@ def small_arena() -> Arena:
     sizes = dict.fromkeys(FIELDS, 64) | {"n": NUM_COUNTERS, "nodes": ROOM * REC, "states": ROOM * REC, "next": ROOM * 256}
     arena = Arena(sizes, dict.fromkeys(HASHES, 16))
     counters = arena.table("n")
-    counters[NODES] = counters[STATES] = 9
+    counters[Counter.NODES] = counters[Counter.STATES] = 9
     return arena
 
 
-@pytest.mark.parametrize("fault", [FULL_NODES, FULL_PAIRS, FULL_STATES])
+@pytest.mark.parametrize("fault", [Fault.FULL_NODES, Fault.FULL_SEQUENCES, Fault.FULL_STATES])
 def test_hash_tables_grow_beyond_their_place_without_touching_others(fault: int) -> None:
     arena = small_arena()
     for name in ("nodes", "states", "next", "lists"):
@@ -38,5 +27,5 @@ def test_hash_tables_grow_beyond_their_place_without_touching_others(fault: int)
         for name in ("nodes", "states", "next", "lists"):
             kept = 64 if name == "lists" else 144
             assert (arena.table(name)[:kept] == 7).all()
-    doubled = {FULL_NODES: "node_hash", FULL_PAIRS: "pair_hash", FULL_STATES: "state_hash"}[fault]
+    doubled = {Fault.FULL_NODES: "node_hash", Fault.FULL_SEQUENCES: "sequence_hash", Fault.FULL_STATES: "state_hash"}[fault]
     assert {name: arena.table(name).size for name in HASHES} == dict.fromkeys(HASHES, 64) | {doubled: 16 << 6}

@@ -15,7 +15,7 @@ from maskwright.constraints.automaton.tables import DEAD
 from maskwright.constraints.grammar.expression import EMPTY, Event, Grammar, Node
 from maskwright.constraints.grammar.reference import Reference
 from maskwright.constraints.runtime.constraint import State, as_token_ids
-from maskwright.constraints.uniqueness.register_product import ONE_MORE
+from maskwright.constraints.uniqueness.register_product import ExtraCost
 
 PIECES = [
     b'{"', b'":', b'"a"', b'a"', b'a":1', b',"', b'","', b'{"a":1,"', b'{"a":1,"a', b'":1,"', b"1}", b'b":1}', b'a":1,"b', b'cc":', b'""',
@@ -316,7 +316,7 @@ def test_searches_look_at_the_tokens_that_matter(value: dict[str, object], order
         least, tokens = automaton.next_costs(*place)
         is_known = (ends != DEAD) & (extra >= 0)
         assert least == (automaton.costs(ends) + extra)[is_known].min()
-        is_near = extra == ONE_MORE
+        is_near = extra == int(ExtraCost.ONE_MORE)
         wanted = {(token.token_id, token.state, token.extra) for token in hard}
         wanted |= set(zip(ids[is_near].tolist(), ends[is_near].tolist(), extra[is_near].tolist(), strict=True))
         found = set(zip(tokens[0].tolist(), tokens[1].tolist(), tokens[3].tolist(), strict=True))

@@ -15,7 +15,7 @@ from .membership import Membership
 from .shapes import ObjectShape
 from .shaping import Shapes
 
-MAX_DEPTH = 3  # members of members of members
+_MAX_DEPTH = 3  # members of members of members
 MAX_PAIRS = 20_000
 
 
@@ -121,7 +121,7 @@ class Disjointness:
         return shape.value(name, self._membership.names.passed(name, tests) if tests else frozenset())
 
     def _conjs(self, a: Conj, b: Conj, depth: int) -> bool:
-        if depth >= MAX_DEPTH:
+        if depth >= _MAX_DEPTH:
             return False
         return all(self._terms(x, y, depth + 1) for x in self._branches.pending_terms(a) for y in self._branches.pending_terms(b))
 

@@ -14,8 +14,8 @@ from .membership import Membership
 from .shapes import ArrayShape, NumberShape, ObjectShape
 from .shaping import Shapes
 
-FEW = 1000  # candidates of one kind; integers, arrays and objects of which there may be more are not listed
-MAX_DEPTH = 8  # containers inside of each other
+_FEW = 1000  # candidates of one kind; integers, arrays and objects of which there may be more are not listed
+_MAX_DEPTH = 8  # containers inside of each other
 
 Candidates = Iterable[Any] | None  # all values of some kind, and perhaps others; None when they may be many
 
@@ -35,7 +35,7 @@ class FiniteSets:
 
     def of(self, conj: Conj) -> Sequence[Any] | None:
         """These values."""
-        if conj in self._open or len(self._open) >= MAX_DEPTH:
+        if conj in self._open or len(self._open) >= _MAX_DEPTH:
             return None
         if conj not in self._known:
             self._open.add(conj)
@@ -82,7 +82,7 @@ class FiniteSets:
         while shape.high is None or len(places) < shape.high:
             index = min(len(places), shape.prefix_length)
             items = self.of(shape.item(index))
-            if items is None or len(places) > FEW:
+            if items is None or len(places) > _FEW:
                 return None
             if not items or (shape.unique is not None and len(places) >= shape.prefix_length + len(items)):
                 break
@@ -107,11 +107,11 @@ class FiniteSets:
 
 def _integers(shape: NumberShape) -> Candidates:
     low, high = shape.interval.low, shape.interval.high
-    if low is None or high is None or high - low > FEW:
+    if low is None or high is None or high - low > _FEW:
         return None
     return range(math.ceil(low), math.floor(high) + 1)
 
 
 def _if_few(candidates: Iterable[Any]) -> Candidates:
-    some = list(islice(candidates, FEW + 1))
-    return some if len(some) <= FEW else None
+    some = list(islice(candidates, _FEW + 1))
+    return some if len(some) <= _FEW else None

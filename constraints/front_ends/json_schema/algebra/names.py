@@ -17,7 +17,7 @@ from .claims import Conj, Named, NameTest, negated
 
 MAX_CLASSES = 256  # combinations of conditions on the names of one object
 FEW_TESTS = 3  # so few make few combinations, whether or not a name can pass two of them
-MAX_LISTED, MAX_LISTED_LENGTH = 4, 40  # names that a pattern is a list of, and their length
+_MAX_LISTED, _MAX_LISTED_LENGTH = 4, 40  # names that a pattern is a list of, and their length
 MAX_AVAILABLE = 1000  # names of a class; more are as good as infinitely many
 Passed = frozenset[NameTest]
 
@@ -120,8 +120,8 @@ class Names:
         """The names that a pattern matches, where these are short and few: "^name$" is a name."""
         if pattern not in self._names_of_pattern:
             body, (_, longest) = self._found(pattern)
-            is_short = longest is not None and longest <= MAX_LISTED_LENGTH
-            words = list_words(self._strings.steps, body, MAX_LISTED) if is_short else None
+            is_short = longest is not None and longest <= _MAX_LISTED_LENGTH
+            words = list_words(self._strings.steps, body, _MAX_LISTED) if is_short else None
             names = None if words is None else dict.fromkeys(json.loads(b'"' + word + b'"') for word in words)
             self._names_of_pattern[pattern] = names
         return self._names_of_pattern[pattern]

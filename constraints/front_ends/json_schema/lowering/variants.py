@@ -16,7 +16,7 @@ from .series import TOTAL, Effect
 
 Where = Index | Keys
 MAX_VARIANTS = 256  # cases of one item or member
-FEW = 3  # conditions on one member that are told apart no more than they have to be
+_FEW = 3  # conditions on one member that are told apart no more than they have to be
 NO_EFFECT = Effect()
 
 
@@ -68,9 +68,9 @@ class Watches:
         conjs = dict.fromkeys(each.conj for _, each in (*needs, *options))
         cases: list[dict[Conj, bool | None]] = [{}]
         for conj in conjs:
-            signs = self._signs(conj, value, needs, options, len(conjs) > FEW)
+            signs = self._signs(conj, value, needs, options, len(conjs) > _FEW)
             cases = [{**case, conj: sign} for case in cases for sign in signs]
-            if len(conjs) > FEW:
+            if len(conjs) > _FEW:
                 cases = [case for case in cases if not self._lacks_values(_claims(value, case))]
             if len(cases) > MAX_VARIANTS:
                 raise ConstraintLimit(

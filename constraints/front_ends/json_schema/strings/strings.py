@@ -17,7 +17,7 @@ from .formats import FORMATS, format_length, format_node, note_narrower, wider_n
 from .string_shape import Mismatch, StringShape
 from .text import JsonText
 
-MAX_LISTED, MAX_LISTED_LENGTH = 32, 64  # strings, and characters of each, that are worth listing
+_MAX_LISTED, _MAX_LISTED_LENGTH = 32, 64  # strings, and characters of each, that are worth listing
 Lengths = tuple[int, int | None]  # bounds on the number of characters
 Body = tuple[Node, Lengths]
 
@@ -67,9 +67,9 @@ class Strings:
     def listed(self, shape: StringShape) -> frozenset[bytes] | None:
         """The texts of a shape's strings, where patterns leave a few only."""
         if shape not in self._listed:
-            is_short = (self.longest(shape) or MAX_LISTED_LENGTH) < MAX_LISTED_LENGTH
+            is_short = (self.longest(shape) or _MAX_LISTED_LENGTH) < _MAX_LISTED_LENGTH
             few = is_short and (shape.patterns or shape.formats) and not self.is_narrowed(shape)
-            words = list_words(self.steps, self.body(shape), MAX_LISTED) if few else None
+            words = list_words(self.steps, self.body(shape), _MAX_LISTED) if few else None
             self._listed[shape] = None if words is None else frozenset(words)
         return self._listed[shape]
 

@@ -15,7 +15,7 @@ from ..documents.values import scalar_text, string_text
 
 JSON_SPACE: Ranges = ((0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x20))
 MAX_SPACE = 20  # characters of white space between two tokens under whitespace="flexible"
-QUOTE = b'"'
+_QUOTE = b'"'
 SHORT_ESCAPES = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
 _ESCAPED = normalize([(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C)])
 LITERAL = invert(_ESCAPED)  # characters that stand for themselves
@@ -32,8 +32,8 @@ class JsonText:
         self.values: JsonText = self  # for strings that are not keys, where they have other spellings
         self.any_character = self.unit(ALL)
         self.any_body = grammar.repeat(self.any_character)
-        self._quote = grammar.literal(QUOTE)
-        self._key_end = grammar.mark(QUOTE, Event.KEY_CLOSE)
+        self._quote = grammar.literal(_QUOTE)
+        self._key_end = grammar.mark(_QUOTE, Event.KEY_CLOSE)
         self._other_body = grammar.seq(self.any_body, self._key_end)
         self._names: dict[str, Node] = {}
         self._spelled: dict[str, bytes] = {}  # names with their quotes
@@ -119,8 +119,8 @@ class JsonText:
                 if name not in self._names:
                     self.name(name)
             written = names if "".join(known).isascii() else {name for name in names if not _has_surrogate(name)}
-            body = self.grammar.unlisted(self._other_body, map(self._spelled.__getitem__, written), len(QUOTE))
-            node = self._other_names[names] = self.grammar.mark(QUOTE, Event.KEY_OPEN, body)
+            body = self.grammar.unlisted(self._other_body, map(self._spelled.__getitem__, written), len(_QUOTE))
+            node = self._other_names[names] = self.grammar.mark(_QUOTE, Event.KEY_OPEN, body)
         return node
 
     def _escaped(self, ranges: Ranges) -> Node:
