@@ -1,7 +1,9 @@
-"""From a grammar to the tables of its machine: the one near-linear pass of compilation.
+"""From a grammar to its machine: the one near-linear pass of compilation.
 
-Static nodes are copied into the arena, measured (every node learns its shortest string, so what cannot be completed is known
-from the start), and the operands of intersections and complements get their start states. No automaton is built here.
+Comes in: a `Grammar` (expression.py) and what all constraints of the vocabulary share (`SharedVocabulary`). Goes out: a
+`Machine` whose arena holds the grammar's nodes with their size and cost, so that what cannot be completed is known from
+the start, and the start states of the operands of intersections and complements. No other state is made here: the
+automaton is lazy.
 """
 
 from __future__ import annotations
@@ -27,7 +29,6 @@ from .tables import (
     CLASS_WIDTH,
     DEAD,
     FIELDS,
-    INFINITE,
     MAX_ENDS,
     NUM_COUNTERS,
     PATH_WIDTH,
@@ -52,11 +53,11 @@ _LONGEST_CHAIN = 4  # sequences in one another through which it is looked whethe
 def assemble(
     grammar: Grammar, units: Mapping[Node, Node], body_classes: list[Ranges], shared_vocabulary: SharedVocabulary, limits: Limits
 ) -> Machine:
-    """A machine that holds the grammar and nothing derived from it yet.
+    """A machine that holds the grammar, and nothing derived from it yet.
 
-    units: see `repeated_units`; body_classes: their characters.
+    units: see `repeated_units`; body_classes: the sets of characters in them, each once.
 
-    Raises ConstraintError for a rule without a body and UnsupportedKeyword for left recursion.
+    Raises ConstraintError for a rule without a body, UnsupportedKeyword for left recursion.
     """
     columns = _columns(grammar)
     hash_sizes = {
@@ -87,7 +88,7 @@ def restore(
 ) -> Machine:
     """The machine that `tables` were taken from (see `Machine.tables`), for the same grammar, vocabulary and limits.
 
-    Compiled code trusts tables: they have to be those of a machine, unchanged.
+    Compiled code trusts tables, so they have to be those of a machine, unchanged.
     """
     num_nodes, num_states = int(tables["n"][Counter.NODES]), int(tables["n"][Counter.STATES])
     sizes = _sizes(grammar, _columns(grammar), len(body_classes), shared_vocabulary.trie.max_depth, limits)
@@ -114,6 +115,7 @@ def _columns(grammar: Grammar) -> NDArray[np.int32]:
 
 
 def _copy_grammar(machine: Machine, grammar: Grammar, columns: NDArray[np.int32], shared_vocabulary: SharedVocabulary) -> None:
+    """Write the grammar's nodes, lists, edges, literals and rules, and the counters of `n`, into the tables."""
     table = machine.table
     table("nodes")[: REC * len(grammar)] = 0  # the memory may have been used before
     table("states")[:REC] = 0
@@ -142,7 +144,8 @@ def _copy_grammar(machine: Machine, grammar: Grammar, columns: NDArray[np.int32]
 def _copy_units(
     machine: Machine, grammar: Grammar, units: Mapping[Node, Node], body_classes: list[Ranges], shared_vocabulary: SharedVocabulary
 ) -> None:
-    """Notes the class of every node that is repeated as a body, and of the characters in it."""
+    """Write the body class of every node that is repeated as a body, and of the characters in it; and how many copies a
+    token can spell."""
     unit, copies_per_token = machine.table("body_class"), machine.table("copies_per_token")
     ids = {ranges: i for i, ranges in enumerate(body_classes)}
     copies_per_token_of = list(map(shared_vocabulary.copies_per_token, body_classes))
@@ -154,7 +157,7 @@ def _copy_units(
 
 
 def _in_several_sequences(columns: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Which alternatives, sequences and calls are parts of several sequences, or of parts of them. bool [nodes]"""
+    """bool [nodes]: which alternatives, sequences and calls are parts of several sequences, or parts of such parts."""
     kinds, first, second, _ = columns
     sequences = np.flatnonzero(kinds == _SEQ)
     parts, wholes = np.concatenate([first[sequences], second[sequences]]), np.tile(sequences, 2)
@@ -165,6 +168,8 @@ def _in_several_sequences(columns: NDArray[np.int32]) -> NDArray[np.bool_]:
 
 
 def _point_to_body_classes(machine: Machine, body_classes: list[Ranges], shared_vocabulary: SharedVocabulary) -> None:
+    """Write each body class's set of first bytes into the table `classes`, and where its tables are in the atlas, if it
+    has any."""
     for body_id, ranges in enumerate(body_classes):
         entry = machine.table("classes")[CLASS_WIDTH * body_id : CLASS_WIDTH * (body_id + 1)]
         entry[:SET_WORDS], entry[CLASS_TABLES] = first_bytes(ranges), shared_vocabulary.tables(ranges)
@@ -175,7 +180,8 @@ def _marks_keys_or_items(grammar: Grammar) -> bool:
 
 
 def _has_free_names(grammar: Grammar, columns: NDArray[np.int32]) -> bool:
-    """Whether every key that is remembered may be any but finitely many: an endless repetition, or that without some words."""
+    """Whether every key that is remembered may be any string but finitely many: an endless repetition, perhaps without
+    some words."""
     return all(_is_free_name(grammar, name) for name in _behind(grammar, columns, Event.KEY_OPEN))
 
 
@@ -185,7 +191,7 @@ def _has_free_items(grammar: Grammar, columns: NDArray[np.int32]) -> bool:
 
 
 def _behind(grammar: Grammar, columns: NDArray[np.int32], event: Event) -> Iterator[Node]:
-    """What follows the bytes that carry an event."""
+    """The nodes that follow the bytes with an event."""
     if event in grammar.events:
         kinds, _, _, events = columns
         for mark in np.flatnonzero((kinds == _CLASS) & (events == int(event))).tolist():
@@ -211,7 +217,8 @@ def _is_free_string(grammar: Grammar, item: Node) -> bool:
 
 
 def _flat(grammar: Grammar, node: Node) -> list[Node]:
-    """The parts of a sequence, of its parts if they are sequences too, and so on; not many more than _MAX_PARTS."""
+    """The parts of a sequence, with those of its parts if they are sequences too, and so on; not many more than
+    _MAX_PARTS of them."""
     parts: list[Node] = []
     work = [node]
     while work and len(parts) < _MAX_PARTS:
@@ -232,7 +239,8 @@ def _body_of(grammar: Grammar, rule: int) -> Node:
 
 
 def repeated_units(grammar: Grammar) -> dict[Node, Node]:
-    """Nodes that are repeated as a body: characters, or unions that contain characters, with the most of these."""
+    """Map every node that is repeated as a body to its characters: itself, or of a union the part with the most
+    characters."""
     rows, known = np.array(grammar.rows, np.int32).reshape(-1, 4), grammar.units
     units: dict[Node, Node] = {}
     for node in dict.fromkeys(rows[rows[:, 0] == _REPEAT, 1].tolist()):
@@ -248,7 +256,8 @@ def _count(ranges: Ranges) -> int:
 
 
 def _measure(machine: Machine, grammar: Grammar, columns: NDArray[np.int32], shared_vocabulary: SharedVocabulary) -> None:
-    """Sizes and costs of all static nodes; intersections and complements on the way, because their operands come before them."""
+    """Set sizes and costs of all static nodes. Intersections and complements are entered on the way: their operands are
+    measured before them."""
     table, count = machine.table, len(grammar)
     needs_ample = _marks_keys_or_items(grammar)
     for name in ("size", "cost"):
@@ -275,7 +284,7 @@ def _measure(machine: Machine, grammar: Grammar, columns: NDArray[np.int32], sha
 
 
 def _measure_ample(machine: Machine, count: int, shared_vocabulary: SharedVocabulary) -> None:
-    """What keys and items that must be new may cost."""
+    """Set what keys and items that must be new may cost."""
     changed = True
     while changed:
         changed = shortest_completion.measure_ample(machine.address, EMPTY + 1, count)
@@ -286,10 +295,11 @@ def _measure_ample(machine: Machine, count: int, shared_vocabulary: SharedVocabu
 
 
 def _booleans(machine: Machine, kinds: NDArray[np.int32]) -> Iterator[list[int]]:
-    """Intersections and complements: first those that hold none, then those that hold such, and so on.
+    """The intersections and complements in groups: first those that hold no others, then those that hold only such, and
+    so on.
 
-    Those that hold none can be entered after one pass over all nodes: whatever a search in them derives holds none either, even if
-    it is interned as a static node that comes later.
+    Those that hold no others can be entered after one pass over all nodes: whatever a search in them derives holds none
+    either, even if it is interned as a static node that comes later.
     """
     nodes = np.flatnonzero((kinds == _BOTH) | (kinds == _NEGATE))
     if nodes.size == 0:
@@ -301,7 +311,7 @@ def _booleans(machine: Machine, kinds: NDArray[np.int32]) -> Iterator[list[int]]
 
 
 def _measure_wide_characters(machine: Machine, grammar: Grammar, shared_vocabulary: SharedVocabulary) -> None:
-    """Classes whose characters all take several bytes may still be one token."""
+    """Set the cost of a class to 1 where its characters all take several bytes, but some token is one of them."""
     trie = shared_vocabulary.trie
     for node, ranges in grammar.units.items():
         is_wide = ranges[0][0] > 0x7F or not shared_vocabulary.spells_every_byte
@@ -319,14 +329,15 @@ def _refuse_left_recursion(machine: Machine, grammar: Grammar) -> None:
 
 
 def _literal_ends(columns: NDArray[np.int32]) -> NDArray[np.int32]:
-    """For every byte of the pool, where its literal ends."""
+    """int32 [literal bytes]: for every byte of the pool, where its literal ends."""
     kinds, starts, lengths, _ = columns
     literals = np.flatnonzero(kinds == _LITERAL)  # in order of creation, which is the order in the pool
     return np.repeat(starts[literals] + lengths[literals], lengths[literals]).astype(np.int32)
 
 
 def _sizes(grammar: Grammar, columns: NDArray[np.int32], num_classes: int, max_depth: int, limits: Limits) -> dict[str, int]:
-    """Initial table sizes: the static part exactly, room for what the first states need, within the limits."""
+    """Initial sizes of the tables: of the static ones exactly; of the others room for what the first states need,
+    within the limits."""
     nodes = max(2 * len(grammar), min(_SPARE_NODES, len(grammar) + limits.nodes))
     states = min(_FIRST_STATES, limits.states + 1)
     edges, literal_bytes = len(grammar.edges) // 3, len(grammar.pool)

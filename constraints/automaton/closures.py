@@ -1,9 +1,15 @@
-"""Closures: what a continuation may begin with.
+"""Closures: the ways in which a continuation may begin.
 
-The closure of a continuation (states.py) is the set of continuations that begin with a leaf, or are finished, which are reachable
-from it without reading a byte. It is computed once and stands in `pool`.
+A *continuation* is an expression for all that may still come: a leaf, followed by a tail (states.py). Its *closure* is
+the set of continuations that begin with a leaf, or are finished, and are reached from it without reading a byte: calls
+are entered, alternatives are spread out, repetitions are begun or ended. A closure is made once and kept in `pool`.
 
-All functions here are compiled. `arena` and `tables` are the tables and their layout, see tables.py, also for faults.
+    rule "x"* "y"    its closure: { "x" then ("x"* "y"),  "y" }
+
+A closure also says what its state will loop on: the *body class*, the class of characters that a repetition at the
+beginning reads, and `max_chars`, the most characters of the class that may still come.
+
+All functions here are compiled. `arena` and `tables` are the arena and its layout; tables.py explains both, and faults.
 """
 
 from __future__ import annotations
@@ -22,7 +28,7 @@ from .nodes import (
     push_work,
     wide,
 )
-from .tables import INFINITE, REC, Counter, Fault
+from .tables import REC, Counter, Fault
 
 ENDLESS = 1 << 30  # the radius of a body without bound
 MANY_EXPANDED = 256
@@ -31,9 +37,10 @@ CLOSURE_HEADER = 3  # words of a closure before its items
 
 @inner
 def make_closure(arena, tables, continuation):
-    """Make the closure of a continuation: pool[closure] = length, body class, radius, then the items.
+    """Make the closure of a continuation: pool[closure] = number of items, body class, `max_chars`, then the items.
 
-    Where there is no body, the UNLISTED node with which it begins stands instead of the radius, see word_complement_masks.py.
+    A closure without a body class has, instead of `max_chars`, the UNLISTED node with which the continuation begins, or 0
+    (word_complement_masks.py uses it). On a fault nothing is kept.
     """
     arena[tables.n + Counter.EPOCH] += 1
     epoch = wide(arena[tables.n + Counter.EPOCH])
@@ -124,11 +131,11 @@ def reads_bytes(kind):
 
 @inner
 def expand(arena, tables, head, tail, depth, expanded):
-    """Put `head` followed by `tail` on the work list.
+    """Put the continuation `head` then `tail` on the work list, as two entries; returns the new depth.
 
-    As a pair, because most heads are never needed as nodes with this tail. After MANY_EXPANDED steps of a closure nodes are made:
-    they are stamped, so that parts shared by many alternatives are looked at once. (What reads nothing always passes through a
-    tail, which is a node, so no pair comes back for ever.)
+    Two entries, because most heads are never needed as a node with this tail. After MANY_EXPANDED steps of a closure
+    nodes are made after all: nodes are stamped, so that parts shared by many alternatives are looked at once. (What
+    reads nothing always passes through a tail, which is a node, so no pair of entries comes back for ever.)
     """
     if expanded > MANY_EXPANDED or head == FAIL:
         return push_work(arena, tables, join(arena, tables, head, tail), depth)
@@ -137,7 +144,8 @@ def expand(arena, tables, head, tail, depth, expanded):
 
 @inner
 def append_closure(arena, tables, continuation, count):
-    """Append the closure of a continuation to the items of the state being made; returns their number."""
+    """Append the items of the closure of a continuation to items[:count], where a new state is put together. Returns
+    their new number."""
     if arena[tables.kind + REC * head_of(arena, tables, continuation)] == Kind.LITERAL:  # its own closure
         if count >= tables.items_size:
             arena[tables.n + Counter.FAULT] = Fault.FULL_ITEMS
@@ -163,7 +171,7 @@ def append_closure(arena, tables, continuation, count):
 
 @inner
 def make_body_closures(arena, tables, continuation):
-    """Make the closures of the bodies of UNLISTED nodes in a closure, which tell what a state may read."""
+    """Make the closures of the bodies of all UNLISTED nodes in a closure: they tell which bytes a state may read."""
     start = wide(arena[tables.closure + REC * continuation])
     for j in range(start + CLOSURE_HEADER, start + CLOSURE_HEADER + wide(arena[tables.pool + start])):
         node = head_of(arena, tables, wide(arena[tables.pool + j]))

@@ -1,12 +1,19 @@
-"""Counts that are far from their ends: states that differ in nothing else have one state that stands for all of them.
+"""Counter abstraction: one state that stands for all states which differ from it only in counts too large for any token
+to use up.
 
-It has FOREVER copies to come where they have many: its mask is theirs, and it goes where they go, as long as no token can bring
-one of their counts to its end. How far away that is goes with whoever is in such a state as a number of bytes, `room`: a counter
-with n copies to come, the shortest of which has z bytes, has room for n z - z + 1 bytes, less one for every byte that is read. So
-the automaton on the device has one state for all lengths of a string, and a register for each sequence.
+Where those states have many copies of a repetition to come, this one has FOREVER. Its mask is theirs, and it goes where
+they go, as long as no token can bring one of their counts to its end. How far away that is, each sequence keeps as a
+number of bytes, its `room`: n copies to come, the shortest of which has z bytes, give n z - z + 1 bytes of room, and
+every byte that is read takes one. So the automaton on the device has one state for all lengths of a string, and a
+register for each sequence.
 
-Only repetitions that have begun count. Lower bounds are treated like upper ones, but not in the operands of an intersection, where
-they say whether anything can be completed at all. Bags and multiples keep their counts.
+    state "up to 5000 more characters"   stands in   state "FOREVER more characters", room 5000
+
+Only repetitions that have begun count. Lower bounds are treated like upper ones, except in the operands of an
+intersection, where they say whether anything can be completed at all. Bags and multiples keep their counts.
+
+The functions add what they find to `found`: ROOM, the least room; MORE, tokens for lower bounds that were given up;
+NEEDED, tokens for the rest; PLAIN and CROSSED, how many counts were given up outside of intersections and inside.
 """
 
 from __future__ import annotations
@@ -22,7 +29,7 @@ from .closures import ENDLESS
 from .determinize import SEARCH, push_request, serve_requests
 from .nodes import NO_BODY, head_of, intern_node, push_work, repetition, sequence, wide
 from .states import Frame, framed, intern_state
-from .tables import DEAD, FRAMED, INFINITE, REC, UNKNOWN, Counter, Fault, layout
+from .tables import DEAD, FRAMED, REC, UNKNOWN, Counter, Fault, layout
 
 FOREVER = ENDLESS - 1
 MANY = 1 << 29  # copies: so many are FOREVER less what was read since
@@ -44,15 +51,15 @@ NUM_FOUND = len(Found)
 
 @entry
 def abstract_counts(arena_address, vocab_address, num_static, s):
-    """(state, room, more, needed, reach) of a state: the one that stands for it and those that differ in distant counts alone.
+    """(state, room, more, needed, reach) of the state `s`. The first is the state that stands for it.
 
-    room: bytes that are left in the counts that were given up now, PLENTY when there were none. more: tokens that their lower
-    bounds need. needed: tokens that suffice to finish from the other state if its lower bounds need none. reach: the room that
-    whoever is in the other state must have, 0 if it stands for itself alone. num_static: nodes of the grammar, none of which has
-    begun.
+    room: bytes that are left in the counts that were given up now, PLENTY when none were. more: tokens that their lower
+    bounds need. needed: tokens that suffice to finish from the other state if its lower bounds need none. reach: the
+    room that whoever is in the other state must have, 0 if it stands for itself alone. num_static: how many nodes the
+    grammar has, none of which has begun.
 
-    Products that were not searched before may raise FARTHEST, and `reach` with it: it is what it is when the mask of the other
-    state is known. Meaningless on a fault.
+    Products that were not searched before may raise FARTHEST, and `reach` with it: `reach` is final when the mask of
+    the other state is known. The answer means nothing on a fault.
     """
     arena, vocab = words_at(arena_address), words_at(vocab_address)
     tables = layout(arena)
@@ -80,8 +87,8 @@ def abstract_counts(arena_address, vocab_address, num_static, s):
 
 @inner
 def abstract_state(arena, tables, s, token, num_static, found):
-    """A state that is no frame without its distant counts. NEEDED is that of the item that needs least, MORE of the one that needs
-    most."""
+    """The state `s`, which is no frame, without its distant counts. DEAD on a fault. NEEDED is that of the item that
+    needs least, MORE that of the item that needs most."""
     start, length = wide(arena[tables.state_start + REC * s]), wide(arena[tables.state_length + REC * s])
     items, needed, more = np.empty(length, np.int64), wide(INFINITE), wide(0)
     for j in range(length):
@@ -102,7 +109,8 @@ def abstract_state(arena, tables, s, token, num_static, found):
 
 @inner
 def state_with_items(arena, tables, s, items, enough):
-    """A state with other items in the places of its own, which no `enough` bytes can tell from it."""
+    """The state that has `items` in the places of those of `s`. Its `max_chars` is endless where `enough` bytes cannot use
+    it up."""
     start, changed = wide(arena[tables.state_start + REC * s]), False
     for j in range(items.size):
         changed = changed or items[j] != arena[tables.pool + start + j]
@@ -117,8 +125,11 @@ def state_with_items(arena, tables, s, items, enough):
 
 @inner
 def abstract_product(arena, tables, item, token, num_static, found):
-    """An item that begins with an intersection, without the distant counts of its operands. What can be completed from there has a
-    completion of at most FARTHEST bytes, for which the counts have to have room."""
+    """An item that begins with an intersection, without the distant counts of its operands.
+
+    What can be completed from there has a completion of at most FARTHEST bytes, for which the counts must have room as
+    well.
+    """
     product = head_of(arena, tables, item)
     if arena[tables.c + REC * product] != Kind.BOTH:
         return wide(item)
@@ -139,7 +150,7 @@ def abstract_product(arena, tables, item, token, num_static, found):
 
 @inner
 def abstract_operand(arena, tables, s, enough, num_static, found):
-    """A state without the upper bounds that are farther away than that."""
+    """The operand `s` of an intersection without those upper bounds that `enough` bytes do not reach."""
     if s == DEAD:
         return wide(s)
     inner_state = wide(s)
@@ -164,7 +175,8 @@ def abstract_operand(arena, tables, s, enough, num_static, found):
 
 @inner
 def abstract_continuation(arena, tables, continuation, enough, lows, num_static, found):
-    """A continuation without the counts, `lows`: lower bounds among them, that no `enough` bytes bring to their ends.
+    """A continuation without the counts that `enough` bytes do not bring to their ends; lower bounds are among them if
+    `lows`.
 
     Adds what it finds to `found`.
     """
@@ -186,7 +198,7 @@ def abstract_continuation(arena, tables, continuation, enough, lows, num_static,
 
 @inner
 def abstract_node(arena, tables, node, enough, lows, num_static, found):
-    """The same of a node of a continuation."""
+    """`abstract_continuation` for one node of a continuation."""
     if arena[tables.kind + REC * node] != Kind.REPEAT or node < num_static:
         found[Found.NEEDED] = min(found[Found.NEEDED] + arena[tables.cost + REC * node], wide(INFINITE))
         return wide(node)

@@ -1,12 +1,22 @@
-"""Lazy determinisation: a state, a byte, the next state.
+"""Transitions: from a state and a byte to the next state, found when the byte is first crossed (lazy determinisation).
 
-This is the subset construction on partial derivatives (Antimirov 1996), made when a byte is first crossed: the items of a state
-(states.py) that read the byte, each without it.
+This is the subset construction on partial derivatives (Antimirov 1996): every item of the state that reads the byte
+goes on behind it, and the closures of what is left are the next state (`state_of_all`). The answer is written to `next`
+for all neighbouring bytes with the same answer. A transition is the event of the byte (`Event`) and the next state in
+one word.
 
-Intersections and complements are leaves too: a PRODUCT of the states of their operands, which live in the same automaton. Whether a
-product can still be completed is found by a best-first search, memoised along the path it finds.
+    state { character then (character{0,1} then '"'),  '"' }
+        on "b"   to the state { character then '"',  '"' }      written for all characters of one byte
+        on '"'   to the state { EMPTY }, where the text may end
 
-All functions here are compiled. `arena` and `tables` are the tables and their layout, see tables.py, also for faults.
+An intersection or complement is a leaf too: a PRODUCT of the states of its operands, which live in the same automaton.
+Whether a product can be completed is found by a best-first search, and remembered for all products on the path that it
+finds.
+
+Products need transitions of their operands, which may hold products again. That is no recursion here: what has to be
+known first is put on a stack of *requests*, which `serve_requests` serves until it is empty.
+
+All functions here are compiled. `arena` and `tables` are the arena and its layout; tables.py explains both, and faults.
 """
 
 from __future__ import annotations
@@ -30,7 +40,6 @@ from .states import Frame, framed, items_of, rehash_states, state_of, state_of_a
 from .tables import (
     DEAD,
     FRAMED,
-    INFINITE,
     REC,
     STATE_BITS,
     STATE_MASK,
@@ -52,10 +61,7 @@ SEARCHES = 4  # one step may visit so many times the products of one search: sea
 
 @inner
 def step(arena, tables, s, byte):
-    """The transition (event and state) of state `s` on a byte, from the table or found now. DEAD on a fault.
-
-    A product needs transitions of its operands, and a search; those wait on an explicit stack of requests.
-    """
+    """The transition of the state `s` on a byte: read from the table, or found now. DEAD on a fault."""
     push_request(arena, tables, s, byte)
     serve_requests(arena, tables)
     return wide(DEAD) if arena[tables.n + Counter.FAULT] != Fault.NONE else wide(arena[tables.next + s * 256 + byte])
@@ -63,6 +69,8 @@ def step(arena, tables, s, byte):
 
 @inner
 def push_request(arena, tables, what, byte):
+    """Put a request on the stack: for a transition of the state `what`, or for a search from the product `what` (byte:
+    SEARCH)."""
     top = wide(arena[tables.n + Counter.REQUESTS])
     if 2 * top + 2 > tables.requests_size:
         arena[tables.n + Counter.FAULT] = Fault.FULL_REQUESTS
@@ -73,7 +81,8 @@ def push_request(arena, tables, what, byte):
 
 @inner
 def serve_requests(arena, tables):
-    """Serve the requests, last first, until none is left. A request that cannot be served yet has put others on top of itself."""
+    """Serve the requests, the last one first, until none is left. One that cannot be served yet has put others on top
+    of itself."""
     arena[tables.n + Counter.SEARCHED] = 0
     while arena[tables.n + Counter.REQUESTS] > 0 and arena[tables.n + Counter.FAULT] == Fault.NONE:
         top = wide(arena[tables.n + Counter.REQUESTS]) - 1
@@ -87,9 +96,9 @@ def serve_requests(arena, tables):
 
 @inner
 def derive(arena, tables, s, byte):
-    """Find the transition of state `s` on a byte and remember it for the widest interval with the same answer.
+    """Find the transition of the state `s` on a byte, and write it for all neighbouring bytes with the same answer.
 
-    Returns False when something else has to be known first; it has been asked for then. On a fault nothing is remembered.
+    Returns False when something else has to be known first, which has been requested then, and on a fault.
     """
     if arena[tables.next + s * 256 + byte] != UNKNOWN:
         return True
@@ -139,8 +148,8 @@ def derive(arena, tables, s, byte):
 
 @inner
 def leaf_after(arena, tables, head, byte):
-    """(follow, low, high, event): what follows a byte in a class or a literal, FAIL where it reads none; the bytes around it with
-    the same answer; the event."""
+    """(follow, low, high, event) of a class or a literal: what follows the byte in it, FAIL where it does not read the
+    byte; the interval of bytes with the same answer; the event of the byte."""
     low, high = wide(0), wide(255)
     if arena[tables.kind + REC * head] == Kind.LITERAL:
         text, length = wide(arena[tables.a + REC * head]), wide(arena[tables.b + REC * head])
@@ -162,8 +171,9 @@ def leaf_after(arena, tables, head, byte):
 
 @inner
 def after_byte(arena, tables, continuation, byte, count):
-    """(rest, low, high, event): what follows a byte in a continuation that reads every byte in one way only, FAIL where it reads
-    none; the bytes around it with the same answer; the event. Writes to `items` from `count` on."""
+    """(rest, low, high, event) of a continuation that reads every byte in one way only: what follows the byte, FAIL
+    where it does not read the byte; the interval of bytes with the same answer; the event of the byte. Uses `items`
+    from `count` on as scratch."""
     low, high, event, rest = wide(0), wide(255), wide(0), wide(FAIL)
     for j in range(count, append_closure(arena, tables, continuation, count)):
         item = wide(arena[tables.items + j])
@@ -184,7 +194,7 @@ def after_byte(arena, tables, continuation, byte, count):
 
 @inner
 def derive_frame(arena, tables, s, byte):
-    """The same of a frame, from the transitions of its inner state."""
+    """`derive` for a frame, from the transitions of its inner state."""
     frame = tables.pool + wide(arena[tables.state_start + REC * s])
     row = tables.next + 256 * wide(arena[frame + Frame.INNER])
     answer = wide(arena[row + byte])
@@ -209,7 +219,7 @@ def derive_frame(arena, tables, s, byte):
 
 @inner
 def same_answer(arena, tables, node, byte, low, high):
-    """The bytes around a byte on which the operands of a product go the same ways, within low..high."""
+    """(low, high) narrowed to the bytes around `byte` on which the operands of a product go where they go on `byte`."""
     x = tables.next + 256 * wide(arena[tables.a + REC * node])
     y = tables.next + 256 * wide(arena[tables.b + REC * node]) if arena[tables.c + REC * node] == Kind.BOTH else x
     a = b = byte
@@ -222,7 +232,8 @@ def same_answer(arena, tables, node, byte, low, high):
 
 @inner
 def product_after(arena, tables, node, byte):
-    """A product after a byte, FAIL when it cannot be completed; -1 when something has been asked for first, or on a fault."""
+    """The product behind a byte, FAIL when it cannot be completed; -1 on a fault, and when something has to be known
+    first, which has been requested then."""
     x, y = operands_after(arena, tables, node, byte)
     if x < 0 or y < 0:
         if x < 0:
@@ -235,7 +246,7 @@ def product_after(arena, tables, node, byte):
 
 @inner
 def operands_after(arena, tables, node, byte):
-    """The states of a product's operands after a byte; -1 where that is not known yet."""
+    """(x, y): the states of a product's operands behind a byte, -1 where that is not known yet."""
     x, y = wide(arena[tables.a + REC * node]), wide(arena[tables.b + REC * node])
     if x != DEAD:
         x = wide(arena[tables.next + x * 256 + byte])
@@ -246,7 +257,8 @@ def operands_after(arena, tables, node, byte):
 
 @inner
 def product_of(arena, tables, x, y, op):
-    """The product of two states (of one when `op` is NEGATE), FAIL when it cannot be completed; -1 as `product_after`."""
+    """The product of the states `x` and `y` (of `x` alone when `op` is NEGATE), FAIL when it cannot be completed; -1 on
+    a fault, and when its search has been requested."""
     if op == Kind.BOTH and (x == DEAD or y == DEAD):
         return wide(FAIL)
     node = intern_node(arena, tables, wide(Kind.PRODUCT), x, y, op)
@@ -260,6 +272,7 @@ def product_of(arena, tables, x, y, op):
 
 @inner
 def product_accepts(arena, tables, node):
+    """Whether the text may end in a product."""
     if arena[tables.c + REC * node] == Kind.NEGATE:
         return arena[tables.a + REC * node] == DEAD or arena[tables.state_accept + REC * arena[tables.a + REC * node]] == 0
     return (
@@ -270,12 +283,13 @@ def product_accepts(arena, tables, node):
 
 @inner
 def search(arena, tables, origin):
-    """Best-first search for a short completion of a product, in bytes.
+    """Find a short completion of the product `origin`, in bytes, by a best-first search. Returns False when transitions
+    of operands that hold products themselves have to be known first; the search begins anew then.
 
-    What comes first is least distance so far plus the greater of what the operands cost by themselves, and that alone when half of
-    the limit is used up: any completion will do then, where there are too many ways to the shortest. Sets the size of `origin` and
-    of what lies on the path found; if there is none, of everything visited. Returns False when transitions of operands that
-    hold products themselves have to be known first; the search is then begun anew.
+    Sets the size and cost of `origin` and of all products on the path that it finds; without a path, of everything
+    visited, to INFINITE. Products are visited in the order of the distance so far plus the greater of what their
+    operands cost by themselves. When half of the limit is used up, of the latter alone: where there are too many ways
+    to the shortest completion, any will do.
     """
     if product_accepts(arena, tables, origin):
         arena[tables.size + REC * origin] = arena[tables.cost + REC * origin] = 0
@@ -336,7 +350,8 @@ def search(arena, tables, origin):
 
 @inner
 def keep_path(arena, tables, nodes, parent, i, rest):
-    """Note the distances along the path that a search has found; `rest` is that of its last product."""
+    """Write the distances of the products on the path that a search has found; `rest` is that of the last one, number
+    `i`."""
     while i >= 0:
         arena[tables.size + REC * nodes[i]] = arena[tables.cost + REC * nodes[i]] = rest
         arena[tables.n + Counter.FARTHEST] = max(wide(arena[tables.n + Counter.FARTHEST]), rest)
@@ -345,7 +360,7 @@ def keep_path(arena, tables, nodes, parent, i, rest):
 
 @inner
 def know_operands(arena, tables, node):
-    """Make all transitions of a product's operands known; False when they were asked for, or on a fault."""
+    """Make all transitions of a product's operands known. Returns False when they had to be requested, and on a fault."""
     known = True
     for side in range(2 if arena[tables.c + REC * node] == Kind.BOTH else 1):
         s = wide(arena[tables.b + REC * node]) if side == 1 else wide(arena[tables.a + REC * node])
@@ -366,7 +381,7 @@ def know_operands(arena, tables, node):
 
 @entry
 def rehash(arena_address, nodes, sequences, states):
-    """Fill those of the hash tables that are empty."""
+    """Fill the hash tables that are empty, as the flags say: `node_hash`, `sequence_hash`, `state_hash`."""
     arena = words_at(arena_address)
     tables = layout(arena)
     if nodes or sequences:
@@ -377,7 +392,8 @@ def rehash(arena_address, nodes, sequences, states):
 
 @entry
 def enter_product(arena_address, node):
-    """Prepare BOTH or NEGATE: the product of its operands' start states, or FAIL; sets its size and cost."""
+    """Prepare a BOTH or NEGATE node: set its `entry_product` to the product of its operands' start states, FAIL if that has no
+    completion, and its size and cost."""
     arena = words_at(arena_address)
     tables = layout(arena)
     op = wide(arena[tables.kind + REC * node])
@@ -398,6 +414,7 @@ def enter_product(arena_address, node):
 
 @entry
 def start_state(arena_address, root):
+    """The state before any text of the node `root`."""
     arena = words_at(arena_address)
     tables = layout(arena)
     return state_of(arena, tables, wide(root))

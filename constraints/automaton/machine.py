@@ -1,4 +1,8 @@
-"""The tables of one constraint and the calls into compiled code, which may run out of room."""
+"""The machine of one constraint: its arena, and the calls of compiled code that works on it.
+
+A compiled call that finds a table full says so by a fault. `Machine.call` grows that table, fills hash tables again
+where needed, and repeats the call until it finishes; a limit that is reached on the way is a `ConstraintLimit`.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +22,14 @@ REBUILT = (*HASHES, "work", "items", "path", "ends", "requests")
 
 
 class Machine:
-    """Owns the arena and repeats a compiled call until it finishes without a fault. Not thread-safe."""
+    """The owner of an arena, who repeats a compiled call until it finishes without a fault. Not thread-safe."""
 
     def __init__(self, arena: Arena, limits: Limits) -> None:
         self._arena, self._limits = arena, limits
 
     @property
     def address(self) -> int:
-        """Of the array that compiled code works on; another one when a table has grown."""
+        """The address of the array that compiled code works on. It changes when a table grows."""
         return self._arena.address
 
     def table(self, name: str) -> NDArray[np.int32]:
@@ -44,15 +48,16 @@ class Machine:
 
     @property
     def nbytes(self) -> int:
-        """Memory in use; the array has room for more, in pages not touched yet."""
+        """Bytes of memory in use. The array has room for more, in pages that have not been touched yet."""
         counters = self.table("n")
         words = counters[Counter.NODES] * REC + counters[Counter.STATES] * (256 + REC) + counters[Counter.POOL]
         return 4 * int(words)
 
     def tables(self) -> dict[str, NDArray[np.int32]]:
-        """Copies of what is in use of all tables, those in REBUILT left out: all that the machine has found.
+        """All that the machine has found: copies of what is in use of every table, except those in REBUILT.
 
-        Ends are left out too: they are places in the tables of classes, which may lie elsewhere another time.
+        The ends of states are left out too: they are places in the tables of body classes, which may lie elsewhere
+        another time.
         """
         counters = self.table("n")
         num_nodes, num_states, pool = int(counters[Counter.NODES]), int(counters[Counter.STATES]), int(counters[Counter.POOL])
@@ -63,7 +68,8 @@ class Machine:
         return copies
 
     def call(self, compiled: Callable[..., Any], *arguments: Any) -> Any:
-        """compiled(address, *arguments), growing what is full and repeating. Raises ConstraintLimit."""
+        """The result of compiled(address, *arguments). Grows the table that is full and repeats the call as often as
+        needed. Raises `ConstraintLimit`."""
         arena = self._arena
         while True:
             result = compiled(arena.address, *arguments)
@@ -73,6 +79,8 @@ class Machine:
             self._mend(fault)
 
     def _mend(self, fault: int) -> None:
+        """Grow the table that a fault names. Raises `ConstraintLimit` where a limit forbids that, or no table is to
+        blame."""
         self._arena.array[FAULT_WORD] = Fault.NONE
         if fault == Fault.SEARCH_EXHAUSTED:
             raise ConstraintLimit(

@@ -1,10 +1,10 @@
-"""Several characters of a name at once, without states for those before the last.
+"""Several bytes of a name at once, without states for the bytes before the last.
 
-Between two tokens nobody asks for the states inside a token. Where a name is read, its items are literals, the names that an object
-lists, and perhaps any other name (see word_complement.py): what is left of each behind some plain characters follows from
-comparing texts.
+Between two tokens nobody asks for the states inside a token. Where a name is read, the items of a state are literals
+(the names that an object lists) and perhaps an UNLISTED node (any other name; see word_complement.py). What is left of each
+behind some plain characters follows from comparing texts, so the state behind all of them is made in one step.
 
-All functions here are compiled. `arena` and `tables` are the tables and their layout, see tables.py, also for faults.
+All functions here are compiled. `arena` and `tables` are the arena and its layout; tables.py explains both, and faults.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..numba_support.jit import inner
 from .determinize import after_byte
 from .nodes import EMPTY, FAIL, head_of, intern_node, join, literal, wide
 from .states import Frame, framed, state_of_all
-from .tables import DEAD, FRAMED, INFINITE, REC, Counter, Fault
+from .tables import DEAD, FRAMED, REC, Counter, Fault
 from .unions import append_parts
 from .word_complement import narrowed, without_words
 
@@ -25,7 +25,8 @@ _IMPOSSIBLE = -1
 
 @inner
 def leap(arena, tables, s, data, start, end):
-    """(state after n of the bytes data[start:end], n); (DEAD, 0) where this does not apply, and on a fault."""
+    """(state, n): the state behind the first n of the bytes data[start:end]. (DEAD, 0) where this is not possible, and
+    on a fault."""
     count = wide(0)
     while start + count < end and is_plain(data[start + count]):
         count += 1
@@ -48,7 +49,8 @@ def is_plain(byte):
 
 @inner
 def after_characters(arena, tables, s, data, start, n):
-    """The state after n bytes, the same as by transitions one after the other; DEAD as in `leap`."""
+    """The state behind `n` bytes of `data`: the one to which transitions would lead. DEAD where this is not possible,
+    and on a fault."""
     length = wide(arena[tables.state_length + REC * s])
     if length <= 0 or length > _MAX_ITEMS:
         return wide(DEAD)
@@ -74,7 +76,7 @@ def after_characters(arena, tables, s, data, start, n):
 
 @inner
 def literal_after(arena, tables, node, data, start, n):
-    """What is left of a literal, FAIL where it goes on otherwise, _IMPOSSIBLE where it is shorter."""
+    """What is left of a literal behind `n` bytes: FAIL where it differs from them, _IMPOSSIBLE where it is shorter."""
     text, length = tables.text + wide(arena[tables.a + REC * node]), wide(arena[tables.b + REC * node])
     for k in range(min(n, length)):
         if arena[text + k] != data[start + k]:
@@ -86,9 +88,10 @@ def literal_after(arena, tables, node, data, start, n):
 
 @inner
 def unlisted_after(arena, tables, node, data, start, n, num_items):
-    """What is left of an UNLISTED node whose body is the same behind each of the characters; _IMPOSSIBLE where it is not.
+    """What is left of an UNLISTED node behind `n` bytes, if each of them leads from its body to the same body; else
+    _IMPOSSIBLE.
 
-    Writes to `items` behind the first `num_items`.
+    Uses `items` behind the first `num_items` as scratch.
     """
     words, body = wide(arena[tables.a + REC * node]), wide(arena[tables.b + REC * node])
     first, count, read = (

@@ -1,9 +1,17 @@
-"""Nodes of the automaton: expressions that are hash-consed while it runs, and what they cost.
+"""Nodes: the expressions that the automaton is made of, hash-consed, with the size and the cost of each.
 
-Most are sequences of a leaf and a tail, and repetitions with fewer copies to come; bags and multiples (see expression.py) open into
-what they may begin with, each with what is then left. A work list lies in the tables, for these and for closures (states.py).
+The grammar's nodes are *static*: compilation copies them into the arena (assembly.py). While the automaton runs it
+makes more, mostly sequences (a leaf and a tail) and repetitions with fewer copies to come. Equal nodes are one node, so
+nodes are compared by number. Every node made here knows two things at once:
 
-All functions here are compiled. `arena` and `tables` are the tables and their layout, see tables.py, also for faults.
+    size    bytes of its shortest string, INFINITE when it has none
+    cost    a number of tokens that suffices to spell one of its strings, INFINITE when the vocabulary cannot
+
+The second half of the file opens bags (members in any order) and multiples (digits of a divisible number; see
+divisors.py): it puts what they may begin with, each with what is then left, on the work list `work`, from which
+closures are made (closures.py).
+
+All functions here are compiled. `arena` and `tables` are the arena and its layout; tables.py explains both, and faults.
 """
 
 from __future__ import annotations
@@ -21,7 +29,6 @@ from ..numba_support.divisors import (
 )
 from ..numba_support.jit import inner
 from .tables import (
-    INFINITE,
     REC,
     UNKNOWN,
     Counter,
@@ -51,7 +58,7 @@ def mix(a, b, c, d):
 
 @inner
 def plus(a, b):
-    """Sum of two sizes; INFINITE absorbs, finite sums saturate below it."""
+    """The sum of two sizes or costs. INFINITE plus anything is INFINITE; finite sums stay below it."""
     if a >= INFINITE or b >= INFINITE:
         return wide(INFINITE)
     return min(wide(a) + wide(b), wide(INFINITE - 1))
@@ -59,7 +66,7 @@ def plus(a, b):
 
 @inner
 def times(count, a):
-    """`count` copies of a size."""
+    """The size or cost of `count` copies of something of size or cost `a`."""
     if count == 0:
         return wide(0)
     if a >= INFINITE:
@@ -78,7 +85,8 @@ def tokens_for_copies(count, stride):
 
 @inner
 def intern_node(arena, tables, kind, a, b, c):
-    """The node with these operands, made if new. Sets FULL_NODES and returns FAIL when there is no room. Sequences: `sequence`."""
+    """The node with this kind and these operands; it is made if there is none. Sets FULL_NODES and returns FAIL when
+    there is no room. Sequences are made by `pair`."""
     mask = tables.node_hash_size - 1
     slot = mix(kind, a, b, c) & mask
     while arena[tables.node_hash + slot] != 0:
@@ -99,7 +107,7 @@ def intern_node(arena, tables, kind, a, b, c):
 
 @inner
 def new_node(arena, tables, place, kind, a, b, c):
-    """A new node, entered in a hash table at a place."""
+    """A new node; its number is written to `place`, a free slot of a hash table. Returns FAIL on a fault."""
     i = wide(arena[tables.n + Counter.NODES])
     if i >= tables.nodes_size:
         arena[tables.n + Counter.FAULT] = Fault.FULL_NODES
@@ -153,7 +161,7 @@ def intern_sequence(arena, tables, head, tail):
 
 @inner
 def repetition(arena, tables, body, low, high):
-    """A REPEAT node."""
+    """The REPEAT node of `low` to `high` copies of `body`, with its size and cost; high: UNBOUNDED when it has no end."""
     node = intern_node(arena, tables, wide(Kind.REPEAT), body, low, high)
     if arena[tables.size + REC * node] == UNKNOWN:
         arena[tables.size + REC * node] = times(low, wide(arena[tables.size + REC * body]))
@@ -167,7 +175,8 @@ def repetition(arena, tables, body, low, high):
 
 @inner
 def may_saturate(arena, tables, node):
-    """1 for a repetition that may end so far away that counter_saturation.py replaces it, else 0."""
+    """1 for a repetition whose end may be farther away than a token reaches, so that counter_saturation.py may replace it; else
+    0."""
     body, high = wide(arena[tables.a + REC * node]), wide(arena[tables.c + REC * node])
     if arena[tables.body_class + REC * body] == NO_BODY:
         return wide(1) if high > 2 else wide(0)
@@ -176,7 +185,7 @@ def may_saturate(arena, tables, node):
 
 @inner
 def literal(arena, tables, start, length):
-    """A LITERAL node."""
+    """The LITERAL node of `length` bytes of the table `text` from `start` on."""
     node = intern_node(arena, tables, wide(Kind.LITERAL), start, length, wide(0))
     if arena[tables.size + REC * node] == UNKNOWN:
         arena[tables.size + REC * node], arena[tables.cost + REC * node] = length, arena[tables.text_cost + start]
@@ -185,9 +194,11 @@ def literal(arena, tables, start, length):
 
 @inner
 def cost_of_one_more(arena, tables, head, rest):
-    """The cost of characters and then `rest`, if that repeats the same ones: one token spells them together; else INFINITE.
+    """The cost of the character `head` and then `rest`, if `rest` goes on with a repetition of the same characters,
+    because one token may spell several of them; else INFINITE.
 
-    Otherwise a repetition would cost more once it is begun than before, and no token would bring its end nearer.
+    Without this a repetition would cost more after its first character than before it, and no token would bring its end
+    nearer.
     """
     if arena[tables.kind + REC * head] != Kind.CLASS or arena[tables.body_class + REC * head] == NO_BODY:
         return wide(INFINITE)
@@ -208,7 +219,7 @@ def cost_of_one_more(arena, tables, head, rest):
 
 @inner
 def cost_of_copies(arena, tables, head, rest, behind):
-    """The same of `rest`, which begins with no union, and what comes behind it."""
+    """`cost_of_one_more` for a `rest` that begins with no union, and what comes `behind` it."""
     if rest == EMPTY:
         rest, behind = behind, wide(EMPTY)
     again = head_of(arena, tables, rest)
@@ -228,9 +239,10 @@ def cost_of_copies(arena, tables, head, rest, behind):
 
 @inner
 def join(arena, tables, head, tail):
-    """`head` then `tail`.
+    """The continuation `head` then `tail`, where either may be EMPTY or FAIL.
 
-    A short sequence comes apart, so that one continuation has one spelling and states that mean the same are the same.
+    A short sequence in `head` is taken apart, so that a continuation has one spelling only, and states that mean the
+    same are the same.
     """
     if tail == EMPTY or head == FAIL:
         return head
@@ -245,7 +257,7 @@ def join(arena, tables, head, tail):
 
 @inner
 def after_one_copy(arena, tables, node):
-    """A repetition after one more copy of its body."""
+    """What is left of the repetition `node` after one more copy of its body."""
     body, low, high = wide(arena[tables.a + REC * node]), wide(arena[tables.b + REC * node]), wide(arena[tables.c + REC * node])
     if high == 1:
         return wide(EMPTY)
@@ -256,13 +268,13 @@ def after_one_copy(arena, tables, node):
 
 @inner
 def head_of(arena, tables, item):
-    """The node an item begins with."""
+    """The node that a continuation begins with."""
     return wide(arena[tables.a + REC * item]) if arena[tables.kind + REC * item] == Kind.SEQ else item
 
 
 @inner
 def push_work(arena, tables, node, depth):
-    """Put a node on the work list."""
+    """Put a node on the work list `work` at `depth`; returns the new depth."""
     if depth >= tables.work_size:
         arena[tables.n + Counter.FAULT] = Fault.FULL_WORK
         return depth
@@ -272,7 +284,8 @@ def push_work(arena, tables, node, depth):
 
 @inner
 def rehash_nodes(arena, tables, nodes, sequences):
-    """Fill `node_hash`, `sequence_hash`, if they are all zero, with the nodes that can be looked up."""
+    """Enter all nodes that are ever looked up into `node_hash` (if `nodes`) and `sequence_hash` , which have to
+    be all zero."""
     static = wide(arena[tables.n + Counter.NUM_STATIC])
     for i in range(2 if nodes else static, arena[tables.n + Counter.NODES]):
         k, a, b = wide(arena[tables.kind + REC * i]), wide(arena[tables.a + REC * i]), wide(arena[tables.b + REC * i])
@@ -285,7 +298,7 @@ def rehash_nodes(arena, tables, nodes, sequences):
 
 @inner
 def insert(arena, table, size, key, i):
-    """Enter a number in an open hash table."""
+    """Enter the number `i` under `key` in the open hash table of `size` entries at `table`."""
     slot = key & (size - 1)
     while arena[table + slot] != 0:
         slot = (slot + 1) & (size - 1)
@@ -297,7 +310,8 @@ def insert(arena, table, size, key, i):
 
 @inner
 def upper(arena, tables, part):
-    """How many members of a part a bag may still have; none when there is no finite member."""
+    """How many members of one part a bag may still have, NO_BOUND when there is no bound; 0 when no such member has a
+    finite string."""
     if arena[tables.size + REC * arena[tables.a + REC * part]] >= INFINITE:
         return wide(0)
     return wide(NO_BOUND) if arena[tables.c + REC * part] < 0 else wide(arena[tables.c + REC * part])
@@ -305,7 +319,7 @@ def upper(arena, tables, part):
 
 @inner
 def bag_bounds(arena, tables, bag):
-    """Sums of the parts' bounds."""
+    """(least, most): the sums of the bounds of a bag's parts."""
     least = most = wide(0)
     tally = wide(arena[tables.a + REC * bag])
     while tally != FAIL:
@@ -317,7 +331,8 @@ def bag_bounds(arena, tables, bag):
 
 @inner
 def least_sum(arena, tables, bag, measures):
-    """The least a bag takes by a measure of its members (t.size or t.cost): what every part needs, the rest of the cheapest."""
+    """The least that a bag takes, in bytes (measures = `t.size`) or tokens (`t.cost`): every part as often as it must
+    come, and the cheapest parts as often as members are missing."""
     total, missing = wide(0), wide(arena[tables.b + REC * bag])
     tally = wide(arena[tables.a + REC * bag])
     while tally != FAIL:
@@ -344,7 +359,8 @@ def least_sum(arena, tables, bag, measures):
 
 @inner
 def open_bag(arena, tables, bag, tail, depth):
-    """Put on the work list what a bag may begin with, each with the bag that is left; its end too, if it may end here."""
+    """Put on the work list what a bag may begin with, each followed by the bag that is left and `tail`; `tail` itself,
+    too, if the bag may end here. Returns the new depth."""
     least, most = bag_bounds(arena, tables, bag)
     high = wide(NO_TOTAL) if arena[tables.c + REC * bag] < 0 else wide(arena[tables.c + REC * bag])
     if least == 0 and arena[tables.b + REC * bag] == 0:
@@ -366,9 +382,10 @@ def open_bag(arena, tables, bag, tail, depth):
 
 @inner
 def bag_after_member(arena, tables, bag, taken, depth):
-    """A bag after one more member of the part at tally `taken`, with tight bounds: see `Grammar._tight_bag`.
+    """The bag that is left after one more member of the part at tally `taken`, with tight bounds (see
+    `Grammar._tight_bag`).
 
-    The work list from `depth` on holds the tallies meanwhile, because a list is made from its end.
+    From `depth` on the work list holds the tallies meanwhile, because a list of them is made from its end.
     """
     least, most = bag_bounds(arena, tables, bag)
     part = wide(arena[tables.a + REC * taken])
@@ -412,7 +429,7 @@ def bag_after_member(arena, tables, bag, taken, depth):
 
 @inner
 def digits_needed(arena, tables, node):
-    """Size and cost of a MULTIPLE."""
+    """(size, cost) of a MULTIPLE."""
     step, remainder, to_come = (
         tables.lists + arena[tables.a + REC * node],
         wide(arena[tables.b + REC * node]),
@@ -430,7 +447,8 @@ def digits_needed(arena, tables, node):
 
 @inner
 def open_multiple(arena, tables, node, tail, depth):
-    """Put on the work list what digits, or a point, a MULTIPLE may begin with; its end too, if it may end here."""
+    """Put on the work list the digits, or the point, that a MULTIPLE may begin with, each followed by what is left of
+    it and `tail`; `tail` itself, too, if the number may end here. Returns the new depth."""
     step, remainder, to_come = tables.lists + arena[tables.a + REC * node], wide(arena[tables.b + REC * node]), wide(arena[tables.c + REC * node])
     modulus, places = wide(arena[step + MultipleRow.MODULUS]), wide(arena[step + MultipleRow.PLACES])
     low, high, left = to_come // COUNTS, to_come % COUNTS, -to_come - 1  # left: behind the digit to be read now
@@ -458,7 +476,7 @@ def open_multiple(arena, tables, node, tail, depth):
 
 @inner
 def digit_then(arena, tables, text, node, remainder, to_come, tail):
-    """`text`, what is left of a MULTIPLE after it, `tail`; FAIL when that cannot be completed."""
+    """The continuation of `text`, what is left of a MULTIPLE behind it, and `tail`; FAIL when it cannot be completed."""
     rest = intern_node(arena, tables, wide(Kind.MULTIPLE), wide(arena[tables.a + REC * node]), remainder, to_come)
     if arena[tables.size + REC * rest] == UNKNOWN:
         arena[tables.size + REC * rest], arena[tables.cost + REC * rest] = digits_needed(arena, tables, rest)

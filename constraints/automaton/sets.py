@@ -1,4 +1,7 @@
-"""Sets of numbers: sorted, each of them once, in a part of the tables."""
+"""Sets of numbers in the arena: sorted runs of words in which no number comes twice.
+
+The items of a state and the parts of a union are such sets, so equal sets are equal word for word.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from .nodes import wide
 
 @inner
 def sort_unique(arena, start, count):
-    """Sort arena[start : start + count] (Shell 1959), drop repetitions, return how many are left."""
+    """Sort arena[start : start + count] in place (Shell 1959) and drop repetitions. Returns how many numbers are left."""
     gap = wide(1)
     while gap < count // 3:
         gap = 3 * gap + 1
@@ -30,6 +33,7 @@ def sort_unique(arena, start, count):
 
 @inner
 def is_equal(arena, left, right, count):
+    """Whether `count` words from `left` on equal those from `right` on."""
     for j in range(count):
         if arena[left + j] != arena[right + j]:
             return False

@@ -1,15 +1,20 @@
-"""Shortest completions of static nodes: one pass over the grammar, repeated until rules settle.
+"""Shortest completions: the size and the cost of every static node, by passes over the grammar that are repeated until
+rules settle.
 
-`size` is the length in bytes of a node's shortest string, INFINITE when it has none (the node is unproductive and is never
-entered). `cost` is a number of tokens that suffices to spell some string of the node, counting each leaf on its own: literals by
-their shortest segmentation into tokens (dynamic programming over the trie), a character class by a token that is one such
+`size` is the bytes of a node's shortest string, INFINITE when it has none: such a node is never entered. `cost` is a
+number of tokens that suffices to spell some string of the node when each leaf is spelled by itself: a literal by its
+shortest segmentation into tokens (dynamic programming over the trie), a character class by a token that is one such
 character. Costs add up along a sequence, so some token always lowers the cost of a state by one: the first of the best
-segmentation. Both are least fixpoints; starting from INFINITE, each pass lets known values flow through one more level of calls.
+segmentation. Both are least fixpoints: they start at INFINITE, and each pass lets known values flow through one more
+level of calls.
 
-Keys and items that must be new may not have their cheapest string left (seen_values.py). The byte before them is charged for that:
-with what `ample` says of the key or item, when the mark knows it, else with one token more. `ample` is a cost at which strings
-do not run out, because a long repetition may take one more copy; without one it is `worst`, the most that any string costs.
-Unions of members tell by themselves if the cheapest may have been written before (`Supply`).
+    '"' then any characters then '"'     size 2, cost 2 (an empty string, a token for each quote)
+
+A key or item that must be new may find its cheapest string used up (seen_values.py). The byte before it is charged for that:
+`ample` of the key or item less its cost, when the mark of the byte knows that node, else one token. `ample` is a cost
+at which strings do not run out, because a long repetition may take one more copy; a node that has no such cost is
+charged `worst`, the most that any string of it costs. Unions of members say by themselves whether the cheapest one may
+have been written before (`Supply`).
 """
 
 from __future__ import annotations
@@ -29,7 +34,7 @@ from .nodes import (
     tokens_for_copies,
     wide,
 )
-from .tables import INFINITE, REC, Counter, layout
+from .tables import REC, Counter, layout
 from .word_complement import sizes_without_words
 
 NO_BARGAIN = 1 << 24  # tokens beyond what any other way costs
@@ -38,7 +43,8 @@ MIN_BODY = 8  # shorter repetitions are measured as they are
 
 @entry
 def literal_costs(vocab_address, text, region_end, cost):
-    """cost[i] = least number of tokens that spell text[i:end of its literal]; region_end[i] is that end (int32 arrays)."""
+    """Fill cost[i] with the least number of tokens that spell text[i:region_end[i]], the rest of the literal that byte
+    i is in (int32 arrays)."""
     vocab = words_at(vocab_address)
     trie = wide(vocab[Header.TRIE])
     nodes = wide(vocab[trie + TrieRecord.NODES])
@@ -57,9 +63,10 @@ def literal_costs(vocab_address, text, region_end, cost):
 
 @entry
 def measure_shortest(arena_address, start, end, single):
-    """Set size and cost of nodes start..end (except products) from their children; single[byte] = 1 where a token is that byte.
+    """Set size and cost of the nodes start..end (except products) from their children. Returns whether anything
+    changed.
 
-    Returns whether anything changed.
+    single[byte]: whether some token is exactly that byte.
     """
     arena = words_at(arena_address)
     tables = layout(arena)
@@ -124,9 +131,10 @@ def measure_shortest(arena_address, start, end, single):
 
 @entry
 def boolean_depths(arena_address, start, end, depth):
-    """Fill depth[node] (int32) for the nodes start..end: how many intersections and complements are inside one another there.
+    """Fill depth[node] (int32) for the nodes start..end: how many intersections and complements are inside one another
+    there.
 
-    Calls are not followed: there are none inside of them.
+    Calls are not followed: there are none inside of intersections and complements.
     """
     arena = words_at(arena_address)
     tables = layout(arena)
@@ -150,7 +158,7 @@ def boolean_depths(arena_address, start, end, depth):
 
 @inner
 def surcharge(arena, tables, node):
-    """What a key or item that must be new may cost beyond its cheapest string."""
+    """Tokens that a key or item which must be new may cost beyond its cheapest string."""
     if node == EMPTY:
         return wide(1)
     cost = wide(arena[tables.cost + REC * node])
@@ -160,8 +168,8 @@ def surcharge(arena, tables, node):
 
 @entry
 def measure_ample(arena_address, start, end):
-    """Set `worst` and `ample` of nodes start..end. Returns whether anything changed; meant to be repeated, in turn with
-    `measure_shortest`.
+    """Set `worst` and `ample` of the nodes start..end from their children. Returns whether anything changed; to be
+    repeated, in turn with `measure_shortest`, until nothing does.
 
     Intersections and complements are taken to be ample at one token more.
     """
@@ -216,7 +224,8 @@ def measure_ample(arena_address, start, end):
 
 @entry
 def measure_item_gap(arena_address, start, end):
-    """Set the surcharge of an item: the same for all, so that it can be told from any state at the beginning of one."""
+    """Set n[ITEM_GAP], the surcharge of an item. It is the same for all items, so that it can be told from any state at
+    the beginning of one."""
     arena = words_at(arena_address)
     tables = layout(arena)
     gap = wide(0)
@@ -252,7 +261,8 @@ def whole_character(arena_address, node, byte, depth, skip, first):
 
 @entry
 def reaches_event(arena_address, root, events):
-    """Whether a static node that takes part in what `root` denotes carries one of some events, a bit 1 << event for each."""
+    """Whether some node that takes part in what `root` denotes carries one of some events. events: a bit 1 << event for
+    each."""
     arena = words_at(arena_address)
     tables = layout(arena)
     count = arena[tables.n + Counter.NODES]

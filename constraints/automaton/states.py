@@ -1,18 +1,25 @@
-"""States: closures of continuations, interned sets of their items, and frames.
+"""States of the automaton: interned sets of continuations.
 
-What may still come after some text is a *continuation*: an expression node, a leaf followed by a tail. Tails are hash-consed, so
-they are the stack of a pushdown automaton and the values of its counters in one. The *closure* of a continuation is the set of
-continuations that begin with a leaf (or are finished) reachable without reading a byte, see closures.py. A *state* is an interned
-sorted set of such items. Continuations that begin alike are made one before their closures are taken, see unions.py.
+What may still come after some text is a *continuation*: a leaf followed by a tail. Tails are hash-consed, so a tail is
+both the stack of a pushdown automaton and the values of its counters. A *state* is the sorted set of all *items*, the
+continuations in the closures (closures.py) of what may come; continuations that begin alike are made one first
+(unions.py). Equal sets are one state. In `"` (any character, 0 to 3 times) `"`, the state behind `"a` has two items:
 
-When many states differ only in a tail that all their items end with, because the same part of a grammar stands at many places, it
-is derived once. A *frame* is a state that is written as another one, `inner`, that knows nothing of the tail, and the tail. It
-goes where `inner` goes, until that is complete; its items are written out only when somebody asks.
+    character then (character{0,1} then '"')         '"'
 
-A tail call pushes nothing (the empty tail is dropped), so right recursion stays finite. Nodes from which nothing can be
-completed have infinite size and are never entered, so every state except DEAD can be completed.
+`intern_state` makes a state, and `describe` writes what follows from its items: whether the text may end, the tokens
+that suffice to finish, which bytes may come (UNKNOWN) and which may not (DEAD); `determinize.py` finds the transitions
+later. Nodes from which nothing can be completed have infinite size and are never entered. So the invariant: every state
+except DEAD can be completed.
 
-All functions here are compiled. `arena` and `tables` are the tables and their layout, see tables.py, also for faults.
+A *frame* is a state written as another one, its *inner state*, and a tail. When the same part of a grammar stands at
+many places, the states inside of it differ only in the tail that all their items end with. Their frames go where the
+inner state goes until that is complete, so the part is derived once; the items of a frame are written out only when
+somebody asks (`items_of`).
+
+A tail call pushes nothing (an empty tail is dropped), so right recursion stays finite.
+
+All functions here are compiled. `arena` and `tables` are the arena and its layout; tables.py explains both, and faults.
 """
 
 from __future__ import annotations
@@ -39,7 +46,6 @@ from .sets import is_equal, sort_unique
 from .tables import (
     DEAD,
     FRAMED,
-    INFINITE,
     REC,
     UNKNOWN,
     Counter,
@@ -65,7 +71,7 @@ FRAME_WORDS = len(Frame)
 
 @inner
 def items_hash(arena, start, count):
-    """A hash of the items of a state."""
+    """A hash of the items arena[start : start + count] of a state."""
     h = wide(count)
     for j in range(start, start + count):
         h = mix(h, wide(arena[j]), wide(0), wide(0))
@@ -74,7 +80,9 @@ def items_hash(arena, start, count):
 
 @inner
 def intern_state(arena, tables, count, body, max_chars):
-    """The state whose items stand in items[:count], in any order and with repetitions."""
+    """The state whose items are items[:count], in any order and with repetitions; it is made if there is none. DEAD
+    without items, and on a fault. `body`, `max_chars`: the body class that the state loops on and the most characters of
+    it that may still come, see `close`."""
     if count == 0:
         return wide(DEAD)
     unique = sort_unique(arena, tables.items, count)
@@ -97,7 +105,7 @@ def intern_state(arena, tables, count, body, max_chars):
 
 @inner
 def new_state(arena, tables, slot, key, length, words):
-    """A state with room for so many words in `pool`, entered at a slot of the hash table. DEAD on a fault."""
+    """A new state with room for `words` words in `pool`, entered at a free slot of `state_hash`. DEAD on a fault."""
     s, start = wide(arena[tables.n + Counter.STATES]), wide(arena[tables.n + Counter.POOL])
     if s >= tables.states_size or 2 * s >= tables.state_hash_size:
         arena[tables.n + Counter.FAULT] = Fault.FULL_STATES
@@ -121,7 +129,8 @@ def new_state(arena, tables, slot, key, length, words):
 
 @inner
 def describe(arena, tables, s, body, max_chars):
-    """Fill in what follows from the items of a new state; its transitions are unknown, or DEAD for bytes no item takes."""
+    """Write what follows from the items of a new state. Its transitions are DEAD for bytes that no item reads, UNKNOWN
+    for the others."""
     start, length = wide(arena[tables.state_start + REC * s]), wide(arena[tables.state_length + REC * s])
     accept, cost, flat = wide(0), wide(INFINITE), wide(1)
     row = tables.next + s * 256
@@ -155,7 +164,7 @@ def describe(arena, tables, s, body, max_chars):
 
 @inner
 def mark_live(arena, tables, node, row):
-    """Mark the bytes that a leaf may take as UNKNOWN. row: where the transitions are."""
+    """Mark the bytes that a leaf may read as UNKNOWN in the transitions at `row`."""
     if arena[tables.kind + REC * node] == Kind.LITERAL:
         arena[row + arena[tables.text + arena[tables.a + REC * node]]] = UNKNOWN
     elif arena[tables.kind + REC * node] == Kind.CLASS:
@@ -173,7 +182,7 @@ def mark_live(arena, tables, node, row):
 
 @inner
 def mark_body(arena, tables, body, row):
-    """The same of the body of an UNLISTED node."""
+    """Mark the bytes with which the body of an UNLISTED node may begin as UNKNOWN in the transitions at `row`."""
     start = wide(arena[tables.closure + REC * body])
     if start == 0:  # of a literal
         mark_live(arena, tables, head_of(arena, tables, body), row)
@@ -184,7 +193,7 @@ def mark_body(arena, tables, body, row):
 
 @inner
 def rehash_states(arena, tables):
-    """Fill `state_hash`, all zero."""
+    """Enter all states into `state_hash`, which has to be all zero."""
     mask = tables.state_hash_size - 1
     for s in range(1, arena[tables.n + Counter.STATES]):
         slot = arena[tables.state_items_hash + REC * s] & mask
@@ -195,7 +204,7 @@ def rehash_states(arena, tables):
 
 @inner
 def state_of(arena, tables, continuation):
-    """The state before any byte of a continuation."""
+    """The state before any byte of a continuation has been read. DEAD on a fault."""
     if arena[tables.kind + REC * continuation] == Kind.EITHER:
         return state_of_all(arena, tables, append_parts(arena, tables, continuation, wide(0)))
     return state_of_one(arena, tables, continuation)
@@ -203,7 +212,8 @@ def state_of(arena, tables, continuation):
 
 @inner
 def state_of_all(arena, tables, count):
-    """The state before any byte of the continuations items[:count], see `append_parts`."""
+    """The state in which any of the continuations items[:count] may come (`append_parts` has put them there). DEAD on a
+    fault."""
     if count > 1 and arena[tables.n + Counter.FAULT] == Fault.NONE:
         count = merge(arena, tables, count)
     if count == 0 or arena[tables.n + Counter.FAULT] != Fault.NONE:
@@ -231,7 +241,8 @@ def state_of_all(arena, tables, count):
 
 @inner
 def state_of_one(arena, tables, continuation):
-    """The same of a continuation that is no union."""
+    """`state_of` for a continuation that is no union: a frame if it begins with a shared part, else the state of its
+    closure."""
     head = shared_head(arena, tables, continuation)
     if head == FAIL or arena[tables.n + Counter.FAULT] != Fault.NONE:
         return unframed_state_of(arena, tables, continuation)
@@ -241,6 +252,7 @@ def state_of_one(arena, tables, continuation):
 
 @inner
 def unframed_state_of(arena, tables, continuation):
+    """The state of the closure of a continuation, which is no frame. DEAD on a fault."""
     count = append_closure(arena, tables, continuation, wide(0))
     if arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(DEAD)
@@ -252,10 +264,8 @@ def unframed_state_of(arena, tables, continuation):
 
 @inner
 def after_text(arena, tables, s, count):
-    """The state after so many bytes of the only literal of a state (see `state_literal`), without states for those before.
-
-    DEAD on a fault.
-    """
+    """The state behind the next `count` bytes of a literal that is all a state can read (see `state_literal`). No states
+    are made for the bytes before. DEAD on a fault."""
     is_all = count == arena[tables.state_literal_left + REC * s]
     if is_all and arena[tables.state_after_literal + REC * s] != UNKNOWN:
         return wide(arena[tables.state_after_literal + REC * s])
@@ -276,6 +286,7 @@ def after_text(arena, tables, s, count):
 
 @inner
 def unframed_after_text(arena, tables, s, count):
+    """`after_text` of a state that is no frame."""
     item, left = (
         wide(arena[tables.pool + arena[tables.state_start + REC * s]]),
         wide(arena[tables.state_literal_left + REC * s]) - count,
@@ -291,11 +302,12 @@ def unframed_after_text(arena, tables, s, count):
 
 @inner
 def shared_head(arena, tables, continuation):
-    """A lead-in (white space, or a colon and white space) with what follows, which a continuation begins with, if that stands at
-    several places, is never empty, and something comes behind it; FAIL when there is no such part.
+    """The part of a continuation that is worth a frame: a lead-in (white space, or a colon and white space) with what
+    follows it. That must stand at several places of the grammar and never be empty, and something must come behind it.
+    FAIL when there is no such part.
 
-    Other parts may be entered half read by states that are no frames, and states that mean the same would not be the same. Levels
-    of precedence, which call one another, would be frames at each level.
+    Other parts get no frames. States that are no frames may enter them half read, and states that mean the same would
+    not be the same; and levels of precedence, which call one another, would be frames at each level.
     """
     if arena[tables.kind + REC * continuation] != Kind.SEQ:
         return wide(FAIL)
@@ -310,7 +322,8 @@ def shared_head(arena, tables, continuation):
 
 @inner
 def ends_with_characters(arena, tables, node):
-    """Whether a node is, or ends with, a repetition of characters of a class that may be empty, such as white space."""
+    """Whether a node is, or ends with, a repetition of the characters of a class that may be empty, such as white
+    space."""
     while arena[tables.kind + REC * node] == Kind.SEQ:
         node = wide(arena[tables.b + REC * node])
     return (
@@ -322,7 +335,8 @@ def ends_with_characters(arena, tables, node):
 
 @inner
 def intern_frame(arena, tables, inner_state, tail):
-    """The state `inner_state`, which is not complete, with `tail` behind all its items. DEAD on a fault."""
+    """The frame of `inner_state`, which is not complete, and `tail` behind all its items; made if there is none. DEAD
+    on a fault."""
     if arena[tables.state_length + REC * inner_state] == FRAMED:
         frame = tables.pool + wide(arena[tables.state_start + REC * inner_state])
         inner_state = wide(arena[frame + Frame.INNER])
@@ -364,7 +378,8 @@ def have_one_tail(arena, tables, s, other):
 
 @inner
 def describe_frame(arena, tables, s, inner_state, tail):
-    """Fill in a frame, and what follows from its inner state: transitions are unknown where that may go on."""
+    """Write the words of a new frame, and what follows from its inner state: its transitions are UNKNOWN where that may
+    go on."""
     frame, other = tables.pool + wide(arena[tables.state_start + REC * s]), REC * inner_state
     arena[frame + Frame.INNER], arena[frame + Frame.TAIL], arena[frame + Frame.START], arena[frame + Frame.LENGTH] = (
         inner_state,
@@ -392,7 +407,8 @@ def describe_frame(arena, tables, s, inner_state, tail):
 
 @inner
 def framed(arena, tables, inner_state, tail):
-    """A state with a tail behind all its items; where it is complete the tail begins. DEAD on a fault."""
+    """The state of `tail` behind all items of `inner_state`: a frame, unless `inner_state` is complete, because the
+    tail begins there. DEAD on a fault."""
     if inner_state == DEAD or arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(DEAD)
     if arena[tables.state_accept + REC * inner_state] == 0:
@@ -418,7 +434,8 @@ def framed(arena, tables, inner_state, tail):
 
 @inner
 def append_to_items(arena, tables, s, tail):
-    """Write the items of a state that is no frame, each with a tail behind it, to `items`; returns how many can be completed."""
+    """Write the items of the state `s`, which is no frame, with `tail` behind each of them, to `items`, without those
+    that cannot be completed. Returns their number."""
     start, count = wide(arena[tables.state_start + REC * s]), wide(0)
     for j in range(start, start + wide(arena[tables.state_length + REC * s])):
         item = wide(arena[tables.pool + j])
@@ -437,7 +454,7 @@ def append_to_items(arena, tables, s, tail):
 
 @inner
 def append(arena, tables, continuation, tail):
-    """A continuation, then a tail: the last of the former is joined with it."""
+    """The continuation that has `tail` behind the last part of `continuation`."""
     depth = wide(0)
     while arena[tables.kind + REC * continuation] == Kind.SEQ:
         depth = push_work(arena, tables, wide(arena[tables.a + REC * continuation]), depth)
@@ -453,7 +470,8 @@ def append(arena, tables, continuation, tail):
 
 @inner
 def items_of(arena, tables, s):
-    """(start in `pool`, number) of the items of a state, sorted; those of a frame are written out. (0, 0) on a fault."""
+    """(start in `pool`, number) of the items of a state, sorted. Writes the items of a frame out when they are first
+    asked for. (0, 0) on a fault."""
     if arena[tables.state_length + REC * s] != FRAMED:
         return wide(arena[tables.state_start + REC * s]), wide(arena[tables.state_length + REC * s])
     frame = tables.pool + wide(arena[tables.state_start + REC * s])
@@ -474,14 +492,14 @@ def items_of(arena, tables, s):
 
 @inner
 def plain_items(arena, tables, state):
-    """(start in `pool`, number) of the items of a state; of a frame, those of its inner state."""
+    """(start in `pool`, number) of the items of a state, but for a frame those of its inner state, without the tail."""
     s = inner_of(arena, tables, state) if arena[tables.state_length + REC * state] == FRAMED else wide(state)
     return wide(arena[tables.state_start + REC * s]), wide(arena[tables.state_length + REC * s])
 
 
 @inner
 def tail_of(arena, tables, state):
-    """What comes behind all items of a frame; EMPTY for another state."""
+    """The tail of a frame; EMPTY for a state that is no frame."""
     if arena[tables.state_length + REC * state] != FRAMED:
         return wide(EMPTY)
     return wide(arena[tables.pool + arena[tables.state_start + REC * state] + Frame.TAIL])

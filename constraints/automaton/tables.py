@@ -1,10 +1,16 @@
-"""The automaton's memory: tables in one growable int32 array.
+"""The *arena*: one growable int32 array that holds all tables of one constraint's automaton.
 
-A compiled call costs about 0.2 us an array argument, so everything lives in one array, the *arena*, whose first words say where
-each table starts. Compiled functions take `arena` and `tables = layout(arena)`; entry i of the table `lists` is
-`arena[tables.lists + i]`, and the field `kind` of node i is `arena[tables.kind + REC * i]`: arrays would cost reference counts,
-and passing dozens of them costs more than what most functions do. Compiled code never grows a table: it sets a fault and returns,
-the caller grows that table and repeats the call. All writes are hash-consing or memoisation, so repeating is safe.
+Compiled functions take `arena` and `tables = layout(arena)`: the array, and a view that says where each table begins. Entry i of
+the table `lists` is `arena[tables.lists + i]`. Nodes and states are records of `REC` words, so the field `kind` of node i is
+`arena[tables.kind + REC * i]`. There is one array because a compiled call costs about 0.2 us for each array argument, and because
+arrays cost reference counts.
+
+    where each table begins | n | node_hash | ... | nodes | pool | states | next | ... | text | rules
+    arena[tables.next + 256 * 5 + 0x61]    the transition of state 5 on the byte "a"
+
+Compiled code never grows a table. Where one is full, it writes a *fault* to `n[FAULT]`, which names that table, and
+returns; `Machine.call` (machine.py) grows the table and repeats the call. The invariant that makes this safe: all
+writes are hash-consing or memoisation, so what an unfinished call has written is right, and a repeated call finds it.
 """
 
 from __future__ import annotations
@@ -180,9 +186,9 @@ layout = view(
 
 
 class Arena:
-    """Owner of the array: names to sizes, and growth by doubling.
+    """The owner of the array: it gives each table its place, and grows tables by doubling them.
 
-    hash_sizes: entries of the hash tables that are in use at first; the rest of those tables is room to grow.
+    hash_sizes: how many entries of each hash table are in use at first; the rest of the table is room to grow.
     """
 
     def __init__(self, sizes: dict[str, int], hash_sizes: dict[str, int]) -> None:
@@ -190,7 +196,7 @@ class Arena:
         self._lay_out(sizes, hash_sizes)
 
     def table(self, name: str) -> NDArray[np.int32]:
-        """A view of one table, or of one field of all records, valid until the next growth."""
+        """One table, or one field of all records: a view that is valid until the arena grows."""
         if name in _FIELDS_OF:
             records, k = _FIELDS_OF[name]
             return self._table(records)[k::REC]
@@ -202,8 +208,8 @@ class Arena:
         return view
 
     def grow(self, fault: int) -> Collection[str]:
-        """Double what a fault says is full, and clear the fault. Returns the hash tables that are empty then: `derive.rehash` fills
-        them."""
+        """Double the table that a fault says is full, and clear the fault. Returns the names of the hash tables that
+        are empty now, which `derive.rehash` has to fill."""
         names, hashed = _FULL[fault], _GROWS_HASH.get(fault)
         hash_sizes = {name: int(self.array[word]) for name, word in _HASH_SIZES.items()}
         sizes = {name: end - start for name, (start, end) in self._spans.items()}
@@ -224,7 +230,7 @@ class Arena:
         return emptied
 
     def _move(self, sizes: dict[str, int], hash_sizes: dict[str, int]) -> None:
-        """Copy what is in use, except the hash tables, into a new array."""
+        """Copy everything in use, except the hash tables, into a new array."""
         used = _used(self.array)
         old = {name: self._table(name)[: used[name]] for name in FIELDS if name not in _HASH_SIZES}
         self._lay_out(sizes, hash_sizes)
@@ -254,7 +260,7 @@ def _used(array: NDArray[np.int32]) -> dict[str, int]:
 
 
 def _clean(array: NDArray[np.int32]) -> int:
-    """Make an arena's array zero that nobody uses any more; returns how many words it has touched."""
+    """Make the array of an arena that nobody uses any more zero again; returns how many words it has touched."""
     offsets = array[: len(FIELDS)].tolist()
     if offsets[0] == 0:
         return 0

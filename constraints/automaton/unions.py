@@ -1,14 +1,16 @@
-"""Continuations that begin alike as one, with a union of what follows.
+"""Unions: several continuations that begin with the same part, made one continuation.
 
-Alternatives that read the same part before they differ would each carry that part along, and where it has such alternatives inside
-of it, as often as there are ways to get there: 2^n of them in objects n deep. So what they have in common stands once, before an
-EITHER of the rests: the stack of the automaton is a graph, as in parsers for all context-free grammars (Tomita 1985; Scott and
-Johnstone 2010).
+Alternatives that read the same part before they differ would each carry that part along, and where it has such
+alternatives inside of it, as often as there are ways to get there: 2^n of them in objects n deep. So the common part
+stands once, before an EITHER of the rests:
 
-A part that repetitions are made of is no such beginning, because what repeats it is looked for directly behind it
-(loop_context.py).
+    value then "," then A   and   value then "," then B     become     value then "," then EITHER(A, B)
 
-All functions here are compiled. `arena` and `tables` are the tables and their layout, see tables.py, also for faults.
+This makes the stack of the automaton a graph, as in parsers for all context-free grammars (Tomita 1985; Scott and
+Johnstone 2010). The characters of a body class are not taken out: loop_context.py looks for the repetition directly
+behind them.
+
+All functions here are compiled. `arena` and `tables` are the arena and its layout; tables.py explains both, and faults.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from .tables import REC, UNKNOWN, Counter, Fault
 
 @inner
 def append_parts(arena, tables, continuation, count):
-    """Append a continuation, or the parts of a union, to the items; returns how many there are."""
+    """Append a continuation, or each part of a union, to items[:count]; returns the new number of items."""
     while arena[tables.n + Counter.FAULT] == Fault.NONE:
         if count >= tables.items_size:
             arena[tables.n + Counter.FAULT] = Fault.FULL_ITEMS
@@ -38,7 +40,7 @@ def append_parts(arena, tables, continuation, count):
 
 @inner
 def merge(arena, tables, count):
-    """Replace those of the continuations items[:count] that begin alike by one; returns how many are left."""
+    """Make one continuation of those in items[:count] that begin with the same part; returns how many are left."""
     shared = mark_shared(arena, tables, count)
     if shared == 0:
         return count
@@ -60,7 +62,8 @@ def merge(arena, tables, count):
 
 @inner
 def mark_shared(arena, tables, count):
-    """Stamp the parts with which several of the continuations items[:count] begin; returns the stamp, 0 if there are none."""
+    """Mark the parts with which several of the continuations items[:count] begin. Returns the epoch that is in their
+    field `marked_in`, 0 if there is no such part."""
     arena[tables.n + Counter.EPOCH] += 3
     shared, found = wide(arena[tables.n + Counter.EPOCH]) - 1, wide(0)
     for i in range(count):
@@ -76,7 +79,8 @@ def mark_shared(arena, tables, count):
 
 @inner
 def union_of_those(arena, tables, head, start, end):
-    """Those of the continuations items[start:end] that begin with a part, as one."""
+    """The union of those continuations in items[start:end] that begin with the part `head`. Uses `items` from `end` on
+    as scratch."""
     count = wide(0)
     for i in range(start, end):
         item = wide(arena[tables.items + i])
@@ -91,7 +95,8 @@ def union_of_those(arena, tables, head, start, end):
 
 @inner
 def union_of(arena, tables, start, count):
-    """The union of the distinct continuations arena[start : start + count], in scratch: what all begin with, then an EITHER."""
+    """The union of the distinct continuations arena[start : start + count]: all that they begin with, then an EITHER.
+    Overwrites them."""
     depth = wide(0)
     while begins_all(arena, tables, head_of(arena, tables, wide(arena[start])), start, count):
         depth = push_work(arena, tables, head_of(arena, tables, wide(arena[start])), depth)
@@ -108,7 +113,7 @@ def union_of(arena, tables, start, count):
 
 @inner
 def begins_all(arena, tables, head, start, count):
-    """Whether several continuations begin with a part that may stand before a union."""
+    """Whether all of several continuations begin with `head`, and that part may stand before a union."""
     if head == EMPTY or arena[tables.body_class + REC * head] != NO_BODY:
         return False
     for k in range(start + 1, start + count):
@@ -119,7 +124,8 @@ def begins_all(arena, tables, head, start, count):
 
 @inner
 def either_of(arena, tables, start, count):
-    """The EITHER of some continuations, in scratch; the parts of unions count by themselves."""
+    """The EITHER of the continuations arena[start : start + count], each union among them by its parts. Overwrites them and
+    what is behind."""
     k = wide(0)
     while k < count:
         node = wide(arena[start + k])
@@ -141,7 +147,7 @@ def either_of(arena, tables, start, count):
 
 @inner
 def either(arena, tables, left, right):
-    """An EITHER node."""
+    """The EITHER node of two continuations, with its size and cost."""
     node = intern_node(arena, tables, wide(Kind.EITHER), left, right, wide(0))
     if arena[tables.size + REC * node] == UNKNOWN:
         arena[tables.size + REC * node] = min(arena[tables.size + REC * left], arena[tables.size + REC * right])

@@ -1,4 +1,4 @@
-"""What expressions are made of, by number: what compiled code and builders of grammars have to agree on."""
+"""The kinds of expressions and of events, by number: what builders of grammars and compiled code have to agree on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INFINITE = 1 << 30  # a size or cost that does not exist
 
 
 class Kind(IntEnum):
-    """What a node is; the meaning of its three operands a, b, c."""
+    """What a node is, and the meaning of its three operands a, b, c."""
 
     FAIL = 0
     EMPTY = 1
@@ -43,7 +43,7 @@ class Kind(IntEnum):
 
 
 class Event(IntEnum):
-    """What a byte means for the memory of keys and items."""
+    """What a byte means for the memory of keys and items (seen_values.py)."""
 
     NONE = 0
     OBJECT_OPEN = 1  # "{" of an object whose keys are remembered
@@ -56,7 +56,8 @@ class Event(IntEnum):
 
 
 class Supply(IntEnum):
-    """Whether the cheapest of some alternatives can be had; for the number of tokens that suffice (shortest_completion.py)."""
+    """Whether the cheapest of some alternatives is still to be had, for the number of tokens that suffice
+    (shortest_completion.py)."""
 
     CERTAIN = 0
     SCARCE = 1  # one can, maybe the dearest

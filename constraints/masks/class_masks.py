@@ -1,6 +1,8 @@
-"""A mask by a walk of the vocabulary from the state itself, with the tables of its class; trie_walk.py says why that is exact.
+"""Masks from the tables of body classes: a state's mask, made by walking the vocabulary from this state alone.
 
-A mask is described as a base and edits, see mask_rows.py; here the base is a slice of a class (char_class_tables.py), or empty.
+Comes in: a state. Goes out: the description of its mask, as a base and edits (mask_rows.py). The base is a slice of a body
+class, all tokens of its characters up to a length (char_class_tables.py), or empty; what leaves the class is walked. trie_walk.py
+says why that is exact.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ MANY_VISITED = 1000  # trie nodes, by a walk inside a class, after which tables 
 
 @inner
 def fill(arena, tables, vocab, rows, state):
-    """Describe the mask of a state by a walk from this state alone, without EOS; returns the base, see mask_rows.py."""
+    """Describe the mask of a state, without EOS, by a walk from this state alone. Returns the base and notes the edits,
+    see mask_rows.py."""
     other = without_literals(arena, tables, state)
     base = (
         fill_other(arena, tables, vocab, rows, other)
@@ -43,7 +46,8 @@ def fill(arena, tables, vocab, rows, state):
 
 @inner
 def fill_other(arena, tables, vocab, rows, state):
-    """The same without regard to literals. Inside a string, walks pass by control characters, and what has them is cleared then."""
+    """`fill` for a state whose literals are walked elsewhere. Inside a string the walks pass by control characters; the
+    tokens that have them are cleared at the end."""
     is_in_string = may_be_in_string(arena, tables, state)
     arena[tables.n + Counter.IN_STRING] = 1 if is_in_string else 0
     base = fill_plain(arena, tables, vocab, rows, state)
@@ -55,7 +59,8 @@ def fill_other(arena, tables, vocab, rows, state):
 
 @inner
 def may_be_in_string(arena, tables, state):
-    """Whether a text is JSON and inside a string: it may go on with what nothing else has."""
+    """Whether the text is JSON and may be inside a string here: it can go on with characters that JSON has nowhere
+    else."""
     row = tables.next + state * 256
     for byte in ONLY_IN_STRINGS:
         if arena[row + byte] != DEAD:
@@ -65,7 +70,7 @@ def may_be_in_string(arena, tables, state):
 
 @inner
 def fill_plain(arena, tables, vocab, rows, state):
-    """Describe the mask of a state without literals."""
+    """Describe the mask of a state without literals. Returns the base."""
     body, max_chars = wide(arena[tables.state_body_class + REC * state]), wide(arena[tables.state_max_chars + REC * state])
     class_tables = (
         wide(arena[tables.classes + CLASS_WIDTH * body + CLASS_TABLES])
@@ -100,7 +105,8 @@ def fill_plain(arena, tables, vocab, rows, state):
 
 @inner
 def fill_body(arena, tables, vocab, rows, state, class_tables, slice_):
-    """The same of a state inside a class with tables, by a slice of it."""
+    """Describe the mask of a state inside a class with tables, beginning with the slice `slice_` of the class. Returns
+    the base."""
     body, max_chars = wide(arena[tables.state_body_class + REC * state]), wide(arena[tables.state_max_chars + REC * state])
     trie, exits = wide(vocab[class_tables + ClassRecord.RESIDUAL]), wide(vocab[class_tables + ClassRecord.EXITS])
     if exits != 0 and (is_body_exclusive(arena, tables, state) if body >= 0 else arena[tables.state_accept + REC * state] == 0):
@@ -128,10 +134,12 @@ def fill_body(arena, tables, vocab, rows, state, class_tables, slice_):
 
 @inner
 def split_space(arena, tables, vocab, state):
-    """(state, state, radius): the items of a state that repeat characters of a class, such as white space behind a number, without
-    end, if no token leaves it behind more of them than there may be, and the other items. (DEAD, state, 0) where there are none.
+    """(space, rest, most): a state of the items that repeat characters of one class, such as white space behind a
+    number, made endless; a state of the other items; and how many characters may come in the first at most. (DEAD,
+    state, 0) where this is not done.
 
-    Otherwise a state would be made for each number of characters that have been read. The mask is that of both together.
+    The mask is that of both states together. Otherwise a state would be made for each number of characters that have
+    been read. It is done only where no token leaves the class behind more characters than may come.
     """
     start, length = items_of(arena, tables, state)
     body, max_chars = wide(NO_BODY), wide(0)
@@ -169,7 +177,7 @@ def split_space(arena, tables, vocab, state):
 
 @inner
 def endless(arena, tables, item):
-    """An item that begins with a repetition, without its end."""
+    """An item that begins with a character and a repetition, with the repetition made endless."""
     own, rest = head_of(arena, tables, item), wide(arena[tables.b + REC * item])
     loop = head_of(arena, tables, rest)
     again = repetition(arena, tables, wide(arena[tables.a + REC * loop]), wide(arena[tables.b + REC * loop]), wide(UNBOUNDED))
@@ -185,14 +193,15 @@ def endless(arena, tables, item):
 
 @inner
 def most_before_exits(arena, tables, vocab, body):
-    """The most characters of a class before the rest of a token."""
+    """The most characters of a body class with which a token begins that leaves the class."""
     class_tables = wide(arena[tables.classes + CLASS_WIDTH * body + CLASS_TABLES])
     return wide(vocab[vocab[class_tables + ClassRecord.PREFIX]]) if vocab[class_tables + ClassRecord.NUM_EXITS] > 0 else wide(0)
 
 
 @inner
 def fill_space(arena, tables, vocab, rows, space, max_chars):
-    """Describe the mask of the first of those states, of which at most `max_chars` characters may follow; returns the base."""
+    """Describe the mask of the state `space` of `split_space`, in which at most `max_chars` characters may come. Returns
+    the base."""
     class_tables = wide(arena[tables.classes + CLASS_WIDTH * arena[tables.state_body_class + REC * space] + CLASS_TABLES])
     slice_ = min(max_chars, wide(vocab[class_tables + ClassRecord.LAST_SLICE]))
     if slice_ == vocab[class_tables + ClassRecord.LAST_SLICE]:
@@ -203,7 +212,7 @@ def fill_space(arena, tables, vocab, rows, space, max_chars):
 
 @inner
 def repeated(arena, tables, vocab, item):
-    """The class of which an item repeats characters, if its exits are known; else NO_BODY."""
+    """The body class of which an item repeats characters, if the class's exits are known; else NO_BODY."""
     own = head_of(arena, tables, item)
     unit = wide(arena[tables.body_class + REC * own])
     if arena[tables.kind + REC * own] != Kind.CLASS or arena[tables.kind + REC * item] != Kind.SEQ or unit == NO_BODY:
@@ -219,8 +228,8 @@ def repeated(arena, tables, vocab, item):
 
 @inner
 def walk_exits(arena, tables, vocab, rows, class_tables, state, exit_state, least, most):
-    """Note the tokens that leave the body of a state through a door, see `exit_state_of`: those of which the part in the body has
-    so many characters."""
+    """Note the tokens that leave the body of a state and are read from `exit_state` then, see `exit_state_of`: those with `least`
+    to `most` characters inside the body."""
     exits, end = (
         wide(vocab[class_tables + ClassRecord.BY_PREFIX]),
         wide(vocab[class_tables + ClassRecord.NUM_EXITS]),
@@ -238,7 +247,7 @@ def walk_exits(arena, tables, vocab, rows, class_tables, state, exit_state, leas
 
 @inner
 def longer_parts(vocab, tables, chars):
-    """How many of the exits of a class have a part in it of more characters than that."""
+    """How many exits of a class have more than `chars` characters inside the class."""
     low, high = wide(0), wide(vocab[tables + ClassRecord.NUM_EXITS])
     while low < high:
         middle = (low + high) // 2
@@ -251,7 +260,7 @@ def longer_parts(vocab, tables, chars):
 
 @inner
 def reads_letters_alike(arena, tables, state):
-    """Whether a state reads letters, and one like another; and so the states where they lead to."""
+    """Whether a state reads letters, and reads them all alike, and so do the states to which they lead."""
     if arena[tables.next + state * 256 + LOWER] == DEAD and arena[tables.next + state * 256 + UPPER] == DEAD:
         return False
     s = wide(state)
@@ -266,8 +275,8 @@ def reads_letters_alike(arena, tables, state):
 
 @inner
 def string_class(arena, tables, vocab, state):
-    """The tables of the class of JSON strings of which all characters lead from a state back to itself, as they do in a key that
-    is none of the excluded ones; 0 when there is none."""
+    """The tables of the class of JSON strings (or of those without line separators) if all its characters lead from a
+    state back to itself, as in a key that is none of the excluded ones; else 0."""
     run = uniform_of(arena, tables, state) if arena[tables.state_has_no_product + REC * state] == 0 else wide(0)
     if run != 0 and arena[run] == state:
         for class_tables in (wide(vocab[Header.STRING]), wide(vocab[Header.LINE])):
@@ -278,7 +287,8 @@ def string_class(arena, tables, vocab, state):
 
 @inner
 def slice_of(arena, tables, vocab, class_tables, state, max_chars):
-    """The slice of a class that is right for a state with this body, but for tokens that are longer; -1 when there is none."""
+    """The slice of a body class that is right for a state with this body, apart from longer tokens (`clear_longer`); -1
+    when there is none."""
     if max_chars < vocab[class_tables + ClassRecord.LONGEST] and not is_body_exclusive(arena, tables, state):
         return wide(-1)
     return min(max_chars, wide(vocab[class_tables + ClassRecord.LAST_SLICE]))
@@ -286,7 +296,7 @@ def slice_of(arena, tables, vocab, class_tables, state, max_chars):
 
 @inner
 def clear_longer(vocab, rows, tables, max_chars):
-    """Note that the tokens of a class with more characters than that are not to be set."""
+    """Note that the tokens of a class with more than `max_chars` characters do not survive."""
     first, count = wide(vocab[tables + ClassRecord.LONG_TOKENS]), wide(0)
     while (
         count < vocab[tables + ClassRecord.NUM_LONG_TOKENS]

@@ -1,7 +1,12 @@
-"""Repetitions whose ends are farther away than a token reaches: such states share the mask of one in which they have no end.
+"""Counter saturation for masks: a repetition that ends farther away than a token reaches is taken to be endless.
 
-With a limit on the length of a string every character leads to another state, and so it does in an intersection, where each of
-those states would be walked for itself. But most are far from their limit.
+With a limit on the length of a string every character leads to another state, and every such state would be walked for
+its mask. But most are far from their limit, and their masks are those of one state without the limit, or with one so
+large that it is never reached.
+
+    "up to 4990 more characters", "up to 4989 more", ...    have the mask of "any number of characters"
+
+`saturate_class` does this for a state inside a body class, `saturate_state` for all others, also inside intersections.
 """
 
 from __future__ import annotations
@@ -32,11 +37,11 @@ _MAX_ITEMS, _MAX_HEADS = 16, 8  # items of a state; heads of an item before a re
 
 @inner
 def saturate_class(arena, tables, vocab, class_tables, s):
-    """The state with endless repetitions of the body class instead of those of a state, if only tokens of the class itself are long
-    enough to tell them apart; DEAD when there is none, or on a fault. tables: of the class.
+    """The state in which the repetitions of the body class of `s` are endless, if only tokens made of the class are
+    long enough to tell the two apart; DEAD when there is none, and on a fault. tables: those of the class in the atlas.
 
-    No token that leaves the class has more than LONGEST_OUTSIDE characters, unless a control character ends it, which the state
-    must not allow behind any character of its body.
+    A token that leaves the class has at most LONGEST_OUTSIDE characters, unless a control character ends it; so no control
+    character may be allowed behind a character of the body.
     """
     body, longest_outside = wide(arena[tables.state_body_class + REC * s]), wide(vocab[class_tables + ClassRecord.LONGEST_OUTSIDE])
     if (
@@ -61,8 +66,8 @@ def saturate_class(arena, tables, vocab, class_tables, s):
 
 @inner
 def saturate_class_item(arena, tables, item, body, longest_outside):
-    """A continuation with an endless repetition of the body class instead of its first one, or one that has far too many to come
-    if it must not end within reach; FAIL when a bound is not beyond reach."""
+    """A continuation whose first repetition of the body class is endless, or has far too many copies to come if there
+    is a lower bound beyond reach. FAIL when a bound is within reach."""
     node, depth = item, wide(0)
     while arena[tables.kind + REC * node] == Kind.SEQ and depth < _MAX_HEADS:
         head = wide(arena[tables.a + REC * node])
@@ -89,7 +94,7 @@ def saturate_class_item(arena, tables, item, body, longest_outside):
 
 @inner
 def ends_at_controls(arena, tables, vocab, class_tables, s):
-    """Whether no control character may come behind a character of a class from a state. False on a fault."""
+    """Whether no control character may come behind a character of the body class in a state. False on a fault."""
     first = first_ascii(vocab, class_tables)
     if first == 0x80:
         return False
@@ -105,18 +110,19 @@ def ends_at_controls(arena, tables, vocab, class_tables, s):
 
 @inner
 def saturate_state(arena, tables, vocab, s):
-    """The state with others instead of the repetitions of a state, or before the tail of a frame, that end farther away than any
-    token reaches; itself when there are none; DEAD on a fault.
+    """The state in which the repetitions of `s` that end farther away than any token reaches have no end; `s` itself
+    when it has none; DEAD on a fault. Of a frame, those of its inner state.
 
-    Within a token both go the same ways, so their masks are the same. In the operands of an intersection the repetitions have to
-    end farther away than a token and any completion found so far can reach: what can be completed from `s` can be from the other
-    state, which allows more, and what can be from there has a completion of at most FARTHEST bytes, for which `s` has room. There
-    the masks are the same unless the walk from the other state raises FARTHEST.
+    Within a token both states go the same ways, so their masks are the same. In the operands of an intersection a
+    repetition must end farther away than a token and any completion found so far: what can be completed from `s` can be
+    completed from the other state, which allows more; and what can be completed from there has a completion of at most
+    FARTHEST bytes, for which `s` has room. So the masks are the same unless the walk from the other state raises
+    FARTHEST.
 
-    Instead of characters of a class, which walks pass without looking at each, stand endlessly many. How many copies of anything
-    else a token can begin, such as words, nobody knows beforehand: instead of the copies left of them stand SATURATED_COPIES, and
-    the repetitions with fewer that the walk has made tell how many it began at most (`copies_begun`). So again the masks are the
-    same unless the walk raises that too far.
+    Characters of a class are made endlessly many, because walks pass them without looking at each. How many copies of
+    anything else, such as words, a token can begin nobody knows beforehand: SATURATED_COPIES stand instead of the copies that
+    are left, and the repetitions with fewer copies that the walk has made tell how many it has begun at most (`copies_begun`).
+    So again the masks are the same unless the walk raises that too far.
     """
     if arena[tables.state_length + REC * s] != FRAMED:
         return saturate_items(arena, tables, vocab, s)
@@ -128,7 +134,7 @@ def saturate_state(arena, tables, vocab, s):
 
 @inner
 def saturate_items(arena, tables, vocab, s):
-    """The same of a state that is no frame, or is not looked into."""
+    """`saturate_state` of a state that is no frame; a frame is returned as it is."""
     start, length = wide(arena[tables.state_start + REC * s]), wide(arena[tables.state_length + REC * s])
     if length < 0 or length > _MAX_ITEMS:
         return wide(s)
@@ -153,8 +159,8 @@ def saturate_items(arena, tables, vocab, s):
 
 @inner
 def saturate_product(arena, tables, item, enough):
-    """An item that begins with an intersection, with endless repetitions in its operands for those of which `enough` bytes can be
-    read."""
+    """An item that begins with an intersection, with those repetitions in its operands made endless of which `enough`
+    bytes can be read."""
     product = head_of(arena, tables, item)
     if arena[tables.c + REC * product] != Kind.BOTH:
         return wide(item)
@@ -173,7 +179,7 @@ def saturate_product(arena, tables, item, enough):
 
 @inner
 def saturate_operand(arena, tables, s, enough):
-    """The same of an operand."""
+    """The operand `s` of an intersection with those repetitions made endless of which `enough` bytes can be read."""
     start, length = wide(arena[tables.state_start + REC * s]), wide(arena[tables.state_length + REC * s])
     if length < 0 or length > _MAX_ITEMS:  # a frame, or too many
         return wide(s)
@@ -192,7 +198,10 @@ def saturate_operand(arena, tables, s, enough):
 
 @inner
 def saturate_continuation(arena, tables, continuation, enough, is_flat):
-    """The same of a continuation. is_flat: it is in no intersection, so that no completion of it is looked for."""
+    """A continuation with those repetitions made endless of which `enough` bytes can be read.
+
+    is_flat: it is in no intersection, so that no completion of it has to be found; then lower bounds count too.
+    """
     if arena[tables.may_saturate + REC * continuation] == 0:
         return wide(continuation)
     node, depth, has_far_end = wide(continuation), wide(0), False
@@ -215,7 +224,7 @@ def saturate_continuation(arena, tables, continuation, enough, is_flat):
 
 @inner
 def saturate_node(arena, tables, node, enough, is_flat):
-    """The same of a node."""
+    """`saturate_continuation` for one node of a continuation."""
     if arena[tables.kind + REC * node] != Kind.REPEAT:
         return wide(node)
     body, low, high = wide(arena[tables.a + REC * node]), wide(arena[tables.b + REC * node]), wide(arena[tables.c + REC * node])

@@ -1,8 +1,9 @@
-"""What else stands beside the repetitions of a state's body, and behind them.
+"""The context of a state's repetitions: what stands beside them and behind them.
 
-Tables say which tokens are made of the characters of a class, and how long they are. They are right for a state whose body is of
-that class if nothing but repetitions of it reads its characters, and tokens that leave it do so alike from wherever in the body
-that is only if what comes behind each repetition goes on as the state itself does.
+The tables of a body class (char_class_tables.py) say which tokens are made of its characters, and how long they are. Two questions
+decide whether they are right for a state that loops on the class. Do nothing but repetitions of the class read its
+characters (`is_body_exclusive`)? From which state are the tokens read on that leave the repetition, wherever in it they leave
+(`exit_state_of`)?
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ _FEW = 8  # items of a state that are compared; of one behind a character, where
 
 @inner
 def is_body_exclusive(arena, tables, s):
-    """Whether characters of the body class can only be read by repetitions of it, and not by what follows those.
+    """Whether characters of the body class are read by repetitions of it only, and not by what follows those. Kept in
+    `state_body_is_exclusive`.
 
-    Then the tokens made of such characters are exactly those of at most `max_chars` characters, the most that one of the
-    repetitions allows.
+    Then the tokens made of such characters that survive are exactly those of at most `state_max_chars` characters, the
+    most that any of the repetitions allows.
     """
     if arena[tables.state_body_is_exclusive + REC * s] != UNKNOWN:
         return arena[tables.state_body_is_exclusive + REC * s] == 1
@@ -54,7 +56,8 @@ def is_body_exclusive(arena, tables, s):
 
 @inner
 def leading_copies(arena, tables, continuation, body):
-    """The most characters that a repetition of a body class reads at the beginning of a continuation; 0 if none is there."""
+    """The most characters that a repetition of a body class reads at the beginning of a continuation; 0 if it begins
+    with no such repetition."""
     head = head_of(arena, tables, continuation)
     if arena[tables.kind + REC * head] != Kind.REPEAT or arena[tables.body_class + REC * arena[tables.a + REC * head]] != body:
         return wide(0)
@@ -63,7 +66,8 @@ def leading_copies(arena, tables, continuation, body):
 
 @inner
 def after_leading_copies(arena, tables, continuation, body):
-    """What comes behind that repetition; the continuation itself if it does not begin with one."""
+    """What comes behind the repetition of a body class with which a continuation begins; the continuation itself if
+    there is none."""
     if leading_copies(arena, tables, continuation, body) == 0:
         return continuation
     return wide(arena[tables.b + REC * continuation]) if arena[tables.kind + REC * continuation] == Kind.SEQ else wide(EMPTY)
@@ -71,7 +75,7 @@ def after_leading_copies(arena, tables, continuation, body):
 
 @inner
 def begins_alike(arena, tables, own, continuation):
-    """Whether a continuation can begin with a byte of a class."""
+    """Whether a continuation can begin with a byte that begins characters of the class `own`. True on a fault."""
     if arena[tables.kind + REC * head_of(arena, tables, continuation)] == Kind.LITERAL:
         return overlaps(arena, tables, own, head_of(arena, tables, continuation))
     if arena[tables.closure + REC * continuation] == 0:
@@ -87,7 +91,7 @@ def begins_alike(arena, tables, own, continuation):
 
 @inner
 def overlaps(arena, tables, own, node):
-    """Whether a class and another leaf can begin with the same byte."""
+    """Whether the class `own` and another leaf can begin with the same byte."""
     for e in range(arena[tables.a + REC * own], arena[tables.a + REC * own] + arena[tables.b + REC * own]):
         low, high = arena[tables.edge_low + e], arena[tables.edge_high + e]
         if arena[tables.kind + REC * node] == Kind.LITERAL:
@@ -104,13 +108,14 @@ def overlaps(arena, tables, own, node):
 
 @inner
 def exit_state_of(arena, tables, vocab, trie, state):
-    """(state, n): the suffixes of a trie leave the body of a state as they are read from that one, from wherever in the body that
-    is, behind n characters or more, up to the radius. (DEAD, 0) where this does not hold, and on a fault. For states where
-    `is_body_exclusive`.
+    """(exit state, n): a suffix of the trie that leaves the body of `state` behind n characters or more is read as from
+    the exit state, wherever in the body it begins. (DEAD, 0) where there is no such state, and on a fault. For states
+    where `is_body_exclusive`.
 
-    So what is behind each repetition has to read them as the state itself does (any of them may be left later, when the others
-    have come to their ends), and the longest must have no lower bound that is still to be reached. If there is only one, and it
-    has one or cannot be left before a character, the state must not read them at all.
+    So what is behind each repetition has to read the suffixes as the state itself does (any of them may be left later,
+    when the others have come to their ends), and the longest repetition must have no lower bound that is still to be
+    reached. If there is only one repetition, and it has a lower bound or cannot be left before a character, the state
+    must not read the suffixes at all.
     """
     body, max_chars, is_left_anywhere = (
         wide(arena[tables.state_body_class + REC * state]),
@@ -140,8 +145,8 @@ def exit_state_of(arena, tables, vocab, trie, state):
 
 @inner
 def is_loop(arena, tables, vocab, class_tables, state):
-    """Whether all characters of the body of a state lead back to it. For states where `is_body_exclusive`: one character tells.
-    False where none of them is ASCII, and on a fault."""
+    """Whether all characters of a state's body lead back to the state. For states where `is_body_exclusive`: there one character
+    tells. False where none of them is ASCII, and on a fault."""
     first = first_ascii(vocab, class_tables)
     if arena[tables.state_max_chars + REC * state] < ENDLESS or first == 0x80:
         return False
@@ -153,7 +158,7 @@ def is_loop(arena, tables, vocab, class_tables, state):
 
 @inner
 def is_only_way(arena, tables, state, own):
-    """Whether only one item of a state begins with a leaf."""
+    """Whether only one item of a state begins with the leaf `own`."""
     start, length = items_of(arena, tables, state)
     count = 0
     for j in range(start, start + length):
@@ -163,7 +168,8 @@ def is_only_way(arena, tables, state, own):
 
 @inner
 def leave_alike(arena, tables, vocab, trie, state, own, following):
-    """Whether two states go to the same ones on the first bytes of the suffixes in a trie, which the leaf `own` does not read.
+    """Whether two states go to the same states on the first bytes of the suffixes in a trie, which the leaf `own` does
+    not read.
 
     False on a fault.
     """
@@ -176,8 +182,8 @@ def leave_alike(arena, tables, vocab, trie, state, own, following):
 
 @inner
 def have_same_ways(arena, tables, vocab, trie, state, other, own):
-    """Whether the items of a state are those of another one, but for such as begin with `own` or with a literal that no suffix
-    begins with. False also where it is not looked at: frames, and many items."""
+    """Whether all items of `state` are items of `other`, apart from those that begin with `own`, or with a literal that
+    no suffix begins with. False also where it is not looked at: for frames and for many items."""
     start, length = wide(arena[tables.state_start + REC * state]), wide(arena[tables.state_length + REC * state])
     end = wide(arena[tables.state_start + REC * other]) + wide(arena[tables.state_length + REC * other])
     if length == FRAMED or arena[tables.state_length + REC * other] == FRAMED or length > _FEW:
@@ -201,7 +207,7 @@ def have_same_ways(arena, tables, vocab, trie, state, other, own):
 
 @inner
 def begin_alike(arena, tables, vocab, trie, state, other):
-    """Whether two states go to the same ones on the first bytes of a trie. False on a fault."""
+    """Whether two states go to the same states on the first bytes of a trie. False on a fault."""
     children = wide(vocab[trie + TrieRecord.CHILDREN]) + 256  # of the root
     for byte in range(256):
         if vocab[children + byte] == 0:

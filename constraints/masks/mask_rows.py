@@ -1,8 +1,11 @@
-"""Mask rows: each distinct mask is stored once. Thousands of states need a few hundred.
+"""Mask rows: a pool of packed masks in which each distinct mask is stored once. Thousands of states need a few hundred.
 
-A mask is described before it is made: a *recipe* is a mask that is there already (a slice of a body class, another row, or none)
-and *edits*, ranges of tokens to set or clear. Four masks of five are rows that are there, and most of these are found by their
-recipe, without touching the 16 KB of a mask over 131,072 tokens. The others are made behind the last row, and kept if new.
+A walk does not write a mask, it describes one by a *recipe*: a *base*, a mask that is there already (a slice of a body
+class, another row, or none), and *edits*, ranges of tokens to set or clear. A recipe that was met before has its row
+already, and the row is found without touching the 16 KB of a mask over 131,072 tokens; so it is for four masks of five.
+The others are made behind the last row, and stay there if they are new.
+
+    base: the slice "any characters";  edits: set tokens 7200..7213, clear 88..89   row 17
 """
 
 from __future__ import annotations
@@ -60,9 +63,11 @@ RECIPE_HEADER = len(Recipe)
 
 
 class MaskRows:
-    """A pool of equal-length masks, found by content. Rows are numbered from 1, so that 0 can mean "not computed".
+    """A pool of masks of equal length, found by their content. Rows are numbered from 1, so that 0 can mean "not
+    computed".
 
-    Compiled code appends to it. num_tokens: of the vocabulary's trie, which bounds the edits of a mask.
+    Compiled code appends to the pool. words: 32-bit words of a mask. num_tokens: tokens of the vocabulary's trie, which
+    bounds the edits of a mask.
     """
 
     def __init__(self, words: int, num_tokens: int) -> None:
@@ -77,12 +82,12 @@ class MaskRows:
         return 4 * len(self) * self._words
 
     def get(self, number: int) -> NDArray[np.uint32]:
-        """A read-only view, which stays as it is."""
+        """The mask with this number, uint32 [words]: a read-only view, which never changes."""
         row: NDArray[np.uint32] = self._rows[number - 1]
         return row
 
     def grow(self) -> None:
-        """Make room for twice as many rows. Others may read rows meanwhile."""
+        """Make room for twice as many rows. Other threads may read rows meanwhile."""
         region, pool = self._new_region(2 * len(self._pool))
         pool[: len(self)] = self._pool[: len(self)]
         fill_index(int(region.ctypes.data), len(self))
@@ -100,14 +105,14 @@ class MaskRows:
         return self._pool[: len(self)].copy()
 
     def fill(self, masks: NDArray[np.uint32]) -> None:
-        """Put different masks into an empty pool."""
+        """Put masks, which all differ, into an empty pool."""
         while len(self._pool) < len(masks):
             self.grow()
         self._pool[: len(masks)] = masks
         fill_index(self.address, len(masks))
 
     def take(self, numbers: NDArray[np.int32], out: NDArray[np.uint32]) -> None:
-        """out[k] = row numbers[k]."""
+        """Fill out[k] with row numbers[k]."""
         take_rows(self._pool, numbers, out)
 
     def _new_region(self, rows: int) -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
@@ -134,7 +139,8 @@ class MaskRows:
 
 
 def _clean(region: NDArray[np.int32]) -> int:
-    """Make a region zero where that matters, the hash tables; returns how many words were touched, rows aside that are few."""
+    """Make zero what has to be zero in a region before it is used again, the hash tables. Returns how many words were
+    touched, rows aside that are few."""
     if region[Region.WORDS] == 0:
         return 0
     count, words, start, end = (int(region[k]) for k in (Region.COUNT, Region.WORDS, Region.INDEX, Region.RECIPES))
@@ -145,19 +151,21 @@ def _clean(region: NDArray[np.int32]) -> int:
 
 @inner
 def set_tokens(rows, start, end):
-    """Note that the tokens start..end of the atlas are to be set."""
+    """Note an edit: the tokens start..end of the atlas survive."""
     if start < end:
         edit(rows, start, end)
 
 
 @inner
 def clear_tokens(rows, start, end):
+    """Note an edit: the tokens start..end of the atlas do not survive."""
     if start < end:
         edit(rows, ~start, end)
 
 
 @inner
 def edit(rows, start, end):
+    """Append an edit to the recipe, if there is room."""
     if not has_too_many_edits(rows):
         at = rows[Region.EDITS] + np.int64(rows[Region.NUM_EDITS])
         rows[at], rows[at + 1] = start, end
@@ -172,9 +180,10 @@ def has_too_many_edits(rows):
 
 @inner
 def find_or_make(rows, vocab, base, accepts, completable):
-    """The number of the row that the edits make of a base: an offset in the atlas, less than zero for a row, or zero for no token.
+    """The number of the row that the recipe describes; it is made if there is none. There has to be room for a row.
 
-    completable: address of the tokens to which it is confined (int32 [words]), 0 for all. There has to be room for a row.
+    base: an offset in the atlas, less than zero for a row, 0 for no token. accepts: whether EOS is allowed.
+    completable: the address of the tokens to which the row is confined (int32 [words]), 0 for all.
     """
     key, mask = recipe_key(rows, base, accepts), np.int64(rows[Region.KNOWN_SIZE]) - 1
     slot, length = key & mask, np.int64(rows[Region.NUM_EDITS])
@@ -199,6 +208,7 @@ def find_or_make(rows, vocab, base, accepts, completable):
 
 @inner
 def recipe_key(rows, base, accepts):
+    """A hash of the recipe that is being written."""
     h = (np.uint64(base) * np.uint64(2) + np.uint64(accepts)) * np.uint64(0xBF58476D1CE4E5B9)
     h ^= h >> np.uint64(29)
     for k in range(rows[Region.EDITS], rows[Region.EDITS] + rows[Region.NUM_EDITS]):
@@ -209,6 +219,7 @@ def recipe_key(rows, base, accepts):
 
 @inner
 def is_recipe(rows, recipe, base, accepts):
+    """Whether the kept recipe at an offset equals the one that is being written."""
     if rows[recipe + Recipe.BASE] != base or rows[recipe + Recipe.ACCEPTS] != accepts:
         return False
     if rows[recipe + Recipe.NUM_WORDS] != rows[Region.NUM_EDITS]:
@@ -221,7 +232,8 @@ def is_recipe(rows, recipe, base, accepts):
 
 @inner
 def make(rows, vocab, base, accepts, completable):
-    """Make that row behind the last one; the number under which it is kept, or of an equal one."""
+    """Write the row of the recipe behind the last row. Returns the number under which it is kept, or that of an equal
+    row."""
     words = np.int64(rows[Region.WORDS])
     mask = rows[Region.ROWS] + words * rows[Region.COUNT]
     if base == 0:
@@ -258,7 +270,8 @@ def bit(token):
 
 @inner
 def hash_words(rows, start, count):
-    """A hash of 32-bit words, multilinear (Carter and Wegman 1979): sums that the compiler turns into wide instructions."""
+    """A hash of 32-bit words, multilinear (Carter and Wegman 1979): a sum that the compiler turns into wide
+    instructions."""
     total = np.uint64(0)
     for i in range(count):
         total += np.uint64(np.uint32(rows[start + i])) * (np.uint64(i) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1))
@@ -267,7 +280,7 @@ def hash_words(rows, start, count):
 
 @inner
 def is_equal(rows, row, other, count):
-    """Whether two rows are equal, in strides that the compiler turns into wide instructions."""
+    """Whether two rows are equal, compared in strides that the compiler turns into wide instructions."""
     for start in range(0, count, COMPARED_WORDS):
         difference = np.int32(0)
         for i in range(start, min(start + COMPARED_WORDS, count)):
@@ -279,7 +292,7 @@ def is_equal(rows, row, other, count):
 
 @inner
 def find_or_add(rows, number):
-    """The number of a row equal to row `number`, which is entered if there is none."""
+    """The number of a row equal to row `number`. If there is none, row `number` is entered in the index."""
     words, index, mask = np.int64(rows[Region.WORDS]), np.int64(rows[Region.INDEX]), np.int64(rows[Region.INDEX_SIZE]) - 1
     row = rows[Region.ROWS] + words * (number - 1)
     slot = hash_words(rows, row, words) & mask
@@ -294,7 +307,8 @@ def find_or_add(rows, number):
 
 @inner
 def keep(rows):
-    """The number of the row that has been written behind the last one; that of an equal one if there is one."""
+    """Keep the row that has been written behind the last one, if it is new. Returns its number, or that of an equal
+    row."""
     number = np.int64(rows[Region.COUNT]) + 1
     found = find_or_add(rows, number)
     if found == number:
@@ -304,12 +318,13 @@ def keep(rows):
 
 @entry
 def keep_row(rows):
+    """`keep`, for Python."""
     return keep(words_at(rows))
 
 
 @entry
 def fill_index(rows_address, count):
-    """Enter rows 1..count into an empty index."""
+    """Enter the rows 1..count into an empty index."""
     rows = words_at(rows_address)
     rows[Region.COUNT] = count
     for number in range(1, count + 1):
@@ -318,6 +333,6 @@ def fill_index(rows_address, count):
 
 @entry
 def take_rows(pool, numbers, out):
-    """out[k] = row numbers[k]."""
+    """Fill out[k] with row numbers[k] of the pool."""
     for k in range(numbers.size):
         out[k] = pool[numbers[k] - 1]

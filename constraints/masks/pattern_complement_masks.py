@@ -1,12 +1,12 @@
-"""Masks inside a key of a pattern that is none of some names, from the mask of any key of the pattern.
+"""Masks inside a key that has a pattern and must be none of some names, made from the mask of any key of that pattern.
 
-Where patterns tell keys apart, a key beside the names that an object lists is an intersection: what the patterns say, and no text
-out of some literals. As in word_complement_masks.py, the mask is made of that of any key of the pattern, and the tokens that
-spell the rest of a name and its closing quote are cleared. The former is often the same behind each name, and no states are made
-of names.
+Where patterns tell keys apart, a key beside the names that an object lists is an intersection: of what the patterns
+say, and of any text but some literals. As in word_complement_masks.py, the mask is that of any key of the pattern, without the
+tokens that spell the rest of a name and its closing quote. The mask of any key is often the same behind every name, and
+no states are made for names.
 
-This is done where a text of the pattern is left behind any beginning of a name that has not yet been read, because there are
-endlessly many, and where nothing else reads the names but the literals of the state.
+This is done only where a text of the pattern is left behind any beginning of a name, because endlessly many are; and
+where nothing reads the names but the literals of the state.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _FAR = 8  # characters before a byte that leads from a state back to itself
 
 @inner
 def excluded_of(arena, tables, operand):
-    """The state of the rests of literals that an operand of an intersection excludes; DEAD when it is something else."""
+    """The state whose items are the rests of the literals that an operand of an intersection excludes; DEAD when the
+    operand is of another kind."""
     words = wide(DEAD)
     start, length = items_of(arena, tables, operand)
     for j in range(start, start + length):
@@ -49,8 +50,9 @@ def excluded_of(arena, tables, operand):
 
 @inner
 def without_exclusion(arena, tables, state):
-    """(like, words, tail): the state whose key may be one of the names too, without the literals of `state`; the state of the rests
-    of the names; what follows the key. `base_state` is DEAD where this is not done, and on a fault."""
+    """(like, words, tail) of a state inside such a key. like: the state whose key may be one of the names too, without
+    the literals of `state`; words: the state of the rests of the names; tail: what follows the key. `base_state` is DEAD
+    where this is not done, and on a fault."""
     key, whole, words = named_key(arena, tables, state)
     tail = wide(arena[tables.b + REC * key])
     quote = single_byte(arena, tables, tail)
@@ -94,8 +96,9 @@ def without_exclusion(arena, tables, state):
 
 @inner
 def named_key(arena, tables, state):
-    """(item, whole, words): an item that begins with an intersection of the state `whole` and what the rests of literals, the state
-    `words`, are excluded from. item: EMPTY when there is none. (The state has no body, so no other item has one.)"""
+    """(item, whole, words): an item that begins with an intersection of the state `whole` and of any text but the rests
+    of literals, the items of the state `words`. item: EMPTY when there is none. (The state has no body, so no other
+    item has one.)"""
     if arena[tables.state_has_no_product + REC * state] == 1 or arena[tables.state_body_class + REC * state] != NO_BODY:
         return wide(EMPTY), wide(DEAD), wide(DEAD)
     start, length = plain_items(arena, tables, state)
@@ -114,7 +117,7 @@ def named_key(arena, tables, state):
 
 @inner
 def single_byte(arena, tables, tail):
-    """The only byte that a continuation begins with, -1 when it is not a class of one byte."""
+    """The byte with which a continuation begins if it begins with a class of one byte; else -1."""
     head = head_of(arena, tables, tail)
     if arena[tables.kind + REC * head] != Kind.CLASS or arena[tables.b + REC * head] != 1:
         return wide(-1)
@@ -124,6 +127,7 @@ def single_byte(arena, tables, tail):
 
 @inner
 def state_of_some(arena, tables, items, count):
+    """The state of some items, without a body."""
     for k in range(count):
         arena[tables.items + k] = items[k]
     return intern_state(arena, tables, count, wide(NO_BODY), wide(0))
@@ -153,13 +157,14 @@ def may_exclude(arena, tables, whole, words, others, quote):
 
 @inner
 def after(arena, tables, s, byte):
-    """The state after a byte, DEAD after DEAD."""
+    """The state behind a byte. Behind DEAD, DEAD."""
     return step(arena, tables, s, byte) & STATE_MASK if s != DEAD else wide(DEAD)
 
 
 @inner
 def is_endless(arena, tables, s):
-    """Whether a state is found from which there are endlessly many texts: some character leads back to it."""
+    """Whether endlessly many texts begin in a state, as far as is found: some character leads from it, or from a state
+    near it, back to where it is read."""
     for _ in range(_FAR):
         following = wide(DEAD)
         for byte in range(FIRST_PRINTABLE, LAST_PRINTABLE + 1):
@@ -175,7 +180,8 @@ def is_endless(arena, tables, s):
 
 @inner
 def clear_excluded(arena, tables, vocab, rows, words, tail):
-    """Note that tokens which spell the rest of a word and what follows it do not survive. tail: what follows, see `single_byte`."""
+    """Note that tokens which spell the rest of a word and what follows it do not survive. tail: what follows, see
+    `single_byte`."""
     quote = single_byte(arena, tables, tail)
     start, length = items_of(arena, tables, words)
     for j in range(start, start + length):
@@ -186,5 +192,5 @@ def clear_excluded(arena, tables, vocab, rows, words, tail):
 
 @inner
 def spelling(arena, tables, item):
-    """(address in `arena`, number) of the bytes of a literal, or of EMPTY."""
+    """(address in `arena`, number) of the bytes of a literal; no bytes for EMPTY."""
     return tables.text + wide(arena[tables.a + REC * item]), wide(arena[tables.b + REC * item]) if item != EMPTY else wide(0)

@@ -1,9 +1,16 @@
-"""States that differ only in what comes behind: their masks are made of one that all of them share.
+"""Shared continuations: states that differ only in the tail behind all their items, whose masks are made from one
+shared mask.
 
-When all items of a state end with the same tail, a token either survives before the tail is reached, which does not depend on the
-tail, or it completes what stands before the tail and goes on in it. So the mask is that of the state without the tail, and what
-survives from the state of the tail behind the *ends*: the nodes of the vocabulary's tries at which the rest is complete. Any
-value, any string: the same part stands at many places of a schema, with another tail at each.
+A token in such a state either survives before the tail is reached, which does not depend on the tail; or it completes
+what stands before the tail and goes on in the tail. So the mask is that of the state without the tail, plus what
+survives from the state of the tail behind the *ends*: the nodes of the vocabulary's tries at which the part before the
+tail is complete. The same part, any JSON value or any string, stands at many places of a schema, with another tail at
+each.
+
+    number then "}"   =   mask of number,  and below the nodes "0", "1", "12", ... what survives from "}"
+
+Comes in: a state. Goes out: its tail (`common_tail`), the state without it (`without_tail`), and the ends that a walk
+has noted (`note_end`, `keep_ends`), kept in `pool`; masking.py puts the mask together from them.
 """
 
 from __future__ import annotations
@@ -30,7 +37,8 @@ ENDS = 5  # words before the pairs of `note_end`: their number; two ranges of to
 
 @inner
 def common_tail(arena, tables, s):
-    """The tail of a frame; else the longest one with which all items of a state end, EMPTY when there is none, or a single item."""
+    """The tail of a frame. Of another state the longest tail with which all its items end; EMPTY when there is none, or
+    only one item."""
     start, length = wide(arena[tables.state_start + REC * s]), wide(arena[tables.state_length + REC * s])
     if length == FRAMED:
         return wide(arena[tables.pool + start + Frame.TAIL])
@@ -46,6 +54,7 @@ def common_tail(arena, tables, s):
 
 @inner
 def ends_with(arena, tables, item, tail):
+    """Whether a continuation ends with a tail, with at least one and at most _MAX_HEADS parts before it."""
     for _ in range(_MAX_HEADS):
         if arena[tables.kind + REC * item] != Kind.SEQ:
             return False
@@ -57,9 +66,11 @@ def ends_with(arena, tables, item, tail):
 
 @inner
 def without_tail(arena, tables, s, tail):
-    """The state without its common tail if it is there already, else DEAD: what stands at one place is not worth it.
+    """The state without its common tail, if that state has been made before; else DEAD: for what stands at one place it
+    is not worth it.
 
-    Its body is found from its own items: the tail may begin with the rest of the repetition that gave the state its body.
+    Its body is found from its own items: the tail may begin with the rest of the repetition that gave the state its
+    body.
     """
     start, length = wide(arena[tables.state_start + REC * s]), wide(arena[tables.state_length + REC * s])
     if length == FRAMED:
@@ -90,10 +101,10 @@ def without_tail(arena, tables, s, tail):
 
 @inner
 def completes_inside(arena, tables, s, body):
-    """Whether a state can be complete behind characters of a body class at once, its own or that of a longer state.
+    """Whether a state can be complete directly behind characters of a body class: its own, or that of the longer state.
 
-    If it is its own, its ends are then not all seen: tokens inside the body are not walked, those that leave it only from its
-    beginning. In any case there are thousands.
+    Then its ends are of no use. Tokens inside of its own body are not walked, and those that leave the body only from
+    its beginning, so that not all ends are seen; and in any case there are thousands of them.
     """
     if body < 0:
         return False
@@ -114,9 +125,11 @@ def completes_inside(arena, tables, s, body):
 
 @inner
 def note_end(arena, tables, trie, node):
-    """While ends are noted: what has been walked is complete at a node, behind which tokens go on.
+    """Note an end, while ends are noted: at this trie node what has been walked is complete, and tokens go on behind
+    it.
 
-    An end in the middle of a node of groups is noted as -(place of the token in the atlas) and the number of its bytes before it.
+    An end in the middle of a node of groups is noted as -(place of the token in the atlas) and the number of its bytes
+    before the end.
     """
     count = arena[tables.n + Counter.NUM_ENDS]
     if 0 <= count < MAX_ENDS:
@@ -127,7 +140,7 @@ def note_end(arena, tables, trie, node):
 
 @inner
 def keep_ends(arena, tables, s):
-    """Keep the ends that have been noted, unless they are known."""
+    """Write the ends that have been noted to `pool`, as the ends of the state `s`, unless its ends are known already."""
     count, start = wide(arena[tables.n + Counter.NUM_ENDS]), wide(arena[tables.n + Counter.POOL])
     arena[tables.n + Counter.NUM_ENDS] = TOO_MANY
     if arena[tables.n + Counter.FAULT] != Fault.NONE or arena[tables.state_ends + REC * s] != 0:

@@ -1,22 +1,25 @@
-"""The mask walk: which tokens may come next in a state.
+"""The mask walk: it finds the tokens that may come next in a state.
 
-Six versions of one idea, from obvious to fast; tests hold them equal.
+Comes in: a state, and a byte trie of the vocabulary (packed_vocabulary.py). Goes out: *edits* of a mask row (mask_rows.py),
+ranges of tokens that survive. A token *survives* when the automaton can read all of its bytes.
 
-1. Try every token byte by byte (`end_states`): also says where each token leads.
-2. Walk the vocabulary's byte trie depth first (`walk`): a dead byte skips a whole subtree, a shared prefix is read once.
-3. Do not make states for what a literal spells (`walk_text`, `walk_literals`): all its prefixes live.
-4. Use *bodies*: a state that loops on a class of characters (the inside of a JSON string) accepts every token made of them.
-   Subtrees made of such characters are taken whole (`shapes` of packed_vocabulary.py). For classes that are met often the bits of
-   those tokens are known, by length in characters (`BodyClass.slices`); only the *residual* trie of the other tokens is walked.
-5. Walk a trie of groups of bytes (byte_classes.py) where states read groups alike, and look at single tokens where they do not
-   (`walk_each`).
-6. Walk two states in step (`walk_difference`): where both are in one state, the masks agree, so a mask is known from one of a
-state that
-   differs in a few bytes only.
+The same idea in six versions, from obvious to fast; tests hold them equal:
 
-Exactness of the slices: every byte string of class characters, the last one possibly cut short, of at most `max_chars` characters
+1. Try every token byte by byte (`end_states`, which also tells where each token leads).
+2. Walk the byte trie depth first (`walk`): a dead byte skips a whole subtree, and a shared prefix is read once.
+3. Do not make states for the bytes of a literal (`walk_text`, `walk_literals`): every prefix of it survives.
+4. Use *bodies*. A state that loops on a class of characters, such as the inside of a JSON string, accepts every token made
+   of them. Subtrees of such characters are taken whole (`shapes` in packed_vocabulary.py). For classes that are met often the
+   bits of those tokens are known, by length in characters (`BodyClass.slices`), and only the *residual* trie of the others is
+   walked.
+5. Walk a trie in which groups of bytes are one, such as all small letters (byte_classes.py), where states read a group alike; look
+   at the single tokens where they do not (`walk_each`).
+6. Walk two states in step (`walk_difference`). Where both reach the same state their masks agree; so the mask of a state follows
+   from that of another one that differs in a few bytes.
+
+Why the slices are exact: every string of at most `max_chars` characters of the class, the last one possibly cut short,
 survives, because the repetition itself is in the state. Longer ones are dead if nothing else in the state can read such
-characters (`is_body_exclusive`), and do not exist in the vocabulary if `max_chars` is at least the longest.
+characters (`is_body_exclusive`); and when `max_chars` is at least the longest token of the class, there are none.
 """
 
 from __future__ import annotations
@@ -86,7 +89,8 @@ _FAR_APART = 4000  # trie nodes; two states whose masks differ in more are walke
 
 @inner
 def next_child(arena, tables, vocab, trie, i, state, table, end):
-    """After dead node i: the next sibling that `state` may read, or `end` when there is none. Without a table, just the next."""
+    """Where a walk goes on behind a dead node i: at its next sibling that `state` may read, or at `end` when there is
+    none. Without a table of children (table: 0), at the next sibling."""
     node = wide(vocab[trie + TrieRecord.NODES]) + NODE_WIDTH * i
     if table == 0:
         return wide(vocab[node + 2])
@@ -99,8 +103,8 @@ def next_child(arena, tables, vocab, trie, i, state, table, end):
 
 @inner
 def walk(arena, tables, vocab, rows, trie, top, state):
-    """Note tokens below a node of a trie (-1: the root) that survive from `state`, as edits of mask_rows.py. On a fault not all
-    are."""
+    """Note the tokens below a node of a trie that survive from `state`, as edits of the row. top: the node, -1 for the
+    root. Returns the number of nodes visited. On a fault some tokens are missing."""
     nodes, order, shapes = (
         wide(vocab[trie + TrieRecord.NODES]),
         wide(vocab[trie + TrieRecord.ORDER]),
@@ -176,7 +180,7 @@ def walk(arena, tables, vocab, rows, trie, top, state):
 
 @inner
 def reads_alike(arena, tables, state, first, end):
-    """Whether a state goes the same way on the bytes first..end. False on a fault."""
+    """Whether a state has the same transition on all bytes of first..end. False on a fault."""
     row = tables.next + state * 256
     for byte in range(first, end):
         if arena[row + byte] == UNKNOWN:
@@ -190,8 +194,8 @@ def reads_alike(arena, tables, state, first, end):
 
 @inner
 def walk_each(arena, tables, vocab, rows, trie, i, state):
-    """Note the tokens at a node of a trie by groups, and below, that survive when `state` stands before the node's byte, each
-    looked at by itself. Returns the events that they can pass."""
+    """Note those tokens at node i of a trie by groups, and below it, that survive, each looked at by itself. state: the
+    one before the node's byte. Returns the events that the tokens can pass, as bits."""
     nodes, order, events = wide(vocab[trie + TrieRecord.NODES]), wide(vocab[trie + TrieRecord.ORDER]), 0
     node = nodes + NODE_WIDTH * i
     pending_start = pending_end = wide(0)
@@ -217,7 +221,7 @@ def walk_each(arena, tables, vocab, rows, trie, i, state):
 
 @inner
 def walk_rest(arena, tables, vocab, rows, place, offset, state):
-    """Note the token at a place of the atlas if it survives when `state` stands before the byte at an offset of it."""
+    """Note the token at a place of the atlas if it survives. state: the one before the token's byte number `offset`."""
     start, end = token_bytes(vocab, vocab[place])
     s, at, events = wide(state), start + offset, 0
     while at < end and s != DEAD and arena[tables.n + Counter.FAULT] == Fault.NONE:
@@ -233,8 +237,9 @@ def walk_rest(arena, tables, vocab, rows, place, offset, state):
 
 @inner
 def is_within(arena, tables, vocab, shape, s, size):
-    """Whether all that lies below a node (`size` nodes with it) survives from state `s`, because it stays inside the state's body,
-    or what an intersection has for one. Of a walk that begins inside a JSON string, all but what has a control character."""
+    """Whether everything below a trie node (`size` nodes) survives from the state `s`, because it stays inside the
+    state's body, or inside what an intersection has for one. In a walk that begins inside a JSON string, tokens with
+    control characters are not looked at."""
     body, first = arena[tables.state_body_class + REC * s], arena[tables.n + Counter.IN_STRING] & (1 - vocab[shape + IS_QUOTED])
     if body >= 0:
         is_low = vocab[shape] <= min(arena[tables.state_max_chars + REC * s], NO_HEIGHT - 1)
@@ -250,10 +255,11 @@ def is_within(arena, tables, vocab, shape, s, size):
 
 @inner
 def walk_text(arena, tables, vocab, rows, trie, node, s):
-    """Below a node (-1: the root) that leads to a state with a literal: its tokens survive as far as they spell the literal.
+    """Note the tokens below a trie node that spell the literal which is all that the state `s` can read. node: -1 for
+    the root.
 
-    Returns where the walk goes on: behind the literal, else behind the subtree. The nodes on the way are marked, so that the walk
-    leaves the subtree when it has done with what is behind the literal.
+    Returns the node where the walk goes on: behind the literal, else behind the subtree. Writes a frame of `path` for
+    every node on the way, so that the walk leaves the subtree when it has done with what is behind the literal.
     """
     nodes, order, text = (
         wide(vocab[trie + TrieRecord.NODES]),
@@ -297,8 +303,12 @@ def walk_text(arena, tables, vocab, rows, trie, node, s):
 
 @inner
 def without_literals(arena, tables, state):
-    """The state of the other items of a state that has several literals, such as the names that a key may have, DEAD when there are
-    none; `state` itself where they are few, and in a body: exits cleared before a tail (`keep_ends`) would clear literals."""
+    """The state of the items of `state` that are no literals, if it has several literals, such as the names that a key
+    may have; DEAD when there are no other items.
+
+    `state` itself where it has few literals, and where it has a body: exits that are cleared before a tail
+    (`keep_ends`) would clear literals too.
+    """
     if arena[tables.state_body_class + REC * state] >= 0:
         return wide(state)
     start, length = items_of(arena, tables, state)
@@ -315,8 +325,11 @@ def without_literals(arena, tables, state):
 
 @inner
 def walk_literals(arena, tables, vocab, rows, state, are_noted):
-    """Note the tokens that survive from a state along its literals: each by itself, because a state would be made for every byte of
-    each of them. are_noted: whether tokens that end before the first quote are noted already. On a fault not all are noted."""
+    """Note the tokens that survive from a state along its literals. Each literal is walked by itself; otherwise a state
+    would be made for every byte of each of them. On a fault some tokens are missing.
+
+    are_noted: whether the tokens that end before the first quote are noted already.
+    """
     start, length = plain_items(arena, tables, state)
     tail = tail_of(arena, tables, state)
     for j in range(start, start + length):
@@ -332,8 +345,11 @@ def walk_literals(arena, tables, vocab, rows, state, are_noted):
 
 @inner
 def walk_literal(arena, tables, vocab, rows, trie, item, tail, is_noted):
-    """The same along one item that begins with a literal, before a tail (EMPTY for none). Returns the events that tokens can pass
-    behind the literal. is_noted: False if tokens that end before its first quote are noted already."""
+    """Note the tokens that survive along one item that begins with a literal, with `tail` behind it (EMPTY for none).
+    Returns the events that tokens can pass behind the literal, as bits.
+
+    is_noted: False if the tokens that end before its first quote are noted already.
+    """
     nodes, order, literal_ = (
         wide(vocab[trie + TrieRecord.NODES]),
         wide(vocab[trie + TrieRecord.ORDER]),
@@ -370,11 +386,11 @@ def walk_literal(arena, tables, vocab, rows, trie, item, tail, is_noted):
 
 @inner
 def walk_difference(arena, tables, vocab, rows, state, base_state):
-    """Note the edits that make the mask of `state` of that of `base_state`: only subtrees that lead them to different states are
-    walked.
+    """Note the edits that turn the mask of the state `base_state` into the mask of `state`. Only the subtrees that lead the
+    two to different states are walked; frames with the same tail are walked as their inner states, until one of these
+    is complete.
 
-    Two frames with the same tail are walked as their inner states, up to where these are complete. Returns whether that was done;
-    it is given up where they differ in too much. On a fault the edits are not complete.
+    Returns False when it gives up, because the two differ in too much. On a fault edits are missing.
     """
     trie = wide(vocab[Header.TRIE])
     nodes, order = wide(vocab[trie + TrieRecord.NODES]), wide(vocab[trie + TrieRecord.ORDER])
@@ -425,7 +441,8 @@ def walk_difference(arena, tables, vocab, rows, state, base_state):
 
 @entry
 def end_states(arena_address, byte, depth, skip, first, max_depth, state, ends):
-    """The state each token leads to: ends[k] for token order[k], DEAD when it does not survive. Returns nodes visited."""
+    """Fill ends[k] with the state that token order[k] leads to, DEAD when it does not survive. Returns the number of
+    nodes visited."""
     arena = words_at(arena_address)
     tables = layout(arena)
     path = np.empty(max_depth + 1, np.int32)
@@ -452,7 +469,8 @@ def end_states(arena_address, byte, depth, skip, first, max_depth, state, ends):
 
 @inner
 def run_bytes(arena, tables, s, data, start, end):
-    """(state, bytes read) after data[start:end] from state `s`; DEAD when they do not survive, or on a fault."""
+    """(state, number of bytes read) behind data[start:end] from the state `s`; DEAD when they do not survive, and on a
+    fault."""
     i = wide(start)
     while i < end:
         left = min(wide(arena[tables.state_literal_left + REC * s]), end - i)
@@ -478,7 +496,7 @@ def run_bytes(arena, tables, s, data, start, end):
 
 @entry
 def run(arena_address, state, data):
-    """(state, bytes read) after some bytes (uint8); DEAD when they do not survive, or on a fault."""
+    """(state, number of bytes read) behind `data` (uint8 array); DEAD when it does not survive, and on a fault."""
     arena = words_at(arena_address)
     tables = layout(arena)
     return run_bytes(arena, tables, wide(state), pointer(data), wide(0), wide(data.size))
@@ -486,7 +504,8 @@ def run(arena_address, state, data):
 
 @entry
 def advance(arena_address, vocab_address, states, tokens, out):
-    """out[k] = state after token tokens[k] from states[k], DEAD when it does not survive. Stops at a fault."""
+    """Fill out[k] with the state behind token tokens[k] from states[k], DEAD when it does not survive. Stops at a
+    fault."""
     arena, vocab = words_at(arena_address), words_at(vocab_address)
     tables = layout(arena)
     for k in range(states.size):
@@ -498,7 +517,7 @@ def advance(arena_address, vocab_address, states, tokens, out):
 
 @entry
 def advance_one(arena_address, vocab_address, state, token):
-    """The state after a token, DEAD when it does not survive, or on a fault."""
+    """The state behind a token, DEAD when it does not survive, and on a fault."""
     arena, vocab = words_at(arena_address), words_at(vocab_address)
     tables = layout(arena)
     start, end = token_bytes(vocab, token)
@@ -507,14 +526,15 @@ def advance_one(arena_address, vocab_address, state, token):
 
 @inner
 def token_bytes(vocab, token):
-    """Where the bytes of a token are in an atlas."""
+    """(start, end) of the bytes of a token in the atlas."""
     offsets = vocab[Header.OFFSETS] + wide(token)
     return wide(vocab[Header.BYTES]) + vocab[offsets], wide(vocab[Header.BYTES]) + vocab[offsets + 1]
 
 
 @entry
 def only_byte(arena_address, state):
-    """The one byte that may follow a state that is not accepting, else -1. The caller looks for faults."""
+    """The one byte that may come in a state, -1 when there are several or the text may end. The caller looks for
+    faults."""
     arena = words_at(arena_address)
     tables = layout(arena)
     if arena[tables.state_accept + REC * state] == 1:

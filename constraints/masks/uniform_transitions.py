@@ -1,13 +1,16 @@
-"""Runs: characters that all lead from a state to the same next one, found on its transitions.
+"""Uniform transitions: characters that all lead from a state to the same next state, found on its transitions.
 
-A repetition of characters is known as a body from the grammar. Where intersections and complements are at work it is not, but what
-remains of them mostly still reads one character like another: behind a key that has become different from all excluded names any
-character leads back to the same state, and in a bounded pattern all characters of a class lead to a state with one fewer to come.
-So whether all strings of some characters survive is a question of a few states, not of all strings.
+A repetition of characters is known from the grammar as a body. Where intersections and complements are at work it is
+not, but what remains of them mostly still reads one character like another: behind a key that has become different from
+all excluded names any character leads back to the same state, and in a bounded pattern all characters of a class lead
+to a state with one fewer to come. So whether all strings of some characters survive is a question of a few states, and
+the walk may take their subtrees whole.
 
-An intersection of two texts without end in which something has to stand somewhere, as a pattern without anchors says, goes to ever
-other states. But each still has what it had before its first character: if both texts can be completed together, then behind any
-string.
+    `uniform_of` a state = (the state where most characters lead to, the set of first bytes of the characters that do)
+
+An intersection of two endless texts, in one of which something has to stand somewhere (a pattern without anchors), goes
+to ever other states. But each of them still has what it had before its first character: if both texts can be completed
+together now, they can be behind any string.
 """
 
 from __future__ import annotations
@@ -21,7 +24,6 @@ from ..automaton.states import items_of, state_of
 from ..automaton.tables import (
     CLASS_WIDTH,
     DEAD,
-    INFINITE,
     REC,
     STATE_BITS,
     UNKNOWN,
@@ -37,9 +39,11 @@ FIRST_PRINTABLE, LAST_PRINTABLE = 0x20, 0x7E
 
 @inner
 def survives(arena, tables, vocab, shape, height, s, first):
-    """Whether all strings of at most `height` characters that begin with bytes of a shape's set survive from state `s`.
+    """Whether all strings of at most `height` characters that begin with the bytes in a shape's set survive from the
+    state `s`.
 
-    first: see `is_inside`. False when that is not known: characters may survive that lead to different states. False on a fault.
+    first: see `is_inside`. False also where that is not known, because characters may survive that lead to different
+    states; and on a fault.
     """
     for _ in range(height):
         uniform = uniform_of(arena, tables, s)
@@ -53,8 +57,9 @@ def survives(arena, tables, vocab, shape, height, s, first):
 
 @inner
 def uniform_of(arena, tables, s):
-    """The offset in `arena` of a state's run: the next state, and the set of first bytes (see packed_vocabulary.py) of the
-    characters that lead to it; 0 on a fault. If that is the state itself, all strings of such characters survive from it."""
+    """The offset in `arena` of what is uniform in a state, made when first asked for: the next state, then the set of first
+    bytes (see packed_vocabulary.py) of the characters that lead to it. 0 on a fault. If the next state is `s` itself, all strings
+    of such characters survive from it."""
     if arena[tables.state_uniform + REC * s] == 0:
         words, body = np.zeros(SET_WORDS, np.int32), endless_body(arena, tables, s)
         following = majority(arena, tables, s) if body == NO_BODY else wide(s)
@@ -83,8 +88,8 @@ def uniform_of(arena, tables, s):
 
 @inner
 def endless_body(arena, tables, s):
-    """The body class of which all strings survive from a state because of an intersection of which both operands repeat it
-    endlessly; NO_BODY when there is none, or on a fault."""
+    """The body class of which all strings survive from a state because both operands of an intersection repeat it
+    endlessly; NO_BODY when there is none, and on a fault."""
     if arena[tables.state_has_no_product + REC * s] == 1:
         return wide(NO_BODY)
     start, length = items_of(arena, tables, s)
@@ -107,7 +112,8 @@ def endless_body(arena, tables, s):
 
 @inner
 def endless_part(arena, tables, s, body):
-    """The state of what is left, behind any character of a body class, of an item that repeats it endlessly; DEAD without one."""
+    """The state behind any character of a body class, of an item of `s` that repeats the class endlessly; DEAD without
+    such an item."""
     if arena[tables.state_max_chars + REC * s] < ENDLESS:
         return wide(DEAD)
     start, length = items_of(arena, tables, s)
@@ -142,7 +148,8 @@ def can_be_completed(arena, tables, x, y):
 
 @inner
 def majority(arena, tables, s):
-    """The state where most printable characters lead to, if that is more than half; else any. (Boyer and Moore 1981)"""
+    """The state to which most printable characters lead, if that is more than half of them; else any state (Boyer and
+    Moore 1981)."""
     found, votes = wide(DEAD), 0
     for byte in range(FIRST_PRINTABLE, LAST_PRINTABLE + 1):
         after = transition(arena, tables, s, byte)
@@ -156,7 +163,8 @@ def majority(arena, tables, s):
 
 @inner
 def leads_to(arena, tables, s, lead, following):
-    """Whether all characters that begin with a byte lead to a state. (RFC 3629, section 4)"""
+    """Whether all characters of several bytes that begin with `lead` lead to the state `following` (RFC 3629, section
+    4)."""
     low, high = wide(0x80), wide(0xBF)
     if lead == 0xE0:
         low = wide(0xA0)
@@ -180,7 +188,7 @@ def leads_to(arena, tables, s, lead, following):
 
 @inner
 def transition(arena, tables, s, byte):
-    """The state after a byte; DEAD where an event is passed, and on a fault."""
+    """The state behind a byte; DEAD where an event is passed, and on a fault."""
     if arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(DEAD)
     answer = wide(arena[tables.next + s * 256 + byte])

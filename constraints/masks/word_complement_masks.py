@@ -1,9 +1,13 @@
-"""Masks inside a key that is none of some names, from the mask of any key.
+"""Masks inside a key that must be none of some names, made from the mask of any key.
 
-A token survives in such a key as in any key, but for those that spell the rest of a name, with its closing quote: these are
-cleared, a subtree of the trie for each name, and set again if the name is one that may be written here, with what comes behind it.
+A token survives in such a key as it does in any key, except the tokens that spell the rest of a name with its closing
+quote: they are cleared, one subtree of the trie for each name. If a name may be written here, its tokens are set again,
+with what comes behind it.
 
-So no states are made for what the names spell. This is done in a state whose items are one UNLISTED with its tail, and literals.
+    names {age}:   mask of any key,  cleared: all tokens that begin with  age"
+
+So no states are made for what the names spell. This is done in states whose items are one UNLISTED node with its tail,
+and literals.
 """
 
 from __future__ import annotations
@@ -19,13 +23,14 @@ from .mask_rows import clear_tokens
 
 @inner
 def unlisted_of(arena, tables, state):
-    """The UNLISTED node of a state beside which it has literals only; 0 when there is none."""
+    """The UNLISTED node of a state, if all its other items begin with literals; 0 when there is none."""
     return wide(arena[tables.state_max_chars + REC * state]) if arena[tables.state_body_class + REC * state] == NO_BODY else wide(0)
 
 
 @inner
 def state_of_any(arena, tables, state, unlisted):
-    """The state that has the body of the UNLISTED node, with its tail, as its only item. DEAD on a fault."""
+    """The state whose only item is the body of an UNLISTED node (any key), with the tail that the node has in `state`.
+    DEAD on a fault."""
     start, length = plain_items(arena, tables, state)
     for j in range(start, start + length):
         item = wide(arena[tables.pool + j])
@@ -43,7 +48,7 @@ def state_of_any(arena, tables, state, unlisted):
 
 @inner
 def clear_words(arena, tables, vocab, rows, unlisted):
-    """Note that tokens which spell the rest of a word do not survive."""
+    """Note that tokens which spell the rest of a word do not survive. unlisted: the node that holds the words."""
     words = wide(arena[tables.a + REC * unlisted])
     read = wide(arena[tables.c + REC * words])
     for k in range(arena[tables.b + REC * words]):
@@ -53,7 +58,8 @@ def clear_words(arena, tables, vocab, rows, unlisted):
 
 @inner
 def clear_spelled(arena, vocab, rows, at, size, last):
-    """Note that tokens which begin with arena[at : at + size], and then the byte `last` unless that is -1, do not survive."""
+    """Note that tokens which begin with the bytes arena[at : at + size], and then the byte `last` unless that is -1, do not
+    survive."""
     trie, node = wide(vocab[Header.TRIE]), wide(-1)
     nodes, order = wide(vocab[trie + TrieRecord.NODES]), wide(vocab[trie + TrieRecord.ORDER])
     for k in range(size if last < 0 else size + 1):

@@ -1,12 +1,14 @@
-"""Which digits make a number divisible: the arithmetic of MULTIPLE nodes.
+"""Divisibility by digits: the arithmetic of MULTIPLE nodes, which read the digits of a multiple of some number.
 
-A node stands after some digits, of which it knows the remainder. It is of one of two phases, told apart by its operand c:
+A node stands behind some digits, of which it knows the remainder. It is in one of two phases, told apart by its operand
+c:
 
     whole      c = low * COUNTS + high: so many digits, then perhaps a point and a fraction of at most `places` digits
     fraction   c = -left: 1 to `left` digits, the last of them not 0
 
-and what is read, as a whole number of units of the last place, has to be divisible by the modulus. r followed by n digits is
-divisible for just one number of n digits out of every `modulus` numbers, so whether there is one follows from a comparison.
+What is read, as a whole number of units of the last place, has to be divisible by the modulus. A remainder followed by
+n digits is divisible for just one number of n digits out of every `modulus` numbers, so whether there is one follows
+from a comparison.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ def power(exponent: int, modulus: int) -> int:
 
 @inner
 def without_tens(modulus: int, zeros: int) -> int:
-    """The divisor of x that makes x followed by so many zeros divisible by `modulus`."""
+    """The divisor of x that makes x followed by `zeros` zeros divisible by `modulus`."""
     for prime in (2, 5):
         for _ in range(zeros):
             if modulus % prime != 0:
@@ -56,13 +58,13 @@ def without_tens(modulus: int, zeros: int) -> int:
 
 @inner
 def is_divisible(modulus: int, remainder: int, zeros: int) -> bool:
-    """Whether a number is divisible when so many zeros follow it."""
+    """Whether a number with this remainder is divisible when `zeros` zeros follow it."""
     return remainder % without_tens(modulus, zeros) == 0
 
 
 @inner
 def has_digits(divisor: int, remainder: int, count: int, is_positive: bool) -> bool:
-    """Whether some `count` digits (not all zero, if `is_positive`) after a remainder make it divisible."""
+    """Whether some `count` digits (not all zero, if `is_positive`) behind a remainder make it divisible."""
     least = (divisor - remainder % divisor * power(count, divisor) % divisor) % divisor
     if is_positive and least == 0:
         least = divisor

@@ -1,4 +1,8 @@
-"""How functions are compiled: `inner` ones into the `entry` points that Python calls, which alone are kept on disk."""
+"""The two decorators of compiled functions: `entry` for those that Python calls, `inner` for those that only compiled
+code calls.
+
+Only entry points are kept on disk. Each holds the machine code of everything it reaches.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ _SOURCES = (
 
 
 def _stamp() -> str:
-    """Changes with any source that is compiled into entry points."""
+    """A hash of all sources that are compiled into entry points."""
     folder = Path(__file__).parent
     contents = b"".join((folder / f"{name}.py").read_bytes() for name in _SOURCES)
     return hashlib.sha256(contents).hexdigest()
@@ -36,8 +40,8 @@ inner: Callable[[Callable[..., Any]], Any] = nb.njit(no_cpython_wrapper=True, no
 def words_at(typing_context, address):  # type: ignore[no-untyped-def]
     """An int32 array in compiled code, given by its address, which costs a call a tenth of what an array does.
 
-    Indexing it is one instruction; indexing an array looks whether the index is negative, and passing one on counts references. The
-    caller keeps the memory alive.
+    Indexing it is one instruction; indexing an array looks whether the index is negative, and passing one on counts
+    references. The caller keeps the memory alive.
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -48,7 +52,7 @@ def words_at(typing_context, address):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def pointer(typing_context, array):  # type: ignore[no-untyped-def]
-    """The same of an array that is an argument of the entry point."""
+    """The memory of an array, as `words_at` gives it, for an array that is an argument of the entry point."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -57,10 +61,10 @@ def pointer(typing_context, array):  # type: ignore[no-untyped-def]
 
 
 def entry(function: Callable[..., Any]) -> Any:
-    """Compile an entry point, releasing the GIL while it runs.
+    """Compile an entry point, which releases the GIL while it runs.
 
-    Numba looks at the file of the function alone to see whether what it kept is stale. An entry point holds the code of other
-    files too, and running old code on a new layout of tables would crash, so it is stamped with all of them.
+    Numba looks at the file of the function alone to see whether what it kept is stale. An entry point holds the code of
+    other files too, and running old code on a new layout of tables would crash, so it is stamped with all of them.
     """
     compiled = nb.njit(cache=True, nogil=True, no_cfunc_wrapper=True, pipeline_class=WholeCompiler)(function)
     cache = getattr(compiled, "_cache", None)  # absent when compilation is switched off

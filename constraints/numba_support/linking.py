@@ -1,9 +1,9 @@
-"""Compiled functions become one module for each entry point, and are optimised there, once.
+"""How compiled functions are linked: one module for each entry point, optimised once.
 
-Numba makes every compiled function a library of its own: it links all that the function calls, directly or not, optimises the
-whole and makes machine code of it, before the next function up does the same again. Of functions that only compiled code calls
-nobody wants that. Here they keep their code as it is, and an entry point links each of them once: the loops compile in a third of
-the time.
+Numba by itself makes every compiled function a library of its own: it links all that the function calls, directly or
+not, optimises the whole and makes machine code of it, before it does the same again for the next function up. For
+functions that only compiled code calls, that is wasted. Here they keep their code as it is (`_Part`), and an entry
+point links each of them once (`_Whole`): the loops compile in a third of the time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Part(JITCodeLibrary):
 
     @property
     def codegen(self) -> Any:
-        """That of the library, but nothing is kept for calls from Python."""
+        """The library's code generator, which keeps nothing for calls from Python."""
         shared = copy(self._codegen)
         shared.set_env = lambda name, env: None
         return shared
@@ -48,14 +48,15 @@ class _Whole(JITCodeLibrary):
         super().finalize()
 
     def _optimize_final_module(self) -> None:
-        """What only this module calls need not be kept for others: LLVM moves more of it into its callers."""
+        """Tell LLVM that functions are called by this module only, so that it moves more of them into their callers."""
         for function in self._final_module.functions:
             if function.linkage.name == "linkonce_odr" and not function.is_declaration:
                 function.linkage = "internal"
         super()._optimize_final_module()
 
     def _verify_declare_only_symbols(self) -> None:
-        """Calling what was not linked would crash. Of recursion, Numba looks for the callee when all is machine code: too late."""
+        """Refuse what would crash: calls of functions that were not linked, and recursion. Of recursion, Numba looks
+        for the callee when all is machine code: too late."""
         super()._verify_declare_only_symbols()
         defined = {function.name for part in self._linking_libraries for function in part.get_defined_functions()}
         missing = [one.name for one in self._final_module.functions if one.is_declaration and one.name in defined]
@@ -65,7 +66,8 @@ class _Whole(JITCodeLibrary):
 
 
 def _callers_first(whole: _Whole) -> list[Any]:
-    """All libraries that it links, each before those that it calls: what nothing calls yet when it comes is left out by LLVM."""
+    """All libraries that an entry point links, each before those that it calls: LLVM leaves out what nothing calls yet
+    when it comes."""
     done: set[Any] = set()
     order: list[Any] = []  # callees first
     work: list[tuple[Any, bool]] = [(whole, False)]
@@ -134,7 +136,7 @@ class PartCompiler(_Compiler):
 
 
 class WholeCompiler(_Compiler):
-    """The same for functions that Python calls."""
+    """Numba's compiler for entry points, the functions that Python calls."""
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
         library = self.state.library = _Whole(self.state.targetctx.codegen(), func.__qualname__)

@@ -1,9 +1,10 @@
-"""Zeroed arrays whose memory is taken page by page when it is first touched, and taken again when nobody uses it any more.
+"""Large zeroed arrays whose pages are taken from the system when they are first touched, and used again when nobody
+needs them any more.
 
-A first touch costs 2 us and more a page of 4 KB, clearing a used page a tenth of that. So regions are kept for the next constraint.
-NumPy asks the system for huge pages from 4 MB on, and the first touch of each clears 2 MB, which takes longer than most masks;
-here pages are small, so that room can be reserved which may never be needed. What is filled once and then read all over by every
-mask asks for huge ones, which spare it misses of the address cache.
+A first touch costs 2 us and more for a page of 4 KB, clearing a used page a tenth of that. So regions are kept for the
+next constraint. NumPy asks the system for huge pages from 4 MB on, and the first touch of each clears 2 MB, which takes
+longer than most masks; here pages are small, so that room can be reserved which may never be needed. Arrays that are
+filled once and then read all over by every mask ask for huge pages, which spare them misses of the address cache.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ _NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0)  # what is reserved may never be
 
 
 def reserved(num_words: int, clean: Clean, layout: Hashable, in_huge_pages: bool = False) -> NDArray[np.int32]:
-    """int32 [num_words], zero where `clean` makes it so when the array and all its views are gone; the first time everywhere.
+    """int32 [num_words], all zero the first time. When the array and all its views are gone, `clean` is called and the
+    memory is kept; the next array is zero where `clean` made it so.
 
-    layout: what lies where in it, and in what pages. Memory is used again only for the same one, so that what `clean` leaves alone
-    is found where it does no harm.
+    layout: what lies where in the array, and in what pages. Memory is used again only for the same layout, so that what
+    `clean` leaves alone is found where it does no harm.
     """
     if num_words < _SMALL or not hasattr(mmap, "MADV_NOHUGEPAGE"):
         return np.zeros(num_words, np.int32)

@@ -1,7 +1,8 @@
-"""A value of compiled code whose attributes are words of an array, loaded where they are used.
+"""Views: values of compiled code whose attributes are words of an array, loaded where they are used.
 
-A named tuple of a hundred offsets is copied for every call of a function that is not inlined, which takes longer than what most
-of them do. This is one address.
+`layout` (tables.py) is such a view: `t.next` is the word of the arena that says where the table `next` begins. A named
+tuple of a hundred offsets would be copied for every call of a function that is not inlined, which takes longer than
+what most of them do. A view is one address.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, mod
 
 @dataclass(frozen=True)
 class Word:
-    """What an attribute is: a word of the array and a constant, or its distance from another word in units of 2^shift."""
+    """The value of an attribute: a word of the array plus a constant; or its distance from another word, in units of
+    2^shift."""
 
     index: int
     plus: int = 0

@@ -1,4 +1,18 @@
-"""Mask rows: the mask of a state, and of a state and a memory, made at the end of the pool and kept if it is new."""
+"""From a state to the number of its mask row: the cheapest way is chosen to make it.
+
+Comes in: a state, and a memory where keys or items are remembered. Goes out: the number of a row (mask_rows.py), kept in
+`state_row`. Each way describes the mask as a base and edits. They are tried in this order:
+
+    row_of_endless      the state without the ends of repetitions that are out of reach (counter_saturation.py)
+    row_without_words   any key, without the tokens that spell names (word_complement_masks.py)
+    row_beside_names    any key of a pattern, likewise (pattern_complement_masks.py)
+    similar_state       the endless body where most characters lead, and what differs from it (`walk_difference`)
+    before_tail         the state without the tail behind all its items (shared_continuations.py)
+    before_end          the endless state of the same body class (counter_saturation.py)
+    fill                a walk from the state itself (class_masks.py)
+
+`row_with_seen` then takes away the tokens that the memory refuses (duplicate_masks.py).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +37,7 @@ from ..masks.class_masks import MANY_TOKENS, body_of, clear_longer, fill, slice_
 from ..masks.counter_saturation import saturate_class, saturate_state
 from ..masks.mask_rows import Region, clear_tokens, find_or_make, has_too_many_edits
 from ..masks.pattern_complement_masks import clear_excluded, without_exclusion
-from ..masks.shared_continuations import ENDS, TOO_MANY, common_tail, completes_inside, keep_ends, without_tail
+from ..masks.shared_continuations import ENDS, common_tail, completes_inside, keep_ends, without_tail
 from ..masks.trie_walk import reads_alike, walk, walk_difference, walk_literals, walk_rest, without_literals
 from ..masks.uniform_transitions import FIRST_PRINTABLE, LAST_PRINTABLE, majority
 from ..masks.word_complement_masks import clear_words, state_of_any, unlisted_of
@@ -41,8 +55,9 @@ ROOM = 4  # rows that one call may add
 def mask_row(arena_address, vocab_address, rows_address, state, seen, has_items, completable):
     """(number of the mask row of a state and a memory, body class for which tables are wanted).
 
-    The number is NO_ROOM when ROOM rows do not fit into the pool, and meaningless on a fault. here: 0 for an automaton without
-    memory. completable: address of the tokens after which the vocabulary can finish (int32 [words]), 0 when that is all of them.
+    The number is NO_ROOM when ROOM rows do not fit into the pool; it means nothing on a fault. here: the memory, 0 for
+    an automaton without. completable: the address of the tokens behind which the vocabulary can finish (int32 [words]),
+    0 when these are all tokens.
     """
     arena, vocab, rows = words_at(arena_address), words_at(vocab_address), words_at(rows_address)
     tables = layout(arena)
@@ -62,7 +77,7 @@ def mask_row(arena_address, vocab_address, rows_address, state, seen, has_items,
 
 @inner
 def row_of_endless(arena, tables, vocab, rows, state, completable):
-    """The number of the row of a state, which is that of its `saturate_state`; 0 when there is no other such state."""
+    """The number of the row of a state that has the mask of its `saturate_state`; 0 when there is no other such state."""
     saturated = saturate_state(arena, tables, vocab, state)
     if saturated == state or arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(0)
@@ -78,7 +93,8 @@ def row_of_endless(arena, tables, vocab, rows, state, completable):
 
 @inner
 def row_and_similar(arena, tables, vocab, rows, state, completable):
-    """The number of the row of a state, made if needed, and of a similar one first if there is one."""
+    """The number of the row of a state, made if needed; if it follows from the row of a similar state, that is made
+    first."""
     unlisted = unlisted_of(arena, tables, state) if completable == 0 and arena[tables.state_row + REC * state] == 0 else wide(0)
     if unlisted != 0:
         number = row_without_words(arena, tables, vocab, rows, state, unlisted)
@@ -93,7 +109,8 @@ def row_and_similar(arena, tables, vocab, rows, state, completable):
 
 @inner
 def row_by_similar(arena, tables, vocab, rows, state, completable):
-    """The same, if there is no row yet, without regard to names."""
+    """The number of the row of a state, made if needed, with the help of `similar_state`; names in keys are not looked
+    at."""
     base_state = (
         similar_state(arena, tables, vocab, state)
         if completable == 0 and not has_known_inner(arena, tables, state)
@@ -106,8 +123,12 @@ def row_by_similar(arena, tables, vocab, rows, state, completable):
 
 @inner
 def row_beside_names(arena, tables, vocab, rows, state):
-    """The number of the row of a state with several literals, such as names that a key may have, by that of the state without them
-    and of any key (see pattern_complement_masks.py), which is often the same behind each of the names; 0 when it is not done."""
+    """The number of the row of a state with several literals, such as the names that a key may have; 0 when it is not
+    done.
+
+    It is made from the row of the state without the literals and of any key (pattern_complement_masks.py), which is often the same
+    behind each of the names.
+    """
     base_state, words, tail = without_exclusion(arena, tables, state)
     if base_state == DEAD and arena[tables.n + Counter.FAULT] == Fault.NONE and arena[tables.state_length + REC * state] != FRAMED:
         base_state, words = without_literals(arena, tables, state), wide(DEAD)
@@ -126,8 +147,8 @@ def row_beside_names(arena, tables, vocab, rows, state):
 
 @inner
 def row_without_words(arena, tables, vocab, rows, state, unlisted):
-    """The number of the row of a state in an UNLISTED node, by that of its body, see word_complement_masks.py; 0 when it is not
-    done."""
+    """The number of the row of a state in an UNLISTED node, made from the row of its body (word_complement_masks.py); 0 when
+    it is not done."""
     base_state = state_of_any(arena, tables, state, unlisted)
     if base_state == DEAD or arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(0)
@@ -151,7 +172,8 @@ def has_known_inner(arena, tables, state):
 
 @inner
 def similar_state(arena, tables, vocab, state):
-    """A state where most characters lead to from `state`, if that is an endless body; DEAD when there is none, or on a fault.
+    """The state where most characters lead to from `state`, if it is an endless body; DEAD when there is none, and on a
+    fault.
 
     Inside a key that may still become one of several names, any other character leads into the body of all other keys.
     """
@@ -184,7 +206,8 @@ def reads_most(arena, tables, state):
 
 @inner
 def row_of(arena, tables, vocab, rows, state, base_state, completable):
-    """The number of the mask row of a state, which is made if needed. like: a state whose row is there and similar, or DEAD."""
+    """The number of the mask row of a state, which is made if needed. like: a similar state whose row is there, or
+    DEAD."""
     number = wide(arena[tables.state_row + REC * state])
     if number != 0 or arena[tables.n + Counter.FAULT] != Fault.NONE:
         return number
@@ -205,7 +228,8 @@ def row_of(arena, tables, vocab, rows, state, base_state, completable):
 
 @inner
 def keep_row(arena, tables, vocab, rows, state, base, completable):
-    """Make the row that is described and give it to a state that has none; the number of the state's row, 0 on a fault."""
+    """Make the row that has been described, for a state that has none. Returns the number of the state's row, 0 on a
+    fault."""
     if arena[tables.n + Counter.FAULT] == Fault.NONE and arena[tables.state_row + REC * state] == 0:
         arena[tables.state_row + REC * state] = find_or_make(
             rows, vocab, base, wide(arena[tables.state_accept + REC * state]), completable
@@ -215,10 +239,11 @@ def keep_row(arena, tables, vocab, rows, state, base, completable):
 
 @inner
 def before_tail(arena, tables, vocab, rows, state):
-    """Describe the mask of a state by that of the state without its tail, see shared_continuations.py; returns the base, 0 when
-    it is not done.
+    """Describe the mask of a state by that of the state without its tail (shared_continuations.py). Returns the base, 0 when it
+    is not done.
 
-    A tail behind characters of the state's body is none: there would be an end at each of the many prefixes of tokens.
+    A tail behind characters of the state's body does not count: there would be an end at each of the many prefixes of
+    tokens.
     """
     tail = common_tail(arena, tables, state)
     before = without_tail(arena, tables, state, tail) if tail != EMPTY else wide(DEAD)
@@ -256,7 +281,7 @@ def before_tail(arena, tables, vocab, rows, state):
 
 @inner
 def has_to_look_at_many(arena, tables, vocab, ends, state):
-    """Whether a state tells letters apart, and there are many tokens behind the ends that lie in the trie by groups."""
+    """Whether a state tells letters apart, and many tokens lie behind the ends in the trie by groups."""
     if reads_alike(arena, tables, state, wide(LOWER), wide(LOWER + 26)) and reads_alike(
         arena, tables, state, wide(UPPER), wide(UPPER + 26)
     ):
@@ -271,7 +296,7 @@ def has_to_look_at_many(arena, tables, vocab, ends, state):
 
 @inner
 def find_ends(arena, tables, vocab, rows, state):
-    """Make the row of a state, and find its ends. They outlive the row, see `TokenAutomaton.drop_rows`."""
+    """Make the row of a state, and find its ends. The ends outlive the row, see `TokenAutomaton.drop_rows`."""
     base = before_end(arena, tables, vocab, rows, state)
     if base == 0:
         fill_and_note(arena, tables, vocab, rows, state)
@@ -281,7 +306,7 @@ def find_ends(arena, tables, vocab, rows, state):
 
 @inner
 def fill_and_note(arena, tables, vocab, rows, state):
-    """The same by a walk from this state, noting the ends on the way."""
+    """Make the row of a state by a walk from this state, and note its ends on the way."""
     arena[tables.n + Counter.CLEARED] = arena[tables.n + Counter.KEPT] = arena[tables.n + Counter.KEPT_END] = arena[
         tables.n + Counter.CLEARED_END
     ] = 0
@@ -293,8 +318,8 @@ def fill_and_note(arena, tables, vocab, rows, state):
 
 @inner
 def before_end(arena, tables, vocab, rows, state):
-    """Describe the mask of a state inside repetitions that end far away by that of the state in which they have no end (see
-    `saturate_class`), the ends too; returns the base, 0 when it is not done."""
+    """Describe the mask of a state, and its ends, by those of the state in which its repetitions have no end
+    (`saturate_class`). Returns the base, 0 when it is not done."""
     body = wide(arena[tables.state_body_class + REC * state])
     class_tables = wide(arena[tables.classes + CLASS_WIDTH * body + CLASS_TABLES]) if body >= 0 else wide(0)
     if (
@@ -317,7 +342,7 @@ def before_end(arena, tables, vocab, rows, state):
 
 @inner
 def row_with_seen(arena, tables, vocab, rows_address, number, state, seen, has_items):
-    """The number of the mask row of a state and a memory; `number` is that of the state alone."""
+    """The number of the mask row of a state and a memory; number: that of the state alone."""
     flags, rows = seen_flags(arena, tables, seen), words_at(rows_address)
     if not flags & SeenFlag.HAS_CANDIDATES and not arena[tables.state_events + REC * state] & REMEMBERED:
         return wide(number)

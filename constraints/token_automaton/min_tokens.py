@@ -1,15 +1,15 @@
-"""How many tokens suffice to finish from a state.
+"""`min_tokens`: how many tokens suffice to finish from a state.
 
-Every state carries an upper bound, the sum of the costs of its parts (shortest_completion.py). For constraints without recursion
-and without a memory the exact number is searched for, breadth first over tokens, within a limit on the trie nodes visited by all
-searches; a state whose search runs into the limit keeps its bound. Distances along a path that was found are kept too, so the
-number always falls by one along some token.
+Every state has an upper bound, its cost: the sum of the costs of its parts (shortest_completion.py). For constraints without
+recursion and without a memory the exact number is searched for, breadth first over tokens, within a limit on the trie
+nodes that all searches visit; a state whose search runs into the limit keeps its bound. Distances along a path that was
+found are kept too, so the number always falls by one along some token.
 
-With a memory (seen_values.py) the bound holds for texts without candidates. Elsewhere inside a body one more character is enough,
-and at the beginning of an item its surcharge; otherwise the tokens that go along the candidates are searched for a way out,
-breadth first. One more character is not always needed: the cheapest text may be a listed key that only begins like a candidate,
-and no byte before it was charged for more than that. So there a search tells whether the bound for texts without candidates holds
-after all.
+With a memory (seen_values.py) the bound holds for texts without candidates. With candidates, one more character is enough inside a
+body, and the surcharge of an item at the beginning of one; elsewhere the tokens that go along the candidates are searched
+for a way out, breadth first. One more character is not always needed: the cheapest text may be a listed key that only
+begins like a candidate, and no byte before it was charged for more than that. So there a search tells whether the bound for
+texts without candidates holds after all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..automaton.tables import DEAD, INFINITE
+from ..automaton.tables import DEAD
 from ..base.kinds import INFINITE
 from ..uniqueness.register_product import ExtraCost
 from .token_automaton import TokenAutomaton
@@ -40,7 +40,7 @@ class Onward(NamedTuple):
 
 
 class Distances:
-    """Memoised distances of the states of one automaton."""
+    """The distances of the states of one automaton, remembered."""
 
     def __init__(self, automaton: TokenAutomaton) -> None:
         self._automaton = automaton
@@ -52,11 +52,12 @@ class Distances:
         self._nodes_left = int(automaton.limits.search_nodes * automaton.grammar.search_share)
 
     def found(self) -> NDArray[np.int64]:
-        """What searches have found: rows (state, tokens). The first row is (-1, trie nodes that may still be visited)."""
+        """What searches have found: rows (state, tokens). The first row is (-1, trie nodes that may still be visited).
+        int64 [1 + states, 2]"""
         return np.array([(-1, self._nodes_left), *self._known.items()], np.int64)
 
     def take_over(self, found: NDArray[np.int64]) -> None:
-        """Continue where another one was, whose `found` this is, for an automaton with the same states."""
+        """Continue where another object was, which gave `found`, for an automaton with the same states."""
         (_, self._nodes_left), *known = found.tolist()
         self._known = dict(known)
 
@@ -75,7 +76,7 @@ class Distances:
         return self._known[state]
 
     def of_all(self, states: NDArray[np.int32]) -> NDArray[np.int64]:
-        """`of` for many states, of which few differ, without a memory."""
+        """`of` for many states, few of which differ, without a memory. int64 [states]"""
         of_state = np.zeros(int(states.max(initial=DEAD)) + 1, np.int64)
         of_state[states] = 1  # a mark; sorting the states would take longer than all else
         different = np.flatnonzero(of_state)
@@ -84,7 +85,7 @@ class Distances:
         return found
 
     def may_exceed(self, state: int, budget: int) -> bool:
-        """Whether more than so many tokens may be needed after some token allowed in `state`, without a memory."""
+        """Whether more than `budget` tokens may be needed behind some token allowed in `state`, without a memory."""
         return budget < self._automaton.cost(state) + _SLACK or budget < self._ceiling(state)
 
     def _ceiling(self, state: int) -> int:
@@ -111,13 +112,13 @@ class Distances:
         return self._among_candidates[state, held]
 
     def _search_way_out(self, state: int, held: int, best: int) -> int:
-        """The fewest tokens along candidates, then those that suffice without, or `best` when that is less. Texts that end before a
-        key are left out: one could have stopped earlier. No state from where one more character is enough counts as less than
-        its cost, here as in `_with_memory`.
+        """The fewest tokens that lead along candidates and then to the end, or `best` when that is less. Texts that end
+        before a key are left out: they could have stopped earlier. No state in which one more character is enough
+        counts as less than its cost, here as in `_with_memory`.
 
-        What would suffice without candidates is enough. Inside a key it is looked for up to the end of the key, unless a whole
-        item may be the candidate: costs are sums over parts and count on no token that goes on into another member, and with
-        those the memories would be countless.
+        What would suffice without candidates is enough. Inside a key the search ends with the key, unless a whole item may
+        be the candidate: costs are sums over parts and count on no token that goes on into another member, and with those
+        there would be countless memories.
         """
         enough, key = self._automaton.cost(state), self._automaton.key_place(held)
         before: dict[Configuration, Configuration] = {}
@@ -145,7 +146,7 @@ class Distances:
         return best
 
     def _keep_way(self, last: Configuration, first: Configuration, before: dict[Configuration, Configuration], best: int) -> None:
-        """Remember what suffices along the way that was found, so that each token of it brings the end nearer."""
+        """Remember what suffices along the way that was found, so that each of its tokens brings the end nearer."""
         way = [last]
         while way[-1] != first:
             way.append(before[way[-1]])
@@ -153,7 +154,8 @@ class Distances:
             self._among_candidates[configuration] = min(best - tokens, self._among_candidates.get(configuration, INFINITE))
 
     def _onward(self, at: Configuration) -> Onward:
-        """Searches for neighbouring tokens meet the same places."""
+        """Where tokens lead from a state and a memory. It is kept, because searches for neighbouring tokens ask for the
+        same."""
         known = self._met.get(at)
         if known is None:
             least, (tokens, states, memories, extra) = self._automaton.next_costs(*at)
@@ -165,13 +167,13 @@ class Distances:
         return known
 
     def _one_more(self, at: Configuration, onward: Onward, below: int) -> list[Configuration]:
-        """What follows by a token inside a body from where one more character is enough, of a cost below some number."""
+        """The states and memories behind those tokens where one more character is enough and the cost is below `below`."""
         tokens = onward.tokens[onward.costs < below].tolist()
         followers = (self._automaton.advance_remembering(*at, token) for token in tokens)
         return [(after, kept) for after, kept in followers if after != DEAD]
 
     def _search(self, origin: int, bound: int) -> None:
-        """Set the distance of `origin`, and of the states on a shortest path, to the exact number, or to `bound`."""
+        """Set the distance of `origin` to the exact number, or to `bound`; and those of the states on a shortest path."""
         parent: dict[int, int] = {origin: DEAD}
         frontier, best, best_at, depth = [origin], bound, DEAD, 0
         while frontier and depth + 1 < best:

@@ -1,7 +1,9 @@
-"""The token automaton of one constraint: states and mask rows, made when first asked for and then kept.
+"""The token automaton of one constraint: its states, and the mask rows of these, made when first asked for and then
+kept.
 
-The typed face of the compiled code in determinize.py, trie_walk.py, seen_values.py, register_product.py and duplicate_masks.py.
-States are integers of its own, 0 is DEAD; `Constraint` adds EOS, budgets and the public states.
+This is the typed face of the compiled code in determinize.py, trie_walk.py, masking.py, seen_values.py, register_product.py and
+duplicate_masks.py. States are integers, 0 is DEAD; memories are integers too. `Constraint` (constraint.py) adds EOS, budgets and
+the states that users see.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from ..automaton import counter_abstraction, determinize, shortest_completion
 from ..automaton.assembly import assemble, repeated_units, restore
 from ..automaton.nodes import EMPTY, NO_BODY
 from ..automaton.states import Frame
-from ..automaton.tables import CLASS_TABLES, CLASS_WIDTH, DEAD, FRAMED, INFINITE, NO_CLASS, Counter
+from ..automaton.tables import CLASS_TABLES, CLASS_WIDTH, DEAD, FRAMED, NO_CLASS, Counter
 from ..base.errors import ConstraintError
 from ..base.kinds import INFINITE
 from ..grammar.expression import Event, Grammar, Kind, Node, Rule
@@ -49,7 +51,7 @@ EVERY_BYTE = SubTrie(  # a trie of 256 tokens
 
 
 class Unsettled(NamedTuple):
-    """A token for which it takes more to find out what suffices to finish after it."""
+    """A token for which a search has to find out how many tokens suffice to finish behind it."""
 
     position: int  # in the order of the trie that was walked; of `unsettled_tokens` without meaning
     token_id: int
@@ -67,14 +69,14 @@ class Judgement(NamedTuple):
 
 
 class NextCosts(NamedTuple):
-    """What a search needs to know of the tokens."""
+    """What a search among candidates needs to know of the tokens."""
 
     least: int  # the least cost after one for which nothing has to be found out
     tokens: NDArray[np.int32]  # [id, state, memory and extra; tokens] those for which it has to, or one more character is enough
 
 
 class Distant(NamedTuple):
-    """The state that stands for all that differ from one in distant counts alone, see counter_abstraction.py."""
+    """The state that stands for all states which differ from it in distant counts alone, see counter_abstraction.py."""
 
     state: State
     room: int  # bytes that may be read before one of these counts has to be looked at, PLENTY where there is none
@@ -84,7 +86,8 @@ class Distant(NamedTuple):
 
 
 class TokenAutomaton:
-    """Lazily built states and mask rows for one grammar and one vocabulary. Not thread-safe: `Constraint` holds the lock."""
+    """The states and mask rows of one grammar over one vocabulary, made lazily. Not thread-safe: `Constraint` holds the
+    lock."""
 
     def __init__(
         self,
@@ -94,7 +97,8 @@ class TokenAutomaton:
         limits: Limits,
         found: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
-        """found: what another one has found for the same arguments, see `found`; it is trusted."""
+        """found: what another automaton has found for the same arguments, see `found`; it is trusted. Raises
+        `ConstraintError` when nothing satisfies the constraint."""
         self.grammar, self.root, self.shared_vocabulary, self.limits = grammar, root, shared_vocabulary, limits
         units = repeated_units(grammar)
         self._body_classes = sorted({grammar.units[characters] for characters in units.values()})
@@ -113,13 +117,13 @@ class TokenAutomaton:
             raise ConstraintError("nothing satisfies this constraint", path="#")
 
     def found(self) -> dict[str, NDArray[Any]]:
-        """Copies of all states, transitions and mask rows found so far."""
+        """Copies of everything found so far: states, transitions and mask rows, by the name of the table."""
         return {**self._machine.tables(), _ROWS: self.rows.copies()}
 
     # -- states -----------------------------------------------------------------------------------------------------
 
     def start_of(self, node: Node) -> State:
-        """The state before any text of one part of the grammar, and nothing behind it; DEAD when it has no text."""
+        """The state before any text of one part of the grammar, with nothing behind it; DEAD when the part has no text."""
         return int(self._machine.call(determinize.start_state, node))
 
     def is_accepting(self, state: State) -> bool:
@@ -135,18 +139,18 @@ class TokenAutomaton:
         return costs
 
     def run(self, state: State, data: bytes) -> tuple[State, int]:
-        """The state after `data` and how many bytes survived; DEAD when not all did."""
+        """(state, bytes read) behind `data`; the state is DEAD when not all of it survives."""
         after, read = self._machine.call(trie_walk.run, state, np.frombuffer(data, np.uint8))
         return int(after), int(read)
 
     def advance(self, states: NDArray[np.int32], tokens: NDArray[np.int32]) -> NDArray[np.int32]:
-        """States after one token each, DEAD where it does not survive."""
+        """int32: the state behind tokens[k] from states[k], DEAD where it does not survive."""
         out = np.zeros(states.size, np.int32)
         self._machine.call(trie_walk.advance, self._atlas, states, tokens, out)
         return out
 
     def advance_one(self, state: State, token_id: int) -> State:
-        """The state after a token, DEAD when it does not survive."""
+        """The state behind a token, DEAD when it does not survive."""
         after: State = self._machine.call(trie_walk.advance_one, self._atlas, state, token_id)
         return after
 
@@ -159,14 +163,16 @@ class TokenAutomaton:
         return bytes(out)
 
     def end_states(self, state: State, trie: Trie | None = None) -> tuple[NDArray[np.int32], int]:
-        """For every token of `trie.order` the state it leads to, DEAD when it does not survive; and the trie nodes visited."""
+        """(ends, trie nodes visited): for every token of `trie.order` the state it leads to, DEAD when it does not
+        survive. int32 [tokens]"""
         trie = trie or self.shared_vocabulary.trie
         ends = np.zeros(trie.order.size, np.int32)
         visited = self._machine.call(trie_walk.end_states, *self._nodes(trie), self.shared_vocabulary.trie.max_depth, state, ends)
         return ends, int(visited)
 
     def costs_after(self, state: State) -> NDArray[np.int32]:
-        """The costs of the states that tokens lead to; for the tokens that stay inside the state's body, one that none exceeds."""
+        """The costs of the states that tokens lead to. All tokens that stay inside the state's body count once, with a
+        cost that none exceeds."""
         body_id = int(self._machine.table("state_body_class")[state])
         body = self.shared_vocabulary.body(self._body_classes[body_id]) if body_id != NO_BODY else None
         inside = None if body is None else self._cost_inside(state, body_id, body.longest)
@@ -175,8 +181,9 @@ class TokenAutomaton:
         return costs if inside is None else np.append(costs, np.int32(inside))
 
     def _cost_inside(self, state: State, body_id: int, longest: int) -> int | None:
-        """What suffices after any token inside a state's body, because a repetition that is longer than all of them goes on;
-        None when there is none. A token may end in a character, of which three bytes are missing."""
+        """A number of tokens that suffices behind any token inside a state's body, because a repetition that is longer
+        than all of them goes on; None when there is no such repetition. A token may end inside of a character, of which
+        three bytes are missing."""
         self.row_number(state)  # finds out `state_body_is_exclusive`, where that matters
         items = self._items(state)
         names = ("kind", "a", "b", "c", "body_class", "cost")
@@ -195,13 +202,14 @@ class TokenAutomaton:
         return min(found, default=None)
 
     def distant(self, state: State) -> Distant:
-        """Of `reach` and `needed`, what is right once the mask of the other state is known."""
+        """The state that stands for `state`, see counter_abstraction.py. `reach` and `needed` are final once the mask of that
+        state is known."""
         found = self._machine.call(counter_abstraction.abstract_counts, self._atlas, len(self.grammar), state)
         return Distant(*map(int, found))
 
     @cached_property
     def counts_far(self) -> bool:
-        """Whether a counter of the grammar is so long that it would be taken for one that was given up."""
+        """Whether a counter of the grammar is so long that it would be taken for a count that was given up."""
         kind, low, high = (self._machine.table(name)[: len(self.grammar)] for name in ("kind", "b", "c"))
         return bool(((kind == Kind.REPEAT) & (np.maximum(low, high) >= counter_abstraction.MANY)).any())
 
@@ -212,7 +220,7 @@ class TokenAutomaton:
         return self.rows.get(self.row_number(state))
 
     def row_number(self, state: State, held: int = 0) -> int:
-        """The number of that mask among the rows; with the memory `held` when the automaton remembers."""
+        """The number of the mask row of a state, or of a state and the memory `held` when the automaton remembers."""
         confined = None if self._spells_every_byte or self._machine.table("state_row")[state] else self._completable(state)
         completable = 0 if confined is None else int(confined.ctypes.data)
         while True:
@@ -227,12 +235,13 @@ class TokenAutomaton:
             self.rows.grow()
 
     def _build_tables(self, body_id: int) -> None:
-        """A mask was made inside a class that has no tables."""
+        """Build the tables of a body class in which masks were made without them, if that has happened often enough."""
         tables = self.shared_vocabulary.tables_wanted(self._body_classes[body_id])
         self._machine.table("classes")[CLASS_WIDTH * body_id + CLASS_TABLES] = tables
 
     def drop_rows(self) -> bool:
-        """Forget all mask rows if there are more than the limit allows. States stay valid, and so do masks handed out before."""
+        """Forget all mask rows if they take more than `limits.row_bytes`; returns whether that was done. States stay
+        valid, and so do masks that were handed out before."""
         if self.rows.nbytes <= self.limits.row_bytes:
             return False
         self.rows = MaskRows(self.shared_vocabulary.words, self.shared_vocabulary.trie.order.size)
@@ -240,7 +249,8 @@ class TokenAutomaton:
         return True
 
     def _completable(self, state: State) -> NDArray[np.uint32]:
-        """The tokens from which the vocabulary can finish, for vocabularies that lack single bytes."""
+        """The tokens behind which the vocabulary can finish, uint32 [words], for vocabularies in which some byte is no
+        token."""
         ends, _ = self.end_states(state)
         costs = self._machine.table("state_cost")[ends]
         return self.shared_vocabulary.mask_of(self.shared_vocabulary.trie.order[(ends != DEAD) & (costs < INFINITE)])
@@ -255,7 +265,8 @@ class TokenAutomaton:
     def remembers(self) -> bool:
         """Whether the constraint has keys or items that must not come twice and are not known beforehand.
 
-        What a front end has written down beside it, such as the grammar of any JSON value, does not count.
+        Parts that no text uses do not count, such as the grammar of any JSON value that a front end has written down
+        beside the rest.
         """
         opening = (Event.KEY_OPEN, Event.ARRAY_OPEN)
         if self.grammar.events.isdisjoint(opening):
@@ -267,27 +278,29 @@ class TokenAutomaton:
         return int(self._machine.call(seen_values.empty_memory))
 
     def run_remembering(self, state: State, held: int, data: bytes) -> tuple[State, int, int]:
-        """(state, memory, bytes that survived) after `data`; DEAD when not all did."""
+        """(state, memory, bytes read) behind `data`; the state is DEAD when not all of it survives."""
         after, kept, read = self._machine.call(register_product.run_remembering, state, held, np.frombuffer(data, np.uint8))
         return int(after), int(kept), int(read)
 
     def advance_remembering(self, state: State, held: int, token_id: int) -> tuple[State, int]:
-        """(state, memory) after a token; DEAD when it does not survive."""
+        """(state, memory) behind a token; the state is DEAD when it does not survive."""
         after: tuple[State, int] = self._machine.call(register_product.advance_remembering, self._atlas, state, held, token_id)
         return after
 
     def key_place(self, held: int) -> int | None:
-        """The object whose key is being read, with the keys that it has; None outside of keys, and inside of unique items."""
+        """The frame of the object whose key is being read, which has the object's keys; None outside of keys, and
+        inside of unique items."""
         frame, mode = (int(self._machine.table(name)[held]) for name in ("a", "b"))
         is_recorded = self._machine.table("c")[frame] != seen_values.NIL
         return frame if mode in (TextMode.IN_KEY, TextMode.KEY_ESCAPE) and not is_recorded else None
 
     def extra_cost(self, state: State, held: int) -> int:
-        """Tokens beyond `cost` that suffice with this memory; SEARCH or EXPECTS_KEY of register_product.py when it takes more to
+        """Tokens beyond `cost` that suffice with this memory; SEARCH or EXPECTS_KEY of register_product.py when more is needed to
         find out."""
         return int(self._machine.call(register_product.extra_cost_of, state, held, self.shared_vocabulary.spells_every_byte))
 
     def judge(self, state: State, held: int) -> Judgement:
+        """What is known of every token from a state and a memory."""
         size = self.shared_vocabulary.trie.order.size
         ends, extra = np.zeros(size, np.int32), np.zeros(size, np.int32)
         asked = (self._atlas, state, held, int(WalkMode.WHOLE), ends, extra, self.shared_vocabulary.unsettled_room)
@@ -296,8 +309,8 @@ class TokenAutomaton:
     def next_costs(self, state: State, held: int) -> NextCosts:
         """What a search for a way out among candidates asks of `judge`, found faster.
 
-        Tokens that stay inside of a string without candidates count for the least cost only; inside of a key also those that
-        begin so and go on behind the key.
+        Tokens that stay inside of a string without candidates count for the least cost only; inside of a key, so do those
+        that begin like that and go on behind the key.
         """
         way = int(WalkMode.IN_BRIEF if self.key_place(held) is None else WalkMode.IN_KEY)  # compiled code takes numbers
         none = np.empty(0, np.int32)
@@ -307,7 +320,7 @@ class TokenAutomaton:
         return NextCosts(int(least), self.shared_vocabulary.unsettled_room[1:, :count].copy())
 
     def unsettled_tokens(self, state: State, held: int) -> list[Unsettled]:
-        """Those of `judge`, found faster; not their positions. The row of the state has to be known."""
+        """The unsettled tokens of `judge`, found faster, without their positions. The row of the state has to be known."""
         asked = (self._atlas, state, held, self._has_items, self.shared_vocabulary.unsettled_room)
         return self._unsettled(self._machine.call(duplicate_masks.unsettled_tokens, *asked))
 
@@ -316,14 +329,15 @@ class TokenAutomaton:
 
     @cached_property
     def most_extra(self) -> int:
-        """The most that `judge` and `extra_cost` give as a number."""
+        """The greatest number that `judge` and `extra_cost` give."""
         return max(1, int(self._machine.table("n")[Counter.ITEM_GAP])) if self.remembers else 0
 
     # -- facts --------------------------------------------------------------------------------------------------------
 
     @cached_property
     def is_regular(self) -> bool:
-        """No recursion and no memory: distances to completion can be searched for exactly."""
+        """Whether the constraint has neither recursion nor a memory, so that distances to completion can be searched
+        for exactly."""
         return not self.remembers and all(
             self.grammar.kind(node) is not Kind.CALL for node in reachable(self.grammar, self.root)
         )
@@ -356,11 +370,11 @@ class TokenAutomaton:
             raise ConstraintError("the vocabulary cannot spell any text that satisfies this", path="#", instead="byte tokens")
 
     def live_bytes(self, state: State) -> list[int]:
-        """The bytes that may follow a state."""
+        """The bytes that may come in a state."""
         return [byte for byte in range(256) if self.run(state, bytes([byte]))[0] != DEAD]
 
     def paths(self, state: State) -> tuple[str, ...]:
-        """Where in the source the parts come from that are being matched in a state."""
+        """The places in the source of the parts that are being matched in a state."""
         tail = EMPTY
         if self._machine.table("state_length")[state] == FRAMED:  # labels are of parts as the grammar has them, which a frame keeps
             frame = int(self._machine.table("state_start")[state])
@@ -371,7 +385,7 @@ class TokenAutomaton:
         return tuple(dict.fromkeys(label for way in found for label in (way if way != [None] else beyond) if label is not None))
 
     def _items(self, state: State) -> list[int]:
-        """The continuations that a state stands for."""
+        """The items of a state: the continuations that it is a set of."""
         start, length = self._machine.call(determinize.find_items, state)
         return self._machine.table("pool")[start : start + length].tolist()
 
@@ -400,7 +414,8 @@ class TokenAutomaton:
         return self.run(is_exclusive, bytes([byte]))[0] != DEAD
 
     def _first_told(self, continuation: int, tell: Callable[[int], Told | None]) -> list[Told | None]:
-        """What is told of the first node of which anything is, on each way through a continuation; None where nothing is."""
+        """For each way through a continuation what `tell` says of the first node of which it says anything; None where
+        it says nothing."""
         kind, a, b = (self._machine.table(name) for name in ("kind", "a", "b"))
         found: list[Told | None] = []
         work: list[tuple[int, Any]] = [(continuation, None)]  # a node, and the nodes behind it as such a pair

@@ -1,7 +1,13 @@
-"""Which remembered words a text may still become.
+"""Duplicate candidates: the remembered keys or items that the text which is being read may still repeat. Below they are
+called candidates.
 
-*Candidates* of what is being read are the remembered keys or items that it may still repeat. Only a text that goes along them can
-be refused; one that has left them is as free as the automaton says, see register_product.py.
+Only a text that goes along its candidates can be refused; one that has left them is as free as the automaton says
+(register_product.py).
+
+    {"age": 1, "name": 2, "a      one of them: "age"        {"age": 1, "name": 2, "b      none
+
+Comes in: a memory (seen_values.py). Goes out: an epoch, which `mark_candidates` has written to the field `marked_in` of every word
+by which the text may become a remembered one; so whether a byte goes along one of them is one look-up (`candidate_word`).
 """
 
 from __future__ import annotations
@@ -18,10 +24,9 @@ from .seen_values import CONTAINER, EMPTY_WORD, NIL, begins, is_in_key, is_recor
 
 @inner
 def mark_candidates(arena, tables, seen):
-    """Stamp the words by which what is being read may become a remembered one.
-
-    Returns the stamp, 0 when there is none, and whether an enclosing container may become a remembered one.
-    """
+    """(epoch, is_inner) of a memory: the epoch in the field `marked_in` of all words by which what is being read may become
+    a remembered one, 0 when there is none; and whether a container around it may become a remembered one. Found again
+    only after others were marked."""
     if arena[tables.n + Counter.MARKED] != seen or arena[tables.n + Counter.MARKED_EPOCH] != arena[tables.n + Counter.EPOCH]:
         candidates, is_inner = find_candidates(arena, tables, seen)
         arena[tables.n + Counter.MARKED] = seen if arena[tables.n + Counter.FAULT] == Fault.NONE else NIL
@@ -32,10 +37,10 @@ def mark_candidates(arena, tables, seen):
 
 @inner
 def find_candidates(arena, tables, seen):
-    """The same, whatever was stamped last.
+    """`mark_candidates`, whatever was marked last.
 
-    From the outermost recorded frame inwards, every frame is compared with what stands at its place in remembered items: items that
-    it has itself, and containers that it may become.
+    From the outermost recorded frame inwards, every frame is compared with what stands at its place in remembered
+    items: items that it has itself, and containers that it may become.
     """
     frame, word = wide(arena[tables.a + REC * seen]), wide(arena[tables.c + REC * seen])
     if word == NIL:
@@ -78,7 +83,8 @@ def find_candidates(arena, tables, seen):
 
 @inner
 def mark_element(arena, tables, element, word, epoch):
-    """Stamp what leads from a word to an element that begins with it, and note for each what is one symbol longer."""
+    """Mark the words from `word` up to an element that begins with it, and write for each the words that are one symbol
+    longer (`candidate`, `next_candidate`). Returns whether the element begins with `word`."""
     if not begins(arena, tables, word, element):
         return False
     above = wide(NIL)
@@ -97,6 +103,7 @@ def mark_element(arena, tables, element, word, epoch):
 
 @inner
 def mark_elements(arena, tables, done, word, epoch):
+    """`mark_element` for all elements of a list; returns whether any begins with `word`."""
     found = False
     while done != NIL:
         if mark_element(arena, tables, wide(arena[tables.b + REC * done]), word, epoch):
@@ -107,7 +114,8 @@ def mark_elements(arena, tables, done, word, epoch):
 
 @inner
 def mark_missing(arena, tables, candidate, done, word, epoch):
-    """Stamp as `mark_elements` what a set has beyond a subset of it."""
+    """`mark_element` for what the set `candidate` has beyond its subset `done`; returns whether any of it begins with
+    `word`."""
     found = False
     while candidate != NIL:
         if done != NIL and arena[tables.b + REC * done] == arena[tables.b + REC * candidate]:
@@ -120,10 +128,8 @@ def mark_missing(arena, tables, candidate, done, word, epoch):
 
 @inner
 def container_candidates(arena, tables, frame, word, count):
-    """What the container inside `frame` that begins at the end of `word` may become, given what the frame may become.
-
-    Replaces work[:count]; returns the new count.
-    """
+    """Find the containers that the container inside `frame` which begins at the end of `word` may become, given those
+    that the frame may become, work[:count]. Replaces these in `work`; returns the new count."""
     done, more = wide(arena[tables.b + REC * frame]), count
     for j in range(count):
         candidate = wide(arena[tables.work + j])
@@ -146,7 +152,7 @@ def container_candidates(arena, tables, frame, word, count):
 
 @inner
 def note_container(arena, tables, element, word, count):
-    """Append to `work` the container behind a word in an element that begins with it."""
+    """Append to `work` the container behind `word` in an element that begins with it; returns the new count."""
     if element == word or not begins(arena, tables, word, element):
         return count
     while arena[tables.a + REC * element] != word:
@@ -160,7 +166,7 @@ def note_container(arena, tables, element, word, count):
 
 @inner
 def includes(arena, tables, whole, part):
-    """Whether one set includes another."""
+    """Whether the set `whole` includes the set `part`."""
     while part != NIL:
         while whole != NIL and arena[tables.b + REC * whole] > arena[tables.b + REC * part]:
             whole = wide(arena[tables.a + REC * whole])
@@ -172,7 +178,8 @@ def includes(arena, tables, whole, part):
 
 @inner
 def element_after(arena, tables, whole, part):
-    """The element that a list has next after a list that it begins with; NIL when there is none."""
+    """The element that the list `whole` has next behind the list `part`, with which it begins; NIL when there is
+    none."""
     while whole > part:
         if arena[tables.a + REC * whole] == part:
             return wide(arena[tables.b + REC * whole])
@@ -182,7 +189,7 @@ def element_after(arena, tables, whole, part):
 
 @inner
 def candidate_word(arena, tables, word, byte, epoch):
-    """A word and one more byte if that is stamped, else NIL. Interns nothing."""
+    """The word of `word` and one more byte if it is marked, else NIL. Makes no node."""
     mask = tables.node_hash_size - 1
     slot = mix(wide(Kind.WORD), word, byte, wide(0)) & mask
     while arena[tables.node_hash + slot] != 0:
@@ -200,8 +207,8 @@ def candidate_word(arena, tables, word, byte, epoch):
 
 @inner
 def next_along_candidates(arena, tables, vocab, trie, node, seen, byte):
-    """The child of a node of a trie, of those by this byte or a later one, by which a string goes on along candidates; -1 if
-    none."""
+    """The first child of a trie node, by `byte` or a later one, by which a text goes on along its candidates; -1 if there
+    is none."""
     best, child, candidate = wide(CONTAINER), wide(-1), wide(arena[tables.first_candidate + REC * arena[tables.c + REC * seen]])
     while candidate != NIL:
         if byte <= arena[tables.b + REC * candidate] < best:

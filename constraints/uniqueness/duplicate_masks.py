@@ -1,7 +1,13 @@
-"""What the memory says about tokens: the vocabulary's trie walked against the automaton and the memory together.
+"""What the memory says about tokens: the vocabulary's trie is walked against the automaton and the memory together.
 
-The walk interns next to nothing, although every token writes a key or an item of its own: as long as there are no candidates, bytes
-are only noted, and the memory is brought up to date where a new key or item begins.
+Comes in: a state and a memory. Goes out: the tokens that the memory refuses, as edits of the state's mask row; or, for
+budgets, the state behind each token and what the memory adds to its cost. *Unsettled* tokens are those for which that has to
+be found out by a search.
+
+Only a text that goes along candidates can be refused. So a mask needs only the few paths along candidates (ALONG), and the
+tries of those tokens in which another word begins. The walk makes next to no nodes, although every token writes a key
+or item of its own: where there are no candidates, bytes are only noted, and the memory is brought up to date where a new
+key or item begins.
 """
 
 from __future__ import annotations
@@ -16,7 +22,6 @@ from ..automaton.tables import (
     CLASS_TABLES,
     CLASS_WIDTH,
     DEAD,
-    INFINITE,
     REC,
     STATE_BITS,
     STATE_MASK,
@@ -87,18 +92,17 @@ class WalkMode(IntEnum):
 
 @entry
 def judge(arena_address, vocab_address, state, seen, way, ends, extra, unsettled):
-    """Walk the trie of all tokens from a state and a memory. Every output may be empty when it is not wanted.
+    """Walk the trie of all tokens from a state and a memory. Returns the number of unsettled tokens, and the least cost
+    behind a token that is not unsettled, INFINITE without any. Every output array may be empty when it is not wanted.
 
-    way: WHOLE; IN_BRIEF to leave out tokens that change nothing because they stay inside of a string without candidates; IN_KEY to
-        leave out also those that begin so and have a quotation mark then. They count for the least cost all the same.
+    way: WHOLE; or IN_BRIEF to leave out the tokens that change nothing because they stay inside of a string without
+    candidates; or IN_KEY to leave out also those that begin so and have a quotation mark then. All count for the least
+    cost.
 
-    ends, extra: int32 [tokens]: ends[k] = the state that the k-th token in order leads to, DEAD when it does not survive; what the
-        memory adds to the cost there, SEARCH or EXPECTS_KEY when that has to be found out.
-    unsettled: int32 [5, tokens]: k, id, state, memory and extra of the tokens for which it has to; in brief those with ONE_MORE,
-    too.
+    ends, extra: int32 [tokens]. ends[k] = the state that the k-th token in order leads to, DEAD when it does not
+    survive; extra[k] = what the memory adds to the cost there, SEARCH or EXPECTS_KEY when that has to be found out.
 
-    Returns the number of unsettled tokens, and the least cost after one for which nothing has to be found out, INFINITE without
-    any.
+    unsettled: int32 [5, tokens]: k, id, state, memory and extra of the unsettled tokens; in brief also of those with ONE_MORE.
     """
     arena, vocab = words_at(arena_address), words_at(vocab_address)
     tables = layout(arena)
@@ -117,8 +121,8 @@ def judge(arena_address, vocab_address, state, seen, way, ends, extra, unsettled
 
 @entry
 def unsettled_tokens(arena_address, vocab_address, state, seen, has_items, unsettled):
-    """The unsettled tokens of `judge`, and those behind which alternatives are gone, looked for only where they can be; returns
-    their number. The row of the state has to be known."""
+    """Write the unsettled tokens of `judge`, and those behind which some alternatives are gone, to `unsettled`; returns their
+    number. They are looked for only where they can be. The row of the state has to be known."""
     arena, vocab = words_at(arena_address), words_at(vocab_address)
     tables = layout(arena)
     state, seen = wide(state), wide(seen)
@@ -137,7 +141,7 @@ def unsettled_tokens(arena_address, vocab_address, state, seen, has_items, unset
 
 @inner
 def where_words_begin(vocab, flags, has_items):
-    """The trie of the tokens in which another key or item can begin that has candidates."""
+    """The trie of the tokens in which another key or item with candidates can begin."""
     in_text = flags & SeenFlag.IN_TEXT
     if has_items:
         return wide(vocab[Header.QUOTED_ONCE if in_text else Header.SEPARATED])
@@ -148,11 +152,11 @@ def where_words_begin(vocab, flags, has_items):
 
 @inner
 def where_refusals_begin(arena, tables, vocab, flags):
-    """The trie of the tokens that may be refused for another key or item that begins in them; not for items of unique arrays that
-    begin there too.
+    """The trie of the tokens that may be refused for another key or item which begins in them; items of unique arrays
+    that begin there too are not among these.
 
-    Behind a key comes a value first. A key or a string that may be any but some is refused at its closing quotation mark only:
-    until then it may become another.
+    Behind a key comes a value first. A key or a string that may be any but some is refused at its closing quotation
+    mark only: until then it may become another.
     """
     in_text, has_words = flags & SeenFlag.IN_TEXT, flags & SeenFlag.HAS_WORDS
     has_free_names = arena[tables.n + Counter.FREE_NAMES] * vocab[Header.SPELLS]
@@ -169,13 +173,12 @@ def where_refusals_begin(arena, tables, vocab, flags):
 
 @inner
 def judge_trie(arena, tables, vocab, rows, trie, state, seen, way, ends, extra, unsettled, num_unsettled):
-    """`judge` for any trie; unsettled tokens are put behind the first `num_unsettled`. k is then not a place in the order of all
-    tokens.
+    """`judge` for any trie. Returns num_unsettled, the least cost, and how many tokens were cleared. Unsettled tokens are written
+    behind the first `num_unsettled`; their k is then no place in the order of all tokens.
 
-    way: what is looked at: WHOLE; ALONG: only tokens that go along candidates; IN_BRIEF, IN_KEY: not those that `judge` leaves out.
-    rows: the address where tokens that the memory refuses are noted, to be cleared; or NO_ROWS.
-
-    Returns num_unsettled, least, and how many tokens were cleared.
+    way: what is looked at. WHOLE: all tokens; ALONG: only those that go along candidates; IN_BRIEF, IN_KEY: not those that
+    `judge` leaves out. rows: the address of the mask rows, where the tokens that the memory refuses are noted to be
+    cleared; or NO_ROWS.
     """
     nodes, order, n = (
         wide(vocab[trie + TrieRecord.NODES]),
@@ -303,7 +306,8 @@ def judge_trie(arena, tables, vocab, rows, trie, state, seen, way, ends, extra, 
 
 @inner
 def clear_below(vocab, rows, nodes, order, node, skip):
-    """Note the tokens at a node and below it to be cleared, if they are; returns how many there are."""
+    """Note that the tokens at a node and below it do not survive, unless `rows` is NO_ROWS. Returns how many tokens
+    were noted."""
     if rows == NO_ROWS:
         return wide(0)
     start, below = wide(vocab[node + 3]), wide(vocab[nodes + NODE_WIDTH * skip + 3])
@@ -313,8 +317,8 @@ def clear_below(vocab, rows, nodes, order, node, skip):
 
 @inner
 def fill_inside(arena, tables, vocab, trie, stack, node, inside, ends):
-    """The states behind the tokens at a node and below it, all of characters that lead from the state `inside` back to it; that of
-    the node is on the stack. Returns the least cost there."""
+    """Fill `ends` for the tokens at a node and below it, whose characters all lead from the state `inside` back to it;
+    the state of the node is on the stack. Returns the least cost there."""
     nodes, shapes, least, i = (
         wide(vocab[trie + TrieRecord.NODES]),
         wide(vocab[trie + TrieRecord.SHAPES]),
@@ -353,7 +357,8 @@ def is_endless(arena, tables, vocab, s):
 
 @inner
 def is_any_string(arena, tables, vocab, s):
-    """Whether only a quotation mark leads nearer to the end from a state for which `is_endless`: no character, and no escape."""
+    """Whether only a quotation mark leads nearer to the end: no character does, and no escape. For states that are
+    `is_endless`."""
     if arena[tables.classes + CLASS_WIDTH * arena[tables.state_body_class + REC * s] + CLASS_TABLES] != vocab[Header.STRING]:
         return False
     escaped = transition(arena, tables, s, BACKSLASH) & STATE_MASK
@@ -362,14 +367,15 @@ def is_any_string(arena, tables, vocab, s):
 
 @inner
 def is_within_class(arena, tables, vocab, shape, s):
-    """Whether all that lies below a node is made of characters of the body of a state."""
+    """Whether everything below a trie node is made of characters of a state's body."""
     classes = tables.classes + CLASS_WIDTH * arena[tables.state_body_class + REC * s]
     return vocab[shape] < NO_HEIGHT and is_inside(vocab, shape, classes, arena, 0)
 
 
 @inner
 def up_to_date(arena, tables, stack, depth):
-    """The memory at a depth, after the bytes that have only been noted so far; none of them can be refused."""
+    """The memory at a depth of the walk, behind the bytes that have only been noted so far; none of them can be
+    refused."""
     seen = stack[depth, Step.KNOWN]
     for d in range(stack[depth, Step.SINCE] + 1, depth + 1):
         seen = seen_after(arena, tables, seen, stack[d, Step.BYTE], stack[d, Step.EVENT])

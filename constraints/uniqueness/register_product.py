@@ -1,12 +1,17 @@
-"""Configurations, each an automaton's state and a memory: how both go on with a text, whether anything new can come, at what cost.
+"""The product of the automaton and the memory: a *configuration* is a state and a memory, which go on with the text
+together.
 
-A text is alive when some way leads away from all candidates to an accepting state: usually one byte does, otherwise configurations
-are searched along the candidates, whose number is finite. So keys and items out of finite sets never lead into a dead end, provided
-that one is left whenever a key or an item begins; that a further item is possible is looked at when its comma is read, that a
-further key is possible is up to the grammar's counters.
+A text is *alive* when some way leads away from all candidates to an accepting state. Usually one byte does; otherwise
+configurations are searched along the candidates, whose number is finite (`is_alive`). So keys and items out of finite sets
+never lead into a dead end, provided that one is left whenever a key or an item begins. Whether a further item is
+possible is looked at when its comma is read; whether a further key is possible is up to the grammar's counters.
 
-A search is given up after MAX_CONFIGURATIONS and its text allowed. Only objects inside unique arrays come near, with many members
-in any order and values that are all but used up: there the same value has many texts.
+    {"a": 1, "    where keys are out of {"a", "b"}: the byte "a" is refused at once, because only "a" could come of it
+
+Besides, this file says what candidates add to the tokens that suffice to finish (`extra_cost`).
+
+A search is given up after MAX_CONFIGURATIONS configurations, and its text is allowed. Only objects inside unique arrays come
+near that, with many members in any order and values that are all but used up: there the same value has many texts.
 """
 
 from __future__ import annotations
@@ -21,7 +26,6 @@ from ..automaton.nodes import EMPTY, FAIL, head_of, intern_node, join, wide
 from ..automaton.states import after_text, items_of, state_of_all
 from ..automaton.tables import (
     DEAD,
-    INFINITE,
     REC,
     STATE_BITS,
     STATE_MASK,
@@ -55,7 +59,7 @@ MAX_CONFIGURATIONS = 1 << 14
 
 @inner
 def is_plain(arena, tables, seen, byte, event):
-    """Whether a byte only makes the word longer, and concerns nothing but the candidates there are."""
+    """Whether a byte only makes the word longer, so that it matters to none but the candidates that there are."""
     mode = arena[tables.b + REC * seen]
     if mode == TextMode.OUTSIDE:
         return event != Event.KEY_OPEN and not is_space(byte) and not is_bracket_or_comma(byte)
@@ -66,7 +70,7 @@ def is_plain(arena, tables, seen, byte, event):
 
 @inner
 def after_candidate_byte(arena, tables, seen, byte, event, candidate):
-    """The memory after a plain byte that leads to a word known already."""
+    """The memory behind a plain byte that leads to a known word, `candidate`."""
     return memory(
         arena,
         tables,
@@ -78,15 +82,18 @@ def after_candidate_byte(arena, tables, seen, byte, event, candidate):
 
 @inner
 def transition(arena, tables, state, byte):
+    """The transition of a state on a byte: read from the table, or found now."""
     answer = wide(arena[tables.next + state * 256 + byte])
     return step(arena, tables, wide(state), wide(byte)) if answer == UNKNOWN else answer
 
 
 @inner
 def follow(arena, tables, state, answer, seen, byte):
-    """(state, memory) after a byte on which a state has the transition `answer`; (DEAD, REPEATED) where it does not survive.
+    """(state, memory) behind a byte on which `state` has the transition `answer`; (DEAD, REPEATED) where the text does
+    not survive.
 
-    What ends a repeated item is refused by those alternatives only that ask for different ones; with the others it goes on.
+    A byte that ends a repeated item is refused only by the alternatives that ask for different items; the text goes on
+    with the others.
     """
     after, event = answer & STATE_MASK, answer >> STATE_BITS
     if after == DEAD:
@@ -105,8 +112,8 @@ def follow(arena, tables, state, answer, seen, byte):
 
 @inner
 def after_repeated(arena, tables, state, byte):
-    """The state after a comma or bracket behind an item, of the alternatives that do not ask whether it was there before. DEAD on
-    a fault."""
+    """The state behind a comma or bracket at the end of a repeated item, of the alternatives that do not ask for
+    different items. DEAD on a fault."""
     start, length = items_of(arena, tables, state)
     count = wide(0)
     for j in range(start, start + length):
@@ -127,7 +134,8 @@ def after_repeated(arena, tables, state, byte):
 
 @inner
 def way_out(arena, tables, state, seen, epoch, at_most):
-    """Whether one byte leads away from all candidates, to a state of a cost of at most `at_most`."""
+    """Whether one byte leads away from all candidates, to a state of a cost of at most `at_most`. epoch: as `mark_candidates`
+    gives it."""
     word, row = wide(arena[tables.c + REC * seen]), tables.next + state * 256
     for k in range(256):
         byte = FIRST_PRINTABLE + k & 255  # one of the printable ones is enough, most often
@@ -148,10 +156,10 @@ def way_out(arena, tables, state, seen, epoch, at_most):
 
 @inner
 def is_alive(arena, tables, state, seen):
-    """Whether something that is not remembered yet can come of what is being read; True on a fault.
+    """Whether what is being read can become something that is not remembered yet; True on a fault.
 
-    A search along the candidates, depth first, which ends at once where the automaton admits anything else. Verdicts are kept by
-    configuration, in the column `size`.
+    A search along the candidates, depth first, which ends at once where the automaton admits anything else. Answers are
+    kept in the field `size` of `PAIR` nodes.
     """
     epoch, _ = mark_candidates(arena, tables, seen)
     if epoch == 0 or way_out(arena, tables, state, seen, epoch, INFINITE - 1):
@@ -212,7 +220,8 @@ class SeenFlag(IntFlag):
 
 @inner
 def seen_flags(arena, tables, seen):
-    """The `SeenFlag`s of a memory."""
+    """What is known of a memory, as bits. TRACKED: there are candidates; IN_TEXT: inside a string; IN_NAME: which is a key;
+    HAS_WORDS: some open object has keys, or some unique array has items; IN_UNIQUE: inside a unique array."""
     bits = SeenFlag.HAS_CANDIDATES if mark_candidates(arena, tables, seen)[0] != 0 else SeenFlag.NONE
     if arena[tables.b + REC * seen] != TextMode.OUTSIDE:
         bits |= SeenFlag.IN_TEXT | (SeenFlag.IN_NAME if is_in_key(arena[tables.b + REC * seen]) else SeenFlag.NONE)
@@ -228,7 +237,8 @@ def seen_flags(arena, tables, seen):
 
 @entry
 def run_remembering(arena_address, state, seen, data):
-    """(state, memory, bytes read) after some bytes; state DEAD when they do not survive. The caller looks for faults."""
+    """(state, memory, number of bytes read) behind `data` (uint8 array); state DEAD when it does not survive. The
+    caller looks for faults."""
     arena = words_at(arena_address)
     tables = layout(arena)
     return run_bytes_remembering(arena, tables, wide(state), wide(seen), pointer(data), wide(0), wide(data.size))
@@ -236,7 +246,7 @@ def run_remembering(arena_address, state, seen, data):
 
 @entry
 def advance_remembering(arena_address, vocab_address, state, seen, token):
-    """(state, memory) after a token; state DEAD when it does not survive. The caller looks for faults."""
+    """(state, memory) behind a token; state DEAD when it does not survive. The caller looks for faults."""
     arena, vocab = words_at(arena_address), words_at(vocab_address)
     tables = layout(arena)
     start, end = token_bytes(vocab, token)
@@ -248,7 +258,7 @@ def advance_remembering(arena_address, vocab_address, state, seen, token):
 
 @inner
 def run_bytes_remembering(arena, tables, state, seen, data, start, end):
-    """As `run_remembering` for data[start:end]."""
+    """`run_remembering` for data[start:end]."""
     after, kept, read = run_by_bytes(arena, tables, state, seen, data, start, end, True)
     if after != DEAD or arena[tables.n + Counter.FAULT] != Fault.NONE:
         return after, kept, read
@@ -257,8 +267,8 @@ def run_bytes_remembering(arena, tables, state, seen, data, start, end):
 
 @inner
 def run_by_bytes(arena, tables, state, seen, data, start, end, may_leap):
-    """The same. Within the only literal of a state no states are made, see `after_text`, and if `may_leap` within names (see
-    multibyte_step.py); then it is not known which bytes survive of those that do not all."""
+    """`run_remembering` for data[start:end]. No states are made inside the only literal of a state (see `after_text`),
+    nor, if `may_leap`, inside of names (see multibyte_step.py); then the number of bytes means nothing if not all survive."""
     size = end - start
     states, memories = np.empty(size + 1, np.int64), np.empty(size + 1, np.int64)
     spelled = np.empty(size + 1, np.int64)  # bytes of the literal of states[i] that have been read
@@ -303,6 +313,7 @@ def run_by_bytes(arena, tables, state, seen, data, start, end, may_leap):
 
 @inner
 def state_at(arena, tables, state, spelled):
+    """The state behind the first `spelled` bytes of the only literal of a state."""
     return after_text(arena, tables, state, spelled) if spelled > 0 else state
 
 
@@ -316,10 +327,11 @@ class ExtraCost(IntEnum):
 
 @inner
 def extra_cost(arena, tables, state, seen, epoch, is_inner, spells):
-    """Tokens that candidates cost: none without any, one where one more character makes the difference; SEARCH otherwise.
+    """Tokens that candidates add to the cost of a state: 0 without candidates, ONE_MORE where one more character makes the
+    difference, SEARCH when that has to be searched for.
 
-    At the beginning of an item the grammar has promised the most that any item may cost, see shortest_completion.py; but beside
-    other arrays, what costs least may have no item left.
+    At the beginning of an item it is the surcharge that the grammar has charged for any item (shortest_completion.py). But where
+    arrays of other kinds may stand in the same place, the cheapest kind may have no item left: SEARCH.
     """
     if epoch == 0:
         return wide(0)
@@ -332,7 +344,7 @@ def extra_cost(arena, tables, state, seen, epoch, is_inner, spells):
 
 @inner
 def expects_key(arena, tables, state, seen):
-    """Whether a key that is to be remembered must come next, in an object that has some."""
+    """Whether a key that is to be remembered must come next, in an object that has keys already."""
     frame = arena[tables.a + REC * seen]
     return (
         arena[tables.kind + REC * frame] == Kind.OBJECT
@@ -343,6 +355,7 @@ def expects_key(arena, tables, state, seen):
 
 @inner
 def must_open_key(arena, tables, state):
+    """Whether nothing but white space and the quote of a key that is to be remembered may come next."""
     found = False
     for byte in range(256):
         if is_space(byte):
@@ -357,7 +370,7 @@ def must_open_key(arena, tables, state):
 
 @entry
 def extra_cost_of(arena_address, state, seen, spells):
-    """What `extra_cost` says of a state and a memory, or EXPECTS_KEY."""
+    """`extra_cost` of a state and a memory, or EXPECTS_KEY."""
     arena = words_at(arena_address)
     tables = layout(arena)
     if arena[tables.b + REC * seen] == TextMode.OUTSIDE and expects_key(arena, tables, state, seen):

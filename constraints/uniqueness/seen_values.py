@@ -1,21 +1,26 @@
-"""What open JSON objects and arrays have already, so that no key and no item of an array with unique items comes twice.
+"""The memory: what the open JSON objects and arrays of a text have already, so that no key and no item of an array with
+unique items comes twice.
 
-The memory is a function of the text and its events. It advances beside the automaton, one hash-consed value for all texts that
-agree in it. Every open bracket has a frame:
+It is a function of the text and its events (`Event`), not a part of the automaton's state. It advances beside the
+state, byte by byte (`seen_after`), and is one hash-consed value for all texts that agree in it. Every open bracket has a
+*frame*:
 
-    MEMORY(frame, mode, word)      the innermost frame, where in a string we are, what is being read
+    MEMORY(frame, mode, word)      the innermost frame, where in a string we are, the word that is being read
     OBJECT(parent, done, before)   done: the keys that were marked, as a set; inside a unique array whole members
     ARRAY(parent, done, before)    done: the items, as a list; inside a unique array only
     UNIQUE(parent, done, before)   an array whose items must differ, or one that may still be such an array
-    LIST(rest, word, -)            a list; a set is one that is sorted by node number
+    LIST(rest, word, -)            a list; a set is a list that is sorted by node number
     WORD(prefix, symbol, -)        a byte, or CONTAINER + LIST for an array or object that was closed
 
-`word` is NIL where nothing is recorded: outside keys and unique arrays. `before` is the word of the parent up to and with the
-opening bracket. White space outside strings is left out, numbers and strings have one spelling each and members are a set, so
-equal keys and equal items are one node. Words, lists and sets share what they have in common.
+    {"a": 1, "b      MEMORY(OBJECT(no parent, {"a"}, no word), IN_KEY, the word "b)
 
-A repeated key is refused at its closing quote, a repeated item at the comma or bracket behind it; register_product.py refuses
-before that what cannot become anything else.
+A *word* is the text of a key or item. It is NIL where nothing is recorded: outside of keys and unique arrays.
+`before` is the word of the parent up to and with the opening bracket. White space outside of strings is left out,
+numbers and strings have one spelling each, and members are a set; so equal keys and equal items are one node. Words,
+lists and sets share what they have in common.
+
+A repeated key is refused at its closing quote, a repeated item at the comma or bracket behind it. register_product.py refuses a
+text before that, as soon as it cannot become anything else.
 """
 
 from __future__ import annotations
@@ -49,17 +54,19 @@ class TextMode(IntEnum):
 
 @inner
 def memory(arena, tables, frame, mode, word):
+    """The MEMORY node of a frame, a mode and a word."""
     return intern_node(arena, tables, wide(Kind.MEMORY), wide(frame), wide(mode), wide(word))
 
 
 @inner
 def longer(arena, tables, word, symbol):
-    """A word and one more symbol; NIL when nothing is recorded."""
+    """A word and one more symbol; NIL where nothing is recorded."""
     return wide(NIL) if word == NIL else intern_node(arena, tables, wide(Kind.WORD), wide(word), wide(symbol), wide(0))
 
 
 @inner
 def is_space(byte):
+    """Whether a byte is white space of JSON."""
     return byte == 0x20 or byte == 0x0A or byte == 0x0D or byte == 0x09
 
 
@@ -70,7 +77,7 @@ def is_bracket_or_comma(byte):
 
 @inner
 def is_recorded(arena, tables, frame):
-    """Whether everything in a frame is kept, not just keys."""
+    """Whether all text in a frame is recorded, not just keys."""
     return arena[tables.kind + REC * frame] == Kind.UNIQUE or arena[tables.c + REC * frame] != NIL
 
 
@@ -81,6 +88,7 @@ def is_in_key(mode):
 
 @inner
 def mode_after(mode, byte, event):
+    """The mode behind a byte with an event."""
     if mode == TextMode.OUTSIDE:
         return TextMode.OUTSIDE if byte != QUOTE else TextMode.IN_KEY if event == Event.KEY_OPEN else TextMode.IN_STRING
     if mode == TextMode.ESCAPE or mode == TextMode.KEY_ESCAPE:
@@ -92,7 +100,8 @@ def mode_after(mode, byte, event):
 
 @inner
 def seen_after(arena, tables, seen, byte, event):
-    """The memory after a byte; REPEATED when it ends a key or an item that is there already, or on a fault."""
+    """The memory behind a byte with an event; REPEATED when the byte ends a key or an item that is there already, and on
+    a fault."""
     frame, mode, word = wide(arena[tables.a + REC * seen]), wide(arena[tables.b + REC * seen]), wide(arena[tables.c + REC * seen])
     inside = mode_after(mode, byte, event)
     if mode != TextMode.OUTSIDE and inside != TextMode.OUTSIDE:
@@ -140,7 +149,7 @@ def seen_after(arena, tables, seen, byte, event):
 
 @inner
 def no_longer_unique(arena, tables, frame, word):
-    """(frame, word) of an array when nothing that may still come of it asks whether its items differ."""
+    """(frame, word) of an array when no text that may still come asks whether its items differ."""
     parent, before = wide(arena[tables.a + REC * frame]), wide(arena[tables.c + REC * frame])
     if before == NIL:
         return intern_node(arena, tables, wide(Kind.ARRAY), parent, wide(NIL), before), wide(NIL)
@@ -149,7 +158,7 @@ def no_longer_unique(arena, tables, frame, word):
 
 @inner
 def begins(arena, tables, prefix, word):
-    """Whether a word begins with another one. Prefixes are made first, so they have the smaller numbers."""
+    """Whether a word begins with another one, `prefix`. Prefixes are made first, so they have the smaller numbers."""
     while word > prefix:
         word = wide(arena[tables.a + REC * word])
     return word == prefix
@@ -157,7 +166,7 @@ def begins(arena, tables, prefix, word):
 
 @inner
 def has_key(arena, tables, done, key):
-    """Whether some element of a list begins with a key (its quotes included)."""
+    """Whether a list has an element that begins with a key (its quotes included)."""
     while done != NIL:
         if begins(arena, tables, key, wide(arena[tables.b + REC * done])):
             return True
@@ -167,6 +176,7 @@ def has_key(arena, tables, done, key):
 
 @inner
 def has_item(arena, tables, done, item):
+    """Whether a list has an item."""
     while done != NIL:
         if arena[tables.b + REC * done] == item:
             return True
@@ -176,7 +186,7 @@ def has_item(arena, tables, done, item):
 
 @inner
 def with_element(arena, tables, frame, word):
-    """A frame in which one more element is done: sorted into the set of an object, at the end of the list of an array."""
+    """A frame with one more element done: sorted into the set of an object, at the end of the list of an array."""
     kind, done = wide(arena[tables.kind + REC * frame]), wide(arena[tables.b + REC * frame])
     larger, rest = wide(0), done
     while kind == Kind.OBJECT and rest != NIL and arena[tables.b + REC * rest] > word:
@@ -192,7 +202,7 @@ def with_element(arena, tables, frame, word):
 
 @entry
 def empty_memory(arena_address):
-    """Before any text."""
+    """The memory before any text."""
     arena = words_at(arena_address)
     tables = layout(arena)
     return memory(arena, tables, NIL, TextMode.OUTSIDE, NIL)

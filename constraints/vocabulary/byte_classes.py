@@ -1,8 +1,10 @@
-"""The vocabulary by groups of bytes that automata mostly read alike: letters, digits, parts of characters beyond ASCII.
+"""Groups of bytes that automata mostly read alike: letters, digits, parts of characters beyond ASCII; and the trie by
+groups.
 
-Where a state goes the same way on all small letters, thousands of tokens differ in nothing: 266,000 nodes of the trie of a
-vocabulary of 131,072 tokens are 14,500 once each byte is replaced by the first of its group, and 70 of them are of letters and
-digits. A walk looks whether a state reads a group alike, and follows the tokens below one by one where it does not.
+Where a state goes the same way on all small letters, thousands of tokens differ in nothing. When each byte is replaced
+by the first of its group, the 266,000 nodes of the trie of a vocabulary of 131,072 tokens become 14,500, and only 70 of
+them are of letters and digits. A walk of that trie asks whether a state reads a group alike, and looks at the tokens
+below one by one where it does not.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ _FIRST_OF_GROUP = bytes(next((first for first, end in GROUP_RANGES if first <= b
 
 
 def grouped(trie: TokenTrie) -> TokenTrie:
-    """The trie of the same tokens with each byte replaced by the first of its group; ids as before."""
+    """The trie of a vocabulary's tokens with each byte replaced by the first of its group. Token ids and bytes stay as
+    they are."""
     text, offsets = trie.token_bytes.tobytes().translate(_FIRST_OF_GROUP), trie.token_offsets.tolist()
     order = sorted(np.sort(trie.order).tolist(), key=lambda token: text[offsets[token] : offsets[token + 1]])
     return TokenTrie.of_spellings(np.array(order, np.int32), trie.token_offsets, np.frombuffer(text, np.uint8))

@@ -1,7 +1,10 @@
-"""What a vocabulary looks like from inside a run of characters of one class: found once, shared by all constraints.
+"""What a vocabulary looks like from inside a repetition of characters of one class: tables made once, shared by all
+constraints.
 
-A *body* is a repetition of characters of a class: the inside of a JSON string, `[a-z]{2,20000}`, whitespace. See trie_walk.py for
-how these tables are used and why that is exact.
+A *body* is such a repetition: the inside of a JSON string, `[a-z]{2,20000}`, white space. Comes in: a class of
+characters and the trie of all tokens. Goes out: a `BodyClass`, masks of the tokens that are made of the class, by
+length, and the trie of the others; and `Exits`, the tokens that leave the class, by what they spell behind it. trie_walk.py
+says how they are used, and why that is exact.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ MAX_SLICE = 48  # characters; longer tokens are few
 
 @dataclass(frozen=True, eq=False)
 class SubTrie:
-    """The trie of some of a vocabulary's tokens; arrays as in TokenTrie, read-only."""
+    """The trie of some tokens of a vocabulary. The arrays are as in `TokenTrie`, read-only."""
 
     byte: NDArray[np.uint8]
     depth: NDArray[np.int32]
@@ -33,24 +36,25 @@ class SubTrie:
 
     @classmethod
     def without(cls, left_out: NDArray[np.bool_], trie: TokenTrie) -> SubTrie:
-        """The tokens that end at nodes not in `left_out`. bool [n]"""
+        """The trie of the tokens that do not end at a node of `left_out`. bool [n]"""
         return cls(*map(_read_only, _residual(left_out, trie.byte, trie.depth, trie.skip, trie.first, trie.order)))
 
     @classmethod
     def with_bytes(cls, wanted: bytes, at_least: int, trie: TokenTrie) -> SubTrie:
-        """The tokens with that many of some bytes, or more."""
+        """The trie of the tokens that have `at_least` bytes out of `wanted`."""
         is_wanted = np.isin(np.arange(256), list(wanted))
         return cls.without(occurrences(is_wanted, trie.byte, trie.depth, trie.max_depth) < at_least, trie)
 
     @classmethod
     def with_each(cls, wanted: bytes, trie: TokenTrie) -> SubTrie:
-        """The tokens with all of some bytes."""
+        """The trie of the tokens that have all bytes of `wanted`."""
         found = [occurrences(np.arange(256) == byte, trie.byte, trie.depth, trie.max_depth) for byte in wanted]
         return cls.without(np.min(found, axis=0) == 0, trie)
 
     @classmethod
     def quoted_apart(cls, trie: TokenTrie) -> SubTrie:
-        """The tokens with quotation marks so far apart as the end of a key and the beginning of the next one, see KEYS_APART."""
+        """The trie of the tokens with two quotation marks as far apart as the end of a key and the beginning of the
+        next one, see KEYS_APART."""
         is_quote = np.arange(256) == ord('"')
         quotes = occurrences(is_quote, trie.byte, trie.depth, trie.max_depth)
         left_out = np.ones(quotes.size, np.bool_)
@@ -68,9 +72,12 @@ class SubTrie:
 
 @dataclass(frozen=True, eq=False)
 class Exits:
-    """Tokens that leave a class, by what they spell behind their last character of it.
+    """The tokens that leave a class, by their *suffix*: what they spell behind their last character of the class.
 
-    A repetition that may end at any character is left alike from wherever it is, so the many prefixes need not be walked.
+    A repetition that may end at any character is left alike from wherever in it, so only the suffixes are walked, not
+    the many prefixes.
+
+        class of letters:   "abc." and "xy."   have the suffix "."   and prefixes of 3 and 2 characters
     """
 
     trie: TokenTrie  # of the suffixes; its tokens are the ids of the whole tokens
@@ -80,7 +87,8 @@ class Exits:
 
     @classmethod
     def build(cls, ranges: Ranges, ambiguous: bytes, trie: TokenTrie) -> Exits:
-        """ambiguous: first bytes of suffixes that may belong to the body, such as the backslash in a string."""
+        """ambiguous: first bytes of suffixes that may belong to the body all the same, such as the backslash in a
+        string."""
         table = transitions(byte_tree(ranges))
         end, chars = _prefixes(table, trie.token_offsets, trie.token_bytes)
         data, offsets = trie.token_bytes.tobytes(), trie.token_offsets.tolist()
@@ -99,7 +107,7 @@ class Exits:
 
 @dataclass(frozen=True, eq=False)
 class BodyClass:
-    """Tables of one character class for one vocabulary."""
+    """The tables of one character class for one vocabulary."""
 
     slices: NDArray[
         np.uint32
@@ -148,7 +156,8 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 @entry
 def _inside(table, byte, depth, max_depth):
-    """Per node: whether the path to it stays inside the class and ends with a whole character; how many characters it begins."""
+    """(inside, whole, chars) for every node: whether the path to it stays inside the class; whether it ends with a
+    whole character, too; how many characters it begins. table: the automaton of the class's characters."""
     n = byte.size
     inside = np.zeros(n, np.bool_)
     whole = np.zeros(n, np.bool_)
@@ -167,7 +176,7 @@ def _inside(table, byte, depth, max_depth):
 
 @entry
 def _prefixes(table, offsets, data):
-    """Per token: bytes and characters of its longest prefix of whole characters of the class."""
+    """(bytes, characters) for every token of its longest prefix of whole characters of the class. int32 [V] each"""
     length, chars = np.zeros(offsets.size - 1, np.int32), np.zeros(offsets.size - 1, np.int32)
     for token in range(length.size):
         state = 0
@@ -182,7 +191,8 @@ def _prefixes(table, offsets, data):
 
 @entry
 def _longest_outside(table, offsets, data):
-    """The most characters in a token that has some that are not of the class, the first of which is no control character."""
+    """The most characters of any token with a character that is not of the class, unless the first such character is a
+    control character."""
     most = 0
     for token in range(offsets.size - 1):
         state, first = 0, offsets[token]
@@ -202,7 +212,8 @@ def _longest_outside(table, offsets, data):
 
 @entry
 def _all_of(is_chosen, first, order):
-    """Per node: whether the tokens that end there are all among the chosen ones. (They are equal, so all or none is.)"""
+    """For every node: whether the tokens that end there are among the chosen ones. (They are equal, so all or none
+    are.)"""
     chosen = np.zeros(first.size - 1, np.bool_)
     for i in range(chosen.size):
         chosen[i] = first[i] != first[i + 1] and is_chosen[order[first[i]]]
@@ -211,7 +222,7 @@ def _all_of(is_chosen, first, order):
 
 @entry
 def occurrences(wanted, byte, depth, max_depth):
-    """Per node: how many bytes on the path to it are wanted."""
+    """For every node: how many bytes on the path to it are wanted. int32 [n]; wanted: bool [256]"""
     occurrences = np.zeros(byte.size, np.int32)
     seen = np.zeros(max_depth + 1, np.int32)
     for i in range(byte.size):
@@ -222,6 +233,7 @@ def occurrences(wanted, byte, depth, max_depth):
 
 @entry
 def _fill_slices(slices, inside, chars, first, order):
+    """Fill slices[r] with the mask of the tokens of the class of at most r characters, the last one with that of all."""
     last = slices.shape[0] - 1
     for i in range(inside.size):
         if inside[i]:
@@ -234,7 +246,7 @@ def _fill_slices(slices, inside, chars, first, order):
 
 @entry
 def _residual(inside, byte, depth, skip, first, order):
-    """The trie of the tokens that do not stay inside the class."""
+    """The arrays of the trie of the tokens that do not end at a node of `inside`."""
     n = byte.size
     kept = np.zeros(n + 1, np.int32)  # new index of node i, or of the next kept node
     keep = np.zeros(n, np.bool_)

@@ -1,7 +1,9 @@
-"""What compiled code reads of a vocabulary: tries, tokens and body classes in one append-only int32 array `vocab`.
+"""The atlas: all that compiled code reads of a vocabulary (tries, tokens, body classes), in one int32 array `vocab`.
 
-A compiled call costs about 0.1 us an array argument, and the mask walk does not know beforehand which tables it needs. So they
-all lie in one array, and a table is named by the offset of its record:
+One array, because a compiled call costs about 0.1 us for each array argument, and the mask walk does not know beforehand
+which tables it needs. A table is named by the offset of its record: the word TRIE of the header is the offset of the
+trie of all tokens, and the word NUM_NODES of that record is its number of nodes. The array is
+append-only: what is in it never changes. The records:
 
     header      (`Header`) [WORDS] uint32 words of a mask  [DEPTH] bytes of the longest token  [TRIE] the trie of all tokens
                 [EOS] offset and [NUM_EOS] number of the EOS ids  [OFFSETS], [BYTES] token t is v[bytes + v[offsets + t] : ...]
@@ -20,10 +22,10 @@ all lie in one array, and a table is named by the offset of its record:
     shape       of what lies below a node (of the first byte of several: from before it on): most characters begun, NO_HEIGHT when
                 something is not UTF-8; the set of first bytes of these characters, a bit for each of 0x00-0x7F and 0xC0-0xFF;
                 [IS_QUOTED] whether a quotation mark has been read
-    body class  (`ClassRecord`) [LONGEST] characters in the longest token  [LAST_SLICE]  [SLICES] see BodyClass  [RESIDUAL] a trie
-                [EXITS] and [REST] tries, or 0; [BY_PREFIX] and [PREFIX] with [NUM_EXITS] words: see Exits; [LONGEST_OUTSIDE],
-                [LONG_TOKENS] and [LONG_TOKEN_LENGTHS] with [NUM_LONG_TOKENS] words: `longest_outside` and `long_tokens` of
-                BodyClass; [FIRST_BYTES] a set
+    body class  (`ClassRecord`) [LONGEST] characters in the longest token  [LAST_SLICE]  [SLICES] see BodyClass
+                [RESIDUAL] a trie  [EXITS] and [REST] tries, or 0; [BY_PREFIX] and [PREFIX] with [NUM_EXITS] words: see Exits;
+                [LONGEST_OUTSIDE], [LONG_TOKENS] and [LONG_TOKEN_LENGTHS] with [NUM_LONG_TOKENS] words: see BodyClass;
+                [FIRST_BYTES] a set
 """
 
 from __future__ import annotations
@@ -105,7 +107,7 @@ FIRST_LEAD, FIRST_PRINTABLE, QUOTE = 0xC0, 0x20, 0x22
 
 
 class PackedVocabulary:
-    """The array and where things are in it. Not thread-safe; what is there never changes."""
+    """The owner of the array, who appends records to it. Not thread-safe. What is in the array never changes."""
 
     def __init__(self, trie: TokenTrie, words: int, eos_token_ids: tuple[int, ...], spells_every_byte: bool) -> None:
         size = HEADER_WORDS + 64 * (trie.num_nodes + trie.token_offsets.size) + trie.token_bytes.size
@@ -133,17 +135,18 @@ class PackedVocabulary:
         return 4 * self._used
 
     def has_room(self) -> bool:
-        """For another body class."""
+        """Whether there is room for another body class."""
         return self._used + _SPARE_WORDS // 4 < self.array.size
 
     def trie(self, trie: TokenTrie | SubTrie) -> int:
-        """The offset of a new trie record, without shapes."""
+        """Append a trie record, without shapes; returns its offset."""
         nodes, children = _tabulated(trie.byte, trie.depth, trie.skip, trie.first)
         parts = (trie.byte.size, self._add(nodes), self._add(children), self._add(trie.order), 0, 0)
         return self._add(np.array(parts, np.int32))
 
     def _grouped(self, trie: TokenTrie) -> int:
-        """The offset of a new trie record by groups. It has no tables of children: a dead byte says nothing of its group."""
+        """Append a trie record by groups; returns its offset. It has no tables of children, because a dead byte says
+        nothing about its group."""
         record = self.trie(trie)
         vocab, n = self.array, trie.num_nodes
         vocab[int(vocab[record + TrieRecord.NODES]) :][: NODE_WIDTH * n : NODE_WIDTH] &= 255
@@ -158,7 +161,7 @@ class PackedVocabulary:
         return record
 
     def body_class(self, ranges: Ranges, body: BodyClass, exits: Exits | None = None) -> int:
-        """The offset of a new record of a body class."""
+        """Append the record of a body class; returns its offset."""
         record = np.zeros(ClassRecord.FIRST_BYTES + SET_WORDS, np.int32)
         record[ClassRecord.FIRST_BYTES:] = first_bytes(ranges)
         record[ClassRecord.LONGEST], record[ClassRecord.LAST_SLICE] = body.longest, len(body.slices) - 1
@@ -178,13 +181,14 @@ class PackedVocabulary:
         return self._add(record)
 
     def _add_shapes(self, trie: int) -> None:
+        """Append the shapes of the nodes of a trie record."""
         vocab, n = self.array, int(self.array[trie + TrieRecord.NUM_NODES])
         vocab[trie + TrieRecord.SHAPES] = self._used
         self._used += SHAPE_WIDTH * n
         _fill_shapes(vocab, trie, int(vocab[Header.DEPTH]), transitions(byte_tree(ALL)))
 
     def _add(self, table: NDArray[np.integer]) -> int:
-        """Append a table; its offset."""
+        """Append a table; returns its offset."""
         start = self._used
         self._used += table.size
         assert self._used <= self.array.size
@@ -193,7 +197,7 @@ class PackedVocabulary:
 
 
 def _controls(trie: TokenTrie) -> NDArray[np.int32]:
-    """The tokens with a control character and no quotation mark before it."""
+    """The ids of the tokens with a control character and no quotation mark before it, sorted. int32"""
     quotes = occurrences(np.arange(256) == QUOTE, trie.byte, trie.depth, trie.max_depth)
     controls = np.flatnonzero((trie.byte < FIRST_PRINTABLE) & (quotes == 0))
     ranges = [trie.order[trie.first[node] : trie.first[trie.skip[node]]] for node in controls]
@@ -202,7 +206,7 @@ def _controls(trie: TokenTrie) -> NDArray[np.int32]:
 
 @lru_cache(maxsize=1024)
 def first_bytes(ranges: Ranges) -> NDArray[np.int32]:
-    """The bytes that begin only characters of a class, as the set of a shape. int32 [SET_WORDS]"""
+    """The bytes that begin characters of a class and no others, as the set of a shape. int32 [SET_WORDS]"""
     whole = _span(0, 0x7F) | _span(0xC2, 0xF4)
     for low, high in invert(ranges):
         whole &= ~_span(chr(low).encode()[0], chr(high).encode()[0])
@@ -212,17 +216,18 @@ def first_bytes(ranges: Ranges) -> NDArray[np.int32]:
 
 
 def _span(first: int, last: int) -> int:
-    """The places of some neighbouring first bytes of characters in the set of a shape, as bits."""
+    """The first bytes from `first` to `last` as bits, at their places in the set of a shape."""
     start, end = (byte if byte < 0x80 else byte - FIRST_LEAD + 0x80 for byte in (first, last))
     return (2 << end) - (1 << start)
 
 
 def _as_set(places: int) -> NDArray[np.int32]:
-    """int32 [SET_WORDS]"""
+    """Bits as the set of a shape. int32 [SET_WORDS]"""
     return np.frombuffer(places.to_bytes(4 * SET_WORDS, "little"), "<i4").astype(np.int32)
 
 
 def _never_again(array: NDArray[np.int32]) -> int:
+    """Say that all words were touched: the array is too large to keep for another vocabulary."""
     return int(array.size)  # too much to keep for another vocabulary
 
 
@@ -231,7 +236,7 @@ def _never_again(array: NDArray[np.int32]) -> int:
 
 @entry
 def _tabulated(byte, depth, skip, first):
-    """Nodes and tables of children of a trie, as an atlas has them."""
+    """(nodes, children) of a trie as the atlas has them: int32 [n + 1, NODE_WIDTH] and int32 [tables, 256]."""
     n = byte.size
     fan = np.zeros(n + 1, np.int32)  # children of node i - 1; of the root at 0
     at = np.zeros(n + 2, np.int32)  # [depth] 1 + the node there
@@ -256,7 +261,8 @@ def _tabulated(byte, depth, skip, first):
 
 @entry
 def _fill_shapes(vocab, trie, max_depth, utf8):
-    """From the last node to the first: what is below a child is known already. utf8: the automaton of all characters."""
+    """Fill in the shapes of a trie record, from the last node to the first, so that what is below a child is known
+    already. utf8: the automaton of all characters (utf8.py)."""
     n, nodes, shapes = (
         vocab[trie + TrieRecord.NUM_NODES],
         np.int64(vocab[trie + TrieRecord.NODES]),
@@ -297,8 +303,9 @@ def _fill_shapes(vocab, trie, max_depth, utf8):
 
 @inner
 def is_inside(vocab, shape, classes, arena, first):
-    """Whether what lies below a node is made of characters that a class has whole. classes: offset of its set in `arena`. first:
-    the word of the set to begin at, 0; or 1 to leave out control characters, which are 32."""
+    """Whether everything below a trie node is made of characters of a class whose first bytes begin no others. classes:
+    offset in `arena` of that set. first: the word of the set to begin at, 0; or 1 to leave out control characters, which
+    are 32."""
     for k in range(first, SET_WORDS):
         if vocab[shape + 1 + k] & ~arena[classes + k] != 0:
             return False
@@ -307,7 +314,8 @@ def is_inside(vocab, shape, classes, arena, first):
 
 @inner
 def is_ascii(vocab, shape):
-    """Whether what lies below a node is made of ASCII characters, if it is made of characters: their bits fill the first words."""
+    """Whether everything below a trie node that is made of characters is ASCII. (The bits of ASCII fill the first words
+    of the set.)"""
     for k in range(ASCII_WORDS, SET_WORDS):
         if vocab[shape + 1 + k] != 0:
             return False

@@ -1,4 +1,4 @@
-"""What all constraints over one vocabulary share: its trie, its single bytes, its body classes."""
+"""What all constraints over one vocabulary share: the trie, the atlas, and the tables of body classes."""
 
 from __future__ import annotations
 
@@ -46,24 +46,24 @@ class SharedVocabulary:
 
     @property
     def unsettled_room(self) -> NDArray[np.int32]:
-        """Scratch of the calling thread for what compiled code tells of unsettled tokens, see duplicate_masks.py: int32 [5, 2 *
-        tokens of the trie], because tokens that go along candidates and those in which words begin are listed one after the
-        other."""
+        """int32 [5, 2 * tokens of the trie]: scratch of the calling thread, to which compiled code writes unsettled tokens
+        (duplicate_masks.py). Twice the tokens, because those that go along candidates and those in which words begin are listed
+        one after the other."""
         room: NDArray[np.int32] | None = getattr(self._of_thread, "unsettled_room", None)
         if room is None:
             room = self._of_thread.unsettled_room = np.empty((5, 2 * self.trie.order.size), np.int32)
         return room
 
     def body(self, ranges: Ranges) -> BodyClass | None:
-        """What has been found out about a character class; None when nothing has."""
+        """The tables of a character class; None when they have not been built."""
         return self._bodies.get(ranges)
 
     def tables(self, ranges: Ranges) -> int:
-        """Where the tables of a character class are in the atlas, 0 when it has none."""
+        """The offset of the tables of a character class in the atlas, 0 when it has none."""
         return self._offsets.get(ranges, 0)
 
     def tables_wanted(self, ranges: Ranges) -> int:
-        """The same, after a mask was made without them: they are built when that has happened often enough."""
+        """`tables`, asked for after a mask was made without them: they are built when that has happened often enough."""
         with self._lock:
             self._walked[ranges] = self._walked.get(ranges, 0) + 1
             is_due = (
@@ -76,7 +76,8 @@ class SharedVocabulary:
             return self.tables(ranges)
 
     def copies_per_token(self, ranges: Ranges) -> int:
-        """One token can spell any number of characters of a class up to this; 1 where it has not been found out."""
+        """A number of characters of a class up to which one token can spell any number of them; 1 where that is not
+        known."""
         body = self._bodies.get(ranges)
         return 1 if body is None else body.copies_per_token
 
@@ -86,7 +87,7 @@ class SharedVocabulary:
 
     @cached_property
     def single_bytes(self) -> NDArray[np.bool_]:
-        """[256] whether some token is exactly that byte."""
+        """bool [256]: whether some token is exactly this byte."""
         present = np.zeros(256, np.bool_)
         trie = self.trie
         is_token = np.diff(trie.first) > 0
@@ -100,7 +101,7 @@ class SharedVocabulary:
 
     @cached_property
     def eos_row(self) -> NDArray[np.uint32]:
-        """The mask of the EOS ids. uint32 [words]"""
+        """The mask of the EOS ids. uint32 [words], read-only"""
         row = self.row_of(self.vocabulary.eos_token_ids)
         row.setflags(write=False)
         return row

@@ -88,7 +88,8 @@ class Vocabulary:
 
     @cached_property
     def spellings(self) -> tuple[bytes | None, ...]:
-        """What automata read for every id: the bytes of text, and of a special token its id between two bytes that no text has.
+        """The bytes that automata read for every id: those of a text token; of a special token its id between two bytes
+        that no text has.
 
         None for EOS, b"", padding, and for text with the byte 0xFF, which is never part of UTF-8.
         """
@@ -106,10 +107,11 @@ class Vocabulary:
         return _read_only(np.array([*text, *sorted(special, key=token_spelling)], np.int32))
 
     def sorted(self) -> tuple[Vocabulary, NDArray[np.int32]]:
-        """The same vocabulary numbered in byte order, and `old_id_of_new` (int32 [V], a permutation, read-only).
+        """(vocabulary, old_id_of_new): this vocabulary with its ids in byte order, and the old id of each new one
+        (int32 [V], read-only).
 
-        Text tokens come first, in lexicographic byte order (duplicates by old id), so every subtree of the byte trie
-        is one range of ids; all other ids follow in their old order. EOS and special ids are renumbered with them.
+        Text tokens come first, in lexicographic byte order (duplicates by old id), so every subtree of the byte trie is
+        one range of ids; all other ids follow in their old order. EOS and special ids are renumbered with them.
         `new_of_old` is `numpy.argsort(old_id_of_new)`.
         """
         is_text = np.array([token is not None for token in self.text_tokens], bool)
@@ -150,7 +152,7 @@ class Vocabulary:
 
 
 def token_spelling(token_id: int) -> bytes:
-    """The bytes that stand for a special token in automata. None is a prefix of another."""
+    """The bytes that stand for a special token in automata. No such spelling is a prefix of another."""
     return TOKEN_OPEN + str(token_id).encode() + TOKEN_CLOSE
 
 
