@@ -57,7 +57,7 @@ class LatentSpec:
 
 @dataclass(frozen=True, slots=True)
 class ExpertSpec:
-    """A layer's mixture of experts: the router's scores, the choice, the weights."""
+    """A layer's mixture of experts: how many there are, how the router scores them, chooses among them and weights them."""
 
     count: int
     per_token: int
@@ -129,11 +129,11 @@ class ModelSpec(ModelInfo):
 
     @property
     def kv_layers(self) -> tuple[LayerShape, ...]:
-        """What the KV cache holds of a token, per layer."""
+        """Shape of what the KV cache holds of one token, per layer."""
         if self.latent is not None:
             return (LayerShape(1, self.latent.rank + self.latent.rope_dim, 0),) * self.num_layers
         return (LayerShape(self.num_kv_heads, self.head_dim, self.head_dim),) * self.num_layers
 
     def for_length(self, longest: int) -> ModelSpec:
-        """The same model for sequences of at most `longest` tokens: longrope and dynamic scaling choose their stretch by that."""
+        """This spec for sequences of at most `longest` tokens: longrope and dynamic scaling choose their stretch by that length."""
         return replace(self, ropes=tuple(replace(rope, longest=longest) for rope in self.ropes))

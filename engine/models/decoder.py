@@ -1,4 +1,4 @@
-"""The native decoder: every family of `families.py` is this one, with the parts that its spec asks for."""
+"""The native decoder: every family of `families.py` is an instance of it, with the parts that the family's spec asks for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding, linear
+from torch.nn.functional import embedding
 
 from ...kernels import fused as kernels
 from ...kernels.backend import Backend, uses_triton
@@ -21,7 +21,8 @@ from ..attention.paged import Plan, Span
 from ..kv_cache.tensors import KVCache, kv_block_bytes
 from .architecture import ModelSpec, NormSpec
 from .layers import Attention, LatentAttention, Layer, Step
-from .layout import sources_of
+from .layout import head_name, sources_of
+from .linear import DenseLinears, Linears
 from .modules import Experts, Mlp, Norm, Rotation
 from .rope import inverse_frequencies
 from .weights import read_weights
@@ -38,22 +39,29 @@ class ForwardBatch:
 
 
 class Decoder:
-    """A loaded model. `forward` and `decode` are pure but for the KV cache they are given.
+    """A loaded model. `forward` and `decode` change nothing but the KV cache they are given.
 
-    `weights` are the tensors that `layout.sources_of(spec)` names. `backend` says whether Triton kernels compute what lies
-    between the matrix products, "auto": on a GPU. `kv_dtype` is what the KV cache holds, the weights' dtype or fp8.
+    `weights` are all tensors that the model holds, by the names of `layout.sources_of(spec)`. `linears` makes its linear layers;
+    None: dense ones, of `weights`. `backend` says whether Triton kernels compute what lies between the matrix products, "auto":
+    on a GPU. `kv_dtype` is what the KV cache holds, the weights' dtype or fp8.
     """
 
     def __init__(
-        self, spec: ModelSpec, weights: Mapping[str, Tensor], backend: Backend = "auto", kv_dtype: torch.dtype | None = None
+        self,
+        spec: ModelSpec,
+        weights: Mapping[str, Tensor],
+        backend: Backend = "auto",
+        kv_dtype: torch.dtype | None = None,
+        linears: Linears | None = None,
     ) -> None:
         self.spec = spec
-        self.embedding = weights["embedding"]  # [vocab, hidden]
-        self.head = weights.get("head", self.embedding)  # [vocab, hidden]
+        linears = linears or DenseLinears(weights)
+        self.embedding = weights["embedding.weight"]  # [vocab, hidden]
+        self.head = linears.linear(head_name(spec))  # hidden -> vocab
         self.num_bytes = sum(tensor.nbytes for tensor in weights.values())
         self.uses_triton = uses_triton(backend, self.device)
         self.kv_dtype = kv_dtype or self.dtype
-        build = _Builder(spec, weights, self.uses_triton)
+        build = _Builder(spec, weights, linears, self.uses_triton)
         self.layers = tuple(build.layer(index) for index in range(spec.num_layers))
         self._final_norm = build.norm("final_norm")
         self._embedding_scale = torch.tensor(spec.embedding_scale, dtype=self.dtype).item()
@@ -87,13 +95,13 @@ class Decoder:
     def decode(self, batch: DecodeBatch, cache: KVCache, attend: Attend = fused) -> Tensor:
         """Logits [num_rows, vocab] of a step in which every sequence has one new token: see `decode_batch.py`.
 
-        Can be captured in a CUDA graph. Rows that pad have logits, which mean nothing.
+        A CUDA graph can capture this call. The logits of rows that pad the batch mean nothing.
         """
         plan = decode_plan(batch, cache, self.spec.windows, attend, self.uses_triton)
         return self._logits(*self._hidden(batch.token_ids, batch.positions, plan, cache))
 
     def _hidden(self, token_ids: Tensor, positions: Tensor, plan: Plan, cache: KVCache) -> tuple[Tensor, Tensor]:
-        """The residual stream, and what the last layer adds to it."""
+        """The residual stream before the last layer's output is added, and that output, both [num_tokens, hidden]."""
         hidden, delta = self._embedded(token_ids), None
         step = Step(positions, self._rotations(positions), plan, cache)
         for layer in self.layers:
@@ -110,14 +118,14 @@ class Decoder:
 
     def _logits(self, hidden: Tensor, delta: Tensor) -> Tensor:
         normed, _ = self._final_norm.after(hidden, delta)
-        logits = linear(normed, self.head)
+        logits = self.head(normed)
         if self.spec.logit_scale != 1.0:
             logits = logits * self.spec.logit_scale
         cap = self.spec.logit_softcap
         return logits if cap is None else cap * torch.tanh(logits / cap)
 
     def _rotations(self, positions: Tensor) -> tuple[Rotation, ...]:
-        """In float32 for kernels; where PyTorch turns heads, rounded to their dtype as transformers does."""
+        """A rotation for each of the model's ropes: float32 for kernels; the model's dtype, as in transformers, for PyTorch."""
         dtype = torch.float32 if self.uses_triton else self.dtype
         rotations = []
         for frequencies, factor in self._turns:
@@ -127,10 +135,11 @@ class Decoder:
 
 
 class _Builder:
-    """Puts tensors into the modules that `spec` asks for."""
+    """Puts linear layers, and the weights of norms, into the modules that `spec` asks for."""
 
-    def __init__(self, spec: ModelSpec, weights: Mapping[str, Tensor], uses_triton: bool) -> None:
+    def __init__(self, spec: ModelSpec, weights: Mapping[str, Tensor], linears: Linears, uses_triton: bool) -> None:
         self.spec, self.weights, self.uses_triton = spec, weights, uses_triton
+        self.linear, self.per_head, self.grouped_mlp = linears.linear, linears.per_head, linears.grouped_mlp
 
     def norm(self, name: str, spec: NormSpec | None = None) -> Norm:
         weight, bias = self.weights[f"{name}.weight"], self.weights.get(f"{name}.bias")
@@ -151,33 +160,30 @@ class _Builder:
         )
 
     def attention(self, index: int, prefix: str) -> Attention | LatentAttention:
-        spec, get = self.spec, self.weights.get
-        output, output_bias = self.weights[f"{prefix}output"], get(f"{prefix}output_bias")
+        spec, output = self.spec, self.linear(f"{prefix}output")
         if spec.latent is None:
             qk_norm = Norm(spec.norm, None) if spec.qk_norm == "after_rope" else self.norm_if_any(f"{prefix}qk_norm")
             head_norm, is_fused = self._head_norm(qk_norm, self.spec.rope_of[index])
-            qkv, bias = self.weights[f"{prefix}qkv"], get(f"{prefix}qkv_bias")
-            return Attention(spec, index, qkv, bias, qk_norm, output, output_bias, head_norm, is_fused)
+            return Attention(spec, index, self.linear(f"{prefix}qkv"), qk_norm, output, head_norm, is_fused)
         inner = NormSpec("rms", 1e-6)  # DeepSeek's are not configurable
         return LatentAttention(
             spec=spec,
             latent=spec.latent,
             index=index,
-            down=self.weights[f"{prefix}down"],
-            down_bias=get(f"{prefix}down_bias"),
+            down=self.linear(f"{prefix}down"),
             query_norm=self.norm_if_any(f"{prefix}query_norm", inner),
-            query_up=self.weights[f"{prefix}query_up"],
+            query_up=self.linear(f"{prefix}query_up"),
             latent_norm=self.norm(f"{prefix}latent_norm", inner),
-            key_up=self.weights[f"{prefix}key_up"],
-            value_up=self.weights[f"{prefix}value_up"],
+            absorb=self.per_head(f"{prefix}absorb"),
+            value_up=self.per_head(f"{prefix}value_up"),
             output=output,
-            output_bias=output_bias,
         )
 
     def _head_norm(self, norm: Norm | None, rope: int | None) -> tuple[HeadNorm | None, bool]:
-        """The norm of heads as the kernel that rotates takes it, and whether that kernel can be used.
+        """The norm of heads as the kernel that rotates takes it (None: it computes none), and whether that kernel can be used.
 
-        A norm without weights may come before the rotation as well as after it, which changes no length.
+        The kernel normalises before it rotates. A norm without weights may be computed there although it comes after the rotation,
+        which changes no length.
         """
         spec, plain = self.spec, (None, self.uses_triton)
         if norm is None or spec.norm.kind != "rms" or spec.qk_norm == "heads" or not self.uses_triton:
@@ -186,32 +192,25 @@ class _Builder:
             return HeadNorm(norm.weight[0], norm.weight[spec.num_heads], norm.spec.eps), True
         if rope is None:
             return plain
-        ones = torch.ones(spec.head_dim, device=self.weights["embedding"].device)
+        ones = torch.ones(spec.head_dim, device=self.weights["embedding.weight"].device)
         is_turned_only = inverse_frequencies(spec.ropes[rope])[1] == 1.0
         return (HeadNorm(ones, ones, norm.spec.eps), True) if is_turned_only else (None, False)
 
     def mlp(self, prefix: str) -> Mlp:
-        return Mlp(
-            self.spec.activation,
-            self.spec.is_gated,
-            self.weights[f"{prefix}up"],
-            self.weights.get(f"{prefix}up_bias"),
-            self.weights[f"{prefix}down"],
-            self.weights.get(f"{prefix}down_bias"),
-            self.uses_triton,
-        )
+        up, down = self.linear(f"{prefix}up"), self.linear(f"{prefix}down")
+        return Mlp(self.spec.activation, self.spec.is_gated, up, down, self.uses_triton)
 
     def experts(self, prefix: str) -> Experts:
-        assert self.spec.experts is not None
+        spec = self.spec.experts
+        assert spec is not None
         return Experts(
-            self.spec.experts,
-            self.spec.activation,
-            self.weights[f"{prefix}router"],
-            self.weights.get(f"{prefix}correction"),
-            self.weights[f"{prefix}gate_up"],
-            self.weights[f"{prefix}down"],
-            self.mlp(f"{prefix}shared.") if self.spec.experts.shared_size else None,
-            self.uses_triton,
+            spec,
+            router=self.linear(f"{prefix}router"),
+            correction=self.weights.get(f"{prefix}correction"),
+            experts=self.grouped_mlp(
+                f"{prefix}experts", self.spec.activation, scales_input=spec.scales_input, uses_triton=self.uses_triton
+            ),
+            shared=self.mlp(f"{prefix}shared.") if spec.shared_size else None,
         )
 
 
@@ -223,5 +222,8 @@ def load_decoder(
     backend: Backend = "auto",
     kv_dtype: torch.dtype | None = None,
 ) -> Decoder:
-    """The decoder of the checkpoint in `folder`. Raises ModelFolderError or WeightError, one line each."""
+    """The decoder of the checkpoint in `folder`, its weights converted to `dtype`; `backend` and `kv_dtype` as in `Decoder`.
+
+    Raises ModelFolderError when a file is missing or damaged, WeightError when tensors are not those that `spec` calls for.
+    """
     return Decoder(spec, read_weights(folder, spec, sources_of(spec), dtype, device), backend, kv_dtype)

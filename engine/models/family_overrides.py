@@ -18,7 +18,10 @@ Config = Mapping[str, Any]
 
 
 def _windows(config: Config, kinds: list[str] | None = None) -> tuple[Window, ...]:
-    """Of `layer_types`, or of the kinds that follow from older keys."""
+    """The window of each layer, from `layer_types`, or from `kinds` where older keys imply them.
+
+    Raises UnsupportedModel naming the kind of layer that is not known.
+    """
     meaning: dict[str, Window] = {"full_attention": None, "sliding_attention": config.get("sliding_window")}
     if config.get("attention_chunk_size"):
         meaning["chunked_attention"] = Chunks(config["attention_chunk_size"])
@@ -30,7 +33,7 @@ def _windows(config: Config, kinds: list[str] | None = None) -> tuple[Window, ..
 
 
 def _every(config: Config, period: int, rare: str = "full_attention", common: str = "sliding_attention") -> list[str]:
-    """Kinds of layers of which the last of every `period` is another one."""
+    """The kind of each layer, where the last of every `period` layers is `rare` and the others are `common`."""
     return [common if (index + 1) % period else rare for index in range(config["num_hidden_layers"])]
 
 

@@ -28,7 +28,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def _number(members: dict[str, Any]) -> Any:
-    """transformers writes infinity as {"__float__": "Infinity"}."""
+    """`members`, or the number they stand for: transformers writes infinity as {"__float__": "Infinity"}."""
     return float(members["__float__"]) if members.keys() == {"__float__"} else members
 
 

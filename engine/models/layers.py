@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import linear
 
 from ...kernels import fused
 from ..attention.kernel_plans import layer_cache
 from ..attention.paged import LayerCall, Plan, paged_attention
 from ..kv_cache.tensors import KVCache
 from .architecture import LatentSpec, ModelSpec
+from .linear import Linear, PerHeadLinear
 from .modules import Experts, Mlp, Norm, Rotation
 
 
@@ -28,27 +28,29 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """Grouped-query attention; query, key and value are one product."""
+    """Grouped-query attention (arXiv:2305.13245); one product computes queries, keys and values."""
 
     spec: ModelSpec
     index: int  # of the layer
-    qkv: Tensor  # [(num_heads + 2 * num_kv_heads) * head_dim, hidden]
-    qkv_bias: Tensor | None
+    qkv: Linear  # hidden -> (num_heads + 2 * num_kv_heads) * head_dim
     qk_norm: Norm | None  # weight [num_heads + num_kv_heads, head_dim]: of the queries, then of the keys
-    output: Tensor  # [hidden, num_heads * head_dim]
-    output_bias: Tensor | None
+    output: Linear  # num_heads * head_dim -> hidden
     head_norm: fused.HeadNorm | None = None  # qk_norm, where the kernel that rotates computes it as well
     uses_triton: bool = False
 
     def __call__(self, hidden: Tensor, step: Step) -> Tensor:
         spec = self.spec
-        heads = linear(hidden, self.qkv, self.qkv_bias).view(len(hidden), -1, spec.head_dim)
+        heads = self.qkv(hidden).view(len(hidden), -1, spec.head_dim)
         query = self._stored_by_kernel(heads, step) if self.uses_triton else self._stored(heads, step)
         call = LayerCall(self.index, spec.head_dim, spec.windows[self.index], spec.scoring)
-        return linear(step.plan.attend(query, step.cache, call).flatten(1), self.output, self.output_bias)
+        return self.output(step.plan.attend(query, step.cache, call).flatten(1))
 
     def _stored(self, heads: Tensor, step: Step) -> Tensor:
-        """Queries with their positions in them; keys and values are in the cache."""
+        """Write keys and values into the cache. Returns the queries, normalised and rotated.
+
+        heads [num_tokens, num_heads + 2 * num_kv_heads, head_dim] are queries, keys and values; queries [num_tokens, num_heads,
+        head_dim] come back.
+        """
         spec, rope = self.spec, self.spec.rope_of[self.index]
         turned, value = heads.split((spec.num_heads + spec.num_kv_heads, spec.num_kv_heads), dim=1)
         if self.qk_norm is not None and spec.qk_norm != "after_rope":
@@ -62,7 +64,7 @@ class Attention:
         return query if rope is not None else self._tempered(query, step.positions)
 
     def _stored_by_kernel(self, heads: Tensor, step: Step) -> Tensor:
-        """The same in one kernel: norms of heads, rotation, and the cache written."""
+        """Do what `_stored` does in one kernel, which normalises heads, rotates them and writes the cache."""
         spec, rope = self.spec, self.spec.rope_of[self.index]
         counts = (spec.num_heads, spec.num_kv_heads)
         query, key, value = heads.split((*counts, spec.num_kv_heads), dim=1)
@@ -79,7 +81,7 @@ class Attention:
         return query if rope is not None else self._tempered(query, step.positions)
 
     def _tempered(self, query: Tensor, positions: Tensor) -> Tensor:
-        """Queries of far positions grow."""
+        """Queries scaled by a factor that grows with the logarithm of their position (`TemperatureSpec`)."""
         temperature = self.spec.temperature
         if temperature is None:
             return query
@@ -89,45 +91,41 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class LatentAttention:
-    """Multi-head latent attention in its absorbed form: the cache holds one latent and one turned key for all heads.
+    """Multi-head latent attention (arXiv:2405.04434) in its absorbed form: all heads share one cached latent and one rotated key.
 
-    A head's key is key_up @ latent, so query . key = (query @ key_up) . latent: all heads attend to the latents as they
-    are, and value_up is applied to what comes out.
+    Let K [nope_dim, rank] raise a latent to a head's key: query . (K latent) = (K^T query) . latent. So `absorb` applies K^T to the
+    queries, all heads attend to the latents as they are, and `value_up` raises what comes out to the heads' values.
     """
 
     spec: ModelSpec
     latent: LatentSpec
     index: int
-    down: Tensor  # [(query_rank) + rank + rope_dim, hidden]: of the query, then of keys and values
-    down_bias: Tensor | None
+    down: Linear  # hidden -> (query_rank) + rank + rope_dim: of the query, then of keys and values
     query_norm: Norm | None
-    query_up: Tensor  # [num_heads * (nope_dim + rope_dim), query_rank or hidden]
+    query_up: Linear  # query_rank or hidden -> num_heads * (nope_dim + rope_dim)
     latent_norm: Norm
-    key_up: Tensor  # [num_heads, nope_dim, rank]
-    value_up: Tensor  # [num_heads, value_dim, rank]
-    output: Tensor  # [hidden, num_heads * value_dim]
-    output_bias: Tensor | None
+    absorb: PerHeadLinear  # nope_dim -> rank
+    value_up: PerHeadLinear  # rank -> value_dim
+    output: Linear  # num_heads * value_dim -> hidden
 
     def __call__(self, hidden: Tensor, step: Step) -> Tensor:
         spec, latent, rotation = self.spec, self.latent, step.rotations[0]
-        lowered = linear(hidden, self.down, self.down_bias)
+        lowered = self.down(hidden)
         low_query, compressed, shared_key = lowered.split((latent.query_rank or 0, latent.rank, latent.rope_dim), dim=-1)
         source = hidden if self.query_norm is None else self.query_norm(low_query)
-        heads = linear(source, self.query_up).view(len(hidden), spec.num_heads, -1)
+        heads = self.query_up(source).view(len(hidden), spec.num_heads, -1)
         nope, turning = heads.split((latent.nope_dim, latent.rope_dim), dim=-1)
-        absorbed = torch.einsum("thn,hnr->thr", nope, self.key_up)
-        query = torch.cat((absorbed, rotation.apply(turning)), dim=-1)
+        query = torch.cat((self.absorb(nope), rotation.apply(turning)), dim=-1)
         value = self.latent_norm(compressed)[:, None]
         key = torch.cat((value, rotation.apply(shared_key[:, None])), dim=-1)
         call = LayerCall(self.index, latent.rank, spec.windows[self.index], spec.scoring)
         attended = paged_attention(query, key, value, step.cache, step.plan, call)
-        raised = torch.einsum("thr,hvr->thv", attended, self.value_up)
-        return linear(raised.flatten(1), self.output, self.output_bias)
+        return self.output(self.value_up(attended).flatten(1))
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Attention and MLP, each added to what came in. Norms that a block does not have are None."""
+    """Attention and an MLP, each added to the residual stream. A norm that the kind of block does not have is None."""
 
     input_norm: Norm
     attention: Attention | LatentAttention
@@ -137,7 +135,10 @@ class Layer:
     after_mlp: Norm | None  # sandwich
 
     def __call__(self, hidden: Tensor, delta: Tensor | None, step: Step) -> tuple[Tensor, Tensor]:
-        """(residual stream, what is still to be added to it), of this layer from those of the layer before."""
+        """(residual stream, output that is still to be added to it) behind this layer, from those behind the layer before.
+
+        All are [num_tokens, hidden]. The sum is left to the next norm, which a kernel computes with it.
+        """
         given, hidden = self.input_norm.after(hidden, delta)
         attended = self.attention(given, step)
         if self.mlp_norm is None:

@@ -1,4 +1,9 @@
-"""Which tensors of a checkpoint make which of ours: one table, by which checkpoints are checked and read."""
+"""Which tensors of a checkpoint make which of ours: one table, by which checkpoints are checked and read.
+
+A tensor's name is that of the object that holds it and, behind the last point, what it is there: "layers.0.attention.qkv" is a
+linear layer (`linear.py`); it has the tensor "layers.0.attention.qkv.weight", and perhaps "layers.0.attention.qkv.bias". For each
+kind of linear layer one function here says how a checkpoint stores it: `linear_sources`, `_per_head`, `_grouped_mlp`.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +14,14 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from .architecture import ExpertSpec, LatentSpec, ModelSpec
+from .architecture import ExpertSpec, LatentSpec, ModelInfo, ModelSpec
 
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Tensors of the checkpoint, joined along their first axis and `finish`ed."""
+    """How one of our tensors is made: `parts` (name, shape) of the checkpoint, joined along their first axis, then `finish`ed."""
 
     parts: tuple[tuple[str, Shape], ...]
     finish: Callable[[Tensor], Tensor] | None = None
@@ -27,15 +32,23 @@ Sources = dict[str, Source]
 
 
 def sources_of(spec: ModelSpec) -> Sources:
-    """Every tensor of the decoder by our name, for instance "layers.0.attention.qkv"; those it does not have are absent."""
-    table = (spec.vocab_size, spec.hidden_size)
-    sources = {"embedding": Source((("model.embed_tokens.weight", table),))}
+    """Every tensor of the decoder by our name, for instance "layers.0.attention.qkv.weight", and what makes it.
+
+    Tensors that the decoder does not have, such as biases, are absent.
+    """
+    vocab_size, hidden = spec.vocab_size, spec.hidden_size
+    sources = {"embedding.weight": Source((("model.embed_tokens.weight", (vocab_size, hidden)),))}
     if not spec.has_tied_embeddings:
-        sources["head"] = Source((("lm_head.weight", table),))
-    sources |= _norm(spec, "final_norm", "model.norm", (spec.hidden_size,))
+        sources |= linear_sources("head", [("lm_head", vocab_size)], hidden, has_bias=False)
+    sources |= _norm(spec, "final_norm", "model.norm", (hidden,))
     for index in range(spec.num_layers):
         sources |= {f"layers.{index}.{name}": source for name, source in _layer(spec, index)}
     return sources
+
+
+def head_name(spec: ModelInfo) -> str:
+    """The linear layer that makes logits of hidden states; tied to the embedding, it is the embedding's matrix."""
+    return "embedding" if spec.has_tied_embeddings else "head"
 
 
 def _layer(spec: ModelSpec, index: int) -> Iterator[tuple[str, Source]]:
@@ -71,7 +84,7 @@ def _norm(spec: ModelSpec, name: str, theirs: str, shape: Shape) -> Sources:
 
 
 def _offset(spec: ModelSpec) -> tuple[Callable[[Tensor], Tensor] | None, bool]:
-    """How a norm's weight is finished, and whether it stays in float32."""
+    """(`finish`, `is_exact`) of a norm's weight."""
     return (partial(torch.add, spec.norm.offset), True) if spec.norm.offset else (None, False)
 
 
@@ -82,15 +95,15 @@ def _attention(spec: ModelSpec, prefix: str) -> Sources:
     if spec.names.qkv is not None:
         modules = [(prefix + spec.names.qkv, sum(widths))]
     arrange = partial(_halves_of_heads, spec) if spec.is_rope_interleaved else None
-    sources = _linear("attention.qkv", modules, hidden, spec.has_qkv_bias, arrange)
-    sources |= _linear("attention.output", [(f"{attention}o_proj", hidden)], widths[0], spec.has_output_bias)
+    sources = linear_sources("attention.qkv", modules, hidden, spec.has_qkv_bias, arrange)
+    sources |= linear_sources("attention.output", [(f"{attention}o_proj", hidden)], widths[0], spec.has_output_bias)
     if spec.qk_norm in ("head", "heads"):
         sources["attention.qk_norm.weight"] = _qk_norm(spec, attention)
     return sources
 
 
 def _qk_norm(spec: ModelSpec, attention: str) -> Source:
-    """[num_heads + num_kv_heads, head_dim], whether the checkpoint has one weight for all heads or one for each."""
+    """The norm of heads, [num_heads + num_kv_heads, head_dim]: the checkpoint has one weight for all heads or one for each."""
     counts = (spec.num_heads, spec.num_kv_heads)
     names = (f"{attention}q_norm.weight", f"{attention}k_norm.weight")
     if spec.qk_norm == "head":
@@ -117,16 +130,14 @@ def _latent_attention(spec: ModelSpec, latent: LatentSpec, prefix: str) -> Sourc
         query = (f"{attention}q_b_proj", latent.query_rank)
         sources["attention.query_norm.weight"] = Source(((f"{attention}q_a_layernorm.weight", (latent.query_rank,)),))
     turn = latent.rope_dim if spec.is_rope_interleaved else 0
-    sources |= _linear("attention.down", down, hidden, spec.has_qkv_bias, partial(_halves_of_tail, 1, turn))
-    sources |= _linear(
+    sources |= linear_sources("attention.down", down, hidden, spec.has_qkv_bias, partial(_halves_of_tail, 1, turn))
+    sources |= linear_sources(
         "attention.query_up", [(query[0], heads * query_dim)], query[1], False, partial(_halves_of_tail, heads, turn)
     )
     sources["attention.latent_norm.weight"] = Source(((f"{attention}kv_a_layernorm.weight", (latent.rank,)),))
-    both = ((f"{attention}kv_b_proj.weight", (heads * (latent.nope_dim + latent.value_dim), latent.rank)),)
-    sources["attention.key_up"] = Source(both, partial(_columns_of_heads, heads, slice(0, latent.nope_dim)))
-    sources["attention.value_up"] = Source(both, partial(_columns_of_heads, heads, slice(latent.nope_dim, None)))
+    sources |= _per_head(f"{attention}kv_b_proj", heads, latent)
     output = [(f"{attention}o_proj", hidden)]
-    return sources | _linear("attention.output", output, heads * latent.value_dim, spec.has_output_bias)
+    return sources | linear_sources("attention.output", output, heads * latent.value_dim, spec.has_output_bias)
 
 
 def _mlp(spec: ModelSpec, ours: str, prefix: str, names: tuple[str, str, str], size: int) -> Sources:
@@ -134,45 +145,71 @@ def _mlp(spec: ModelSpec, ours: str, prefix: str, names: tuple[str, str, str], s
     modules = [(gate, size), (up, size)] if spec.is_gated else [(up, size)]
     if spec.names.gate_up is not None:
         modules = [(prefix + spec.names.gate_up, 2 * size)]
-    sources = _linear(f"{ours}up", modules, spec.hidden_size, spec.has_mlp_bias)
-    return sources | _linear(f"{ours}down", [(down, spec.hidden_size)], size, spec.has_mlp_bias)
+    sources = linear_sources(f"{ours}up", modules, spec.hidden_size, spec.has_mlp_bias)
+    return sources | linear_sources(f"{ours}down", [(down, spec.hidden_size)], size, spec.has_mlp_bias)
 
 
 def _experts(spec: ModelSpec, experts: ExpertSpec, prefix: str) -> Sources:
-    names, hidden, count, size = spec.names, spec.hidden_size, experts.count, experts.size
-    router = prefix + names.router
-    sources = {"mlp.router": Source(((f"{router}.weight", (count, hidden)),), None, experts.has_correction)}
+    names, count, router = spec.names, experts.count, prefix + spec.names.router
+    sources = linear_sources(
+        "mlp.router", [(router, count)], spec.hidden_size, has_bias=False, is_exact=experts.has_correction
+    )
     if experts.has_correction:
         sources["mlp.correction"] = Source(((f"{router}.e_score_correction_bias", (count,)),), None, True)
-    if names.stacked_experts is not None:
-        stack = prefix + names.stacked_experts
-        sources["mlp.gate_up"] = Source(((f"{stack}.gate_up_proj", (count, hidden, 2 * size)),), _transposed)
-        sources["mlp.down"] = Source(((f"{stack}.down_proj", (count, size, hidden)),), _transposed)
-    else:
-        gate, up, down = (f"{prefix}{name}.weight" for name in names.expert)
-        inner = tuple((name.format(e), (size, hidden)) for e in range(count) for name in (gate, up))
-        sources["mlp.gate_up"] = Source(inner, partial(_unstacked, count))
-        sources["mlp.down"] = Source(
-            tuple((down.format(e), (hidden, size)) for e in range(count)), partial(_unstacked, count)
-        )
+    sources |= _grouped_mlp(spec, experts, prefix)
     if experts.shared_size:
         shared = (f"{names.shared}.gate_proj", f"{names.shared}.up_proj", f"{names.shared}.down_proj")
         sources |= _mlp(spec, "mlp.shared.", prefix, shared, experts.shared_size)
     return sources
 
 
-def _linear(
+# ---- how a checkpoint stores the linear layers of `linear.py`, one function for each kind
+
+
+def linear_sources(
     ours: str,
     modules: list[tuple[str, int]],
     columns: int,
     has_bias: bool,
     finish: Callable[[Tensor], Tensor] | None = None,
+    *,
+    is_exact: bool = False,
 ) -> Sources:
-    """Weights [rows, columns] of `modules` (name, rows) under one another, and their biases."""
-    sources = {ours: Source(tuple((f"{name}.weight", (rows, columns)) for name, rows in modules), finish)}
+    """The tensors of a `Linear`: weights [rows, columns] of `modules` (name, rows) under one another, and their biases [rows].
+
+    `finish` permutes rows, of the weight and of the bias alike; it leaves columns as they are.
+    """
+    sources = {f"{ours}.weight": Source(tuple((f"{name}.weight", (rows, columns)) for name, rows in modules), finish, is_exact)}
     if has_bias:
-        sources[f"{ours}_bias"] = Source(tuple((f"{name}.bias", (rows,)) for name, rows in modules), finish)
+        sources[f"{ours}.bias"] = Source(tuple((f"{name}.bias", (rows,)) for name, rows in modules), finish, is_exact)
     return sources
+
+
+def _per_head(name: str, heads: int, latent: LatentSpec) -> Sources:
+    """The tensors of two `PerHeadLinear`, from one matrix of the checkpoint, [heads * (nope_dim + value_dim), rank].
+
+    That matrix raises a latent to each head's key and value. `absorb` has the keys' part transposed: see `layers.LatentAttention`.
+    """
+    both = ((f"{name}.weight", (heads * (latent.nope_dim + latent.value_dim), latent.rank)),)
+    return {
+        "attention.absorb.weight": Source(both, partial(_keys_of_heads, heads, latent.nope_dim)),
+        "attention.value_up.weight": Source(both, partial(_values_of_heads, heads, latent.nope_dim)),
+    }
+
+
+def _grouped_mlp(spec: ModelSpec, experts: ExpertSpec, prefix: str) -> Sources:
+    """The tensors of a `GroupedMlp`: gate and up [count, 2 * size, hidden], and down [count, hidden, size]."""
+    names, hidden, count, size = spec.names, spec.hidden_size, experts.count, experts.size
+    if names.stacked_experts is not None:
+        stack = prefix + names.stacked_experts
+        gate_up = Source(((f"{stack}.gate_up_proj", (count, hidden, 2 * size)),), _transposed)
+        down = Source(((f"{stack}.down_proj", (count, size, hidden)),), _transposed)
+    else:
+        theirs = [f"{prefix}{name}.weight" for name in names.expert]
+        inner = tuple((name.format(e), (size, hidden)) for e in range(count) for name in theirs[:2])
+        outer = tuple((theirs[2].format(e), (hidden, size)) for e in range(count))
+        gate_up, down = Source(inner, partial(_unstacked, count)), Source(outer, partial(_unstacked, count))
+    return {"mlp.experts.gate_up.weight": gate_up, "mlp.experts.down.weight": down}
 
 
 # ---- finishing. Interleaved rotation becomes that of halves when dimensions 0, 2, ..., 1, 3, ... change places in queries
@@ -180,13 +217,14 @@ def _linear(
 
 
 def _halves(heads: Tensor, dim: int, start: int = 0) -> Tensor:
-    """[num_heads, head_dim, ...] with `dim` dimensions from `start` on put into the order of halves."""
+    """heads [num_heads, head_dim, ...], the `dim` dimensions from `start` on in the order of halves: 0, 2, ..., 1, 3, ..."""
     order = torch.arange(heads.shape[1], device=heads.device)
     order[start : start + dim] = start + torch.arange(dim, device=heads.device).view(-1, 2).T.flatten()
     return heads.index_select(1, order)
 
 
 def _halves_of_heads(spec: ModelSpec, qkv: Tensor) -> Tensor:
+    """qkv [(num_heads + 2 * num_kv_heads) * head_dim, ...], queries and keys in the order of halves, values as they are."""
     turned, kept = qkv.unflatten(0, (-1, spec.head_dim)).split(
         (spec.num_heads + spec.num_kv_heads, spec.num_kv_heads)
     )
@@ -194,14 +232,19 @@ def _halves_of_heads(spec: ModelSpec, qkv: Tensor) -> Tensor:
 
 
 def _halves_of_tail(num_heads: int, dim: int, rows: Tensor) -> Tensor:
-    """The last `dim` rows of each head."""
+    """rows [num_heads * head_dim, ...], the last `dim` of each head in the order of halves."""
     heads = rows.unflatten(0, (num_heads, -1))
     return _halves(heads, dim, heads.shape[1] - dim).flatten(0, 1)
 
 
-def _columns_of_heads(num_heads: int, part: slice, rows: Tensor) -> Tensor:
-    """[num_heads, part, ...], not a view: the rest is not kept in memory."""
-    return rows.unflatten(0, (num_heads, -1))[:, part].contiguous()
+def _keys_of_heads(num_heads: int, nope_dim: int, rows: Tensor) -> Tensor:
+    """[num_heads, rank, nope_dim]: each head's matrix transposed. A copy, so that the values' half is not kept in memory."""
+    return rows.unflatten(0, (num_heads, -1))[:, :nope_dim].contiguous().transpose(1, 2)
+
+
+def _values_of_heads(num_heads: int, nope_dim: int, rows: Tensor) -> Tensor:
+    """[num_heads, value_dim, rank]. A copy, so that the keys' half is not kept in memory."""
+    return rows.unflatten(0, (num_heads, -1))[:, nope_dim:].contiguous()
 
 
 def _transposed(experts: Tensor) -> Tensor:

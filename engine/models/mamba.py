@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding, linear, rms_norm, silu, softplus
+from torch.nn.functional import embedding, rms_norm, silu, softplus
 
 from ..attention.methods import Attend, fused
 from ..attention.paged import Span
@@ -23,7 +23,8 @@ from ..errors import UnsupportedModel
 from .architecture import ModelInfo
 from .decoder import ForwardBatch
 from .families import dtype_of, token_ids
-from .layout import Source, Sources
+from .layout import Source, Sources, head_name, linear_sources
+from .linear import DenseLinears, Linears
 from .state_plan import StatePlan, plan_states
 from .weights import read_weights
 
@@ -110,7 +111,7 @@ _DEFAULTS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class StatePool:
-    """The states of all sequences, per layer. Place 0 and 1 of a slot are after `lengths` tokens of its sequence."""
+    """The states of all sequences, per layer. A slot's two places hold the states after `lengths` tokens of its sequence."""
 
     inputs: tuple[Tensor, ...]  # [num_slots, 2, kernel - 1, conv_size]: what the convolution still sees
     states: tuple[Tensor, ...]  # float32 [num_slots, 2, num_heads, head_dim, state_size]
@@ -123,22 +124,28 @@ class StatePool:
 
 
 class Mamba:
-    """A loaded model. `weights` are the tensors that `mamba_sources(spec)` names."""
+    """A loaded model. `weights` are all tensors that it holds, by the names of `mamba_sources(spec)`.
 
-    def __init__(self, spec: MambaSpec, weights: Mapping[str, Tensor]) -> None:
+    `linears` makes its linear layers; None: dense ones, of `weights`.
+    """
+
+    def __init__(self, spec: MambaSpec, weights: Mapping[str, Tensor], linears: Linears | None = None) -> None:
+        linears = linears or DenseLinears(weights)
         self.spec, self.weights = spec, weights
         self.num_bytes = sum(tensor.nbytes for tensor in weights.values())
+        self._mixers = tuple(_Mixer(spec, weights, linears, f"layers.{index}.") for index in range(spec.num_layers))
+        self._head = linears.linear(head_name(spec))  # hidden -> vocab
 
     @property
     def device(self) -> torch.device:
-        return self.weights["embedding"].device
+        return self.weights["embedding.weight"].device
 
     @property
     def dtype(self) -> torch.dtype:
-        return self.weights["embedding"].dtype
+        return self.weights["embedding.weight"].dtype
 
     def block_bytes(self, block_size: int) -> int:
-        """A block is a slot, however many tokens it stands for."""
+        """Bytes that one slot takes in all layers. A block is a slot, however many tokens it stands for."""
         spec = self.spec
         inputs = (spec.kernel - 1) * spec.conv_size * self.dtype.itemsize
         return 2 * spec.num_layers * (inputs + spec.inner_size * spec.state_size * torch.float32.itemsize)
@@ -160,7 +167,7 @@ class Mamba:
     def forward(self, batch: ForwardBatch, cache: StatePool) -> Tensor:
         """Logits [num_logits, vocab] for `batch.logit_rows`; writes the states after this step into `cache`."""
         weights, eps = self.weights, self.spec.eps
-        hidden = embedding(batch.token_ids, weights["embedding"])
+        hidden = embedding(batch.token_ids, weights["embedding.weight"])
         if self.spec.has_exact_residual:
             hidden = hidden.float()
         for index in range(self.spec.num_layers):
@@ -169,12 +176,11 @@ class Mamba:
             hidden = hidden + self._mix(index, given, batch.attention, cache)
         wanted = hidden.index_select(0, batch.logit_rows)
         normed = rms_norm(wanted, (wanted.shape[-1],), weights["final_norm"].to(wanted.dtype), eps)
-        return linear(normed.to(self.dtype), weights.get("head", weights["embedding"]))
+        return self._head(normed.to(self.dtype))
 
     def _mix(self, index: int, hidden: Tensor, plan: StatePlan, cache: StatePool) -> Tensor:
-        spec, mixer = self.spec, _Mixer(self.spec, self.weights, f"layers.{index}.")
-        projected = linear(hidden, mixer["in"], mixer.get("in_bias"))
-        gate, mixed, dt = projected.split((spec.inner_size, spec.conv_size, spec.num_heads), dim=-1)
+        spec, mixer = self.spec, self._mixers[index]
+        gate, mixed, dt = mixer.project_in(hidden).split((spec.inner_size, spec.conv_size, spec.num_heads), dim=-1)
         inputs, states = cache.inputs[index], cache.states[index]
         inputs[plan.fresh, 0], states[plan.fresh, 0] = 0, 0
         output = torch.empty((len(hidden), spec.inner_size), dtype=torch.float32, device=hidden.device)
@@ -188,14 +194,16 @@ class Mamba:
         convolved, left = mixer.convolve_one(mixed[plan.rows], inputs[plan.slots, plan.sources])
         output[plan.rows], last = mixer.step(convolved, dt[plan.rows], states[plan.slots, plan.sources])
         inputs[plan.slots, plan.targets], states[plan.slots, plan.targets] = left, last
-        return linear(mixer.gated_norm(output, gate).to(hidden.dtype), mixer["out"], mixer.get("out_bias"))
+        return mixer.project_out(mixer.gated_norm(output, gate).to(hidden.dtype))
 
 
 class _Mixer:
-    """The arithmetic of one layer."""
+    """The weights of one layer, and its arithmetic."""
 
-    def __init__(self, spec: MambaSpec, weights: Mapping[str, Tensor], prefix: str) -> None:
+    def __init__(self, spec: MambaSpec, weights: Mapping[str, Tensor], linears: Linears, prefix: str) -> None:
         self.spec, self.weights, self.prefix = spec, weights, prefix
+        self.project_in = linears.linear(f"{prefix}in")  # hidden -> inner_size + conv_size + num_heads: gate, mixed, dt
+        self.project_out = linears.linear(f"{prefix}out")  # inner_size -> hidden
 
     def __getitem__(self, name: str) -> Tensor:
         return self.weights[self.prefix + name]
@@ -204,23 +212,33 @@ class _Mixer:
         return self.weights.get(self.prefix + name)
 
     def convolve(self, rows: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
-        """Each of rows [num_tokens, conv_size] with the kernel - 1 before it; also those that the next token sees."""
+        """Convolve all rows of one sequence: rows [num_tokens, conv_size], before [kernel - 1, conv_size].
+
+        Returns the convolved rows, and the last kernel - 1 rows, which the next token sees.
+        """
         padded = torch.cat((before, rows))
         return self._filter(padded.unfold(0, self.spec.kernel, 1)), padded[len(rows) :]
 
     def convolve_one(self, rows: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
-        """The same for one row of each sequence: rows [n, conv_size], before [n, kernel - 1, conv_size]."""
+        """Convolve one row of each of n sequences: rows [n, conv_size], before [n, kernel - 1, conv_size].
+
+        Returns the convolved rows, and the kernel - 1 rows of each that the next token sees.
+        """
         windows = torch.cat((before, rows[:, None]), dim=1)
         return self._filter(windows.transpose(1, 2)), windows[:, 1:]
 
     def _filter(self, windows: Tensor) -> Tensor:
-        """windows [n, conv_size, kernel] -> [n, conv_size]"""
+        """The convolution of windows [n, conv_size, kernel], one output for each, [n, conv_size]."""
         filtered = (windows * self["conv"][:, 0]).sum(dim=-1)
         bias = self.get("conv_bias")
         return silu(filtered if bias is None else filtered + bias)
 
     def parts(self, convolved: Tensor, dt: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """float32 x [n, heads, head_dim]; B, C [n, heads, state]; dt and the logarithm of the decay [n, heads]."""
+        """What the recurrence reads of n tokens, in float32.
+
+        convolved [n, conv_size], dt [n, heads] -> x [n, heads, head_dim]; B, C [n, heads, state_size]; dt and the logarithm of the
+        decay, dt * A, both [n, heads].
+        """
         spec = self.spec
         shared = spec.num_groups * spec.state_size
         x, b, c = convolved.float().split((spec.inner_size, shared, shared), dim=-1)
@@ -230,13 +248,13 @@ class _Mixer:
         return x.unflatten(-1, (spec.num_heads, -1)), b, c, dt, dt * -self["A_log"].exp()
 
     def step(self, convolved: Tensor, dt: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """One token of each of n sequences: outputs [n, inner_size] and states [n, heads, head_dim, state_size]."""
+        """Advance each of n sequences by one token: outputs [n, inner_size] and states [n, heads, head_dim, state_size]."""
         x, b, c, dt, decay = self.parts(convolved, dt)
         state = decay.exp()[..., None, None] * state + torch.einsum("nh,nhd,nhs->nhds", dt, x, b)
         return (torch.einsum("nhds,nhs->nhd", state, c) + self["D"][:, None] * x).flatten(1), state
 
     def scan(self, convolved: Tensor, dt: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """All tokens of one sequence, chunk by chunk: outputs [num_tokens, inner_size] and the state after the last."""
+        """Advance one sequence by all its tokens, chunk by chunk: outputs [num_tokens, inner_size] and the state after the last."""
         x, b, c, dt, decay = self.parts(convolved, dt)
         outputs = []
         for start in range(0, len(x), self.spec.chunk_size):
@@ -246,13 +264,18 @@ class _Mixer:
         return (torch.cat(outputs) + self["D"][:, None] * x).flatten(1), state
 
     def gated_norm(self, output: Tensor, gate: Tensor) -> Tensor:
+        """RMSNorm, within each group of heads, of output * silu(gate); all [num_tokens, inner_size]."""
         gated = (output * silu(gate.float())).unflatten(-1, (self.spec.num_groups, -1))
         normed = rms_norm(gated, (gated.shape[-1],), None, self.spec.eps).flatten(-2)
         return normed.to(gate.dtype) * self["gate_norm"]
 
 
 def _scan_chunk(x: Tensor, b: Tensor, c: Tensor, dt: Tensor, decay: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    """The recurrence over one chunk as products of matrices (the paper's section 6): from tokens within and before it."""
+    """The recurrence over the tokens of one chunk, as products of matrices (section 6 of the paper).
+
+    x [tokens, heads, head_dim]; b, c [tokens, heads, state_size]; dt, decay [tokens, heads]; `state` [heads, head_dim, state_size]
+    is that before the chunk. Returns outputs [tokens, heads, head_dim] and the state after the chunk.
+    """
     faded = decay.cumsum(dim=0).T  # [heads, tokens]: logarithm of what is left of the state before the chunk
     between = (faded[:, :, None] - faded[:, None, :]).tril()  # from token j to token i
     weight = torch.einsum("ihs,jhs->hij", c, b) * between.exp().tril() * dt.T[:, None, :]
@@ -263,28 +286,26 @@ def _scan_chunk(x: Tensor, b: Tensor, c: Tensor, dt: Tensor, decay: Tensor, stat
 
 
 def mamba_sources(spec: MambaSpec) -> Sources:
-    """Which tensors of the checkpoint make which of ours."""
+    """Every tensor of the model by our name, for instance "layers.0.in.weight", and which tensors of the checkpoint make it."""
+    hidden, projected = spec.hidden_size, spec.inner_size + spec.conv_size + spec.num_heads
     sources = {
-        "embedding": _one("backbone.embeddings.weight", spec.vocab_size, spec.hidden_size),
-        "final_norm": _one("backbone.norm_f.weight", spec.hidden_size),
+        "embedding.weight": _one("backbone.embeddings.weight", spec.vocab_size, hidden),
+        "final_norm": _one("backbone.norm_f.weight", hidden),
     }
     if not spec.has_tied_embeddings:
-        sources["head"] = _one("lm_head.weight", spec.vocab_size, spec.hidden_size)
+        sources |= linear_sources("head", [("lm_head", spec.vocab_size)], hidden, has_bias=False)
     for index in range(spec.num_layers):
         mixer = f"backbone.layers.{index}.mixer."
         layer = {
-            "norm": _one(f"backbone.layers.{index}.norm.weight", spec.hidden_size),
-            "in": _one(f"{mixer}in_proj.weight", spec.inner_size + spec.conv_size + spec.num_heads, spec.hidden_size),
+            "norm": _one(f"backbone.layers.{index}.norm.weight", hidden),
             "conv": _one(f"{mixer}conv1d.weight", spec.conv_size, 1, spec.kernel),
             "dt_bias": _one(f"{mixer}dt_bias", spec.num_heads, is_exact=True),
             "A_log": _one(f"{mixer}A_log", spec.num_heads, is_exact=True),
             "D": _one(f"{mixer}D", spec.num_heads, is_exact=True),
             "gate_norm": _one(f"{mixer}norm.weight", spec.inner_size),
-            "out": _one(f"{mixer}out_proj.weight", spec.hidden_size, spec.inner_size),
         }
-        if spec.has_bias:
-            layer["in_bias"] = _one(f"{mixer}in_proj.bias", spec.inner_size + spec.conv_size + spec.num_heads)
-            layer["out_bias"] = _one(f"{mixer}out_proj.bias", spec.hidden_size)
+        layer |= linear_sources("in", [(f"{mixer}in_proj", projected)], hidden, spec.has_bias)
+        layer |= linear_sources("out", [(f"{mixer}out_proj", hidden)], spec.inner_size, spec.has_bias)
         if spec.has_conv_bias:
             layer["conv_bias"] = _one(f"{mixer}conv1d.bias", spec.conv_size)
         sources |= {f"layers.{index}.{name}": source for name, source in layer.items()}
@@ -296,5 +317,8 @@ def _one(name: str, *shape: int, is_exact: bool = False) -> Source:
 
 
 def load_mamba(folder: Path, spec: MambaSpec, dtype: torch.dtype, device: torch.device) -> Mamba:
-    """The model in `folder`. Raises ModelFolderError or WeightError, one line each."""
+    """The model in `folder`, its weights converted to `dtype`.
+
+    Raises ModelFolderError when a file is missing or damaged, WeightError when tensors are not those that `spec` calls for.
+    """
     return Mamba(spec, read_weights(folder, spec, mamba_sources(spec), dtype, device))

@@ -1,4 +1,4 @@
-"""What the engine asks of a loaded model, whichever way it is computed."""
+"""The interface that the engine asks of a loaded model, whichever way that is computed, and the function that loads one."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class Model(Protocol):
     def dtype(self) -> torch.dtype: ...
 
     def block_bytes(self, block_size: int) -> int:
-        """Memory that one block of the cache takes."""
+        """Bytes that one block of the cache takes, in all layers."""
 
     def allocate_cache(self, num_blocks: int, block_size: int) -> Any: ...
 
     def plan(self, spans: Sequence[Span], cache: Any, attend: Attend = ...) -> Any:
-        """What a step over these sequences needs to know; those with one new token come first."""
+        """The plan of a step over these sequences, for `ForwardBatch.attention`; those with one new token come first."""
 
     def forward(self, batch: ForwardBatch, cache: Any) -> Tensor:
-        """Logits [num_logits, vocab] for `batch.logit_rows`. Writes what the step adds into `cache`."""
+        """Logits [num_logits, vocab] for `batch.logit_rows`. Writes the keys and values, or states, of the step into `cache`."""
 
 
 def load_model(

@@ -1,6 +1,7 @@
-"""The parts of a decoder layer: each holds its weights and maps hidden states [num_tokens, ...] to hidden states.
+"""The parts of a decoder layer: each maps hidden states [num_tokens, ...] to hidden states.
 
-`uses_triton` in each says whether the kernels of `kernels/fused` and `kernels/moe` compute it, or PyTorch.
+A part holds its norms' weights itself; what it multiplies by matrices goes through the objects of `linear.py`. `uses_triton` in
+each says whether the kernels of `kernels/fused` and `kernels/moe` compute it, or PyTorch.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from typing import cast
 
 import torch
 from torch import Tensor
-from torch.nn.functional import layer_norm, linear, rms_norm
+from torch.nn.functional import layer_norm, rms_norm
 
 from ...kernels import fused
-from ...kernels.backend import Backend
-from ...kernels.moe import ACTIVATIONS, grouped_mlp
+from ...kernels.moe import ACTIVATIONS
 from .architecture import ExpertSpec, NormSpec
+from .linear import GroupedMlp, Linear
 
 
 @dataclass(frozen=True, slots=True)
 class Norm:
-    """RMSNorm (arXiv:1910.07467) or LayerNorm over the last axis, in the weight's precision."""
+    """RMSNorm (arXiv:1910.07467) or LayerNorm (arXiv:1607.06450) over the last axis, computed in the weight's precision."""
 
     spec: NormSpec
     weight: Tensor | None  # over the last axes, or None
@@ -35,7 +36,7 @@ class Norm:
         return (self._over(hidden, None) * self.weight).to(hidden.dtype)  # a weight per head
 
     def after(self, hidden: Tensor, delta: Tensor | None) -> tuple[Tensor, Tensor]:
-        """(what the next part reads, the residual stream), when `delta` is still to be added to the stream."""
+        """(normed sum, sum) of the residual stream `hidden` and of `delta`, the output that is still to be added to it."""
         if delta is None:
             return self(hidden), hidden
         if self._is_fused:
@@ -57,13 +58,13 @@ class Norm:
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """Cosine and sine of each token's angles, [num_tokens, 1, dim / 2]: dimension i turns with i + dim / 2."""
+    """Cosine and sine of each token's angles, [num_tokens, 1, dim / 2]. Dimension i of a head turns with dimension i + dim / 2."""
 
     cosine: Tensor
     sine: Tensor
 
     def apply(self, heads: Tensor) -> Tensor:
-        """Turn the first `dim` dimensions of [num_tokens, num_heads, head_dim]."""
+        """Rotate the first `dim` dimensions of heads [num_tokens, num_heads, head_dim]; the others stay as they are."""
         half = self.cosine.shape[-1]
         first, second = heads[..., :half], heads[..., half : 2 * half]
         turned = [first * self.cosine - second * self.sine, second * self.cosine + first * self.sine]
@@ -74,18 +75,16 @@ class Rotation:
 
 @dataclass(frozen=True, slots=True)
 class Mlp:
-    """down(act(gate) * up), or down(act(up)) without a gate."""
+    """A feed-forward layer: down(act(gate(x)) * up(x)), or down(act(up(x))) without a gate."""
 
     activation: str
     is_gated: bool
-    up: Tensor  # [2 * intermediate, hidden]: gate, then up; [intermediate, hidden] without a gate
-    up_bias: Tensor | None
-    down: Tensor  # [hidden, intermediate]
-    down_bias: Tensor | None
+    up: Linear  # hidden -> 2 * intermediate: gate, then up; hidden -> intermediate without a gate
+    down: Linear  # intermediate -> hidden
     uses_triton: bool = False
 
     def __call__(self, hidden: Tensor) -> Tensor:
-        return linear(self._activated(linear(hidden, self.up, self.up_bias)), self.down, self.down_bias)
+        return self.down(self._activated(self.up(hidden)))
 
     def _activated(self, inner: Tensor) -> Tensor:
         act = ACTIVATIONS[self.activation]
@@ -99,30 +98,23 @@ class Mlp:
 
 @dataclass(frozen=True, slots=True)
 class Experts:
-    """A mixture of experts: each token goes through those that its router chooses, and through the shared one."""
+    """A mixture of experts: each token goes through the experts that the router chooses for it, and through the shared one."""
 
     spec: ExpertSpec
-    activation: str
-    router: Tensor  # [count, hidden]
+    router: Linear  # hidden -> count, in float32 where there is a correction
     correction: Tensor | None  # float32 [count]
-    gate_up: Tensor  # [count, 2 * size, hidden]
-    down: Tensor  # [count, hidden, size]
+    experts: GroupedMlp
     shared: Mlp | None
-    uses_triton: bool = False
 
     def __call__(self, hidden: Tensor) -> Tensor:
         weights, chosen = self.route(hidden)
-        backend: Backend = "triton" if self.uses_triton else "reference"
-        scales_input = self.spec.scales_input
-        output = grouped_mlp(
-            hidden, self.gate_up, self.down, chosen, weights, self.activation, scales_input, backend=backend
-        )
+        output = self.experts(hidden, chosen, weights)
         return output if self.shared is None else output + self.shared(hidden)
 
     def route(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """Weights, float32, and numbers of the chosen experts, both [num_tokens, per_token]."""
+        """Weights (float32) and numbers (int64) of the experts chosen for each token, both [num_tokens, per_token]."""
         spec = self.spec
-        logits = linear(hidden.to(self.router.dtype), self.router).float()
+        logits = self.router(hidden.float() if spec.has_correction else hidden).float()
         scores = logits.softmax(dim=-1) if spec.scoring == "softmax" else logits.sigmoid()
         preference = scores if self.correction is None else scores + self.correction
         if spec.num_groups > 1:
@@ -135,7 +127,10 @@ class Experts:
 
 
 def _within_best_groups(preference: Tensor, spec: ExpertSpec) -> Tensor:
-    """-inf outside the best groups; a group is as good as its two best experts together."""
+    """`preference` [num_tokens, count], with -inf for experts outside the best groups.
+
+    A group is as good as its two best experts together (DeepSeek-V3, arXiv:2412.19437).
+    """
     grouped = preference.unflatten(-1, (spec.num_groups, -1))
     quality = grouped.topk(2, dim=-1).values.sum(dim=-1)
     best = quality.topk(spec.groups_per_token, dim=-1).indices

@@ -39,7 +39,7 @@ class RopeSpec:
 
     @property
     def max_positions(self) -> int:
-        """Longest sequence the rotation was meant for; dynamic scaling acts beyond it, where `longest` is more."""
+        """The longest sequence, in tokens, that the rotation is meant for. Dynamic scaling acts where `longest` exceeds it."""
         if self.kind != "yarn":
             return self.max_position_embeddings
         factor = self.parameters.get("factor") or 1.0
@@ -69,7 +69,10 @@ def rope_spec(config: Mapping[str, Any], head_dim: int, given: Mapping[str, Any]
 
 
 def inverse_frequencies(rope: RopeSpec) -> tuple[Tensor, float]:
-    """(float32 [rope.dim / 2] radians per position, factor on cosine and sine)."""
+    """(frequencies, float32 [rope.dim / 2], in radians per position; the factor that multiplies cosine and sine).
+
+    Raises UnsupportedModel for a longrope that has not one number for each pair of dimensions.
+    """
     exponents = torch.arange(0, rope.dim, 2, dtype=torch.float32) / rope.dim
     frequencies = 1.0 / rope.theta**exponents
     if rope.kind == "linear":
@@ -86,15 +89,15 @@ def inverse_frequencies(rope: RopeSpec) -> tuple[Tensor, float]:
 
 
 def yarn_magnitude(factor: float, scale: float = 1.0) -> float:
-    """By how much YaRN raises the temperature of attention at `factor` times the original length."""
+    """YaRN's (arXiv:2309.00071) factor on queries and keys at `factor` times the original length: 0.1 * scale * ln(factor) + 1."""
     return 1.0 if factor <= 1 else 0.1 * scale * math.log(factor) + 1.0
 
 
 def _dynamic(exponents: Tensor, rope: RopeSpec) -> Tensor:
-    """NTK-aware scaling: a larger base, by as much as the longest sequence exceeds the original length; none within it.
+    """NTK-aware scaling: the base grows as the longest sequence exceeds the original length; up to that length it stays.
 
-    Keys stay in the cache, so that one engine uses one base. transformers raises it whenever a sequence grows, and keys that it
-    has cached keep the rotation they had.
+    Keys stay in the cache, so that one engine uses one base. transformers raises the base whenever a sequence grows, and keys that
+    it has cached keep the rotation they had.
     """
     length, original = rope.longest or 0, rope.max_position_embeddings
     factor = float(rope.parameters["factor"])

@@ -37,7 +37,10 @@ WITH_IMAGES: Mapping[str, Mapping[str, str]] = {  # architecture -> model type o
 
 
 def _text_part(architecture: str, config: Mapping[str, Any]) -> ModelInfo:
-    """The language model of one that also reads images; the engine gives it text only."""
+    """The spec of the language model within a model that also reads images; the engine gives it text only.
+
+    Raises UnsupportedModel naming the key, or the model type of the text part.
+    """
     text = config.get("text_config") or {}
     known = WITH_IMAGES[architecture]
     if text.get("model_type") not in known:

@@ -64,7 +64,7 @@ def plan_states(spans: Sequence[Span], lengths: np.ndarray, device: torch.device
 
 
 def _place(lengths: np.ndarray, slot: int, num_tokens: int) -> int | None:
-    """Where the state after `num_tokens` is; None for none at all."""
+    """The place, 0 or 1, of the state after `num_tokens` tokens, None for no tokens. Raises InternalError if it is at neither."""
     if num_tokens == 0:
         return None
     for place in (0, 1):

@@ -95,7 +95,7 @@ class Carried:
 
 
 class _Mixer:
-    """In place of a mixer's `forward`: hidden [1, num_tokens, hidden_size] of a packed batch, and the same comes back."""
+    """Stands in for a mixer's `forward`: maps hidden states [1, num_tokens, hidden_size] of a packed batch to as many."""
 
     def __init__(self, module: Any, step: _Step, *, continues: bool) -> None:
         self._forward, self._layer, self._step = module.forward, module.layer_idx, step
@@ -116,7 +116,7 @@ class _Mixer:
         return self._run_all(hidden[0], self._step.plan, self._step.states[self._layer])[None]
 
     def _run_all(self, hidden: Tensor, plan: StatePlan, states: Parts) -> Tensor:
-        """hidden [num_tokens, hidden_size]: prompts one by one but for their last tokens, then the last tokens together."""
+        """Run hidden [num_tokens, hidden_size]: prompts one by one but for their last tokens, then all last tokens at once."""
         for tensor in states.values():
             tensor[plan.fresh, 0] = 0
         output = torch.empty_like(hidden)
@@ -136,7 +136,7 @@ class _Mixer:
         return output
 
     def _run(self, hidden: Tensor, before: Parts) -> tuple[Tensor, Parts]:
-        """hidden [num_sequences, num_tokens, hidden_size]. States that are given may be overwritten."""
+        """Output of hidden [num_sequences, num_tokens, hidden_size], and the states after it. The mixer may overwrite `before`."""
         carried = Carried(before)
         output: Tensor = self._forward(hidden, **{self._cache_name: carried})
         return output, carried.parts
@@ -173,7 +173,7 @@ class HybridModel(TransformersModel):
 
     @torch.inference_mode()
     def forward(self, batch: ForwardBatch, cache: Any) -> Tensor:
-        """As of `TransformersModel`; writes the states after this step too."""
+        """Logits as from `TransformersModel.forward`; writes the states after this step into `cache` too."""
         self._step.plan, self._step.states = batch.attention.states, cache.states
         self._switchboard.plan, self._switchboard.cache = batch.attention.attention, cache.kv
         return self._run(batch.token_ids, batch.positions, batch.logit_rows)
@@ -184,11 +184,11 @@ class HybridModel(TransformersModel):
 
 
 def keeps_state(module: nn.Module) -> bool:
-    """It asks transformers' cache for a state."""
+    """Whether the module asks transformers' cache for a state."""
     forward = inspect.unwrap(type(module).forward)
     return hasattr(module, "layer_idx") and "get_conv_state" in forward.__code__.co_names
 
 
 def _first(places: Tensor, source: int | None) -> Tensor:
-    """[1, ...]: a copy of the state at a place, the empty one for None."""
+    """A copy of the state at a place of `places` [2, ...], as [1, ...]; the empty state for None."""
     return torch.zeros_like(places[:1]) if source is None else places[source : source + 1].clone()

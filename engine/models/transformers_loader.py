@@ -22,7 +22,10 @@ def load_transformers_model(
     backend: Backend = "auto",
     kv_dtype: torch.dtype | None = None,
 ) -> TransformersModel:
-    """The model in `folder`. Raises ModelFolderError or WeightError, one line each."""
+    """The model in `folder`, its weights converted to `dtype`; `backend` and `kv_dtype` as in `Decoder`.
+
+    Raises ModelFolderError when transformers cannot load it, WeightError when tensors are missing, unknown or misshaped.
+    """
     from transformers import AutoModelForCausalLM
 
     shard_paths(folder)

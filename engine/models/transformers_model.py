@@ -3,6 +3,10 @@
 transformers' models call their attention through a table of functions. Ours, registered as "maskwright", writes keys and
 values into the cache's blocks and attends to what is there; everything else of the model runs unchanged, on the packed
 tokens of all sequences as if they were one. Right, but not fast: projections are not fused, and experts may be loops.
+
+Matrix products are those of transformers' own modules; the linear layers of `linear.py` do not reach them. To compute them
+otherwise, replace `nn.Linear` modules of the loaded model (`set_submodule`) before `TransformersModel` gets it; modules for
+experts, which multiply by parameters of their own, cannot be replaced in that way.
 """
 
 from __future__ import annotations
@@ -94,7 +98,10 @@ def transformers_spec(config: Mapping[str, Any]) -> TransformersSpec:
 
 
 def _max_positions(config: Any) -> int:
-    """Where longrope changes its stretch, all sequences of a packed batch would change together: stay below."""
+    """The longest sequence, in tokens: at most the length at which longrope changes its stretch.
+
+    Beyond that length, all sequences of a packed batch would change together with the longest.
+    """
     longest = int(getattr(config, "max_position_embeddings", UNLIMITED))
     rope = getattr(config, "rope_parameters", None) or {}
     if rope.get("rope_type") == "longrope":
@@ -168,12 +175,12 @@ class TransformersModel:
         board.windows = [board.calls[layer].window or windows[layer] for layer in board.places]
 
     def _silent_layers(self) -> set[int]:
-        """Layers that need not attend."""
+        """The layers that need not call the attention interface."""
         return set()
 
 
 def _windows_of(config: Any) -> list[Window]:
-    """Per layer, as the model's mask has it: some models do not tell their attention."""
+    """The window of each layer as the config has it: some models apply it by a mask, and do not tell their attention."""
     window = (getattr(config, "use_sliding_window", True) and getattr(config, "sliding_window", None)) or None
     kinds = getattr(config, "layer_types", None) or ["sliding_attention"] * config.num_hidden_layers
     return [window if kind == "sliding_attention" else None for kind in kinds[: config.num_hidden_layers]]
@@ -222,7 +229,7 @@ def _note_call(board: _Switchboard, module: nn.Module, index: int, shape: LayerS
 
 
 def _strange(module: nn.Module, mask: Tensor | None, others: Mapping[str, Any]) -> str | None:
-    """What our attention would have to ignore."""
+    """The argument of a call that our attention would have to ignore; None where there is none."""
     if mask is not None:
         return "a mask"
     if not getattr(module, "is_causal", True):

@@ -66,7 +66,7 @@ def _open_shard(path: Path) -> Any:
 def read_weights(
     folder: Path, spec: ModelInfo, sources: Mapping[str, Source], dtype: torch.dtype, device: torch.device
 ) -> dict[str, Tensor]:
-    """The tensors of a model by our names, converted and placed one at a time.
+    """Every tensor that `sources` names, read, converted to `dtype` (or float32: `is_exact`) and put on `device`, one at a time.
 
     Raises ModelFolderError when a file is missing or damaged, WeightError when the checkpoint is not one of `spec`.
     """
@@ -83,7 +83,7 @@ def _read(checkpoint: Checkpoint, prefix: str, source: Source, dtype: torch.dtyp
 
 
 def check_checkpoint(checkpoint: Checkpoint, spec: ModelInfo, sources: Mapping[str, Source]) -> None:
-    """Raise WeightError naming the first missing, unknown or misshaped tensors; nothing is loaded half."""
+    """Raise WeightError naming the first missing, unknown or misshaped tensors, before any tensor is read."""
     expected = {spec.prefix + name: shape for source in sources.values() for name, shape in source.parts}
     missing = sorted(expected.keys() - checkpoint.names)
     if missing:
@@ -99,7 +99,7 @@ def check_checkpoint(checkpoint: Checkpoint, spec: ModelInfo, sources: Mapping[s
 
 
 def _is_redundant(name: str, spec: ModelInfo) -> bool:
-    """Old checkpoints store what follows from the config: rotary frequencies, and the head that is the embedding."""
+    """Whether the tensor follows from the config or takes no part: old checkpoints store rotary frequencies and tied heads."""
     if name.startswith(spec.ignored):
         return True
     is_tied_head = name == f"{spec.prefix}lm_head.weight" and spec.has_tied_embeddings

@@ -10,7 +10,6 @@ from torch import Tensor
 UNCONSTRAINED = -1  # in mask_index: this row may draw every token
 MISSING = -2  # in mask_index: the mask of this row is not there yet; nothing is drawn
 NO_TOKEN = -1  # in Sampled.token: the mask of this row allows nothing, so nothing was drawn
-CHUNK = 1024  # tokens summed together in the first stage of the draw
 
 
 class TokenValues(NamedTuple):

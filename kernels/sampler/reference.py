@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from .interface import (
-    CHUNK,
     NO_TOKEN,
     UNCONSTRAINED,
     Sampled,
@@ -29,6 +28,7 @@ LOWEST = torch.finfo(torch.float32).min
 HIGHEST = torch.finfo(torch.float32).max
 NEGLIGIBLE = -60.0  # exp of this is 0 in every fixed point used here
 BLOCK_ELEMENTS = 1 << 19  # logits handled together on a CPU: intermediates stay near the caches
+SUM_CHUNK = 1024  # tokens whose weights are summed before those of a row; the sums are exact, so no draw depends on it
 FEW = 1024  # top-p looks at this many of the most probable tokens before it sorts a whole row
 
 
@@ -225,21 +225,21 @@ def inverse_cdf(weights: Tensor, uniform: Tensor) -> Tensor:
 
     weights: [rows, V] int64, at least one positive per row; uniform: [rows] fp64 in [0, 1).
     """
-    chunks = chunked(weights)  # [rows, chunks, CHUNK]
+    chunks = chunked(weights)  # [rows, chunks, SUM_CHUNK]
     chunk_sums = chunks.sum(-1).cumsum(-1)  # [rows, chunks] inclusive
     total = chunk_sums[:, -1]
     target = torch.minimum((uniform * total).long(), total - 1)  # the product may round up to the total
     chunk = (chunk_sums <= target[:, None]).sum(-1, keepdim=True).clamp(max=chunks.shape[1] - 1)
     before = torch.where(chunk > 0, chunk_sums.gather(-1, (chunk - 1).clamp(min=0)), 0)
-    inside = chunks.gather(1, chunk[:, :, None].expand(-1, 1, CHUNK))[:, 0].cumsum(-1)  # [rows, CHUNK] inclusive
+    inside = chunks.gather(1, chunk[:, :, None].expand(-1, 1, SUM_CHUNK))[:, 0].cumsum(-1)  # [rows, SUM_CHUNK] inclusive
     offset = (inside <= target[:, None] - before).sum(-1)
-    return chunk[:, 0] * CHUNK + offset.clamp(max=CHUNK - 1)
+    return chunk[:, 0] * SUM_CHUNK + offset.clamp(max=SUM_CHUNK - 1)
 
 
 def chunked(weights: Tensor) -> Tensor:
-    """[rows, ceil(V / CHUNK), CHUNK], padded with 0."""
-    padding = -weights.shape[-1] % CHUNK
-    return torch.nn.functional.pad(weights, (0, padding)).unflatten(-1, (-1, CHUNK))
+    """[rows, ceil(V / SUM_CHUNK), SUM_CHUNK], padded with 0."""
+    padding = -weights.shape[-1] % SUM_CHUNK
+    return torch.nn.functional.pad(weights, (0, padding)).unflatten(-1, (-1, SUM_CHUNK))
 
 
 def exponential(scaled: Tensor) -> Tensor:

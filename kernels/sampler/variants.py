@@ -8,11 +8,11 @@ from .gpu.draw import draw_kernel
 from .gpu.edits import edit_kernel
 from .gpu.launch import ENTRIES, TILE
 from .gpu.leaders import leaders_kernel
-from .gpu.scores import CHUNK
+from .gpu.scores import STATISTICS_CHUNK
 from .gpu.thresholds import threshold_kernel, weigh_kernel
 
 CHUNKS, GROUPS = 32, 4096  # of 131,072 tokens
-PER_THREAD = CHUNK // (4 * 32)  # logits of a chunk that each thread of 4 warps handles
+PER_THREAD = STATISTICS_CHUNK // (4 * 32)  # logits of a chunk that each thread of 4 warps handles
 
 
 def scored_types(dtype: str, unit: str) -> dict[str, str]:
@@ -40,7 +40,7 @@ def chunk_variant(name: str, dtype: str, flags: dict[str, bool], aligned: bool, 
         name=f"chunk_statistics {name} {dtype.removeprefix('*')}{'' if aligned else ' unaligned'}",
         kernel=chunk_statistics_kernel,
         types={**scored_types(dtype, "*u8"), **ROW_TYPES, "group_max": "*fp32", "group_sum": "*fp32"},
-        constants={"CHUNK": CHUNK, **flags, "ALIGNED": aligned},
+        constants={"CHUNK": STATISTICS_CHUNK, **flags, "ALIGNED": aligned},
         aligned=ALIGNED if aligned else (),
         max_registers=max_registers,
         elements=PER_THREAD,
@@ -53,7 +53,7 @@ def draw_variant(name: str, *, edits: bool, draws: bool, limits: bool, masks: bo
         name=f"draw {name} bf16",
         kernel=draw_kernel,
         types={**scored_types("*bf16", "*u8"), **ROW_TYPES, **OUT_TYPES},
-        constants={"CHUNK": CHUNK, "CHUNKS": CHUNKS, **flags},
+        constants={"CHUNK": STATISTICS_CHUNK, "CHUNKS": CHUNKS, **flags},
         aligned=ALIGNED if aligned else (),
         max_registers=160 if aligned else 255,  # one block a row: there are few of them
         max_stack=0 if aligned else 32,
@@ -78,7 +78,7 @@ VARIANTS = [
             name=f"filtered_weight bf16{'' if aligned else ' unaligned, no masks, no edits'}",
             kernel=filtered_weight_kernel,
             types={**scored_types("*bf16", "*u8"), **ROW_TYPES},
-            constants={"CHUNK": CHUNK, "CHUNKS": CHUNKS, **everything(aligned)},
+            constants={"CHUNK": STATISTICS_CHUNK, "CHUNKS": CHUNKS, **everything(aligned)},
             aligned=ALIGNED if aligned else (),
             max_registers=128 if aligned else 168,
             elements=PER_THREAD,
@@ -90,7 +90,7 @@ VARIANTS = [
             name=f"threshold bf16, {groups * 32} tokens{'' if aligned else ', unaligned, no masks, no edits'}",
             kernel=threshold_kernel,
             types={**scored_types("*bf16", "*i32"), **ROW_TYPES, **GROUP_TYPES, "candidates": "*i32"},
-            constants={"CHUNK": CHUNK, "GROUPS": groups, "TILE": TILE, **everything(aligned)},
+            constants={"CHUNK": STATISTICS_CHUNK, "GROUPS": groups, "TILE": TILE, **everything(aligned)},
             aligned=ALIGNED if aligned else (),
             num_warps=16,
             max_stack=48,  # numbers that are the same for all threads, kept around the loops
@@ -102,7 +102,7 @@ VARIANTS = [
             name=f"weigh bf16{'' if aligned else ' unaligned, no masks, no edits'}",
             kernel=weigh_kernel,
             types={**scored_types("*bf16", "*i32"), **ROW_TYPES, **GROUP_TYPES},
-            constants={"CHUNK": CHUNK, "CHUNKS": CHUNKS, "TILE": TILE, **everything(aligned)},
+            constants={"CHUNK": STATISTICS_CHUNK, "CHUNKS": CHUNKS, "TILE": TILE, **everything(aligned)},
             aligned=ALIGNED if aligned else (),
             num_warps=16,
         )
@@ -130,7 +130,7 @@ VARIANTS = [
             name=f"leaders bf16{'' if aligned else ' unaligned'}",
             kernel=leaders_kernel,
             types={**scored_types("*bf16", "*u8"), **OUT_TYPES, "count": "i32"},
-            constants={"CHUNK": CHUNK, "CHUNKS": CHUNKS, "ALIGNED": aligned},
+            constants={"CHUNK": STATISTICS_CHUNK, "CHUNKS": CHUNKS, "ALIGNED": aligned},
             aligned=ALIGNED if aligned else (),
             max_registers=128 if aligned else 168,
             elements=PER_THREAD,

@@ -20,7 +20,7 @@ pytest.importorskip("triton")
 from maskwright.kernels.sampler import reference
 from maskwright.kernels.sampler.backend import choose_sampler
 from maskwright.kernels.sampler.gpu import launch
-from maskwright.kernels.sampler.gpu.scores import CHUNK
+from maskwright.kernels.sampler.gpu.scores import STATISTICS_CHUNK
 from maskwright.kernels.sampler.interface import MISSING, NO_TOKEN, Sampled, SamplerRows, Stages, TokenValues
 
 from . import naive
@@ -78,7 +78,7 @@ def test_fresh_memory_is_poisoned() -> None:
 # ---- against the twin
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(1, 300), st.integers(1, 3), st.sampled_from([64, CHUNK]))
+@given(st.integers(0, 2**32 - 1), st.integers(1, 300), st.integers(1, 3), st.sampled_from([64, STATISTICS_CHUNK]))
 @settings(max_examples=16)
 def test_agrees_with_the_twin(seed: int, vocab_size: int, num_rows: int, chunk: int) -> None:
     """With chunks of 64 tokens, small rows have several."""
@@ -86,11 +86,11 @@ def test_agrees_with_the_twin(seed: int, vocab_size: int, num_rows: int, chunk: 
     rows = [random_row(rng, vocab_size) for _ in range(num_rows)]
     num_top = min(2, vocab_size)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "CHUNK", chunk)
+        patch.setattr(launch, "STATISTICS_CHUNK", chunk)
         check_against_twin(rows, run(rows, vocab_size, num_top=num_top, sample=sample), num_top)
 
 
-@pytest.mark.parametrize("vocab_size", [CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 77])
+@pytest.mark.parametrize("vocab_size", [STATISTICS_CHUNK - 1, STATISTICS_CHUNK, STATISTICS_CHUNK + 1, 2 * STATISTICS_CHUNK + 77])
 def test_agrees_with_the_reference_around_chunk_borders(vocab_size: int) -> None:
     rng = np.random.default_rng(vocab_size)
     rows = [random_row(rng, vocab_size) for _ in range(2)]
@@ -140,9 +140,9 @@ def test_frequencies_are_those_of_softmax() -> None:
     assert chi_square([counts[t] for t in sorted(masked_in)], expected) < 21  # 3 degrees of freedom: once in 10,000
 
 
-@pytest.mark.parametrize("masked_in", [{0}, {40, 41}, {0, CHUNK + 5}, {CHUNK - 1, CHUNK}])
+@pytest.mark.parametrize("masked_in", [{0}, {40, 41}, {0, STATISTICS_CHUNK + 5}, {STATISTICS_CHUNK - 1, STATISTICS_CHUNK}])
 def test_a_forbidden_token_is_never_drawn_at_any_random_number(masked_in: set[int]) -> None:
-    vocab_size = CHUNK + 6
+    vocab_size = STATISTICS_CHUNK + 6
     logits = torch.full((len(BITS), vocab_size), 50.0)
     logits[:, list(masked_in)] = -50.0
     rows = [Row([], masked_in, seed=naive.seed_for(bits)) for bits in BITS]
@@ -168,7 +168,7 @@ def test_a_forbidden_token_is_never_drawn(seed: int, bits: int, dtype: torch.dty
 # ---- one row does not know the others
 
 
-@pytest.mark.parametrize(("vocab_size", "num_rows"), [(77, 5), (CHUNK + 100, 4)])
+@pytest.mark.parametrize(("vocab_size", "num_rows"), [(77, 5), (STATISTICS_CHUNK + 100, 4)])
 def test_a_row_is_the_same_bit_by_bit_in_any_batch(vocab_size: int, num_rows: int) -> None:
     rows, logits = big_batch(vocab_size, num_rows)
     together = run(rows, vocab_size, logits=logits, num_top=2, sample=sample)

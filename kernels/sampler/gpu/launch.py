@@ -24,7 +24,7 @@ from .chunks import chunk_statistics_kernel, filtered_weight_kernel
 from .draw import draw_kernel
 from .edits import edit_kernel
 from .leaders import leaders_kernel
-from .scores import CHUNK, GROUP, PLANES, UNIT
+from .scores import GROUP, PLANES, STATISTICS_CHUNK, UNIT
 from .thresholds import threshold_kernel, weigh_kernel
 
 TILE = 128  # groups of 32 tokens that a threshold is searched in without reading them again; 256 spill registers
@@ -112,7 +112,7 @@ def sample(
 def prepare(
     logits: Tensor, rows: SamplerRows, mask_rows: Tensor | None, mask_index: Tensor | None, vocab_size: int
 ) -> Arrays:
-    num_rows, num_chunks, words = logits.shape[0], triton.cdiv(vocab_size, CHUNK), triton.cdiv(vocab_size, 32)
+    num_rows, num_chunks, words = logits.shape[0], triton.cdiv(vocab_size, STATISTICS_CHUNK), triton.cdiv(vocab_size, 32)
     nothing = torch.empty(1, 1, dtype=torch.int32, device=logits.device)
     has_edits = any(lists is not None and len(lists.values) for lists in (rows.bias, rows.history))
     if has_edits:
@@ -153,12 +153,12 @@ def edit(arrays: Arrays, bans_overridden: Tensor) -> None:
 
 def read_chunks(arrays: Arrays) -> tuple[Tensor, Tensor]:
     """The chunk statistics; (max, sum) of each group of tokens [rows, groups], written only for rows that filter."""
-    rows, num_groups = arrays.rows, arrays.num_chunks * CHUNK // GROUP if arrays.has_searches else 1
+    rows, num_groups = arrays.rows, arrays.num_chunks * STATISTICS_CHUNK // GROUP if arrays.has_searches else 1
     group_max, group_sum = torch.empty(2, len(arrays.logits), num_groups, dtype=torch.float32, device=arrays.logits.device)
     chunk_statistics_kernel[(len(arrays.logits), arrays.num_chunks)](
         *arrays.scored(torch.uint8), rows.temperature, rows.top_k, rows.top_p, arrays.statistics, group_max, group_sum,
         *arrays.strides(torch.uint8),
-        CHUNK=CHUNK, HAS_MASKS=arrays.has_masks, HAS_EDITS=arrays.has_edits, HAS_DRAWS=arrays.stages.any_draw,
+        CHUNK=STATISTICS_CHUNK, HAS_MASKS=arrays.has_masks, HAS_EDITS=arrays.has_edits, HAS_DRAWS=arrays.stages.any_draw,
         HAS_GROUPS=arrays.has_searches, ALIGNED=arrays.is_aligned, num_warps=4, **EXACT,
     )  # fmt: skip
     return group_max, group_sum
@@ -178,18 +178,18 @@ def filter_chunks(arrays: Arrays, groups: tuple[Tensor, Tensor]) -> Tensor:
         threshold_kernel[(num_rows,)](
             *arrays.scored(torch.int32), *sampling_inputs, arrays.statistics, *groups, reached, candidates, limits,
             *arrays.strides(torch.int32),
-            CHUNK=CHUNK, GROUPS=triton.next_power_of_2(num_groups), TILE=TILE, num_warps=16, **common,
+            CHUNK=STATISTICS_CHUNK, GROUPS=triton.next_power_of_2(num_groups), TILE=TILE, num_warps=16, **common,
         )  # fmt: skip
         weigh_kernel[(num_rows,)](
             *arrays.scored(torch.int32), *sampling_inputs, rows.min_p, arrays.statistics, groups[1], reached, limits,
             *arrays.strides(torch.int32),
-            CHUNK=CHUNK, CHUNKS=triton.next_power_of_2(arrays.num_chunks), TILE=TILE, num_warps=16, **common,
+            CHUNK=STATISTICS_CHUNK, CHUNKS=triton.next_power_of_2(arrays.num_chunks), TILE=TILE, num_warps=16, **common,
         )  # fmt: skip
     if arrays.stages.any_min_p:
         filtered_weight_kernel[(num_rows, arrays.num_chunks)](
             *arrays.scored(torch.uint8), *sampling_inputs, rows.min_p, arrays.statistics, *arrays.strides(torch.uint8),
-            CHUNK=CHUNK, CHUNKS=triton.next_power_of_2(arrays.num_chunks), HAS_MASKS=arrays.has_masks, HAS_EDITS=arrays.has_edits,
-            ALIGNED=arrays.is_aligned, num_warps=4, **EXACT,
+            CHUNK=STATISTICS_CHUNK, CHUNKS=triton.next_power_of_2(arrays.num_chunks), HAS_MASKS=arrays.has_masks,
+            HAS_EDITS=arrays.has_edits, ALIGNED=arrays.is_aligned, num_warps=4, **EXACT,
         )  # fmt: skip
     return limits
 
@@ -200,8 +200,9 @@ def draw(arrays: Arrays, limits: Tensor | None, sampled: Sampled) -> None:
         *arrays.scored(torch.uint8), rows.temperature, rows.min_p, rows.seed, rows.position,
         arrays.statistics if limits is None else limits, arrays.statistics,
         sampled.token, sampled.logprob, sampled.kept_mass, sampled.num_allowed, *arrays.strides(torch.uint8),
-        CHUNK=CHUNK, CHUNKS=triton.next_power_of_2(arrays.num_chunks), HAS_MASKS=arrays.has_masks, HAS_EDITS=arrays.has_edits,
-        HAS_DRAWS=arrays.stages.any_draw, HAS_LIMITS=limits is not None, ALIGNED=arrays.is_aligned, num_warps=4, **EXACT,
+        CHUNK=STATISTICS_CHUNK, CHUNKS=triton.next_power_of_2(arrays.num_chunks), HAS_MASKS=arrays.has_masks,
+        HAS_EDITS=arrays.has_edits, HAS_DRAWS=arrays.stages.any_draw, HAS_LIMITS=limits is not None,
+        ALIGNED=arrays.is_aligned, num_warps=4, **EXACT,
     )  # fmt: skip
 
 
@@ -209,5 +210,5 @@ def rank(arrays: Arrays, sampled: Sampled) -> None:
     leaders_kernel[(len(arrays.logits),)](
         arrays.logits, arrays.statistics, sampled.top_token, sampled.top_logprob,
         arrays.logits.stride(0), arrays.vocab_size, arrays.num_chunks, arrays.statistics.stride(0), sampled.top_token.shape[1],
-        CHUNK=CHUNK, CHUNKS=triton.next_power_of_2(arrays.num_chunks), ALIGNED=arrays.is_aligned, num_warps=4, **EXACT,
+        CHUNK=STATISTICS_CHUNK, CHUNKS=triton.next_power_of_2(arrays.num_chunks), ALIGNED=arrays.is_aligned, num_warps=4, **EXACT,
     )  # fmt: skip

@@ -12,7 +12,7 @@ import triton.language as tl
 from ...triton_support import LOG2_E
 from ..interface import UNCONSTRAINED
 
-CHUNK = 4096  # tokens whose statistics are kept together; part of what a draw means, so the same for every batch and device
+STATISTICS_CHUNK = 4096  # tokens whose statistics are kept together; a draw depends on it, so it is the same on every device
 UNIT = 8  # tokens of one byte of a mask
 GROUP = 32  # tokens of one word of a mask; rows that filter keep the maximum and the sum of each
 NEVER = tl.constexpr(float("-inf"))  # the score of a token that may not be drawn
