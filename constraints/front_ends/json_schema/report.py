@@ -1,4 +1,4 @@
-"""What becomes of each keyword of a schema: exact, refused, or taken with a remark.
+"""The verdict on each keyword of a schema: exact, refused, or taken with a remark.
 
 The verdicts are the compiler's own. The schema is compiled with `on_unsupported="relax"`; what that leaves in `residue` is refused,
 what it says in `notes` is remarked, and a keyword in force of which it says nothing is enforced exactly.
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...base.errors import ConstraintError, ConstraintLimit
 from .documents.document import Site
-from .documents.drafts import ANNOTATIONS, DRAFTS, NAMES, VOCABULARY_OF, Position, position
-from .documents.keywords import REFERENCES, in_force
+from .documents.drafts import DRAFTS, NAMES, position
+from .documents.keyword_table import ANNOTATIONS, KEYWORDS, REFERENCES, Position
+from .documents.keywords import in_force
 from .documents.policy import read_entry
 
 if TYPE_CHECKING:
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
     from .json_schema import JsonSchema
 
 EXACT, REFUSED, NOTE = "exact", "refused", "note"
-ENFORCED = frozenset(VOCABULARY_OF) | frozenset(REFERENCES)
-_NOT_FOLLOWED = frozenset(
-    {"$defs", "definitions", "contentSchema"}
-)  # what they hold counts where a reference leads to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +92,7 @@ def _findings(sites: list[Site], residue: tuple[str, ...], notes: tuple[str, ...
                 yield Finding(site.path, keyword, REFUSED, refused[site.path, keyword])
             elif remark := remarks.of(site, keyword):
                 yield Finding(site.path, keyword, NOTE, remark)
-            elif keyword not in ENFORCED:
+            elif keyword not in KEYWORDS:
                 yield Finding(site.path, keyword, NOTE, "not a keyword of JSON Schema: ignored")
             elif not in_force(site, keyword):
                 yield Finding(site.path, keyword, NOTE, "not a keyword of the schema's draft or vocabularies")
@@ -120,8 +117,8 @@ def reachable(root: Site) -> Iterator[Site]:
 
 def _below(site: Site) -> Iterator[Site]:
     for keyword, value in site.keywords.items():
-        if keyword in _NOT_FOLLOWED or not in_force(site, keyword):
-            continue
+        if keyword in ANNOTATIONS or not in_force(site, keyword):
+            continue  # what `$defs` holds counts where a reference leads to it
         with suppress(ConstraintError):  # the compiler tells what is wrong
             if keyword in REFERENCES:
                 yield site.document.resolve(site, keyword)
@@ -145,7 +142,7 @@ class _Remarks:
             self._by_path.setdefault(path, []).append(note[len(path) + 2 :] if path else note)
 
     def of(self, site: Site, keyword: str) -> str:
-        """What is said about a keyword; "" for nothing."""
+        """The remarks about a keyword in one text; "" for none."""
         value = site.keywords[keyword]
         here = [
             note for note in self._by_path.get(site.path, ()) if repr(keyword) in note or note.startswith(f"{keyword} ")
@@ -155,12 +152,12 @@ class _Remarks:
         return "; ".join(here)
 
     def left(self) -> Iterator[tuple[str, str]]:
-        """The path and text of what no keyword was named in."""
+        """The path and text of the remarks in which no keyword was named."""
         return ((path, note) for path, notes in self._by_path.items() for note in notes if note not in self._used)
 
 
 def _beginnings(note: str) -> Iterator[str]:
-    """What could be the path in front of a note; a path may have a colon and a space in it."""
+    """The beginnings of a note that could be its path; a path may have a colon and a space in it."""
     at = note.find(": ")
     while at >= 0:
         yield note[:at]
@@ -168,7 +165,7 @@ def _beginnings(note: str) -> Iterator[str]:
 
 
 def _refusal(error: ConstraintError) -> Finding:
-    """What stopped the compiler. Raises it again when it is not about the schema."""
+    """The finding of an error that stopped the compiler. Raises the error again when it is not about the schema."""
     if error.path is None and not isinstance(error, ConstraintLimit):
         raise error
     return Finding(error.path or "#", error.keyword or "", REFUSED, error.reason)

@@ -8,7 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 from maskwright.constraints.front_ends.json_schema.documents.document import Library, Site
-from maskwright.constraints.front_ends.json_schema.documents.keywords import REFERENCES, in_force, value_of
+from maskwright.constraints.front_ends.json_schema.documents.keyword_table import REFERENCES
+from maskwright.constraints.front_ends.json_schema.documents.keywords import in_force, value_of
 from maskwright.constraints.front_ends.json_schema.documents.values import atom_of, dump_json, equality_key, parse_json
 
 _TYPES = {"number": ("integer", "fraction")}

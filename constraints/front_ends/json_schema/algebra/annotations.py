@@ -73,7 +73,7 @@ class Annotations:
         return [((), ())] if site is None else self._collected(site)
 
     def _chosen(self, parts: list[Site], is_right: Callable[[int], bool]) -> list[Annotated]:
-        """The cases in which a right number of schemas hold: which do is told apart."""
+        """The cases in which a right number of schemas hold, one for each set of schemas that may be those."""
         if 2 ** len(parts) > MAX_TERMS:
             raise too_many(2 ** len(parts), tuple(parts))
         out: list[Annotated] = []
@@ -87,7 +87,7 @@ class Annotations:
         return out
 
     def _both(self, groups: Sequence[list[Annotated]], where: Site) -> list[Annotated]:
-        """One branch of each group, in all combinations that are not void."""
+        """The branches that combine one of each group, without those that are void."""
         out: list[Annotated] = [((), ())]
         for group in groups:
             check_count(len(out) * len(group), (where,))

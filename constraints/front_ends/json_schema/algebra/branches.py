@@ -16,7 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..documents.document import Site
-from ..documents.keywords import APPLICATORS, in_force
+from ..documents.keyword_table import APPLICATORS
+from ..documents.keywords import in_force
 from ..documents.policy import MAX_APPLIED, Policy, too_deep
 from .annotations import Annotations
 from .claims import (
@@ -40,8 +41,6 @@ from .numbering import Numbering
 from .parts import Parts, condition, own, unevaluated_of
 from .products import FEW, Products, union
 from .sameness import Sameness
-
-_APPLICATORS = frozenset(APPLICATORS)
 
 
 class Branches:
@@ -77,15 +76,15 @@ class Branches:
         return known
 
     def _plain_terms(self, conj: Conj) -> list[Term]:
-        """The one alternative of a schema that applies no others to the value itself, as most do; none where there is more."""
+        """The one alternative of a schema that applies no others to the value itself, as most do; none for other schemas."""
         site = conj[0] if len(conj) == 1 else None
-        if not isinstance(site, Site) or isinstance(site.schema, bool) or not _APPLICATORS.isdisjoint(site.active):
+        if not isinstance(site, Site) or isinstance(site.schema, bool) or not APPLICATORS.isdisjoint(site.active):
             return []
         self._parts.note_ignored(site)
         return [own(site)]
 
     def pending_terms(self, conj: Conj) -> list[Term]:
-        """The alternatives with `Exclusive` literals not yet expanded; without them they are a superset."""
+        """The alternatives of a conjunction, with `Exclusive` literals in them. Without these literals they admit more values."""
         known = self._pending.get(conj)
         if known is None:
             void = self.is_contradiction(conj)
@@ -129,7 +128,7 @@ class Branches:
         if isinstance(site.schema, bool):
             return [()] if site.schema else []
         self._parts.note_ignored(site)
-        if _APPLICATORS.isdisjoint(site.active):
+        if APPLICATORS.isdisjoint(site.active):
             return [own(site)]
         if wanted := unevaluated_of(site):
             branches = self._annotations.of(site)
@@ -154,7 +153,7 @@ class Branches:
         return [(*term, Exclusive(site, index)) for index, part in enumerate(parts) for term in part]
 
     def _conditions(self, site: Site) -> list[list[Term]]:
-        """`if` and what depends on the presence of a key, each as its cases."""
+        """The cases of `if`, and those of each key whose presence asks for more: one group of alternatives for each."""
         groups = []
         if given := condition(site):
             when, then, otherwise = given
@@ -207,7 +206,7 @@ class Branches:
         return self._products.joined(groups, (site,))
 
     def _not_one_of(self, site: Site) -> list[Term]:
-        """None of the branches, or two of them."""
+        """The alternatives in which none of the branches holds, or two of them do."""
         parts = self._parts.subschemas(site, "oneOf")
         pairs = ((a, b) for i, a in enumerate(parts) for b in parts[:i])
         two = (self._products.joined([self.holds(a), self.holds(b)], (site,)) for a, b in pairs)
@@ -215,7 +214,7 @@ class Branches:
 
 
 class _Entered:
-    """Marks a site as being expanded; entering it again on the way down is an error, and so is going down too far."""
+    """A context that marks a site as being expanded. Entering the site again inside of it is an error, and so is going too deep."""
 
     def __init__(self, entered: set[tuple[Site, str]], site: Site, how: str) -> None:
         self._entered, self._key = entered, (site, how)

@@ -1,8 +1,8 @@
-"""What can be claimed of a value: that it satisfies a schema, that it does not, and single conditions that no keyword spells.
+"""Claims about a value: that it satisfies a schema, that it does not, and single conditions that no keyword spells.
 
 A *conjunction* (`Conj`) is a tuple of claims, all of which hold. It is the union of its *terms*: tuples of *literals*, which speak
-about the value itself and, through conjunctions again, about its items and members. A site as a literal stands for its keywords
-about the value itself (`keywords.OWN`). The other literals arise where a schema is negated: each is one keyword's violation.
+about the value itself and, through conjunctions again, about its items and members. A site as a literal stands for its assertions
+(see keyword_table.py). The other literals arise where a schema is negated: each is the violation of one assertion.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MISSING = object()
 
 
 class HashedOnce:
-    """Remembers its hash: literals with all that is in them are keys of many dictionaries."""
+    """A value that remembers its hash, as literals are keys of many dictionaries and large."""
 
     __slots__ = ("_hash",)
     _hash: int
@@ -99,7 +99,7 @@ class Named:
 
     @property
     def shown(self) -> str:
-        """What sets of conditions are put in order by."""
+        """The text by which conditions on names are sorted."""
         return " and ".join(claim.path for claim in self.conj)
 
 
@@ -108,7 +108,7 @@ NameTest = Pattern | Named
 
 @dataclass(frozen=True, slots=True)
 class Keys(HashedOnce):
-    """Names of members: those listed and those that pass one of the tests; all others instead, if `others`."""
+    """A set of names of members: those listed and those that pass one of the tests. If `others`: all names but these."""
 
     names: frozenset[str] = frozenset()
     tests: frozenset[NameTest] = frozenset()
@@ -117,7 +117,7 @@ class Keys(HashedOnce):
     __hash__ = HashedOnce.__hash__
 
     def admits(self, name: str | None, passed: frozenset[NameTest]) -> bool:
-        """Whether a name is meant that passes exactly these of all tests; None is a name listed nowhere."""
+        """Whether a name is in the set, given which of all tests it passes. None stands for a name that is listed nowhere."""
         return (name in self.names or not self.tests.isdisjoint(passed)) is not self.others
 
     @property
@@ -141,7 +141,7 @@ class Kinds:
 
 @dataclass(frozen=True, slots=True)
 class Among:
-    """The value is one of these; none of them, unless `holds`."""
+    """The value is one of these. Unless `holds`: it is none of them."""
 
     keys: tuple[str, ...]
     values: tuple[Any, ...] = field(compare=False)
@@ -240,7 +240,10 @@ class Repeats:
 
 @dataclass(frozen=True, slots=True)
 class Unevaluated:
-    """What `evaluators` leave unevaluated satisfies the `unevaluated...` keyword of a site; something does not, unless `holds`."""
+    """The items or members that `evaluators` leave unevaluated satisfy the `unevaluated...` keyword of a site.
+
+    Unless `holds`: one of them does not satisfy it.
+    """
 
     site: Site
     keyword: str
@@ -308,7 +311,7 @@ def lacks_key(name: str, strict: bool = True) -> Count:
 
 
 def with_clause(terms: list[Term]) -> list[Term]:
-    """The same alternatives, with those as one that say of an object that some member is there, or is not.
+    """Join those alternatives into one `Clause` that only say of an object that some member is there, or is not.
 
     Where several schemas are violated, the ways to violate each multiply: so the fewer, the better.
     """

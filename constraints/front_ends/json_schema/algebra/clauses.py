@@ -28,13 +28,13 @@ class Need(HashedOnce):
 
     @property
     def index(self) -> Index:
-        """Which items are meant."""
+        """The items that are counted."""
         assert isinstance(self.where, Index)
         return self.where
 
     @property
     def keys(self) -> Keys:
-        """Which members are meant."""
+        """The members that are counted."""
         assert isinstance(self.where, Keys)
         return self.where
 
@@ -50,7 +50,7 @@ class _Shape(Protocol):
 
 
 def settled(shape: _Shape, lacks_values: Callable[[list[Claim]], bool]) -> list[Clause]:
-    """The clauses of an object that the rest of what is said of it does not fulfil, without options that it rules out.
+    """The clauses that the other conditions on an object leave open, without the options that these conditions rule out.
 
     `lacks_values` proves that claims contradict each other. A clause that another one implies is left out.
     """
@@ -63,7 +63,7 @@ def settled(shape: _Shape, lacks_values: Callable[[list[Claim]], bool]) -> list[
 
 
 def _strongest(clauses: list[Clause], known: list[Clause]) -> Iterator[Clause]:
-    """Those that neither another one nor what is known already implies."""
+    """The clauses that neither another clause nor one of those known implies."""
     kept = list(known)
     for clause in sorted(clauses, key=len):
         if not any(_is_implied(clause, other) for other in kept):
@@ -77,14 +77,14 @@ def _is_implied(clause: Clause, other: Clause) -> bool:
 
 
 def _is_wider(option: Need, other: Need) -> bool:
-    """Whether both are that there is a member beyond some names, and this one's are among the other's."""
+    """Whether both options ask for a member of a name outside some list, and the list of this one is part of the other's."""
     wide, narrow = option.keys, other.keys
     is_alike = (option.high, option.conj, wide.others, wide.tests) == (None, other.conj, True, narrow.tests)
     return is_alike and other.high is None and narrow.others and wide.names <= narrow.names
 
 
 def _truth(shape: _Shape, option: Need, lacks_values: Callable[[list[Claim]], bool]) -> bool | None:
-    """Whether an option holds, as far as the names alone and what is said of one of them tell; None where that is open."""
+    """Whether an option holds, by the names of members and by what is said of a single one; None where that is open."""
     wants_one, where = option.high is None, option.keys
     if where.single is None:
         is_met = not option.conj and not where.tests and any(where.admits(name, frozenset()) for name in shape.required)

@@ -22,7 +22,7 @@ MAX_NAMES = 64  # members that are looked at
 
 @dataclass(slots=True)
 class _Discriminator:
-    """What schemas say about one member: the values that each lists (None: it does not), and which of them require it."""
+    """One member, the values that each schema lists for it (None: it lists none), and which schemas require it."""
 
     name: str
     listed: list[dict[str, Any] | None] = field(default_factory=list)

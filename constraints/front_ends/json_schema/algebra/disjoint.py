@@ -1,6 +1,6 @@
-"""Proofs that no value satisfies two alternatives, which make `oneOf` a plain union. False means: not proven.
+"""Proofs that no value satisfies two alternatives. They make `oneOf` a plain union. False means: not proven.
 
-Works on pending terms (see branches.py), which contain all values of the terms proper.
+They are made of pending terms (see branches.py), which contain all values of the terms proper.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Disjointness:
         return True
 
     def _listed(self, term: Term) -> Iterable[object] | None:
-        """Something for each value of a term, equal for equal values; None where they are too many to list."""
+        """One key for each value of a term, equal for equal values; None where the values are too many to list."""
         values = self._shapes.values(term)
         if values is not None:
             return values

@@ -1,4 +1,4 @@
-"""`Exclusive` literals settled: a term where no other branch of a `oneOf` holds, or none at all, as terms without such literals.
+"""Terms without `Exclusive` literals: that no other branch of a `oneOf` holds, or none at all, is spelled out.
 
 Most often the branches exclude each other anyway, and nothing is left to say.
 """
@@ -61,7 +61,10 @@ class Exclusions:
         return self._without(rest, [part for index, part in enumerate(parts) if index != exclusive.index])
 
     def _without(self, term: Term, parts: list[Site], decided: frozenset[str] = frozenset()) -> list[Term]:
-        """The term where none of some schemas holds; those first that the value of a member, not `decided` yet, tells apart."""
+        """The alternatives of a term in which none of some schemas holds.
+
+        Where the value of a member that is not yet `decided` tells the schemas apart, its cases are told apart first.
+        """
         near = [part for part in parts if not self._is_apart(term, part)]
         found = self._cases([self._branches.holds(part) for part in near], decided) if len(near) > 1 else None
         if found is None:

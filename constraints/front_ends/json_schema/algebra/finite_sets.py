@@ -1,4 +1,4 @@
-"""Conjunctions that few values satisfy, listed: places whose items must differ have to know whether enough of them exist."""
+"""The values of conjunctions that few values satisfy: places whose items must differ have to know whether enough of them exist."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FiniteSets:
         return None if values is None else len(values)
 
     def of(self, conj: Conj) -> Sequence[Any] | None:
-        """These values."""
+        """The different values that satisfy a conjunction, None when they may be many."""
         if conj in self._open or len(self._open) >= _MAX_DEPTH:
             return None
         if conj not in self._known:

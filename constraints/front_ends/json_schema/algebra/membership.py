@@ -20,7 +20,7 @@ from .shaping import Shapes
 
 
 class Membership:
-    """Decides values against shapes; strings with a pattern or format by matching the node they lower to."""
+    """Decides values against shapes; strings against languages (`pattern`, `format`) by matching the node they lower to."""
 
     def __init__(self, grammar: Grammar, branches: Branches, shapes: Shapes, strings: Strings) -> None:
         self._grammar, self._branches, self._shapes, self._strings = grammar, branches, shapes, strings
@@ -53,7 +53,7 @@ class Membership:
     def _is_string(self, shape: StringShape, value: str) -> bool:
         if not _is_between(len(value), shape.low, shape.high):
             return False
-        if not (shape.patterns or shape.formats or shape.mismatches):
+        if not (shape.languages or shape.mismatches):
             return True
         if shape not in self._matchers:
             self._matchers[shape] = Matcher(self._strings.steps, self._strings.body(shape))

@@ -1,10 +1,9 @@
 """Arrays whose items must differ, in the same place as other arrays.
 
-There an item that comes twice, or one that is not left any more, ends some of the alternatives that are being followed and not
-others (see `follow` in register_product.py), and what goes on may cost more than what seemed to. Places are looked for where such
-arrays may
-stand: two alternatives of a value, and of members and items that both of them have, as long as what was read before does not tell
-them apart.
+In such a place an item that comes twice, or one that is not left any more, ends some of the alternatives that are being followed
+and not others (see `follow` in register_product.py), and what goes on may cost more than what seemed to. Places are looked for
+where such arrays may stand: two alternatives of a value, and of members and items that both of them have, as long as what was
+read before does not tell them apart.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class MixedArrays:
         self._above: defaultdict[Term, list[Term]] = defaultdict(list)  # whose items or members a term's values may be
 
     def stand_in(self, together: Iterable[Conj]) -> bool:
-        """Whether such arrays may stand where values of these conjunctions do."""
+        """Whether arrays whose items must differ may stand beside others where values of these conjunctions do."""
         terms = dict.fromkeys(term for conj in together for term in self._terms(conj))
         self._find_unique(terms if len(terms) > 1 else ())
         if self._with_unique.isdisjoint(terms):
@@ -52,7 +51,7 @@ class MixedArrays:
         return False
 
     def _find_unique(self, terms: Iterable[Term]) -> None:
-        """Adds to `_with_unique` those of some terms, and of all that is below them, that have such arrays."""
+        """Add to `_with_unique` the terms, among these and all below them, that have arrays whose items must differ."""
         pending, found = list(terms), []
         while pending:
             term = pending.pop()
@@ -74,7 +73,7 @@ class MixedArrays:
                 found += self._above[term]
 
     def _parts(self, term: Term) -> Iterator[Conj]:
-        """What a term says of its items and members."""
+        """The conjunctions that a term claims of its items and members."""
         if self._may_be(term, "array", list):
             array = self._shapes.array(term)
             yield from (array.item(index) for index in range(array.prefix_length + 1))
@@ -96,7 +95,7 @@ class MixedArrays:
         return (one.is_unique or other.is_unique) and not are_alike
 
     def _below(self, left: Term, right: Term) -> Iterator[tuple[Conj, Conj]]:
-        """What two alternatives say of the same items and members."""
+        """The pairs of conjunctions that two alternatives claim of the same item or member."""
         if self._may_be(left, "array", list) and self._may_be(right, "array", list):
             yield from self._items(self._shapes.array(left), self._shapes.array(right))
         if self._may_be(left, "object", dict) and self._may_be(right, "object", dict):
@@ -122,7 +121,7 @@ class MixedArrays:
             yield left.value(None, passed), right.value(None, passed)
 
     def _is_told_by(self, left: Conj, right: Conj) -> bool:
-        """Whether both list their values, and have none in common."""
+        """Whether both conjunctions list their values, and have none in common."""
         keys = []
         for conj in (left, right):
             listed = [self._shapes.values(term) for term in self._terms(conj)]
@@ -133,7 +132,7 @@ class MixedArrays:
 
 
 def _comes_first(name: str, left: ObjectShape, right: ObjectShape) -> bool:
-    """Whether both must have a member, before any that has not been looked at."""
+    """Whether both objects must have a member, and have it before any member that has not been looked at."""
     if name not in left.required or name not in right.required:
         return False
     before = (shape.declared[: shape.declared.index(name)] if name in shape.declared else [None] for shape in (left, right))

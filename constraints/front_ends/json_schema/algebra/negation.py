@@ -1,24 +1,26 @@
-"""The negation of a schema's own keywords: one alternative per way to violate one of them."""
+"""The negation of what a schema claims of the value itself: one alternative per way to violate one of its assertions."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
 from ...numbers.numbers import Interval
 from ..documents.document import Site
-from ..documents.keywords import TYPES, in_force, is_anything
+from ..documents.keyword_table import Assertion, asserting
+from ..documents.keywords import TYPES, is_anything
 from ..documents.reading import (
+    checked,
     contains_of,
     count_of,
     flag_of,
     items_of,
-    listed_values,
     members_of,
     required_of,
     step_of,
-    text_of,
     tightened,
+    values_of,
 )
 from ..documents.values import dump_json, equality_key
 from ..strings.string_shape import Mismatch
@@ -48,8 +50,9 @@ from .claims import (
 
 
 def violations(site: Site) -> list[Term]:
-    """Terms whose union are the values that violate a keyword of the site about the value itself."""
-    return [*_of_kind_and_values(site), *_of_numbers(site), *_of_strings(site), *_of_arrays(site), *_of_objects(site)]
+    """Terms whose union are the values that violate an assertion of the site."""
+    active = site.active
+    return [term for keywords, violate in _BY_KEYWORDS if not keywords.isdisjoint(active) for term in violate(site)]
 
 
 def differing(value: Any) -> list[Term]:
@@ -61,12 +64,13 @@ def differing(value: Any) -> list[Term]:
     return [(Among((equality_key(value),), (value,), holds=False),)]
 
 
-def _of_kind_and_values(site: Site) -> list[Term]:
-    out: list[Term] = [(Kinds(others),)] if (others := ALL_ATOMS - type_atoms(site)) else []
-    for keyword in ("enum", "const"):
-        if in_force(site, keyword):
-            out += _unlike_all(listed_values(site, keyword))
-    return out
+def _of_type(site: Site) -> list[Term]:
+    others = ALL_ATOMS - type_atoms(site)
+    return [(Kinds(others),)] if others else []
+
+
+def _of_values(site: Site) -> list[Term]:
+    return [term for values in values_of(site) for term in _unlike_all(values)]
 
 
 def _unlike_all(values: dict[str, Any]) -> list[Term]:
@@ -94,42 +98,64 @@ def _unequal(value: Any) -> Not:
     return Not(Equals(equality_key(value), value, dump_json(value)))
 
 
-def _of_numbers(site: Site) -> list[Term]:
+def _of_bounds(site: Site) -> list[Term]:
     allowed, out = tightened(Interval(), site), []
     if allowed.low is not None:
         out.append(Interval(high=allowed.low, exclusive_high=not allowed.exclusive_low))
     if allowed.high is not None:
         out.append(Interval(low=allowed.high, exclusive_low=not allowed.exclusive_high))
+    return [(Within(interval),) for interval in out]
+
+
+def _of_multiple(site: Site) -> list[Term]:
     step = step_of(site)
-    return [(Within(interval),) for interval in out] + ([(NotMultiple(step),)] if step is not None else [])
+    return [] if step is None else [(NotMultiple(step),)]
 
 
-def _of_strings(site: Site) -> list[Term]:
+def _of_length(site: Site) -> list[Term]:
     low, high = count_of(site, "minLength") or 0, count_of(site, "maxLength")
     out: list[Term] = [(Length(0, low - 1),)] if low > 0 else []
-    if high is not None:
-        out.append((Length(high + 1, None),))
-    return out + [(Mismatch(site, keyword),) for keyword in ("pattern", "format") if text_of(site, keyword) is not None]
+    return out if high is None else [*out, (Length(high + 1, None),)]
 
 
-def _of_arrays(site: Site) -> list[Term]:
-    out = _outside(EVERY_INDEX, (), count_of(site, "minItems") or 0, count_of(site, "maxItems"))
+def _of_languages(site: Site) -> list[Term]:
+    return [(Mismatch(site, keyword),) for keyword in _LANGUAGES if checked(site, keyword) is not None]
+
+
+def _of_item_count(site: Site) -> list[Term]:
+    return _outside(EVERY_INDEX, (), count_of(site, "minItems") or 0, count_of(site, "maxItems"))
+
+
+def _of_items(site: Site) -> list[Term]:
     items = items_of(site)
-    for i, item in enumerate(items.prefix):
-        out += _some(Index(i, i + 1), item)
-    if items.rest is not None:
-        out += _some(Index(len(items.prefix)), items.rest)
-    if (contains := contains_of(site)) is not None:
-        schema, low, high = contains
-        out += _outside(EVERY_INDEX, (schema,), low, high)
-    return [*out, (Repeats(site),)] if flag_of(site, "uniqueItems") else out
+    out = [term for i, item in enumerate(items.prefix) for term in _some(Index(i, i + 1), item)]
+    return out if items.rest is None else out + _some(Index(len(items.prefix)), items.rest)
 
 
-def _of_objects(site: Site) -> list[Term]:
-    members = members_of(site)
-    required = dict.fromkeys(required_of(site))
-    out: list[Term] = [(lacks_key(name),) for name in required if name not in members.properties]
-    out += _outside(EVERY_KEY, (), count_of(site, "minProperties") or 0, count_of(site, "maxProperties"))
+def _of_contained(site: Site) -> list[Term]:
+    contains = contains_of(site)
+    if contains is None:
+        return []
+    schema, low, high = contains
+    return _outside(EVERY_INDEX, (schema,), low, high)
+
+
+def _of_uniqueness(site: Site) -> list[Term]:
+    return [(Repeats(site),)] if flag_of(site, "uniqueItems") else []
+
+
+def _of_required(site: Site) -> list[Term]:
+    """A name that is missing; those that `properties` declares are left to `_of_members`."""
+    declared = members_of(site).properties
+    return [(lacks_key(name),) for name in dict.fromkeys(required_of(site)) if name not in declared]
+
+
+def _of_member_count(site: Site) -> list[Term]:
+    return _outside(EVERY_KEY, (), count_of(site, "minProperties") or 0, count_of(site, "maxProperties"))
+
+
+def _of_members(site: Site) -> list[Term]:
+    members, required, out = members_of(site), frozenset(required_of(site)), list[Term]()
     for name, schema in members.properties.items():
         if name in required:  # missing or wrong, as one alternative: they multiply where several schemas are violated
             out.append((Count(Keys(frozenset([name])), (schema,), 0, 0),))
@@ -142,9 +168,13 @@ def _of_objects(site: Site) -> list[Term]:
     if members.additional is not None:
         tests = frozenset(pattern for pattern, _ in members.patterns)
         out += _some(Keys(frozenset(members.properties), tests, others=True), members.additional)
-    if in_force(site, "propertyNames") and not is_anything(site.keywords["propertyNames"]):
-        out.append((Count(Keys(tests=frozenset([Named((site.child("propertyNames"),))]), others=True), (), 1, None),))
     return out
+
+
+def _of_names(site: Site) -> list[Term]:
+    if is_anything(site.keywords["propertyNames"]):
+        return []
+    return [(Count(Keys(tests=frozenset([Named((site.child("propertyNames"),))]), others=True), (), 1, None),)]
 
 
 def _some(where: Index | Keys, schema: Site) -> list[Term]:
@@ -158,3 +188,23 @@ def _outside(where: Index | Keys, conj: Conj, low: int, high: int | None) -> lis
     """Fewer than `low` or more than `high`."""
     out: list[Term] = [(Count(where, conj, 0, low - 1),)] if low > 0 else []
     return out if high is None else [*out, (Count(where, conj, high + 1, None),)]
+
+
+VIOLATIONS: dict[Assertion, Callable[[Site], list[Term]]] = {
+    Assertion.TYPE: _of_type,
+    Assertion.VALUE: _of_values,
+    Assertion.BOUNDS: _of_bounds,
+    Assertion.MULTIPLE: _of_multiple,
+    Assertion.LENGTH: _of_length,
+    Assertion.LANGUAGE: _of_languages,
+    Assertion.ITEM_COUNT: _of_item_count,
+    Assertion.ITEMS: _of_items,
+    Assertion.CONTAINED: _of_contained,
+    Assertion.UNIQUENESS: _of_uniqueness,
+    Assertion.REQUIRED: _of_required,
+    Assertion.MEMBER_COUNT: _of_member_count,
+    Assertion.MEMBERS: _of_members,
+    Assertion.NAMES: _of_names,
+}
+_BY_KEYWORDS = [(frozenset(asserting(assertion)), violate) for assertion, violate in VIOLATIONS.items()]
+_LANGUAGES = asserting(Assertion.LANGUAGE)

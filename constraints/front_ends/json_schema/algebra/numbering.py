@@ -1,4 +1,4 @@
-"""Numbers of schemas: equal where two say the same, whatever describes them, so that both are lowered once."""
+"""Numbers of schemas. Two schemas that say the same have equal numbers, whatever describes them, and are lowered once."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ from collections.abc import Hashable
 from typing import Any
 
 from ..documents.document import Site
-from ..documents.drafts import ANNOTATIONS, Position, position
-from ..documents.keywords import GENERAL, NUMERIC
+from ..documents.drafts import position
+from ..documents.keyword_table import ALWAYS_EXACT, DESCRIPTIONS, Position
 
-# Annotations that nothing refers to. What is under `$defs` counts where a reference leads to it.
-DESCRIPTIONS = ANNOTATIONS - {"$anchor", "$dynamicAnchor", "$id", "$recursiveAnchor", "$schema", "$vocabulary", "id"}
 _NOTHING: frozenset[str] = frozenset()
-_NEVER_REFUSED = frozenset({*GENERAL, *NUMERIC, "minLength", "maxLength", "minItems", "maxItems"}) | DESCRIPTIONS
 
 
 class Numbering:
-    """Numbers the parts of a schema, those inside first, each once.
+    """Numbers the parts of schemas, inner parts first, each once.
 
     tells_all: what is refused or remarked is told of every place, so schemas of which that may happen are not taken for one.
     """
@@ -27,7 +24,7 @@ class Numbering:
         self._by_identity: dict[tuple[int, int] | None, int] = {}  # of schemas that documents hold, and their drafts
 
     def of(self, site: Site, schema: Any) -> Hashable:
-        """Equal for subschemas of sites that say the same of the same values.
+        """A key that is equal for schemas which say the same of the same values.
 
         schema: of the site, or of one below it that has no address of its own.
         """
@@ -37,10 +34,10 @@ class Numbering:
 
     def is_lowered_once(self, schema: Any) -> bool:
         """Whether a schema is taken for an equal one wherever it stands."""
-        return not self._tells_all or (isinstance(schema, dict) and schema.keys() <= _NEVER_REFUSED)
+        return not self._tells_all or (isinstance(schema, dict) and schema.keys() <= ALWAYS_EXACT)
 
     def outline(self, site: Site) -> Hashable:
-        """Equal for sites that say the same, and found at once; most that differ have different ones."""
+        """A key that is quickly made and equal for sites that say the same. Most sites that differ have different keys."""
         properties = site.keywords.get("properties")
         names = tuple(properties) if isinstance(properties, dict) else None
         return tuple(site.keywords), names, site.document, site.scope
@@ -52,7 +49,7 @@ class Numbering:
         known = self._by_identity.get(place)
         if known is not None:
             return known
-        without = _NOTHING if place is None else DESCRIPTIONS
+        without = _NOTHING if place is None else DESCRIPTIONS  # what is under `$defs` counts where a reference leads to it
         content: list[Hashable] = [dict]
         for name, item in value.items():
             if name in without:

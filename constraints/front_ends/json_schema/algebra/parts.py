@@ -1,14 +1,16 @@
-"""What a schema is composed of: references followed, subschemas, conditions and dependencies as sites."""
+"""The parts of a schema as sites: where its references lead, its subschemas, conditions and dependencies."""
 
 from __future__ import annotations
 
 from ....base.errors import UnsupportedKeyword
 from ..documents.document import Site, shown
-from ..documents.keywords import APPLICATORS, OWN, REFERENCES, UNEVALUATED, ignored, in_force, is_anything, value_of
+from ..documents.keyword_table import APPLICATORS, ASSERTIONS, REFERENCES, UNEVALUATED
+from ..documents.keywords import ignored, in_force, is_anything
 from ..documents.policy import Policy
+from ..documents.reading import checked
 from .claims import Term
 
-_MEANINGFUL = OWN | frozenset(APPLICATORS)
+_MEANINGFUL = ASSERTIONS | APPLICATORS
 _REFERENCES = frozenset(REFERENCES)
 
 
@@ -45,21 +47,13 @@ class Parts:
 
     def subschemas(self, site: Site, keyword: str) -> list[Site]:
         """The schemas that a keyword lists."""
-        branches = value_of(site, keyword)
-        if branches is None:
-            return []
-        if not isinstance(branches, list) or not branches:
-            raise site.error(keyword, f"a list of at least one schema is expected, not {shown(branches)}")
-        return [site.child(keyword, i) for i in range(len(branches))]
+        return [site.child(keyword, i) for i in range(len(checked(site, keyword) or ()))]
 
     def dependencies(self, site: Site) -> list[tuple[str, list[str] | Site]]:
-        """Per name whose presence asks for more: the names that have to be there too, or the schema that has to hold."""
+        """The names whose presence asks for more, each with the names that have to be there too or the schema that has to hold."""
         out: list[tuple[str, list[str] | Site]] = []
         for keyword in ("dependentRequired", "dependentSchemas", "dependencies"):
-            listed = value_of(site, keyword)
-            if listed is not None and not isinstance(listed, dict):
-                raise site.error(keyword, f"an object is expected, not {shown(listed)}")
-            for name, dependent in (listed or {}).items():
+            for name, dependent in (checked(site, keyword) or {}).items():
                 names = [dependent] if isinstance(dependent, str) and keyword == "dependencies" else dependent
                 if isinstance(names, list) and keyword != "dependentSchemas":
                     if not all(isinstance(each, str) for each in names):
@@ -72,7 +66,7 @@ class Parts:
         return out
 
     def note_ignored(self, site: Site) -> None:
-        """Remarks on keywords that mean nothing where they stand."""
+        """Remark on keywords that mean nothing where they stand."""
         for keyword in ignored(site):
             if "$ref" in site.keywords and site.document.draft <= 7:
                 self._policy.note(f"{site.path}: {keyword!r} means nothing beside $ref up to draft 7")
@@ -81,8 +75,8 @@ class Parts:
 
 
 def own(site: Site) -> Term:
-    """The keywords of a site about the value itself, as a term."""
-    return () if OWN.isdisjoint(site.active) else (site,)
+    """The term of a site's own assertions: the site itself, or nothing where it has none."""
+    return () if ASSERTIONS.isdisjoint(site.active) else (site,)
 
 
 def _only_reference(site: Site) -> str | None:

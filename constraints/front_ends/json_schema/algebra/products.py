@@ -40,7 +40,7 @@ class Products:
         return out
 
     def _product(self, terms: list[Term], group: list[Term], where: Conj) -> list[Term]:
-        """The same for two groups, of many terms. A term that says already what one of the group says stays as it is."""
+        """The product of two large groups. A term of the first that already says all of one in the second stays as it is."""
         terms, group = (list(dict.fromkeys(map(self._sameness.shared, each))) for each in (terms, group))
         said = [frozenset(more) for more in group]
         out: dict[Term, None] = {}
@@ -55,7 +55,7 @@ class Products:
         return absorbed(list(out)) if FEW < len(out) <= MAX_ABSORBED else list(out)
 
     def is_empty(self, term: Term) -> bool:
-        """Whether it is found that no value satisfies a term."""
+        """Whether it is proven that no value satisfies a term."""
         if len(term) < 2:
             return False
         atoms = literal_atoms(term[0])
@@ -70,7 +70,7 @@ def merged(first: Term, second: Term) -> Term:
 
 
 def _condensed(groups: Sequence[list[Term]]) -> Iterator[list[Term]]:
-    """The groups, with those of one term that follow one another as one: an allOf of thousands is joined in one step."""
+    """The groups, where neighbours of one term each become one group: an allOf of thousands is joined in one step."""
     for is_single, run in groupby(groups, lambda group: len(group) == 1):
         if is_single:
             yield [tuple(dict.fromkeys(literal for (term,) in run for literal in term))]
@@ -79,7 +79,7 @@ def _condensed(groups: Sequence[list[Term]]) -> Iterator[list[Term]]:
 
 
 def absorbed(terms: list[Term]) -> list[Term]:
-    """Terms of which none says all that another says and more."""
+    """The terms without those that say all that another one says, and more."""
     if () in terms:
         return [()]
     uses = Counter(literal for term in terms for literal in term)

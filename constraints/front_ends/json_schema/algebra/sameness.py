@@ -1,4 +1,4 @@
-"""Schemas that say the same, taken as one: so that what is known of one is known of all."""
+"""One site for all schemas that say the same, so that what is known of one is known of all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Sameness:
         self._like: dict[Site, Site] = {}
 
     def conj(self, claims: Iterable[Claim]) -> Conj:
-        """Claims without repetition, without those that hold of everything, and with plain references replaced by their target."""
+        """The conjunction of some claims: each once, none that holds of everything, and targets for plain references."""
         simple = self._simple
         found = [known if (known := simple.get(claim)) is not None else self._simplified(claim) for claim in claims]
         return found[0] if len(found) == 1 else tuple(dict.fromkeys(claim for each in found for claim in each))
@@ -53,7 +53,7 @@ class Sameness:
         return self._first_like(site)
 
     def _first_like(self, site: Site) -> Site:
-        """The first site that says the same, from where references lead to the same schemas."""
+        """The first site that says the same as this one and whose references lead to the same schemas."""
         known = self._like.get(site)
         if known is None:
             known = self._like[site] = self._first.setdefault(self._numbering.of(site, site.schema), site)
@@ -68,7 +68,7 @@ class Sameness:
         return any(self._alike(claim) in said for claim in wrong)
 
     def resolved(self, literal: Literal) -> Literal:
-        """The same literal with references resolved, so that violations of one schema in several places are equal."""
+        """The literal with references resolved, so that violations of one schema in several places are equal."""
         if isinstance(literal, Clause):
             return replace(literal, options=tuple(dict.fromkeys(map(self._resolved, literal.options))))
         return self._resolved(literal) if isinstance(literal, Count) else literal
@@ -77,7 +77,7 @@ class Sameness:
         return replace(literal, conj=tuple(map(self._alike, self.conj(literal.conj))))
 
     def shared(self, term: Term) -> Term:
-        """The same term with one site for all that say the same."""
+        """The term with one site for all that say the same."""
         return tuple(dict.fromkeys(self._first_like(literal) if isinstance(literal, Site) else literal for literal in term))
 
     def _alike(self, claim: Claim) -> Claim:

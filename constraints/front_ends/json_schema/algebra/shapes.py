@@ -1,4 +1,4 @@
-"""What a term says about the values of one JSON type: bounds, patterns, items, members.
+"""Shapes: what a term says about the values of one JSON type, in bounds, languages, items and members.
 
 A term is a conjunction, so bounds tighten, patterns add up, and the schemas of an item or a member are conjoined in turn. Arrays
 and objects come out in one form: *rules*, which every item (member) of an index (key) class has to satisfy, and *needs*, how many
@@ -23,6 +23,8 @@ Conjoin = Callable[[Iterable[Claim]], Conj]
 
 @dataclass(frozen=True, slots=True)
 class NumberShape:
+    """The numbers of an interval that are multiples of all `steps` and of none of `not_steps`."""
+
     interval: Interval = field(default_factory=Interval)
     is_integer: bool = False
     steps: tuple[Decimal, ...] = ()
@@ -31,6 +33,8 @@ class NumberShape:
 
 @dataclass(slots=True)
 class ArrayShape:
+    """The arrays of `low` to `high` items that meet the rules and needs."""
+
     conjoin: Conjoin
     rules: list[tuple[Index, Conj]] = field(default_factory=list)
     needs: list[Need] = field(default_factory=list)
@@ -61,6 +65,8 @@ class ArrayShape:
 
 @dataclass(slots=True)
 class ObjectShape:
+    """The objects of `low` to `high` members that have all `required` ones and meet the rules, needs and clauses."""
+
     conjoin: Conjoin
     members: list[Members] = field(default_factory=list)  # of every site
     rules: list[tuple[Keys, Conj]] = field(default_factory=list)
@@ -101,12 +107,12 @@ class ObjectShape:
         )
 
     def said_of(self, name: str) -> list[Claim]:
-        """What is claimed of the member of a name by this name."""
+        """The claims about a member that name it, leaving out those by pattern and those about all others."""
         sites = (each.properties[name] for each in self.members if name in each.properties)
         return [*sites, *(claim for where, conj in self.rules if name in where.names and not where.others for claim in conj)]
 
     def value(self, name: str | None, passed: frozenset[NameTest]) -> Conj:
-        """What the value of a member has to satisfy whose name passes these tests; None is a name that is listed nowhere."""
+        """The conjunction that a member's value has to satisfy, given the tests its name passes; None is a name listed nowhere."""
         known = self._values.get((name, passed))
         if known is None:
             known = self._values[name, passed] = self.conjoin(self._said_of_value(name, passed))

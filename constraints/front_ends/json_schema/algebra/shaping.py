@@ -1,6 +1,6 @@
 """The shapes of terms: what the keywords and conditions of a term come to, for each type, and whether nothing is left.
 
-Each is read once. See shapes.py for what they are.
+A shape is read once from the assertions of all sites in the term and from its other literals. See shapes.py for what shapes are.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from ....base.errors import ConstraintLimit
 from ....grammar.source import Limits
 from ...numbers.numbers import Interval
 from ..documents.document import Site
-from ..documents.drafts import ANNOTATIONS
+from ..documents.keyword_table import ANNOTATIONS, Assertion, asserting
 from ..documents.keywords import in_force, is_anything
 from ..documents.reading import (
     Members,
+    checked,
     contains_of,
     count_of,
     flag_of,
     items_of,
-    listed_values,
     members_of,
     required_of,
     step_of,
-    text_of,
     tightened,
+    values_of,
 )
 from ..strings.string_shape import Mismatch, StringShape
 from .claims import (
@@ -58,12 +58,13 @@ from .claims import (
 from .clauses import Need, settled
 from .shapes import ArrayShape, Conjoin, NumberShape, ObjectShape
 
-_LISTING = frozenset({"enum", "const"}) | ANNOTATIONS  # a schema of these is a list of values
+_LISTING = ANNOTATIONS.union(asserting(Assertion.VALUE))  # a schema of these is a list of values
+_LANGUAGES = asserting(Assertion.LANGUAGE)
 _UNKNOWN: Any = object()
 
 
 class Shapes:
-    """Shapes of terms, computed once each."""
+    """Computes the shapes of terms, once each."""
 
     def __init__(self, conjoin: Conjoin, is_contradiction: Callable[[Conj], bool], limits: Limits) -> None:
         self._conjoin, self._is_contradiction, self._limits = conjoin, is_contradiction, limits
@@ -156,13 +157,11 @@ class Shapes:
 
     def _read_values(self, site: Site) -> dict[str, Any] | None:
         out: dict[str, Any] | None = None
-        for keyword in ("enum", "const"):
-            if in_force(site, keyword):
-                own = listed_values(site, keyword)
-                if len(own) > self._limits.enum_values:
-                    limit = self._limits.enum_values
-                    raise ConstraintLimit(f"{len(own)} values", limit="enum_values", value=limit, path=site.path)
-                out = own if out is None else {key: value for key, value in out.items() if key in own}
+        for own in values_of(site):
+            if len(own) > self._limits.enum_values:
+                limit = self._limits.enum_values
+                raise ConstraintLimit(f"{len(own)} values", limit="enum_values", value=limit, path=site.path)
+            out = own if out is None else {key: value for key, value in out.items() if key in own}
         return out
 
     # -- strings and numbers ----------------------------------------------------------------------------------------
@@ -179,10 +178,12 @@ class Shapes:
         lengths = [literal for literal in term if isinstance(literal, Length)]
         low = max([*_counts(sites, "minLength"), *(each.low for each in lengths)], default=0)
         high = min([*_counts(sites, "maxLength"), *(each.high for each in lengths if each.high is not None)], default=None)
-        patterns = {text: site for site in reversed(sites) if (text := text_of(site, "pattern")) is not None}
-        formats = {text: site for site in reversed(sites) if (text := text_of(site, "format")) is not None}
+        languages = {
+            (keyword, value): (keyword, site)
+            for keyword in _LANGUAGES for site in reversed(sites) if (value := checked(site, keyword)) is not None
+        }  # fmt: skip
         mismatches = tuple(literal for literal in term if isinstance(literal, Mismatch))
-        return StringShape(low, high, tuple(patterns.values()), tuple(formats.values()), mismatches)
+        return StringShape(low, high, tuple(languages.values()), mismatches)
 
     def number(self, term: Term) -> NumberShape:
         key = ("number", term)
@@ -236,7 +237,7 @@ class Shapes:
         return shape
 
     def _leave_items(self, shape: ArrayShape, literal: Unevaluated) -> None:
-        """Items that no evaluator has seen; since 2020-12 `contains` evaluates what it finds."""
+        """Add the rule or need for items that no evaluator has seen. Since 2020-12 `contains` evaluates the items that it finds."""
         start, found = 0, []
         for site in literal.evaluators:
             items = items_of(site)
@@ -256,7 +257,7 @@ class Shapes:
         return None
 
     def _leave_none(self, shape: ArrayShape | ObjectShape, literal: Unevaluated) -> None:
-        """Everything is evaluated; that something is not, is false."""
+        """Every item or member is evaluated: the claim holds, and its violation is impossible."""
         if not literal.holds:
             shape.low, shape.high = 1, 0
 
@@ -308,7 +309,7 @@ class Shapes:
         return Need(literal.where, self._conjoin(literal.conj), literal.low, literal.high)
 
     def _settle_clauses(self, shape: ObjectShape) -> None:
-        """Clauses without what cannot hold. One of which a single condition is left is that condition, which may settle others."""
+        """Leave only options that can hold. A clause with one option left becomes a need, which may settle other clauses."""
         pending = True
         while pending:
             clauses = settled(shape, self.lacks_values)
@@ -331,7 +332,7 @@ class Shapes:
         return Keys(tests=frozenset([Named(self._conjoin(conj))]), others=True)
 
     def _leave_members(self, shape: ObjectShape, literal: Unevaluated) -> None:
-        """Members that no evaluator has seen."""
+        """Add the rule or need for members that no evaluator has seen."""
         names: set[str] = set()
         tests: set[NameTest] = set()
         for site in literal.evaluators:

@@ -19,16 +19,8 @@ from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit, uses_relative
 
 from ....base.errors import ConstraintError, UnsupportedKeyword
-from .drafts import (
-    LATEST,
-    Position,
-    known_draft,
-    position,
-    unknown_draft,
-    vocabularies_of,
-    without_meaning,
-    without_scheme,
-)
+from .drafts import LATEST, known_draft, position, unknown_draft, vocabularies_of, without_meaning, without_scheme
+from .keyword_table import KEYWORDS, Position
 
 _RECURSIVE = "#"  # the name that `$recursiveAnchor` stands for; no anchor is called so
 _DYNAMIC_NAMES = ('"$dynamicAnchor"', '"$recursiveAnchor"')
@@ -36,11 +28,9 @@ _DYNAMIC_NAMES = ('"$dynamicAnchor"', '"$recursiveAnchor"')
 
 @dataclass(eq=False, slots=True)
 class Scope:
-    """The documents entered on the way to a site, as far as they matter. Equal ones of a library are the same object."""
+    """The documents entered on the way to a site, as far as they matter. Equal scopes of a library are the same object."""
 
-    first: dict[str, Document] = field(
-        default_factory=dict
-    )  # by name of a dynamic anchor: the first document that has it
+    first: dict[str, Document] = field(default_factory=dict)  # by name of a dynamic anchor: the first document that has it
     after: dict[Document, Scope] = field(default_factory=dict, repr=False)  # what entering a document makes of this one
 
 
@@ -69,12 +59,12 @@ class Site:
         return self.document.library.site(self.document, value, path, self.scope)
 
     def error(self, keyword: str, reason: str, instead: str | None = None) -> ConstraintError:
-        """That a keyword of this schema is malformed or cannot be satisfied."""
+        """The error that a keyword of this schema is malformed or cannot be satisfied."""
         return ConstraintError(reason, path=self.path, keyword=keyword, instead=instead)
 
-    def unsupported(self, keyword: str, reason: str, instead: str) -> UnsupportedKeyword:
-        """That a keyword of this schema is not enforced exactly yet."""
-        return UnsupportedKeyword(reason, path=self.path, keyword=keyword, instead=instead)
+    def unsupported(self, keyword: str, reason: str, instead: str | None = None) -> UnsupportedKeyword:
+        """The error that a keyword of this schema is not enforced exactly. `instead` None: what the table of keywords says."""
+        return UnsupportedKeyword(reason, path=self.path, keyword=keyword, instead=instead or KEYWORDS[keyword].instead)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +172,7 @@ class Dialect:
     vocabularies: frozenset[str] | None = None
 
     def active(self, keywords: dict[str, Any]) -> dict[str, Any]:
-        """Those of a schema's keywords that have a meaning."""
+        """The keywords of a schema that have a meaning, with their values."""
         if self.draft <= 7 and "$ref" in keywords:
             return {"$ref": keywords["$ref"]}  # up to draft 7 a reference replaces everything beside it
         hidden = without_meaning(self.draft, self.vocabularies)
@@ -264,7 +254,10 @@ class Library:
         return known
 
     def dialect_of(self, schema: Any, path: str, default: Dialect, draft: str | int | None = None) -> Dialect:
-        """What `$schema` says, `draft` notwithstanding; raises `UnsupportedKeyword` for what is not known."""
+        """The dialect that `$schema` names, with `draft` in place of its draft if one is given.
+
+        Raises `UnsupportedKeyword` for a dialect that is not known.
+        """
         declared = schema.get("$schema") if isinstance(schema, dict) else None
         asked = None if draft is None else known_draft(str(draft))
         if draft is not None and asked is None:

@@ -1,12 +1,12 @@
-"""The drafts: their names, the keywords that each has, and where in a schema its subschemas stand."""
+"""The drafts: their names, which keywords have a meaning in each, and where in a schema its subschemas stand."""
 
 from __future__ import annotations
 
-from enum import Enum
 from functools import cache
 from typing import Any
 
 from ....base.errors import UnsupportedKeyword
+from .keyword_table import SINCE, UNTIL, VOCABULARY_OF, Position, holding
 
 DRAFTS = (4, 6, 7, 2019, 2020)
 LATEST = DRAFTS[-1]
@@ -25,58 +25,13 @@ _META_SCHEMAS = {
     "json-schema.org/schema": LATEST,
 }
 
-# The draft that introduced a keyword, and the last one that has it. An older or newer schema means nothing by it.
-SINCE = {
-    "const": 6, "contains": 6, "propertyNames": 6, "if": 7, "then": 7, "else": 7, "dependentRequired": 2019,
-    "dependentSchemas": 2019, "minContains": 2019, "maxContains": 2019, "unevaluatedItems": 2019, "unevaluatedProperties": 2019,
-    "$recursiveRef": 2019, "prefixItems": 2020, "$dynamicRef": 2020,
-}  # fmt: skip
-UNTIL = {"$recursiveRef": 2019}
-
-# The vocabulary (last part of its address) of each keyword that a meta-schema can leave out.
-_BY_VOCABULARY = {
-    "applicator": (
-        "properties", "patternProperties", "additionalProperties", "propertyNames", "dependentSchemas", "dependencies", "items",
-        "prefixItems", "additionalItems", "contains", "allOf", "anyOf", "oneOf", "not", "if", "then", "else",
-    ),
-    "unevaluated": ("unevaluatedItems", "unevaluatedProperties"),
-    "validation": (
-        "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength",
-        "maxLength", "pattern", "minItems", "maxItems", "uniqueItems", "minContains", "maxContains", "required", "minProperties",
-        "maxProperties", "dependentRequired",
-    ),
-    "format": ("format",),
-}  # fmt: skip
-VOCABULARY_OF = {keyword: name for name, keywords in _BY_VOCABULARY.items() for keyword in keywords}
-# Keywords that say nothing about a value; "$id" and its like matter to documents, which is settled before.
-ANNOTATIONS = frozenset({
-    "$anchor", "$comment", "$defs", "$dynamicAnchor", "$id", "$recursiveAnchor", "$schema", "$vocabulary", "contentEncoding",
-    "contentMediaType", "contentSchema", "default", "definitions", "deprecated", "description", "examples", "id", "readOnly",
-    "title", "writeOnly",
-})  # fmt: skip
-_WITHOUT_KEYWORDS = ("core", "meta-data", "content")  # core is always in force
-
-
-class Position(Enum):
-    """What stands at a place of a schema document."""
-
-    SCHEMA = "a schema"
-    MAP = "an object of schemas"
-    LIST = "a list of schemas"
-    OTHER = "a value, or what no keyword gives a meaning"
-
-
-_SINGLE = frozenset({
-    "additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not", "propertyNames", "then",
-    "unevaluatedItems", "unevaluatedProperties",
-})  # fmt: skip
-_MAPS = frozenset({"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"})
-_LISTS = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
+_VOCABULARIES = frozenset(VOCABULARY_OF.values()) | {"core", "meta-data", "content"}  # core is always in force
+_SINGLE, _MAPS, _LISTS = holding(Position.SCHEMA), holding(Position.MAP), holding(Position.LIST)
 _HOLDERS = _SINGLE | _MAPS | _LISTS
 
 
 def position(above: Position, token: str, value: Any, draft: int) -> Position:
-    """What `value` is, which stands under `token` in something at position `above`."""
+    """The position of `value`, which stands under `token` in something at position `above`."""
     if above is not Position.SCHEMA:
         return Position.OTHER if above is Position.OTHER else Position.SCHEMA
     if token not in _HOLDERS or not has_keyword(draft, token):
@@ -108,7 +63,7 @@ def known_draft(name: str) -> int | None:
 
 
 def unknown_draft(name: str, path: str | None) -> UnsupportedKeyword:
-    """That no such draft is known; `path` of the schema that names it, None for an option."""
+    """The error that no such draft is known. path: of the schema that names the draft; None where an option names it."""
     return UnsupportedKeyword(
         f"no draft {name!r} is known", path=path, keyword="$schema" if path else "draft",
         instead="draft= one of " + ", ".join(NAMES) + ("; or its meta-schema in resources=" if path else ""),
@@ -123,7 +78,7 @@ def vocabularies_of(meta_schema: dict[str, Any], path: str) -> frozenset[str] | 
     names = {"core"}
     for address, is_required in declared.items():
         name = address.rpartition("/vocab/")[2].removesuffix("-annotation").removesuffix("-assertion")
-        is_known = "json-schema.org/draft/" in address and (name in _BY_VOCABULARY or name in _WITHOUT_KEYWORDS)
+        is_known = "json-schema.org/draft/" in address and name in _VOCABULARIES
         if is_known:
             names.add(name)
         elif is_required:

@@ -1,11 +1,11 @@
-"""What each keyword is: enforced here, an annotation, or refused by name."""
+"""The keywords of one site: which of them its draft and vocabularies give a meaning. What each keyword is: keyword_table.py."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from .document import Site
-from .drafts import SINCE, UNTIL, VOCABULARY_OF
+from .keyword_table import SINCE, UNTIL, VOCABULARY_OF
 
 TYPES: dict[str, frozenset[str]] = {
     "null": frozenset({"null"}),
@@ -17,32 +17,9 @@ TYPES: dict[str, frozenset[str]] = {
     "object": frozenset({"object"}),
 }  # the atoms of values.py that each type name covers
 
-# Keywords that say something about the value itself, by the type they concern.
-GENERAL = ("type", "enum", "const")
-NUMERIC = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
-STRING = ("minLength", "maxLength", "pattern", "format")
-ARRAY = ("items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems", "contains")
-OBJECT = (
-    "properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties", "maxProperties",
-)  # fmt: skip
-OWN = frozenset(GENERAL + NUMERIC + STRING + ARRAY + OBJECT)
-REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-# Keywords that apply schemas to the value itself, under conditions.
-APPLICATORS = (
-    *REFERENCES, "allOf", "anyOf", "oneOf", "not", "if", "dependencies", "dependentRequired", "dependentSchemas",
-    "unevaluatedItems", "unevaluatedProperties",
-)  # fmt: skip
-UNEVALUATED = ("unevaluatedItems", "unevaluatedProperties")
-
-_NEXT = "the same meaning with the keywords that are enforced, or on_unsupported='relax'"
-INSTEAD = {
-    "uniqueItems": "an array of at most one item, or check uniqueness afterwards with on_unsupported='relax'",
-    "format": "a pattern, or formats='annotate'",
-}
-
 
 def in_force(site: Site, keyword: str) -> bool:
-    """Whether a schema has a keyword, and its draft and vocabularies give it a meaning."""
+    """Whether a schema has a keyword to which its draft and vocabularies give a meaning."""
     return keyword in site.active
 
 
@@ -65,7 +42,3 @@ _CHANGING = SINCE.keys() | UNTIL.keys()
 def is_anything(schema: Any) -> bool:
     """Whether a schema obviously admits every value."""
     return schema is True or schema == {}
-
-
-def instead_of(keyword: str) -> str:
-    return INSTEAD.get(keyword, _NEXT)

@@ -1,4 +1,4 @@
-"""What happens to a keyword that cannot be enforced exactly, and remarks for the user."""
+"""The policy on keywords that cannot be enforced exactly, and remarks for the user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_APPLIED = 200  # schemas that apply each other to one value, one inside anot
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Refuse by name, or drop and record (`on_unsupported="relax"`): the language then only grows.
+    """Keywords are refused by name, or dropped and recorded (`on_unsupported="relax"`): then the language only grows.
 
     `seconds` of the thread's processor time may pass until `check_time` raises.
     """
@@ -59,7 +59,7 @@ def read_entry(entry: str) -> tuple[str, str, str]:
 
 
 def located(error: ConstraintError, path: str, keyword: str) -> ConstraintError:
-    """The same error of a pattern or number, with the place in the schema where that stands."""
+    """An error of a pattern or number, given the place in the schema where the pattern or number stands."""
     if error.keyword not in (None, keyword):
         error.reason = f"{error.keyword}: {error.reason}"
     error.path, error.keyword = path, keyword

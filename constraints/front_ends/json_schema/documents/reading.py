@@ -1,37 +1,96 @@
-"""What the keywords of one site say, checked: counts, bounds, names, and the subschemas of items and members."""
+"""The values of the keywords of one site, checked: counts, bounds, names, and the subschemas of items and members."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from types import NoneType
 from typing import Any
 
 from ....base.kinds import MOST
 from ...numbers.numbers import Interval
 from .document import Site, shown
+from .keyword_table import KEYWORDS, Assertion, Form, asserting
 from .keywords import in_force, value_of
 from .values import equality_key, is_integral
 
 
+def checked(site: Site, keyword: str) -> Any:
+    """The value of a keyword, None where it is not in force. Raises `ConstraintError` for one that is not of the keyword's form."""
+    active = site.active
+    if keyword not in active:
+        return None
+    value = active[keyword]
+    if not _IS_WELL_FORMED[keyword](value):
+        raise site.error(keyword, f"{KEYWORDS[keyword].form.value} is expected, not {shown(value)}")
+    return value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, Decimal)) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return _is_number(value) and value >= 0 and is_integral(value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list)
+
+
+def _is_list_or_null(value: Any) -> bool:
+    return isinstance(value, (list, NoneType))
+
+
+def _is_filled_list_or_null(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and bool(value))
+
+
+def _are_names_or_null(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and all(isinstance(name, str) for name in value))
+
+
+def _is_object_or_null(value: Any) -> bool:
+    return isinstance(value, (dict, NoneType))
+
+
+_CHECKS: dict[Form, Callable[[Any], bool]] = {
+    Form.COUNT: _is_count,
+    Form.NUMBER: _is_number,
+    Form.TEXT: _is_text,
+    Form.FLAG: _is_flag,
+    Form.VALUES: _is_list,
+    Form.NAMES: _are_names_or_null,
+    Form.LIST: _is_list_or_null,
+    Form.FILLED_LIST: _is_filled_list_or_null,
+    Form.MAP: _is_object_or_null,
+    Form.OBJECT: _is_object_or_null,
+}  # a schema is checked where its site is made (see document.py), `type` in claims.py
+_IS_WELL_FORMED = {name: _CHECKS[entry.form] for name, entry in KEYWORDS.items() if entry.form in _CHECKS}
+_LISTING = asserting(Assertion.VALUE)
+
+
 def count_of(site: Site, keyword: str) -> int | None:
     """The value of a keyword that counts something, and at most MOST."""
-    if not in_force(site, keyword):
+    value = checked(site, keyword)
+    if value is None:
         return None
-    value = site.keywords[keyword]
-    is_count = isinstance(value, (int, Decimal)) and not isinstance(value, bool) and value >= 0 and is_integral(value)
-    if not is_count:
-        raise site.error(keyword, f"a whole number from 0 is expected, not {shown(value)}")
     return int(value) if value < MOST else MOST
 
 
 def number_of(site: Site, keyword: str) -> Decimal | None:
     """The value of a keyword that bounds numbers."""
-    if not in_force(site, keyword):
-        return None
-    value = site.keywords[keyword]
-    if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
-        raise site.error(keyword, f"a number is expected, not {shown(value)}")
-    return Decimal(value)
+    value = checked(site, keyword)
+    return None if value is None else Decimal(value)
 
 
 def step_of(site: Site) -> Decimal | None:
@@ -42,41 +101,27 @@ def step_of(site: Site) -> Decimal | None:
     return step
 
 
-def text_of(site: Site, keyword: str) -> str | None:
-    """The value of a keyword that is a string."""
-    if not in_force(site, keyword):
-        return None
-    value = site.keywords[keyword]
-    if not isinstance(value, str):
-        raise site.error(keyword, f"a string is expected, not {shown(value)}")
-    return value
-
-
 def flag_of(site: Site, keyword: str) -> bool:
     """The value of a keyword that is true or false; false without it."""
-    if not in_force(site, keyword):
-        return False
-    value = site.keywords[keyword]
-    if not isinstance(value, bool):
-        raise site.error(keyword, f"true or false is expected, not {shown(value)}")
-    return value
+    return bool(checked(site, keyword))
 
 
-def listed_values(site: Site, keyword: str) -> dict[str, Any]:
-    """The values of `enum` or `const`, by their equality key."""
-    listed = site.keywords[keyword] if keyword == "enum" else [site.keywords[keyword]]
-    if not isinstance(listed, list):
-        raise site.error(keyword, f"a list of values is expected, not {shown(listed)}")
+def values_of(site: Site) -> list[dict[str, Any]]:
+    """The values of `enum` and those of `const`, by their equality key; nothing for a keyword that is not in force."""
+    return [_listed(site, keyword) for keyword in _LISTING if in_force(site, keyword)]
+
+
+def _listed(site: Site, keyword: str) -> dict[str, Any]:
+    listed = checked(site, keyword) if keyword == "enum" else [site.keywords[keyword]]
     return {equality_key(value): value for value in listed}
 
 
 def required_of(site: Site) -> list[str]:
-    names = value_of(site, "required")
-    if names is None or (site.document.draft <= 4 and isinstance(names, bool)):
+    """The names in `required`; none where draft 3 had true or false."""
+    if site.document.draft <= 4 and isinstance(value_of(site, "required"), bool):
         return []
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise site.error("required", f"a list of names is expected, not {shown(names)}")
-    return names
+    names: list[str] | None = checked(site, "required")
+    return names or []
 
 
 def tightened(interval: Interval, site: Site) -> Interval:
@@ -112,10 +157,7 @@ def items_of(site: Site) -> Items:
     if isinstance(items, list):
         prefix, rest = [site.child("items", i) for i in range(len(items))], "additionalItems"
     else:
-        listed = value_of(site, "prefixItems")
-        if listed is not None and not isinstance(listed, list):
-            raise site.error("prefixItems", f"a list of schemas is expected, not {shown(listed)}")
-        prefix, rest = [site.child("prefixItems", i) for i in range(len(listed or ()))], "items"
+        prefix, rest = [site.child("prefixItems", i) for i in range(len(checked(site, "prefixItems") or ()))], "items"
     return Items(tuple(prefix), site.child(rest) if in_force(site, rest) else None)
 
 
@@ -128,7 +170,7 @@ class Pattern:
 
     @property
     def shown(self) -> str:
-        """What sets of conditions are put in order by."""
+        """The text by which conditions on names are sorted."""
         return self.text
 
 
@@ -142,14 +184,10 @@ class Members:
 
 
 def members_of(site: Site) -> Members:
-    found = (value_of(site, keyword) for keyword in ("properties", "patternProperties"))
-    named, patterned = ({} if value is None else value for value in found)
-    for keyword, value in (("properties", named), ("patternProperties", patterned)):
-        if not isinstance(value, dict):
-            raise site.error(keyword, f"an object of schemas is expected, not {shown(value)}")
+    named, patterned = checked(site, "properties"), checked(site, "patternProperties")
     return Members(
-        {name: site.child("properties", name) for name in named},
-        tuple((Pattern(text, site), site.child("patternProperties", text)) for text in patterned),
+        {name: site.child("properties", name) for name in named or ()},
+        tuple((Pattern(text, site), site.child("patternProperties", text)) for text in patterned or ()),
         site.child("additionalProperties") if in_force(site, "additionalProperties") else None,
     )
 

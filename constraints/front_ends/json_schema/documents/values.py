@@ -131,7 +131,7 @@ def _significant(value: Decimal) -> tuple[str, str, int]:
 
 
 def equality_key(value: Any) -> str:
-    """Equal for equal JSON values: 1.0 equals 1, the order of keys means nothing."""
+    """A key that is equal for equal JSON values: 1.0 equals 1, the order of keys means nothing."""
     return dump_json(value, sort_keys=True)
 
 

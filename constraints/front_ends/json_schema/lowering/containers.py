@@ -10,7 +10,6 @@ from ....grammar.expression import EMPTY, FAIL, Event, Grammar, Node
 from ..algebra.claims import Claim, Conj, Index
 from ..algebra.clauses import Need
 from ..algebra.shapes import ArrayShape
-from ..documents.keywords import instead_of
 from ..strings.text import JsonText
 from .series import Bounds, Series, Sort, Stage
 from .variants import Watches, Where
@@ -71,7 +70,7 @@ class Containers:
 
     def _refuse_about_items(self, shape: ArrayShape) -> None:
         if shape.repeats is not None:
-            raise shape.repeats.unsupported("uniqueItems", "its negation is not enforced", instead_of("uniqueItems"))
+            raise shape.repeats.unsupported("uniqueItems", "its negation is not enforced")
 
     def _has_enough(self, shape: ArrayShape) -> bool:
         """Whether as many different items exist as there must be. Refuses choices so few that one place may use up another's."""
@@ -96,7 +95,7 @@ class Containers:
         return places + alike >= need.low
 
     def flat_arrays(self, arrays: Iterable[list[bytes]]) -> Node:
-        """One of some arrays of scalars, given by the texts of these; first items as a tree."""
+        """The texts of some arrays of scalars, given by the texts of these; first items form a tree."""
         grammar, gap, end = self._grammar, self._text.gap, self._grammar.literal("]")
         tails: dict[bytes, list[Node]] = {}
         for items in arrays:
@@ -105,7 +104,7 @@ class Containers:
         return grammar.seq(grammar.literal("["), gap, self._tree_of(tails))
 
     def flat_objects(self, objects: Iterable[dict[str, bytes]]) -> Node:
-        """The same for objects, whose members come in any order."""
+        """The texts of some objects of scalars, given by the texts of these; first members, in any order, form a tree."""
         grammar, gap, end = self._grammar, self._text.gap, self._grammar.literal("}")
         by_name: dict[str, dict[bytes, list[Node]]] = {}
         is_empty = False
@@ -129,7 +128,7 @@ class Containers:
 def _too_few(shape: ArrayShape) -> UnsupportedKeyword:
     assert shape.unique is not None
     reason = "places with few values each, several of which must be filled"
-    return shape.unique.unsupported("uniqueItems", reason, instead_of("uniqueItems"))
+    return shape.unique.unsupported("uniqueItems", reason)
 
 
 def bounds_of(needs: Iterable[Need]) -> list[Bounds]:
@@ -141,5 +140,5 @@ def _is_meant(index: int, where: Where) -> bool:
 
 
 def _is_meant_behind(where: Where) -> bool:
-    """Whether all items from some place on are meant."""
+    """Whether a condition is about all items from some place on."""
     return isinstance(where, Index) and where.stop is None

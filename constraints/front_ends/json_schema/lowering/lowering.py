@@ -1,4 +1,4 @@
-"""Conjunctions of claims to grammar nodes.
+"""Grammar nodes made of conjunctions of claims.
 
 A conjunction becomes the union, over its terms and the JSON types, of the texts of one shape. Each is lowered once; one that is
 met again inside itself becomes a rule, and so does what is nested deeply, which keeps Python's own recursion shallow.
@@ -28,7 +28,8 @@ from ..algebra.numbering import Numbering
 from ..algebra.shapes import NumberShape, ObjectShape
 from ..algebra.shaping import Shapes
 from ..documents.document import Site
-from ..documents.keywords import ARRAY, OBJECT, STRING, TYPES
+from ..documents.keyword_table import concerning
+from ..documents.keywords import TYPES
 from ..documents.policy import Policy, located
 from ..documents.values import dump_json, equality_key
 from ..strings.strings import Body, Strings
@@ -87,7 +88,7 @@ class Lowering:
         self._begin()
 
     def _begin(self) -> None:
-        """Nothing has been lowered yet, or nothing of it is to stay."""
+        """Forget all that has been lowered, and the rules made for it."""
         known = self._grammar.memo.get(self._any_value)  # lowered once for all grammars, see JsonSchema.new_grammar
         self._nodes: dict[Conj, Node] = {} if known is None else {(): known}
         self._typed: dict[tuple[Term, str], Node] = {}
@@ -117,7 +118,7 @@ class Lowering:
                 return node
 
     def _leave_out_barren(self) -> bool:
-        """Whether some rules turn out to have no value. FAIL stands for these from now on, and all begins again."""
+        """Whether some rules turn out to have no value. From now on FAIL stands for these rules, and lowering begins again."""
         is_changed = self._canonical is not None and self._canonical._leave_out_barren()
         rules = barren_rules(self._grammar) if self._rules else set[Rule]()
         found = {conj for conj, rule in self._rules.items() if rule in rules}
@@ -313,14 +314,14 @@ class Lowering:
             raise _with_place(error, term, "properties") from None
 
     def _cases(self, term: Term, shape: ObjectShape) -> list[Term]:
-        """Alternatives with a clause less, where it is cheaper to tell the ways to fulfil it apart than to follow it; else none."""
+        """The alternatives that fulfil one clause in each of its ways, where they cost less than to follow it; else none."""
         clause = self._objects.told_apart(shape)
         cases = [(*term, Count(option.where, option.conj, option.low, option.high)) for option in clause]
         is_simpler = all(len(self._shapes.object(case).clauses) < len(shape.clauses) for case in cases)
         return cases if is_simpler else []
 
     def _check_least(self, term: Term, keyword: str, low: int) -> None:
-        """Only lower bounds cost something: texts get longer."""
+        """Refuse a lower bound beyond the limit. Upper bounds are free: they do not make texts longer."""
         limit = self._limits.repetition
         if low > limit:
             raise ConstraintLimit(f"{keyword} is {low} or more", limit="repetition", value=limit, path=_path(term))
@@ -349,7 +350,7 @@ class Lowering:
         return self._grammar.alt(self._containers.flat_arrays(flat) if flat else FAIL, *nodes)
 
     def _objects_of(self, term: Term, objects: list[dict[str, Any]]) -> Node:
-        """The same for objects, member by member."""
+        """The texts of those of some objects that satisfy the term; member by member, which may have other texts too."""
         flat = [
             {name: self._scalar_text(term, item).encode() for name, item in value.items()}
             for value in objects if self._is_flat(term, value.values())
@@ -376,8 +377,8 @@ class Lowering:
             raise located(error, _path(term), "enum or const") from None
 
 
-_OF_CONTAINERS = frozenset(ARRAY + OBJECT)
-_ABOUT = {"string": frozenset(STRING), "array": frozenset(ARRAY), "object": frozenset(OBJECT)}
+_ABOUT = {kind: concerning(kind) for kind in ("string", "array", "object")}
+_OF_CONTAINERS = _ABOUT["array"] | _ABOUT["object"]
 _ORDER = ("null", "boolean", "fraction", "integer", "string", "array", "object")
 
 
@@ -389,7 +390,7 @@ def _kinds(atoms: frozenset[str]) -> tuple[str, ...]:
 
 
 def _about(term: Term, kind: str) -> Term:
-    """A term without what says nothing of values of one kind, where one schema or none is left; else as it is."""
+    """The literals of a term that say something of values of one kind, if these are one or none; else the whole term."""
     keywords = _ABOUT.get(kind)
     if keywords is None:
         return term
@@ -398,7 +399,7 @@ def _about(term: Term, kind: str) -> Term:
 
 
 def _parts_of(value: list[Any] | dict[str, Any]) -> tuple[Literal, ...]:
-    """What an array or object equal to `value` satisfies, item by item or member by member."""
+    """The literals that together say a value equals this array or object, item by item or member by member."""
     if isinstance(value, list):
         items = (Count(Index(i, i + 1), (_equal(item),), 1, None) for i, item in enumerate(value))
         return (Kinds(TYPES["array"]), Count(Index(), (), len(value), len(value)), *items)
@@ -408,7 +409,7 @@ def _parts_of(value: list[Any] | dict[str, Any]) -> tuple[Literal, ...]:
 
 
 def _is_about_values(literal: Literal) -> bool:
-    """Whether a literal says nothing of arrays and objects but which values there may be."""
+    """Whether a literal says nothing of arrays and objects beyond their type and the values listed."""
     if isinstance(literal, Site):
         return _OF_CONTAINERS.isdisjoint(literal.active)
     return isinstance(literal, (Kinds, Among))
@@ -425,7 +426,7 @@ def _is_of(value: Any, kind: str) -> bool:
 
 
 def _with_place(error: ConstraintLimit, term: Term, keyword: str) -> ConstraintError:
-    """A limit that was reached, perhaps without knowing where, with a place in the schema."""
+    """The error of a limit, with a place in the schema if it has none yet."""
     return error if error.path else located(error, _path(term), keyword)
 
 

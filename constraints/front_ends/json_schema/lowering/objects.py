@@ -62,7 +62,7 @@ class Objects:
         self._known: dict[Hashable, Node] = {}  # by what they mean: different terms often come to the same
 
     def forget(self) -> None:
-        """All is to be built anew: some values turned out not to be."""
+        """Forget all nodes: some values turned out not to exist, so everything is built anew."""
         self._known.clear()
 
     def object(self, shape: ObjectShape) -> Node:
@@ -188,7 +188,7 @@ class Objects:
         return None if others is None else sum(bool(member.cases) for member in members) + others
 
     def _add_names(self, members: list[_Member], is_required: bool, series: Series) -> None:
-        """Where nothing is watched: a condition for each member, or one sort for many."""
+        """The sorts of members where nothing is watched: a condition for each member, or one sort for many."""
         nodes = {member.name: node for member in members for node in member.cases.values()}
         low = len(members) if is_required else 0
         if len(members) > MAX_SINGLE:
@@ -290,7 +290,7 @@ def _is_possible(group: list[_Member], watches: Watches) -> bool:
 
 
 def _always_possible(classes: list[_Class], watches: Watches) -> Effect:
-    """What can be had as long as there may be one more member, whatever came before: by one of a class without end."""
+    """The effects of classes without end, which can be had for as long as one more member may come."""
     cases = [effect for each in classes if each.available is None for effect in each.cases]
     free = [effect for effect in cases if not effect.breaks and watches.bounded.isdisjoint(effect.counts_in)]
     none: frozenset[int] = frozenset()
@@ -320,7 +320,7 @@ def _may_run_out(cases: Iterable[Effect], count: int, always: Effect) -> bool:
 
 
 def _meaning(shape: ObjectShape) -> Hashable | None:
-    """Equal for shapes of the same objects, written in the same order; None where patterns tell names apart."""
+    """A key that is equal for shapes of the same objects, written in the same order; None where patterns tell names apart."""
     if shape.tests:
         return None
     any_name = frozenset[NameTest]()

@@ -1,6 +1,6 @@
 """Arrays and objects of which one schema says little: `items`, or `properties` with `required` and `additionalProperties`.
 
-Most arrays and objects are such. Their nodes are those of `Containers`, made without shapes, needs and remainders of counts.
+Most arrays and objects are such. Their nodes equal those of `Containers`, but are made without shapes, needs and counts.
 What is malformed or admits nothing is left to `Containers`, which says why.
 """
 
@@ -12,12 +12,13 @@ from typing import Any
 from ....grammar.expression import FAIL, Event, Grammar, Node
 from ....grammar.separated_lists import chain, loop
 from ..algebra.claims import Claim, Conj
-from ..algebra.numbering import DESCRIPTIONS, Numbering
+from ..algebra.numbering import Numbering
 from ..documents.document import Site
-from ..documents.keywords import APPLICATORS, OWN, is_anything
+from ..documents.keyword_table import APPLICATORS, ASSERTIONS, DESCRIPTIONS
+from ..documents.keywords import is_anything
 from ..strings.text import JsonText
 
-_MEANINGFUL = OWN | frozenset(APPLICATORS)
+_MEANINGFUL = ASSERTIONS | APPLICATORS
 _NOT_OF_OBJECTS = _MEANINGFUL - {"type", "properties", "required", "additionalProperties"}
 _NOT_OF_ARRAYS = _MEANINGFUL - {"type", "items"}
 _NOT_BESIDE_REFERENCES = _MEANINGFUL - {"$ref"}
@@ -42,7 +43,7 @@ class PlainContainers:
         self._targets: dict[Any, Conj] = {}  # by reference, document and scope
 
     def array(self, site: Site) -> Node | None:
-        """The texts of an array; None where that takes more."""
+        """The texts of an array; None where the schema says more than this builder knows."""
         active = site.active
         items = active.get("items", True)
         if not _NOT_OF_ARRAYS.isdisjoint(active) or not isinstance(items, (dict, bool)):
@@ -55,7 +56,7 @@ class PlainContainers:
         return grammar.seq(grammar.literal("["), text.gap, grammar.alt(end, following))
 
     def object(self, site: Site) -> Node | None:
-        """The texts of an object; None where that takes more."""
+        """The texts of an object; None where the schema says more than this builder knows."""
         active = site.active
         if not _NOT_OF_OBJECTS.isdisjoint(active):
             return None
@@ -103,7 +104,7 @@ class PlainContainers:
         return self._node_of(conj)
 
     def _place_of(self, site: Site, schema: dict[str, Any] | bool) -> tuple[dict[Any, Conj] | None, Any]:
-        """Where it is kept what a schema means, and as what; None for some."""
+        """The dictionary that keeps the conjunction of a schema, and the key there; None for schemas that are not kept."""
         if isinstance(schema, bool) or "$id" in schema or "id" in schema:
             return None, None
         if schema.keys() <= _BARE and (types := _type_names(schema.get("type"))):

@@ -26,14 +26,14 @@ _FREE: Bounds = (0, None)
 
 
 class Remainder(NamedTuple):
-    """What is still wanted: of each condition, and of which clauses."""
+    """The counts that are still wanted of each condition, and the clauses that are still open."""
 
     bounds: tuple[Bounds, ...]
     clauses: Clauses = frozenset()
 
 
 class Effect(NamedTuple):
-    """What a member changes: the conditions it counts in (besides the total), the options it makes true, and impossible."""
+    """The changes that a member makes: it counts in conditions (besides the total), makes options true and others impossible."""
 
     counts_in: frozenset[int] = frozenset()
     makes: frozenset[int] = frozenset()
@@ -104,7 +104,7 @@ class Series:
     _members: dict[Node, Node] = field(default_factory=dict)  # each as one more, behind another one
 
     def node(self) -> Node:
-        """What follows the opening bracket, closing one included; FAIL when no series meets the conditions."""
+        """The texts behind the opening bracket, with the closing one; FAIL when no series meets the conditions."""
         counting = [sort._replace(effect=Effect(sort.effect.counts_in)) for sort in self.sorts] if self.clauses else self.sorts
         self._counting, self.sorts, self.plain = map(self._merged, (counting, self.sorts, self.plain))
         start = Remainder(tuple(self.conditions), self.clauses)
@@ -125,25 +125,25 @@ class Series:
         return self.grammar.alt(self.end if places[start].may_end else FAIL, places[start].following)
 
     def _free_node(self, start: Remainder) -> Node:
-        """The same without conditions, where nothing that is left to wish for needs to be known."""
+        """The texts behind the opening bracket where there are no conditions, so that no remainder has to be known."""
         grammar, behind = self.grammar, self._behind_stages(start)
         links = [(grammar.alt(*(sort.node for sort in stage.sorts)), not stage.may_skip) for stage in reversed(self.stages)]
         return chain(grammar, links, self.gap, self.separator, self.end, behind.later, behind.following)
 
     def condition(self, low: int, high: int | None) -> int:
-        """A new condition; its number."""
+        """Add a condition and return its number."""
         self.conditions.append((low, high))
         return len(self.conditions) - 1
 
     def capacity(self, count: int) -> int:
-        """A new condition: so many members of some sorts exist in all."""
+        """Add the condition that so many members of some sorts exist in all, and return its number."""
         self._capacities.append(self.condition(0, count))
         return self._capacities[-1]
 
     # -- what is wanted ---------------------------------------------------------------------------------------------
 
     def _after(self, remainder: Remainder, counts_in: Sequence[int], effect: Effect) -> Remainder | None:
-        """What is wanted behind a member; None where it may not stand."""
+        """The remainder behind a member; None where the member may not stand."""
         bounds, clauses = remainder
         if counts_in and bounds != (_FREE,):
             left = list(bounds)
@@ -201,7 +201,7 @@ class Series:
         return reached
 
     def _place(self, following: Node, may_end: bool) -> Place:
-        """Separators come before the choice of the member, so that one state stands for all of them."""
+        """The place of a stage. Separators come before the choice of the member, so that one state stands for all of them."""
         later = self.grammar.alt(self.end if may_end else FAIL, self._separated(following))
         return Place(later, following, may_end)
 
@@ -219,7 +219,7 @@ class Series:
         return self._options(remainder, steps, lambda sort, after: self._then(sort.node, self._rest(after)))
 
     def _firsts_of_bag(self, remainder: Remainder) -> list[Node]:
-        """The same where a bag is left behind each."""
+        """The members that may come first, where a bag is left behind each."""
         rests = bags_less(self.grammar, self._parts(remainder) or [])
         pairs = zip(self._sorts_at(remainder), rests, strict=False)  # no rests where the conditions cannot be met
         return [self._then(sort.node, self.grammar.seq(rest, self.end)) for sort, rest in pairs]
@@ -237,7 +237,7 @@ class Series:
     # -- in any order -----------------------------------------------------------------------------------------------
 
     def _rest(self, remainder: Remainder) -> Node:
-        """Members of the sorts behind some other member, and the end."""
+        """The texts of members of the sorts behind some other member, and the end."""
         known = self._rests.get(remainder)
         if known is None:
             known = self._rests[remainder] = self.grammar.seq(self._any_order(remainder), self.end)
@@ -342,7 +342,7 @@ class Series:
         return found
 
     def _merged(self, sorts: list[Sort]) -> list[Sort]:
-        """One sort per effect; what exists of it in all."""
+        """The sorts with one for each effect, and how many members of it exist in all."""
         by_effect: dict[Effect, list[Sort]] = {}
         for sort in sorts:
             if sort.node != FAIL and sort.available != 0:
@@ -350,7 +350,7 @@ class Series:
         return [self._union(alike) for alike in by_effect.values()]
 
     def _union(self, sorts: list[Sort]) -> Sort:
-        """One sort for some with the same effect."""
+        """One sort in place of several with the same effect."""
         if len(sorts) == 1 and sorts[0].available is None:
             return Sort(sorts[0].node, sorts[0].effect, spare=sorts[0].spare or sorts[0].node)
         may_be_used_up = any(sort.is_marked and sort.available is not None for sort in sorts)

@@ -21,14 +21,14 @@ NO_EFFECT = Effect()
 
 
 class Variant(NamedTuple):
-    """What an item or member satisfies in one case, and what follows from it."""
+    """One case of an item or member: the conjunction that it satisfies, and the effect."""
 
     conj: Conj
     effect: Effect = NO_EFFECT
 
 
 class Watches:
-    """What is watched while a series is read. `lacks_values` proves that no value satisfies some claims."""
+    """The needs and clauses that are watched while a series is read. `lacks_values` proves that no value satisfies some claims."""
 
     def __init__(
         self, needs: Sequence[Need], clauses: Iterable[Clause], conjoin: Callable[[Iterable[Claim]], Conj],
@@ -45,7 +45,7 @@ class Watches:
 
     @property
     def bounded(self) -> frozenset[int]:
-        """The needs that more may be counted for than is allowed."""
+        """The numbers of the needs that have an upper bound, so that too many may be counted."""
         return frozenset(i for i, need in enumerate(self._needs, TOTAL + 1) if need.high is not None)
 
     @property
@@ -54,7 +54,7 @@ class Watches:
         return not self.bounded
 
     def without(self, name: str) -> Effect:
-        """What follows where a member is passed over."""
+        """The effect of passing a member over."""
         options = self._numbers.items()
         return Effect(makes=frozenset(number for option, number in options if option.high == 0 and option.keys.single == name))
 
@@ -116,7 +116,7 @@ def _effect(
 
 
 def _numbered(clauses: list[Clause]) -> dict[Need, int]:
-    """Numbers of options. Those that some member exists are one if they are in the same clauses."""
+    """Numbers of options. Options that some member exists have one number if they are in the same clauses."""
     places: dict[Need, list[int]] = {}
     for place, clause in enumerate(clauses):
         for option in clause:

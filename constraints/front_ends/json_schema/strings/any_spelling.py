@@ -35,7 +35,7 @@ class AnySpelling(JsonText):
         return self._canonical
 
     def unit(self, ranges: Ranges) -> Node:
-        """One character of a string out of a set of code points, in every spelling."""
+        """The texts of one character out of a set of code points, in every spelling."""
         key, memo = ("any spelling", ranges), self.grammar.memo
         if key not in memo:
             escapes = self.grammar.seq(self.grammar.literal("\\"), self._any_escape(ranges))
@@ -43,7 +43,7 @@ class AnySpelling(JsonText):
         return memo[key]
 
     def bodies(self, texts: Iterable[str]) -> Node:
-        """Given strings, without their quotes, as a prefix tree of characters."""
+        """The texts of given strings without their quotes, as a prefix tree of characters."""
         distinct = list(dict.fromkeys(texts))
         if len(distinct) == 1:
             return self.grammar.seq(*map(self._character, distinct[0]))
@@ -65,15 +65,15 @@ class AnySpelling(JsonText):
         return nodes[0]
 
     def name(self, name: str) -> Node:
-        """A key known beforehand."""
+        """The texts of a key known beforehand."""
         return self.string(self.bodies([name]))
 
     def other_name(self, known: Iterable[str]) -> Node:
-        """A key that is none of `known`; it is remembered, and therefore in canonical spelling."""
+        """The texts of a key that is none of `known`, in canonical spelling because keys are remembered."""
         return self._canonical.other_name(known)
 
     def scalars(self, values: Iterable[object], digits: int) -> Node:
-        """Given values that are neither arrays nor objects."""
+        """The texts of given values that are neither arrays nor objects."""
         strings, others = [], []
         for value in values:
             strings.append(value) if isinstance(value, str) else others.append(scalar_text(value, digits).encode())
@@ -90,7 +90,7 @@ class AnySpelling(JsonText):
         return known
 
     def _any_escape(self, ranges: Ranges) -> Node:
-        """What may follow the backslash."""
+        """The bytes that may follow the backslash of an escape."""
         short = [(ord(char), ord(char)) for code, char in _SHORT.items() if any(low <= code <= high for low, high in ranges)]
         narrow = tuple((low, min(high, _WIDE - 1)) for low, high in ranges if low < _WIDE)
         pairs = [
@@ -103,7 +103,7 @@ class AnySpelling(JsonText):
         return self.grammar.seq(self.grammar.literal("u"), self._digits(ranges, 4)) if ranges else FAIL
 
     def _digits(self, ranges: Ranges, count: int) -> Node:
-        """Numbers out of ranges as so many hexadecimal digits; not more than four, so not deep."""
+        """The numbers of some ranges as `count` hexadecimal digits. There are four at most, so recursion is not deep."""
         size = 16 ** (count - 1)
         if ranges == ((0, 16 * size - 1),):
             return self.grammar.repeat(self.grammar.bytes_in(_HEX), count, count)

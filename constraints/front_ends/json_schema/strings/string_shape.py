@@ -22,8 +22,12 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class StringShape:
-    low: int = 0  # code points
+    """The strings of `low` to `high` code points that are in some languages and not in others.
+
+    languages: keywords and the sites that have them, one for each keyword and value.
+    """
+
+    low: int = 0
     high: int | None = None
-    patterns: tuple[Site, ...] = ()
-    formats: tuple[Site, ...] = ()
+    languages: tuple[tuple[str, Site], ...] = ()
     mismatches: tuple[Mismatch, ...] = ()

@@ -1,7 +1,9 @@
-"""String shapes as grammar nodes: the characters between the quotes."""
+"""String shapes as grammar nodes: the characters between the quotes. `LANGUAGES` says how `pattern` and its like are lowered."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 from ....base.errors import ConstraintError, UnsupportedKeyword
@@ -42,7 +44,7 @@ class Strings:
         return known
 
     def spelled(self, text: str) -> bytes:
-        """What stands between the quotes of a given string."""
+        """The text between the quotes of a given string."""
         return self.text.body(text)
 
     def search(self, pattern: str, site: Site, keyword: str) -> Body | None:
@@ -68,7 +70,7 @@ class Strings:
         """The texts of a shape's strings, where patterns leave a few only."""
         if shape not in self._listed:
             is_short = (self.longest(shape) or _MAX_LISTED_LENGTH) < _MAX_LISTED_LENGTH
-            few = is_short and (shape.patterns or shape.formats) and not self.is_narrowed(shape)
+            few = is_short and shape.languages and not self.is_narrowed(shape)
             words = list_words(self.steps, self.body(shape), _MAX_LISTED) if few else None
             self._listed[shape] = None if words is None else frozenset(words)
         return self._listed[shape]
@@ -80,12 +82,11 @@ class Strings:
 
     def is_narrowed(self, shape: StringShape) -> bool:
         """Whether a format leaves out strings that are valid for its definition."""
-        names = (site.keywords["format"] for site in shape.formats)
+        names = (site.keywords["format"] for keyword, site in shape.languages if keyword == "format")
         return self._assert_formats and any(name in FORMATS and FORMATS[name].wider for name in names)
 
     def _parts(self, shape: StringShape) -> list[Body]:
-        wanted = [self.search(site.keywords["pattern"], site, "pattern") for site in shape.patterns]
-        wanted += [self._format(site) for site in shape.formats]
+        wanted = (LANGUAGES[keyword].body(self, site) for keyword, site in shape.languages)
         return [part for part in wanted if part is not None]
 
     def _body(self, shape: StringShape) -> Node:
@@ -99,17 +100,15 @@ class Strings:
         return self._grammar.both(*bodies, *(self._mismatch(each) for each in shape.mismatches))
 
     def _mismatch(self, literal: Mismatch) -> Node:
-        """Everything but what a pattern or format admits."""
-        site, keyword = literal.site, literal.keyword
-        text = site.keywords[keyword]
-        if keyword == "pattern":
-            return FAIL if self.search(text, site, keyword) is None else self.mismatch(text)
-        if self._format(site) is None:
-            return FAIL
-        key = ("not format", text, self.text.notation)
-        if key not in self._grammar.memo:
-            self._grammar.memo[key] = self._grammar.negate(wider_node(self._grammar, text, self.text.pattern_unit, self._limits))
-        return self._grammar.memo[key]
+        """The strings that violate a keyword; FAIL where it claims nothing."""
+        language = LANGUAGES[literal.keyword]
+        return FAIL if language.body(self, literal.site) is None else language.complement(self, literal.site)
+
+    def _pattern(self, site: Site) -> Body | None:
+        return self.search(site.keywords["pattern"], site, "pattern")
+
+    def _without_pattern(self, site: Site) -> Node:
+        return self.mismatch(site.keywords["pattern"])
 
     def _lower_pattern(self, pattern: str, site: Site, keyword: str) -> Body | None:
         def lower() -> Node:
@@ -145,6 +144,31 @@ class Strings:
             note_narrower(self._grammar, name)
             self._bodies["format", name] = node, format_length(name)
         return self._bodies["format", name]
+
+    def _without_format(self, site: Site) -> Node:
+        name = site.keywords["format"]
+        key = ("not format", name, self.text.notation)
+        if key not in self._grammar.memo:
+            self._grammar.memo[key] = self._grammar.negate(wider_node(self._grammar, name, self.text.pattern_unit, self._limits))
+        return self._grammar.memo[key]
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """How a keyword that claims a set of strings is lowered, for the site that has it.
+
+    body: to the strings of the set; to None where the keyword claims nothing. complement: to all other strings, where it claims
+    something.
+    """
+
+    body: Callable[[Strings, Site], Body | None]
+    complement: Callable[[Strings, Site], Node]
+
+
+LANGUAGES = {
+    "pattern": Language(Strings._pattern, Strings._without_pattern),
+    "format": Language(Strings._format, Strings._without_format),
+}
 
 
 @lru_cache(maxsize=4096)

@@ -53,7 +53,7 @@ class JsonText:
         return self
 
     def unit(self, ranges: Ranges) -> Node:
-        """One character of a string out of a set of code points, escaped where JSON requires it."""
+        """The texts of one character out of a set of code points, escaped where JSON requires it."""
         key, memo = ("unit", ranges), self.grammar.memo
         known = memo.get(key)
         if known is None:
@@ -69,25 +69,25 @@ class JsonText:
         return self.grammar.seq(self._quote, body, self._quote)
 
     def body(self, text: str) -> bytes:
-        """A given string, without its quotes."""
+        """The text of a given string, without its quotes."""
         return string_text(text)[1:-1].encode()
 
     def bodies(self, texts: Iterable[str]) -> Node:
-        """Given strings, without their quotes."""
+        """The texts of given strings, without their quotes."""
         return self.grammar.words(map(self.body, texts))
 
     def scalars(self, values: Iterable[Any], digits: int) -> Node:
-        """Given values that are neither arrays nor objects."""
+        """The texts of given values that are neither arrays nor objects."""
         return self.grammar.words(self.scalar(value, digits).encode() for value in values)
 
     def scalar(self, value: Any, digits: int) -> str:
-        """A given value that is neither array nor object."""
+        """The text of a given value that is neither array nor object."""
         if value is None or isinstance(value, bool):
             return self.constants[value]
         return scalar_text(value, digits)
 
     def name(self, name: str) -> Node:
-        """A key known beforehand."""
+        """The text of a key known beforehand."""
         node = self._names.get(name)
         if node is None:
             spelled = self._spelled[name] = string_text(name).encode()
@@ -95,7 +95,7 @@ class JsonText:
         return node
 
     def member(self, name: str, value: Node) -> Node:
-        """A key known beforehand, and its value; FAIL without a value."""
+        """The texts of a key known beforehand and its value; FAIL without a value."""
         node = self._members.get((name, value))
         if node is None:
             node = self._members[name, value] = self._member(self.name(name), value)
@@ -110,7 +110,7 @@ class JsonText:
         return self.grammar.pair(name, behind)
 
     def other_name(self, known: Iterable[str]) -> Node:
-        """A key that is none of `known`, marked so that the object does not get it twice."""
+        """The texts of a key that is none of `known`, marked so that the object does not get it twice."""
         known = list(known)
         names = frozenset(known)
         node = self._other_names.get(names)
@@ -124,7 +124,7 @@ class JsonText:
         return node
 
     def _escaped(self, ranges: Ranges) -> Node:
-        """Characters that need an escape. Bytes, not characters: nothing of this is a body worth tables."""
+        """The texts of characters that need an escape, as bytes and not as `chars`: they are no body worth tables."""
         key, memo = ("escaped", ranges), self.grammar.memo
         if key not in memo:
             memo[key] = self._escapes({code for low, high in ranges for code in range(low, high + 1)})
@@ -153,14 +153,14 @@ class JsonText:
 
 
 class PythonText(JsonText):
-    """The same values as Python literals: strings in double quotes and numbers are spelled alike."""
+    """Builds the texts of values as Python literals: strings in double quotes and numbers are spelled as in JSON."""
 
     notation = "python"
     constants: ClassVar[Mapping[bool | None, str]] = {None: "None", False: "False", True: "True"}
 
 
 class BareText(JsonText):
-    """Strings as they are, without quotes and escapes. For schemas of strings only."""
+    """Builds the texts of strings as they are, without quotes and escapes. For schemas of strings only."""
 
     notation = "bare"
 

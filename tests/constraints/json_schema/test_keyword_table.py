@@ -1,0 +1,242 @@
+"""Each keyword in the table has all that belongs to one: it is read, lowered, negated and decided, in the drafts that have it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import pytest
+from jsonschema_specifications import REGISTRY
+
+from maskwright.constraints import ConstraintError, JsonSchema, UnsupportedKeyword
+from maskwright.constraints.front_ends.json_schema.algebra import claims
+from maskwright.constraints.front_ends.json_schema.algebra.negation import VIOLATIONS
+from maskwright.constraints.front_ends.json_schema.documents.drafts import DRAFTS, NAMES
+from maskwright.constraints.front_ends.json_schema.documents.keyword_table import (
+    ANNOTATIONS,
+    KEYWORDS,
+    Assertion,
+    Form,
+    Role,
+    asserting,
+)
+from maskwright.constraints.front_ends.json_schema.documents.policy import Policy
+from maskwright.constraints.front_ends.json_schema.documents.values import plain_value
+from maskwright.constraints.front_ends.json_schema.lowering.lowering import Lowering
+from maskwright.constraints.front_ends.json_schema.strings.strings import LANGUAGES
+from maskwright.constraints.front_ends.json_schema.strings.text import JsonText
+from maskwright.constraints.grammar.expression import Grammar
+from maskwright.constraints.grammar.source import Limits
+
+from ..json_texts import accepts_value, matcher
+
+OTHERS: dict[str, Any] = {"": None, "number": 7, "string": "other", "array": ["other"], "object": {"other": "other"}}  # by type
+META = "https://example.com/meta"
+
+
+@dataclass
+class Sample:
+    """A schema with the keyword, values that satisfy it, and values that only the keyword rejects."""
+
+    schema: dict[str, Any]
+    valid: list[Any]
+    invalid: list[Any]
+    is_negated: bool = True  # whether the texts of its violations are enforced
+
+
+INTEGER, STRING = {"type": "integer"}, {"type": "string"}
+SAMPLES = {
+    "type": Sample({"type": ["integer", "null"]}, [1, None], ["1", 1.5, [], {}]),
+    "enum": Sample({"enum": [1, "a", [1], {"a": 1}]}, [1, "a", [1], {"a": 1}], [2, "b", [], [2], {}, {"a": 2}]),
+    "const": Sample({"const": [1, {"a": 2}]}, [[1, {"a": 2}]], [1, [1], [1, {}], [1, {"a": 3}]]),
+    "minimum": Sample({"minimum": 2}, [2, 2.5], [1, 1.5]),
+    "maximum": Sample({"maximum": 2}, [2, 1.5], [3, 2.5]),
+    "exclusiveMinimum": Sample({"exclusiveMinimum": 2}, [3, 2.5], [2, 1]),
+    "exclusiveMaximum": Sample({"exclusiveMaximum": 2}, [1, 1.5], [2, 3]),
+    "multipleOf": Sample({"multipleOf": 3}, [0, 3, -6], [1, 3.5]),
+    "minLength": Sample({"minLength": 2}, ["ab", "abc"], ["", "a"]),
+    "maxLength": Sample({"maxLength": 2}, ["", "ab"], ["abc"]),
+    "pattern": Sample({"pattern": "^a+$"}, ["a", "aa"], ["", "ab"]),
+    "format": Sample({"format": "date"}, ["2024-02-29"], ["", "2024-02-30"]),
+    "items": Sample({"items": INTEGER}, [[], [1, 2]], [["a"], [1, "a"]]),
+    "prefixItems": Sample({"prefixItems": [INTEGER]}, [[], [1, "a"]], [["a"]]),
+    "additionalItems": Sample({"items": [STRING], "additionalItems": INTEGER}, [["a"], ["a", 1]], [["a", "b"]]),
+    "minItems": Sample({"minItems": 2}, [[1, 1], [1, 2, 3]], [[], [1]]),
+    "maxItems": Sample({"maxItems": 1}, [[], [1]], [[1, 2]]),
+    "uniqueItems": Sample({"uniqueItems": True}, [[], [1, "1"]], [[1, 1]], is_negated=False),
+    "contains": Sample({"contains": INTEGER}, [[1], ["a", 1]], [[], ["a"]]),
+    "properties": Sample({"properties": {"a": INTEGER}}, [{}, {"a": 1}, {"b": "x"}], [{"a": "x"}]),
+    "required": Sample({"required": ["a"]}, [{"a": 1}, {"a": 1, "b": 2}], [{}, {"b": 1}]),
+    "additionalProperties": Sample({"additionalProperties": INTEGER}, [{}, {"a": 1}], [{"a": "x"}]),
+    "patternProperties": Sample({"patternProperties": {"^a": INTEGER}}, [{}, {"ab": 1}, {"b": "x"}], [{"ab": "x"}]),
+    "propertyNames": Sample({"propertyNames": {"maxLength": 1}}, [{}, {"a": 1}], [{"ab": 1}]),
+    "minProperties": Sample({"minProperties": 1}, [{"a": 1}], [{}]),
+    "maxProperties": Sample({"maxProperties": 1}, [{}, {"a": 1}], [{"a": 1, "b": 2}]),
+    "$ref": Sample({"$ref": "#/$defs/a", "$defs": {"a": INTEGER}}, [1], ["a"]),
+    "$dynamicRef": Sample({"$dynamicRef": "#a", "$defs": {"a": {"$dynamicAnchor": "a", **INTEGER}}}, [1], ["a"]),
+    "$recursiveRef": Sample(
+        {"$ref": "#/$defs/a", "$defs": {"a": {"$id": META, "items": {"$recursiveRef": "#"}, "maxItems": 1}}}, [[], [[]]], [[[[], []]]]
+    ),
+    "allOf": Sample({"allOf": [INTEGER, {"minimum": 2}]}, [2], [1, "a"]),
+    "anyOf": Sample({"anyOf": [INTEGER, {"maxLength": 1}]}, [1, "a", None], ["ab"]),
+    "oneOf": Sample({"oneOf": [{"type": "number"}, {"minimum": 2}]}, [1, "a"], [3]),
+    "not": Sample({"not": INTEGER}, ["a", 1.5], [1]),
+    "if": Sample({"if": INTEGER, "then": {"minimum": 2}}, [2, "a"], [1]),
+    "dependencies": Sample({"dependencies": {"a": ["b"], "c": {"maxProperties": 1}}}, [{}, {"a": 1, "b": 1}, {"c": 1}], [{"a": 1}, {"b": 1, "c": 1}]),
+    "dependentRequired": Sample({"dependentRequired": {"a": ["b"]}}, [{}, {"b": 1}, {"a": 1, "b": 1}], [{"a": 1}]),
+    "dependentSchemas": Sample({"dependentSchemas": {"a": {"maxProperties": 1}}}, [{}, {"a": 1}], [{"a": 1, "b": 1}]),
+    "unevaluatedItems": Sample({"prefixItems": [True], "unevaluatedItems": False}, [[], [1]], [[1, 2]]),
+    "unevaluatedProperties": Sample({"properties": {"a": True}, "unevaluatedProperties": False}, [{}, {"a": 1}], [{"b": 1}]),
+    "then": Sample({"if": INTEGER, "then": {"minimum": 2}}, [2, "a"], [1]),
+    "else": Sample({"if": INTEGER, "else": {"maxLength": 1}}, [1, "a"], ["ab"]),
+    "minContains": Sample({"contains": INTEGER, "minContains": 2}, [[1, 2]], [[1], [1, "a"]]),
+    "maxContains": Sample({"contains": INTEGER, "maxContains": 1}, [[1], [1, "a"]], [[1, 2]]),
+}  # fmt: skip
+MALFORMED: dict[Form, list[Any]] = {
+    Form.COUNT: [-1, 1.5, "1", True, None],
+    Form.NUMBER: ["1", [], None],
+    Form.TEXT: [1, None, ["a"]],
+    Form.FLAG: [1, "true", None],
+    Form.VALUES: [1, {"a": 1}],
+    Form.NAMES: ["a", [1], {"a": 1}],
+    Form.TYPES: [1, "text", ["text"]],
+    Form.SCHEMA: [1, "a", None],
+    Form.SCHEMA_OR_LIST: [1, "a", [1]],
+    Form.LIST: [1, {"type": "null"}, [1]],
+    Form.FILLED_LIST: [1, [], {"type": "null"}],
+    Form.MAP: [1, [], {"a": 1}],
+    Form.OBJECT: [1, [], {"a": 1}],
+}
+ENFORCED = [name for name in KEYWORDS if name not in ANNOTATIONS]
+ASSERTING = [name for name in KEYWORDS if KEYWORDS[name].asserts is not None]
+
+
+def draft_of(keyword: str) -> str:
+    """The newest draft that has a keyword."""
+    return NAMES[DRAFTS.index(KEYWORDS[keyword].until or DRAFTS[-1])]
+
+
+def lowered(schema: Any, draft: str) -> tuple[Lowering, claims.Conj]:
+    limits, grammar = Limits(), Grammar()
+    text = JsonText(grammar, "compact", limits)
+    lowering = Lowering(grammar, limits, Policy(grammar, relax=False), text, assert_formats=True, is_ordered=True)
+    return lowering, lowering._branches.conj([JsonSchema(schema, draft=draft).root(limits)])
+
+
+def test_every_enforced_keyword_has_a_sample() -> None:
+    assert SAMPLES.keys() == set(ENFORCED)
+
+
+def test_every_assertion_has_its_violations_and_every_language_its_lowering() -> None:
+    assert VIOLATIONS.keys() == set(Assertion)
+    assert {KEYWORDS[name].asserts for name in ASSERTING} == set(Assertion)
+    assert [name for name in KEYWORDS if KEYWORDS[name].role is Role.ASSERTION] == ASSERTING
+    assert LANGUAGES.keys() == set(asserting(Assertion.LANGUAGE))
+
+
+@pytest.mark.parametrize("keyword", ENFORCED)
+def test_the_keyword_is_read_and_lowered(keyword: str) -> None:
+    sample = SAMPLES[keyword]
+    reference = matcher(sample.schema, draft=draft_of(keyword), property_order="any")
+    assert [value for value in sample.valid + sample.invalid if accepts_value(reference, value)] == sample.valid
+
+
+@pytest.mark.parametrize("keyword", ENFORCED)
+def test_its_negation_is_lowered(keyword: str) -> None:
+    sample = SAMPLES[keyword]
+    schema = {"$defs": sample.schema.get("$defs", {}), "type": ["number", "string", "array", "object"], "not": sample.schema}
+    if not sample.is_negated:
+        with pytest.raises(UnsupportedKeyword) as caught:
+            matcher(schema)
+        assert caught.value.keyword == keyword
+        return
+    reference = matcher(schema, draft=draft_of(keyword), property_order="any")
+    values = [value for value in sample.valid + sample.invalid if value is not None]
+    assert [value for value in values if accepts_value(reference, value)] == sample.invalid
+
+
+@pytest.mark.parametrize("keyword", ENFORCED)
+def test_given_values_are_decided(keyword: str) -> None:
+    sample = SAMPLES[keyword]
+    lowering, conj = lowered(sample.schema, draft_of(keyword))
+    valid, invalid = map(plain_value, (sample.valid, sample.invalid))
+    assert [value for value in valid + invalid if lowering._membership.in_conj(conj, value)] == valid
+    assert [value for value in valid + invalid if lowering._membership.in_conj(claims.negated(conj), value)] == invalid
+
+
+@pytest.mark.parametrize("keyword", ASSERTING)
+def test_it_says_nothing_of_other_types(keyword: str) -> None:
+    concerns = KEYWORDS[keyword].concerns
+    others = [value for kind, value in OTHERS.items() if concerns and kind != concerns]
+    reference = matcher(SAMPLES[keyword].schema)
+    assert all(accepts_value(reference, value) for value in others)
+
+
+@pytest.mark.parametrize("keyword", ENFORCED)
+def test_older_and_newer_drafts_mean_nothing_by_it(keyword: str) -> None:
+    entry, sample = KEYWORDS[keyword], SAMPLES[keyword]
+    for draft, name in zip(DRAFTS, NAMES, strict=True):
+        if not entry.since <= draft <= (entry.until or DRAFTS[-1]):
+            reference = matcher(sample.schema, draft=name, property_order="any")
+            assert all(accepts_value(reference, value) for value in sample.invalid), name
+
+
+@pytest.mark.parametrize("keyword", [name for name in ENFORCED if KEYWORDS[name].vocabulary])
+def test_it_means_nothing_without_its_vocabulary(keyword: str) -> None:
+    names = ("applicator", "unevaluated", "validation", "format-annotation")
+    kept = [name for name in names if not name.startswith(str(KEYWORDS[keyword].vocabulary))]
+    vocabularies = {f"https://json-schema.org/draft/2020-12/vocab/{name}": True for name in kept}
+    meta_schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$vocabulary": vocabularies}
+    reference = matcher({"$schema": META, **SAMPLES[keyword].schema}, resources={META: meta_schema}, property_order="any")
+    assert all(accepts_value(reference, value) for value in SAMPLES[keyword].invalid)
+
+
+@pytest.mark.parametrize("keyword", [name for name in ENFORCED if KEYWORDS[name].form is not Form.ANYTHING])
+def test_a_value_of_another_form_is_refused_by_name(keyword: str) -> None:
+    for value in MALFORMED[KEYWORDS[keyword].form]:
+        if value == {"a": 1} and keyword == "dependencies":
+            continue  # what is wrong is the schema below it
+        with pytest.raises(ConstraintError) as caught:
+            matcher({**SAMPLES[keyword].schema, keyword: value}, draft=draft_of(keyword))
+        assert caught.value.keyword == keyword or f"#/{keyword}" in str(caught.value.path), value
+
+
+@pytest.mark.parametrize("keyword", sorted(ANNOTATIONS))
+def test_annotations_say_nothing_of_values(keyword: str) -> None:
+    value: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema", "contentSchema": False, "$recursiveAnchor": True}
+    reference = matcher({keyword: value.get(keyword, {} if keyword in ("$defs", "definitions", "$vocabulary") else "x")})
+    assert all(accepts_value(reference, other) for other in OTHERS.values())
+
+
+def test_every_sort_of_literal_is_met_by_a_sample() -> None:
+    met = set()
+    for keyword, sample in SAMPLES.items():
+        lowering, conj = lowered(sample.schema, draft_of(keyword))
+        terms = lowering._branches.pending_terms(conj) + lowering._branches.pending_terms(claims.negated(conj))
+        met |= {type(literal) for term in terms for literal in term}
+    assert met == set(get_args(claims.Literal))
+
+
+def test_the_table_has_the_drafts_and_vocabularies_of_the_meta_schemas() -> None:
+    def properties(address: str) -> set[str]:
+        return set(REGISTRY[address].contents["properties"])
+
+    by_vocabulary = {
+        draft: {
+            address.rpartition("/")[2].removesuffix("-annotation").removesuffix("-assertion"): properties(address)
+            for address in REGISTRY if f"draft/{name}/meta/" in address
+        }
+        for draft, name in ((2019, "2019-09"), (2020, "2020-12"))
+    }  # fmt: skip
+    of_draft = {draft: properties(f"http://json-schema.org/draft-0{draft}/schema") | {"$ref"} for draft in (4, 6, 7)}
+    of_draft |= {draft: set[str]().union(*found.values()) for draft, found in by_vocabulary.items()}
+    of_meta_schemas = set[str]().union(*of_draft.values())
+    assert of_meta_schemas <= KEYWORDS.keys()
+    for keyword in of_meta_schemas.intersection(ENFORCED):
+        entry = KEYWORDS[keyword]
+        assert entry.since == min(draft for draft, keywords in of_draft.items() if keyword in keywords), keyword
+        for draft in (2020, 2019):
+            found = [name for name, keywords in by_vocabulary[draft].items() if keyword in keywords]
+            if found:
+                assert entry.vocabulary == (None if found == ["core"] else found[0]), keyword
+                break
