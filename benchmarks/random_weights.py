@@ -15,7 +15,6 @@ def random_weights(spec: ModelSpec, dtype: torch.dtype, device: torch.device) ->
 
 
 def _random(source: Source, dtype: torch.dtype, device: torch.device) -> Tensor:
-    kind = torch.float32 if source.is_exact else dtype
-    parts = [torch.randn(shape, device=device, dtype=kind) * 0.02 for _, shape in source.parts]
+    parts = [torch.randn(shape, device=device, dtype=source.dtype or dtype) * 0.02 for _, shape in source.parts]
     joined = parts[0] if len(parts) == 1 else torch.cat(parts)
     return joined if source.finish is None else source.finish(joined)

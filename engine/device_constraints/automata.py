@@ -49,6 +49,13 @@ def begin(slots: Slots, slot: int, entry: Entry, left: int, draw: int) -> None:
     slots.output[slot] = NO_TOKEN
 
 
+def tokens_taken(slots: Slots, slot: int) -> list[int]:
+    """The last tokens of a sequence, as many as `slots.output` has room for."""
+    count, capacity = int(slots.taken[slot]), slots.output.shape[1]
+    row = slots.output[slot].tolist()
+    return [row[place % capacity] for place in range(max(0, count - capacity), count)]
+
+
 @dataclass(slots=True)
 class Followed:
     """Where a sequence is after `count` tokens."""
@@ -198,9 +205,7 @@ class DeviceAutomata:
 
     def tokens(self, slot: int) -> list[int]:
         """The last tokens taken, as many as `slots.output` has room for."""
-        count, capacity = int(self.slots.taken[slot]), self.slots.output.shape[1]
-        row = self.slots.output[slot].tolist()
-        return [row[place % capacity] for place in range(max(0, count - capacity), count)]
+        return tokens_taken(self.slots, slot)
 
     def _follow(self) -> None:
         """Read which tokens were taken: a state that stands for others does not say in which of them a sequence is."""

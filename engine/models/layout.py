@@ -25,7 +25,7 @@ class Source:
 
     parts: tuple[tuple[str, Shape], ...]
     finish: Callable[[Tensor], Tensor] | None = None
-    is_exact: bool = False  # float32, whatever the model computes in
+    dtype: torch.dtype | None = None  # that it is converted to; None: the one that the model computes in
 
 
 Sources = dict[str, Source]
@@ -83,9 +83,9 @@ def _norm(spec: ModelSpec, name: str, theirs: str, shape: Shape) -> Sources:
     return sources
 
 
-def _offset(spec: ModelSpec) -> tuple[Callable[[Tensor], Tensor] | None, bool]:
-    """(`finish`, `is_exact`) of a norm's weight."""
-    return (partial(torch.add, spec.norm.offset), True) if spec.norm.offset else (None, False)
+def _offset(spec: ModelSpec) -> tuple[Callable[[Tensor], Tensor] | None, torch.dtype | None]:
+    """(`finish`, `dtype`) of a norm's weight."""
+    return (partial(torch.add, spec.norm.offset), torch.float32) if spec.norm.offset else (None, None)
 
 
 def _attention(spec: ModelSpec, prefix: str) -> Sources:
@@ -113,7 +113,7 @@ def _qk_norm(spec: ModelSpec, attention: str) -> Source:
             pair = weights.view(2, spec.head_dim) + plus
             return pair.repeat_interleave(torch.tensor(counts, device=pair.device), dim=0)
 
-        return Source(tuple((name, (spec.head_dim,)) for name in names), spread, bool(plus))
+        return Source(tuple((name, (spec.head_dim,)) for name in names), spread, torch.float32 if plus else None)
     shapes = ((count, spec.head_dim) for count in counts)
     arrange = partial(_halves, dim=spec.ropes[0].dim) if spec.is_rope_interleaved else None
     return Source(tuple(zip(names, shapes, strict=True)), arrange)
@@ -151,11 +151,10 @@ def _mlp(spec: ModelSpec, ours: str, prefix: str, names: tuple[str, str, str], s
 
 def _experts(spec: ModelSpec, experts: ExpertSpec, prefix: str) -> Sources:
     names, count, router = spec.names, experts.count, prefix + spec.names.router
-    sources = linear_sources(
-        "mlp.router", [(router, count)], spec.hidden_size, has_bias=False, is_exact=experts.has_correction
-    )
+    dtype = torch.float32 if experts.has_correction else None
+    sources = linear_sources("mlp.router", [(router, count)], spec.hidden_size, has_bias=False, dtype=dtype)
     if experts.has_correction:
-        sources["mlp.correction"] = Source(((f"{router}.e_score_correction_bias", (count,)),), None, True)
+        sources["mlp.correction"] = Source(((f"{router}.e_score_correction_bias", (count,)),), dtype=dtype)
     sources |= _grouped_mlp(spec, experts, prefix)
     if experts.shared_size:
         shared = (f"{names.shared}.gate_proj", f"{names.shared}.up_proj", f"{names.shared}.down_proj")
@@ -173,15 +172,15 @@ def linear_sources(
     has_bias: bool,
     finish: Callable[[Tensor], Tensor] | None = None,
     *,
-    is_exact: bool = False,
+    dtype: torch.dtype | None = None,
 ) -> Sources:
     """The tensors of a `Linear`: weights [rows, columns] of `modules` (name, rows) under one another, and their biases [rows].
 
     `finish` permutes rows, of the weight and of the bias alike; it leaves columns as they are.
     """
-    sources = {f"{ours}.weight": Source(tuple((f"{name}.weight", (rows, columns)) for name, rows in modules), finish, is_exact)}
+    sources = {f"{ours}.weight": Source(tuple((f"{name}.weight", (rows, columns)) for name, rows in modules), finish, dtype)}
     if has_bias:
-        sources[f"{ours}.bias"] = Source(tuple((f"{name}.bias", (rows,)) for name, rows in modules), finish, is_exact)
+        sources[f"{ours}.bias"] = Source(tuple((f"{name}.bias", (rows,)) for name, rows in modules), finish, dtype)
     return sources
 
 

@@ -299,9 +299,9 @@ def mamba_sources(spec: MambaSpec) -> Sources:
         layer = {
             "norm": _one(f"backbone.layers.{index}.norm.weight", hidden),
             "conv": _one(f"{mixer}conv1d.weight", spec.conv_size, 1, spec.kernel),
-            "dt_bias": _one(f"{mixer}dt_bias", spec.num_heads, is_exact=True),
-            "A_log": _one(f"{mixer}A_log", spec.num_heads, is_exact=True),
-            "D": _one(f"{mixer}D", spec.num_heads, is_exact=True),
+            "dt_bias": _one(f"{mixer}dt_bias", spec.num_heads, dtype=torch.float32),
+            "A_log": _one(f"{mixer}A_log", spec.num_heads, dtype=torch.float32),
+            "D": _one(f"{mixer}D", spec.num_heads, dtype=torch.float32),
             "gate_norm": _one(f"{mixer}norm.weight", spec.inner_size),
         }
         layer |= linear_sources("in", [(f"{mixer}in_proj", projected)], hidden, spec.has_bias)
@@ -312,8 +312,8 @@ def mamba_sources(spec: MambaSpec) -> Sources:
     return sources
 
 
-def _one(name: str, *shape: int, is_exact: bool = False) -> Source:
-    return Source(((name, shape),), is_exact=is_exact)
+def _one(name: str, *shape: int, dtype: torch.dtype | None = None) -> Source:
+    return Source(((name, shape),), dtype=dtype)
 
 
 def load_mamba(folder: Path, spec: MambaSpec, dtype: torch.dtype, device: torch.device) -> Mamba:

@@ -66,7 +66,7 @@ def _open_shard(path: Path) -> Any:
 def read_weights(
     folder: Path, spec: ModelInfo, sources: Mapping[str, Source], dtype: torch.dtype, device: torch.device
 ) -> dict[str, Tensor]:
-    """Every tensor that `sources` names, read, converted to `dtype` (or float32: `is_exact`) and put on `device`, one at a time.
+    """Every tensor that `sources` names, read, converted to its dtype, or to `dtype`, and put on `device`, one at a time.
 
     Raises ModelFolderError when a file is missing or damaged, WeightError when the checkpoint is not one of `spec`.
     """
@@ -76,8 +76,7 @@ def read_weights(
 
 
 def _read(checkpoint: Checkpoint, prefix: str, source: Source, dtype: torch.dtype, device: torch.device) -> Tensor:
-    kind = torch.float32 if source.is_exact else dtype
-    parts = [checkpoint.tensor(prefix + name).to(device, kind) for name, _ in source.parts]
+    parts = [checkpoint.tensor(prefix + name).to(device, source.dtype or dtype) for name, _ in source.parts]
     joined = parts[0] if len(parts) == 1 else torch.cat(parts)
     return joined if source.finish is None else source.finish(joined)
 

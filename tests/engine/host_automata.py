@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from maskwright.engine.device_constraints.automata import begin
+from maskwright.engine.device_constraints.automata import begin, tokens_taken
 from maskwright.engine.device_constraints.state_tables import Entry
 from maskwright.engine.errors import InternalError
 from maskwright.engine.requests.request import Constraint
@@ -48,10 +48,7 @@ class HostAutomata:
         return [bool(done) for done in (self.slots.flags & Flag.DONE).tolist()]
 
     def tokens(self, slot: int) -> list[int]:
-        row = self.slots.output[slot].tolist()
-        taken = int(self.slots.taken[slot])
-        assert taken <= len(row), "tests give it room for all tokens"
-        return row[:taken]
+        return tokens_taken(self.slots, slot)
 
     def _take(self, slot: int, token_id: int) -> None:
         slots, left = self.slots, int(self.slots.left[slot])
