@@ -21,7 +21,7 @@ def assemble(
     threads: int | None = None,
     draft: ModelRunner | None = None,
 ) -> Engine:
-    """`draft` runs the model of speculation="draft"; its cache has as many blocks as that of `runner`."""
+    """An engine around `runner`. `draft` runs the model of speculation="draft"; its cache has as many blocks as `runner`'s."""
     if runner.decoder.spec.is_recurrent:
         features = features.for_recurrent()
     forced_text = ForcedText(tokenizer.vocabulary, lambda text: tokenizer.encode(text, add_special_tokens=False))

@@ -192,7 +192,7 @@ class Engine:
             self._pipeline.settle()
 
     def move_blocks(self) -> None:
-        """Carry out what the space has planned."""
+        """Carry out the transfers of blocks that the KV space has planned."""
         self._plain.move_blocks()
 
     def _schedule(self) -> list[Chunk[Sequence]]:
@@ -206,7 +206,7 @@ class Engine:
         return chunks
 
     def _begin_anew(self, error: Exception) -> None:
-        """A step failed as a whole."""
+        """Let all sequences begin anew: a step failed as a whole."""
         if self._pipeline is not None:
             self._pipeline.abandon()
         self._faults.begin_anew(error)

@@ -1,4 +1,4 @@
-"""What can go wrong in the engine.
+"""The errors of the engine.
 
 EngineError
 ├── ConfigError            the engine cannot start with these settings or this model folder
@@ -49,7 +49,7 @@ class RequestError(EngineError, ValueError):
     part: str | None = None
 
     def about(self, part: str) -> Self:
-        """The same, with the name of what is wrong."""
+        """This error, which from now on names what of the request is wrong."""
         self.part = part
         return self
 

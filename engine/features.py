@@ -1,4 +1,4 @@
-"""What makes the engine fast, one switch each. With all of them off the plain loop is left, which gives the same tokens."""
+"""One switch for each thing that makes the engine fast. With all of them off, the plain loop gives the same tokens."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the scheduler must respect, all known numbers."""
+    """Sizes of one engine, fixed when it starts."""
 
     block_size: int  # tokens per KV-cache block
     num_blocks: int

@@ -24,7 +24,7 @@ from .steps.runner import ModelRunner
 
 
 class Loaded(NamedTuple):
-    """All that a front door needs of a model."""
+    """An engine that runs, and what a front door needs beside it."""
 
     engine: Engine
     tokenizer: Tokenizer

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,11 +34,15 @@ HOPPER = GPUTarget("cuda", 90, 32)
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """One kernel with the types and constants of one kind of launch, and what its machine code must keep to."""
+    """One kernel with the types and constants of one kind of launch, and what its machine code must keep to.
+
+    An argument may be a named tuple: its type is one of types, and "argument.member" names a member in `constants` and `aligned`.
+    The type of a member that is a constant is "constexpr".
+    """
 
     name: str
     kernel: Any  # a function under @triton.jit
-    types: Mapping[str, str]  # "*bf16", "*i32", "i32", "fp32", ... for each argument that is no constant
+    types: Mapping[str, Any]  # "*bf16", "*i32", "i32", "fp32", ... or a tuple of them, for each argument that is no constant
     constants: Mapping[str, Any]  # tl.constexpr arguments; None and 1 for arguments that the launcher specialises away
     aligned: Sequence[str] = ()  # arguments divisible by 16 (pointers: bytes), as the launcher would specialise them
     num_warps: int = 4
@@ -87,15 +91,31 @@ def compile_variant(variant: Variant, target: GPUTarget = HOPPER) -> Report:
     source = ASTSource(
         variant.kernel,
         {name: "constexpr" if name in variant.constants else variant.types[name] for name in names},
-        {(names.index(name),): value for name, value in variant.constants.items()},
-        {(names.index(name),): [["tt.divisibility", 16]] for name in variant.aligned},
+        {place_of(name, variant): value for name, value in variant.constants.items()},
+        {place_of(name, variant): [["tt.divisibility", 16]] for name in variant.aligned},
     )
     options = {"num_warps": variant.num_warps, "num_stages": variant.num_stages, "enable_fp_fusion": variant.fuse}
     compiled = triton.compile(source, target=target, options=options)
     return read_machine_code(variant, compiled.asm["cubin"], compiled.metadata.shared)
 
 
+def place_of(name: str, variant: Variant) -> tuple[int, ...]:
+    """Where the compiler finds an argument, or the member of one."""
+    argument, *member = name.split(".")
+    place = variant.kernel.arg_names.index(argument)
+    return (place, *(variant.types[argument]._fields.index(each) for each in member))
+
+
+def all_members(types: Mapping[str, Any], absent: Collection[str] = ()) -> list[str]:
+    """The names of all arguments, "argument.member" for those that are named tuples, but for those that are absent."""
+    names = [
+        f"{name}.{member}" if member else name for name, type_ in types.items() for member in getattr(type_, "_fields", ("",))
+    ]
+    return [name for name in names if name not in absent]
+
+
 def read_machine_code(variant: Variant, cubin: bytes, shared: int) -> Report:
+    """The report of a compiled variant. shared: bytes of shared memory per block."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
@@ -140,6 +160,7 @@ def longest_loop(code: Sequence[tuple[int, str]]) -> int:
 
 
 def variants_of(operation: str) -> list[Variant]:
+    """The variants of an operation, a folder of kernels/."""
     return list(importlib.import_module(f".{operation}.variants", __package__).VARIANTS)
 
 

@@ -1,4 +1,4 @@
-"""Arrays on their way to the device, for which the host does not wait."""
+"""Copies of arrays to the device, for which the host does not wait."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class TokenLogprob(NamedTuple):
-    """The log-probability is the model's own: before mask, bias, penalties and temperature."""
+    """A token and its log-probability by the model itself: before mask, bias, penalties and temperature."""
 
     token_id: int
     logprob: float

@@ -89,7 +89,7 @@ class SequenceSampling:
         return self.position + self._num_refused * REFUSAL_STRIDE
 
     def fork(self, seed: int | None = None) -> SequenceSampling:
-        """The same up to here, on its own from here; with another seed if one is given."""
+        """A copy that has come as far as this one and goes on independently, with another seed if one is given."""
         forked = copy.copy(self)
         forked._history = copy.deepcopy(self._history)
         forked.seed = self.seed if seed is None else seed

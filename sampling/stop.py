@@ -83,7 +83,7 @@ class StopMatcher:
         return text[:shown]
 
     def flush(self) -> str:
-        """The text still held back, when the output ends without a stop string."""
+        """The text that is still held back; called when the output ends without a stop string."""
         rest, self._held_back = self._held_back, ""
         return rest
 

@@ -80,7 +80,7 @@ class DecodeBuffers:
         self._written: list[list[int]] = [[] for _ in range(max_rows)]  # what the block tables hold
 
     def batch(self, num_rows: int) -> DecodeBatch:
-        """The first rows. Always the same memory: what is filled in is seen by batches made before."""
+        """The first `num_rows` rows, always in the same memory: batches made before see what is filled in."""
         token_ids, positions, context_lengths, slots = self._numbers[:, :num_rows]
         starts = self._query_starts[: num_rows + 1]
         return DecodeBatch(

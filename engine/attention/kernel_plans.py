@@ -90,7 +90,7 @@ def step_plan(
 def decode_plan(
     batch: DecodeBatch, cache: KVCache, windows: Iterable[Window], method: Attend, uses_triton: bool
 ) -> Plan:
-    """The same for a step whose input is on the device. It asks nothing of the device."""
+    """`step_plan` for a decode step whose input is on the device. It asks nothing of the device."""
     windows = set(windows)
     if not uses_triton or method is not fused or not _covers_any(cache, windows):
         return plan_decode(batch, cache, windows, method)
@@ -129,7 +129,7 @@ def _pieces(spans: Sequence[Span], chunks: Chunks | None, block_size: int) -> Se
 
 
 def _paged_batch(spans: Sequence[Span], num_decodes: int, cache: KVCache) -> PagedBatch:
-    """All in one copy to the device: lengths, query starts, block tables."""
+    """The `PagedBatch` of these spans: lengths, query starts and block tables go to the device in one copy."""
     num_past, num_new, tables = zip(*spans, strict=True)
     lengths = np.array(num_past) + np.array(num_new)
     used = -(-lengths // cache.block_size)

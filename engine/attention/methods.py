@@ -22,7 +22,7 @@ EVERYTHING = slice(None)
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """From the product of query and key to the softmax."""
+    """How a product of query and key becomes the score that the softmax takes."""
 
     scale: float | None = None  # times the product; None = head_dim ** -0.5
     softcap: float | None = None  # a score s becomes softcap * tanh(s / softcap): Gemma 2, arXiv:2408.00118
@@ -40,6 +40,8 @@ class Visible:
 
 
 class Attend(Protocol):
+    """A way to attend; `METHODS` has them by name."""
+
     def __call__(
         self, query: Tensor, key: Tensor, value: Tensor, visible: Visible, sinks: Tensor | None, scoring: Scoring
     ) -> Tensor:

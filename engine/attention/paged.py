@@ -38,7 +38,7 @@ Window = int | Chunks | None  # how far back a query sees: that many tokens, its
 
 
 class LayerCall(NamedTuple):
-    """What one layer asks of attention."""
+    """What one layer computes attention of, beside its queries: keys, values and how they are scored."""
 
     layer: int
     value_dim: int
@@ -128,7 +128,7 @@ def plan_attention(
 
 
 def plan_decode(batch: DecodeBatch, cache: KVCache, windows: Iterable[Window], method: Attend = fused) -> AttentionPlan:
-    """The same for a step whose input is on the device: every row gathers all that its block table has room for."""
+    """Plan a decode step whose input is on the device: every row gathers all that its block table has room for."""
     position = torch.arange(batch.max_tokens, device=cache.device)
     last = batch.positions[:, None].clamp_min(0)  # a row that pads sees token 0 of some block: no NaN comes out
     bias: dict[Window, Tensor | None] = {}
@@ -142,7 +142,7 @@ def plan_decode(batch: DecodeBatch, cache: KVCache, windows: Iterable[Window], m
 
 
 def slots_of_batch(batch: DecodeBatch, cache: KVCache) -> Tensor:
-    """int64 [n], where rows that pad write to the spare place."""
+    """The cache slot of each row, int64 [n]; rows that pad have the spare one."""
     return torch.where(batch.slots < 0, cache.spare_slot, batch.slots).long()
 
 
@@ -191,7 +191,7 @@ class _LayerTask:
 
 
 def _attend_decodes(query: Tensor, group: DecodeGroup, task: _LayerTask) -> Tensor:
-    """All rows in one call; the queries that share a key-value head take the place of query positions."""
+    """Attend all rows in one call: the query heads that share a key-value head take the place of query positions."""
     if group.padding is not None:
         return _attend_padded(query, group, group.padding, task)
     num_rows, num_heads, head_dim = query.shape
@@ -207,7 +207,7 @@ def _attend_decodes(query: Tensor, group: DecodeGroup, task: _LayerTask) -> Tens
 
 
 def _attend_padded(query: Tensor, group: DecodeGroup, padding: Padding, task: _LayerTask) -> Tensor:
-    """The same with `width` positions for each query head, heads outside positions: [rows, kv_heads, heads * width, ...]."""
+    """`_attend_decodes` for rows of `width` queries each: [rows, kv_heads, heads * width, ...], heads outside positions."""
     num_heads, head_dim = query.shape[1:]
     num_kv_heads, width = task.num_kv_heads, padding.width
     heads = num_heads // num_kv_heads
@@ -226,7 +226,7 @@ def _attend_padded(query: Tensor, group: DecodeGroup, padding: Padding, task: _L
 
 
 def _attend_prefill(query: Tensor, chunk: PrefillChunk, task: _LayerTask) -> Tensor:
-    """One sequence; key-value heads are the batch axis, so sharing them among queries needs no copy."""
+    """Attend one sequence's chunk. Key-value heads are the batch axis, so that queries share them without a copy."""
     num_new, num_heads, head_dim = query.shape
     num_kv_heads = task.num_kv_heads
     shared = (num_kv_heads, num_heads // num_kv_heads, -1, -1)

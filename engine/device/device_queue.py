@@ -22,12 +22,14 @@ Tensors = TypeVar("Tensors", bound=tuple[Any, ...])
 
 
 class Ticket(Protocol[Result]):
-    """What was asked for. `result` waits for it and raises what it raised; asking for it never does."""
+    """The promise of a result. `result` waits for the work and raises what it raised; submitting the work never raises."""
 
     def result(self) -> Result: ...
 
 
 class Done(NamedTuple):
+    """The ticket of work that is done."""
+
     value: Any
 
     def result(self) -> Any:
@@ -35,6 +37,8 @@ class Done(NamedTuple):
 
 
 class Failed(NamedTuple):
+    """The ticket of work that raised."""
+
     error: Exception
 
     def result(self) -> Any:
@@ -42,18 +46,23 @@ class Failed(NamedTuple):
 
 
 class DeviceQueue(Protocol):
+    """Runs work for one device in the order in which it is submitted."""
+
     def submit(self, work: Callable[[], T]) -> Ticket[T]:
-        """`result` of what is submitted on a GPU does not mean that the GPU is done: tensors may be passed on, not read."""
+        """Run `work` behind all that was submitted before.
+
+        On a GPU, `result` returns before the GPU is done: its tensors may be passed on to other work, not read.
+        """
 
     def fetch(self, work: Callable[[], Tensors]) -> Ticket[Tensors]:
-        """Work that gives a (named) tuple of tensors, which are copied to the host."""
+        """Run work that gives a (named) tuple of tensors, and copy these to the host."""
 
     def wait(self) -> None:
-        """Until all is done."""
+        """Wait until all that was submitted is done."""
 
 
 class InlineQueue:
-    """`threads`: how many CPU threads compute (None: as PyTorch is set)."""
+    """Does all work at once. `threads`: how many CPU threads compute (None: as PyTorch is set)."""
 
     def __init__(self, threads: int | None = None) -> None:
         self._threads = threads

@@ -27,7 +27,7 @@ class Capture(Protocol):
 
 
 class CudaCapture:
-    """All graphs share one pool of memory for what steps allocate: they never run at the same time."""
+    """Captures steps in CUDA graphs, which share one pool of memory for what steps allocate: they never run at the same time."""
 
     def __init__(self, device: torch.device) -> None:
         self._device, self._pool = device, torch.cuda.graph_pool_handle()

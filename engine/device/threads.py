@@ -1,4 +1,4 @@
-"""How many CPU threads a step uses.
+"""The number of CPU threads that a step uses.
 
 PyTorch splits every operation over its threads and waits for the slowest. Operations of a small model take some ten
 microseconds; where another program uses a core, each may wait milliseconds for its turn. Measured with 4.5 million parameters

@@ -40,7 +40,7 @@ class Uploads:
         self._rows.append((array, row, torch.from_numpy(np.array(values))))
 
     def do(self, work: Callable[[], None]) -> None:
-        """Work for the device, which writes there, before the writes that are sent with it."""
+        """Collect work that writes to device arrays itself; it runs before the writes that are sent with it."""
         self._work.append(work)
 
     def mark(self) -> None:
@@ -51,7 +51,7 @@ class Uploads:
             self._read.record(torch.cuda.current_stream(self.device))
 
     def send(self) -> bool:
-        """Whether there was something to send."""
+        """Send what was collected. Returns whether there was anything."""
         if not self._rows and not self._single and not self._work:
             return False
         rows, single, work = self._rows, list(self._single.values()), self._work
@@ -71,7 +71,7 @@ class Uploads:
         return True
 
     def join(self) -> None:
-        """What is launched on the current stream from now on sees what was sent."""
+        """Let what is launched on the current stream from now on see what was sent."""
         self._read = None
         if self._sent is not None:
             torch.cuda.current_stream(self.device).wait_event(self._sent)

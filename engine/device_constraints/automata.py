@@ -123,17 +123,17 @@ class DeviceAutomata:
         self._uploads.write(self.slots.tight, slot, left)
 
     def send(self) -> bool:
-        """Send all this; whether there was anything."""
+        """Send all this. Returns whether there was anything to send."""
         return self._uploads.send()
 
     def settle(self) -> None:
-        """Work for the device: what was sent takes effect."""
+        """Let what was sent take effect: a step without tokens. This is work for the device."""
         self.join()
         self._nothing.fill_(NO_TOKEN)
         self.step(self._nothing)
 
     def mark(self) -> None:
-        """Work for the device, after a step: what is launched now does not read the tables before the next `settle`."""
+        """Note, after a step, that what is launched now does not read the tables before the next `settle`; work for the device."""
         self._uploads.mark()
 
     def _write(self, slot: int, entry: Entry, left: int, draw: int, taken: int, flags: Flag) -> None:
@@ -183,10 +183,7 @@ class DeviceAutomata:
         self._operations.advance(token, self.slots, self._states.tables)
 
     def resolve(self) -> list[bool]:
-        """Reads the flags, which waits for the step; what is missing is found out and sent.
-
-        Returns whether each slot is done, which those without a sequence are.
-        """
+        """Read the flags, which waits for the step; find out what is missing, and send it."""
         flags = self.slots.flags.tolist()
         self._follow()
         if any(flag & (Flag.NO_TRANSITION | Flag.NO_ROW | Flag.TIGHT | Flag.COUNTED) and not flag & Flag.DONE for flag in flags):
@@ -219,7 +216,7 @@ class DeviceAutomata:
             at.count = taken[slot]
 
     def _take(self, slot: int, token_id: int, left: int) -> None:
-        """The slot's token, of which the registers do not tell where it leads to."""
+        """Take the slot's pending token on the host: the registers do not tell where it leads."""
         at, slots = self._at[slot], self.slots
         after = at.constraint.advance(at.state, token_id)
         if after is None:
@@ -234,7 +231,7 @@ class DeviceAutomata:
         self.place(slot, at.constraint, after, left=left - 1, draw=at.count, taken=at.count)
 
     def _with_room(self, work: Any) -> Any:
-        """Does it, if need be after everything was forgotten that no slot holds."""
+        """Do `work`, if need be a second time after forgetting everything that no slot holds."""
         try:
             return work()
         except Full:

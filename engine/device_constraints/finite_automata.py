@@ -42,7 +42,7 @@ class FiniteRows:
         return self._rows[constraint].get(state)
 
     def forget(self) -> None:
-        """Nobody uses these rows any more: their places may be taken."""
+        """Give all rows back: nobody uses them any more."""
         for rows in self._rows.values():
             for row in rows.values():
                 self._pool.drop(row)

@@ -58,11 +58,11 @@ class MaskPool:
         return rows
 
     def use(self, row: int) -> None:
-        """One user more."""
+        """Add one user to a row that is in use."""
         self._users[row] += 1
 
     def drop(self, row: int) -> None:
-        """One user less."""
+        """Take one user from a row; without users it is kept until its place is needed."""
         self._users[row] -= 1
         if not self._users[row]:
             del self._users[row]

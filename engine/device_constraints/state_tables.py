@@ -26,7 +26,7 @@ _MOST = 1 << 28  # tokens: more are never left, and sums of a few of them fit in
 
 
 class Capacity(NamedTuple):
-    """How much of everything the device holds. When something is full, what no sequence needs is forgotten and learned anew."""
+    """The sizes of the device's tables. When one is full, what no sequence needs is forgotten and learned anew."""
 
     states: int = 1 << 16
     rows: int = 4096  # 16 KB each for 131,072 tokens
@@ -59,7 +59,7 @@ class Standing(NamedTuple):
 
 
 class Full(Exception):
-    """Something has reached its capacity."""
+    """One of the tables has no room for what is to be written."""
 
 
 class StateTables:
@@ -185,7 +185,7 @@ class StateTables:
         self._uploads.write(getattr(self.tables, name), number, value)
 
     def _standing(self, constraint: Constraint, state: Any) -> Standing | None:
-        """What stands for a state; None where it stands for itself."""
+        """The state that stands for a state, with its counts; None where a state stands for itself."""
         distant = getattr(constraint, "distant", None)
         found = None if distant is None else distant(state)
         if found is None or found.state == state:
@@ -209,7 +209,7 @@ class StateTables:
         return name
 
     def _measure(self, vocabulary: Vocabulary) -> None:
-        """Write down how long tokens are."""
+        """Write down how many bytes each token of the vocabulary has."""
         if vocabulary in self._measured:
             return
         self._measured.add(vocabulary)
@@ -218,7 +218,7 @@ class StateTables:
         self._uploads.write_row(self.tables.length, 0, self._lengths)
 
     def _finished(self, constraint: Constraint, state: Any) -> int:
-        """The state after end of text, of which only that is to be known."""
+        """The number of the state after end of text, of which the device has to know nothing else."""
         number = self.number(constraint, state)
         self._write("facts", number, int(Fact.FINISHED))
         self._write("needed", number, 0)

@@ -30,7 +30,10 @@ LONGEST_PENDING = 64  # tokens that are read twice before the first guess; behin
 
 
 class DraftModel(Drafter):
-    """keeps_tokens: the output is that of plain decoding; else drafts are drawn apart, and tested by rejection sampling."""
+    """Drafts by a small model, which decodes forks of the sequences.
+
+    keeps_tokens: the output is that of plain decoding; else drafts are drawn apart, and tested by rejection sampling.
+    """
 
     def __init__(self, runner: ModelRunner, vocab_size: int, *, keeps_tokens: bool = True) -> None:
         self.runner, self.keeps_tokens = runner, keeps_tokens
@@ -51,7 +54,7 @@ class DraftModel(Drafter):
         return [fork.drafts for fork in forks]
 
     def _extend(self, forks: list[_Fork]) -> None:
-        """One token more for each."""
+        """Draw one more draft for each fork."""
         forks = sorted(forks, key=lambda fork: fork.num_pending)
         logits = self.runner.forward([Chunk(fork.sequence, fork.num_pending) for fork in forks])
         sequences = [fork.sequence for fork in forks]

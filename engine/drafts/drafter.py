@@ -1,4 +1,4 @@
-"""Who guesses the next tokens. A wrong guess costs a place in a forward pass, a right one saves a step; neither changes the
+"""Drafters guess the next tokens. A wrong guess costs a place in a forward pass, a right one saves a step; neither changes the
 output."""
 
 from __future__ import annotations
@@ -18,26 +18,30 @@ SHORTEST_NGRAM = 2
 
 
 class Drafter(ABC):
+    """Proposes the next tokens of sequences."""
+
     runner: Any = None  # of a model that guesses, with a cache of its own
 
     @abstractmethod
     def propose(self, chunks: Sequence_[Chunk[Sequence]]) -> list[list[int]]:
-        """For each chunk tokens that may follow; those beyond `num_draftable` are not used."""
+        """Tokens that may follow each chunk; those beyond its `num_draftable` are not used."""
 
     def move_blocks(self, transfers: list[Transfer | Restored]) -> None:  # noqa: B027 - only who has a cache has something to move
-        """What was shared, copied or brought back in the model's cache, before `propose`."""
+        """Carry transfers of blocks out in the drafter's own cache; called before `propose`."""
 
     def follow(self, chunks: list[Chunk[Sequence]]) -> None:  # noqa: B027
-        """What the model has read in this step, drafts included."""
+        """Read in the drafter's own cache what the model has read in this step, drafts included."""
 
 
 class NoDrafts(Drafter):
+    """Proposes nothing."""
+
     def propose(self, chunks: Sequence_[Chunk[Sequence]]) -> list[list[int]]:
         return [[] for _ in chunks]
 
 
 class Lookup(Drafter):
-    """What followed when the last tokens were met before, in prompt or output (Saxena, "Prompt lookup decoding", 2023)."""
+    """Drafts what followed when the last tokens were met before, in prompt or output (Saxena, "Prompt lookup decoding", 2023)."""
 
     def propose(self, chunks: Sequence_[Chunk[Sequence]]) -> list[list[int]]:
         return [self._of(chunk.sequence, chunk.num_draftable) for chunk in chunks]
@@ -49,7 +53,7 @@ class Lookup(Drafter):
 
 
 class ForcedDrafts(Drafter):
-    """The usual tokens of what the constraint forces: the model may still spell it otherwise."""
+    """Drafts the text that the constraint forces, in its usual tokens: the model may still spell it otherwise."""
 
     def __init__(self, forced_text: ForcedText) -> None:
         self._forced_text = forced_text

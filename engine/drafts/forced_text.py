@@ -31,7 +31,7 @@ MAX_KEPT = 4096  # answers
 
 
 class ForcedText:
-    """`encode` gives the tokens of a text, without special tokens around it."""
+    """Writes forced text as tokens. `encode` gives the tokens of a text, without special tokens around it."""
 
     def __init__(self, vocabulary: Vocabulary, encode: Callable[[str], Sequence[int]]) -> None:
         self._text_of = vocabulary.text_tokens

@@ -23,7 +23,7 @@ from ..scheduling.scheduler import Chunk
 
 
 class _Lead:
-    """One sequence, and what was computed behind its `base` tokens."""
+    """One sequence with the drafts and logits that were computed behind its `base` tokens."""
 
     __slots__ = ("base", "drafts", "first_row", "is_given_up", "proposals", "sequence")
 
@@ -55,7 +55,7 @@ class _Lead:
 
 
 class Verification:
-    """The logits of one step, as long as they can be used."""
+    """Hands out the logits of one step, as long as they are those of the text that came out."""
 
     def __init__(self, chunks: Iterable[Chunk[Sequence]], logits: Tensor) -> None:
         self._leads: list[_Lead] = []
@@ -87,7 +87,7 @@ class Verification:
         return not lead.num_new
 
     def proposals(self) -> list[Proposal | None]:
-        """For each of them what was proposed for that place."""
+        """For each ready sequence the proposal that was made for that place."""
         return [lead.proposal for lead in self._ready]
 
     def logits(self) -> Tensor:
@@ -98,7 +98,7 @@ class Verification:
         return self._logits.index_select(0, torch.from_numpy(np.array(rows)).to(self._logits.device))
 
     def finish(self) -> tuple[int, int]:
-        """The drafts that became tokens are computed already; how many tokens were drafted, and how many became tokens."""
+        """Count drafts that became tokens as computed. Returns how many tokens were drafted, and how many of them became tokens."""
         drafted = accepted = 0
         for lead in self._leads:
             if lead.drafts:

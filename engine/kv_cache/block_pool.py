@@ -52,14 +52,14 @@ class BlockPool:
         return blocks
 
     def share(self, blocks: Sequence[int]) -> None:
-        """One more user for each of these blocks, which are in use or idle."""
+        """Add one user to each of these blocks, which are in use or idle."""
         for block in blocks:
             if self._num_users[block] == 0:
                 self._queue_of(block).pop(block)
             self._num_users[block] += 1
 
     def release(self, blocks: Iterable[int]) -> None:
-        """One user less for each of these blocks; those without users become idle when remembered, else free."""
+        """Take one user from each of these blocks; blocks without users become idle when remembered, else free."""
         for block in blocks:
             assert self._num_users[block] > 0, f"block {block} is free already"
             self._num_users[block] -= 1
@@ -96,7 +96,7 @@ class BlockPool:
         return self._num_users[block]
 
     def idle_blocks(self) -> list[int]:
-        """In the order in which they will be handed out."""
+        """The idle blocks in the order in which they will be handed out."""
         return [*self._idle, *self._idle_pinned]
 
     def validate(self) -> None:

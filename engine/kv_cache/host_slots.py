@@ -1,4 +1,4 @@
-"""Places for blocks in host memory, where what the cache has no room for waits. The one moved there longest ago goes first."""
+"""Slots of host memory, where blocks wait that the cache has no room for. The block moved there longest ago is dropped first."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class HostSlots:
         return next(iter(self._nodes.values()), None)
 
     def put(self, node: Node) -> int:
-        """A slot for this node's block; the caller has checked `is_full`."""
+        """Give this node's block a slot; the caller has checked `is_full`."""
         node.slot = self._free.pop()
         self._nodes[node.slot] = node
         return node.slot
@@ -44,7 +44,7 @@ class HostSlots:
         self._nodes[node.slot] = node
 
     def drop(self, node: Node) -> None:
-        """This node's slot is free."""
+        """Free this node's slot."""
         assert node.slot is not None
         self._nodes.pop(node.slot, None)
         self._free.append(node.slot)

@@ -1,4 +1,4 @@
-"""Keys and values of one sequence outside a cache: taken out token by token, so that it does not matter how long blocks are.
+"""Keys and values of one sequence outside a cache, kept by token, so that they fit into blocks of any length.
 
 Of a cache of keys and values this is [num_tokens, ...] for each tensor; places behind the last token, which may hold what others
 have left there, are not taken. Of a pool of states it is the sequence's slot.
@@ -49,7 +49,7 @@ def take_out(cache: Any, block_table: Sequence[int], num_tokens: int) -> Kept:
 
 
 def cut_into_blocks(kept: Kept, num_tokens: int, block_size: int, is_state: bool) -> list[Kept]:
-    """The part of each block; of a state the whole is one block."""
+    """What of `kept` goes into each block; a state is one block as a whole."""
     if is_state:
         return [kept]
     return [tuple(tensor[start : start + block_size] for tensor in kept) for start in range(0, num_tokens, block_size)]

@@ -34,7 +34,7 @@ class Brought:
 
 
 class Occupant(Protocol):
-    """What is seen of a sequence."""
+    """What the space sees of a sequence."""
 
     token_ids: list[int]  # prompt and output so far
     block_table: list[int]
@@ -49,7 +49,7 @@ class Occupant(Protocol):
 
 
 class KVSpace:
-    """`reuses` = False: every sequence has blocks of its own, and nothing is remembered."""
+    """Gives sequences their blocks. `reuses` = False: every sequence has blocks of its own, and nothing is remembered."""
 
     def __init__(self, limits: Limits, *, reuses: bool = True, num_host_blocks: int = 0) -> None:
         self.block_size = limits.block_size
@@ -185,7 +185,7 @@ class KVSpace:
             self._pin(sequence, place)
 
     def disown(self, sequence: Occupant, num_trusted: int) -> set[int]:
-        """What a sequence's blocks hold behind its first `num_trusted` tokens was not computed: from now on it is not known.
+        """Forget what a sequence's blocks hold behind its first `num_trusted` tokens: it was not computed.
 
         Returns those blocks. Others that share one of them are to begin anew where it begins.
         """
@@ -198,7 +198,7 @@ class KVSpace:
         return set(sequence.block_table[num_trusted // size :])
 
     def wipe(self, sequence: Occupant) -> None:
-        """A sequence's blocks hold what harms even who ignores it: nothing of it is known, and blocks of its own are cleared."""
+        """Forget all that a sequence's blocks hold, and clear those of its own: NaN in them harms even with a weight of 0."""
         self.disown(sequence, 0)
         own = [block for block in sequence.block_table if self.pool.num_users(block) == 1]
         self._transfers += [Transfer("wipe", block, block) for block in own]
@@ -224,7 +224,7 @@ class KVSpace:
         return path, taken
 
     def _shares(self, sequence: Occupant) -> bool:
-        """What is computed for this sequence may be remembered."""
+        """Whether what is computed for this sequence may be remembered."""
         return self.reuses and sequence not in self._private
 
     def _unpack(self, sequence: Occupant, brought: Brought) -> None:

@@ -25,7 +25,7 @@ class Transfer(NamedTuple):
 
 
 class Restored(NamedTuple):
-    """What a sequence brought with it goes into a block."""
+    """Lay keys and values that a sequence brought with it down in a block."""
 
     kind: Literal["restore"]
     content: Any  # see `kept_blocks.py`
@@ -34,6 +34,8 @@ class Restored(NamedTuple):
 
 @dataclass(slots=True)
 class SpaceStatistics:
+    """What was found, copied, evicted and moved since the engine started, in tokens and blocks."""
+
     num_prompt_tokens: int = 0  # of admitted sequences
     num_cached_tokens: int = 0  # of these, those whose keys and values were known
     num_copies: int = 0  # blocks copied before somebody wrote into them
@@ -48,6 +50,8 @@ class SpaceStatistics:
 
 
 class PrefixCache:
+    """The known prefixes: a tree over their tokens, the pool of blocks, and slots of host memory."""
+
     def __init__(
         self,
         num_blocks: int,
@@ -64,7 +68,7 @@ class PrefixCache:
         self._transfers, self._statistics = transfers, statistics
 
     def __contains__(self, block: int) -> bool:
-        """What is in this block is known."""
+        """Whether what is in this block is known."""
         return block in self._node_of
 
     def node_of(self, block: int) -> Node | None:
@@ -73,7 +77,7 @@ class PrefixCache:
     # ---- used by a sequence
 
     def hold(self, nodes: list[Node]) -> None:
-        """Nothing of this is to be evicted from now on; what is in host memory has to be loaded, or kept again."""
+        """Keep these nodes from being evicted; those in host memory have to be loaded, or kept again."""
         for node in nodes:
             if node.block is not None:
                 self.pool.share([node.block])
@@ -111,7 +115,7 @@ class PrefixCache:
     # ---- what is known
 
     def learn(self, node: Node, block: int) -> Node:
-        """What the node stands for is in this block, and need not be in host memory."""
+        """Note that a node's keys and values are in this block; they need not be in host memory any more."""
         if node.slot is not None:
             self.host.drop(node)
         node.block = block
@@ -120,7 +124,7 @@ class PrefixCache:
         return node
 
     def unlearn(self, node: Node) -> None:
-        """A node, and all that continues it, are known no more, whoever uses their blocks."""
+        """Forget a node and all that continues it, whoever uses their blocks."""
         for each in [node, *node.descendants()]:
             if each.block is not None:
                 self.pool.forget(each.block)
@@ -130,7 +134,7 @@ class PrefixCache:
         node.remove()
 
     def unlearn_part(self, block: int) -> None:
-        """A fork left this block, and it was remembered, before it was full."""
+        """Forget this block if it was remembered before it was full: a fork that left it did that."""
         node = self._node_of.get(block)
         if node is not None and len(node.tokens) < self.block_size:
             self.unlearn(node)
@@ -154,7 +158,7 @@ class PrefixCache:
     # ---- inside
 
     def _evict(self, block: int) -> None:
-        """The pool hands an idle block out: what it holds moves to host memory, or is forgotten."""
+        """Move what an idle block holds to host memory, or forget it: the pool hands the block out."""
         node = self._node_of.pop(block)
         node.block = None
         self._statistics.num_evicted += 1
@@ -167,7 +171,7 @@ class PrefixCache:
             self._statistics.num_saved += 1
 
     def _forget(self, node: Node) -> None:
-        """A node that is not in the cache, and all that continues it, are known no more."""
+        """Forget a node that is not in the cache, and all that continues it."""
         for each in [node, *node.descendants()]:
             if each.slot is not None:
                 self.host.drop(each)

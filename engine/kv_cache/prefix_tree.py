@@ -62,6 +62,8 @@ class Node:
 
 
 class PrefixTree:
+    """Prefixes in blocks of `block_size` tokens; see above."""
+
     def __init__(self, block_size: int) -> None:
         self.block_size = block_size
         self.root = Node((), None)

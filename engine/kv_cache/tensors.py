@@ -52,7 +52,7 @@ class KVCache:
     def allocate(
         cls, num_layers: int, shape: tuple[int, int, int, int], dtype: torch.dtype, device: torch.device
     ) -> KVCache:
-        """Layers all alike: `shape` is [num_blocks, block_size, num_kv_heads, head_dim]."""
+        """A cache of zeros whose layers are all alike: `shape` is [num_blocks, block_size, num_kv_heads, head_dim]."""
         num_blocks, block_size, num_kv_heads, head_dim = shape
         layers = [LayerShape(num_kv_heads, head_dim, head_dim)] * num_layers
         return cls.of_layers(layers, num_blocks, block_size, dtype, device)
@@ -67,7 +67,7 @@ class KVCache:
         device: torch.device,
         stored: torch.dtype | None = None,
     ) -> KVCache:
-        """`stored`: what the cache holds, `dtype` itself or fp8; None = `dtype`."""
+        """A cache of zeros for layers of these shapes. `stored`: the dtype of its memory, `dtype` itself or fp8; None = `dtype`."""
         num_places = num_blocks * block_size + 1
 
         def places(num_heads: int, dim: int) -> Tensor:
@@ -104,7 +104,7 @@ class KVCache:
         return CPU_GATHER_BYTES // token_bytes if self.device.type == "cpu" else None
 
     def write(self, layer: int, slots: Tensor, key: Tensor, value: Tensor) -> None:
-        """Keys and values [num_tokens, num_kv_heads, ...] of one layer to `slots`, int64 [num_tokens], none of them negative."""
+        """Write one layer's keys and values [num_tokens, num_kv_heads, ...] to `slots`, int64 [num_tokens], none negative."""
         _put(self.key_places[layer], slots, key)
         if self.values[layer].shape[-1]:
             _put(self.value_places[layer], slots, value)

@@ -1,4 +1,4 @@
-"""Blocks of the KV cache copied, moved to host memory and back, as `kv_space.py` planned it."""
+"""Carries out what `kv_space.py` has planned: blocks of the KV cache are copied, and moved to host memory and back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class BlockMover:
 
     @torch.inference_mode()
     def move(self, transfers: Iterable[Transfer | Restored]) -> None:
-        """In their order: what one writes another may read."""
+        """Carry the transfers out in their order: what one writes another may read."""
         for transfer in transfers:
             if isinstance(transfer, Restored):
                 self._lay_down(transfer.content.model, transfer.target)

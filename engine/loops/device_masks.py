@@ -92,7 +92,7 @@ class DeviceMasks:
         return drawn
 
     def hurry(self, slot: int) -> None:
-        """The tables are forgotten for others whenever they have learned what this row needs."""
+        """Let the host make this row's masks: the tables have no room for what this row and all others need."""
         self._leave_to_host(slot, "it waited too long")
 
     # ---- several steps a visit (`multi_step.py`)
@@ -105,7 +105,7 @@ class DeviceMasks:
         return all(self._place(row) for row in rows)
 
     def send(self) -> bool:
-        """Send what the host has written to slots and tables; whether there was anything."""
+        """Send what the host has written to slots and tables. Returns whether there was anything."""
         return self._automata.send()
 
     def steps(self, rows: list[Row], read: Read) -> Iterator[list[Drawn]]:
@@ -115,7 +115,7 @@ class DeviceMasks:
             yield records(sequences, read.of_step(step))
 
     def follow(self, rows: list[Row], read: Read) -> bool:
-        """All of that was taken: where rows wait, find out for what. Whether some have to be seated again."""
+        """All of that was taken: find out what waiting rows wait for. Returns whether some have to be seated again."""
         for row, registers in zip(rows, read.registers, strict=True):
             if not row.sequence.is_finished:
                 self._known[row.slot] = Known(row.sequence.request_id, len(row.sequence.token_ids))
@@ -190,7 +190,7 @@ class DeviceMasks:
             self._leave_to_host(slot, error)
 
     def _leave_to_host(self, slot: int, error: Exception | str) -> None:
-        """What the tables cannot hold, or a constraint will not tell of all its states at once, is asked for state by state."""
+        """Let the host make the masks of this slot: the tables cannot hold them, or its constraint cannot list its states."""
         logger.info("slot %d: its masks are made on the host (%s)", slot, error)
         self.release(slot)
         self._on_host.add(slot)

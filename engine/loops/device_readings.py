@@ -1,4 +1,4 @@
-"""What the host reads of the device, all at once: what was drawn, and how the constraint states of the slots stand after it."""
+"""All that the host reads of the device after a step: the tokens drawn, and the constraint registers of their slots after them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...kernels.sampler.interface import Sampled
 
 
 class Read(NamedTuple):
-    """Of one step, [rows] and [rows, n]; of a visit of several [steps, rows] and [steps, rows, n], with the registers after it."""
+    """The draws of one step, [rows] and [rows, n], or of several, [steps, rows] and [steps, rows, n], and registers after them."""
 
     token: Tensor
     logprob: Tensor

@@ -1,4 +1,4 @@
-"""What fails ends the request whose fault it is, with an error that says why, and nobody else."""
+"""A failure ends the request whose fault it is, with an error that says why, and no other request."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ logger = logging.getLogger(__name__)
 
 
 class Faults:
+    """Contains failures: what raises ends the request whose part of a step it was."""
+
     def __init__(self, roster: Roster, totals: EngineStatistics) -> None:
         self._roster, self._totals = roster, totals
 
@@ -83,7 +85,7 @@ class Faults:
 
 
 def _visible(sequence: Sequence) -> Sequence:
-    """What is known outside: of a search's members their request."""
+    """The request that a sequence is known by outside: of a member, that of its search."""
     return sequence if sequence.search_group is None else sequence.search_group.facade
 
 

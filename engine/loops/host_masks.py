@@ -17,7 +17,7 @@ from .slots import SlotTable
 
 
 class HostMasks:
-    """look_ahead: a `LookAhead`, which fills the masks of guides."""
+    """The masks of guides, sent to the device with every draw. look_ahead: a `LookAhead`, which fills these masks."""
 
     may_be_late = False
 

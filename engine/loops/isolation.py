@@ -1,4 +1,4 @@
-"""Who is to blame when many are computed together and that fails: they are tried again by halves."""
+"""Isolation of the guilty: a group with which a computation fails is tried again by halves, until it is known who is to blame."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ def by_halves(items: list[T], run: Callable[[list[T]], R]) -> Iterator[tuple[lis
 
 
 def _apart(group: list[T]) -> list[tuple[list[T], bool]]:
-    """Its halves, the first one last; an item that was alone already, to be tried once more."""
+    """The halves of a group, the first one last; of a single item itself, to be tried once more."""
     half = len(group) // 2
     return [(group[half:], False), (group[:half], False)] if half else [(group, True)]

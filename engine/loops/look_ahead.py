@@ -13,7 +13,7 @@ from .faults import Faults
 
 
 class LookAhead:
-    """skips_forced: a token that is the only legal one is not sampled."""
+    """Prepares masks and takes what is forced. skips_forced: a token that is the only legal one is not sampled."""
 
     def __init__(
         self,

@@ -31,6 +31,8 @@ class Visit(Flight):
 
 
 class MultiStepPipeline(Pipeline):
+    """Launches several steps at once where no row needs the host, and single steps like `Pipeline` elsewhere."""
+
     def __init__(self, host: Host, device: Device, masks: DeviceMasks, visits: MultiStep, *, overlaps: bool) -> None:
         super().__init__(host, device, masks, overlaps=overlaps)
         self._device_masks, self._visits = masks, visits
@@ -51,7 +53,7 @@ class MultiStepPipeline(Pipeline):
         return not self._num_steps()
 
     def _num_steps(self) -> int:
-        """Of a visit of all that run; 0 where only a single step will do."""
+        """How many steps a visit of all running sequences may have; 0 where only a single step will do."""
         scheduler = self._host.scheduler
         running, space = scheduler.running, scheduler.space
         if scheduler.waiting or not running or any(map(_is_single, running)):
@@ -140,7 +142,7 @@ class MultiStepPipeline(Pipeline):
                 self._host.take(row.sequence, record)
 
     def _note(self, rows: list[Row], lengths: list[int], num_steps: int) -> None:
-        """Rows that drew nothing may wait for the host, but not for ever."""
+        """Note which rows drew nothing; they may wait for the host, but not for ever."""
         self._has_waiting_rows = False
         for row, length in zip(rows, lengths, strict=True):
             num_taken = len(row.sequence.token_ids) - length
@@ -151,7 +153,7 @@ class MultiStepPipeline(Pipeline):
                 self._host.take(row.sequence, InternalError("its next mask did not come"))
 
     def _go_on(self, sequences: list[Sequence]) -> None:
-        """Where nothing is under way, what leaves no choice is taken at once; else the device is drawing it."""
+        """Look ahead. Where nothing is under way, what leaves no choice is taken at once; else the device is drawing it."""
         for sequence in sequences:
             sequence.num_computed = len(sequence.token_ids) - 1
         if self._flight is None:

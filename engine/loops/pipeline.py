@@ -78,13 +78,13 @@ class Masks(Protocol):
         """The device's work of a draw: from the logits of all rows to what `records` reads, of the rows that draw."""
 
     def records(self, rows: list[Row], read: Any) -> list[Drawn]:
-        """What the rows that drew have drawn, or why they have not."""
+        """What each row that drew has drawn, or why it has drawn nothing."""
 
     def hurry(self, slot: int) -> None:
-        """See to it that a row that drew nothing, several times, draws next time."""
+        """See to it that this slot's row, which drew nothing several times, draws next time."""
 
     def release(self, slot: int) -> None:
-        """Nobody is there any more."""
+        """Forget a slot in which there is no sequence any more."""
 
 
 class Host(NamedTuple):
@@ -98,6 +98,8 @@ class Host(NamedTuple):
 
 
 class Device(NamedTuple):
+    """What a pipeline needs of the device: its queue of work, the forward pass, the draw, and the tokens drawn last."""
+
     queue: DeviceQueue
     runner: ModelRunner
     sampler: StepSampler
@@ -105,7 +107,7 @@ class Device(NamedTuple):
 
 
 class Pipeline:
-    """overlaps: launch a step before the tokens of the one before are read."""
+    """Steps in three parts: launch, accept, draw. overlaps: a step is launched before the tokens of the one before are read."""
 
     def __init__(self, host: Host, device: Device, masks: Masks, *, overlaps: bool) -> None:
         self._host, self._masks, self._overlaps = host, masks, overlaps

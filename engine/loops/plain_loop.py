@@ -31,12 +31,14 @@ Chunks = list[Chunk[Sequence]]
 
 
 class Computed(NamedTuple):
+    """Chunks that were computed, and the logits behind them."""
+
     chunks: Chunks
     logits: Tensor  # [rows, head width], see `ModelRunner.forward`
 
 
 class PlainLoop:
-    """`schedule` plans a step."""
+    """Steps without overlap. `schedule` plans a step."""
 
     def __init__(
         self,
@@ -55,7 +57,7 @@ class PlainLoop:
         self._is_repeatable = not runner.decoder.spec.is_recurrent  # keys and values may be written twice, a state may not
 
     def step(self) -> None:
-        """Compute, then draw."""
+        """Plan one step, compute it, and draw its tokens."""
         self._roster.quarantine.let_in()
         chunks = self._schedule()
         self.move_blocks()

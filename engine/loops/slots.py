@@ -1,4 +1,4 @@
-"""Each running sequence has a slot: a place on the device where the token that it drew last waits for the next forward pass."""
+"""Slots of running sequences: places on the device where the token drawn last waits for the next forward pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tells two models apart: a short digest of a model folder, the same wherever the folder lies and however it is sharded."""
+"""A short digest of a model folder, which tells two models apart; where the folder lies and how it is sharded does not matter."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from .sequence import Sequence
 
 
 def admit(request_id: int, request: Request, vocabulary: Vocabulary, limits: Limits) -> Sequence:
-    """The sequence of a request. Raises RequestError naming what cannot run as asked.
+    """Make a request into a sequence. Raises RequestError, which names what cannot run as asked.
 
     max_tokens is cut to what the model's length leaves after the prompt.
     """
@@ -46,7 +46,7 @@ def _check_prompt(token_ids: Tokens[int], vocabulary: Vocabulary, limits: Limits
 
 
 def _shortest(limits: Limits) -> str:
-    """The setting that limits the length of a sequence: the cache has to hold it, too."""
+    """The name of the setting that bounds the length of a sequence: the cache's size where that is less than max_model_len."""
     return "num_kv_blocks" if limits.max_model_len == limits.num_blocks * limits.block_size else "max_model_len"
 
 
@@ -82,7 +82,7 @@ def _guide(request: Request, vocabulary: Vocabulary, max_tokens: int, limits: Li
 
 
 def _check_vocabulary(compiled_for: Vocabulary, vocabulary: Vocabulary) -> None:
-    """The same tokens; end-of-text ids may differ, and are then the constraint's."""
+    """Refuse a constraint for other tokens than the engine's. End-of-text ids may differ: those of the constraint hold then."""
     if compiled_for is vocabulary or compiled_for == vocabulary or compiled_for.tokens == vocabulary.tokens:
         return
     raise RequestError(

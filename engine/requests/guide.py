@@ -19,7 +19,7 @@ NEAR = 16  # tokens between min_tokens and the limit, below which masks are aske
 
 
 class Guide:
-    """Call `MaskViews.fill` before reading `mask`, then `advance` with a token that it allows."""
+    """One sequence's state in its constraint. `MaskViews.fill` makes `mask`; `advance` takes a token that it allows."""
 
     def __init__(self, constraint: Constraint, num_left: int, extra_end_ids: Iterable[int] = ()) -> None:
         self.constraint = constraint
@@ -42,7 +42,7 @@ class Guide:
 
     @property
     def has_end_ids_of_its_own(self) -> bool:
-        """Ends where the constraint ends, but also with tokens of which that knows nothing."""
+        """Whether the output may also end with tokens that the constraint does not know."""
         return bool(self._extra_end_ids)
 
     @property

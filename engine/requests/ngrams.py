@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Ngrams:
-    """Where the n-grams of a growing list of tokens ended last."""
+    """Knows of a growing list of tokens where each of its n-grams ended last."""
 
     def __init__(self, shortest: int, longest: int) -> None:
         self._lengths = range(longest, shortest - 1, -1)

@@ -30,7 +30,7 @@ class TokenRecord:
 
 @dataclass(frozen=True, slots=True)
 class SearchScore:
-    """How an output of a search compares with the others."""
+    """By what a search compares this output with the others."""
 
     score: float  # beam search: log-probability over length to the power of length_penalty; particles: the weight
     logprob: float  # of all its tokens, and of its end where the model was asked for it, as the model gives it

@@ -38,6 +38,8 @@ class SequenceGroup(Protocol):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Sequence:
+    """One request under way. Its tokens are `token_ids`, prompt and output, and `num_expected` that the host has not read yet."""
+
     request_id: int
     request: Request
     max_tokens: int  # that may be generated: what was asked for, cut to what the model's length leaves
@@ -89,7 +91,7 @@ class Sequence:
 
     @property
     def num_draftable(self) -> int:
-        """Drafts that may all be accepted, and one token more."""
+        """The most drafts that may be accepted in one step: max_tokens leaves room for them and one token more."""
         return 0 if self.search_group is not None else self.max_tokens - len(self.records) - 1
 
     @property
@@ -105,7 +107,7 @@ class Sequence:
         return token_id in self.guide.end_ids if self.guide is not None else self.sampling.is_end(token_id)
 
     def takes(self, token_id: int) -> bool:
-        """This is a token, and does not end the output."""
+        """Whether this is a token of the vocabulary that does not end the output."""
         return 0 <= token_id < self.sampling.vocab_size and not self.ends_with(token_id)
 
     def accept(self, record: TokenRecord) -> None:
@@ -144,7 +146,7 @@ class Sequence:
         return child
 
     def take_event(self) -> Event:
-        """What happened since the last event."""
+        """The event of all that happened since the last one."""
         news = tuple(self.records[self.num_reported :])
         text = self.text[self.num_reported_characters :]
         self.num_reported, self.num_reported_characters = len(self.records), len(self.text)

@@ -1,4 +1,4 @@
-"""Who goes first, as pure functions from a request to a rank: the smaller one is served first, and keeps its place.
+"""Policies: pure functions from a request to its rank. The request with the smallest rank is served first; ranks never change.
 
 A rank is fixed when the request arrives. So the order of two requests never turns, and nobody starves: only those that rank
 before a request can delay it, and from some moment on no newcomer does.

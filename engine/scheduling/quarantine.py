@@ -1,4 +1,4 @@
-"""After a failure of the engine as a whole: everybody begins anew, one after another, until it is known with whom it fails.
+"""Quarantine after a failure of the engine as a whole: sequences come back one by one, until it is known with which it fails.
 
 Blocks and queues may be in any state when planning a step raises, or moving blocks does. So nothing of them is kept; what a
 sequence has produced is, and it goes on from there when its tokens have been computed once more. Sequences come back one at a
@@ -49,11 +49,11 @@ class Quarantine:
         return guilty
 
     def add(self, sequence: Sequence) -> None:
-        """A newcomer, who waits for its turn."""
+        """Let a newcomer wait for its turn."""
         insort(self._waiting, sequence, key=_rank)
 
     def remove(self, sequence: Sequence) -> bool:
-        """A sequence that has ended; whether it was still kept back here."""
+        """Forget a sequence that has ended. Returns whether it was still kept back here."""
         self._num_failures.pop(sequence.request_id, None)
         if sequence not in self._waiting:
             return False
@@ -61,7 +61,7 @@ class Quarantine:
         return True
 
     def let_in(self) -> None:
-        """Before a step is planned: the next one comes back, if the last has caught up."""
+        """Give the next sequence to the scheduler if the last one has caught up; called before a step is planned."""
         if self._last is not None and not self._has_caught_up(self._last):
             return
         self._last = None
@@ -73,7 +73,7 @@ class Quarantine:
             self._num_failures.clear()
 
     def _has_caught_up(self, sequence: Sequence) -> bool:
-        """What it came back with is computed, or it has gone."""
+        """Whether all tokens that a sequence came back with are computed, or it has gone."""
         scheduler = self._scheduler
         is_gone = sequence.is_finished or (sequence not in scheduler.running and sequence not in scheduler.waiting)
         return is_gone or sequence.num_computed >= self._length

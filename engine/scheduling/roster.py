@@ -1,4 +1,4 @@
-"""Who is in an engine: requests that have not ended, where each of them waits or runs, and which have something to tell."""
+"""The roster of an engine: its requests that have not ended, where each of them waits or runs, and which have events to give."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Roster:
         return bool(self._searches)
 
     def computed(self) -> Iterator[Sequence]:
-        """All that are computed: requests, and of searches their members, which are to be seen once more."""
+        """All sequences that are computed: requests, and in place of searches their members, which are to be seen once more."""
         for sequence in self._sequences.values():
             if not sequence.is_finished:
                 yield from [sequence] if sequence.search_group is None else sequence.search_group.begin_anew()
@@ -43,7 +43,7 @@ class Roster:
     # ---- who is there
 
     def register(self, sequence: Sequence) -> None:
-        """A request is known from now on; one that has ended elsewhere has only to tell that."""
+        """Know a request from now on; one that has ended elsewhere has only to tell that."""
         self._sequences[sequence.request_id] = sequence
         if sequence.search_group is not None:
             self._searches.add(sequence.request_id)
@@ -51,7 +51,7 @@ class Roster:
             self.tell(sequence)
 
     def tell(self, sequence: Sequence) -> None:
-        """It has an event to give after this step."""
+        """Note that a sequence has an event to give after this step."""
         self._news[sequence.request_id] = sequence
 
     def ended(self, request_id: int) -> Sequence | None:
@@ -60,7 +60,7 @@ class Roster:
         return sequence if sequence is not None and sequence.is_finished else None
 
     def strike(self, request_id: int) -> None:
-        """A request is known no more, and gives no event."""
+        """Forget a request, which gives no further event."""
         del self._sequences[request_id]
         self._news.pop(request_id, None)
         self._searches.discard(request_id)
@@ -76,19 +76,19 @@ class Roster:
     # ---- where they are
 
     def enter(self, sequence: Sequence) -> None:
-        """It is to be computed."""
+        """Let a sequence be computed."""
         waits_with: Any = self.scheduler if self.quarantine.is_over else self.quarantine
         waits_with.add(sequence)
 
     def enter_fork(self, parent: Sequence, child: Sequence) -> None:
-        """It goes on from where another one is."""
+        """Let a child be computed that goes on from where its parent is."""
         if self.quarantine.is_over:
             self.scheduler.add_fork(parent, child)
         else:
             self.quarantine.add(child)
 
     def leave(self, sequence: Sequence) -> None:
-        """It is not computed any more."""
+        """Let a sequence be computed no more, and free its blocks."""
         if self.quarantine.remove(sequence):
             self.scheduler.space.release(sequence)  # it has no blocks, but may have brought some
         else:

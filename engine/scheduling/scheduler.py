@@ -76,7 +76,7 @@ class _Budget:
 
 
 class Scheduler(Generic[S]):
-    """max_drafts: tokens drafted for one sequence in a step at most."""
+    """Plans steps. max_drafts: the most tokens that are drafted for one sequence in a step."""
 
     def __init__(self, limits: Limits, space: KVSpace | None = None, *, max_drafts: int = 0) -> None:
         self.limits, self.max_drafts = limits, max_drafts
@@ -113,7 +113,7 @@ class Scheduler(Generic[S]):
         self.space.release(sequence)
 
     def restart_users(self, blocks: set[int]) -> None:
-        """These blocks hold nothing: who shares one waits, and goes on from where it begins."""
+        """Send the sequences back that share one of these blocks, which hold nothing: they go on from where the block begins."""
         size = self.limits.block_size
         for sequence in list(self.running):
             place = next((place for place, block in enumerate(sequence.block_table) if block in blocks), None)
@@ -122,7 +122,7 @@ class Scheduler(Generic[S]):
                 self._preempt(sequence)
 
     def clear(self) -> None:
-        """Nobody runs or waits and nothing is known, whatever was before."""
+        """Forget all sequences and all that is known."""
         self.running.clear()
         self.waiting.clear()
         self.space.clear()
@@ -209,7 +209,7 @@ class Scheduler(Generic[S]):
         return space.num_needed(sequence, sequence.num_needed) + reserved
 
     def _preempt(self, sequence: S) -> None:
-        """Back to the queue; what is not known any more when its turn comes is computed again."""
+        """Send a running sequence back to the queue; what is not known any more when its turn comes is computed again."""
         self.running.remove(sequence)
         self.space.release(sequence)
         insort(self.waiting, sequence, key=_rank)

@@ -1,4 +1,4 @@
-"""What an engine has done, and what is in use."""
+"""Counts of what an engine has done, and of what is in use."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from .scheduler import Chunk, Scheduler
 
 @dataclass(slots=True)
 class EngineStatistics:
+    """Counts since the engine started, and gauges of what is in use when they are asked for."""
+
     num_steps: int = 0  # forward passes
     num_failures: int = 0  # sequences that ended because the engine failed, not their constraint or text
     num_failures_on_end: int = 0  # of these, those since a token was drawn last
@@ -43,13 +45,13 @@ class EngineStatistics:
         return self.num_accepted_tokens / self.num_drafted_tokens if self.num_drafted_tokens else 0.0
 
     def count_step(self, chunks: Iterable[Chunk[Any]]) -> None:
-        """A forward pass was made over these."""
+        """Count a forward pass over these chunks."""
         self.num_computed_tokens += sum(chunk.width for chunk in chunks)
         self.num_steps += 1
 
 
 def statistics_of(totals: EngineStatistics, scheduler: Scheduler[Any], num_kept_back: int = 0) -> EngineStatistics:
-    """`totals`, and what the scheduler and its space know. num_kept_back: sequences that wait without its knowledge."""
+    """`totals` with what the scheduler and its space know. num_kept_back: sequences in quarantine, unknown to the scheduler."""
     space = scheduler.space
     return replace(
         totals,

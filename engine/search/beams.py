@@ -50,6 +50,8 @@ class BeamSearch:
 
 
 class Continuation(NamedTuple):
+    """One beam and the token that would continue it."""
+
     total: float  # log-probability of the output up to and with `token_id`
     beam: int
     token_id: int
@@ -57,6 +59,8 @@ class Continuation(NamedTuple):
 
 
 class Beams(SearchGroup):
+    """A running beam search, whose members are the beams."""
+
     def __init__(self, facade: Sequence, options: BeamSearch, around: Surroundings) -> None:
         super().__init__(facade, around)
         self.options = options

@@ -64,6 +64,8 @@ class _Particle:
 
 
 class Swarm(SearchGroup):
+    """Particles under way, whose members are the particles."""
+
     def __init__(self, facade: Sequence, options: Particles, around: Surroundings) -> None:
         super().__init__(facade, around)
         self.options, self.log_evidence = options, 0.0
@@ -116,7 +118,7 @@ class Swarm(SearchGroup):
     # ---- resampling
 
     def _weights(self) -> list[float]:
-        """Normalised."""
+        """The weights of all particles, normalised to a sum of 1."""
         highest = max(particle.log_weight for particle in self._particles)
         raw = [math.exp(particle.log_weight - highest) for particle in self._particles]
         return [weight / sum(raw) for weight in raw]

@@ -1,4 +1,4 @@
-"""Sequences of one prompt that are chosen among after every token: what beam search and particles have in common.
+"""Sequences of one prompt, among which a search chooses after every token: what beam search and particles have in common.
 
 Its members are sequences like all others, in the batch with them and sharing blocks by reference counts. A member whose next logits
 are there waits for the others; once all have theirs, `advance` decides who goes on, and how often: members are forked, dropped, and
@@ -32,7 +32,7 @@ from ..requests.sequence import Sequence
 
 
 class Surroundings(NamedTuple):
-    """What a population uses of its engine."""
+    """What a search uses of its engine."""
 
     enter: Callable[[Sequence], None]  # a member is to be computed
     enter_fork: Callable[[Sequence, Sequence], None]  # (parent, child): a member that goes on from where another one is
@@ -53,7 +53,7 @@ class Seen(NamedTuple):
 
 
 class SearchGroup(ABC):
-    """`facade` is the request as it is known outside; it is never computed itself."""
+    """The members of one search. `facade` is the request as it is known outside; it is never computed itself."""
 
     def __init__(self, facade: Sequence, around: Surroundings) -> None:
         self.facade, self._around = facade, around
@@ -72,7 +72,7 @@ class SearchGroup(ABC):
         """The outputs under the facade's id, best first, once there are no members left."""
 
     def begin(self, count: int) -> None:
-        """Start with `count` members."""
+        """Start with `count` members, which all continue the facade's prompt."""
         for _ in range(count):
             member = self._fork(self.facade)
             if member.guide is not None:
@@ -81,7 +81,7 @@ class SearchGroup(ABC):
             self._around.enter(member)
 
     def observe(self, members: Sequence_[Sequence], logits: Tensor) -> None:
-        """The logits [members, head width] of some members' next tokens; decides when all are there."""
+        """Take the logits [members, head width] of some members' next tokens, and decide when those of all members are there."""
         self._seen |= zip(members, self._look(members, logits), strict=True)
         if len(self._seen) == len(self.members):
             seen, self._seen = self._seen, {}
@@ -94,7 +94,7 @@ class SearchGroup(ABC):
         return self.members
 
     def close(self) -> None:
-        """Give everything back."""
+        """End all members and give back what they hold."""
         for member in self.members:
             member.finish("cancelled")
             self._around.leave(member)

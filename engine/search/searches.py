@@ -1,4 +1,4 @@
-"""All searches of an engine: from a request and a way to search to members in the batch, and from logits to those who go on."""
+"""Both ways to search: a request becomes members in the batch, and the logits of members decide who goes on."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ def check(request: Request, search: Search, limits: Limits, shares: bool) -> Non
 
 
 def begin(facade: Sequence, search: Search, around: Surroundings) -> SearchGroup:
+    """Start a search: its members enter the batch, and `facade` is the request that it is known by."""
     return Beams(facade, search, around) if isinstance(search, BeamSearch) else Swarm(facade, search, around)
 
 

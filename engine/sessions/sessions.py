@@ -1,4 +1,4 @@
-"""Putting a request aside and going on with it, in this process or another: exactly the tokens that would have come anyway.
+"""Sessions: a request is put aside and resumed, in this process or another, and gives exactly the tokens that it would have given.
 
 A session fits where model, tokenizer and constraint are the same, and its keys and values where the cache keeps the same of a
 token; everything else is refused by name. How long the cache's blocks are does not matter.

@@ -1,4 +1,4 @@
-"""One request as it stands between two steps: all that continuing it needs, but for model, tokenizer and constraint themselves.
+"""A snapshot of one request between two steps: all that it needs to go on, but for model, tokenizer and constraint themselves.
 
 What follows from the tokens is not in it: they are replayed, through the constraint, the penalties' counts, the stop strings and
 the text. So a snapshot can tell nothing about those that its tokens do not.
@@ -39,7 +39,7 @@ class KeptCache:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """What the tokens do not tell."""
+    """What of a request's progress its tokens do not tell."""
 
     num_cached: int | None = None
     num_jumped: int = 0
@@ -55,6 +55,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
+    """A request between two steps, as a value."""
+
     belongs_to: Belonging
     prompt_token_ids: tuple[int, ...]
     sampling: SamplingParams  # with the seed that is in use, and max_tokens as cut to the model's length
@@ -77,7 +79,7 @@ class Snapshot:
 
 
 def snapshot_of(sequence: Sequence, belongs_to: Belonging, cache: KeptCache | None) -> Snapshot:
-    """Of a sequence between two steps."""
+    """The snapshot of a sequence between two steps."""
     request, guide, sampling = sequence.request, sequence.guide, sequence.sampling
     return Snapshot(
         belongs_to=belongs_to,
@@ -104,7 +106,7 @@ def snapshot_of(sequence: Sequence, belongs_to: Belonging, cache: KeptCache | No
 def snapshot_of_ended(
     request: Request, output: RequestOutput, belongs_to: Belonging, cache: KeptCache | None
 ) -> Snapshot:
-    """Of a request that has ended: a conversation, to be gone on with later."""
+    """The snapshot of a request that has ended: a conversation, to be continued later."""
     return Snapshot(
         belongs_to=belongs_to,
         prompt_token_ids=request.prompt_token_ids,
@@ -128,5 +130,5 @@ def snapshot_of_ended(
 
 
 def settled(sampling: SamplingParams, seed: int, max_tokens: int) -> SamplingParams:
-    """The same without what was left open."""
+    """`sampling` with seed and max_tokens as they were decided when the request was admitted."""
     return replace(sampling, seed=seed, max_tokens=max_tokens, min_tokens=min(sampling.min_tokens, max_tokens))

@@ -30,7 +30,7 @@ class ModelRunner:
         self._mover = BlockMover(cache, num_host_blocks)
 
     def move_blocks(self, transfers: list[Transfer | Restored]) -> None:
-        """Before `forward` of the same step."""
+        """Carry transfers of blocks out; called before `forward` of the same step."""
         self._mover.move(transfers)
 
     def forward(self, chunks: list[Chunk[Sequence]]) -> Tensor:
@@ -41,7 +41,7 @@ class ModelRunner:
         return self.compute(self.pack(chunks))
 
     def compute(self, batch: ForwardBatch) -> Tensor:
-        """`forward`, of what was packed before."""
+        """`forward` of a batch that `pack` made."""
         return self.decoder.forward(batch, self.cache)
 
     def decode(self, batch: DecodeBatch) -> Tensor:

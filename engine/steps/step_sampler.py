@@ -1,4 +1,4 @@
-"""One step's draw: the sequences' wishes and masks in, one token record per sequence out."""
+"""One step's draw: logits, masks and what the sequences ask of sampling go in, one token record per sequence comes out."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class StepSampler:
     def test(
         self, sequences: list[Sequence], logits: Tensor, proposals: list[Proposal | None], drawn: list[Drawn]
     ) -> list[Drawn]:
-        """The records `drawn`, but where a draft was proposed what rejection sampling makes of it."""
+        """The records `drawn`; where a draft was proposed, its token is replaced by the one that rejection sampling decides on."""
         made = {place: p for place, p in enumerate(proposals) if p is not None and isinstance(drawn[place], TokenRecord)}
         if not made:
             return drawn

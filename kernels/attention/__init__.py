@@ -42,11 +42,11 @@ def paged_attention(
     out: Tensor | None = None,
     backend: Backend = "auto",
 ) -> Tensor:
-    """`out`, or a new tensor, like query: [num_tokens, num_heads, head_dim] fp32, bf16 or fp16, see the package docstring.
+    """Attention as the package docstring defines it, in `out` or a new tensor like query: [num_tokens, num_heads, head_dim].
 
-    The keys and values of the queries' own tokens must be in the cache already. Raises `ValueError` for arrays that do
-    not fit together. On a GPU nothing is asked of the device: the call can be captured in a CUDA graph, and replayed for
-    other lengths, tables and query starts of the same shapes.
+    query: fp32, bf16 or fp16. The keys and values of the queries' own tokens must be in the cache already. Raises `ValueError`
+    for arrays that do not fit together. On a GPU nothing is asked of the device: the call can be captured in a CUDA graph, and
+    replayed for other lengths, tables and query starts of the same shapes.
     """
     if not uses_triton(backend, query.device):
         return reference.paged_attention(query, cache, batch, scoring, out=out)

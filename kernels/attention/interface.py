@@ -67,6 +67,7 @@ def check_attention(query: Tensor, cache: LayerCache, batch: PagedBatch, scoring
 
 
 def check_cache(cache: LayerCache, dtype: torch.dtype) -> None:
+    """Raises `ValueError` for a cache that queries of this dtype cannot attend to."""
     keys, values = cache.keys, cache.values
     if dtype not in QUERY_DTYPES:
         raise ValueError(f"attention is computed in float32, bfloat16 or float16, got {dtype}")
@@ -89,6 +90,7 @@ def check_cache(cache: LayerCache, dtype: torch.dtype) -> None:
 
 
 def check_batch(batch: PagedBatch, num_tokens: int) -> None:
+    """Raises `ValueError` for lengths, tables and starts that do not fit together or `num_tokens` queries."""
     num_sequences = len(batch.block_tables)
     if batch.context_lengths.shape != (num_sequences,):
         raise ValueError(f"context_lengths must be [{num_sequences}], got {tuple(batch.context_lengths.shape)}")

@@ -11,7 +11,7 @@ from .interface import LayerCache, PagedBatch, Scoring, check_attention
 def paged_attention(
     query: Tensor, cache: LayerCache, batch: PagedBatch, scoring: Scoring, *, out: Tensor | None = None
 ) -> Tensor:
-    """Attends. The package docstring says exactly to what.
+    """`kernels.attention.paged_attention` in plain PyTorch, one sequence after another.
 
     query: [num_tokens, num_heads, head_dim] fp32, bf16 or fp16; heads of one KV head are neighbours.
     out: like query, filled and returned; rows that belong to no sequence are left as they are. None: a new tensor.

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import torch
 
-from ..aot import Variant
-from .gpu.decode import DecodeShape, attend_constants, attend_kernel, join_constants, join_kernel
+from ..aot import Variant, all_members
+from .gpu.arguments import Heads, PagedCache
+from .gpu.decode import DecodeShape, Parts, attend_constants, attend_kernel, join_constants, join_kernel
 from .gpu.decode import shape_of as decode_shape_of
-from .gpu.extend import ExtendShape, extend_constants, extend_kernel
+from .gpu.extend import ExtendShape, Sequences, extend_constants, extend_kernel
 from .gpu.extend import shape_of as extend_shape_of
 from .interface import FP8
 
 POINTERS = {torch.float32: "*fp32", torch.bfloat16: "*bf16", torch.float16: "*fp16", FP8: "*fp8e4nv"}
 REGISTERS = 65536  # of one multiprocessor
 SHARED = 227 * 1024  # bytes of one multiprocessor; every program takes 1 KB more than it asks for
-STRIDES = ("block_stride", "place_stride", "kv_head_stride", "query_row_stride", "query_head_stride")
 
 
 def attend_variant(
@@ -28,18 +28,18 @@ def attend_variant(
     shape: DecodeShape | None = None,
 ) -> Variant:
     shape = shape or decode_shape_of(dtype, cache_dtype, group, head_dim)
-    arrays = dict(query=POINTERS[dtype], keys=POINTERS[cache_dtype], values=POINTERS[cache_dtype], key_scale="*fp32")
-    arrays |= dict(block_tables="*i32", context_lengths="*i32", part_values="*fp32", part_sums="*fp32", part_maxima="*fp32")
-    numbers = dict.fromkeys(("num_rows", "window", "table_stride", "scale_stride", *STRIDES), "i32")
-    numbers |= dict(scale="fp32", soft_cap="fp32")
+    arrays = dict(block_tables="*i32", context_lengths="*i32", parts=Parts("*fp32", "*fp32", "*fp32"))
+    arrays |= dict(query=heads(dtype), cache=paged_cache(cache_dtype))
+    absent = absent_scales(cache_dtype) | ({} if has_soft_cap else {"soft_cap": None})
     return Variant(
         name=f"decode {name_of(dtype)} cache {name_of(cache_dtype)} head {head_dim} group {group} block {block_size}"
         + " capped" * has_soft_cap,
         kernel=attend_kernel,
-        types=arrays | numbers,
-        constants=attend_constants(dtype, group, head_dim, block_size, 64, shape.tile)
-        | dict(HAS_SOFT_CAP=has_soft_cap, HAS_SCALE=cache_dtype == FP8),
-        aligned=(*arrays, *STRIDES),
+        types=arrays
+        | dict.fromkeys(("num_rows", "window", "table_stride", "scale_stride"), "i32")
+        | dict(scale="fp32", soft_cap="fp32"),
+        constants=attend_constants(dtype, group, head_dim, block_size, 64, shape.tile) | absent,
+        aligned=all_members(arrays, absent),
         num_warps=shape.num_warps,
         num_stages=shape.num_stages,
         fuse=True,
@@ -51,15 +51,15 @@ def attend_variant(
 
 
 def join_variant(head_dim: int, group: int, *, has_scale: bool = False, has_sinks: bool = True) -> Variant:
-    parts = dict.fromkeys(("part_values", "part_sums", "part_maxima", "value_scale", "sinks"), "*fp32")
-    strides = ("out_row_stride", "out_head_stride")
-    numbers = dict.fromkeys(("num_rows", "num_programs", "window", "scale_stride", *strides), "i32")
+    arrays = dict(out=heads(torch.bfloat16), parts=Parts("*fp32", "*fp32", "*fp32"), context_lengths="*i32")
+    arrays |= dict(value_scale="*fp32", sinks="*fp32")
+    absent = ({} if has_scale else {"value_scale": None}) | ({} if has_sinks else {"sinks": None})
     return Variant(
         name=f"join head {head_dim} group {group}" + " scaled" * has_scale + " sinks" * has_sinks,
         kernel=join_kernel,
-        types=dict(out="*bf16", context_lengths="*i32") | parts | numbers,
-        constants=join_constants(group, head_dim, 64, 64) | dict(HAS_SCALE=has_scale, HAS_SINKS=has_sinks),
-        aligned=("out", "context_lengths", *parts, *strides),
+        types=arrays | dict.fromkeys(("num_rows", "num_programs", "window", "scale_stride"), "i32"),
+        constants=join_constants(group, head_dim, 64, 64) | absent,
+        aligned=all_members(arrays, absent),
         num_warps=2,
         fuse=True,
     )
@@ -78,25 +78,20 @@ def extend_variant(
     shape: ExtendShape | None = None,
 ) -> Variant:
     shape = shape or extend_shape_of(dtype, cache_dtype, group, head_dim)
-    is_scaled = cache_dtype == FP8
-    arrays = dict(out=POINTERS[dtype], query=POINTERS[dtype], keys=POINTERS[cache_dtype], values=POINTERS[cache_dtype])
-    arrays |= dict.fromkeys(("key_scale", "value_scale", "sinks"), "*fp32")
-    arrays |= dict.fromkeys(("block_tables", "context_lengths", "query_starts"), "*i32")
-    strides = (*STRIDES, "out_row_stride", "out_head_stride")
-    numbers = dict.fromkeys(("num_sequences", "window", "table_stride", *strides), "i32")
-    numbers |= dict.fromkeys(("key_scale_stride", "value_scale_stride"), "i32")
-    numbers |= dict(scale="fp32", soft_cap="fp32")
+    arrays = dict(out=heads(dtype), query=heads(dtype), cache=paged_cache(cache_dtype), sinks="*fp32")
+    arrays |= dict(sequences=Sequences("*i32", "*i32", "*i32"))
+    numbers = ("num_sequences", "window", "table_stride", "key_scale_stride", "value_scale_stride")
+    is_given = dict(window=has_window, soft_cap=has_soft_cap, sinks=has_sinks)
+    absent = absent_scales(cache_dtype) | {name: None for name, is_there in is_given.items() if not is_there}
     return Variant(
         name=f"extend {name_of(dtype)} cache {name_of(cache_dtype)} head {head_dim} group {group} block {block_size}"
         + " window" * has_window
         + " capped" * has_soft_cap
         + " sinks" * has_sinks,
         kernel=extend_kernel,
-        types=arrays | numbers,
-        constants=extend_constants(dtype, group, head_dim, block_size, 16, shape)
-        | dict(HAS_SOFT_CAP=has_soft_cap, HAS_WINDOW=has_window, HAS_SINKS=has_sinks)
-        | dict(HAS_KEY_SCALE=is_scaled, HAS_VALUE_SCALE=is_scaled),
-        aligned=(*arrays, *strides),
+        types=arrays | dict.fromkeys(numbers, "i32") | dict(scale="fp32", soft_cap="fp32"),
+        constants=extend_constants(dtype, group, head_dim, block_size, 16, shape) | absent,
+        aligned=all_members(arrays, absent),
         num_warps=shape.num_warps,
         num_stages=shape.num_stages,
         fuse=True,
@@ -105,6 +100,20 @@ def extend_variant(
         required=("LDGSTS", "HMMA" if dtype == torch.float32 else "HGMMA"),
         elements=shape.tile,
     )
+
+
+def heads(dtype: torch.dtype) -> Heads:
+    return Heads(POINTERS[dtype], "i32", "i32")
+
+
+def paged_cache(dtype: torch.dtype) -> PagedCache:
+    """The types of a cache of this dtype, with the scales that one of fp8 has."""
+    scale = "*fp32" if dtype == FP8 else "constexpr"
+    return PagedCache(POINTERS[dtype], POINTERS[dtype], scale, scale, "i32", "i32", "i32")
+
+
+def absent_scales(cache_dtype: torch.dtype) -> dict[str, None]:
+    return {} if cache_dtype == FP8 else {"cache.key_scale": None, "cache.value_scale": None}
 
 
 def name_of(dtype: torch.dtype) -> str:

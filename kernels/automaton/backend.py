@@ -15,7 +15,7 @@ from .vocabulary import ByteAutomaton, TokenBytes
 
 
 class Operations(NamedTuple):
-    """What `reference.advance` and `vocabulary.mask_rows` document."""
+    """One implementation of `reference.advance` and `vocabulary.mask_rows`, which document what the two do."""
 
     advance: Callable[[Tensor, Slots, Tables], None]
     mask_rows: Callable[[Tensor, ByteAutomaton, TokenBytes, Tensor], None]

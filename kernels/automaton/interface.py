@@ -31,7 +31,7 @@ class Flag(IntFlag):
 
 
 class Fact(IntFlag):
-    """What is known of a state."""
+    """What the device knows of a state beside its transitions."""
 
     FINISHED = 1  # end of text was read
     ONLY_END = 2  # only end of text is legal
@@ -58,7 +58,7 @@ class Tables(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """Where each sequence is. One slot a sequence, one row of logits a slot."""
+    """Where each sequence is in its constraint: one slot a sequence, one row of logits a slot."""
 
     state: Tensor  # [slots] int32, or FREE, IDLE
     pending: Tensor  # [slots] int64, token that waits to be taken, or NO_TOKEN

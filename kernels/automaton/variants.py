@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from ..aot import Variant
 from .gpu import BLOCK, TOKENS, advance_kernel, mask_rows_kernel
+from .interface import Slots, Tables
+
+INT32 = "*i32"
+SLOTS = Slots(**dict.fromkeys(Slots._fields, INT32) | dict.fromkeys(("pending", "draw", "output"), "*i64"))  # type: ignore[arg-type]
+TABLES = Tables(**dict.fromkeys(Tables._fields, INT32) | {"classes": "*u8", "keys": "*i64"})  # type: ignore[arg-type]
 
 VARIANTS = [
     Variant(
         name="advance",
         kernel=advance_kernel,
         types={
-            "token_in": "*i64", "state_in": "*i32", "pending_in": "*i64", "mask_index": "*i32", "left_in": "*i32",
-            "tight_in": "*i32", "tight_row": "*i32", "draw_in": "*i64", "count_in": "*i32", "output": "*i64", "flags_in": "*i32",
-            "room_in": "*i32", "more_in": "*i32",
-            "row_of": "*i32", "needed": "*i32", "facts_of": "*i32", "default": "*i32", "partition": "*i32", "ladder_start": "*i32",
-            "classes": "*u8", "ladder": "*i32", "keys": "*i64", "targets": "*i32",
-            "stands": "*i32", "room_of": "*i32", "more_of": "*i32", "reach_of": "*i32", "length": "*i32",
+            "token": "*i64", "slots": SLOTS, "tables": TABLES,
             "num_slots": "i32", "capacity": "i32", "vocab_size": "i32", "places": "i32",
         },
         constants={"BLOCK": BLOCK},

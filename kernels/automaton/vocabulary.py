@@ -19,7 +19,7 @@ class ByteAutomaton(NamedTuple):
 
 
 class TokenBytes(NamedTuple):
-    """The vocabulary as the device sees it."""
+    """The bytes of all tokens, and which tokens end a text."""
 
     data: Tensor  # [bytes] uint8, all tokens one after the other
     start: Tensor  # [vocabulary + 1] int32; a token without bytes is never legal

@@ -15,7 +15,10 @@ DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def gated_activation(gate_up: Tensor, activation: Activation = "silu", *, backend: Backend = "auto") -> Tensor:
-    """[rows, width] from [rows, 2 * width]: the gates, then what they let through."""
+    """activation(gate) * up, [rows, width] of the same dtype. gate_up: [rows, 2 * width], the gates and then what they let through.
+
+    Raises ValueError for an unknown activation and for arrays that do not fit.
+    """
     if activation not in get_args(Activation):
         raise ValueError(f"activation must be one of {', '.join(get_args(Activation))}, got {activation!r}")
     if gate_up.ndim != 2 or gate_up.shape[1] % 2 or gate_up.stride(1) != 1 or gate_up.dtype not in DTYPES:

@@ -59,6 +59,7 @@ def rms_norm_reference(hidden: Tensor, weight: Tensor | None, eps: float, weight
 
 
 def check_norm(hidden: Tensor, weight: Tensor | None) -> None:
+    """Raises `ValueError` for rows and weights that cannot be normalised."""
     width = hidden.shape[-1]
     if hidden.dtype not in DTYPES:
         raise ValueError(f"hidden must be float32, bfloat16 or float16, got {hidden.dtype}")

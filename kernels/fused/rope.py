@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ..attention.interface import FP8, FP8_MAX, LayerCache, check_cache
 from ..backend import Backend, uses_triton
-from .rotation import HeadNorm, Rotation
+from .interface import HeadNorm, Rotation
 
 
 def rotate_and_cache(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from ..aot import Variant
+from ..aot import Variant, all_members
+from ..attention.gpu.arguments import Heads, PagedCache
 from .gpu import embedding, gated_activation, rms_norm, rope
+from .interface import HeadNorm
 
 
 def norm_variant(width: int, *, has_residual: bool) -> Variant:
@@ -47,23 +49,24 @@ def embedding_variant() -> Variant:
 
 
 def rotation_variant(head_dim: int, group: int, *, rotary: int, is_fp8: bool, has_norm: bool) -> Variant:
-    cached = dict.fromkeys(("keys", "values"), "*fp8e4nv" if is_fp8 else "*bf16")
-    arrays = dict.fromkeys(("out", "query", "key", "value", "query_weight", "key_weight"), "*bf16") | cached
-    arrays |= dict.fromkeys(("cosine", "sine", "key_scale", "value_scale"), "*fp32") | dict(slots="*i64")
-    heads = [f"{name}_{kind}_stride" for name in ("query", "key", "value") for kind in ("row", "head")]
-    strides = [*heads, "block_stride", "place_stride", "kv_head_stride"]
-    numbers = dict.fromkeys((*strides, "key_scale_stride", "value_scale_stride"), "i32")
-    absent = {} if has_norm else dict(query_weight=None, key_weight=None)
-    absent |= {} if is_fp8 else dict(key_scale=None, value_scale=None)
+    cached, scale = ("*fp8e4nv", "*fp32") if is_fp8 else ("*bf16", "constexpr")
+    arrays = dict.fromkeys(("query", "key", "value"), Heads("*bf16", "i32", "i32"))
+    arrays |= dict(cache=PagedCache(cached, cached, scale, scale, "i32", "i32", "i32"))
+    arrays |= dict(out="*bf16", slots="*i64", cosine="*fp32", sine="*fp32")
+    absent = {} if is_fp8 else {"cache.key_scale": None, "cache.value_scale": None}
+    absent |= {} if has_norm else {"norm": None}
+    weights = ["norm.query_weight", "norm.key_weight"] if has_norm else []
     return Variant(
         name=f"rotate_and_cache head {head_dim} group {group} rotary {rotary}"
         + " interleaved" * (rotary < head_dim)
         + " fp8" * is_fp8
         + " norm" * has_norm,
         kernel=rope.rotate_and_cache_kernel,
-        types=arrays | numbers | dict(eps="fp32", weight_offset="fp32"),
+        types=arrays
+        | dict(norm=HeadNorm("*bf16", "*bf16", "fp32", "fp32"))  # type: ignore[arg-type]
+        | dict.fromkeys(("key_scale_stride", "value_scale_stride"), "i32"),
         constants=rope.rotation_constants(group, head_dim, rotary, 16, rotary < head_dim) | absent,
-        aligned=[name for name in (*arrays, *strides) if name not in absent],
+        aligned=all_members(arrays, absent) + weights,
         num_warps=rope.warps_for(group, head_dim),
         fuse=True,
         max_registers=128,

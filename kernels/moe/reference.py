@@ -19,7 +19,7 @@ ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
 def grouped_mlp(
     hidden: Tensor, gate_up: Tensor, down: Tensor, chosen: Tensor, weights: Tensor, activation: str, scales_input: bool
 ) -> Tensor:
-    """See the package."""
+    """`kernels.moe.grouped_mlp`, one expert after another."""
     output = torch.zeros(hidden.shape, dtype=torch.float32, device=hidden.device)
     per_token = chosen.shape[1]
     by_expert = chosen.flatten().argsort(stable=True)  # pairs (token, choice), those of one expert together

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from ..aot import Variant
-from .gpu.experts import BLOCK_K, BLOCK_N, down_kernel, up_kernel
+from ..aot import Variant, all_members
+from .gpu.experts import BLOCK_K, BLOCK_N, Blocks, down_kernel, up_kernel
 
-BLOCKS = {"pairs": "*i64", "experts": "*i64", "firsts": "*i64", "stops": "*i64"}
+BLOCKS = Blocks("*i64", "*i64", "*i64", "*i64")  # type: ignore[arg-type]
 SIZES = {"hidden_size": "i32", "size": "i32"}
 MAX_SHARED = 75 * 1024  # bytes; three programs on a multiprocessor
 
 
 def up_variant(block_m: int, activation: str, *, scales_input: bool = False) -> Variant:
-    arrays = {"hidden": "*bf16", "gate_up": "*bf16", "weights": "*fp32", **BLOCKS, "inner": "*bf16"}
+    arrays = {"hidden": "*bf16", "gate_up": "*bf16", "weights": "*fp32", "blocks": BLOCKS, "inner": "*bf16"}
     return Variant(
         name=f"up bf16 {block_m} rows {activation}" + " scaled" * scales_input,
         kernel=up_kernel,
         types={**arrays, **SIZES, "per_token": "i32"},
         constants={**tile(block_m), "ACTIVATION": activation, "SCALES_INPUT": scales_input},
-        aligned=(*arrays, *SIZES),
+        aligned=all_members(arrays | SIZES),
         fuse=True,
         max_registers=168,
         max_shared=MAX_SHARED,
@@ -27,13 +27,13 @@ def up_variant(block_m: int, activation: str, *, scales_input: bool = False) -> 
 
 
 def down_variant(block_m: int, *, scales_input: bool = False) -> Variant:
-    arrays = {"inner": "*bf16", "down": "*bf16", "weights": "*fp32", **BLOCKS, "output": "*fp32"}
+    arrays = {"inner": "*bf16", "down": "*bf16", "weights": "*fp32", "blocks": BLOCKS, "output": "*fp32"}
     return Variant(
         name=f"down bf16 {block_m} rows" + " scaled before" * scales_input,
         kernel=down_kernel,
         types={**arrays, **SIZES},
         constants={**tile(block_m), "SCALES_INPUT": scales_input},
-        aligned=(*arrays, *SIZES),
+        aligned=all_members(arrays | SIZES),
         fuse=True,
         max_registers=168,
         max_shared=MAX_SHARED,

@@ -85,6 +85,29 @@ def test_every_switch_of_a_kernel_is_compiled_on_and_off() -> None:
     assert {switch: values for switch, values in chosen.items() if len(values) == 1} == {}
 
 
+def optional_arguments(kernel: ast.FunctionDef) -> set[str]:
+    """Arguments, or "argument.member", that the kernel compares with None."""
+    arguments = {argument.arg for argument in kernel.args.args}
+    compared = {
+        ast.unparse(node.left)
+        for node in ast.walk(kernel)
+        if isinstance(node, ast.Compare) and isinstance(node.comparators[0], ast.Constant) and node.comparators[0].value is None
+    }
+    return {name for name in compared if name.split(".")[0] in arguments}
+
+
+def test_every_optional_argument_of_a_kernel_is_compiled_given_and_missing() -> None:
+    missing: dict[tuple[str, str], set[bool]] = {}
+    optional = {function.name: optional_arguments(function) for function in jitted_functions()}
+    for variant in (variant for operation in OPERATIONS for variant in variants_of(operation)):
+        kernel = variant.kernel.__name__
+        for name in optional[kernel]:
+            is_missing = any(variant.constants.get(each, name) is None for each in (name, name.split(".")[0]))
+            missing.setdefault((kernel, name), set()).add(is_missing)
+    assert ("attend_kernel", "cache.key_scale") in missing
+    assert {argument for argument, states in missing.items() if len(states) == 1} == set()
+
+
 def test_what_a_variant_asks_for_is_checked() -> None:
     variant = Variant(name="dot", kernel=dot, types={}, constants={}, max_registers=32, required=("HGMMA",))
     report = aot.Report(name="dot", registers=40, stack=8, shared=1 << 20, instructions=1, loop_instructions=0)

@@ -20,7 +20,18 @@ from torch import Tensor
 
 from ...triton_support import LOG2_E
 from ..interface import LayerCache, Scoring
-from .tiles import NO_WINDOW, as_factor, attend_tile, padded, places, precision_of, scale_stride, sequence_of
+from .arguments import Heads, PagedCache, heads_of, paged_cache_of
+from .tiles import (
+    NO_WINDOW,
+    as_factor,
+    attend_tile,
+    cache_of_head,
+    padded,
+    places,
+    precision_of,
+    scale_stride,
+    sequence_of,
+)
 
 PARTS = 16  # that the joining kernel reads at once
 
@@ -32,6 +43,14 @@ class DecodeShape(NamedTuple):
     num_warps: int
     num_stages: int  # of the pipeline: block ids are read one stage before what they point to
     programs: int  # that fit on one multiprocessor at once
+
+
+class Parts(NamedTuple):
+    """What the first kernel leaves for the second, float32, by slot."""
+
+    weighted: Any  # [kv_heads, slots, GROUP, HEAD_DIM]: sums of weight * value, not yet divided by the sum of weights
+    sums: Any  # [kv_heads, slots, GROUP]
+    maxima: Any  # [kv_heads, slots, GROUP], in units of log2
 
 
 @triton.jit
@@ -50,24 +69,15 @@ def share_of(tiles, num_programs):
 
 @triton.jit(do_not_specialize=["num_rows", "window", "table_stride", "scale_stride"])
 def attend_kernel(
-    query,
-    keys,
-    values,
-    key_scale,
-    block_tables,
-    context_lengths,
-    part_values,  # float32 [kv_heads, slots, GROUP, HEAD_DIM]: not yet divided by the sum
-    part_sums,  # float32 [kv_heads, slots, GROUP]
-    part_maxima,  # float32 [kv_heads, slots, GROUP], in units of log2
+    query: Heads,
+    cache: PagedCache,
+    block_tables,  # integers [num_rows, max_blocks]
+    context_lengths,  # integers [num_rows]: tokens in the cache, 0 = nobody
+    parts: Parts,
     num_rows,
     scale,
-    soft_cap,
+    soft_cap,  # or None
     window,
-    query_row_stride,
-    query_head_stride,
-    block_stride,
-    place_stride,
-    kv_head_stride,
     table_stride,
     scale_stride,
     GROUP: tl.constexpr,
@@ -76,11 +86,19 @@ def attend_kernel(
     PADDED_DIM: tl.constexpr,
     BLOCK_SIZE: tl.constexpr,
     TILE: tl.constexpr,
-    ROWS: tl.constexpr,
-    HAS_SOFT_CAP: tl.constexpr,
-    HAS_SCALE: tl.constexpr,
+    ROWS: tl.constexpr,  # num_rows or more, a power of two
     PRECISION: tl.constexpr,
 ):
+    """Attention of the queries to what each program's piece of the line holds, not yet divided by the sum of weights.
+
+    For a part of row r and the query of head h = kv_head * GROUP + g, over the tokens t of the part that row r sees:
+
+        score(t) = scale * <query[r, h], keys[t, kv_head]> * log2(e)              (perhaps capped)
+        maximum[slot, g] = max score(t);  sum[slot, g] = sum of 2 ** (score(t) - maximum)
+        weighted[slot, g, :] = sum of 2 ** (score(t) - maximum) * values[t, kv_head, :]
+
+    Launched by `decode_attention` with the grid (num_kv_heads, num_programs).
+    """
     kv_head = tl.program_id(0)
     program = tl.program_id(1)
     num_programs = tl.num_programs(1)
@@ -93,18 +111,17 @@ def attend_kernel(
     group = tl.arange(0, PADDED_GROUP)
     dim = tl.arange(0, PADDED_DIM)
     is_real = (group < GROUP)[:, None] & (dim < HEAD_DIM)[None, :]
-    query_offset = (kv_head * GROUP + group)[:, None] * query_head_stride + dim[None, :]
-    keys += kv_head * kv_head_stride
-    values += kv_head * kv_head_stride
-    if HAS_SCALE:
-        scale *= tl.load(key_scale + kv_head * scale_stride)
+    query_offset = (kv_head * GROUP + group)[:, None] * query.head_stride + dim[None, :]
+    head_cache = cache_of_head(cache, kv_head)
+    if cache.key_scale is not None:
+        scale *= tl.load(cache.key_scale + kv_head * scale_stride)
     while tile < stop:
         length = tl.load(context_lengths + row).to(tl.int32)
         first = length - tl.minimum(length, window)  # token seen
         row_stop = row_start + tl.cdiv(length - first, TILE)
         part_stop = tl.minimum(stop, row_stop)
-        row_query = tl.load(query + row.to(tl.int64) * query_row_stride + query_offset, mask=is_real, other=0.0)
-        row_query = as_factor(row_query, keys)
+        row_query = tl.load(query.data + row.to(tl.int64) * query.row_stride + query_offset, mask=is_real, other=0.0)
+        row_query = as_factor(row_query, cache.key)
         block_table = block_tables + row.to(tl.int64) * table_stride
         maximum = tl.full((PADDED_GROUP,), float("-inf"), tl.float32)
         total = tl.zeros((PADDED_GROUP,), tl.float32)
@@ -112,15 +129,15 @@ def attend_kernel(
         for index in range(tile - row_start, part_stop - row_start):
             token = first + index * TILE + tl.arange(0, TILE)
             is_used = token < length
-            offsets = places(block_table, token, is_used, block_stride, place_stride, BLOCK_SIZE)
+            offsets = places(block_table, token, is_used, head_cache, BLOCK_SIZE)
             maximum, total, accumulator = attend_tile(
-                row_query, keys, values, offsets, is_used, is_used[None, :], scale, soft_cap, maximum, total, accumulator,
-                HAS_SOFT_CAP, True, HEAD_DIM, PADDED_DIM, PRECISION,
+                row_query, head_cache, offsets, is_used, is_used[None, :], scale, soft_cap, maximum, total, accumulator,
+                True, HEAD_DIM, PADDED_DIM, PRECISION,
             )  # fmt: skip
         slot = (kv_head * (num_programs + num_rows) + program + row) * GROUP + group
-        tl.store(part_maxima + slot, maximum, mask=group < GROUP)
-        tl.store(part_sums + slot, total, mask=group < GROUP)
-        tl.store(part_values + slot[:, None] * HEAD_DIM + dim[None, :], accumulator, mask=is_real)
+        tl.store(parts.maxima + slot, maximum, mask=group < GROUP)
+        tl.store(parts.sums + slot, total, mask=group < GROUP)
+        tl.store(parts.weighted + slot[:, None] * HEAD_DIM + dim[None, :], accumulator, mask=is_real)
         tile = part_stop
         row_start = row_stop
         row += 1
@@ -128,18 +145,14 @@ def attend_kernel(
 
 @triton.jit(do_not_specialize=["num_rows", "num_programs", "window", "scale_stride"])
 def join_kernel(
-    out,
-    part_values,
-    part_sums,
-    part_maxima,
-    value_scale,
-    sinks,
+    out: Heads,
+    parts: Parts,
+    value_scale,  # float32 [1] or [num_kv_heads], or None
+    sinks,  # float32 [num_heads], or None
     context_lengths,
     num_rows,
-    num_programs,
+    num_programs,  # of attend_kernel, for each KV head
     window,
-    out_row_stride,
-    out_head_stride,
     scale_stride,
     GROUP: tl.constexpr,
     HEAD_DIM: tl.constexpr,
@@ -147,10 +160,14 @@ def join_kernel(
     TILE: tl.constexpr,
     ROWS: tl.constexpr,
     PARTS: tl.constexpr,
-    HAS_SCALE: tl.constexpr,
-    HAS_SINKS: tl.constexpr,
 ):
-    """One head of one row: its parts were written by the programs whose pieces of the line meet the row's."""
+    """The output of one head of one row from its parts, which the programs wrote whose pieces of the line meet the row's.
+
+        share(p) = 2 ** (maximum[p] - the greatest maximum)
+        out[row, head, :] = sum over parts p of share(p) * weighted[p, :] / sum over parts p of share(p) * sum[p]
+
+    A sink is one part more, whose value is 0. Launched by `decode_attention` with the grid (num_rows, num_heads).
+    """
     row = tl.program_id(0)
     head = tl.program_id(1)
     kv_head = head // GROUP
@@ -170,27 +187,27 @@ def join_kernel(
         program = begin + tl.arange(0, PARTS)
         is_part = program < last
         slot = (kv_head * (num_programs + num_rows) + program + row) * GROUP + head % GROUP
-        maxima = tl.load(part_maxima + slot, mask=is_part, other=float("-inf"))
-        sums = tl.load(part_sums + slot, mask=is_part, other=0.0)
+        maxima = tl.load(parts.maxima + slot, mask=is_part, other=float("-inf"))
+        sums = tl.load(parts.sums + slot, mask=is_part, other=0.0)
         is_real = is_part[:, None] & (dim < HEAD_DIM)[None, :]
-        found = tl.load(part_values + slot[:, None] * HEAD_DIM + dim[None, :], mask=is_real, other=0.0)
+        found = tl.load(parts.weighted + slot[:, None] * HEAD_DIM + dim[None, :], mask=is_real, other=0.0)
         new_maximum = tl.maximum(maximum, tl.max(maxima, 0))
         weights = tl.exp2(maxima - new_maximum)
         decay = tl.exp2(maximum - new_maximum)
         total = total * decay + tl.sum(weights * sums, 0)
         accumulator = accumulator * decay + tl.sum(weights[:, None] * found, 0)
         maximum = new_maximum
-    if HAS_SINKS:
+    if sinks is not None:
         sink = tl.load(sinks + head) * LOG2_E
         new_maximum = tl.maximum(maximum, sink)
         decay = tl.exp2(maximum - new_maximum)
         total = total * decay + tl.exp2(sink - new_maximum)
         accumulator *= decay
     result = accumulator / tl.where(total > 0.0, total, 1.0)
-    if HAS_SCALE:
+    if value_scale is not None:
         result *= tl.load(value_scale + kv_head * scale_stride)
-    offset = row.to(tl.int64) * out_row_stride + head * out_head_stride
-    tl.store(out + offset + dim, result.to(out.dtype.element_ty), mask=dim < HEAD_DIM)
+    offset = row.to(tl.int64) * out.row_stride + head * out.head_stride
+    tl.store(out.data + offset + dim, result.to(out.data.dtype.element_ty), mask=dim < HEAD_DIM)
 
 
 def decode_attention(
@@ -214,50 +231,37 @@ def decode_attention(
     shape = shape or shape_of(query.dtype, cache.keys.dtype, group, head_dim)
     num_programs = num_programs or max(1, processor_count(query.device) * shape.programs // num_kv_heads)
     slots = num_programs + num_rows
-    part_values = query.new_empty(num_kv_heads, slots, group, head_dim, dtype=torch.float32)
-    part_sums, part_maxima = query.new_empty(2, num_kv_heads, slots, group, dtype=torch.float32)
+    weighted = query.new_empty(num_kv_heads, slots, group, head_dim, dtype=torch.float32)
+    parts = Parts(weighted, *query.new_empty(2, num_kv_heads, slots, group, dtype=torch.float32))
     window = scoring.window or NO_WINDOW
     attend_kernel[num_kv_heads, num_programs](
-        query,
-        cache.keys,
-        cache.values,
-        cache.key_scale,
+        heads_of(query),
+        paged_cache_of(cache),
         block_tables,
         context_lengths,
-        part_values,
-        part_sums,
-        part_maxima,
+        parts,
         num_rows,
         scoring.scale,
-        scoring.soft_cap or 1.0,
+        scoring.soft_cap,
         window,
-        *query.stride()[:2],
-        *cache.keys.stride()[:3],
         block_tables.stride(0),
         scale_stride(cache.key_scale),
         **attend_constants(query.dtype, group, head_dim, block_size, num_rows, shape.tile),
-        HAS_SOFT_CAP=scoring.soft_cap is not None,
-        HAS_SCALE=cache.key_scale is not None,
         num_warps=shape.num_warps,
         num_stages=shape.num_stages,
         enable_fp_fusion=True,
     )
     join_kernel[num_rows, num_heads](
-        out,
-        part_values,
-        part_sums,
-        part_maxima,
+        heads_of(out),
+        parts,
         cache.value_scale,
         scoring.sinks,
         context_lengths,
         num_rows,
         num_programs,
         window,
-        *out.stride()[:2],
         scale_stride(cache.value_scale),
         **join_constants(group, head_dim, num_rows, shape.tile),
-        HAS_SCALE=cache.value_scale is not None,
-        HAS_SINKS=scoring.sinks is not None,
         num_warps=2,
         enable_fp_fusion=True,
     )

@@ -16,101 +16,104 @@ from torch import Tensor
 
 from ...triton_support import LOG2_E
 from ..interface import FP8, LayerCache, PagedBatch, Scoring
-from .tiles import NO_WINDOW, as_factor, attend_tile, padded, places, precision_of, scale_stride, sequence_of
+from .arguments import HeadCache, Heads, PagedCache, heads_of, paged_cache_of
+from .tiles import as_factor, attend_tile, cache_of_head, padded, places, precision_of, scale_stride, sequence_of
+
+
+class Sequences(NamedTuple):
+    """Whose queries are computed: those of `PagedBatch` behind the decodes, integers."""
+
+    block_tables: Any  # [num_sequences, max_blocks]
+    context_lengths: Any  # [num_sequences]
+    query_starts: Any  # [num_sequences + 1], rows of the step
 
 
 @triton.jit
 def walk_tiles(
     query,
-    keys,
-    values,
+    cache: HeadCache,
     block_table,
     position,  # [M] of the queries in their sequence
     length,  # tokens in the cache
     first,  # token of tile 0
     start,  # tiles start:stop
     stop,
-    window,
+    window,  # or None
     scale,
-    soft_cap,
+    soft_cap,  # or None
     maximum,
     total,
     accumulator,
-    block_stride,
-    place_stride,
     BLOCK_SIZE: tl.constexpr,
     TILE: tl.constexpr,
-    HAS_SOFT_CAP: tl.constexpr,
     IS_MASKED: tl.constexpr,
     HEAD_DIM: tl.constexpr,
     PADDED_DIM: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
+    """`attend_tile` over some tiles of keys, one after another: (maximum, total, accumulator) after them."""
     for index in range(start, stop):
         token = first + index * TILE + tl.arange(0, TILE)
         is_used = token < length
-        offsets = places(block_table, token, is_used, block_stride, place_stride, BLOCK_SIZE)
-        is_seen = (token[None, :] <= position[:, None]) & (token[None, :] > position[:, None] - window)
+        offsets = places(block_table, token, is_used, cache, BLOCK_SIZE)
+        is_seen = token[None, :] <= position[:, None]
+        if window is not None:
+            is_seen = is_seen & (token[None, :] > position[:, None] - window)
         maximum, total, accumulator = attend_tile(
-            query, keys, values, offsets, is_used, is_seen, scale, soft_cap, maximum, total, accumulator,
-            HAS_SOFT_CAP, IS_MASKED, HEAD_DIM, PADDED_DIM, PRECISION,
+            query, cache, offsets, is_used, is_seen, scale, soft_cap, maximum, total, accumulator,
+            IS_MASKED, HEAD_DIM, PADDED_DIM, PRECISION,
         )  # fmt: skip
     return maximum, total, accumulator
 
 
 @triton.jit(do_not_specialize=["num_sequences", "window", "table_stride", "key_scale_stride", "value_scale_stride"])
 def extend_kernel(
-    out,
-    query,
-    keys,
-    values,
-    key_scale,
-    value_scale,
-    sinks,
-    block_tables,
-    context_lengths,
-    query_starts,
+    out: Heads,
+    query: Heads,
+    cache: PagedCache,
+    sinks,  # float32 [num_heads], or None
+    sequences: Sequences,
     num_sequences,
     scale,
-    soft_cap,
-    window,
-    out_row_stride,
-    out_head_stride,
-    query_row_stride,
-    query_head_stride,
-    block_stride,
-    place_stride,
-    kv_head_stride,
+    soft_cap,  # or None
+    window,  # or None
     table_stride,
     key_scale_stride,
     value_scale_stride,
     GROUP: tl.constexpr,
-    QUERIES: tl.constexpr,  # tokens per tile; QUERIES * GROUP <= M
-    M: tl.constexpr,
+    M: tl.constexpr,  # rows of a tile of queries: M // GROUP tokens, each with the GROUP heads of one KV head
     HEAD_DIM: tl.constexpr,
     PADDED_DIM: tl.constexpr,
     BLOCK_SIZE: tl.constexpr,
     TILE: tl.constexpr,
-    SEQUENCES: tl.constexpr,
-    HAS_SOFT_CAP: tl.constexpr,
-    HAS_WINDOW: tl.constexpr,
-    HAS_KEY_SCALE: tl.constexpr,
-    HAS_VALUE_SCALE: tl.constexpr,
-    HAS_SINKS: tl.constexpr,
+    SEQUENCES: tl.constexpr,  # num_sequences or more, a power of two
     PRECISION: tl.constexpr,
 ):
+    """Causal attention of one tile of queries.
+
+    For the query at position p of sequence s, which is row r of the step, and its head h of KV head k, over the tokens t that it
+    sees (t <= p, and t > p - window):
+
+        weight(t) = exp(scale * <query[r, h], keys[t, k]>)                        (the product perhaps capped)
+        out[r, h, :] = sum of weight(t) * values[t, k, :] / (sum of weight(t) + exp(sinks[h]))
+
+    Launched by `extend_attention` with the grid (num_kv_heads, num_tiles); num_tiles is at least what the tokens need, and programs
+    behind the last tile end at once.
+    """
     kv_head = tl.program_id(0)
-    sequences = tl.arange(0, SEQUENCES)
-    exists = sequences < num_sequences
-    counts = tl.load(query_starts + 1 + sequences, mask=exists, other=0) - tl.load(query_starts + sequences, mask=exists, other=0)
+    QUERIES: tl.constexpr = M // GROUP
+    numbers = tl.arange(0, SEQUENCES)
+    exists = numbers < num_sequences
+    starts = sequences.query_starts + numbers
+    counts = tl.load(starts + 1, mask=exists, other=0) - tl.load(starts, mask=exists, other=0)
     query_tiles = tl.cdiv(counts.to(tl.int32), QUERIES)
     query_tile = tl.sum(query_tiles, 0) - 1 - tl.program_id(1)
     if query_tile < 0:
         return
     sequence, sequence_start = sequence_of(query_tiles, query_tile, SEQUENCES)
-    row_start = tl.load(query_starts + sequence).to(tl.int32)
-    count = tl.load(query_starts + sequence + 1).to(tl.int32) - row_start
-    length = tl.load(context_lengths + sequence).to(tl.int32)
+    row_start = tl.load(sequences.query_starts + sequence).to(tl.int32)
+    count = tl.load(sequences.query_starts + sequence + 1).to(tl.int32) - row_start
+    length = tl.load(sequences.context_lengths + sequence).to(tl.int32)
 
     lane = tl.arange(0, M)
     dim = tl.arange(0, PADDED_DIM)
@@ -120,56 +123,52 @@ def extend_kernel(
     is_query = (lane < QUERIES * GROUP) & (in_sequence < count)
     is_real = is_query[:, None] & (dim < HEAD_DIM)[None, :]
     row = (row_start + in_sequence).to(tl.int64)
-    query += (row * query_row_stride + head * query_head_stride)[:, None] + dim[None, :]
-    tile = as_factor(tl.load(query, mask=is_real, other=0.0), keys)
+    source = query.data + (row * query.row_stride + head * query.head_stride)[:, None] + dim[None, :]
+    tile = as_factor(tl.load(source, mask=is_real, other=0.0), cache.key)
 
     low = length - count + tile_query  # positions of the tile's queries: low to high
     high = tl.minimum(low + QUERIES, length) - 1
-    first = tl.maximum(low - window + 1, 0)
+    first = 0 if window is None else tl.maximum(low - window + 1, 0)
     stop = tl.cdiv(high + 1 - first, TILE)
     # tiles [partial, full) are seen by every query
     partial = 0
-    if HAS_WINDOW:
+    if window is not None:
         partial = tl.minimum(tl.cdiv(tl.maximum(high - window + 1 - first, 0), TILE), stop)
     full = tl.maximum((low + 1 - first) // TILE, partial)
 
     maximum = tl.full((M,), float("-inf"), tl.float32)
     total = tl.zeros((M,), tl.float32)
     accumulator = tl.zeros((M, PADDED_DIM), tl.float32)
-    block_table = block_tables + sequence.to(tl.int64) * table_stride
-    keys += kv_head * kv_head_stride
-    values += kv_head * kv_head_stride
-    if HAS_KEY_SCALE:
-        scale *= tl.load(key_scale + kv_head * key_scale_stride)
+    block_table = sequences.block_tables + sequence.to(tl.int64) * table_stride
+    head_cache = cache_of_head(cache, kv_head)
+    if cache.key_scale is not None:
+        scale *= tl.load(cache.key_scale + kv_head * key_scale_stride)
     position = length - count + in_sequence
-    if HAS_WINDOW:
+    if window is not None:
         maximum, total, accumulator = walk_tiles(
-            tile, keys, values, block_table, position, length, first, 0, partial, window, scale, soft_cap,
-            maximum, total, accumulator, block_stride, place_stride,
-            BLOCK_SIZE, TILE, HAS_SOFT_CAP, True, HEAD_DIM, PADDED_DIM, PRECISION,
+            tile, head_cache, block_table, position, length, first, 0, partial, window, scale, soft_cap,
+            maximum, total, accumulator, BLOCK_SIZE, TILE, True, HEAD_DIM, PADDED_DIM, PRECISION,
         )  # fmt: skip
     maximum, total, accumulator = walk_tiles(
-        tile, keys, values, block_table, position, length, first, partial, full, window, scale, soft_cap,
-        maximum, total, accumulator, block_stride, place_stride,
-        BLOCK_SIZE, TILE, HAS_SOFT_CAP, False, HEAD_DIM, PADDED_DIM, PRECISION,
+        tile, head_cache, block_table, position, length, first, partial, full, window, scale, soft_cap,
+        maximum, total, accumulator, BLOCK_SIZE, TILE, False, HEAD_DIM, PADDED_DIM, PRECISION,
     )  # fmt: skip
     maximum, total, accumulator = walk_tiles(
-        tile, keys, values, block_table, position, length, first, full, stop, window, scale, soft_cap,
-        maximum, total, accumulator, block_stride, place_stride,
-        BLOCK_SIZE, TILE, HAS_SOFT_CAP, True, HEAD_DIM, PADDED_DIM, PRECISION,
+        tile, head_cache, block_table, position, length, first, full, stop, window, scale, soft_cap,
+        maximum, total, accumulator, BLOCK_SIZE, TILE, True, HEAD_DIM, PADDED_DIM, PRECISION,
     )  # fmt: skip
 
-    if HAS_SINKS:
+    if sinks is not None:
         sink = tl.load(sinks + head) * LOG2_E
         new_maximum = tl.maximum(maximum, sink)
         decay = tl.exp2(maximum - new_maximum)
         total = total * decay + tl.exp2(sink - new_maximum)
         accumulator *= decay[:, None]
     result = accumulator / tl.where(total > 0.0, total, 1.0)[:, None]
-    if HAS_VALUE_SCALE:
-        result *= tl.load(value_scale + kv_head * value_scale_stride)
-    out += (row * out_row_stride + head * out_head_stride)[:, None] + dim[None, :]
-    tl.store(out, result.to(out.dtype.element_ty), mask=is_real)
+    if cache.value_scale is not None:
+        result *= tl.load(cache.value_scale + kv_head * value_scale_stride)
+    target = out.data + (row * out.row_stride + head * out.head_stride)[:, None] + dim[None, :]
+    tl.store(target, result.to(out.data.dtype.element_ty), mask=is_real)
 
 
 class ExtendShape(NamedTuple):
@@ -203,32 +202,19 @@ def extend_attention(
     queries = shape.rows // group
     num_tiles = (num_tokens - skipped) // queries + num_sequences  # at least as many as there are
     extend_kernel[num_kv_heads, num_tiles](
-        out,
-        query,
-        cache.keys,
-        cache.values,
-        cache.key_scale,
-        cache.value_scale,
+        heads_of(out),
+        heads_of(query),
+        paged_cache_of(cache),
         scoring.sinks,
-        batch.block_tables[skipped:],
-        batch.context_lengths[skipped:],
-        batch.query_starts[skipped:],
+        Sequences(batch.block_tables[skipped:], batch.context_lengths[skipped:], batch.query_starts[skipped:]),
         num_sequences,
         scoring.scale,
-        scoring.soft_cap or 1.0,
-        scoring.window or NO_WINDOW,
-        *out.stride()[:2],
-        *query.stride()[:2],
-        *cache.keys.stride()[:3],
+        scoring.soft_cap,
+        scoring.window,
         batch.block_tables.stride(0),
         scale_stride(cache.key_scale),
         scale_stride(cache.value_scale),
         **extend_constants(query.dtype, group, head_dim, block_size, num_sequences, shape),
-        HAS_SOFT_CAP=scoring.soft_cap is not None,
-        HAS_WINDOW=scoring.window is not None,
-        HAS_KEY_SCALE=cache.key_scale is not None,
-        HAS_VALUE_SCALE=cache.value_scale is not None,
-        HAS_SINKS=scoring.sinks is not None,
         num_warps=shape.num_warps,
         num_stages=shape.num_stages,
         enable_fp_fusion=True,
@@ -240,7 +226,6 @@ def extend_constants(
 ) -> dict[str, Any]:
     return dict(
         GROUP=group,
-        QUERIES=shape.rows // group,
         M=shape.rows,
         HEAD_DIM=head_dim,
         PADDED_DIM=padded(head_dim),

@@ -8,6 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ...triton_support import INTERPRETED, LOG2_E
+from .arguments import HeadCache, PagedCache
 
 NO_WINDOW = 2**31 - 1  # a window that every context fits into
 
@@ -22,10 +23,17 @@ def sequence_of(work, item, SEQUENCES: tl.constexpr):
 
 
 @triton.jit
-def places(block_table, token, is_used, block_stride, place_stride, BLOCK_SIZE: tl.constexpr):
+def places(block_table, token, is_used, cache: HeadCache, BLOCK_SIZE: tl.constexpr):
     """[TILE] int64: where the cache keeps each token. 64 bits: a cache has more than 2**31 numbers."""
     block = tl.load(block_table + token // BLOCK_SIZE, mask=is_used, other=0).to(tl.int64)
-    return block * block_stride + (token % BLOCK_SIZE).to(tl.int64) * place_stride
+    return block * cache.block_stride + (token % BLOCK_SIZE).to(tl.int64) * cache.place_stride
+
+
+@triton.jit
+def cache_of_head(cache: PagedCache, kv_head):
+    """The `HeadCache` of one KV head."""
+    start = kv_head * cache.kv_head_stride
+    return HeadCache(cache.key + start, cache.value + start, cache.block_stride, cache.place_stride)
 
 
 @triton.jit
@@ -39,6 +47,7 @@ def as_factor(query, cache):
 
 @triton.jit
 def product(left, right, PRECISION: tl.constexpr):
+    """left @ right in fp32. left: [m, k], right: [k, n], fp16, bf16 or fp32."""
     if INTERPRETED:  # it keeps bf16 as 16 bits of integer and would multiply those
         return tl.dot(left.to(tl.float32), right.to(tl.float32))
     else:
@@ -46,9 +55,9 @@ def product(left, right, PRECISION: tl.constexpr):
 
 
 @triton.jit
-def scores_of(products, scale, soft_cap, HAS_SOFT_CAP: tl.constexpr):
+def scores_of(products, scale, soft_cap):
     """(scores, what to multiply them by to have them in units of log2). tanh(x) is 2 * sigmoid(2 * x) - 1."""
-    if HAS_SOFT_CAP:
+    if soft_cap is not None:
         return 2.0 * tl.sigmoid(products * (2.0 * scale / soft_cap)) - 1.0, soft_cap * LOG2_E
     else:
         return products, scale * LOG2_E
@@ -57,17 +66,15 @@ def scores_of(products, scale, soft_cap, HAS_SOFT_CAP: tl.constexpr):
 @triton.jit
 def attend_tile(
     query,  # [M, D]
-    cache_keys,  # pointer to the keys of one head
-    cache_values,
+    cache: HeadCache,
     offsets,  # [N] int64, of the tile's tokens
     is_used,  # [N] bool: the tokens that exist; nothing else is read
     is_seen,  # [M, N] or [1, N] bool
     scale,
-    soft_cap,
+    soft_cap,  # or None
     maximum,  # [M] of scores so far
     total,  # [M] sum of exp2(score - maximum)
     accumulator,  # [M, D] sum of exp2(score - maximum) * value
-    HAS_SOFT_CAP: tl.constexpr,
     IS_MASKED: tl.constexpr,  # False: all is used and seen
     HEAD_DIM: tl.constexpr,
     PADDED_DIM: tl.constexpr,
@@ -78,13 +85,13 @@ def attend_tile(
     elements = offsets[:, None] + dim[None, :]
     if IS_MASKED or PADDED_DIM != HEAD_DIM:
         is_real = is_used[:, None] & (dim < HEAD_DIM)[None, :]
-        keys = tl.load(cache_keys + elements, mask=is_real, other=0.0)
-        values = tl.load(cache_values + elements, mask=is_real, other=0.0)
+        keys = tl.load(cache.key + elements, mask=is_real, other=0.0)
+        values = tl.load(cache.value + elements, mask=is_real, other=0.0)
     else:
-        keys = tl.load(cache_keys + elements)
-        values = tl.load(cache_values + elements)
+        keys = tl.load(cache.key + elements)
+        values = tl.load(cache.value + elements)
     products = product(query, tl.trans(keys.to(query.dtype)), PRECISION)
-    scores, unit = scores_of(products, scale, soft_cap, HAS_SOFT_CAP)
+    scores, unit = scores_of(products, scale, soft_cap)
     if IS_MASKED:
         scores = tl.where(is_seen, scores, float("-inf"))
     new_maximum = tl.maximum(maximum, tl.max(scores, 1) * unit)

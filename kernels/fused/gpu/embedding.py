@@ -11,6 +11,11 @@ BLOCK = 1024
 
 @triton.jit
 def embedding_kernel(out, token_ids, table, scale, row_stride, width, BLOCK: tl.constexpr):
+    """out[row, :] = table[token_ids[row], :] * scale, computed in fp32; zeros where the id is negative.
+
+    out: [num_tokens, width], contiguous; token_ids: integers [num_tokens]; table: [vocab, width], rows `row_stride` apart.
+    Launched by `launch_embedding` with the grid (num_tokens, width / BLOCK): a program writes BLOCK numbers of one row.
+    """
     row = tl.program_id(0).to(tl.int64)
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     token_id = tl.load(token_ids + row).to(tl.int64)
@@ -20,6 +25,7 @@ def embedding_kernel(out, token_ids, table, scale, row_stride, width, BLOCK: tl.
 
 
 def launch_embedding(token_ids: Tensor, table: Tensor, scale: float) -> Tensor:
+    """`embedding` in one launch. The arguments are checked."""
     width = table.shape[1]
     out = table.new_empty(len(token_ids), width)
     if out.numel():

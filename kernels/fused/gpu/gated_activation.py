@@ -11,6 +11,11 @@ BLOCK = 1024
 
 @triton.jit
 def gated_activation_kernel(out, gate_up, row_stride, width, ACTIVATION: tl.constexpr, BLOCK: tl.constexpr):
+    """out[row, i] = activation(gate_up[row, i]) * gate_up[row, width + i], computed in fp32.
+
+    out: [rows, width], contiguous; gate_up: [rows, 2 * width], rows `row_stride` apart. ACTIVATION: "silu", "gelu" or "gelu_tanh".
+    Launched by `launch_gated_activation` with the grid (rows, width / BLOCK): a program writes BLOCK numbers of one row.
+    """
     row = tl.program_id(0).to(tl.int64)
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     is_real = column < width
@@ -26,6 +31,7 @@ def gated_activation_kernel(out, gate_up, row_stride, width, ACTIVATION: tl.cons
 
 
 def launch_gated_activation(gate_up: Tensor, activation: str) -> Tensor:
+    """`gated_activation` in one launch. The arguments are checked."""
     rows, width = gate_up.shape[0], gate_up.shape[1] // 2
     out = gate_up.new_empty(rows, width)
     if out.numel():

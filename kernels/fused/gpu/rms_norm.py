@@ -21,6 +21,15 @@ def rms_norm_kernel(
     width,
     BLOCK: tl.constexpr,
 ):
+    """One row, computed in fp32: x is hidden[row], plus residual[row] rounded to their dtype where there is a residual.
+
+        total_out[row, :] = x
+        out[row, :] = x / sqrt(mean(x ** 2) + eps) * (weight + weight_offset)
+
+    out, total_out, hidden, residual: [rows, width], rows `row_stride` apart; total_out and residual are None together. weight:
+    [width]; None = the whole factor is 1. BLOCK: width or more, a power of two. Launched by `launch_rms_norm` with the grid
+    (rows,).
+    """
     row = tl.program_id(0).to(tl.int64)
     column = tl.arange(0, BLOCK)
     is_real = column < width

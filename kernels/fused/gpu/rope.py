@@ -6,10 +6,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from ...attention.gpu.arguments import Heads, PagedCache, heads_of, paged_cache_of
 from ...attention.gpu.tiles import scale_stride
 from ...attention.interface import LayerCache
 from ...triton_support import INTERPRETED
-from ..rotation import HeadNorm, Rotation
+from ..interface import HeadNorm, Rotation
 
 
 @triton.jit
@@ -19,8 +20,7 @@ def turn(
     cosine,  # [1, HALF]
     sine,
     weight,  # pointer, or None for no norm
-    eps,
-    weight_offset,
+    norm: HeadNorm,  # or None
     HEAD_DIM: tl.constexpr,
     ROTARY: tl.constexpr,
     PADDED_HALF: tl.constexpr,
@@ -39,10 +39,10 @@ def turn(
     staying = tl.load(heads + rest, mask=is_rest, other=0.0).to(tl.float32)
     if weight is not None:
         squares = tl.sum(first * first + second * second, 1) + tl.sum(staying * staying, 1)
-        factor = tl.rsqrt(squares / HEAD_DIM + eps)[:, None]
-        first *= factor * (tl.load(weight + low, mask=is_pair, other=0.0).to(tl.float32) + weight_offset)
-        second *= factor * (tl.load(weight + high, mask=is_pair, other=0.0).to(tl.float32) + weight_offset)
-        staying *= factor * (tl.load(weight + rest, mask=is_rest, other=0.0).to(tl.float32) + weight_offset)
+        factor = tl.rsqrt(squares / HEAD_DIM + norm.eps)[:, None]
+        first *= factor * (tl.load(weight + low, mask=is_pair, other=0.0).to(tl.float32) + norm.weight_offset)
+        second *= factor * (tl.load(weight + high, mask=is_pair, other=0.0).to(tl.float32) + norm.weight_offset)
+        staying *= factor * (tl.load(weight + rest, mask=is_rest, other=0.0).to(tl.float32) + norm.weight_offset)
     return first * cosine - second * sine, second * cosine + first * sine, staying, low, high, rest, is_pair, is_rest
 
 
@@ -69,32 +69,17 @@ def rounded_to_fp8(numbers):
 
 @triton.jit(do_not_specialize=["key_scale_stride", "value_scale_stride"])
 def rotate_and_cache_kernel(
-    out,
-    query,
-    key,
-    value,
-    keys,
-    values,
-    slots,
-    cosine,
+    out,  # [num_tokens, num_heads, HEAD_DIM], contiguous
+    query: Heads,
+    key: Heads,
+    value: Heads,
+    cache: PagedCache,
+    slots,  # integers [num_tokens]: block * BLOCK_SIZE + place, negative = nothing is written
+    cosine,  # [num_tokens, ROTARY / 2], contiguous
     sine,
-    query_weight,
-    key_weight,
-    key_scale,
-    value_scale,
-    eps,
-    weight_offset,
+    norm: HeadNorm,  # or None
     key_scale_stride,
     value_scale_stride,
-    query_row_stride,
-    query_head_stride,
-    key_row_stride,
-    key_head_stride,
-    value_row_stride,
-    value_head_stride,
-    block_stride,
-    place_stride,
-    kv_head_stride,
     GROUP: tl.constexpr,
     PADDED_GROUP: tl.constexpr,
     HEAD_DIM: tl.constexpr,
@@ -105,6 +90,18 @@ def rotate_and_cache_kernel(
     BLOCK_SIZE: tl.constexpr,
     IS_INTERLEAVED: tl.constexpr,
 ):
+    """One token's queries of one KV head, normalised and turned, and its key, likewise, and value put into the cache.
+
+    For token r, KV head k, and each query head h = k * GROUP + g of that KV head, with place = slots[r]:
+
+        out[r, h, :]        = turn(query[r, h] * query_weight / rms(query[r, h]))
+        keys[place, k, :]   = turn(key[r, k] * key_weight / rms(key[r, k])) / key_scale[k]
+        values[place, k, :] = value[r, k, :] / value_scale[k]
+
+    turn takes each pair (a, b) of the first ROTARY numbers, with the token's angle of that pair, to
+    (a cos - b sin, b cos + a sin). Without norm, or scales, those factors are 1. Launched by `launch_rotate_and_cache` with the
+    grid (num_tokens, num_kv_heads).
+    """
     row = tl.program_id(0).to(tl.int64)
     kv_head = tl.program_id(1)
     pair = tl.arange(0, PADDED_HALF)[None, :]
@@ -115,8 +112,8 @@ def rotate_and_cache_kernel(
     group = tl.arange(0, PADDED_GROUP)[:, None]
     head = kv_head * GROUP + group
     first, second, staying, low, high, rest, is_pair, is_rest = turn(
-        query + row * query_row_stride + head * query_head_stride, group < GROUP, row_cosine, row_sine, query_weight, eps,
-        weight_offset, HEAD_DIM, ROTARY, PADDED_HALF, PADDED_REST, IS_INTERLEAVED,
+        query.data + row * query.row_stride + head * query.head_stride, group < GROUP, row_cosine, row_sine,
+        None if norm is None else norm.query_weight, norm, HEAD_DIM, ROTARY, PADDED_HALF, PADDED_REST, IS_INTERLEAVED,
     )  # fmt: skip
     target = out + (row * tl.num_programs(1) * GROUP + head) * HEAD_DIM
     tl.store(target + low, first.to(out.dtype.element_ty), mask=is_pair)
@@ -126,21 +123,21 @@ def rotate_and_cache_kernel(
     slot = tl.load(slots + row).to(tl.int64)
     one = tl.zeros((1, 1), tl.int32)
     first, second, staying, low, high, rest, is_pair, is_rest = turn(
-        key + row * key_row_stride + kv_head * key_head_stride + one, one < tl.where(slot >= 0, 1, 0), row_cosine, row_sine,
-        key_weight, eps, weight_offset, HEAD_DIM, ROTARY, PADDED_HALF, PADDED_REST, IS_INTERLEAVED,
+        key.data + row * key.row_stride + kv_head * key.head_stride + one, one < tl.where(slot >= 0, 1, 0), row_cosine, row_sine,
+        None if norm is None else norm.key_weight, norm, HEAD_DIM, ROTARY, PADDED_HALF, PADDED_REST, IS_INTERLEAVED,
     )  # fmt: skip
-    place = (slot // BLOCK_SIZE) * block_stride + (slot % BLOCK_SIZE) * place_stride + kv_head * kv_head_stride
-    scale = None if key_scale is None else tl.load(key_scale + kv_head * key_scale_stride)
-    store_number(keys + place + low, first, scale, is_pair)
-    store_number(keys + place + high, second, scale, is_pair)
-    store_number(keys + place + rest, staying, scale, is_rest)
+    place = (slot // BLOCK_SIZE) * cache.block_stride + (slot % BLOCK_SIZE) * cache.place_stride + kv_head * cache.kv_head_stride
+    scale = None if cache.key_scale is None else tl.load(cache.key_scale + kv_head * key_scale_stride)
+    store_number(cache.key + place + low, first, scale, is_pair)
+    store_number(cache.key + place + high, second, scale, is_pair)
+    store_number(cache.key + place + rest, staying, scale, is_rest)
 
     dim = tl.arange(0, PADDED_DIM)
     is_real = dim < tl.where(slot >= 0, HEAD_DIM, 0)
-    source = value + row * value_row_stride + kv_head * value_head_stride
+    source = value.data + row * value.row_stride + kv_head * value.head_stride
     number = tl.load(source + dim, mask=is_real, other=0.0).to(tl.float32)
-    scale = None if value_scale is None else tl.load(value_scale + kv_head * value_scale_stride)
-    store_number(values + place + dim, number, scale, is_real)
+    scale = None if cache.value_scale is None else tl.load(cache.value_scale + kv_head * value_scale_stride)
+    store_number(cache.value + place + dim, number, scale, is_real)
 
 
 def launch_rotate_and_cache(
@@ -152,6 +149,7 @@ def launch_rotate_and_cache(
     slots: Tensor,
     norm: HeadNorm | None,
 ) -> Tensor:
+    """`rotate_and_cache` in one launch. The arguments are checked."""
     num_tokens, num_heads, head_dim = query.shape
     num_kv_heads = key.shape[1]
     group, rotary = num_heads // num_kv_heads, 2 * rotation.cosine.shape[1]
@@ -160,26 +158,16 @@ def launch_rotate_and_cache(
         return out
     rotate_and_cache_kernel[num_tokens, num_kv_heads](
         out,
-        query,
-        key,
-        value,
-        cache.keys,
-        cache.values,
+        heads_of(query),
+        heads_of(key),
+        heads_of(value),
+        paged_cache_of(cache),
         slots,
         rotation.cosine,
         rotation.sine,
-        None if norm is None else norm.query_weight,
-        None if norm is None else norm.key_weight,
-        cache.key_scale,
-        cache.value_scale,
-        0.0 if norm is None else norm.eps,
-        0.0 if norm is None else norm.weight_offset,
+        norm,
         scale_stride(cache.key_scale),
         scale_stride(cache.value_scale),
-        *query.stride()[:2],
-        *key.stride()[:2],
-        *value.stride()[:2],
-        *cache.keys.stride()[:3],
         **rotation_constants(group, head_dim, rotary, cache.keys.shape[1], rotation.is_interleaved),
         num_warps=warps_for(group, head_dim),
         enable_fp_fusion=True,
@@ -188,6 +176,7 @@ def launch_rotate_and_cache(
 
 
 def warps_for(group: int, head_dim: int) -> int:
+    """One warp for up to 512 numbers of queries, four for more."""
     return 1 if group * head_dim <= 512 else 4
 
 

@@ -29,6 +29,7 @@ class Blocks(NamedTuple):
 
 @triton.jit
 def activated(x, ACTIVATION: tl.constexpr):
+    """The activation of fp32 numbers, element by element: "silu", "gelu" or "gelu_tanh"."""
     if ACTIVATION == "silu":
         return x * tl.sigmoid(x)
     elif ACTIVATION == "gelu":
@@ -39,14 +40,11 @@ def activated(x, ACTIVATION: tl.constexpr):
 
 @triton.jit
 def up_kernel(
-    hidden,
-    gate_up,
-    weights,
-    pairs,
-    experts,
-    firsts,
-    stops,
-    inner,  # [num_pairs, size], in the order of `pairs`
+    hidden,  # [num_tokens, hidden_size]
+    gate_up,  # [num_experts, 2 * size, hidden_size]: rows of the gate, then those of up
+    weights,  # float32 [num_pairs], by pair
+    blocks: Blocks,
+    inner,  # [num_pairs, size], in the order of `blocks.pairs`
     hidden_size,
     size,
     per_token,
@@ -56,13 +54,17 @@ def up_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ):
-    """inner[place, n] = activation(<x, gate_n>) * <x, up_n>, x the token of the pair at that place."""
+    """inner[place, n] = activation(<x, gate_n>) * <x, up_n>, for one block of places and BLOCK_N columns n.
+
+    x is the token of the pair at that place, times the pair's weight with SCALES_INPUT; gate_n and up_n are rows of the block's
+    expert. Launched by `launch` with the grid (number of blocks, size / BLOCK_N).
+    """
     block = tl.program_id(0)
-    expert, first, stop = tl.load(experts + block), tl.load(firsts + block), tl.load(stops + block)
+    expert, first, stop = tl.load(blocks.expert + block), tl.load(blocks.first + block), tl.load(blocks.stop + block)
     if first < stop:
         place = first + tl.arange(0, BLOCK_M)
         is_pair = place < stop
-        pair = tl.load(pairs + place, mask=is_pair, other=0)
+        pair = tl.load(blocks.pairs + place, mask=is_pair, other=0)
         column = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
         is_column = column < size
         x_row = hidden + (pair // per_token)[:, None] * hidden_size
@@ -86,13 +88,10 @@ def up_kernel(
 
 @triton.jit
 def down_kernel(
-    inner,
-    down,
-    weights,
-    pairs,
-    experts,
-    firsts,
-    stops,
+    inner,  # [num_pairs, size], in the order of `blocks.pairs`
+    down,  # [num_experts, hidden_size, size]
+    weights,  # float32 [num_pairs], by pair
+    blocks: Blocks,
     output,  # float32 [num_pairs, hidden_size], in the order of tokens
     hidden_size,
     size,
@@ -101,13 +100,17 @@ def down_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ):
-    """output[pair, n] = <inner of the pair, down_n>, times the pair's weight unless that went into the input."""
+    """output[pair, n] = <inner of the pair, down_n>, for one block of places and BLOCK_N columns n.
+
+    It is multiplied by the pair's weight, unless that went into the input (SCALES_INPUT); down_n is a row of the block's expert.
+    Launched by `launch` with the grid (number of blocks, hidden_size / BLOCK_N).
+    """
     block = tl.program_id(0)
-    expert, first, stop = tl.load(experts + block), tl.load(firsts + block), tl.load(stops + block)
+    expert, first, stop = tl.load(blocks.expert + block), tl.load(blocks.first + block), tl.load(blocks.stop + block)
     if first < stop:
         place = first + tl.arange(0, BLOCK_M)
         is_pair = place < stop
-        pair = tl.load(pairs + place, mask=is_pair, other=0)
+        pair = tl.load(blocks.pairs + place, mask=is_pair, other=0)
         column = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
         is_column = column < hidden_size
         x_row = inner + place[:, None] * size
@@ -128,7 +131,7 @@ def down_kernel(
 def launch(
     hidden: Tensor, gate_up: Tensor, down: Tensor, chosen: Tensor, weights: Tensor, activation: str, scales_input: bool
 ) -> Tensor:
-    """See the package. The weights of experts must be contiguous; the rest is made so."""
+    """`kernels.moe.grouped_mlp` by two grouped products. The weights of experts must be contiguous; the rest is made so."""
     if not (gate_up.is_contiguous() and down.is_contiguous()):
         raise ValueError("gate_up and down must be contiguous; call contiguous() on them")
     hidden, weights = hidden.contiguous(), weights.float().contiguous()
@@ -140,10 +143,10 @@ def launch(
     output = hidden.new_empty((len(blocks.pairs), hidden_size), dtype=torch.float32)
     common = {"SCALES_INPUT": scales_input, "BLOCK_M": block_m, "BLOCK_N": BLOCK_N, "BLOCK_K": BLOCK_K}
     up_kernel[(len(blocks.expert), triton.cdiv(size, BLOCK_N))](
-        hidden, gate_up, weights, *blocks, inner, hidden_size, size, per_token, ACTIVATION=activation, **common
+        hidden, gate_up, weights, blocks, inner, hidden_size, size, per_token, ACTIVATION=activation, **common
     )
     down_kernel[(len(blocks.expert), triton.cdiv(hidden_size, BLOCK_N))](
-        inner, down, weights, *blocks, output, hidden_size, size, **common
+        inner, down, weights, blocks, output, hidden_size, size, **common
     )
     return output.view(num_tokens, per_token, hidden_size).sum(dim=1).to(hidden.dtype)
 

@@ -1,4 +1,4 @@
-"""How heads of queries and keys turn: the angles, and the norm before it."""
+"""What the rotation of queries and keys reads, whichever implementation computes it."""
 
 from __future__ import annotations
 
