@@ -29,7 +29,8 @@ from .tools import ToolLike
 
 
 class AsyncLLM:
-    """Takes the arguments of `LLM`, or a loaded `LLM` to share. Cancelling a task cancels its requests."""
+    """A model ready to answer under asyncio. Takes the arguments of `LLM`, or a loaded `LLM` to share. Cancelling a
+    task cancels its requests."""
 
     def __init__(self, model: LLM | str | os.PathLike[str] = EMBEDDED, **options: Any) -> None:
         self.llm = model if isinstance(model, LLM) else LLM(model, **options)
@@ -148,6 +149,6 @@ class AsyncLLM:
             self._cancel(submitting.result())
 
     def _cancel(self, request_ids: Sequence[int]) -> None:
-        """End what is still running, without waiting: the engine may be in the middle of a step."""
+        """End the requests that are still running, without waiting: the engine may be in the middle of a step."""
         for request_id in request_ids:
             asyncio.get_running_loop().run_in_executor(None, self.llm.driver.cancel, request_id)

@@ -129,7 +129,7 @@ def reply_of(output: GenerationOutput, turn: Turn, constraint: Constraint | None
 
 
 def _choice_word(choice: str | Mapping[str, Any]) -> str:
-    """OpenAI's object for a function is its name."""
+    """A tool choice in one word; OpenAI's object for a function is its name."""
     function = choice.get("function", choice) if isinstance(choice, Mapping) else None
     name = function.get("name") if isinstance(function, Mapping) else choice
     if not isinstance(name, str):

@@ -1,4 +1,4 @@
-"""The keywords that constrain an output, understood: at most one a prompt, and how to read what comes out.
+"""The keywords that constrain an output, understood: at most one for a prompt, and how the output is read.
 
     schema=Person                   a Pydantic model, dataclass, TypedDict, Literal, Enum, ... -> an instance
     schema={...}, json_schema=...   a raw JSON Schema: mapping, boolean or JSON text            -> parsed JSON
@@ -92,7 +92,7 @@ def _column(name: str, value: Any, num_prompts: int) -> tuple[str, Any] | list[t
 
 
 def _are_choices(value: Any) -> bool:
-    """Strings, or what may be one such list for each prompt."""
+    """Whether a value is a list of strings, or may be a list of such lists, one for each prompt."""
     is_list = isinstance(value, Iterable) and not isinstance(value, str | bytes | Iterator)
     return is_list and all(option is None or isinstance(option, str | list | tuple) for option in value)
 
@@ -129,7 +129,7 @@ def _of_choice(options: Any) -> ConstraintChoice:
 
 
 def _of_constraint(constraint: Any) -> ConstraintChoice:
-    """A front end is treated like its keyword; of a compiled constraint no more than its text is known."""
+    """A front end is treated like its keyword; a compiled constraint has a text, and no more is known of it."""
     if isinstance(constraint, JsonSchema):
         return ConstraintChoice(constraint, json.loads, True, {"schema": json.loads(constraint.schema)})
     if isinstance(constraint, Constraint) or is_source(constraint):

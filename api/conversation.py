@@ -28,13 +28,12 @@ def read_messages(
     roles: Collection[str] | None = None,
     members: Collection[str] | None = None,
 ) -> tuple[dict[str, Any], ...]:
-    """A conversation; a lone string is what the user says.
+    """The messages of a conversation; a lone string is a message of the user.
 
-    has_tool_role: whether the template knows calls and their results.
-    roles: those that are known; None leaves that to the template.
-    members: what the template is shown beside role, content and calls; None is all.
+    has_tool_role: whether the template knows calls and their results. roles: the roles that are known; None leaves that
+    to the template. members: the members that the template is shown beside role, content and calls; None shows all.
 
-    Raises UsageError, of a message MessageError.
+    Raises UsageError; for a message that cannot be read MessageError.
     """
     if isinstance(messages, str):
         return ({"role": "user", "content": messages},)
@@ -113,7 +112,8 @@ def _call(call: Any, place: str) -> dict[str, Any]:
 
 
 def _plain(message: dict[str, Any]) -> dict[str, Any]:
-    """For a template that knows neither calls nor their results: a call is its JSON text, a result what the user says."""
+    """A message for a template that knows neither calls nor their results: a call is its JSON text, a result is a text
+    of the user."""
     role = "user" if message["role"] == "tool" else message["role"]
     calls = [call["function"] for call in message.get("tool_calls", ())]
     written = "\n".join(json.dumps(call, ensure_ascii=False, separators=(",", ":")) for call in calls)

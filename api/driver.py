@@ -33,27 +33,27 @@ class Driver:
 
     @property
     def is_busy(self) -> bool:
-        """Some request is not finished, or not read to its end."""
+        """Whether some request is not finished, or not read to its end."""
         with self._lock:
             return bool(self._news) or self._engine.has_work
 
     @property
     def has_work(self) -> bool:
-        """Another step will do something."""
+        """Whether another step will do something."""
         with self._lock:
             return self._engine.has_work
 
     @property
     def statistics(self) -> EngineStatistics:
-        """Of the engine, between two steps."""
+        """The engine's statistics, read between two steps."""
         with self._lock:
             return self._engine.statistics
 
     def submit(self, requests: Sequence[Request], *, pushed: bool = False, search: Search | None = None) -> list[int]:
-        """Queue requests, all or none, and return their ids. Raises RequestError when one can never run.
+        """Queue requests, all or none, and return their ids. Raises RequestError when one of them can never run.
 
-        search: how their outputs are searched for; else they are drawn.
-        pushed: their events are what `step` returns, for a caller that steps the engine itself; else `next_event` gives them.
+        search: how their outputs are searched for; None to draw them. pushed: `step` returns their events, for a caller
+        that steps the engine itself; else `next_event` gives them.
         """
         request_ids: list[int] = []
         with self._lock:
@@ -92,8 +92,8 @@ class Driver:
     def snapshot(
         self, request_id: int, request: Request, ended: RequestOutput | None, label: str, keeps_cache: bool
     ) -> Snapshot:
-        """The request as it stands, or as it has `ended`; also if its last events were not read. Raises SessionError for
-        another."""
+        """The request as it stands, or as it has `ended`, even if its last events were not read. Raises SessionError
+        for another request."""
         with self._lock:
             assert self._sessions is not None, "an engine without a model folder has no sessions"
             unread = self._news.get(request_id, ())

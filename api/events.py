@@ -1,4 +1,4 @@
-"""A stream as typed events: which field has opened, what was added to it, what it came to, and the end.
+"""A stream as typed events: which field has opened, what was added to it, its value when it is complete, and the end.
 
     {"name":"Ada","tags":["x"]}   gives
 
@@ -10,10 +10,10 @@
     FieldClosed((), {"name": "Ada", "tags": ["x"]})
     Done(output)
 
-However the text is cut into tokens, the fields open and close in the same order and the deltas of a path join to the same
-text (see `json_events.py`). The delta of a string is decoded text; of a number or a literal it is JSON text; objects and
-arrays have none. Tool calls, reasoning and structural tags have events of their own (`constraints/front_ends/tags/events.py`).
-Other output that is not JSON is one stream of deltas with path ().
+However the text is cut into tokens, the fields open and close in the same order and the deltas of a path join to the
+same text (see `json_events.py`). The delta of a string is decoded text, the delta of a number or a literal is JSON
+text; objects and arrays have none. Tool calls, reasoning and structural tags have events of their own
+(`constraints/front_ends/tags/events.py`). Other output that is not JSON is one stream of deltas with path ().
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ class _StringText:
             self._emit_unit(chr(int(escape[2:], 16)))
 
     def _emit_unit(self, unit: str) -> None:
-        """A UTF-16 code unit: surrogates are joined when they come in pairs, as `json.loads` does."""
+        """Take a UTF-16 code unit: surrogates are joined when they come in pairs, as `json.loads` does."""
         if self._high and "\udc00" <= unit <= "\udfff":
             pair, self._high = self._high + unit, ""
             self._emit(pair.encode("utf-16", "surrogatepass").decode("utf-16"))

@@ -89,7 +89,8 @@ class LLM:
 
     @property
     def statistics(self) -> EngineStatistics:
-        """What the engine has done for all callers: steps, prompt tokens from the cache, drafts accepted, blocks in use."""
+        """What the engine has done for all callers: steps, prompt tokens from the cache, drafts accepted, blocks in
+        use."""
         return self.driver.statistics
 
     def generate(

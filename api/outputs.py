@@ -1,4 +1,4 @@
-"""What a generation gives back."""
+"""The outputs of a generation, as users get them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens, and how many of them cost no step of their own."""
+    """How many tokens there were, and how many of them cost no step of their own."""
 
     prompt_tokens: int = 0
     cached_tokens: int = 0  # of the prompt, computed before for this or another request
@@ -52,7 +52,7 @@ class GenerationOutput:
 
     @property
     def is_complete(self) -> bool:
-        """The text satisfies its constraint. Free text is complete wherever it ends, short of a failure."""
+        """Whether the text satisfies its constraint. Free text is complete wherever it ends, except after a failure."""
         is_cut_text = self.finish_reason == "length" and self.choice.source is None
         return self.finish_reason == "stop" or is_cut_text
 
@@ -73,9 +73,10 @@ class GenerationOutput:
 
     @cached_property
     def captures(self) -> dict[str, str | list[str]]:
-        """What rules with `capture` in a Lark or EBNF grammar have read, by name; nothing for other constraints.
+        """The texts that rules with `capture` in a Lark or EBNF grammar have read, by name; other constraints have
+        none.
 
-        Of one name the text that ended last, of a list (`__LIST_APPEND:`) all.
+        A name has the text that ended last, a list (`__LIST_APPEND:`) all of them.
         `maskwright.constraints.captures.capture(output.constraint, output.token_ids)` says where they stand.
 
         Raises GenerationIncomplete: generation ended before the text satisfied its constraint.

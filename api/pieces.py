@@ -1,4 +1,4 @@
-"""An output token by token, with what the constraint left free: what `--show-mask` colours."""
+"""An output token by token, with what the constraint left free; `--show-mask` colours it."""
 
 from __future__ import annotations
 

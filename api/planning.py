@@ -1,4 +1,5 @@
-"""From what a user passes to what the engine runs: constraint compiled, prompt rendered and tokenised, sampling settled."""
+"""From what a user passes to what the engine runs: the constraint is compiled, the prompt rendered and tokenised,
+sampling settled."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ class Plan:
         return self.requests[0]
 
     def ranked(self, priority: int, user: str) -> Plan:
-        """The same with what the engine's policy asks for."""
+        """This plan, with the priority and the user that the engine's policy asks for."""
         if isinstance(priority, bool) or not isinstance(priority, int):
             raise UsageError(f"priority= is an integer, not {priority!r}")
         if not isinstance(user, str):
@@ -61,16 +62,16 @@ class Plan:
         return self.requests[0].constraint
 
     def output(self, *ended: RequestOutput) -> GenerationOutput:
-        """What the engine gave back, as the user gets it: the first, or most probable, output leads the others."""
+        """The engine's outputs as the user gets them: the first, or most probable, one leads the others."""
         first, *others = [self._one(each) for each in self.chosen(ended)]
         return replace(first, alternatives=tuple(others))
 
     def found(self, ended: RequestOutput) -> GenerationOutput:
-        """What a search gave back: the best output leads the others."""
+        """The outputs of a search as the user gets them: the best one leads the others."""
         return replace(self._one(ended), alternatives=tuple(map(self._one, ended.alternatives)))
 
     def chosen(self, ended: Sequence[RequestOutput]) -> list[RequestOutput]:
-        """Those outputs that are given: all, or of more than are wanted the most probable ones."""
+        """The outputs that the user gets: all of them, or the most probable ones where there are more than are wanted."""
         is_choice = len(ended) > self.num_wanted
         return sorted(ended, key=_likelihood, reverse=True)[: self.num_wanted] if is_choice else list(ended)
 
@@ -103,7 +104,7 @@ def _likelihood(ended: RequestOutput) -> tuple[bool, float]:
 
 
 class Planner:
-    """Knows one model's tokenizer, prompt style and defaults."""
+    """Makes plans for one model, whose tokenizer, prompt style and defaults it knows."""
 
     def __init__(self, folder: Path, tokenizer: Tokenizer, compiler: Compiler, style: PromptStyle) -> None:
         if style not in get_args(PromptStyle):
@@ -151,7 +152,7 @@ class Planner:
         return self.plan_replies(turn, sampling)
 
     def plan_replies(self, turn: Turn, sampling: SamplingParams) -> Plan:
-        """The plan for as many replies as `sampling` asks for, of which the caller takes one."""
+        """The plan for as many replies as `sampling` asks for, one of which the caller takes."""
         constraint = self._compile(turn.choice)
         messages = self._told(turn.messages, turn.choice)
         definitions = [tool.definition() for tool in turn.tools] if turn.tools and self.style != "task" else None
@@ -165,7 +166,7 @@ class Planner:
         return Plan("", choice, _requests(tuple(token_ids), sampling, self._compile(choice)), sampling.n)
 
     def plan_resumed(self, snapshot: Snapshot, options: ConstraintOptions) -> Plan:
-        """The plan of a session that was saved, to read what it gives."""
+        """The plan of a session that was saved, which reads what the session gives."""
         choice = choose(options)
         request = Request(
             prompt_token_ids=snapshot.prompt_token_ids,
@@ -177,7 +178,7 @@ class Planner:
         return Plan(snapshot.label, choice, (request,))
 
     def style_for(self, asked: str | ToolStyle | None) -> str | ToolStyle | None:
-        """How calls are written: as asked, or as the model's chat template does."""
+        """The way in which calls are written: as asked for, or as the model's chat template does it."""
         return self.tool_style if asked == "auto" else asked
 
     def _plan(self, prompt: str, choice: ConstraintChoice, sampling: SamplingParams) -> Plan:
@@ -190,7 +191,7 @@ class Planner:
         return Plan(prompt, choice, requests, sampling.n)
 
     def _num_shared(self, token_ids: tuple[int, ...], messages: Sequence[Message], tools: Any) -> int:
-        """Leading tokens that tell instructions, schema and tools: other prompts begin with them too."""
+        """How many leading tokens hold instructions, schema and tools, with which other prompts begin, too."""
         leading = list(takewhile(lambda message: message["role"] == "system", messages))
         if not leading and not tools:
             return 0
@@ -215,7 +216,7 @@ class Planner:
         return choice.source
 
     def _told(self, messages: Sequence[Message], choice: ConstraintChoice) -> list[Message]:
-        """The messages, led by one that tells the constraint when the model has learned to read it."""
+        """The messages, led by one that tells the constraint, if the model has learned to read that."""
         system = task_prompts.system_text(**choice.told) if self.style == "task" else None
         return list(messages) if system is None else [{"role": "system", "content": system}, *messages]
 
@@ -232,7 +233,7 @@ class Planner:
 def _requests(
     token_ids: tuple[int, ...], sampling: SamplingParams, constraint: Constraint | None, num_shared: int = 0
 ) -> tuple[Request, ...]:
-    """One for each output of the prompt."""
+    """The requests of a prompt, one for each output."""
     return tuple(
         Request(prompt_token_ids=token_ids, sampling=copy, constraint=constraint, num_shared_tokens=num_shared)
         for copy in sampling.copies()
@@ -250,7 +251,7 @@ def recommended_sampling(generation: Mapping[str, Any]) -> SamplingParams:
 
 
 def _style_of(folder: Path) -> Literal["task", "plain"]:
-    """What the model's config.json says it was trained on."""
+    """The prompt style that the model's config.json says it was trained on."""
     return "task" if _read_json(folder / "config.json").get("maskwright_prompt_style") == "task" else "plain"
 
 

@@ -56,22 +56,24 @@ class Session:
 
     @property
     def is_done(self) -> bool:
-        """The request has ended, and its last event was read."""
+        """Whether the request has ended and its last event was read."""
         return self._ended is not None
 
     def result(self) -> GenerationOutput:
-        """Run to the end; the output."""
+        """The output, when the request has run to its end."""
         for event in self._events:
             if isinstance(event, Done):
                 return event.output
         return self._plan.output(self._end())
 
     def save(self, path: str | os.PathLike[str], *, keeps_cache: bool = True) -> None:
-        """Write the session as it stands to a file, which replaces one that is there when it is complete; it goes on.
+        """Write the session as it stands to a file; the session goes on. A file that is there is replaced when the new
+        one is complete.
 
-        keeps_cache: with the keys and values computed so far; without them the file is small, and they are computed again.
-        Of a session that has ended the file is a conversation: `resume` with cache="shared", and prompts that begin with it cost
-        only what is new. Raises OSError, and SessionError where it was closed before its end.
+        keeps_cache: write the keys and values computed so far, too; without them the file is small, and they are
+        computed again. The file of a session that has ended is a conversation: after `resume` with cache="shared",
+        prompts that begin with it cost only what is new. Raises OSError, and SessionError where the session was closed
+        before its end.
         """
         save_snapshot(
             self._driver.snapshot(self._request_id, self._plan.request, self._ended, self._plan.prompt, keeps_cache), path

@@ -1,4 +1,4 @@
-"""From the engine's events to the typed events of one stream."""
+"""Makes the typed events of one stream of the engine's events."""
 
 from __future__ import annotations
 

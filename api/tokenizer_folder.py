@@ -13,7 +13,7 @@ from .model_folder import EMBEDDED, embedded_model
 
 
 class FolderTokenizer(NamedTuple):
-    """A vocabulary, and text to ids of it without tokens around the text."""
+    """A vocabulary, and a function from a text to ids of it, which adds no tokens around the text."""
 
     name: str
     vocabulary: Vocabulary
@@ -38,7 +38,7 @@ def read_tokenizer(name: str) -> FolderTokenizer:
 
 
 def _eos_ids(folder: Path, backend: Any) -> list[int]:
-    """What the files beside the tokenizer name as the end of a text."""
+    """The ids of the tokens that the files beside the tokenizer name as the end of a text."""
     token = _read(folder / "tokenizer_config.json").get("eos_token")
     name = token.get("content") if isinstance(token, dict) else token
     of_name = backend.token_to_id(name) if isinstance(name, str) else None

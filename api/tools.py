@@ -63,7 +63,7 @@ class ToolCall:
         return _validated(self.tool.function, self.arguments)
 
     def run(self) -> Any:
-        """What the function returns for these arguments."""
+        """The value that the function returns for these arguments."""
         if self.tool.function is None:
             raise UsageError(f'tool "{self.name}" was given as a schema; there is no function to run')
         return self.tool.function(**self.values)
@@ -139,7 +139,8 @@ def _tool_of_definition(definition: Mapping[str, Any]) -> Tool:
 
 
 def _object_schema(parameters: Any, name: str) -> dict[str, Any]:
-    """The schema of the arguments, which are an object whether it says so or not; without a schema there are none."""
+    """The schema of the arguments. It describes an object, whether it says so or not; without a schema there are no
+    arguments."""
     if parameters is None or parameters == {}:
         return {"type": "object", "properties": {}, "additionalProperties": False}
     if parameters is True:

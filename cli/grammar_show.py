@@ -22,7 +22,7 @@ _CONTEXT = 30  # characters shown on either side of a byte that fails
 
 
 def _console() -> Console:
-    """Made when it is needed, so that it writes to what is standard output then."""
+    """A console that writes to what is standard output now; so it is made when it is needed."""
     return Console(highlight=False)
 
 

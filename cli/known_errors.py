@@ -1,4 +1,4 @@
-"""Every error that tells the user what to mend."""
+"""The errors that tell the user what to mend."""
 
 from __future__ import annotations
 

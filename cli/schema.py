@@ -69,7 +69,7 @@ def _schema(name: str) -> Any:
 
 
 def _byte_vocabulary() -> Vocabulary:
-    """The smallest vocabulary that spells everything: verdicts do not depend on it."""
+    """The smallest vocabulary that spells everything: verdicts do not depend on the vocabulary."""
     return Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=[256])
 
 

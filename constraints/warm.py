@@ -1,4 +1,5 @@
-"""Get ready: compile the compiled code (once per machine, one to three minutes, then kept on disk), and lower the formats."""
+"""Getting ready: compile the compiled code (once per machine, one to three minutes, then kept on disk), and lower the
+formats."""
 
 from __future__ import annotations
 

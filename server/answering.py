@@ -1,4 +1,5 @@
-"""From plans to the answer of an endpoint: run them, and tell what comes whole or as a stream, in the words of that endpoint."""
+"""From plans to the answer of an endpoint: the plans are run, and their events told, whole or as a stream, in the form
+of that endpoint."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ class Writer(Protocol):
         """Server-sent events, while they come."""
 
     def failed(self, error: ApiError) -> bytes:
-        """The last one of a stream that fails."""
+        """The last event of a stream that fails."""
 
 
 async def answer(request: Request, plans: Sequence[Plan], writer: Writer, is_streamed: bool | None) -> Response:

@@ -14,7 +14,7 @@ class BlockWriter:
     """Follows one output. At any time one block is open; what belongs to another one closes it."""
 
     def __init__(self, *, hides_thought: bool = False) -> None:
-        """hides_thought: what is thought is left out; that something was thought is told."""
+        """hides_thought: the reasoning is left out; only that there was some is told."""
         self._hides_thought = hides_thought
         self.blocks: list[dict[str, Any]] = []
         self.num_calls = 0
@@ -22,7 +22,7 @@ class BlockWriter:
         self._arguments = ""  # of the open call
 
     def take(self, delta: ReplyDelta) -> list[dict[str, Any]]:
-        """What one delta of the reply adds, as events of the stream."""
+        """The events of the stream that one delta of the reply adds."""
         if isinstance(delta, ThoughtDelta):
             told = self._switch({"type": "thinking", "thinking": "", "signature": ""})
             if self._hides_thought:
@@ -39,7 +39,7 @@ class BlockWriter:
         return [self._about("content_block_delta", delta={"type": "input_json_delta", "partial_json": delta.text})]
 
     def finish(self) -> list[dict[str, Any]]:
-        """The end of the open block, if there is one."""
+        """The events that end the open block, if there is one."""
         if not self._is_open:
             return []
         self._is_open = False
@@ -72,7 +72,7 @@ class BlockWriter:
 
 
 def _read(arguments: str) -> Any:
-    """The arguments of a call; {} of one that was cut short."""
+    """The arguments of a call as an object; {} for a call that was cut short."""
     try:
         return json.loads(arguments)
     except ValueError:

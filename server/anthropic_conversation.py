@@ -65,7 +65,7 @@ def _messages_of(message: Mapping[str, Any], place: str) -> list[dict[str, Any]]
 
 
 def _reply(blocks: Sequence[Mapping[str, Any]], place: str) -> list[dict[str, Any]]:
-    """What the model said before: text, thinking and calls, in one message."""
+    """One message with what the model said before: text, thinking and calls."""
     texts, thoughts, calls = list[str](), list[str](), list[dict[str, Any]]()
     for index, block in enumerate(blocks):
         where = f"{place}.content[{index}]"
@@ -86,7 +86,7 @@ def _reply(blocks: Sequence[Mapping[str, Any]], place: str) -> list[dict[str, An
 
 
 def _said(blocks: Sequence[Mapping[str, Any]], role: str, place: str) -> list[dict[str, Any]]:
-    """Text of the user, and results of calls, each a message of its own."""
+    """Messages with the user's text and with the results of calls, one for each result."""
     made = list[dict[str, Any]]()
     for index, block in enumerate(blocks):
         where = f"{place}.content[{index}]"
@@ -116,7 +116,7 @@ def _call(block: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def _text(content: Any, place: str) -> str:
-    """Of a string or text blocks."""
+    """The text of a string, or of text blocks."""
     if isinstance(content, str):
         return content
     texts = []

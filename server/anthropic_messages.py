@@ -111,7 +111,7 @@ async def count_tokens(request: Request, body: ConversationBody) -> dict[str, in
 
 
 class MessageWriter:
-    """From the events of one output to a message, whole or as typed events."""
+    """Makes a message of the events of one output, whole or as typed events."""
 
     def __init__(self, message_id: str, service: Service, plan: Plan, *, hides_thought: bool) -> None:
         self._id, self._service, self._plan = message_id, service, plan
@@ -169,7 +169,7 @@ class MessageWriter:
         return {"stop_reason": told, "stop_sequence": matched}
 
     def _usage(self) -> dict[str, Any]:
-        """Prompt tokens that were in the cache are counted apart from the others."""
+        """The tokens used. Prompt tokens that were in the cache are counted apart from the others."""
         assert self._output is not None, "the output has ended"
         cached = self._output.num_cached_tokens
         return {
@@ -181,7 +181,7 @@ class MessageWriter:
 
 
 def _as_chat(body: ConversationBody) -> ChatBody:
-    """The same as a chat completion. Raises ApiError for what that has no form for."""
+    """The body as a chat completion. Raises ApiError for what a chat completion has no form for."""
     form = _output_form(body)
     thinking = _thinking(body.thinking)
     choice, parallel = chat_tool_choice(body.tool_choice)
@@ -217,7 +217,8 @@ def _output_form(body: ConversationBody) -> dict[str, Any] | None:
 
 
 def _thinking(thinking: dict[str, Any] | None) -> dict[str, Any]:
-    """What the chat template and the constraint are told. A model whose template knows no reasoning has none."""
+    """What the chat template and the constraint are told about reasoning. A model whose template knows no reasoning
+    does none."""
     if thinking is None:
         return {}
     _check_known(thinking, "thinking", "type", "budget_tokens", "display")

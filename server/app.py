@@ -25,10 +25,10 @@ DESCRIPTION = "OpenAI's interface, with output that satisfies its constraint: JS
 def create_app(
     llm: LLM, settings: ServerSettings | None = None, *, model_name: str = "embedded", tracer_provider: Any | None = None
 ) -> FastAPI:
-    """An ASGI application that serves `llm`. It begins to step the engine when it is started, and ends that when it is stopped.
+    """An ASGI application that serves `llm`. It steps the engine from its startup until its shutdown.
 
-    model_name: what clients call the model, unless the settings say otherwise.
-    tracer_provider: OpenTelemetry's, which is told of every request; None for no traces.
+    model_name: the name that clients use for the model, unless the settings have another one. tracer_provider:
+    OpenTelemetry's, which is told of every request; None for no traces.
     """
     settings = settings or ServerSettings()
     service = Service(llm, settings, settings.served_model_name or model_name, tracer_provider)

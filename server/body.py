@@ -60,7 +60,7 @@ class Because:
 
 
 def _half_pair(given: Any) -> str | None:
-    """The place of the first string with half of a surrogate pair."""
+    """The place of the first string that has half of a surrogate pair."""
     pending = [("", given)]
     while pending:
         place, value = pending.pop()

@@ -14,7 +14,8 @@ from .service import Service
 
 
 async def captures_of(service: Service, plan: Plan, ended: RequestOutput, content: str) -> dict[str, Any]:
-    """Members of an answer: "captures" when the grammar has some, and "captures_error" when they cannot be told; else nothing.
+    """Members of an answer: "captures" when the grammar has some, or "captures_error" when they cannot be told; else no
+    member.
 
     ended: one output of the plan. content: its text without reasoning.
     """
@@ -26,7 +27,7 @@ async def captures_of(service: Service, plan: Plan, ended: RequestOutput, conten
 
 
 def _grammar(source: Any) -> Source | None:
-    """What may name parts of the content."""
+    """The source that may name parts of the content."""
     if isinstance(source, Reasoning) and isinstance(source.inner, Answer):
         source = source.inner.inner
     return source if isinstance(source, FrontEnd) and source.may_have_captures else None

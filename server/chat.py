@@ -89,7 +89,7 @@ async def create_chat_completion(request: Request, body: ChatBody) -> Response:
 
 
 async def plan_chat(service: Service, body: ChatBody) -> Plan:
-    """The conversation, ready to run. Raises ApiError for what makes no sense or is not supported."""
+    """The conversation, ready to run. Raises ApiError for what contradicts itself or is not supported."""
     service.check_model(body.model)
     if body.top_logprobs is not None and not body.logprobs:
         raise ApiError(400, "top_logprobs needs logprobs=true", param="top_logprobs", code="invalid_value")
@@ -109,7 +109,7 @@ async def plan_chat(service: Service, body: ChatBody) -> Plan:
 
 
 def turn_of(service: Service, body: ChatBody) -> tuple[Turn, str | None]:
-    """The messages and what the reply must satisfy, and where in the request that is said."""
+    """(the messages and what the reply must satisfy, where in the request that is said)."""
     planner, settings = service.llm.planner, service.settings
     messages = template_messages(body.messages, has_tool_role=planner.has_tool_role)
     asked = asked_constraint(body, allows_grammars=settings.client_grammars)
@@ -138,7 +138,7 @@ def _check_free(asked: AskedConstraint) -> None:
 
 
 class ChatWriter:
-    """From the events of all outputs to what OpenAI's clients read."""
+    """Makes what OpenAI's clients read from the events of all outputs."""
 
     def __init__(self, reply_id: str, service: Service, body: ChatBody, plan: Plan) -> None:
         self._service, self._body, self._plan = service, body, plan

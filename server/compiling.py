@@ -1,7 +1,7 @@
-"""Constraints compiled away from the event loop and from the engine: each once, a few at a time.
+"""Constraints are compiled here, away from the event loop and from the engine: each once, a few at a time.
 
-Whoever asks for a constraint that is being compiled waits for that, without holding a thread, so a slow schema that many send
-keeps one thread busy and nobody else waiting. The first mask is computed here too.
+Whoever asks for a constraint that is being compiled waits for it without holding a thread, so a slow schema that many
+clients send keeps one thread busy and nobody else waiting. The first mask is computed here, too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .metrics import Metrics
 
 
 class ConstraintCompiler:
-    """Belongs to one event loop."""
+    """Compiles constraints for one event loop."""
 
     def __init__(self, compiler: Compiler, num_threads: int, metrics: Metrics) -> None:
         self._compiler, self._metrics = compiler, metrics

@@ -89,7 +89,7 @@ def _prompts(prompt: Any) -> list[Prompt]:
 
 
 class CompletionWriter:
-    """From events to what OpenAI's clients read. Choices are numbered over all prompts."""
+    """Makes what OpenAI's clients read from events. Choices are numbered over all prompts."""
 
     def __init__(self, reply_id: str, service: Service, body: CompletionBody, plans: Sequence[Plan]) -> None:
         self._service, self._body, self._plans = service, body, plans

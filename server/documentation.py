@@ -29,7 +29,7 @@ REASONS: dict[int | str, str] = {
 
 
 def answers(whole: type[BaseModel], event: type[BaseModel] | None = None, error: type[BaseModel] = ErrorAnswer) -> Responses:
-    """Of an endpoint: its answer, which with "stream" comes as events, and its errors."""
+    """The answers of an endpoint for the document: its answer, which with "stream" comes as events, and its errors."""
     success: dict[str, Any] = {"model": whole}
     if event is not None:
         said = f"The answer. With `stream`: server-sent events whose data are `{event.__name__}` objects."
@@ -41,7 +41,7 @@ def answers(whole: type[BaseModel], event: type[BaseModel] | None = None, error:
 
 
 def anthropic_answers(whole: type[BaseModel], event: type[BaseModel] | None = None) -> Responses:
-    """The same, with errors in Anthropic's shape."""
+    """The answers of an endpoint for the document, with errors in Anthropic's shape."""
     return answers(whole, event, AnthropicErrorAnswer)
 
 
@@ -59,7 +59,7 @@ def document(app: FastAPI, *, needs_key: bool) -> dict[str, Any]:
 
 
 def _event_schema(event: type[BaseModel]) -> dict[str, Any]:
-    """Of one server-sent event, as OpenAPI 3.2 describes streams."""
+    """The schema of one server-sent event, as OpenAPI 3.2 describes streams."""
     content = {"contentMediaType": "application/json", "contentSchema": {"$ref": f"#/components/schemas/{event.__name__}"}}
     return {
         "type": "object",

@@ -63,7 +63,7 @@ class ApiError(HTTPException):
         return {"error": error | {name: value for name, value in self.details.items() if value is not None}}
 
     def response(self, path: str = "", request_id: str | None = None) -> JSONResponse:
-        """The answer, in the shape that clients of this path read."""
+        """The error as an answer, in the shape that clients of this path read."""
         body = anthropic_body(self, request_id) if path.startswith(ANTHROPIC_PATH) else self.body
         return JSONResponse(body, self.status, dict(self.headers or {}))
 
@@ -80,7 +80,8 @@ KNOWN = (ApiError, ConstraintError, RequestError, SamplingError, UsageError)
 
 @contextmanager
 def told_as(names: Mapping[str, str]) -> Iterator[None]:
-    """Errors of the block name parameters as this endpoint calls them. names: a chat completion's name to this endpoint's."""
+    """A block in which errors name parameters as this endpoint calls them. names: from a chat completion's names to
+    this endpoint's."""
     try:
         yield
     except (*KNOWN, RequestValidationError) as error:
@@ -101,7 +102,7 @@ class ClientGone(Exception):
 
 
 def api_error(error: Exception, param: str | None = None) -> ApiError:
-    """What a client is told about any error. `param` says which parameter a constraint came from."""
+    """The error that a client is told for any error. `param` says which parameter a constraint came from."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, ConstraintError):
@@ -160,7 +161,7 @@ def _of_constraint(error: ConstraintError, param: str | None) -> ApiError:
 
 
 def _of_http(error: HTTPException, request: Request) -> ApiError:
-    """What the framework refuses itself."""
+    """The error for a request that the framework itself refuses."""
     if error.status_code == 404:
         return ApiError(404, f"there is no {request.url.path} here", code="not_found")
     if error.status_code == 405:
@@ -194,7 +195,7 @@ def _param(place: Sequence[Any]) -> str:
 
 
 def _joined(reasons: list[str]) -> str:
-    """Those of a parameter that may be of several kinds, in one sentence."""
+    """The reasons of one parameter that may be of several kinds, in one sentence."""
     start = "Input should be "
     if all(reason.startswith(start) for reason in reasons):
         return start + " or ".join(reason.removeprefix(start) for reason in reasons)
@@ -202,5 +203,6 @@ def _joined(reasons: list[str]) -> str:
 
 
 def _is_kind(step: Any) -> bool:
-    """Of a parameter that may be of several kinds, which one was tried: no part of the path."""
+    """Whether a step of a path says which kind was tried of a parameter that may be of several; it is no part of the
+    path then."""
     return isinstance(step, str) and (step in ("str", "int", "bool") or step.startswith(("list[", "dict[", "constrained-")))

@@ -1,4 +1,5 @@
-"""What every request passes first: an id, limits on head and body, and the key. Plain ASGI, so that streams are not held up."""
+"""The gate that every request passes first: an id, limits on head and body, and the key. Plain ASGI, so that streams
+are not held up."""
 
 from __future__ import annotations
 
@@ -76,7 +77,7 @@ class Gate:
 
 
 class _LimitedBody:
-    """`receive` that counts the bytes of the body, and does not wait for them forever."""
+    """A `receive` that counts the bytes of the body, and does not wait for them forever."""
 
     def __init__(self, receive: Receive, headers: Headers, settings: ServerSettings) -> None:
         self._receive, self._limit, self._seconds, self._num_read = receive, settings.max_body_bytes, settings.body_seconds, 0
@@ -109,7 +110,7 @@ class _LimitedBody:
 
 
 class _Answer:
-    """`send` that adds the request id, as clients of that path read it, and remembers the status."""
+    """A `send` that adds the request id, as clients of that path read it, and remembers the status."""
 
     def __init__(self, send: Send, request_id: str, path: str) -> None:
         self._send, self._request_id = send, request_id
@@ -136,5 +137,5 @@ def _request_id(headers: Headers) -> str:
 
 
 def _digest(key: str) -> bytes:
-    """Of one length for all keys, so that comparing tells nothing about it."""
+    """A digest that has one length for all keys, so that comparing digests tells nothing about a key."""
     return hashlib.sha256(key.encode()).digest()

@@ -17,12 +17,13 @@ RESERVED = (
 
 
 def template_messages(messages: Sequence[Mapping[str, Any]], *, has_tool_role: bool) -> tuple[dict[str, Any], ...]:
-    """Messages with a known role; what is no part of the conversation is left out. Raises MessageError."""
+    """The messages, each with a known role; members that are no part of the conversation are left out. Raises
+    MessageError."""
     return read_messages(messages, has_tool_role=has_tool_role, roles=ROLES, members=OWN)
 
 
 def template_variables(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What `chat_template_kwargs` hands to the template."""
+    """The variables that `chat_template_kwargs` hands to the template."""
     wrong = next((name for name in given if name in RESERVED), None)
     if wrong is not None:
         param = f"chat_template_kwargs.{wrong}"

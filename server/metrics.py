@@ -1,4 +1,5 @@
-"""Prometheus metrics: under vLLM's names, so that its dashboards show them, and `maskwright:` for what it has no name for."""
+"""Prometheus metrics under vLLM's names, so that its dashboards show them, and under `maskwright:` where vLLM has no
+name."""
 
 from __future__ import annotations
 
@@ -82,7 +83,7 @@ class Metrics:
         self._finished.labels(self._model_name, reason).inc()
 
     def text(self) -> bytes:
-        """All metrics in Prometheus' text format."""
+        """All metrics in the text format of Prometheus."""
         return generate_latest(self._registry)
 
     def _counter(self, name: str, help: str) -> Counter:
@@ -111,7 +112,8 @@ class RequestWatch:
             self._see_end(event.output, now)
 
     def close(self) -> None:
-        """What has not ended by now never does: its client has gone, or a neighbour of the same request has failed."""
+        """Count the output as aborted if it has not ended: its client has gone, or a neighbour of the same request has
+        failed."""
         if self.num_tokens is None:
             self._metrics.finished("abort")
 
@@ -146,7 +148,8 @@ class RequestWatch:
             metrics.mean_next_token.observe((now - self._first) / (self.num_tokens - 1))
 
     def _see_phases(self, scheduled: float, now: float) -> None:
-        """An output without a token has been prefilled until its end. What a constraint forces may come before the first step."""
+        """Measure the phases of an output that has ended. One without a token has been prefilled until its end. Tokens
+        that a constraint forces may come before the first step."""
         metrics, first = self._metrics, now if self._first is None else max(self._first, scheduled)
         metrics.queue.observe(max(scheduled - self._begun, 0.0))
         metrics.prefill.observe(first - scheduled)
@@ -155,7 +158,7 @@ class RequestWatch:
 
 
 class _EngineCollector(Collector):
-    """What the engine counts itself, read when it is asked for."""
+    """The metrics that the engine counts itself, read when they are asked for."""
 
     def __init__(
         self, model_name: str, statistics: Callable[[], EngineStatistics], num_mask_misses: Callable[[], int]

@@ -33,7 +33,8 @@ async def page() -> Response:
 
 @router.get("/playground/grammars", summary="The grammars that ship with Maskwright")
 async def library() -> list[dict[str, Any]]:
-    """Of each its name, language (gbnf or lark), what it accepts, and its text, to be sent as `response_format.grammar`."""
+    """The grammars that ship. Each has its name, language (gbnf or lark), what it accepts, and its text, to be sent as
+    `response_format.grammar`."""
     return [
         {
             "name": name,

@@ -36,7 +36,7 @@ class Answer:
 
 
 def with_reasoning(turn: Turn, tokenizer: Tokenizer, budget: int | None = None) -> Turn:
-    """The turn, whose reply may begin with reasoning, if the model's template knows the marks of it.
+    """The turn, whose reply may begin with reasoning if the model's chat template knows the marks of it.
 
     A template that opens the reasoning itself leaves the end mark to the model; one that closes it too leaves nothing.
     budget: how many tokens the reasoning may take, None for any number.
@@ -58,7 +58,7 @@ def reasoned(inner: Source | None, is_open: bool, budget: int | None = None) -> 
 
 
 def shows_free_text(source: Any) -> bool:
-    """Whether what the reader is shown of such a reply is the model's own text, beside calls and reasoning."""
+    """Whether the text that the reader is shown, beside calls and reasoning, is the model's own."""
     if isinstance(source, Reasoning) and isinstance(source.inner, Answer):
         return source.inner.inner is None or isinstance(source.inner.inner, Tools)
     return isinstance(source, Tools)
@@ -72,14 +72,15 @@ def shows_tags(source: Any) -> bool:
 
 
 def is_about_budget(error: Exception, source: Source) -> bool:
-    """Whether it says that the budget of the reasoning is too small for its marks: of what follows, errors have a place."""
+    """Whether an error says that the budget of the reasoning is too small for its marks. (Errors about what follows the
+    reasoning have a place.)"""
     if not isinstance(source, Reasoning) or not isinstance(error, ConstraintError):
         return False
     return error.keyword == "max_tokens" and error.path is None and error.line is None
 
 
 def _without_start(tree: Part) -> Part:
-    """The same texts, but for those that have the mark in text outside of tags."""
+    """A tree of the texts of `tree` that do not have the mark in text outside of tags."""
     made: list[Part] = []
     work: list[tuple[Part, bool]] = [(tree, False)]
     while work:
@@ -97,7 +98,7 @@ def _without_start(tree: Part) -> Part:
 
 
 def _inner(part: Part) -> list[Part]:
-    """Where text may stand that is not inside of a tag."""
+    """The parts of a part in which text may stand that is not inside of a tag."""
     if isinstance(part, Located | Labelled | Repeat):
         return [part.content]
     if isinstance(part, AnyOf):

@@ -77,7 +77,7 @@ def _table(members: Form, required: Any) -> str:
 
 
 def _type(form: Form) -> str:
-    """In words, such as "list of string, or null"; named forms are links."""
+    """The type of a form in words, such as "list of string, or null"; named forms are links."""
     return ", or ".join(dict.fromkeys(_kinds(form))) or "anything"
 
 

@@ -1,4 +1,4 @@
-"""What an answer says about itself beside OpenAI's members."""
+"""The remarks of an answer about itself, beside OpenAI's members."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from ..planning import Plan
 
 
 def remarks_of(plan: Plan) -> dict[str, Any]:
-    """{"residue": [...]}: what was asked for and is not enforced, only with "strict": false; else nothing.
+    """{"residue": [...]} where something was asked for that is not enforced, which needs "strict": false; else {}.
 
-    It is known before the first token, so streams tell it with their first event.
+    This is known before the first token, so streams tell it with their first event.
     """
     residue = plan.constraint.residue if plan.constraint is not None else ()
     return {"residue": list(residue)} if residue else {}

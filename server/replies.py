@@ -1,5 +1,5 @@
-"""What a model writes, as the parts of a message: content, reasoning, tool calls. The same for streams and for whole replies,
-because a whole reply is what the deltas of its stream join to."""
+"""What a model writes, as the parts of a message: content, reasoning, tool calls. It is the same for streams and for
+whole replies, because a whole reply is what the deltas of its stream join to."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from .tagged import TaggedReply
 
 
 class ReplyReader:
-    """Follows one output. Structural tags stay in the content, as they were written: only calls and reasoning are taken out.
+    """Follows one output. Structural tags stay in the content, as they were written: only calls and reasoning are taken
+    out.
 
-    stop: strings that end the content of a reply with such parts (of others the engine looks after them). For the engine it is an
-    `Ending`, which reads the same tokens.
+    stop: strings that end the content of a reply with such parts (in other replies the engine looks for them). For the
+    engine the reader is an `Ending`, which reads the same tokens.
     """
 
     def __init__(self, source: Any, constraint: Constraint | None, stop: Sequence[str] = (), shows_stop: bool = False) -> None:
@@ -38,13 +39,13 @@ class ReplyReader:
 
     @property
     def stop_string(self) -> str | None:
-        """That was found in the content, which ends there."""
+        """The stop string that was found in the content, which ends there; None if there was none."""
         if self._tagged is not None:
             return self._tagged.matched
         return None if self._stop is None else self._stop.matched
 
     def read(self, event: Event) -> list[ReplyDelta]:
-        """What one event of the engine adds."""
+        """The deltas that one event of the engine adds."""
         if self._tagged is not None:
             return self._tagged.take((record.token_id for record in event.tokens), event.is_final)
         if self._parser is None:
@@ -61,7 +62,8 @@ class ReplyReader:
         return self.stop_string is not None
 
     def finish_reason(self, output: RequestOutput) -> str:
-        """The engine's; and "length" for text of the model's own that max_tokens has cut: a constraint lets it end anywhere."""
+        """The engine's reason, or "length" for text of the model's own that max_tokens has cut: a constraint lets such
+        text end anywhere."""
         return "length" if output.is_cut and self._is_free and not self._has_calls else output.finish_reason
 
     def _take(self, parser: OutputParser, token_ids: Iterable[int], is_last: bool) -> list[ReplyDelta]:
@@ -92,7 +94,7 @@ class ReplyReader:
 
 @dataclass(slots=True)
 class Call:
-    """A call so far."""
+    """A call, as far as it has been told."""
 
     call_id: str
     name: str
@@ -101,7 +103,7 @@ class Call:
 
 @dataclass(slots=True)
 class ReplyParts:
-    """What the deltas have joined to."""
+    """The parts of a message that the deltas have joined to."""
 
     content: str = ""
     reasoning: str = ""
@@ -119,6 +121,6 @@ class ReplyParts:
 
 
 def reader_of(plan: Plan) -> ReplyReader:
-    """For one output of the plan."""
+    """A reader for one output of the plan."""
     reader = plan.requests[0].ending() if plan.requests[0].ending is not None else None
     return reader if isinstance(reader, ReplyReader) else ReplyReader(plan.choice.source, plan.constraint)

@@ -40,7 +40,7 @@ class ConstraintNames(Body):
 
     @property
     def named_constraints(self) -> dict[str, Any]:
-        """Those that are given."""
+        """The names that are given, with their values."""
         return {name: getattr(self, name) for name in ConstraintNames.model_fields if getattr(self, name) is not None}
 
 
@@ -54,7 +54,7 @@ class ConstraintBody(ConstraintNames):
 
 @dataclass(frozen=True, slots=True)
 class AskedConstraint:
-    """A constraint and where in the request it stands."""
+    """A constraint, and where in the request it stands."""
 
     choice: ConstraintChoice = FREE
     param: str | None = None
@@ -65,7 +65,8 @@ class AskedConstraint:
 
 
 def asked_constraint(body: ConstraintBody, *, allows_grammars: bool) -> AskedConstraint:
-    """What the output must satisfy. Raises ApiError for two constraints, for what cannot be read, and for what is refused."""
+    """The constraint of the output. Raises ApiError for two constraints, for what cannot be read, and for what is
+    refused."""
     given = ({"response_format": body.response_format} if body.response_format is not None else {}) | body.named_constraints
     if given.get("response_format", {}).get("type") == "text":
         _check_members(given.pop("response_format"), "response_format", "type")
@@ -87,7 +88,8 @@ def asked_constraint(body: ConstraintBody, *, allows_grammars: bool) -> AskedCon
 
 
 def json_schema_choice(schema: Any, strict: bool | None = None) -> ConstraintChoice:
-    """strict=False: what cannot be enforced exactly is left out, and listed in the constraint's residue; else it is refused."""
+    """The constraint of a JSON Schema. With strict=False what cannot be enforced exactly is left out, and listed in the
+    constraint's residue; else it is refused."""
     policy = "relax" if strict is False else "refuse"
     return choose({"constraint": JsonSchema(schema, on_unsupported=policy)})
 
@@ -120,7 +122,7 @@ KINDS = {Mapping: "an object", bool: "true or false", str: "a string", list: "a 
 
 
 def _located(name: str, value: Any) -> tuple[str, Any, str]:
-    """(which maker, what it takes, where that stands)."""
+    """(which function makes the constraint, what it takes, where that stands in the request)."""
     if name == "response_format":
         return _of_response_format(value)
     if name == "structured_outputs":

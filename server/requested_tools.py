@@ -45,7 +45,8 @@ def _source(tools: Sequence[Mapping[str, Any]], choice: Any, parallel: bool | No
 
 
 def _checked_choice(choice: Any) -> Any:
-    """Of the words only the known ones: a name stands in an object, so that a misspelt word is not taken for a tool."""
+    """The tool choice. A word has to be a known one: a name stands in an object, so that a misspelt word is not taken
+    for a tool."""
     if choice is None:
         return "auto"
     if isinstance(choice, str) and choice in ("auto", "none", "required"):

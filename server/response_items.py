@@ -15,7 +15,7 @@ class ItemWriter:
     """Follows one output. At any time one item is open; what belongs to another one closes it."""
 
     def __init__(self, response_id: str, plan: Plan, logprobs: LogprobWriter | None = None) -> None:
-        """logprobs: writes those of the tokens that text is made of, when they are wanted."""
+        """logprobs: writes the log-probabilities of the tokens that text is made of, when they are wanted."""
         self._id, self._logprobs = response_id, logprobs
         self._tokens: list[TokenRecord] = []  # read, but not told with a text yet
         self._reader = reader_of(plan)
@@ -24,7 +24,7 @@ class ItemWriter:
         self._is_open = False
 
     def read(self, event: Event) -> list[dict[str, Any]]:
-        """What one event of the engine adds, as events of the stream."""
+        """The events of the stream that one event of the engine adds."""
         told: list[dict[str, Any]] = []
         self._tokens += event.tokens
         for delta in self._reader.read(event):
@@ -33,11 +33,11 @@ class ItemWriter:
         return told
 
     def finish_reason(self, output: RequestOutput) -> str:
-        """As the reader of the output tells it."""
+        """The reason that the reader of the output tells."""
         return self._reader.finish_reason(output)
 
     def finish(self) -> list[dict[str, Any]]:
-        """The end of the output. One without any text is an empty message."""
+        """The events of the end of the output. An output without any text is an empty message."""
         opened = [] if self.items else self._open({"type": "message", "role": "assistant", "content": []})
         return opened + self._close()
 
@@ -57,7 +57,7 @@ class ItemWriter:
         return [self._grow("response.function_call_arguments.delta", delta.text)]
 
     def _take_logprobs(self) -> list[dict[str, Any]]:
-        """Of the tokens since the last delta: they have become text of the open message."""
+        """The log-probabilities of the tokens since the last delta, which have become text of the open message."""
         tokens = self._tokens.copy()
         self._tokens.clear()
         if self._logprobs is None:

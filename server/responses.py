@@ -117,7 +117,7 @@ async def create_response(request: Request, body: ResponseBody) -> Response:
 
 
 class ResponseWriter:
-    """From the events of one output to a response, whole or as typed events."""
+    """Makes a response of the events of one output, whole or as typed events."""
 
     def __init__(self, response_id: str, service: Service, body: ResponseBody, plan: Plan) -> None:
         self._id, self._service, self._body, self._plan = response_id, service, body, plan
@@ -173,7 +173,7 @@ class ResponseWriter:
         return f"event: {event['type']}\n".encode() + data(numbered)
 
     def _usage_of(self, ended: RequestOutput) -> dict[str, Any]:
-        """Reasoning is counted by encoding its text again."""
+        """The tokens used. Those of the reasoning are counted by encoding its text again."""
         prompt, output = ended.num_prompt_tokens, len(ended.token_ids)
         thought = self._items.parts.reasoning
         reasoning = len(self._service.llm.tokenizer.encode(thought, add_special_tokens=False)) if thought else 0
@@ -216,7 +216,7 @@ class ResponseWriter:
 
 
 def _as_chat(body: ResponseBody) -> ChatBody:
-    """The same as a chat completion. Raises ApiError for what that has no form for."""
+    """The body as a chat completion. Raises ApiError for what a chat completion has no form for."""
     _check_known(body.text, "text", "format", "verbosity")
     _check_known(body.reasoning, "reasoning", "effort", "summary", "generate_summary")
     for name, value in (body.reasoning or {}).items():
@@ -247,7 +247,7 @@ def _as_chat(body: ResponseBody) -> ChatBody:
 
 
 def _add_item(messages: list[dict[str, Any]], item: Mapping[str, Any], place: str) -> None:
-    """One item of the input. Calls that follow each other are calls of one message."""
+    """Add one item of the input to the messages. Calls that follow each other are calls of one message."""
     kind = item.get("type", "message")
     if kind == "message":
         messages.append({"role": item.get("role"), "content": item.get("content")})

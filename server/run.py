@@ -44,7 +44,7 @@ def serve(llm: LLM, settings: ServerSettings, model_name: str) -> None:
 
 
 def _log_config(log_format: str) -> dict[str, Any]:
-    """Uvicorn's, with our own loggers beside its own."""
+    """Uvicorn's configuration of logs, with our own loggers beside its own."""
     loggers = {**LOGGING_CONFIG["loggers"], "maskwright": {"handlers": ["default"], "level": "INFO", "propagate": False}}
     formatters = {name: {"()": JsonFormatter} for name in LOGGING_CONFIG["formatters"]}
     return {**LOGGING_CONFIG, "loggers": loggers} | ({"formatters": formatters} if log_format == "json" else {})

@@ -33,7 +33,7 @@ class SamplingExtras(Body):
 
     @property
     def sampling_extras(self) -> dict[str, Any]:
-        """Those that are given."""
+        """The extras that are given."""
         return {name: getattr(self, name) for name in SamplingExtras.model_fields if getattr(self, name) is not None}
 
 
@@ -59,7 +59,7 @@ class StreamOptions(BaseModel):
 
 
 def tells_usage(options: StreamOptions | None) -> bool:
-    """Whether the last chunk of a stream has the usage."""
+    """Whether the last chunk of a stream tells the usage."""
     return options is not None and options.include_usage
 
 
@@ -82,9 +82,11 @@ def sampling_of(
     logprobs: int | None = None,
     best_of: int | None = None,
 ) -> SamplingParams:
-    """What the engine is asked. Raises ApiError beyond the operator's limits, SamplingError for values that mean nothing.
+    """The sampling that the engine is asked for. Raises ApiError beyond the operator's limits, SamplingError for values
+    that mean nothing.
 
-    max_tokens: under another name than the body's. logprobs: alternatives of each token, None when none are wanted.
+    max_tokens: the limit, where the endpoint has another name for it than the body. logprobs: how many alternatives of
+    each token are wanted, None for no log-probabilities.
     """
     given: dict[str, Any] = {}
     for name, ours in NAMES.items():

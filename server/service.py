@@ -36,7 +36,7 @@ PROBE_SECONDS = 1.0
 
 
 class Service:
-    """Runs from `start` to `stop`, on one event loop."""
+    """The model and the thread that steps it, from `start` to `stop`, on one event loop."""
 
     def __init__(self, llm: LLM, settings: ServerSettings, model_name: str, tracer_provider: Any | None = None) -> None:
         self.llm, self.settings, self.model_name = llm, settings, model_name
@@ -59,12 +59,13 @@ class Service:
 
     @property
     def model_len(self) -> int:
-        """Tokens of prompt and output together."""
+        """How many tokens prompt and output may have together."""
         assert self.llm.config.max_model_len is not None, "a loaded model's config is resolved"
         return self.llm.config.max_model_len
 
     async def obstacle(self) -> str | None:
-        """Why no requests should be sent here, None when they should. After failures a token is generated, to see how it is now."""
+        """The reason why no requests should be sent here, None when they should. After failures a token is generated,
+        to see how it is now."""
         if not self.worker.is_alive:
             return "the engine has stopped"
         if self.is_draining:
@@ -91,7 +92,7 @@ class Service:
             )
 
     async def in_thread(self, function: Callable[..., T], *arguments: object) -> T:
-        """What `function` returns, away from the event loop: tokenizing and templates take their time."""
+        """The result of `function`, which runs away from the event loop: tokenizing and templates take their time."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
 
     async def plan_turn(self, turn: Turn, sampling: SamplingParams, body: SamplingBody, param: str | None) -> Plan:
@@ -152,7 +153,7 @@ class Service:
 
     @contextmanager
     def _place(self, count: int) -> Iterator[None]:
-        """For outputs that are planned, wait or run, as long as the block."""
+        """A place for outputs that are planned, wait or run, as long as the block."""
         self._check_room(count)
         self._num_open += count
         try:
@@ -175,7 +176,7 @@ class Service:
             )
 
     async def _compile(self, choice: ConstraintChoice, sampling: SamplingParams, param: str | None) -> float | None:
-        """Seconds until the constraint was there; None without one."""
+        """Compile the constraint of a choice. Returns the seconds until it was there; None without a constraint."""
         if choice.source is None:
             return None
         if sampling.stop:

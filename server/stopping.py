@@ -25,7 +25,8 @@ class ContentStop:
         return self._matcher.matched
 
     def read(self, deltas: Iterable[ReplyDelta], is_last: bool) -> Iterator[ReplyDelta]:
-        """What of the next deltas is shown: text that may begin a stop string is held back, and nothing follows a stop."""
+        """The part of the next deltas that is shown: text that may begin a stop string is held back, and nothing
+        follows a stop."""
         for delta in deltas:
             if self.matched is not None:
                 return

@@ -33,7 +33,7 @@ def error_event(error: ApiError) -> bytes:
 
 
 async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """What `work` returns; when the client goes first it is cancelled, and ClientGone raised."""
+    """The result of `work`. When the client goes before it is there, `work` is cancelled, and ClientGone raised."""
     working, gone = asyncio.create_task(work), asyncio.create_task(_gone(request.receive))
     try:
         await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -60,9 +60,9 @@ class EventStream(Response):
         send_seconds: float = 60.0,
         write_error: Callable[[ApiError], bytes] = error_event,
     ) -> None:
-        """`stack` holds what the events come from; it is closed with the stream, also when no event was asked for.
+        """`stack` holds what the events come from; it is closed with the stream, even if no event was asked for.
 
-        send_seconds: how long the client may leave what was sent lying.
+        send_seconds: how long the client may leave unread what was sent.
         """
         super().__init__(headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
@@ -117,7 +117,7 @@ async def _gone(receive: Receive) -> None:
 
 
 async def _end(*tasks: asyncio.Future[Any]) -> None:
-    """Cancel what still runs and wait for it; results and errors were taken by others."""
+    """Cancel tasks that still run and wait for them; results and errors were taken by others."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

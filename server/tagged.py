@@ -29,7 +29,7 @@ class TaggedReply:
         self._begin_content()
 
     def take(self, token_ids: Iterable[int], is_last: bool) -> list[ReplyDelta]:
-        """What the next tokens add."""
+        """The deltas that the next tokens add."""
         told: list[ReplyDelta] = []
         for token_id in token_ids:
             is_text = self._vocabulary.text_tokens[token_id] is not None
@@ -78,7 +78,7 @@ class TaggedReply:
         self._held_from = None
 
     def _look_for_stop(self, text: str) -> None:
-        """In text that ends where the parser is certain of all, but for a character that is not whole."""
+        """Look for a stop string in text up to where the parser is certain, apart from a character that is not whole."""
         end = _whole_characters(self._written[: len(self._written) - self._parser.num_held])
         end -= len(text.encode())
         for character in text:

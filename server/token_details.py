@@ -57,7 +57,7 @@ def num_top_wanted(asked: int | None, options: DetailOptions | None, max_logprob
 
 
 class DetailReader:
-    """Follows one output through its constraint. `read` its tokens in order; it may take milliseconds for each."""
+    """Follows one output through its constraint. Its tokens are `read` in order; that may take milliseconds for each."""
 
     def __init__(self, request: Request, constraint: Any, vocabulary: Any, model_len: int, num_candidates: int) -> None:
         self._constraint, self._tokens, self._num_candidates = constraint, vocabulary.tokens, num_candidates
@@ -98,7 +98,8 @@ class DetailReader:
         return "free" if record.num_allowed >= FREE_SHARE * len(self._tokens) else "constrained"
 
     def _mask(self, record: TokenRecord) -> NDArray[np.uint32] | None:
-        """The mask that was in force: it has as many tokens as the record says, and near the limit not all that are legal."""
+        """The mask that was in force. It has as many tokens as the record says; near the limit these are not all tokens
+        that are legal."""
         if self._constraint is None or not record.top or not self._num_candidates:
             return None
         mask: NDArray[np.uint32] = self._constraint.mask(self._state)
@@ -126,13 +127,13 @@ class DetailReader:
         return {"reason": found.reason, "dies_at": found.dies_at, "expected": found.expected}
 
     def _spelling(self, token_id: int) -> str | None:
-        """As text; None for tokens that are never text."""
+        """The text of a token; None for tokens that are never text."""
         data = self._tokens[token_id]
         return None if data is None else data.decode(errors="replace")
 
 
 class DetailWriter:
-    """For all outputs of a request."""
+    """Writes the details of all outputs of a request."""
 
     def __init__(self, service: Service, plans: Sequence[Plan], options: DetailOptions) -> None:
         self._service, self._plans = service, plans
@@ -143,7 +144,7 @@ class DetailWriter:
         ]
 
     def head(self) -> dict[str, Any]:
-        """What is told once."""
+        """The details that are told once."""
         seconds = [plan.compile_seconds for plan in self._plans if plan.compile_seconds is not None]
         constraint = self._plans[0].constraint
         told: dict[str, Any] = {"version": VERSION, "vocabulary_size": self._service.llm.vocabulary.size, "constraint": None}
@@ -157,22 +158,23 @@ class DetailWriter:
         return told
 
     async def of(self, index: int, records: Sequence[TokenRecord]) -> dict[str, Any]:
-        """The member of a choice, for the next tokens of output `index`."""
+        """The member of a choice with the details of the next tokens of output `index`."""
         return {"version": VERSION, "tokens": await self._service.in_thread(self._readers[index].read, records)}
 
 
 def detail_writer(service: Service, plans: Sequence[Plan], options: DetailOptions | None) -> DetailWriter | None:
-    """None unless it was asked for."""
+    """A writer of details; None unless they were asked for."""
     return DetailWriter(service, plans, options) if options is not None and options.tokens else None
 
 
 def head_of(details: DetailWriter | None) -> dict[str, Any]:
-    """The member of an answer, or of the first chunk of a stream, beside its choices."""
+    """The member of an answer, or of the first chunk of a stream, that stands beside its choices; nothing when it was
+    not asked for."""
     return {} if details is None else {"maskwright": details.head()}
 
 
 async def details_of(details: DetailWriter | None, index: int, records: Sequence[TokenRecord]) -> dict[str, Any]:
-    """The same for a choice: nothing when it was not asked for."""
+    """The member of a choice with the details of its tokens; nothing when it was not asked for."""
     return {} if details is None else {"maskwright": await details.of(index, records)}
 
 

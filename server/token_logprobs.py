@@ -13,18 +13,19 @@ LEAST = -9999.0  # a log-probability that JSON can write, for a probability of 0
 
 
 class LogprobWriter:
-    """For one output; text offsets count the characters since its beginning. `num_top`: alternatives of each token."""
+    """Writes the log-probabilities of one output. Text offsets count the characters since its beginning. `num_top`:
+    alternatives of each token."""
 
     def __init__(self, vocabulary: Vocabulary, num_top: int) -> None:
         self._vocabulary, self._num_top = vocabulary, num_top
         self._offset = 0
 
     def chat(self, records: Sequence[TokenRecord]) -> dict[str, Any]:
-        """The form of chat completions."""
+        """The log-probabilities in the form of chat completions."""
         return {"content": [self._entry(record) for record in records], "refusal": None}
 
     def completion(self, records: Sequence[TokenRecord]) -> dict[str, Any]:
-        """The form of completions."""
+        """The log-probabilities in the form of completions."""
         texts = [self._text(record.token_id) for record in records]
         offsets = []
         for text in texts:
@@ -52,5 +53,5 @@ class LogprobWriter:
 
 
 def _finite(logprob: float | None) -> float:
-    """A token that was not sampled was certain."""
+    """A log-probability as JSON can hold it; a token that was not sampled was certain."""
     return 0.0 if logprob is None else max(logprob, LEAST)

@@ -85,7 +85,7 @@ class OutputSpan:
 
 @contextmanager
 def closing_all(spans: Iterable[OutputSpan]) -> Iterator[list[OutputSpan]]:
-    """Spans that have ended when the block has."""
+    """A block at whose end the spans have ended."""
     made = list(spans)
     try:
         yield made

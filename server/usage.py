@@ -1,4 +1,4 @@
-"""What a request has cost, in OpenAI's form."""
+"""The cost of a request in tokens, in OpenAI's form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from ..engine.requests.output import RequestOutput
 
 
 def usage_of(outputs: Sequence[RequestOutput], num_per_prompt: int | None = None) -> dict[str, Any]:
-    """Tokens of some outputs. num_per_prompt: how many belong to one prompt, which counts once; None: all."""
+    """The tokens of some outputs. num_per_prompt: how many outputs belong to one prompt, whose tokens count once; None:
+    all."""
     first_of_each = outputs[:: num_per_prompt or len(outputs) or 1]
     prompt = sum(output.num_prompt_tokens for output in first_of_each)
     cached = sum(output.num_cached_tokens for output in first_of_each)

@@ -38,7 +38,7 @@ class Answers:
         return self
 
     async def __anext__(self) -> tuple[int, Event]:
-        """(which request, its event). Raises what has befallen the engine."""
+        """(which request, its event). Raises the error that has stopped the engine."""
         if not self._num_open:
             raise StopAsyncIteration
         news = await self._news.get()
@@ -68,7 +68,7 @@ class EngineWorker:
 
     @property
     def num_open(self) -> int:
-        """Requests that are not finished."""
+        """How many requests are not finished."""
         return len(self._readers)
 
     def start(self) -> None:
@@ -82,7 +82,8 @@ class EngineWorker:
 
     @asynccontextmanager
     async def submitted(self, requests: Sequence[Request]) -> AsyncIterator[Answers]:
-        """All requests or none, running for as long as the block. Raises RequestError when one can never run."""
+        """A block in which all of some requests run; none of them runs behind it. Raises RequestError when one of them
+        can never run."""
         answers = Answers(len(requests))
         admitted: asyncio.Future[None] = self._loop.create_future()
         self._commands.put(partial(self._submit, requests, answers, admitted))
@@ -136,7 +137,8 @@ class EngineWorker:
                 self._tell(self._fail, InternalError(f"the engine failed: {error}"))
 
     def _obey(self) -> bool:
-        """Do what is asked for, and wait for it while there is nothing to compute. False: to stop was asked for."""
+        """Do what is asked for, and wait for that while there is nothing to compute. False: the thread was asked to
+        stop."""
         is_idle = not self._driver.has_work
         while True:
             try:

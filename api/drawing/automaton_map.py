@@ -20,7 +20,8 @@ _LONGEST = 34  # characters
 
 @dataclass(frozen=True)
 class Layer:
-    """A state that was visited, and the token that was read in it; None behind the last one. after: None where it is masked."""
+    """A state that was visited, and the token that was read in it; no token in the last one. after: None where the
+    token is masked."""
 
     state: State
     token: int | None
@@ -77,7 +78,8 @@ def _facts(constraint: Constraint, state: State, x: float, y: float) -> str:
 
 
 def _edges(constraint: Constraint, layer: Layer, y: float, row: int, first_row: dict[State, int]) -> list[str]:
-    """The token that was read, to the next layer; and a line back where its state has been there before."""
+    """The lines of a layer: for the token that was read, to the next layer; and back, where that state has been there
+    before."""
     if layer.token is None:
         return []
     x, below = _LEFT + _STATE[0] / 2, y + _STATE[1]
@@ -100,7 +102,7 @@ def _edges(constraint: Constraint, layer: Layer, y: float, row: int, first_row: 
 
 
 def _others(constraint: Constraint, layer: Layer) -> dict[State, list[int]]:
-    """Where tokens that were not read would have led, by state."""
+    """The states to which tokens that were not read would have led."""
     eos = constraint.vocabulary.eos_token_ids
     allowed = [token for token in as_token_ids(constraint.mask(layer.state)) if token not in eos and token != layer.token]
     found: dict[State, list[int]] = {}

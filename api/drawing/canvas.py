@@ -67,7 +67,7 @@ def moved(x: float, y: float, body: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Text for XML, with what it cannot say or nobody sees as a sign."""
+    """A text for XML: characters that XML cannot hold, or that nobody sees, are shown as a sign."""
     return escape("".join(char if char.isprintable() else _sign(char) for char in text))
 
 
@@ -76,7 +76,7 @@ def _sign(char: str) -> str:
 
 
 def anchor_of(name: str) -> str:
-    """An id for a rule: its name where that is one, else with codes for what ids cannot have."""
+    """An id for a rule: its name where that is an id, else with codes for characters that ids cannot have."""
     return "rule-" + "".join(char if char.isascii() and (char.isalnum() or char in "_-") else f".{ord(char):x}" for char in name)
 
 

@@ -188,7 +188,7 @@ def _loop(inner: Piece, part: Repeat) -> Piece:
 
 
 def _bypass(inner: Piece) -> Piece:
-    """A way above that leaves it out."""
+    """A way above a piece that leaves it out."""
     width, y = inner.width + 4 * _R, inner.up + _BETWEEN
     body = path(f"M0 0h{2 * _R}") + moved(2 * _R, 0, inner.body) + path(f"M{width - 2 * _R:.1f} 0h{2 * _R}")
     body += path(
@@ -198,7 +198,7 @@ def _bypass(inner: Piece) -> Piece:
 
 
 def _times(low: int, high: int | None) -> str:
-    """What to say of the number of copies; nothing where the picture says it."""
+    """The number of copies in words; nothing where the picture says it."""
     if high is None:
         return f"at least {low} times" if low > 1 else ""
     return f"{low} times" if low == high else f"{max(low, 1)} to {high} times"

@@ -125,7 +125,7 @@ def make_closure(arena, tables, continuation):
 
 @inner
 def reads_bytes(kind):
-    """Whether a node of a kind is a leaf, which tells itself what it may begin with."""
+    """Whether nodes of a kind are leaves, which read bytes themselves."""
     return kind == Kind.CLASS or kind == Kind.LITERAL or kind == Kind.PRODUCT or kind == Kind.UNLISTED
 
 

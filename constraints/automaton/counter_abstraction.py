@@ -37,7 +37,7 @@ PLENTY = 1 << 30  # bytes of room where nothing ends
 
 
 class Found(IntEnum):
-    """What is added up on the way, in `found`."""
+    """The places of `found`, where findings are added up."""
 
     ROOM = 0  # the least of the counts that were given up
     MORE = 1  # tokens that their lower bounds need

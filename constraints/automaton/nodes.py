@@ -86,7 +86,7 @@ def tokens_for_copies(count, stride):
 @inner
 def intern_node(arena, tables, kind, a, b, c):
     """The node with this kind and these operands; it is made if there is none. Sets FULL_NODES and returns FAIL when
-    there is no room. Sequences are made by `pair`."""
+    there is no room. Sequences are made by `sequence`."""
     mask = tables.node_hash_size - 1
     slot = mix(kind, a, b, c) & mask
     while arena[tables.node_hash + slot] != 0:
@@ -125,7 +125,7 @@ def new_node(arena, tables, place, kind, a, b, c):
 
 @inner
 def sequence(arena, tables, head, tail):
-    """A SEQ node."""
+    """The SEQ node of `head` and `tail`, with its size and cost. `join` is for operands that may be empty."""
     is_static = head < arena[tables.n + Counter.NUM_STATIC] and tail < arena[tables.n + Counter.NUM_STATIC]
     node = (
         intern_node(arena, tables, wide(Kind.SEQ), head, tail, wide(0))
@@ -142,7 +142,8 @@ def sequence(arena, tables, head, tail):
 
 @inner
 def intern_sequence(arena, tables, head, tail):
-    """A SEQ node one part of which is not in the grammar, so it is not either. Sets FULL_SEQUENCES when there is no room."""
+    """The SEQ node of two nodes at least one of which is not static; so the SEQ node is not static either. Such nodes
+    have a hash table of their own. Sets FULL_SEQUENCES and returns FAIL when there is no room."""
     mask = tables.sequence_hash_size - 1
     slot = mix(wide(Kind.SEQ), head, tail, wide(0)) & mask
     while arena[tables.sequence_hash + slot] != 0:
@@ -284,8 +285,8 @@ def push_work(arena, tables, node, depth):
 
 @inner
 def rehash_nodes(arena, tables, nodes, sequences):
-    """Enter all nodes that are ever looked up into `node_hash` (if `nodes`) and `sequence_hash` , which have to
-    be all zero."""
+    """Enter all nodes that are ever looked up into `node_hash` (if `nodes`) and `sequence_hash` (if `sequences`), which
+    have to be all zero."""
     static = wide(arena[tables.n + Counter.NUM_STATIC])
     for i in range(2 if nodes else static, arena[tables.n + Counter.NODES]):
         k, a, b = wide(arena[tables.kind + REC * i]), wide(arena[tables.a + REC * i]), wide(arena[tables.b + REC * i])

@@ -55,7 +55,7 @@ from .unions import append_parts, merge
 
 
 class Frame(IntEnum):
-    """Words of a frame in `pool`."""
+    """The words of a frame in `pool`."""
 
     INNER = 0  # the state before the tail
     TAIL = 1

@@ -36,7 +36,8 @@ NUM_COUNTERS = 32  # words of the table `n`, whole records
 
 
 class Counter(IntEnum):
-    """Indices into the table `n`, of numbers that concern the whole arena: how much is in use, what is asked for, what is known."""
+    """Indices into the table `n`, whose numbers concern the whole arena: how much is in use, what is asked for, what is
+    known."""
 
     NODES = 0
     POOL = 1

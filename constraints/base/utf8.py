@@ -25,7 +25,7 @@ ALL: Ranges = ((0, 0xD7FF), (0xE000, MAX_CODE_POINT))
 
 
 def normalize(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """Sorted, merged, without surrogates."""
+    """The ranges sorted, merged, and without surrogates."""
     merged: list[list[int]] = []
     for low, high in sorted(ranges):
         if high < low:
@@ -54,7 +54,7 @@ def invert(ranges: Ranges) -> Ranges:
 
 
 def intersect(left: Ranges, right: Ranges) -> Ranges:
-    """Characters in both."""
+    """The characters in both sets."""
     out, i, j = [], 0, 0
     while i < len(left) and j < len(right):
         low, high = max(left[i][0], right[j][0]), min(left[i][1], right[j][1])

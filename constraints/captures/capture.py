@@ -72,13 +72,13 @@ def captures(constraint: Constraint, text: bytes | str | Iterable[int]) -> list[
 
 
 def names_captures(constraint: Constraint) -> bool:
-    """Whether its grammar has captures at all. Raises what `captures` raises for any text."""
+    """Whether a constraint's grammar has captures at all. Raises what `captures` raises for every text."""
     whole: Constraint = getattr(constraint, "unbudgeted", constraint)
     return may_have_captures(whole.source) and _reader(whole).names_captures
 
 
 def captures_by_name(found: Iterable[Capture]) -> dict[str, str | list[str]]:
-    """The texts of captures by name: of those of one name the one that ended last, of a list all of them, in order."""
+    """The texts of captures by name: for a name the text that ended last, for a list all of them, in order."""
     named: dict[str, str | list[str]] = {}
     for capture in sorted(found, key=lambda one: (one.end, -one.start)):
         before = named.get(capture.name)
@@ -90,7 +90,7 @@ def captures_by_name(found: Iterable[Capture]) -> dict[str, str | list[str]]:
 
 
 def _check(constraint: Constraint, data: bytes) -> None:
-    """Raises where a text does not satisfy its constraint."""
+    """Raises where a text does not satisfy its constraint: `UnexpectedOutput`, `IncompleteOutput`."""
     state = constraint.start()
     after = constraint.advance_bytes(state, data)
     if after is None:
@@ -180,7 +180,7 @@ class _Reading:
         self._text_end = 0  # behind the last text that is not ignored
 
     def captures(self, end: int) -> Iterator[_Found]:
-        """Those of the reading that ends at a place, by where they begin, outer ones first."""
+        """The captures of the reading that ends at a place, by where they begin, outer ones first."""
         chart, marks = self._chart, self._chart.parts.marks
         found: list[_Found | None] = []
         work: list[_Open | tuple[Span, frozenset[Span]]] = [((chart.parts.root, 0, end), frozenset())]
@@ -250,7 +250,7 @@ class _Reading:
 
 
 def _told(found: Iterable[_Found], data: bytes) -> Iterator[Capture]:
-    """Captures as they are told: without the bytes that spell special tokens."""
+    """Captures as they are returned: without the bytes that spell special tokens."""
     hidden, is_inside = [0], False  # how many bytes before each position are of special tokens
     for byte in data:
         is_inside |= byte == TOKEN_OPEN[0]

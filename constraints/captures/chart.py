@@ -1,9 +1,10 @@
-"""All ways to read a text as a grammar, captures apart from what lies between them.
+"""A chart: all ways to read a text as a grammar, in which captures are told from what lies between them.
 
-What parsers of context-free grammars call a chart: by part and place, where the part may end (Scott and Johnstone, "GLL Parsing",
-2010; here with cells for parts in place of descriptors). Only what holds a capture, what is ignored or a budget is taken apart;
-everything else is a leaf, which an automaton reads. A place is a position, and with lazy terminals that end others the state of
-the automaton over lexemes beside it (`lark_lexemes.py`), so the text is read as a path through both.
+A chart says for each part and place where the part may end; parsers of context-free grammars call it so (Scott and
+Johnstone, "GLL Parsing", 2010; here with cells for parts in place of descriptors). Only what holds a capture, what is
+ignored or a budget is taken apart; everything else is a leaf, which an automaton reads. A place is a position, and with
+lazy terminals that end others the state of the automaton over lexemes beside it (`lark_lexemes.py`), so the text is
+read as a path through both.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ class Parts:
         self.lexeme_calls = {*calls.values(), *(call for edges in self.edges for call in edges)}
 
     def _forget_structure(self) -> None:
-        """Leaves the rules to the automaton that leaves call: what is left recursive beside them is not its business."""
+        """Leave the rules to the automaton that leaves call: other left-recursive rules do not concern it."""
         called = {
             self.grammar.operands(node)[0] for leaf in self._leaves
             for node in reachable(self.grammar, leaf) if self.grammar.kind(node) is Kind.CALL
@@ -133,7 +134,8 @@ class _Cell:
 
 
 class Chart:
-    """Where the parts of one text may begin and end. num_tokens: how many tokens have bytes between two positions, where known."""
+    """Where the parts of one text may begin and end. num_tokens: how many tokens have bytes between two positions,
+    where that is known."""
 
     def __init__(self, parts: Parts, data: bytes, num_tokens: Callable[[int, int], int] | None) -> None:
         self.parts, self.data, self.num_tokens = parts, data, num_tokens
@@ -146,7 +148,7 @@ class Chart:
         self._fill()
 
     def readings(self) -> list[Place]:
-        """Where the whole text may end as what the grammar describes."""
+        """The places where the whole text may end as a text of the grammar."""
         return sorted(end for end in self.ends(self.parts.root, 0) if self.position(end) == len(self.data))
 
     def position(self, place: Place) -> int:
@@ -294,7 +296,7 @@ class Chart:
         return [end + after * self.size for end in sorted(ends)]
 
     def _go_on(self, key: _Key, rest: Node, end: Place) -> None:
-        """A part has been found to end; what it is part of goes on behind it."""
+        """Note that a part has been found to end; the parts that it belongs to go on behind it."""
         node, place = key
         kind = self.grammar.kind(node)
         if kind is Kind.SEQ:
@@ -314,7 +316,7 @@ class Chart:
             self._end(key, end)
 
     def _affords(self, call: Node, begin: Place, end: Place) -> bool:
-        """Whether a rule's budget of tokens suffices, where they are known."""
+        """Whether a rule's budget of tokens suffices for a span, where tokens are known."""
         budget = self.parts.budgets.get(call)
         if budget is None or self.num_tokens is None:
             return True

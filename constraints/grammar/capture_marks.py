@@ -10,8 +10,11 @@ from .expression import EMPTY, Grammar, Node, Rule
 
 
 class Mark(NamedTuple):
-    """What a rule's text is captured as. Some of its end may be hidden from that: what follows `body` and is `end`, or so many
-    bytes; `end_name` is what the hidden part is captured as. Empty names capture nothing."""
+    """The names under which a rule's text is captured; an empty name captures nothing.
+
+    Some of the text's end may be hidden from `name`: what follows `body` and is `end`, or a number of bytes. The hidden
+    part is captured as `end_name`.
+    """
 
     name: str
     end_name: str = ""
@@ -21,7 +24,7 @@ class Mark(NamedTuple):
 
 
 class Lexeme(NamedTuple):
-    """What stands for itself in the rules. `opaque`: a part with terminals of its own, such as JSON."""
+    """Something that is one letter in the rules. `opaque`: a part with terminals of its own, such as JSON."""
 
     node: Node
     lazy: bool
@@ -29,7 +32,8 @@ class Lexeme(NamedTuple):
 
 
 class LexemeState(NamedTuple):
-    """following: the lexemes that may come next, each with those of its texts that may, and the number of the state behind it."""
+    """following: the lexemes that may come next, each with those of its texts that may come, and the number of the
+    state behind it."""
 
     following: dict[Lexeme, tuple[Node, int]]
     may_end: bool
@@ -37,8 +41,11 @@ class LexemeState(NamedTuple):
 
 @dataclass
 class Marks:
-    """skips: rules of what is ignored. lexeme_states: of a grammar whose lazy terminals end others, with its `lexemes` by rule and
-    what it ignores."""
+    """Where the captures of a grammar are.
+
+    skips: the rules of what is ignored. lexeme_states: of a grammar whose lazy terminals end others, with its `lexemes`
+    by rule and what it ignores.
+    """
 
     of_rule: dict[Rule, Mark] = field(default_factory=dict)
     skips: set[Rule] = field(default_factory=set)
@@ -47,7 +54,7 @@ class Marks:
     skip: Node = EMPTY
 
     def ignored(self, grammar: Grammar, node: Node) -> Node:
-        """What is ignored, as a rule of its own."""
+        """A rule of its own for what is ignored."""
         if node == EMPTY:
             return node
         rule = grammar.rule("ignored")

@@ -1,4 +1,4 @@
-"""How many strings an expression has, and which, up to a limit."""
+"""The number of strings of an expression, and the strings themselves, up to a limit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_LAYERS = 400  # bytes of a string; an expression whose count grows so slowly
 
 
 def count_words(steps: Steps, node: Node, limit: int, positions: int = MAX_POSITIONS) -> int:
-    """The number of distinct strings of `node`, at most `limit`: a count of paths by length through its automaton."""
+    """The number of distinct strings of `node`, at most `limit`: paths through its automaton are counted by length."""
     layer: Counter[Position] = Counter([steps.before(node)])
     total, looked_at = 0, 0
     for _ in range(MAX_LAYERS):

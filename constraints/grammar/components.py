@@ -1,4 +1,4 @@
-"""Which members of a call graph are recursive."""
+"""The recursive members of a call graph."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def components(calls: Mapping[str, Sequence[str]]) -> list[list[str]]:
 
 
 def _closed(open_members: dict[str, None], first: str) -> list[str]:
-    """Takes `first` and all opened after it out of `open_members`: a finished component."""
+    """Take `first` and all members opened after it out of `open_members`: a finished component."""
     members: list[str] = []
     while not members or members[-1] != first:
         members.append(open_members.popitem()[0])

@@ -1,4 +1,4 @@
-"""Repetitions as nodes: so many copies of an expression, of which equal ones are one node."""
+"""Repetitions as nodes: `low` to `high` copies of an expression; equal repetitions are one node."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def repeated(store: NodeStore, body: Node, low: int, high: int | None) -> Node:
 
 
 def _product(inner: tuple[int, int | None], outer: tuple[int, int | None]) -> tuple[int, int | None] | None:
-    """How many copies `outer` copies of `inner` copies are, when every number between two bounds can be had; else None.
+    """The bounds of `outer` copies of `inner` copies, when every number between the two bounds can be had; else None.
 
-    Counted apart, every way to split the copies among the two would be another continuation.
+    If both were counted, every way to split the copies among the two counters would be another continuation.
     """
     (least, most), (low, high) = inner, outer
     has_no_gap = low == high or (least <= 1 if low == 0 else most is None or (low + 1) * least <= low * most + 1)

@@ -22,7 +22,7 @@ from .source import Limits
 
 
 class Outcome(NamedTuple):
-    """What becomes of text in which a string has been found."""
+    """What follows a string that has been found in a text."""
 
     after: Node  # what follows the string; FAIL when it may not occur
     marker: Segment | None  # what the string is
@@ -126,7 +126,7 @@ class _Scan:
         return self._grammar.literal(chr(ranges[0][0])) if is_one else self._grammar.chars(ranges)
 
     def _is_reached(self, word: Word) -> bool:
-        """Whether a word can be read to its end: no other one ends before."""
+        """Whether a word can be read to its end, because no other word ends before."""
         before = word.text if word.rest else word.text[:-1]
         return bool(word.text) and not any(whole in before for whole in self._whole)
 
@@ -135,7 +135,7 @@ class _Scan:
 
 
 def _suffixes(text: str) -> Iterable[str]:
-    """Longest first, the empty one last."""
+    """The suffixes of a text, the longest first, the empty one last."""
     return (text[i:] for i in range(len(text) + 1))
 
 

@@ -150,7 +150,8 @@ class Grammar(NodeStore):
         return out
 
     def _joined_seq(self, parts: Sequence[Node]) -> Node:
-        """The same where literals are neighbours: joined at once, or they would cost the square of their number."""
+        """`seq` of parts among which literals are neighbours. They are joined at once; one by one that would cost the
+        square of their number."""
         out = EMPTY
         run: list[Node] = []  # last one first
         for part in reversed(parts):
@@ -161,7 +162,7 @@ class Grammar(NodeStore):
         return self._spelled(run, out)
 
     def pair(self, head: Node, tail: Node) -> Node:
-        """`seq` of two that are not FAIL, of which not both begin and end with a literal."""
+        """`seq` of two nodes that are not FAIL, where no literal would meet a literal."""
         return head if tail == EMPTY else self.intern((_SEQ, head, tail, 0))
 
     def alt(self, *parts: Node) -> Node:
@@ -178,15 +179,16 @@ class Grammar(NodeStore):
         return node
 
     def scarce(self, *parts: Node) -> Node:
-        """Union of members that may not come twice, of which one is left for certain: it may be the dearest one."""
+        """Union of members that may not come twice, of which one is left for certain; it may be the dearest one
+        (`Supply.SCARCE`)."""
         return self._told(tuple(dict.fromkeys(filter(None, parts))), Supply.SCARCE)
 
     def spare(self, part: Node) -> Node:
-        """The same as `part`, beside something that is there for certain: it may have been used up."""
+        """`part`, which may have been used up, beside something that is there for certain (`Supply.SPARE`)."""
         return self._told((part,) if part != FAIL else (), Supply.SPARE)
 
     def spared(self, key: Node) -> Node:
-        """The same as a key, made by `key`, of which perhaps none is left; the quote that opens it is charged for that."""
+        """A key, made by `key`, that may have been used up: the quote that opens it is charged for that."""
         ((_, _, then),) = self.class_edges(key)
         return self.mark(b'"', Event.KEY_OPEN, self.spare(Node(then)))
 
@@ -212,7 +214,7 @@ class Grammar(NodeStore):
         return repeated(self, body, low, high)
 
     def without_empty(self, node: Node) -> Node:
-        """The same strings except the empty one, where that is visible without expanding rules."""
+        """An expression for the strings of a node except the empty one, where that is visible without expanding rules."""
         made: dict[Node, Node] = {}
         work = [node]
         while work:
@@ -226,18 +228,19 @@ class Grammar(NodeStore):
         return made[node]
 
     def bag(self, parts: Iterable[tuple[Node, int, int | None]], low: int = 0, high: int | None = None) -> Node:
-        """Members in any order, `low` to `high` in total; of every part (body, low, high) so many. None = no bound.
+        """Members in any order, `low` to `high` in total. parts: (body, low, high) each, how many members a part may
+        have. None = no bound.
 
-        FAIL when the bounds exclude each other. Raises ConstraintError when a body shows that it may be empty: how many members
-        there are would not be defined.
+        FAIL when the bounds exclude each other. Raises ConstraintError when a body shows that it may be empty: how many
+        members there are would not be defined.
         """
         return bag(self, parts, low, high)
 
     def multiple(self, modulus: int, remainder: int, places: int, low: int, high: int) -> Node:
         """`low` to `high` digits, then perhaps a point and 1 to `places` digits, the last of them not 0.
 
-        All that make a number which begins with digits of this remainder divisible by `modulus`, counted in units of the last of
-        the `places`.
+        These are the texts behind digits with this remainder that make the whole number divisible by `modulus`, counted
+        in units of the last of the `places`.
         """
         if modulus == 1:
             return self.seq(self._digits(low, high), self.alt(EMPTY, self.seq(self.literal("."), self.fraction(1, 0, places))))
@@ -248,7 +251,7 @@ class Grammar(NodeStore):
         return self.intern((Kind.MULTIPLE, self._step(modulus, places), remainder % modulus, low * COUNTS + high))
 
     def fraction(self, modulus: int, remainder: int, places: int) -> Node:
-        """1 to `places` digits, the last of them not 0, that make a number divisible as in `multiple`."""
+        """1 to `places` digits, the last of them not 0, that make a number divisible as `multiple` does."""
         if places == 0 or (-remainder * 10**places % modulus or modulus) >= 10**places:
             return FAIL
         if modulus == 1:
@@ -287,10 +290,11 @@ class Grammar(NodeStore):
         return self._word_tree(sorted(tails), tails)
 
     def unlisted(self, body: Node, words: Iterable[bytes], read: int = 0) -> Node:
-        """`body` without the rests of some distinct words, behind so many bytes that all of them begin with.
+        """`body` without some words. read: how many bytes have been read of the words; all of them begin alike up to
+        there.
 
-        The body has to read every byte in one way only, contain all these rests, and go on: where its shortest texts are used up,
-        as many longer ones are expected as there are printable characters, as in a key.
+        The body has to read every byte in one way only, contain the rests of all words, and go on: where its shortest
+        texts are used up, as many longer ones are expected as there are printable characters, as in a key.
         """
         spelled = sorted(words)
         if not spelled:
@@ -316,9 +320,10 @@ class Grammar(NodeStore):
         return self.intern((Kind.CALL, rule, 0, 0))
 
     def segment(self, body: Node, segment: Hashable) -> Node:
-        """`body`, whose bytes belong to a segment: what parsers ask for.
+        """`body`, with its bytes marked as those of a segment, which parsers ask for.
 
-        A call of an empty rule stands behind it, and so in every continuation from inside it, as a return address would.
+        A call of an empty rule stands behind it, and so in every continuation from inside it, as a return address
+        would.
         """
         key = ("segment", segment)
         end = self.memo.get(key)
@@ -373,7 +378,7 @@ class Grammar(NodeStore):
         return self.repeat(self.chars([(0x30, 0x39)]), low, high)
 
     def _step(self, modulus: int, places: int) -> int:
-        """Where the list pool describes steps of `modulus` units of the last of `places` digits."""
+        """The offset in the list pool where steps of `modulus` units of the last of `places` digits are described."""
         row = (modulus, places, self.literal("."), *(self.literal(digit) for digit in "0123456789"))
         start = self._steps.get(row)
         if start is None:
@@ -382,7 +387,8 @@ class Grammar(NodeStore):
         return start
 
     def _spelled(self, literals: Sequence[Node], tail: Node) -> Node:
-        """Literals in a row, last one first, before a tail: joined up to LONGEST_LITERAL, or doubling would cost memory."""
+        """Literals in a row (last one first) before a tail. They are joined up to LONGEST_LITERAL, beyond which
+        doubling would cost memory."""
         run: list[Node] = []
         length = 0
         for literal in literals:
@@ -416,7 +422,7 @@ class Grammar(NodeStore):
 
 @lru_cache(maxsize=4096)
 def _split_ascii(ranges: Ranges) -> tuple[Ranges, Edges, Ranges]:
-    """A set of characters in normal form, and of it the edges of ASCII, and the rest."""
+    """(set of characters in normal form, edges of its ASCII part, the rest of the set)."""
     normal = normalize(ranges)
     edges = tuple((low, min(high, LAST_ASCII), EMPTY) for low, high in normal if low <= LAST_ASCII)
     return normal, edges, tuple((max(low, LAST_ASCII + 1), high) for low, high in normal if high > LAST_ASCII)

@@ -141,8 +141,8 @@ class _Factoring:
         return self._grammar.seq(*next(iter(chain.items()), (EMPTY, EMPTY)))
 
     def _opened(self, options: Sequence[Node]) -> list[Node]:
-        """The options; one that begins with something optional, or with a rule of a few alternatives, as several where one of those
-        begins as another option does."""
+        """The options, some of them taken apart: one that begins with something optional, or with a rule of a few
+        alternatives, becomes several where one of these begins as another option does."""
         out = dict[Node, None]()
         count = Counter(start for option in dict.fromkeys(options) for start in self._chain(option))
         for option in options:
@@ -194,7 +194,7 @@ class _Factoring:
 
 
 def _grouped(chains: Iterable[Chain]) -> list[list[Chain]]:
-    """Chains that have a beginning in common with all of their group."""
+    """Chains in groups; the members of a group have a beginning in common."""
     groups: list[tuple[list[Chain], set[Node]]] = []
     group_of: dict[Node, int] = {}  # the last one with this beginning
     for chain in chains:

@@ -29,7 +29,7 @@ from .stopwatch import Stopwatch
 
 
 def without_left_recursion(grammar: Grammar, root: Node, limits: Limits) -> None:
-    """Gives every rule that calls itself before reading a byte an equal body that does not.
+    """Give every rule that calls itself before reading a byte an equal body that does not.
 
     Bodies of rules that `root` does not reach are not looked at. Raises `ConstraintLimit`.
     """
@@ -41,7 +41,7 @@ def without_left_recursion(grammar: Grammar, root: Node, limits: Limits) -> None
 
 
 def nullable_nodes(grammar: Grammar) -> list[bool]:
-    """[nodes] whether a node contains the empty string: the least fixpoint over rules."""
+    """bool [nodes]: whether a node contains the empty string (the least fixpoint over rules)."""
     empty = [False] * len(grammar)
     changed = True
     while changed:
@@ -53,7 +53,8 @@ def nullable_nodes(grammar: Grammar) -> list[bool]:
 
 
 def _contains_empty(grammar: Grammar, node: Node, empty: Sequence[bool]) -> bool:
-    """By what is known of its parts, which come before it except through calls."""
+    """Whether a node contains the empty string, from what is known of its parts, which come before it except through
+    calls."""
     kind, (a, b, _) = grammar.kind(node), grammar.operands(node)
     if kind in (Kind.SEQ, Kind.BOTH):
         return empty[a] and empty[b]
@@ -70,7 +71,8 @@ def _contains_empty(grammar: Grammar, node: Node, empty: Sequence[bool]) -> bool
 
 
 class _Rewriting:
-    """One grammar being rewritten. `groups`: of each left-recursive rule, the rules that it begins with and that begin with it."""
+    """One grammar being rewritten. `groups`: for each left-recursive rule, the rules that it begins with and that begin
+    with it."""
 
     def __init__(self, grammar: Grammar, limits: Limits) -> None:
         self.grammar, self.limits, self._empty = grammar, limits, nullable_nodes(grammar)
@@ -144,7 +146,7 @@ class _Rewriting:
         )
 
     def _path(self, first: int, last: int) -> Node:
-        """What may follow a string of `first` so that all is one of `last`."""
+        """What may follow a string of `first` so that the whole is a string of `last`."""
         if (first, last) not in self._paths:
             self._paths[first, last] = self.grammar.rule(self.grammar.rule_names[last])
             self._unfinished.append((self._paths[first, last], first, last))

@@ -1,4 +1,5 @@
-"""Patterns and intervals of numbers that were lowered before, kept for other grammars: copying takes a tenth of the time."""
+"""Patterns and intervals of numbers that were lowered before, kept so that other grammars copy them in a tenth of the
+time."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ Step = tuple[Kind, Any, Any, Any]  # operands are steps by their number
 
 
 class LoweringCache:
-    """The most recently used expressions, without rules and marks, as steps that make them in any grammar. Thread-safe."""
+    """The most recently used expressions without rules and marks, as steps that make them in any grammar. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -24,9 +25,9 @@ class LoweringCache:
         self._size = 0
 
     def node(self, grammar: Grammar, key: Hashable, lower: Callable[[], Node], *, may_be_rare: bool = False) -> Node:
-        """What `lower` makes of a key in `grammar`; the same key means the same in every grammar.
+        """The node that `lower` makes for a key in `grammar`. A key means the same in every grammar.
 
-        may_be_rare: steps are kept from the second time on, because most of such keys are never asked for again.
+        may_be_rare: keep steps only from the second time on, because most such keys are never asked for again.
         """
         with self._lock:
             is_known, steps = key in self._kept, self._kept.get(key)
@@ -64,7 +65,7 @@ LOWERING_CACHE = LoweringCache()  # of the process
 
 
 def _steps(grammar: Grammar, root: Node) -> list[Step]:
-    """How to make a node, parts first; none for what is large, or no regular expression."""
+    """The steps that make a node, parts first; none for a node that is large, or no regular expression."""
     seen, work = {root}, [root]
     while work:
         node = work.pop()

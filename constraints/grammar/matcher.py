@@ -1,7 +1,7 @@
-"""Many strings against expressions while a schema is being lowered, before there are tables.
+"""Many strings matched against expressions while a schema is being lowered, before there are tables.
 
-The derivatives of `reference.py`, with everything that is found kept, for all expressions that have parts in common: parts,
-continuations and positions are numbers. Marks mean nothing here.
+These are the derivatives of `reference.py`, with everything that is found kept, for all expressions that have parts in
+common: parts, continuations and positions are numbers. Marks mean nothing here.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Steps(Unfolding[Position]):
         return _END in self._positions[position]
 
     def intervals(self, position: Position) -> list[tuple[int, int, Position]]:
-        """Where the bytes lead that lead anywhere: (first byte, last byte, position)."""
+        """The bytes that lead somewhere, as (first byte, last byte, position)."""
         known = self._intervals.get(position)
         if known is None:
             known = self._intervals[position] = list(self._find_intervals(position))
@@ -54,7 +54,7 @@ class Steps(Unfolding[Position]):
                 yield low, behind - 1, after
 
     def step(self, position: Position, byte: int) -> Position:
-        """Where a byte leads, found for the first byte of those that lead to the same."""
+        """The position behind a byte. It is found for the first of the bytes that lead to the same position."""
         firsts = self.edges(position)
         first = firsts[bisect_right(firsts, byte) - 1]
         after = self._known.get((position, first))
@@ -92,7 +92,8 @@ class Steps(Unfolding[Position]):
         return rest
 
     def _free_ways(self, number: int) -> frozenset[int]:
-        """The continuations that begin with a byte to be matched, or are finished, to which one leads for free."""
+        """The continuations that begin with a byte to be matched, or are finished, and are reached from one without
+        reading."""
         known = self._ways.get(number)
         if known is not None:
             return known

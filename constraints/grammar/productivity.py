@@ -1,4 +1,4 @@
-"""Which rules have no text at all, because every text of them would contain another one of theirs."""
+"""Rules without any text: every text of such a rule would have to contain a text of another one."""
 
 from __future__ import annotations
 

@@ -69,7 +69,8 @@ def first_calls(grammar: Grammar, body: Node, empty: Sequence[bool] | NDArray[np
 
 
 def reachable(grammar: Grammar, root: Node, known: Set[Node] = frozenset()) -> Iterator[Node]:
-    """All nodes that take part in what `root` denotes, each once, but none in `known` nor what is reached through those alone."""
+    """All nodes that take part in what `root` denotes, each once; without those in `known` and those that are reached
+    through these only."""
     seen, work = {root}, [root]
     while work:
         node = work.pop()

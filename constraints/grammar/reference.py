@@ -41,16 +41,17 @@ _EMPTY_MEMORY: Memory = ((), None)
 
 
 class Unfolding(Generic[P]):
-    """What the parts of a continuation stand for. P: positions in the operands of intersections and complements."""
+    """The ways in which the parts of a continuation unfold. P: positions in the operands of intersections and
+    complements."""
 
     grammar: Grammar
 
     def before(self, node: Node) -> P:
-        """Where a string of `node` begins."""
+        """The position before a string of `node`."""
         raise NotImplementedError
 
     def is_accepting(self, position: P) -> bool:
-        """Whether a string may end there."""
+        """Whether a string may end at a position."""
         raise NotImplementedError
 
     def _is_leaf(self, part: Part) -> bool:
@@ -177,7 +178,7 @@ class Reference(Unfolding[Position]):
         return any(not continuation for continuation, _ in position)
 
     def step(self, position: Position, byte: int) -> Position:
-        """Where one more byte leads; the empty set when nowhere."""
+        """The position behind one more byte; the empty set when there is none."""
         out: list[tuple[Continuation, Memory]] = []
         for continuation, memory in position:
             if continuation:

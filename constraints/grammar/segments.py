@@ -1,4 +1,4 @@
-"""What the bytes of a part of a grammar are, for the parser."""
+"""Segments: what a parser calls the bytes of a part of a grammar."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class Segment:
     mark: bytes = b""  # what closes a value, tag or reasoning, to tell it from content that was held back
 
     def holding(self, held: int) -> Segment:
-        """The same, with some bytes that are not certain yet."""
+        """This segment, with some bytes that are not certain yet."""
         return replace(self, held=held)
 
     def marked(self, mark: bytes) -> Segment:
-        """The same, of a given mark."""
+        """This segment, of a given mark."""
         return replace(self, mark=mark) if self.role in _CONTENT_BEFORE else self
 
     @property
     def content(self) -> Segment:
-        """What stands before a closing mark."""
+        """The segment of what stands before a closing mark."""
         return replace(self, role=_CONTENT_BEFORE[self.role], mark=b"")
 
 

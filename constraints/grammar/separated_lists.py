@@ -1,6 +1,6 @@
-"""Parts in a row, with a separator between two: the bodies of objects and arrays, of which most grammars of JSON are made.
+"""Chains and loops: parts in a row with a separator between two, of which the bodies of objects and arrays are made.
 
-A chain has parts that differ, of which some may be left out; a loop has one part, any number of times.
+A *chain* has parts that differ, some of which may be left out; a *loop* has one part, any number of times.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ _ALT, _LITERAL, _REPEAT, _SEQ = map(int, (Kind.ALT, Kind.LITERAL, Kind.REPEAT, K
 
 
 def loop(grammar: Grammar, part: Node, gap: Node, separator: Node, end: Node) -> tuple[Node, Node]:
-    """Any number of one part, with a gap behind each, a separator between two, and `end` behind the last.
-
-    What may follow one of them, and one with all that may follow. The part is neither empty nor FAIL.
-    """
+    """(rest, whole) of a loop of `part`, which is neither empty nor FAIL, with `gap` behind each copy, `separator`
+    between two, and `end` behind the last. rest: what may follow one copy; whole: a copy with all that may follow it."""
     known = grammar.loops.get((part, gap, separator, end))
     if known is None:
         if _LITERAL in (grammar.rows[4 * part], grammar.rows[4 * gap]):  # neighbouring literals become one
@@ -54,7 +52,7 @@ def chain(
 def _joined_chain(
     grammar: Grammar, parts: list[tuple[Node, bool]], gap: Node, separator: Node, end: Node, later: Node, following: Node
 ) -> Node:
-    """A chain of which neighbouring literals are joined, and parts may be FAIL."""
+    """`chain` whose neighbouring literals are joined, and whose parts may be FAIL."""
     may_end = True
     for part, is_needed in parts:
         first = grammar.seq(part, gap, later)
@@ -67,10 +65,10 @@ def _joined_chain(
 def _spaced_chain(
     grammar: Grammar, parts: list[tuple[Node, bool]], gap: Node, separator: Node, end: Node, later: int, following: int
 ) -> Node:
-    """The same where nothing is to be joined and no part is FAIL.
+    """`chain` where no literals are to be joined and no part is FAIL.
 
-    Objects of many members are made of little else, so rows are written without looking for equal ones. What is remembered is
-    how chains end.
+    Objects of many members are made of little else, so rows are written without looking for equal ones. What is
+    remembered is how chains end.
     """
     ends, lists = grammar.chain_ends, grammar.lists
     rows: list[int] = []

@@ -21,7 +21,7 @@ from .source import Limits
 
 
 class Budget(NamedTuple):
-    """How many tokens at most. `is_whole`: exactly one, of which no byte is another part's."""
+    """The most tokens that a part may take. `is_whole`: exactly one token, of which no byte belongs to another part."""
 
     max_tokens: int
     is_whole: bool = False
@@ -34,7 +34,8 @@ _STEPS = 50_000
 
 
 class Stage(NamedTuple):
-    """One part. `budget`: None without one; `following`: the stages behind it, by number; `may_end`: so may the text."""
+    """One part. `budget`: None without one; `following`: the numbers of the stages behind it; `may_end`: whether the
+    text may end behind it."""
 
     node: Node
     budget: Budget | None
@@ -49,12 +50,12 @@ class Stages(NamedTuple):
     first: tuple[int, ...]
 
     def as_lists(self) -> list[Any]:
-        """What JSON can hold of them: all but the expressions."""
+        """The stages as JSON can hold them: all but their expressions."""
         return [list(self.first), [[one.budget and list(one.budget), list(one.following), one.may_end] for one in self.all]]
 
     @classmethod
     def of_lists(cls, value: list[Any], num_stages: int) -> Stages:
-        """The same again. Raises ValueError and TypeError for what `as_lists` does not give."""
+        """The stages that `as_lists` has described. Raises ValueError and TypeError for any other value."""
         first, rows = value
         numbers = [number for row in [first, *(following for _, following, _ in rows)] for number in row]
         budgets = [None if budget is None else Budget(*budget) for budget, _, _ in rows]
@@ -105,7 +106,7 @@ def refuse_budgets(budgets: Budgets, where: str = "inside of another source, whi
 
 
 def stages_of(grammar: Grammar, root: Node, budgets: Budgets) -> Stages:
-    """Cuts what `root` describes. Raises `UnsupportedKeyword`."""
+    """The stages of what `root` describes. Raises `UnsupportedKeyword`."""
     return _Cutting(grammar, root, budgets).stages(root)
 
 
@@ -174,7 +175,7 @@ class _Cutting:
         return tuple(found), may_end
 
     def _gathered(self, head: Node, tail: Node) -> tuple[Node, Node]:
-        """As much as there is without a budget."""
+        """The largest part without a budget that begins with `head`, and what is behind it."""
         grammar = self.grammar
         while tail != EMPTY:
             if not self._is_cut(tail):
@@ -201,7 +202,7 @@ class _Cutting:
 
 
 def holding(grammar: Grammar, root: Node, calls: Iterable[Node]) -> dict[Node, bool]:
-    """Of all nodes, whether some of the calls is part of them."""
+    """For every node below `root`, whether one of `calls` is part of it."""
     parents: dict[Node, list[Node]] = {}
     judged = dict.fromkeys(reachable(grammar, root), False)
     for node in judged:
@@ -217,7 +218,8 @@ def holding(grammar: Grammar, root: Node, calls: Iterable[Node]) -> dict[Node, b
 
 
 def _refused(where: str, budgets: Budgets) -> UnsupportedKeyword:
-    """Named after what the author wrote: rules with a budget, or terminals that are a token."""
+    """The error for budgets that are refused, in the words of the author: rules with a budget, or terminals that are a
+    token."""
     if all(budget.is_whole for budget in budgets.values()):
         return UnsupportedKeyword(f"a terminal that is a token {where}", keyword="<token>", instead="its text, or a special token")
     reason, instead = f"a rule with a budget of tokens {where}", "max_tokens of the request, or a number of characters"

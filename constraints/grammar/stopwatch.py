@@ -9,7 +9,7 @@ from .source import Limits
 
 
 class Stopwatch:
-    """Counts the thread's processor time from when it is made."""
+    """Counts the processor time of the thread from the moment it is made."""
 
     def __init__(self, limits: Limits, what: str) -> None:
         self._end, self._limit, self._what = time.thread_time() + limits.seconds, limits.seconds, what

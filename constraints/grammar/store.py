@@ -1,7 +1,7 @@
-"""Where the nodes of a grammar are kept: one array of rows, and pools of bytes, lists and edges that rows point into.
+"""The store of a grammar's nodes: one array of rows, and pools of bytes, lists and edges that rows point into.
 
-Nodes are named by small integers and made after their parts. `Kind` says what the three operands of a row mean; `expression.py`
-builds grammars of them.
+Nodes are named by small integers and made after their parts. `Kind` says what the three operands of a row mean;
+`expression.py` builds grammars of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ALT, _CALL, _CLASS = map(int, (Kind.ALT, Kind.CALL, Kind.CLASS))  # reading a m
 
 
 class NodeStore:
-    """Nodes and rules: reading what is there, and adding rows to it, equal ones once where that is worth while."""
+    """Nodes and rules: it reads those that are there, and adds rows, equal ones once where that is worth while."""
 
     ATTRIBUTES: ClassVar[tuple[str, ...]] = (
         "rows", "pool", "lists", "edges", "events", "rule_names", "rule_bodies", "empties", "_interned", "_classes", "_wide",
@@ -50,7 +50,7 @@ class NodeStore:
 
     @classmethod
     def after(cls, beginning: Self) -> Self:
-        """A new one that begins with all that another one holds; its nodes keep their numbers."""
+        """A new store that begins with all that `beginning` holds; its nodes keep their numbers."""
         new = cls()
         for name in cls.ATTRIBUTES:
             setattr(new, name, copy(getattr(beginning, name)))
@@ -90,12 +90,12 @@ class NodeStore:
         return parts
 
     def step_of(self, node: Node) -> list[int]:
-        """The row of a MULTIPLE's step, see divisors.py."""
+        """The row of the list pool that describes the step of a MULTIPLE, see divisors.py."""
         start = self.operands(node)[0]
         return self.lists[start : start + MULTIPLE_ROW_WORDS].tolist()
 
     def unlisted_words(self, node: Node) -> list[bytes]:
-        """What is left of the words that an UNLISTED node excludes, in order."""
+        """The rests of the words that an UNLISTED node excludes, in order."""
         start, count, read = self.operands(Node(self.operands(node)[0]))
         row = self.lists[start : start + 2 * count]
         return [bytes(self.pool[first + read : first + length]) for first, length in zip(row[::2], row[1::2], strict=True)]
@@ -139,7 +139,7 @@ class NodeStore:
         return node
 
     def _wide_edges(self, ranges: Ranges) -> Edges:
-        """The first bytes of characters beyond ASCII; most sets have all of these or none."""
+        """The edges of the first bytes of characters beyond ASCII. Most sets have all of these characters or none."""
         known = self._wide.get(ranges)
         if known is None:
             known = self._wide[ranges] = self._edges_of_tree(byte_tree(ranges)) if ranges else ()

@@ -20,14 +20,14 @@ _BY_ID = re.compile(r"<\[(?P<but>\^?)(?P<ids>\*|\d{1,9}(?:-\d{1,9})?(?:,\d{1,9}(
 
 
 def tell_vocabulary(grammar: Grammar, vocabulary: Vocabulary) -> None:
-    """What front ends may ask a grammar about the vocabulary."""
+    """Give a grammar what front ends may ask it about the vocabulary."""
     grammar.special_tokens, grammar.end_tokens = vocabulary.special_tokens, frozenset(vocabulary.eos_token_ids)
     grammar.spellings = vocabulary.spellings
 
 
 def token_terminal(grammar: Grammar, spelling: str, budgets: Budgets, *, line: int, column: int) -> Node:
-    """The node of a token as written: `<name>`, or ids as `<[1]>`, `<[1,3-5]>`, `<[^1]>` (any but these), `<[*]>`. A token that
-    ends the output reads nothing.
+    """The node of a token as written: `<name>`, or ids as `<[1]>`, `<[1,3-5]>`, `<[^1]>` (any but these), `<[*]>`. A
+    token that ends the output reads nothing.
 
     Raises `UnsupportedKeyword` for unknown names and ids.
     """
@@ -45,10 +45,10 @@ def token_terminal(grammar: Grammar, spelling: str, budgets: Budgets, *, line: i
 
 
 def tokens_but(grammar: Grammar, without: Collection[int], budgets: Budgets, *, repeated: bool) -> Node:
-    """One token but some, whose text is whole characters.
+    """One token whose text is whole characters, but none of `without`.
 
-    repeated: it stands under a repetition without bounds. Unless a token is left out that is text, that is a character or another
-    special token, for which no tokens are counted.
+    repeated: it stands under a repetition without bounds. Then it is a character or another special token, for which no
+    tokens are counted, unless a token is left out that is text.
     """
     special = {*grammar.special_tokens.values(), *grammar.end_tokens}
     others = [grammar.literal(token_spelling(token)) for token in sorted(special - {*without, *grammar.end_tokens})]
@@ -69,7 +69,7 @@ def one_of_tokens(grammar: Grammar, tokens: Iterable[int], budgets: Budgets) -> 
 
 
 def one_token(grammar: Grammar, texts: Node, budgets: Budgets) -> Node:
-    """Those of some texts that are the whole text of a token, as that token."""
+    """A node for those of some texts that are the whole text of a token, each read as that token."""
     if texts == FAIL:
         return FAIL
     key = "one token", texts

@@ -1,7 +1,7 @@
-"""Bags: members in any order, of each part so many, so many all together.
+"""Bags: members in any order, with bounds for each part and for all members together.
 
-A BAG node is a list of parts, each a repetition with its bounds, and the bounds of all together. Equal bags are one node: their
-bounds are the tightest that say the same.
+A BAG node is a list of parts, each a repetition with its bounds, and the bounds of the total. Equal bags are one node:
+their bounds are the tightest that say the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BAG, _REPEAT, _TALLY = map(int, (Kind.BAG, Kind.REPEAT, Kind.TALLY))  # reading
 
 
 def bag(store: NodeStore, parts: Iterable[tuple[Node, int, int | None]], low: int = 0, high: int | None = None) -> Node:
-    """What `Grammar.bag` makes."""
+    """The BAG node that `Grammar.bag` returns."""
     counts: dict[Node, tuple[int, int]] = {}  # parts with the same body are one
     for body, least, most in parts:
         if shows_empty(store, body):
@@ -32,10 +32,8 @@ def bag(store: NodeStore, parts: Iterable[tuple[Node, int, int | None]], low: in
 
 
 def bags_less(store: NodeStore, parts: Sequence[tuple[Node, int, int | None]]) -> list[Node]:
-    """For each part of a bag without bounds on the total: the bag of what is left when one copy of it has been taken.
-
-    No body is empty. Takes the square of the number of parts, by a small factor.
-    """
+    """For each part of a bag without bounds on the total: the bag that is left when one copy of the part has been
+    taken."""
     fewer = [(body, max(low - 1, 0), None if high is None else high - 1) for body, low, high in parts]
     if len({body for body, _, _ in parts}) < len(parts):
         return [FAIL if less[2] == -1 else bag(store, [*parts[:i], less, *parts[i + 1 :]]) for i, less in enumerate(fewer)]
@@ -56,7 +54,7 @@ def bags_less(store: NodeStore, parts: Sequence[tuple[Node, int, int | None]]) -
 
 
 def _part_of_bag(store: NodeStore, body: Node, low: int, high: int | None) -> Node:
-    """A part with its bounds; FAIL for one of which none is left."""
+    """A part with its bounds; FAIL for a part of which no member is left."""
     return FAIL if high == 0 else store.intern((_REPEAT, body, low, UNBOUNDED if high is None else min(high, MOST)))
 
 
@@ -65,7 +63,7 @@ def _tally(store: NodeStore, part: Node, tally: Node) -> Node:
 
 
 def _bag_of(store: NodeStore, tally: Node, low: int, high: int) -> Node:
-    """The bag of a list of parts; of fewer than two it is a repetition."""
+    """The bag of a list of parts; a list of fewer than two is a repetition."""
     if tally == FAIL:
         return EMPTY
     part, others, _ = store.operands(tally)
@@ -76,9 +74,10 @@ def _bag_of(store: NodeStore, tally: Node, low: int, high: int) -> Node:
 
 
 def _tight_bag(store: NodeStore, parts: list[tuple[Node, int, int]], low: int, high: int) -> Node:
-    """The bag whose bounds are all reached, and whose totals are left out where they follow from the parts.
+    """The bag whose bounds can all be reached, without those bounds of the total that follow from the parts. So equal
+    bags are one node.
 
-    So equal bags are one node. `nodes.less` does the same for the bags that the automaton makes.
+    `nodes.less` does this for the bags that the automaton makes.
     """
     least, most = sum(part[1] for part in parts), sum(part[2] for part in parts)
     low, high = max(low, least), min(high, most)

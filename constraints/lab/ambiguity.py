@@ -33,7 +33,7 @@ class Leaf(NamedTuple):
 
 @dataclass(frozen=True)
 class Derivation:
-    """One derivation of a text: (rule, choice or character) events, and the same for people."""
+    """One derivation of a text: its events (rule, choice or character), and the derivation as people read it."""
 
     events: tuple[tuple[str, object], ...]
 
@@ -62,7 +62,7 @@ class Search:
     _loops: dict[Chain, list[tuple[Choices, Choices]]] = field(default_factory=dict)
 
     def ambiguities(self) -> list[Ambiguity]:
-        """One of each rule that has some of its own, and was found."""
+        """One ambiguity of each rule that has some of its own, as far as they are found."""
         net, found = self.net, dict[str, Ambiguity]()
         useful = reached(net.outline)
         order = [name for group in components({n: calls(r) for n, r in net.outline.rules.items()}) for name in group]
@@ -95,7 +95,7 @@ class Search:
         return Ambiguity(name, text, Derivation(one), Derivation(other))
 
     def leaves(self, chain: Chain, room: int) -> list[Leaf]:
-        """The leaves of a chain that can be completed with `room` characters."""
+        """The leaves of a chain that can be completed within `room` characters."""
         known = self._leaves.get(chain)
         if known is None:
             known = self._leaves[chain] = list(self._expanded(chain))
@@ -269,7 +269,8 @@ def _closing(events: Events, at: int) -> int:
 
 
 def _shown(events: Events) -> str:
-    """`sum("1" "+" sum("2"))`; `#2` before what the second alternative made, `,` where a repetition goes on, `;` where it ends."""
+    """A derivation for people: `sum("1" "+" sum("2"))`; `#2` before what the second alternative made, `,` where a
+    repetition goes on, `;` where it ends."""
     pieces: list[str] = []
     run = ""
     for kind, value in events:

@@ -1,4 +1,4 @@
-"""Everything that can be said about one grammar without running a model."""
+"""The check of one grammar: everything that can be said about it without running a model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFAULT_STEPS = 200_000  # of the search for ambiguity: a few seconds at most
 
 @dataclass(frozen=True)
 class Check:
-    """What was found in one file. cost: None when it does not compile."""
+    """The findings about one file. cost: None when it does not compile."""
 
     file: GrammarFile
     findings: tuple[Finding, ...]
@@ -32,7 +32,7 @@ class Check:
 
     @property
     def is_clean(self) -> bool:
-        """Nothing but notes."""
+        """Whether there is nothing but notes."""
         return all(finding.level == NOTE for finding in self.findings)
 
     def of(self, level: str) -> list[Finding]:
@@ -87,7 +87,7 @@ def check(file: GrammarFile, compiler: Compiler, encode: Encode | None = None, s
 
 
 def _of_schema(source: JsonSchema, compiler: Compiler) -> list[Finding]:
-    """What `maskwright schema check` says, but of what is exact."""
+    """The findings of `maskwright schema check`, without keywords that are exact."""
     result = report(source, compiler)
     levels = {REFUSED: ERROR}
     return [

@@ -1,4 +1,4 @@
-"""What a constraint costs: time to compile, states and mask rows, time of masks along a walk through random texts."""
+"""The cost of a constraint: time to compile, states and mask rows, time of masks along a walk through random texts."""
 
 from __future__ import annotations
 

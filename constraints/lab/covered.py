@@ -31,7 +31,8 @@ class _Remainder:
 
 
 def covered_options(outline: Outline, choice: Choice, recursive: Set[str]) -> Iterator[tuple[int, int | None]]:
-    """The alternatives that add nothing, each with one earlier than it, or else later, that covers it; None: only all together."""
+    """The alternatives that add nothing, each with one that covers it: an earlier one, or else a later one; None: only
+    all others together."""
     options = choice.options
     first: dict[str, int] = {}
     doubles = {i: by for i, option in enumerate(options) if (by := first.setdefault(spelled(option), i)) != i}
@@ -76,7 +77,7 @@ def _is_small(outline: Outline, choice: Choice, recursive: Set[str]) -> bool:
 
 
 def _node(grammar: Grammar, outline: Outline, part: Part) -> Node:
-    """The expression of a part without recursion: the rules it calls first."""
+    """The node of a part without recursion; the rules that it calls are lowered first."""
     nodes: dict[str, Node] = {}
     work = [name for one in walk(part) if isinstance(one, Call) for name in [one.name]]
     while work:

@@ -18,7 +18,7 @@ _MOST_ITEMS = 200_000  # of one text; then nothing is said about rules
 
 
 class Item(NamedTuple):
-    """A rule that is being read since `origin`, and what is left of it."""
+    """A rule that is being read since `origin`, and the chain that is left of it."""
 
     rule: str
     left: Chain
@@ -63,7 +63,7 @@ class Parse:
         self.is_sentence = len(self._sets) > len(self.text) and any(item[:2] == (start, DONE) and item.origin == 0 for item in last)
 
     def _complete(self, at: int, char: str | None) -> list[Item]:
-        """Finds all items at a place; returns those behind the character."""
+        """Find all items at a place; returns the items behind the character."""
         net, items, callers = self.net, self._sets[at], self._callers[at]
         bit = 0 if char is None else net.bit(char)
         empty: set[str] = set()  # rules that began and ended here

@@ -72,7 +72,7 @@ def explain_text(constraint: Constraint, data: bytes, outline: Outline | None = 
 
 
 def expected_texts(constraint: Constraint, state: State) -> Iterator[str]:
-    """What may follow a state: texts that are forced once begun, then a set of characters."""
+    """The texts that may come in a state: those that are forced once begun, then a set of characters."""
     live = [byte for byte in range(256) if constraint.advance_bytes(state, bytes([byte])) is not None]
     if live and all(0x80 <= byte < 0xC0 for byte in live):
         yield "the rest of a character"
@@ -94,7 +94,7 @@ def expected_texts(constraint: Constraint, state: State) -> Iterator[str]:
 
 
 def _forced_text(constraint: Constraint, state: State, byte: int) -> str:
-    """What can only follow once a byte is read, that byte included."""
+    """The only text that can come once a byte is read, that byte included."""
     after = constraint.advance_bytes(state, bytes([byte]))
     assert after is not None
     return _decoded(bytes([byte]) + (b"" if constraint.is_accepting(after) else constraint.forced(after)))

@@ -24,7 +24,8 @@ def reached(outline: Outline) -> set[str]:
 
 
 def least_lengths(outline: Outline, languages: Languages, toll: int = 0) -> dict[str, int]:
-    """The characters of the shortest text of every rule; NO_TEXT where there is none. toll: what a call costs beside them."""
+    """The characters of the shortest text of every rule; NO_TEXT where there is none. toll: what each call costs in
+    addition."""
     least = dict.fromkeys(outline.rules, NO_TEXT)
     for component in components({name: calls(rule) for name, rule in outline.rules.items()}):
         is_moving = True

@@ -165,7 +165,7 @@ def _choices(outline: Outline, used: set[str]) -> Iterator[tuple[OutlineRule, Ch
 
 
 def _line(outline: Outline, rule: OutlineRule, part: Part) -> int:
-    """Where a part stands; an empty one has no place of its own."""
+    """The line where a part stands; an empty part has no place of its own, so that of its rule."""
     return outline.line(next((one.at for one in walk(part) if one.at), rule.at))
 
 

@@ -32,5 +32,5 @@ def junit(runs: Iterable[tuple[Suite, Sequence[Result]]]) -> bytes:
 
 
 def _clean(text: str) -> str:
-    """Without characters that XML cannot say."""
+    """A text without characters that XML cannot hold."""
     return _NOT_IN_XML.sub(lambda match: f"\\x{ord(match[0]):02x}", text)

@@ -15,7 +15,8 @@ _SEARCHED = 3000  # states visited for a shortest text
 
 @lru_cache(maxsize=1)
 def byte_compiler() -> Compiler:
-    """For the smallest vocabulary that spells everything: what texts are accepted does not depend on it."""
+    """A compiler for the smallest vocabulary that spells everything: which texts are accepted does not depend on the
+    vocabulary."""
     return Compiler(Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=[256]), cache_bytes=64 << 20)
 
 
@@ -53,7 +54,7 @@ class Language:
 
     @cached_property
     def least_length(self) -> int:
-        """The characters of its shortest text, counted as 1 where there is none of its own (a special token)."""
+        """The characters of its shortest text; 1 for a special token, which has no text of its own."""
         return len(self.ending(self.start)) if self.constraint is not None else 1
 
     def ending(self, state: State) -> str:

@@ -147,7 +147,8 @@ class Net:
     # -- reading ------------------------------------------------------------------------------------------------------
 
     def expand(self, chain: Chain) -> list[Move] | None:
-        """What the first node may stand for; None when it is a leaf, or there is none. A call is the body of its rule."""
+        """The moves of the first node of a chain; None when it is a leaf, or there is none. A call is expanded to the
+        body of its rule."""
         node, then = self.chains[chain]
         row = self.nodes[node]
         match row[0]:
@@ -170,7 +171,7 @@ class Net:
         return [Move(None, more.chain)] if low else [Move(ENDING, then), more]
 
     def reads(self, chain: Chain) -> list[tuple[int, Chain, Hashable]]:
-        """Of a leaf: which characters (bits) lead to which chains; the choice is told where a pattern might end instead."""
+        """(characters as bits, chain behind them) of a leaf; the choice is told where a pattern might end instead."""
         known = self._reads.get(chain)
         if known is None:
             known = self._reads[chain] = self._found_reads(chain)
@@ -191,7 +192,7 @@ class Net:
         return []
 
     def ends(self, chain: Chain) -> Chain | None:
-        """What follows a pattern that may end here; None otherwise."""
+        """The chain behind a pattern that may end here; None otherwise."""
         node, then = self.chains[chain]
         row = self.nodes[node]
         if row[0] != "pattern" or not self.languages.of(self._patterns[row[1]]).is_accepting(row[2]):
@@ -204,7 +205,7 @@ class Net:
         return self.languages.of(self._patterns[row[1]]).ending(row[2])
 
     def name_of_leaf(self, chain: Chain) -> str | Pattern | None:
-        """A text as it is, a pattern; None of a set of characters, whose spelling is `spelling`."""
+        """A text as it is, or a pattern; None for a set of characters, which `spelling` spells."""
         row = self.nodes[self.chains[chain][0]]
         return str(row[1]) if row[0] == "text" else self._patterns[row[1]] if row[0] == "pattern" else None
 

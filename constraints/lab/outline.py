@@ -36,7 +36,8 @@ class Chars:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pattern:
-    """Texts of something that is not looked into: a regular expression, an inline schema. source None: a special token.
+    """Texts that are not looked into, such as those of a regular expression or an inline schema. source: None for a
+    special token.
 
     uses: the terminals that are named in it.
     """
@@ -131,7 +132,7 @@ def walk(body: Part) -> Iterator[Part]:
 
 
 def fold(body: Part, combine: Callable[[Part, list[Result]], Result]) -> Result:
-    """What `combine` makes of a part and of its results below, children first."""
+    """The results of `combine`, which is given each part and the results of its parts, children first."""
     made: dict[int, Result] = {}
     for part in reversed(list(walk(body))):
         made[id(part)] = combine(part, [made[id(below)] for below in parts_below(part)])

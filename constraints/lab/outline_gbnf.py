@@ -100,7 +100,7 @@ class _Reader:
         return Pattern(None, str(token), at)  # a special token
 
     def _macro(self, tree: Tree[Token], token: Token, at: int) -> Part:
-        """One that calls rules is taken for any number of calls."""
+        """The part of a macro. One that calls rules is taken for any number of calls."""
         called = rules_called(tree)
         if called:
             self.unread.append(f"text up to a tag ({token})")
@@ -110,7 +110,7 @@ class _Reader:
         return Pattern(Fragment(tree, self.lowering), f"{token}(...)", at)
 
     def _exception(self, tree: Tree[Token], at: int) -> Part:
-        """`A - B`, taken as one piece where no rule is called in it."""
+        """The part of `A - B`, taken as one piece where no rule is called in it."""
         if next(tree.find_data("reference"), None) is not None:
             self.unread.append("an exception A - B that calls rules")
             return Pattern(None, "A - B", at)
@@ -118,5 +118,5 @@ class _Reader:
 
 
 def _first_token(tree: Tree[Token]) -> Token:
-    """The first token of a tree, for its place; of an empty one no place is known."""
+    """The first token of a tree, which tells its place; an empty tree has none."""
     return next(tree.scan_values(lambda value: isinstance(value, Token)), Token("", "", start_pos=0))

@@ -159,6 +159,6 @@ class _Reader:
 
 
 def _place(tree: Tree[Token]) -> int:
-    """Where a tree begins in the text; 0 of an empty one."""
+    """The index in the text where a tree begins; 0 for an empty one."""
     token = next(iter(tree.scan_values(lambda value: isinstance(value, Token))), None)
     return 0 if token is None else token.start_pos or 0

@@ -1,4 +1,5 @@
-"""What a tokenizer makes of a grammar: bytes it cannot spell, strings it would write otherwise."""
+"""Spelling: how a tokenizer writes a grammar's strings; bytes that it cannot spell, strings that it would write
+otherwise."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def spelling_findings(constraint: Constraint, outline: Outline | None, encode: E
 
 
 def text_problem(text: str, vocabulary: Vocabulary, encode: Encode) -> tuple[str, str] | None:
-    """What is wrong with a string of the grammar for a tokenizer: (level, what), None when nothing is."""
+    """(level, what is wrong) of a string of the grammar for a tokenizer; None when nothing is."""
     ids = list(encode(text))
     special = [name for name, token_id in vocabulary.special_tokens.items() if token_id in ids and name in text]
     if special:

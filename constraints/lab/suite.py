@@ -58,7 +58,7 @@ class Suite:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one case. reason: why it failed, None when it passed."""
+    """The outcome of one case. reason: why it failed, None when it passed."""
 
     case: Case
     reason: str | None
@@ -120,7 +120,7 @@ def run_suite(suite: Suite, compiler: Compiler) -> list[Result]:
 
 
 def _from_lines(path: Path, text: str, grammar: Path | None) -> Iterator[Suite]:
-    """Suites of a file of JSONL: cases in a row are one."""
+    """The suites of a file of JSONL; cases in a row are one suite."""
     cases: list[Case] = []
     suites: list[Suite] = []
     for number, line in enumerate(text.splitlines(), 1):

@@ -26,10 +26,10 @@ _MAX_RECIPE = 1024  # words of edits; longer recipes are not kept
 
 
 class Region(IntEnum):
-    """The header of the region of mask rows.
+    """The words of the header of the region of mask rows.
 
-    Behind it: a hash table of row numbers, one of offsets of recipes (0 = free), the recipes, the edits of the mask being made, the
-    rows.
+    Behind the header: a hash table of row numbers, one of offsets of recipes (0 = free), the recipes, the edits of the
+    mask being made, the rows.
     """
 
     COUNT = 0

@@ -73,7 +73,7 @@ from .uniform_transitions import survives
 
 
 class Path(IntEnum):
-    """Words of a frame of a walk's path, of which there is one at each depth."""
+    """The words of a frame of a walk's path; there is one frame at each depth."""
 
     STATE = 0  # after that many bytes, DEAD along a literal
     TABLE = 1  # of the children of the node there, 0 when it has none

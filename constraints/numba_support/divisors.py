@@ -25,7 +25,7 @@ MULTIPLE_ROW_WORDS = 13
 
 
 class MultipleRow(IntEnum):
-    """Where a step is described: offsets into its row of the list pool."""
+    """Offsets into the row of the list pool that describes a step."""
 
     MODULUS = 0
     PLACES = 1

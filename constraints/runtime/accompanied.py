@@ -1,4 +1,7 @@
-"""Constraints that narrow another one: its states with something beside them. What is not narrowed is asked of the other one."""
+"""Constraints that narrow another one: their states are those of the other one with something beside them.
+
+A budget of tokens is such a narrowing. What is not narrowed is asked of the other constraint.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,11 @@ from .explanation import NUM_NEAREST, Explanation, explain
 
 
 class AccompaniedConstraint(Constraint):
-    """`unbudgeted` and constraints of its parts. States are those of `unbudgeted`, or tuples with one of them as `whole`: what
-    narrows these, `mask`, `advance` and `advance_bytes`, and `narrowing`, which says how, are defined by who inherits from this."""
+    """`unbudgeted`, narrowed by constraints of its parts.
+
+    A state is one of `unbudgeted`, or a tuple with such a state as `whole`. Classes derived from this one define
+    `mask`, `advance` and `advance_bytes` for tuples, and `narrowing`, which says how the parts narrow the whole.
+    """
 
     def __init__(self, whole: Constraint, parts: Sequence[Constraint]) -> None:
         self.unbudgeted, self.parts = whole, tuple(parts)
@@ -87,7 +93,8 @@ class AccompaniedConstraint(Constraint):
         return [self.advance(state, token_id) for state, token_id in zip(states, token_ids, strict=True)]
 
     def forced(self, state: Any) -> bytes:
-        """As of any constraint. Where the budget leaves few tokens, more may be common to all completions than this."""
+        """The bytes that every completion begins with, as `Constraint.forced` has them. Where the budget leaves few
+        tokens, all completions may have more in common than this."""
         return self.unbudgeted.forced(whole_of(state))
 
     def min_tokens(self, state: Any) -> int:
@@ -110,7 +117,7 @@ class AccompaniedConstraint(Constraint):
 
 
 def is_beside(state: Any) -> bool:
-    """Whether a state has something beside the one of the whole."""
+    """Whether a state has something beside the state of the whole."""
     return isinstance(state, tuple)
 
 

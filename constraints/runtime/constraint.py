@@ -47,7 +47,7 @@ class Constraint:
     """
 
     def __init__(self, automaton: TokenAutomaton, source: Source | str) -> None:
-        """source: what was compiled, or the fingerprint of that."""
+        """source: what was compiled, or the fingerprint of it."""
         self._automaton, self._source = automaton, source
         self._distances = Distances(automaton)
         self._lock = threading.RLock()
@@ -76,7 +76,7 @@ class Constraint:
 
     @property
     def source(self) -> Source | None:
-        """What was compiled; None of a constraint that was read from a file."""
+        """What was compiled; None for a constraint that was read from a file."""
         return None if isinstance(self._source, str) else self._source
 
     def save(self, path: str | PathLike[str], *, found: bool = True) -> None:
@@ -88,7 +88,8 @@ class Constraint:
         write_constraint(path, self.saved_automata(found), self.narrowing, self.vocabulary, self.limits)
 
     def saved_automata(self, found: bool) -> list[SavedAutomaton]:
-        """What a file holds of it: its automaton; of a constraint of several parts the automaton of the whole, then theirs."""
+        """The automata that a file holds: the constraint's own; for a constraint of several parts that of the whole,
+        then theirs."""
         with self.exclusively() as (automaton, distances):
             return [saved_automaton(automaton, distances, self.fingerprint, found)]
 
@@ -99,7 +100,7 @@ class Constraint:
 
     @contextmanager
     def exclusively(self) -> Iterator[tuple[TokenAutomaton, Distances]]:
-        """What the constraint is made of, for one who reads or writes it as a whole while nobody else does."""
+        """What the constraint is made of, for a block that reads or writes it as a whole while nobody else does."""
         with self._lock:
             yield self._automaton, self._distances
 
@@ -109,7 +110,7 @@ class Constraint:
 
     @property
     def nbytes(self) -> int:
-        """Memory in use: states, transitions and mask rows."""
+        """Bytes of memory in use: states, transitions and mask rows."""
         return self._automaton.nbytes
 
     @property
@@ -162,7 +163,8 @@ class Constraint:
             return mask
 
     def fill_masks(self, states: Sequence[State], out: NDArray[np.uint32]) -> None:
-        """out[k] = mask(states[k]); out is uint32 [len(states), ceil(V / 32)] and writable."""
+        """Write mask(states[k]) to out[k]. out: uint32 [len(states), ceil(V / 32)], writable; anything else raises
+        ValueError."""
         if out.shape != (len(states), self._automaton.shared_vocabulary.words) or out.dtype != np.uint32:
             expected = (len(states), self._automaton.shared_vocabulary.words)
             raise ValueError(f"fill_masks needs a uint32 array of shape {expected}, got {out.dtype} {out.shape}")
@@ -170,9 +172,11 @@ class Constraint:
         rows.take(numbers, out)
 
     def mask_rows(self, states: Sequence[State]) -> tuple[NDArray[np.int32], MaskRows]:
-        """The masks without copying them: mask(states[k]) is rows.get(numbers[k]). Equal masks have equal numbers.
+        """(numbers, rows): the masks of `states` without copying them. mask(states[k]) is rows.get(numbers[k]); equal
+        masks have equal numbers. numbers: int32 [len(states)].
 
-        A number stays what it is until more than `limits.row_bytes` of rows are there; `rows` is another object from then on.
+        A number stays what it is until more than `limits.row_bytes` of rows are there; `rows` is another object from
+        then on.
         """
         with self._lock:
             numbers = list(map(self._row_numbers.get, states))
@@ -232,7 +236,8 @@ class Constraint:
         return [State(s) if s != DEAD else None for s in after.tolist()]
 
     def successors(self, state: State) -> NDArray[np.int64] | None:
-        """[V] the state after each token, NOWHERE where it is not allowed, for those who keep tables of their own.
+        """The state after each token, NOWHERE where it is not allowed, for users who keep tables of their own. int64
+        [V]
 
         None where keys or items are remembered: what is remembered may differ after every token.
         """
@@ -252,11 +257,12 @@ class Constraint:
         return after
 
     def distant(self, state: State) -> Distant:
-        """The state that stands for all those that differ from `state` in counts alone which no token brings to their ends.
+        """The state that stands for all states which differ from `state` only in counts that no token brings to their
+        ends (counter_abstraction.py).
 
-        Its mask is theirs, and where it goes on a token, what stands for that stands for where they go, as long as the count of
-        bytes `room` is not used up; `constraints/automaton/counter_abstraction.py` has the whole of it. A state for which none
-        stands is its own.
+        Its mask is theirs. A token leads from it to a state that stands for those to which the token leads from them,
+        as long as the `room`, a number of bytes, is not used up. A state for which no other one stands is returned
+        itself.
         """
         if self._remembers or state == FINISHED or self._automaton.counts_far:
             return Distant(state, PLENTY, 0, self.min_tokens(state), 0)
@@ -265,7 +271,8 @@ class Constraint:
             return found if found.reach else found._replace(needed=self._min_tokens(state, 0))
 
     def after_bytes(self, state: State) -> NDArray[np.int64] | None:
-        """[256] the state after each byte, NOWHERE where it does not survive; None where keys or items are remembered."""
+        """The state after each byte, NOWHERE where it does not survive. int64 [256]; None where keys or items are
+        remembered."""
         if self._remembers:
             return None
         after = np.full(256, NOWHERE, np.int64)
@@ -328,7 +335,7 @@ class Constraint:
         return places
 
     def survives(self, state: State, data: bytes) -> tuple[int, str]:
-        """How many bytes of `data` survive from `state`, and what could stand where it dies."""
+        """(n, expected): how many bytes of `data` survive from `state`, and what could stand where the next one dies."""
         if state == FINISHED:
             return 0, ""
         read = self._run(state, data)[2]
@@ -342,7 +349,7 @@ class Constraint:
         return read, expected
 
     def step(self, state: State, byte: int) -> tuple[State | None, frozenset[Hashable]]:
-        """The state after a byte, and the segments of the grammar in which it may have been read."""
+        """(state after a byte, segments of the grammar in which the byte may have been read)."""
         known = self._steps.get((state, byte))
         if known is None:
             with self._lock:
@@ -374,7 +381,7 @@ class Constraint:
         return self._distances.of(state, held) if self._remembers else self._distances.of(state)
 
     def _make_room(self) -> None:
-        """Before new rows are made: forget what there is too much of."""
+        """Forget rows and answers, if there are too many of them, before new rows are made."""
         if self._automaton.drop_rows() or len(self._row_numbers) >= _MAX_KEPT:
             self._row_numbers.clear()
             self._masks.clear()
@@ -401,7 +408,7 @@ class Constraint:
         return self._automaton.shared_vocabulary.row_of(far)
 
     def _within(self, state: int, held: int, budget: int) -> NDArray[np.uint32]:
-        """Tokens after which at most `budget` tokens suffice."""
+        """The mask of the tokens behind which at most `budget` tokens suffice."""
         automaton, distances = self._automaton, self._distances
         order = automaton.shared_vocabulary.trie.order
         if self._remembers:

@@ -27,7 +27,7 @@ from .constraint import Constraint
 
 
 class FrontEnd(ABC):
-    """A constraint as written. Who inherits from it is a frozen dataclass: equal ones are compiled once."""
+    """A constraint as written. Classes derived from this one are frozen dataclasses: equal ones are compiled once."""
 
     __slots__ = ()
 
@@ -39,11 +39,12 @@ class FrontEnd(ABC):
         """
 
     def lower_whole(self, grammar: Grammar, limits: Limits) -> Node:
-        """As `lower`, of a source that is no part of another one: what `lower` refuses there may be left to `finish`."""
+        """The node of a source that is no part of another one: what `lower` refuses may be left to `finish` here."""
         return self.lower(grammar, limits)
 
     def new_grammar(self, limits: Limits) -> Grammar:
-        """A grammar to lower into, nobody else's. It may hold parts that most of the kind need: built once, and copied."""
+        """A new grammar to lower into. It may begin with parts that most sources of the kind need, built once and
+        copied."""
         return Grammar()
 
     @property
@@ -89,7 +90,7 @@ class _OnlyLowered(FrontEnd):
 
 
 def front_end_of(source: Source) -> FrontEnd:
-    """A source with all hooks."""
+    """A source with all hooks; those that it does not have do nothing."""
     return source if isinstance(source, FrontEnd) else _OnlyLowered(source)
 
 
@@ -99,5 +100,5 @@ def may_have_captures(source: object) -> bool:
 
 
 def without_captures(source: object) -> UnsupportedKeyword:
-    """What is said of captures of a source that cannot have any."""
+    """The error for captures of a source that cannot have any."""
     return UnsupportedKeyword(f"{type(source).__name__} has no captures", keyword="captures", instead="Lark or Ebnf")

@@ -38,7 +38,7 @@ class Way(NamedTuple):
 
 
 class Following(NamedTuple):
-    """A way inside a token; `counted`: it has been spent in this stage."""
+    """A way inside a token. `counted`: whether the token has been counted in this stage already."""
 
     way: Way
     counted: bool
@@ -53,17 +53,18 @@ class Ways(NamedTuple):
 
 @dataclass
 class Crossings:
-    """Tokens into other stages. judged: a bit for each token that was looked at; distances: of those that are possible."""
+    """What is known of tokens that lead into other stages. judged: a bit for each token that was looked at; distances:
+    tokens that suffice behind each of those that are possible."""
 
     judged: NDArray[np.uint32]
     distances: dict[int, int] = field(default_factory=dict)
 
 
 class StagedConstraint(AccompaniedConstraint):
-    """`whole`, cut into `stages`, of which `parts` are the constraints.
+    """The constraint `whole`, cut into `stages`; `parts` are the constraints of the stages.
 
-    A token is spent in a stage when one of its bytes is. While a stage with a budget goes on, as many tokens are left as end it by
-    themselves; so it always ends, within what it was given.
+    A token is spent in a stage when one of its bytes is. While a stage with a budget goes on, as many tokens are left
+    as end it by themselves; so it always ends, within what it was given.
     """
 
     def __init__(self, whole: Constraint, parts: Sequence[Constraint], stages: Stages) -> None:
@@ -145,9 +146,10 @@ class StagedConstraint(AccompaniedConstraint):
         return allowed | ends if self.is_accepting(state) else allowed
 
     def _crossing(self, state: Ways, doubtful: NDArray[np.uint32], budget: int | None) -> NDArray[np.uint32]:
-        """Those of some tokens that a way allows which passes from stage to stage.
+        """The mask of those of the `doubtful` tokens that some way allows which passes from stage to stage.
 
-        How much a way may still spend where it is does not matter to them, as long as it is something: they leave that behind.
+        How much a way may still spend in its stage does not matter for such tokens, as long as it is something: they
+        leave that stage.
         """
         places = frozenset(Way(stage, at, left if left >= INFINITE else _GIVEN) for stage, at, left in state.ways if left > 0)
         known = self._crossings.get(places)
@@ -233,7 +235,7 @@ class StagedConstraint(AccompaniedConstraint):
         return self._byte_moves[key]
 
     def _entered(self, stages: Iterable[int]) -> set[Way]:
-        """The beginnings of stages, and of those behind them while they may be empty."""
+        """The ways at the beginnings of stages, and of the stages behind those that may be empty."""
         ways = {Way(k, self.parts[k].start(), self._budget(k)) for k in stages}
         return ways | self._closed(ways, between_tokens=True)
 
@@ -260,7 +262,7 @@ class StagedConstraint(AccompaniedConstraint):
         return INFINITE if budget is None else budget.max_tokens
 
     def _settled(self, ways: Iterable[Way]) -> frozenset[Way]:
-        """Those that can still end in time; of two at the same place the one that may spend more."""
+        """The ways that can still end in time; of two ways at the same place, the one that may spend more."""
         best: dict[tuple[int, State], int] = {}
         for stage, state, left in ways:
             if left > best.get((stage, state), -1):

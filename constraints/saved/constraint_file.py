@@ -135,7 +135,8 @@ def _with_prefix(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, N
 
 @cache
 def _version() -> str:
-    """Of the package and of every source of constraints/: what a grammar means, and how tables are laid out, is written there."""
+    """A hash of the package's version and of every source of constraints/: what a grammar means, and how tables are
+    laid out, is written there."""
     folder = Path(__file__).parents[1]
     sources = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(folder.rglob("*.py")))).hexdigest()
     return f"maskwright {version('maskwright')} ({sources[:16]})"

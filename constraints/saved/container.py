@@ -1,4 +1,4 @@
-"""A file of named arrays and a JSON header, which is complete and unchanged or not read at all.
+"""A file of named arrays and a JSON header, which is read only if it is complete and unchanged.
 
     bytes 0-7     MAGIC
     bytes 8-39    BLAKE2b of all that follows

@@ -19,7 +19,7 @@ _NO_BODY = -1
 
 
 def packed(grammar: Grammar, root: Node) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """(JSON, arrays) of what a machine needs of a grammar, and people: labels, notes, residue."""
+    """(JSON, arrays): all of a grammar that a machine needs, and what people need: labels, notes, residue."""
     bodies = [_NO_BODY if body is None else body for body in grammar.rule_bodies]
     units = [(node, low, high) for node, ranges in grammar.units.items() for low, high in ranges]
     arrays: dict[str, NDArray[Any]] = {
@@ -50,7 +50,7 @@ def _segment_text(segment: Any) -> dict[str, Any]:
 
 
 def unpacked(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> tuple[Grammar, Node]:
-    """The grammar and its root, to be compiled and looked into but not built on. Raises SavedConstraintError."""
+    """The grammar and its root, to be compiled and looked into, but not to be built on. Raises SavedConstraintError."""
     try:
         return _unpacked(document, arrays)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:

@@ -1,7 +1,7 @@
-"""Whether arrays are a grammar: everything that compiled code relies on and does not look at.
+"""Checks that arrays are a grammar: everything that compiled code relies on without looking.
 
-`Grammar` makes nothing else, but a file may hold anything. What is checked here is that every operand is of the kind and in the
-range that its node needs, and that nodes are made of nodes before them, so that all loops end. A grammar that passes is as
+`Grammar` makes nothing else, but a file may hold anything. Every operand is checked to be of the kind and in the range
+that its node needs, and nodes to be made of nodes before them, so that all loops end. A grammar that passes is as
 harmless as one that somebody has written: its language may be any, and the named limits hold.
 """
 
@@ -26,7 +26,7 @@ def malformed(reason: str) -> SavedConstraintError:
 
 
 def check_tables(arrays: Mapping[str, NDArray[Any]], root: Any) -> None:
-    """Nodes, literals, lists, edges and rules. Raises SavedConstraintError."""
+    """Check nodes, literals, lists, edges and rules. Raises SavedConstraintError."""
     for name, shape in _SHAPES.items():
         dtype = np.uint8 if name == "literals" else np.int32
         sizes = arrays[name].shape
@@ -44,7 +44,7 @@ def check_tables(arrays: Mapping[str, NDArray[Any]], root: Any) -> None:
 
 
 class _Nodes:
-    """The checks, one for each kind of node. Arrays of the nodes of a kind: their numbers, then their operands."""
+    """The checks, one for each kind of node. Each kind has an array of its nodes: their numbers, then their operands."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self._kinds, self._operands = arrays["nodes"][0], arrays["nodes"][1:].astype(np.int64)
@@ -59,7 +59,7 @@ class _Nodes:
         return np.isin(self._kinds[numbers], kinds)
 
     def classes(self) -> bool:
-        """Edges are bytes that lead to nodes before their class."""
+        """Check that edges are bytes, and lead to nodes before their class."""
         node, first, count, event = self._of(Kind.CLASS)
         low, high, follow = self._edges.T
         edges, owner = _members(first, count, len(self._edges), node)
@@ -72,14 +72,14 @@ class _Nodes:
         )
 
     def literals(self) -> bool:
-        """They lie in the pool in their order and fill it."""
+        """Check that literals lie in the pool in their order, and fill it."""
         _, start, length, _ = self._of(Kind.LITERAL)
         ends = np.cumsum(length)
         fills = int(length.sum()) == self._literals.size
         return bool((length > 0).all() and (start == ends - length).all() and fills)
 
     def pairs(self) -> bool:
-        """Sequences, intersections and complements."""
+        """Check sequences, intersections and complements."""
         node, first, second, _ = self._of(Kind.SEQ, Kind.BOTH)
         negated, inner, _, _ = self._of(Kind.NEGATE)
         return bool(_inside(first, 0, node).all() and _inside(second, 0, node).all() and _inside(inner, 0, negated).all())
@@ -98,7 +98,7 @@ class _Nodes:
         return bool(_inside(rule, 0, self._num_rules).all())
 
     def bags(self) -> bool:
-        """A bag begins a list of tallies, each of a repetition."""
+        """Check that a bag begins a list of tallies, each of a repetition."""
         node, first, low, high = self._of(Kind.BAG)
         tally, part, following, _ = self._of(Kind.TALLY)
         if not (_inside(first, 0, node).all() and _inside(part, 0, tally).all() and _inside(following, 0, tally).all()):
@@ -107,7 +107,7 @@ class _Nodes:
         return bool(are_lists and self._are(part, Kind.REPEAT).all() and _bounds(low, high).all())
 
     def multiples(self) -> bool:
-        """A step is a modulus, a number of places, and the literals of the point and the ten digits."""
+        """Check that a step is a modulus, a number of places, and the literals of the point and the ten digits."""
         node, row, remainder, to_come = self._of(Kind.MULTIPLE)
         if not _inside(row, 0, self._lists.size - MULTIPLE_ROW_WORDS + 1).all():
             return False
@@ -123,7 +123,7 @@ class _Nodes:
         )
 
     def words(self) -> bool:
-        """Places and lengths of texts in the pool, of which some bytes have been read."""
+        """Check that words are places and lengths of texts in the pool, of which some bytes have been read."""
         _, first, count, read = self._of(Kind.WORDS)
         rows, owner = _members(first, 2 * count, self._lists.size, np.arange(first.size))
         if rows is None or not ((read >= 0).all() and (count > 0).all()):
@@ -139,7 +139,7 @@ class _Nodes:
 
 
 def check_units(grammar: Grammar) -> None:
-    """The characters that nodes stand for are those that they have."""
+    """Check that the characters that nodes stand for are those that the nodes have."""
     classes = Grammar()
     classes.rows, classes.edges = grammar.rows, grammar.edges
     for number in map(Node, np.flatnonzero(np.array(grammar.rows[::4]) == Kind.CLASS).tolist()):
@@ -159,8 +159,8 @@ def check_labels(grammar: Grammar) -> None:
 
 
 def _members(first: NDArray[Any], count: NDArray[Any], size: int, owner: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
-    """The indices of all members of some lists, and whose they are; (None, ...) when a list lies outside, or in all they are more
-    than their pool: lists do not overlap."""
+    """(indices of all members of some lists, the list that each belongs to). (None, ...) when a list lies outside its
+    pool, or when all lists together have more members than the pool, because lists do not overlap."""
     if not (_inside(first, 0, size + 1).all() and _inside(count, 1, size + 1).all() and int(count.sum()) <= size):
         return None, owner
     starts = np.repeat(first - np.concatenate([[0], np.cumsum(count)[:-1]]), count) if count.size else first

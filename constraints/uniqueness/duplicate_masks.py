@@ -66,7 +66,7 @@ REMEMBERED = sum(1 << event for event in Event if event not in (Event.NONE, Even
 
 
 class Step(IntEnum):
-    """Columns of a walk's stack, which has a row for each depth."""
+    """The columns of a walk's stack, which has a row for each depth."""
 
     PLACE = 0  # the trie's node
     BYTE = 1  # read there

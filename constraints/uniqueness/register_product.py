@@ -159,7 +159,7 @@ def is_alive(arena, tables, state, seen):
     """Whether what is being read can become something that is not remembered yet; True on a fault.
 
     A search along the candidates, depth first, which ends at once where the automaton admits anything else. Answers are
-    kept in the field `size` of `PAIR` nodes.
+    kept in the field `size` of CONFIGURATION nodes.
     """
     epoch, _ = mark_candidates(arena, tables, seen)
     if epoch == 0 or way_out(arena, tables, state, seen, epoch, INFINITE - 1):
@@ -208,7 +208,7 @@ def is_alive(arena, tables, state, seen):
 
 
 class SeenFlag(IntFlag):
-    """What `seen_flags` tells of a memory."""
+    """Bits that `seen_flags` returns for a memory."""
 
     NONE = 0
     HAS_CANDIDATES = 1  # there are candidates
@@ -220,8 +220,7 @@ class SeenFlag(IntFlag):
 
 @inner
 def seen_flags(arena, tables, seen):
-    """What is known of a memory, as bits. TRACKED: there are candidates; IN_TEXT: inside a string; IN_NAME: which is a key;
-    HAS_WORDS: some open object has keys, or some unique array has items; IN_UNIQUE: inside a unique array."""
+    """What is known of a memory that matters to tokens, as bits of `SeenFlag`."""
     bits = SeenFlag.HAS_CANDIDATES if mark_candidates(arena, tables, seen)[0] != 0 else SeenFlag.NONE
     if arena[tables.b + REC * seen] != TextMode.OUTSIDE:
         bits |= SeenFlag.IN_TEXT | (SeenFlag.IN_NAME if is_in_key(arena[tables.b + REC * seen]) else SeenFlag.NONE)
@@ -318,7 +317,7 @@ def state_at(arena, tables, state, spelled):
 
 
 class ExtraCost(IntEnum):
-    """How many tokens beyond the automaton's own cost suffice after some text, when it is no other number of tokens."""
+    """What `extra_cost` and `extra_cost_of` return beside other numbers of tokens."""
 
     ONE_MORE = 1
     SEARCH = -1  # to be searched for

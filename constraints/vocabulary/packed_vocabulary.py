@@ -45,7 +45,7 @@ from .trie import TokenTrie
 
 
 class Header(IntEnum):
-    """Words at the beginning of the array."""
+    """The words at the beginning of the array."""
 
     WORDS = 0
     DEPTH = 1
@@ -69,7 +69,7 @@ class Header(IntEnum):
 
 
 class TrieRecord(IntEnum):
-    """Words of the record of a trie."""
+    """The words of the record of a trie."""
 
     NUM_NODES = 0
     NODES = 1
@@ -80,7 +80,7 @@ class TrieRecord(IntEnum):
 
 
 class ClassRecord(IntEnum):
-    """Words of the record of a body class."""
+    """The words of the record of a body class."""
 
     LONGEST = 0
     LAST_SLICE = 1

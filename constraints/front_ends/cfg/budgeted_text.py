@@ -1,4 +1,4 @@
-"""What sources have in common whose parts may have budgets of tokens: GBNF, EBNF, Lark and structural tags."""
+"""The base of sources whose parts may have budgets of tokens: GBNF, EBNF, Lark and structural tags."""
 
 from __future__ import annotations
 
@@ -19,28 +19,29 @@ _MAY_BE_BUDGET = re.compile(r"max_tokens|Token\s*\(|<[^\s<>]+>")  # the last one
 
 
 class Budgeted(FrontEnd):
-    """A source of which parts may take so many tokens only."""
+    """A source with parts that may be limited to a number of tokens."""
 
     __slots__ = ()
 
     @abstractmethod
     def lower_with_budgets(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets]:
-        """The expression of the source, not left-factored, and the budgets in it."""
+        """The node of the source, not left-factored, and the budgets in it."""
 
     @property
     @abstractmethod
     def may_have_budgets(self) -> bool:
-        """Whether looking for them is worth it."""
+        """Whether looking for budgets is worth it."""
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
-        """The expression of the grammar. Raises `GrammarSyntaxError`, `UnsupportedKeyword`, `ConstraintLimit`, and
+        """The node of the grammar. Raises `GrammarSyntaxError`, `UnsupportedKeyword`, `ConstraintLimit`, and
         `ConstraintError` for names that are not defined."""
         root, budgets = self.lower_with_budgets(grammar, limits)
         refuse_budgets(budgets)
         return left_factored(grammar, root, limits)
 
     def lower_whole(self, grammar: Grammar, limits: Limits) -> Node:
-        """Budgets of tokens are left to `finish`."""
+        """The node of a grammar that stands alone, so that `finish` can see to its budgets of tokens. Raises as
+        `lower`."""
         return left_factored(grammar, self.lower_with_budgets(grammar, limits)[0], limits)
 
     def stages(self, grammar: Grammar, limits: Limits) -> Stages:
@@ -53,7 +54,7 @@ class Budgeted(FrontEnd):
 
 
 class BudgetedText(Budgeted):
-    """Such a source that is a grammar in `text`."""
+    """A source with budgets that is a grammar in `text`."""
 
     __slots__ = ()
     text: str

@@ -65,7 +65,7 @@ class Ebnf(BudgetedText):
         return True
 
     def lower_marked(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets, Marks]:
-        """For `captures`: the expression as written, with its left recursion."""
+        """The expression as it is written, with its left recursion, for `captures`."""
         marks = Marks()
         root, lowering = self._rules(grammar, limits, marks)
         return root, lowering.budgets, marks
@@ -131,7 +131,8 @@ class EbnfLowering(RuleLowering):
         return self.grammar.call(rule)
 
     def _mark(self, name: str, attributes: dict[str, tuple[Token, Token | None]]) -> Mark:
-        """What a rule is captured as. Raises `UnsupportedKeyword` for what only XGrammar's own compiler writes."""
+        """The names under which a rule is captured. Raises `UnsupportedKeyword` for what only XGrammar's own compiler
+        writes."""
         for keyword in _COMPILED_CAPTURES & attributes.keys():
             reason = "it numbers rules that are made from others, or hides bytes inside of what is around it"
             self._refuse(attributes[keyword][0], keyword, reason, "capture_hidden_suffix_bytes=")

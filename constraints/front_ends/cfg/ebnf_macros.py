@@ -121,7 +121,8 @@ class Macros:
     # -- text with tags ---------------------------------------------------------------------------------------------
 
     def _dispatch(self, call: Call, rules: Mapping[str, Node], spelled: Callable[[Call, Value], bytes]) -> Node:
-        """Text up to the first of some tags, the rule of that tag, and text again; it may end wherever it is text."""
+        """Text up to the first of some tags, the rule of that tag, and text again. The whole may end wherever it is
+        text."""
         self._check_options(call, "loop_after_dispatch", "excludes")
         grammar = self.grammar
         rule = grammar.rule(str(call.name))
@@ -167,7 +168,7 @@ class Macros:
     # -- tokens -----------------------------------------------------------------------------------------------------
 
     def _token(self, call: Call, value: Value) -> bytes:
-        """The bytes that spell a special token; none of one that ends the output."""
+        """The bytes that spell a special token; no bytes for a token that ends the output."""
         token = self._token_id(call, value)
         if token not in self.grammar.special_tokens.values() and token not in self.grammar.end_tokens:
             line, column = self._place(call)
@@ -176,7 +177,7 @@ class Macros:
         return b"" if token in self.grammar.end_tokens else token_spelling(token)
 
     def _special_tokens(self) -> list[bytes]:
-        """All that do not end the output, as automata read them."""
+        """The spellings of all special tokens that do not end the output, as automata read them."""
         names = self.grammar.special_tokens
         return [spelled for name in names if (spelled := self.grammar.token(name))]
 

@@ -148,7 +148,7 @@ def _lexer_class(notation: str) -> type[Lexer]:
 
 
 def notation_of(text: str) -> str:
-    """Which notation a text is written in, by what only one of them has."""
+    """The notation that a text is written in, judged by what only one of them has."""
     if "::=" not in text:
         return "iso"
     is_w3c = re.search(r"#x[0-9A-Fa-f]|/\*|(?:::=|[\s(|])'[^'\n]*'", text)
@@ -169,7 +169,7 @@ def parse(text: str, notation: str) -> list[EbnfRule]:
 
 
 def _check_form(text: str, rule: EbnfRule) -> None:
-    """What the notation of XGrammar asks for beyond what its tokens do."""
+    """Check what the notation of XGrammar asks for beyond what its tokens tell. Raises `GrammarSyntaxError`."""
     at = rule.name.start_pos or 0
     line = text[text.rfind("\n", 0, at) + 1 : at]
     if line.strip():

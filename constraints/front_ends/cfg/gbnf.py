@@ -133,7 +133,7 @@ class RuleLowering:
         return nodes[id(tree)]
 
     def finished(self, name: str, body: Node) -> Node:
-        """The body of a rule as it counts."""
+        """The body of a rule as other rules use it; notations with attributes apply them here."""
         return body
 
     def _node(self, tree: Tree[Token], parts: list[Node]) -> Node:
@@ -200,7 +200,7 @@ class RuleLowering:
         return int(token)
 
     def _check_nesting(self, tree: Tree[Token]) -> None:
-        """Parentheses and repetitions inside each other."""
+        """Check how deep parentheses and repetitions stand inside each other. Raises `ConstraintLimit`."""
         adds = tree.data not in ("alternatives", "sequence")
         below = max((self._nesting[id(child)] for child in tree.children if isinstance(child, Tree)), default=0)
         self._nesting[id(tree)] = depth = below + adds
@@ -209,7 +209,7 @@ class RuleLowering:
 
 
 def _directly_repeated(tree: Tree[Token]) -> Iterator[int]:
-    """What stands under `*` or `+` and, through parentheses, nothing else with it."""
+    """The identities of expressions that stand under `*` or `+` by themselves, apart from parentheses."""
     for subtree in tree.iter_subtrees():
         inner: Tree[Token] | Token | None = subtree if subtree.data in ("star", "plus") else None
         while isinstance(inner, Tree):

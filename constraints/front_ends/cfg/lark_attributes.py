@@ -18,8 +18,8 @@ _CAPTURES = ("capture", "stop_capture")
 
 @dataclass(frozen=True)
 class Attributes:
-    """`end`: the terminal that ends the rule's text, with `stop` or `suffix`. `written`: the names as they stand there.
-    `capture`: "" under the rule's own name, None for none."""
+    """The attributes of a rule. `end`: the terminal that ends the rule's text, with `stop` or `suffix`. `written`: the
+    names as they stand in the brackets. `capture`: "" under the rule's own name, None for none."""
 
     written: tuple[str, ...] = ()
     lazy: bool = False

@@ -72,14 +72,14 @@ class Lark(BudgetedText):
         return True
 
     def lower_marked(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets, Marks]:
-        """For `captures`: the expression as written, with its left recursion."""
+        """The expression as it is written, with its left recursion, for `captures`."""
         marks = Marks()
         lowering = LarkLowering(self.text, grammar, limits, marks=marks)
         return lowering.whole(self.start), lowering.budgets, marks
 
 
 class LarkLowering:
-    """Lowers one grammar text: its rules on a list of work, expressions children first, nothing by recursion."""
+    """Lowers one grammar text: its rules by a list of work, expressions children first, nothing by recursion."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class LarkLowering:
         return self._lexeme(pattern, lazy=True)
 
     def _mark(self, name: str, rule: Definition) -> Mark:
-        """What a rule is captured as, and what of its text is not."""
+        """The names under which a rule is captured, and which part of its text is not."""
         attributes = rule.attributes
         captured = name if attributes.capture == "" else attributes.capture or ""
         if attributes.end is None:
@@ -326,7 +326,7 @@ class LarkLowering:
         return self._followed(node) if self.lexemes is None else self.lexemes.add(node, lazy=False, opaque=True)
 
     def _followed(self, node: Node) -> Node:
-        """Nothing is ignored behind nothing."""
+        """A node and what is ignored behind it; nothing is ignored behind an empty text."""
         if self.skip == EMPTY or node == EMPTY:
             return node
         if not shows_empty(self.grammar, node):

@@ -65,7 +65,7 @@ class Guidance:
 
     @property
     def whitespace(self) -> str:
-        """As `JsonSchema` takes it."""
+        """The white space, in the form that `JsonSchema` takes."""
         if self.whitespace_pattern is not None:
             return f"(?:{self.whitespace_pattern})?"
         return "flexible" if self.whitespace_flexible else "compact"
@@ -80,7 +80,7 @@ class InlineJson(JsonSchema):
 
     @property
     def is_plain_json(self) -> bool:
-        """Separators may be any text."""
+        """False: separators may be any text."""
         return False
 
     def _text(self, grammar: Grammar, limits: Limits) -> JsonText:
@@ -144,7 +144,7 @@ def _schemas(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def _check_spelled(schemas: list[dict[str, Any]], allowed: str) -> None:
-    """Names and values that are given have one spelling, which has to be allowed."""
+    """Check that names and values which are given have one spelling, and that it is allowed."""
     for schema in schemas:
         given = dump_json([schema.get("const"), schema.get("enum"), list(schema.get("properties", ()))])
         for letter in re.findall(r"\\(.)", given):
@@ -153,7 +153,7 @@ def _check_spelled(schemas: list[dict[str, Any]], allowed: str) -> None:
 
 
 def _coerce(schemas: list[dict[str, Any]]) -> None:
-    """`oneOf` becomes `anyOf`."""
+    """Turn `oneOf` into `anyOf`."""
     for schema in schemas:
         if "oneOf" in schema:
             schema["allOf"] = [*schema.get("allOf", ()), {"anyOf": schema.pop("oneOf")}]

@@ -47,7 +47,7 @@ class Lexemes:
         return grammar.call(self._rules[lexeme])
 
     def separated(self, root: Node) -> Node:
-        """The same language, except that lazy lexemes end what they stand beside. Raises `UnsupportedKeyword`."""
+        """The language of `root`, in which lazy lexemes end what they stand beside. Raises `UnsupportedKeyword`."""
         without_left_recursion(self.grammar, root, self.limits)
         states = self._states(root)
         if states is None:
@@ -95,7 +95,7 @@ class Lexemes:
         return found if conflict else None
 
     def _can_conflict(self) -> bool:
-        """Whether a lazy lexeme and another one may begin with the same byte, wherever they stand."""
+        """Whether a lazy lexeme and another one may begin with the same byte, wherever the two stand."""
         firsts = [(lexeme, self._first_bytes(lexeme.node)) for lexeme in self.of_rule.values()]
         return any(
             lexeme.lazy and lexeme != other and begin & begin_of_other
@@ -171,7 +171,7 @@ class Lexemes:
         return bool(self._first_bytes(first.node) & self._first_bytes(second.node))
 
     def _first_bytes(self, start: Node) -> set[int]:
-        """At least the bytes that a text may begin with."""
+        """The bytes that a text may begin with, perhaps with some more."""
         grammar, found = self.grammar, set[int]()
         seen: set[Node] = set()
         work = [start]

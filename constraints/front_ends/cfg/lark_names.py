@@ -1,4 +1,4 @@
-"""What the statements of a grammar in lark's notation define: rules, terminals, what is ignored, options; names checked."""
+"""The definitions of a grammar in lark's notation: rules, terminals, what is ignored, options. Names are checked."""
 
 from __future__ import annotations
 

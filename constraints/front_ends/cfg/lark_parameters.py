@@ -18,7 +18,7 @@ _PIECES = re.compile(r"\s*(?:(?P<number>0[xX][0-9a-fA-F]+|[0-9]+)|(?P<name>[A-Za
 
 
 class Range(NamedTuple):
-    """Bits `low` to before `high` of the parameter."""
+    """The bits from `low` to before `high` of the parameter."""
 
     low: int
     high: int
@@ -82,7 +82,7 @@ class Parameter:
         return not isinstance(self.term, int)
 
     def of(self, value: int) -> int:
-        """The parameter handed on, where that of the rule is `value`."""
+        """The parameter that is handed on where the rule's own is `value`."""
         if isinstance(self.term, int):
             return self.term
         if isinstance(self.term, Range):
@@ -113,7 +113,7 @@ class Condition:
             work.extend(argument for argument, kind in zip(arguments, kinds, strict=True) if kind is tuple)
 
     def holds(self, value: int) -> bool:
-        """Whether it is true of a parameter. Inner conditions first, on a stack."""
+        """Whether the condition is true of a parameter. Inner conditions are evaluated first, on a stack."""
         results: dict[int, bool] = {}
         work = [self.term]
         while work:

@@ -165,7 +165,7 @@ def _word(text: str, match: re.Match[str]) -> tuple[str, int]:
 
 
 def _end_of_json(text: str, start: int) -> int:
-    """Where the JSON object that begins at `start` ends."""
+    """The index behind the JSON object that begins at `start`."""
     depth = 0
     for match in re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL).finditer(text, start):
         depth += (match[0] in "{[") - (match[0] in "}]")
@@ -175,7 +175,7 @@ def _end_of_json(text: str, start: int) -> int:
 
 
 def _end_of_block(text: str, start: int, begin: int) -> int:
-    """Behind the brace that closes the inline grammar whose text begins at `start`."""
+    """The index behind the brace that closes the inline grammar whose text begins at `start`."""
     depth, index = 1, start
     while index < len(text):
         match = _TOKENS.match(text, index)

@@ -219,7 +219,7 @@ def literal_text(text: str, token: Token) -> str:
 
 
 def one_character(text: str, token: Token) -> str:
-    """An end of a range."""
+    """The code point of an end of a range."""
     characters = literal_text(text, token)
     if token.endswith("i") or len(characters) != 1:
         fail_at(text, token, "an end of a range is one character without flags")

@@ -78,7 +78,8 @@ class JsonSchema(FrontEnd):
         return self.whitespace in ("compact", "flexible")
 
     def new_grammar(self, limits: Limits) -> Grammar:
-        """What most schemas need: the characters of strings, numbers without bounds, any value."""
+        """A grammar that begins with what most schemas need: the characters of strings, numbers without bounds, any
+        value."""
         common = self.whitespace in ("compact", "flexible")
         return Grammar.after(_common_parts(limits, self.whitespace if common else "compact", self.property_order == "declared"))
 
@@ -90,7 +91,7 @@ class JsonSchema(FrontEnd):
             raise too_deep() from None
 
     def root(self, limits: Limits) -> Site:
-        """The schema as a whole, in reach of its resources. Raises `ConstraintError` for an unknown draft."""
+        """The schema as a whole, with its resources in reach. Raises `ConstraintError` for an unknown draft."""
         return Library(dict(self.resources), lambda text: self._parsed(text, limits)).root(self.schema, self.draft)
 
     def _parsed(self, text: str, limits: Limits) -> Any:
@@ -125,7 +126,7 @@ def _check_option(option: str, value: object, known: tuple[str, ...]) -> None:
 
 
 def _value(schema: Any) -> Any:
-    """What `parse_json` would return for a schema that may be given in all ways."""
+    """The value that `parse_json` would return, for a schema given in any of the ways."""
     if isinstance(schema, str):
         return parse_json(schema)
     try:
@@ -142,7 +143,7 @@ def _dumped(value: Any) -> str:
 
 
 def _parse(text: str, limits: Limits, *known: Any) -> Any:
-    """The value of a text, unless that is known."""
+    """The JSON value of a text, unless it is known already."""
     if len(text) > limits.source_bytes:
         raise ConstraintLimit(f"{len(text)} characters", limit="source_bytes", value=limits.source_bytes)
     schema = known[0] if known else parse_json(text)

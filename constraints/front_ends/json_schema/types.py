@@ -112,7 +112,7 @@ class ClosedSchema(GenerateJsonSchema):
 def _by_offset(
     schema: core_schema.DatetimeSchema | core_schema.TimeSchema, aware: JsonSchemaValue, naive: JsonSchemaValue
 ) -> list[JsonSchemaValue]:
-    """With an offset, without one, or both, as `tz_constraint` asks."""
+    """A schema of times with an offset, without one, or both, as `tz_constraint` asks."""
     wanted = schema.get("tz_constraint")
     return [naive] if wanted == "naive" else [aware, naive] if wanted is None else [aware]
 

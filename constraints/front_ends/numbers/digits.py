@@ -25,7 +25,7 @@ class Digits:
         return self.grammar.literal(str(low)) if low == high else self.grammar.chars([(48 + low, 48 + high)])
 
     def some(self, low: int, high: int) -> Node:
-        """`low` to `high` digits of any kind."""
+        """`low` to `high` digits."""
         return self.grammar.repeat(self.one(0, 9), low, high)
 
     def integers(self, first: int, last: int) -> Node:
@@ -47,7 +47,7 @@ class Digits:
         )
 
     def same_length(self, low: str, high: str) -> Node:
-        """Digit strings from `low` to `high`; all of one length."""
+        """Digit strings from `low` to `high`, which have the same length."""
         at_least = at_most = within = EMPTY  # rests after digits equal to low's, to high's, to both's
         shared = shared_prefix_length(low, high)
         for index in reversed(range(len(low))):

@@ -131,7 +131,8 @@ def _factored(step: Decimal, integer: bool) -> tuple[int, int]:
 
 
 def _few_multiples(factor: int, exponent: int, interval: Interval, digits: int) -> list[Decimal] | None:
-    """The multiples of factor * 10**exponent in an interval, where they are few and have at most so many digits; else None."""
+    """The multiples of factor * 10**exponent in an interval if they are few, with at most `digits` digits each; else
+    None."""
     low, high = interval.low, interval.high
     if low is None or high is None or interval.is_empty() or exponent < -digits:
         return None
@@ -150,7 +151,8 @@ def _is_multiple(value: Decimal, step: Decimal) -> bool:
 
 
 def _units(interval: Interval, exponent: int, longest: int) -> tuple[int, int]:
-    """The first and the last of the positive numbers x of at most `longest` digits for which x * 10**exponent is within."""
+    """(first, last) of the positive numbers x of at most `longest` digits for which x * 10**exponent is in the
+    interval."""
     above_all = interval.low is not None and interval.low > 0 and interval.low.adjusted() >= longest + exponent
     if longest < 1 or above_all or (interval.high is not None and interval.high <= 0):
         return 1, 0
@@ -184,7 +186,7 @@ class _Multiples:
     places: int
 
     def positive(self, first: int, last: int) -> Node:
-        """All from `first` to `last`, with an exponent where numbers are that small."""
+        """The texts of all numbers from `first` to `last`, with an exponent where they are so small that it is written."""
         one, least_plain = 10**self.places, 10 ** max(self.places + MIN_PLAIN.adjusted(), 0)
         below_one = self._spelled(max(first, least_plain), min(last, one - 1), self.places)
         parts = [self._from_one(max(first, one), last), self.grammar.seq(self.grammar.literal("0"), below_one)]
@@ -195,7 +197,7 @@ class _Multiples:
         return self.grammar.alt(*parts)
 
     def _from_one(self, first: int, last: int) -> Node:
-        """Those with at least one digit before the point, the first of them not 0."""
+        """The texts of numbers with at least one digit before the point, the first of them not 0."""
         if first > last:
             return FAIL
         shortest, longest = len(str(first)), len(str(last))
@@ -215,7 +217,8 @@ class _Multiples:
         return self._fork(dict(enumerate(rests, 1)))
 
     def _spelled(self, first: int, last: int, width: int) -> Node:
-        """Those of exactly `width` digits, zeros in front included. Rests are built from the last digit to the first."""
+        """The texts of exactly `width` digits, zeros in front included. Rests are built from the last digit to the
+        first."""
         if first > last:
             return FAIL
         low, high = str(first).zfill(width), str(last).zfill(width)

@@ -141,7 +141,7 @@ def shifted(value: Decimal, exponent: int) -> Decimal:
 
 
 def _within_digits(interval: Interval, digits: int) -> Interval:
-    """The same spellable numbers, without a bound beyond all of them."""
+    """An interval of the same spellable numbers, without a bound beyond all of them."""
     if interval.high is not None and interval.high.adjusted() >= digits:
         return replace(interval, high=None, exclusive_high=False)
     return interval
@@ -179,7 +179,8 @@ class _Magnitudes:
         )
 
     def _with_integer_part(self, first: int, last: int, interval: Interval, low: str | None, high: str | None) -> Node:
-        """Integers first..last, alone where the interval contains them, or followed by a fraction between `low` and `high`."""
+        """The integers first..last: by themselves where the interval contains them, or followed by a fraction between
+        `low` and `high`."""
         if first > last:
             return FAIL
         grammar = self.digits.grammar

@@ -1,8 +1,8 @@
-"""What surrounds a position in a text: anchors, word edges, lookarounds as operations on continuations.
+"""The surroundings of a position in a text: anchors, word edges and lookarounds as operations on continuations.
 
-A continuation is the node of what may follow up to the end of the whole text, for each case of what stands to the left (`Left`):
-nothing, or a character of one of the cells into which the sets that a pattern looks back at divide all characters, and what has
-been read of longer lookbehinds (`lookbehind.py`).
+A continuation is the node of what may follow up to the end of the whole text, for each case of what stands to the left
+(`Left`): nothing, or a character of one of the cells into which the sets that a pattern looks back at divide all
+characters, and what has been read of longer lookbehinds (`lookbehind.py`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Surroundings:
         return then if self.cases.holds(left, lookbehind) else FAIL
 
     def groups(self, then: Continuation) -> list[tuple[frozenset[Left], Node]]:
-        """The cases behind which a text goes on alike, with how."""
+        """The cases in groups behind which a text goes on alike, each group with the text."""
         found: dict[Node, set[Left]] = {}
         for left, node in enumerate(then):
             found.setdefault(node, set()).add(left)
@@ -77,11 +77,11 @@ class Surroundings:
         return self.grammar.optional(begun) if or_empty else begun
 
     def is_anything(self, node: Node) -> bool:
-        """Whether every text is meant."""
+        """Whether a node stands for every text."""
         return node in (self.anything, self.any_bytes)
 
     def intersection(self, first: Node, second: Node) -> Node:
-        """Texts in both, where it is cheap without an intersection for the machine."""
+        """The texts in both. The machine gets an intersection only where nothing simpler says it."""
         if self.is_anything(first) or self.is_anything(second):
             return second if self.is_anything(first) else first
         if EMPTY in (first, second):
@@ -89,7 +89,7 @@ class Surroundings:
         return self.grammar.both(first, second)
 
     def difference(self, whole: Node, part: Node) -> Node:
-        """Texts in `whole` and not in `part`, likewise."""
+        """The texts in `whole` and not in `part`. The machine gets a difference only where nothing simpler says it."""
         if self.is_anything(part):
             return FAIL
         if whole == EMPTY:
@@ -97,7 +97,7 @@ class Surroundings:
         return self.grammar.without(whole, part)
 
     def same(self, node: Node) -> Continuation:
-        """A continuation that does not look back."""
+        """The continuation that is `node` whatever stands to the left."""
         return (node,) * len(self._cells)
 
     def by_left(self, choose: Callable[[Left], Node]) -> Continuation:
@@ -105,11 +105,11 @@ class Surroundings:
         return tuple(map(choose, range(len(self._cells))))
 
     def union(self, first: Continuation, second: Continuation) -> Continuation:
-        """One of the two."""
+        """The continuation that goes on as either of two."""
         return self.by_left(lambda left: self.grammar.alt(first[left], second[left]))
 
     def lefts(self, then: Continuation) -> list[tuple[Left, Ranges]]:
-        """The last characters after which `then` is the same, as one case each with the set of them."""
+        """The last characters after which `then` is one and the same, as one case each with the set of them."""
         merged: dict[Node, tuple[Left, Ranges]] = {}
         for left, chars in list(enumerate(self._cells))[1:]:
             case, known = merged.get(then[left], (left, ()))

@@ -1,8 +1,9 @@
-"""What a pattern looks back at, as the states of a small automaton: the cases of what stands to the left of a position.
+"""The context to the left of a position, as far as a pattern looks back: a small automaton whose states are called
+cases.
 
-A case is the last character, as one of the cells into which the sets that matter divide all characters, and what has been read of
-the lookbehinds: the rest of every sequence that the text so far may have begun. None is longer than `reach`, so after so many
-characters the case depends on these alone.
+A case is the last character, as one of the cells into which the sets that matter divide all characters, and what has
+been read of the lookbehinds: the rest of every sequence that the text so far may have begun. None is longer than
+`reach`, so after so many characters the case depends on these alone.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ Rest = tuple[int, tuple[Ranges, ...]]  # a lookbehind, and what it still asks fo
 
 
 class Case(NamedTuple):
-    """What stands to the left. `last`: the set of the last character, () before any."""
+    """The context to the left of a position. `last`: the set of the last character, () before any."""
 
     last: Ranges
     begun: frozenset[Rest]
 
 
 class Cases:
-    """All cases of a pattern; the first one is the beginning of the text. `around`: the sets that matter otherwise."""
+    """All cases of a pattern; the first one is the beginning of the text. `around`: other sets that matter, beside
+    those of the lookbehinds."""
 
     def __init__(self, grammar: Grammar, unit: Unit, around: list[Ranges], lookbehinds: list[Lookbehind]) -> None:
         self.grammar, self.unit, self.lookbehinds = grammar, unit, lookbehinds
@@ -71,7 +73,7 @@ class Cases:
         return [(part, case) for part, case in parts if part]
 
     def paths(self, number: int, ends: frozenset[int]) -> Node:
-        """The texts, not empty, that lead from a case to one of some."""
+        """The texts, not empty, that lead from a case to one of the cases `ends`."""
         key = number, ends
         if key not in self._paths:
             grammar, middle = self.grammar, Case((), self._fresh)
@@ -81,7 +83,7 @@ class Cases:
         return self._paths[key]
 
     def _of_length(self, start: Case, length: int, ends: frozenset[int]) -> Node:
-        """The texts of so many characters that lead there."""
+        """The texts of `length` characters that lead to one of the cases `ends`."""
         levels = [{start}]
         for _ in range(length):
             levels.append({self.after(case, cell) for case in levels[-1] for cell in self._cells})

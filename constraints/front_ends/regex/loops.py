@@ -94,7 +94,7 @@ class _Loops:
     # -- the automaton ------------------------------------------------------------------------------------------------
 
     def automaton(self, start: _Rest) -> tuple[list[list[int]], list[bool]]:
-        """Targets by state and class of characters, and which states accept; those of equal languages are one."""
+        """(target states by state and class of characters, which states accept); states of equal languages are one."""
         first = _State(START, frozenset([frozenset([(start, True)])]))
         numbers, states = {first: 0}, [first]
         targets: list[list[int]] = []
@@ -132,7 +132,7 @@ class _Loops:
     # -- conditions ---------------------------------------------------------------------------------------------------
 
     def _step(self, rest: _Rest, left: Left, cell: int | None) -> _Condition:
-        """What the text behind the next character must satisfy; without a character, whether all is met."""
+        """The demands on the text behind the next character; without a character, whether all demands are met."""
         key = rest, left, cell
         if key not in self._steps:
             for body in self._bodies:  # inner ones first, so that a condition is known where it is negated
@@ -281,7 +281,7 @@ def _not(condition: _Condition) -> _Condition:
 
 
 def _minimal(demands: Iterable[_Demand]) -> _Condition:
-    """Without those that contradict themselves or ask for more than another one."""
+    """The demands without those that contradict themselves or ask for more than another one."""
     kept = {one for one in demands if not any((rest, not holds) in one for rest, holds in one)}
     if len(kept) > _DEMANDS:
         raise _too_large()

@@ -48,7 +48,8 @@ Routine = Generator[tuple[Tree, Continuation], Continuation, Continuation]
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """The texts of a tree without assertions: all, those not empty, and whether the empty one is among them."""
+    """The texts of a tree without assertions: all of them, those that are not empty, and whether the empty one is among
+    them."""
 
     full: Node
     filled: Node
@@ -77,7 +78,7 @@ class PatternLowering:
             return loop_node(self.grammar, self.unit, self.tree, self.around, full=True, limits=self._limits)
 
     def any_text_with_match(self, behind: Node | None = None) -> Node:
-        """The texts in which the pattern matches somewhere; `behind`: what may follow the match, if not any text."""
+        """The texts in which the pattern matches somewhere. behind: what may follow the match; None for any text."""
         try:
             at = self._lower(self.around.same(self.around.anything if behind is None else behind))
         except _AssertionInLoop:
@@ -317,7 +318,7 @@ class PatternLowering:
         return [(0, EMPTY), (1, newline)] if set(then) == {self.grammar.optional(newline)} else []
 
     def _without_suffix(self, texts: Node, suffix: Node, length: int) -> Node:
-        """The texts of which no suffix of at least so many characters is in `suffix`."""
+        """The texts that have no suffix of at least `length` characters in `suffix`."""
         forbidden = self.around.intersection(suffix, self.grammar.repeat(self.unit(ALL), length))
         return self.around.difference(texts, self.grammar.seq(self.around.anything, forbidden))
 

@@ -1,4 +1,5 @@
-"""Regular expressions as text: what both dialects share, without recursion (patterns may nest as deep as `limits.nesting`)."""
+"""The part of parsing regular expressions that both dialects share, without recursion: patterns may nest as deep as
+`limits.nesting`."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ class Group:
 
 
 class PatternParser:
-    """What the dialects share; the rest is `PythonParser` and `EcmaParser`."""
+    """A parser of one pattern. What the dialects do not share is in `PythonParser` and `EcmaParser`."""
 
     def __init__(self, pattern: str, limits: Limits) -> None:
         self.data, self.index = pattern, 0
@@ -155,7 +156,7 @@ class PatternParser:
         return self._dialect_extension(group)
 
     def _lookbehind(self, body: Tree, negative: bool, start: int) -> Tree:
-        """A lookbehind of at most one character is an anchor."""
+        """The tree of a lookbehind; one of at most one character is an anchor."""
         before = fold(body, _before)[body]
         if before is None:
             sequences = fold(body, _sequences)[body]
@@ -296,7 +297,7 @@ class PatternParser:
         return ignoring_case(normal, "a" in flags) if "i" in flags else normal
 
     def _hexadecimal(self, digits: int) -> int | None:
-        """So many hexadecimal digits as a number; None, and nothing read, when they are not there."""
+        """The number that `digits` hexadecimal digits stand for; None, and nothing read, when they are not there."""
         text = self.data[self.index : self.index + digits]
         if len(text) < digits or any(char not in "0123456789abcdefABCDEF" for char in text):
             return None
@@ -349,12 +350,13 @@ def syntax_error(pattern: str, reason: str, index: int) -> GrammarSyntaxError:
 
 
 def line_and_column(text: str, index: int) -> tuple[int, int]:
-    """Both from 1."""
+    """(line, column) of a place in a text, both from 1."""
     return text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index)
 
 
 def _before(tree: Tree, parts: list[Before]) -> Before:
-    """What a lookbehind with this body wants on its left: a character of a set, or nothing; None if that is not all."""
+    """What a lookbehind with this body asks of its left side: a character of a set, or nothing; None if it asks for
+    more."""
     known = [part for part in parts if part is not None]
     if isinstance(tree, CharSet):
         return tree.ranges, False
@@ -369,7 +371,8 @@ def _before(tree: Tree, parts: list[Before]) -> Before:
 
 
 def _sequences(tree: Tree, parts: list[Sequences]) -> Sequences:
-    """The sequences of sets that the body of a lookbehind may be; None if they are too many, too long, or not all there is."""
+    """The sequences of sets that the body of a lookbehind stands for; None if they are too many or too long, or the
+    body asks for more."""
     known = [part for part in parts if part is not None]
     if isinstance(tree, Anchor):
         return [SequenceBehind((), True)] if tree.place is Place.START else None
@@ -393,7 +396,7 @@ def _sequences(tree: Tree, parts: list[Sequences]) -> Sequences:
 
 
 def _joined(parts: list[list[SequenceBehind]]) -> Sequences:
-    """Sequences one behind the other; what begins at the start of the text has nothing before it."""
+    """Sequences one behind the other. Nothing can stand before a part that begins at the start of the text."""
     found = [SequenceBehind((), False)]
     for part in parts:
         pairs = [(before, after) for before in found for after in part if not (after.at_start and before.sets)]

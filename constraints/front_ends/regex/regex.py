@@ -97,7 +97,7 @@ def lower_mismatch(grammar: Grammar, pattern: str, *, unit: Unit, limits: Limits
 
 
 def lower_tree(grammar: Grammar, tree: Tree, *, full: bool, unit: Unit, limits: Limits) -> Node:
-    """The same for a pattern that has been parsed."""
+    """`lower_pattern` for a pattern that has been parsed."""
     lowering = PatternLowering(grammar, unit, tree, limits)
     return lowering.whole_text() if full else lowering.any_text_with_match()
 
@@ -129,12 +129,13 @@ def parse_pattern(pattern: str, dialect: str, limits: Limits) -> Tree:
 
 @lru_cache(maxsize=4)
 def _parsed(pattern: str, dialect: str, limits: Limits) -> Tree:
-    """A pattern is asked for more than once in a row: for its texts, for their lengths, perhaps for all others."""
+    """`parse_pattern`, remembered: a pattern is asked for several times in a row, for its texts, their lengths, perhaps
+    for all others."""
     return _DIALECTS[dialect](pattern, limits)
 
 
 def _length(tree: Tree, parts: list[tuple[int, int | None]]) -> tuple[int, int | None]:
-    """Least and greatest length of what a tree matches."""
+    """(least, greatest) length of the texts that a tree matches."""
     lows, highs = [low for low, _ in parts], [high for _, high in parts]
     if isinstance(tree, CharSet):
         return 1, 1

@@ -19,7 +19,7 @@ _KEYS = ("substring_chunks", "substring_words", "substring_chars")
 
 
 def structured_regex(options: Any, limits: Limits) -> Tree:
-    """What a `%regex {...}` of llguidance means. Raises `ConstraintError`, `ConstraintLimit`."""
+    """The meaning of a `%regex {...}` of llguidance. Raises `ConstraintError`, `ConstraintLimit`."""
     if not isinstance(options, dict) or len(options) != 1 or next(iter(options)) not in _KEYS:
         raise ConstraintError("it takes exactly one of its keys", keyword="%regex", instead=" or ".join(_KEYS))
     key: str = next(iter(options))

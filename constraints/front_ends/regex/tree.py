@@ -1,7 +1,7 @@
-"""What a regular expression means, whatever dialect it was written in.
+"""The meaning of a regular expression, whatever dialect it was written in: a tree.
 
-Sets of characters are explicit, so flags, classes and case are gone. Quantifiers are neither lazy nor greedy: the set of
-matching strings does not depend on it.
+Sets of characters are explicit, so flags, classes and case are gone. Quantifiers are neither lazy nor greedy: the set
+of matching strings does not depend on it.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Lookahead:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Both:
-    """What all of the parts match; assertions in a part see the text of that part alone."""
+    """The texts that all parts match; assertions in a part see the text of that part alone."""
 
     parts: tuple[Tree, ...]
 
@@ -94,7 +94,8 @@ class Complement:
 
 
 class SequenceBehind(NamedTuple):
-    """Sets of which one character each stands before a position, behind the beginning of the text if `at_start`."""
+    """A sequence of sets: one character of each stands before a position, behind the beginning of the text if
+    `at_start`."""
 
     sets: tuple[Ranges, ...]
     at_start: bool
@@ -154,7 +155,7 @@ def assertions(tree: Tree) -> list[Tree]:
 
 
 def shared(tree: Tree) -> Tree:
-    """The same tree with equal parts as one object, so that a fold meets each of them once."""
+    """An equal tree in which equal parts are one object, so that a fold meets each of them once."""
     known: dict[tuple[object, ...], Tree] = {}
 
     def interned(part: Tree, parts: list[Tree]) -> Tree:
@@ -183,7 +184,7 @@ def with_children(tree: Tree, parts: Sequence[Tree]) -> Tree:
 
 
 def within(tree: Tree, allowed: Ranges) -> Tree:
-    """The same tree, whose characters are all out of a set."""
+    """A tree of the same form whose characters are all out of a set."""
 
     def rebuilt(part: Tree, parts: list[Tree]) -> Tree:
         return CharSet(intersect(part.ranges, allowed)) if isinstance(part, CharSet) else with_children(part, parts)
@@ -192,7 +193,7 @@ def within(tree: Tree, allowed: Ranges) -> Tree:
 
 
 def never_at_an_end(tree: Tree) -> Tree:
-    """The same tree for a text that has something on either side: its anchors never hold."""
+    """A tree of the same form for a text that has something on either side: its anchors never hold."""
 
     def rebuilt(part: Tree, parts: list[Tree]) -> Tree:
         return (

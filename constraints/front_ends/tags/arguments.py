@@ -67,7 +67,8 @@ class Argument:
         )
 
     def _bounded(self, values: Values, grammar: Grammar) -> Node:
-        """The strings without those behind which `end` stands for the second time, perhaps overlapping with the first."""
+        """The strings behind which `end` is found where it is meant: none that contain it, or would contain it earlier
+        together with the `end` that follows them."""
         end, anything = self.end, values.any_string()
         if not end:
             return values.strings()
@@ -90,7 +91,7 @@ class Parameter:
 
 
 def parameters_of(schema: JsonSchema, limits: Limits, place: Place = ()) -> list[Parameter]:
-    """The parameters that an object schema declares, in order. Others are never written.
+    """The parameters that an object schema declares, in order. Members that it does not declare are never written.
 
     Raises `UnsupportedKeyword` for what several of them have to satisfy together.
     """
@@ -120,7 +121,7 @@ def parameters_of(schema: JsonSchema, limits: Limits, place: Place = ()) -> list
 
 
 def _parameter(values: Values, name: str, is_required: bool) -> Parameter | None:
-    """None for one that has no values and need not be there."""
+    """One parameter; None when there is no value for it and it need not be there."""
     strings, others = values.strings(), values.others()
     if strings == others == FAIL and not is_required:
         return None

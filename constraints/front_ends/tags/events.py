@@ -1,11 +1,12 @@
-"""What a parser tells while a reply is written.
+"""The events that a parser tells while a reply is written.
 
     I will look.<tool_call>{"name": "weather", "arguments": {"city": "Oslo"}}</tool_call>       gives
 
     TextDelta("I will look.")
     ToolCallStart(0, "weather")  ArgumentsDelta(0, '{"city": "Oslo"}')  ToolCallEnd(0, "weather", '{"city": "Oslo"}')
 
-However the reply is cut into chunks, starts and ends come in the same order and the deltas between them join to the same text.
+However the reply is cut into chunks, starts and ends come in the same order and the deltas between them join to the
+same text.
 """
 
 from __future__ import annotations

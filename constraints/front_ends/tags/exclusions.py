@@ -16,7 +16,7 @@ _ESCAPED_IN_JSON = re.compile(r'["\\\x00-\x1f]')
 
 
 def without(schema: Any, excludes: tuple[str, ...], path: str) -> tuple[Any, dict[str, Any]]:
-    """A schema of the same values without those strings, and the documents that it refers to.
+    """A schema of the values that hold none of the excluded strings, and the documents that it refers to.
 
     Raises `UnsupportedKeyword` for a substring that JSON writes with escapes, so that its text and the string differ.
     """

@@ -14,7 +14,7 @@ from .tree import OtherToken, Text
 
 
 class FreeText:
-    """Lowers the texts of one tree; `budgets` gets those that count tokens."""
+    """Lowers the texts of one tree. `budgets` is given those that count tokens."""
 
     def __init__(self, grammar: Grammar, limits: Limits, markup: Markup, budgets: Budgets) -> None:
         self._grammar, self._limits, self._markup, self._budgets = grammar, limits, markup, budgets
@@ -53,7 +53,7 @@ class FreeText:
         return grammar.segment(grammar.repeat(one, 0, part.max_tokens), context.segment)
 
     def _bounded_text(self, part: Text, context: Context) -> Node:
-        """Text of so many characters or tokens, and then the first of the ends."""
+        """Text of a bounded number of characters or tokens, and then the first of the ends."""
         grammar = self._grammar
         left_out = {self._markup.token_id(token, context) for token in part.without_tokens or ()}
         if part.not_leading or (part.max_chars is not None and part.without_tokens is not None):
@@ -71,7 +71,7 @@ class FreeText:
         return grammar.alt(*behind)
 
     def _up_to(self, part: Text, context: Context, mark: bytes | None) -> Node:
-        """Such text, in which and across whose end no end and nothing excluded stands before `mark`."""
+        """A bounded text and `mark`. No end and nothing excluded stands in the text or across its end."""
         grammar = self._grammar
         marks = [self._markup.sought(text, context) for text in context.ends]
         words = {*marks, *(self._markup.sought(text, context) for text in part.excludes)}
@@ -96,7 +96,7 @@ class FreeText:
         return grammar.call(counted)
 
     def _text_without(self, words: set[bytes], straddling: set[bytes], part: Text, context: Context) -> Node:
-        """Text in which no word stands and that does not end with some others."""
+        """Text in which none of `words` stands, and which does not end with any of `straddling`."""
         grammar = self._grammar
         one = grammar.alt(grammar.chars(ALL), *map(grammar.literal, self._markup.tokens_in_text(part.without_tokens, context)))
         anything = grammar.repeat(one)
@@ -106,7 +106,7 @@ class FreeText:
         return grammar.segment(text, context.segment)
 
     def other_token(self, part: OtherToken, context: Context) -> Node:
-        """Not one that ends the tag either."""
+        """One token but those that the part names, and those that end the tag."""
         without = {self._markup.token_id(token, context) for token in part.without}
         without |= {self._grammar.special_tokens[end] for end in context.ends if end in self._grammar.special_tokens}
         node = tokens_but(self._grammar, without, self._budgets, repeated=False)

@@ -47,7 +47,8 @@ def lower_tree(root: Part, grammar: Grammar, limits: Limits) -> Node:
 
 
 def lower_with_budgets(root: Part, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets]:
-    """The same, and the parts that count tokens."""
+    """(node, budgets): the texts that a tree describes, and the parts that count tokens. Raises `ConstraintError` with
+    the path of the part."""
     lowering = _TreeLowering(grammar, limits)
     return lowering.lower(root), lowering.budgets
 
@@ -155,7 +156,7 @@ class _TreeLowering:
         return node if budgets else left_factored(self._grammar, node, self._limits)
 
     def _const(self, part: Const, context: Context) -> Node:
-        """Special tokens in it are markup, whatever the rest is."""
+        """A constant. Special tokens in it are markup, whatever the rest is."""
         if context.segment == context.marker:
             return self._markup.marked(self._markup.spell(part.text), context.segment)
         pieces = enumerate(spelled(self._grammar, part.text))
@@ -172,7 +173,8 @@ class _TreeLowering:
         return self._grammar.repeat(content, part.low, part.high)
 
     def _joined(self, part: Joined, context: Context, inner: list[Node]) -> Node:
-        """From the last part to the first: what may follow when something stands before, and when nothing does."""
+        """Parts with a separator between them. From the last part to the first: what may follow when something stands
+        before, and when nothing does."""
         grammar, separator = self._grammar, self._markup.marked(self._markup.spell(part.separator), context.marker)
         behind = first = EMPTY
         for node, (_, is_required) in zip(reversed(inner), reversed(tuple(part.parts)), strict=True):
@@ -182,7 +184,7 @@ class _TreeLowering:
         return first
 
     def _triggered(self, part: Triggered, context: Context, inner: list[Node]) -> Node:
-        """`inner` are the contents of the tags, with their ends."""
+        """Text with tags in it. `inner` are the contents of the tags, with their ends."""
         grammar, rule = self._grammar, self._grammar.rule("text with tags")
         begins = {self._markup.spell(tag.begin): FAIL for tag in part.tags}
         for tag, content in zip(part.tags, inner, strict=True):
@@ -211,7 +213,7 @@ class _TreeLowering:
         return text
 
     def _after_tag(self, part: Triggered, context: Context, begins: dict[bytes, Node], after: Node) -> Node:
-        """Text again, or a separator and another tag at once."""
+        """What follows a tag: text again, or a separator and another tag at once."""
         grammar, rule = self._grammar, self._grammar.rule("after a tag")
         separator = self._markup.spell(part.separator)
         again = (self._begun(separator + begin, content, context) for begin, content in begins.items())
@@ -237,7 +239,7 @@ class _TreeLowering:
 
 
 def _inner(part: Part, context: Context) -> list[tuple[Part, Context]]:
-    """What is inside a part, and what that stands in."""
+    """The parts inside a part, each with the context that it stands in."""
     free = replace(context, ends=(), closing=MARKUP)
     path = context.path
     match part:
@@ -266,7 +268,7 @@ def _inner(part: Part, context: Context) -> list[tuple[Part, Context]]:
 
 
 def _content(tag: Tag, context: Context) -> tuple[Part, Context]:
-    """The content of a tag. A tag inside another one belongs to that."""
+    """The content of a tag, with its context. A tag inside another one belongs to that one's content."""
     segment, closing = tag.segment, tag.closing
     if segment is None:
         is_outermost = context.segment == TEXT

@@ -1,4 +1,4 @@
-"""What marks something in a tree: strings that may hold special tokens, the ends that a part has to read, tokens by name or id."""
+"""Marks in a tree: strings that may hold special tokens, the ends that a part has to read, tokens by name or id."""
 
 from __future__ import annotations
 

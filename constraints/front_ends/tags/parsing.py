@@ -65,19 +65,20 @@ class OutputParser:
         return len(self._held)
 
     def feed(self, chunk: bytes | str) -> list[Event]:
-        """What some text of the reply tells. Raises `UnexpectedOutput`."""
+        """The events that some text of the reply tells. Raises `UnexpectedOutput`."""
         for byte in chunk.encode() if isinstance(chunk, str) else chunk:
             self._read(byte)
         return self._roles.taken()
 
     def feed_tokens(self, token_ids: Iterable[int]) -> list[Event]:
-        """The same for tokens, special tokens included; EOS ids are passed over."""
+        """The events that some tokens tell, special tokens included; EOS ids are passed over. Raises
+        `UnexpectedOutput`."""
         vocabulary = self._constraint.vocabulary
         data = [vocabulary.spellings[i] or b"" for i in token_ids if i not in vocabulary.eos_token_ids]
         return self.feed(b"".join(data))
 
     def finish(self) -> list[Event]:
-        """What the end of the reply tells: text that was held back, and the end of what was open."""
+        """The events of the end of the reply: text that was held back, and the end of what was open."""
         self._roles.finish(bytes(self._held), self.is_complete)
         self._held.clear()
         return self._roles.taken()
@@ -95,7 +96,7 @@ class OutputParser:
             del self._held[:certain]
 
     def _move(self, byte: int) -> tuple[State | None, Segment | None]:
-        """The state after a byte, and the segment it lies in if that is certain."""
+        """(state after a byte, segment it lies in if that is certain)."""
         after, found = self._constraint.step(self._state, byte)
         if len(found) != 1:
             return after, None
@@ -118,7 +119,7 @@ def parse_output(constraint: Constraint, reply: bytes | str | Iterable[int]) -> 
 
 
 class _Roles:
-    """From certain bytes and their segments to events: what is open, and what has been said of it."""
+    """Makes events of bytes that are certain and their segments: it knows what is open, and what has been told of it."""
 
     def __init__(self) -> None:
         self._events: list[Event] = []
@@ -158,7 +159,7 @@ class _Roles:
             self._delta(self._decoder.decode(data))
 
     def finish(self, held: bytes, is_complete: bool) -> None:
-        """The end of the reply. What was held back belongs to what is open."""
+        """Take the end of the reply. What was held back belongs to what is open."""
         if held and self._closed is None:
             if self._value is not None:
                 self._value_text += held
@@ -201,7 +202,7 @@ class _Roles:
         self._content.clear()
 
     def _close(self, kind: str, segment: Segment) -> None:
-        """A mark that closes something, perhaps something empty, which is opened by that."""
+        """Take a mark that closes something. What it closes may be empty; then the mark opens it, too."""
         if kind == "value":
             self._begin("call", segment.owner)
             self._value = segment
@@ -214,7 +215,7 @@ class _Roles:
         self._end()
 
     def _take_content(self, closing: Segment, data: bytes) -> None:
-        """What was held back before a mark, of which more than the beginning may have been read."""
+        """Take what was held back before a mark, of which more than the beginning may have been read."""
         if not closing.mark:
             return
         read = next(size for size in range(len(closing.mark), -1, -1) if data.endswith(closing.mark[:size]))
@@ -230,7 +231,7 @@ class _Roles:
             self._end_value()
 
     def _end_value(self) -> None:
-        """The JSON text of an argument that is complete."""
+        """Tell the JSON text of an argument that is complete."""
         if self._value is None:
             return
         value = as_json(self._value_text.decode(), self._value.notation)
@@ -239,7 +240,7 @@ class _Roles:
         self._value_text.clear()
 
     def _end_arguments(self, segment: Segment) -> None:
-        """The brace behind arguments that were written one by one. JSON arguments have theirs."""
+        """Tell the brace behind arguments that were written one by one. JSON arguments have theirs."""
         if segment.notation == "parameters":
             self._delta("}" if self._content else "{}")
 
@@ -267,7 +268,8 @@ class _Roles:
 
 
 def _joined(last: Event | None, kind: type, text: str) -> str:
-    """`text` behind that of a delta of the same kind. Two of one kind that touch are of one call or tag."""
+    """A delta with `text` behind that of `last`, which is of the same kind. Two of one kind that touch are of one call
+    or tag."""
     return last.text + text if isinstance(last, kind) else text  # type: ignore[union-attr]
 
 

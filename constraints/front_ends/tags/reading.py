@@ -287,7 +287,7 @@ def _read_repeat(one: JsonObject) -> _Read:
 
 
 def _read_dispatch(one: JsonObject) -> _Read:
-    """Rules of a pattern and what follows it: tags without an end."""
+    """Rules of a pattern and what follows it, as tags without an end."""
     return _dispatch(one, one.strings("excludes", ()), None)
 
 

@@ -130,7 +130,8 @@ ALIASES = {
 
 
 def style_of_template(chat_template: str) -> str | None:
-    """The style that a model's chat template writes calls in: the one most of whose marks are in it; None if there is none."""
+    """The style that a model's chat template writes calls in: the one with most of its marks in the template; None if
+    it has marks of none."""
     known = [
         name for name, style in STYLES.items() if style.marks and all(mark in chat_template for mark in style.marks)
     ]

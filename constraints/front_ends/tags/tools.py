@@ -65,7 +65,7 @@ class Tools(FrontEnd):
         object.__setattr__(self, "choice", mode)
 
     def new_grammar(self, limits: Limits) -> Grammar:
-        """What most schemas need, see `JsonSchema.new_grammar`."""
+        """A grammar that begins with what most schemas need, see `JsonSchema.new_grammar`."""
         return JsonSchema(True).new_grammar(limits)
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
@@ -73,7 +73,7 @@ class Tools(FrontEnd):
         return lower_tree(self.tree(grammar, limits), grammar, limits)
 
     def tree(self, grammar: Grammar, limits: Limits) -> Part:
-        """The structural tag that this stands for."""
+        """The structural tag that the tools stand for."""
         return _Reply(self, style_of(self.style), grammar, limits).tree()
 
 
@@ -124,7 +124,7 @@ def _object_schema(parameters: Any, path: str) -> str:
 
 
 def _chosen(tools: tuple[ToolDefinition, ...], choice: Any) -> tuple[str, tuple[ToolDefinition, ...]]:
-    """ "auto", "none", "required" or "one", and the tools that may be called."""
+    """("auto", "none", "required" or "one", the tools that may be called)."""
     if isinstance(choice, Mapping) and choice.get("type") == "allowed_tools":
         return _allowed(tools, choice.get("allowed_tools", choice))
     if choice is None:
@@ -138,7 +138,7 @@ def _chosen(tools: tuple[ToolDefinition, ...], choice: Any) -> tuple[str, tuple[
 
 
 def _allowed(tools: tuple[ToolDefinition, ...], allowed: Any) -> tuple[str, tuple[ToolDefinition, ...]]:
-    """Those of {"mode": ..., "tools": [...]}."""
+    """The tools that {"mode": ..., "tools": [...]} names."""
     path = "#/tool_choice/allowed_tools"
     if not isinstance(allowed, Mapping) or not isinstance(allowed.get("tools"), list | tuple):
         raise ConstraintError("allowed tools are a list", path=path, keyword="tools", instead='{"mode": "auto", "tools": [...]}')
@@ -149,7 +149,7 @@ def _allowed(tools: tuple[ToolDefinition, ...], allowed: Any) -> tuple[str, tupl
 
 
 def _name_in(choice: Any) -> Any:
-    """{"type": "function", "function": {"name": ...}}, flat, or just {"name": ...}."""
+    """The name in {"type": "function", "function": {"name": ...}}, in its flat form, or in {"name": ...}."""
     function = choice.get("function", choice) if isinstance(choice, Mapping) else choice
     return function.get("name") if isinstance(function, Mapping) else function
 
@@ -206,7 +206,7 @@ class _Reply:
         return Labelled(Sequence(parts), MARKUP)
 
     def _messages(self, calls: list[Tag], mode: str) -> Part:
-        """Messages of which each is of one kind, a call or the answer last."""
+        """Messages, each of one kind: a call, or the answer, which comes last."""
         preface = [self._message(role, template, with_end=True) for role, template in self._style.preface]
         last: list[Part] = (
             [] if mode in ("required", "one") else [self._message("text", self._style.answer, with_end=False)]

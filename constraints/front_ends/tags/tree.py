@@ -1,10 +1,10 @@
-"""What a structural tag is made of. All parts are immutable values; any source (`JsonSchema`, `Regex`, ...) is a part too.
+"""The parts of structural tags. All are immutable values; any source (`JsonSchema`, `Regex`, ...) is a part too.
 
 >>> weather = Tag("<weather>", JsonSchema(Weather), "</weather>")
 >>> StructuralTag(Triggered(["<weather>"], [weather]))       # free text with any number of such tags
 
-Strings that mark something (the beginning and end of a tag, triggers, separators) may hold names of special tokens of the
-vocabulary: those are read as the tokens, all else as text.
+Strings that mark something (the beginning and end of a tag, triggers, separators) may hold names of special tokens of
+the vocabulary: these are read as the tokens, everything else as text.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _tokens(value: Iterable[str | int] | None) -> tuple[str | int, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Any text without some strings. Where it is the content of a tag it goes to the first end of that."""
+    """Any text that holds none of some strings. As the content of a tag it goes to the first end of the tag."""
 
     excludes: Iterable[str] = ()  # kept as a tuple
     max_chars: int | None = None
@@ -47,7 +47,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Const:
-    """Exactly this, special tokens included."""
+    """Exactly this text, special tokens included."""
 
     text: str
 
@@ -61,7 +61,8 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class OtherToken:
-    """One token of the vocabulary, text or special, whose text is whole characters, but none of these, by name or id."""
+    """One token of the vocabulary, text or special, but none of these, by name or id. The text of a token has to be
+    whole characters."""
 
     without: Iterable[str | int] = ()
 
@@ -71,7 +72,7 @@ class OtherToken:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """One after the other."""
+    """Parts one after the other."""
 
     parts: Iterable[Part]
 
@@ -81,7 +82,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """One of several."""
+    """One of several parts."""
 
     options: Iterable[Part]
 
@@ -91,7 +92,7 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """`low` to `high` times; high None = no bound."""
+    """A part `low` to `high` times; high None = no bound."""
 
     content: Part
     low: int = 0
@@ -163,7 +164,7 @@ class Separated:
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A part, and what its bytes are to a parser."""
+    """A part, and what a parser calls its bytes."""
 
     content: Part
     segment: Segment
@@ -171,7 +172,7 @@ class Labelled:
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A part, and where it comes from: the path that errors about it begin with."""
+    """A part, and where it comes from: errors about it begin with this path."""
 
     content: Part
     path: str

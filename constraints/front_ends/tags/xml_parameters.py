@@ -31,7 +31,7 @@ _SCALARS = ALL_ATOMS - _OBJECT - _ARRAY
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Values of some types: what the template says of them, and their notation."""
+    """Values of some types: the label that the template has for them, and their notation."""
 
     label: str
     atoms: frozenset[str]
@@ -120,7 +120,8 @@ class _Writer:
 
     @contextmanager
     def _inside(self, place: Place) -> Iterator[Site]:
-        """The schema at a place, which no schema around it is."""
+        """The schema at a place inside the schema that is being written. Raises where it is one of the schemas around
+        it."""
         site = site_at(self._schema, place, self._limits)
         if site.path in self._around:
             raise site.unsupported("$ref", "a schema inside of itself, where members are written one by one", 'style "json"')
@@ -148,7 +149,7 @@ class _Writer:
         return Sequence((Repeat(item, low or 0, high), self._gap))
 
     def _value(self, template: str, place: Place) -> Part:
-        """One member or item: of each kind of which there are values."""
+        """One member or item: of each kind that it has values of."""
         self._written += 1
         if self._written > MAX_MEMBERS:
             raise ConstraintLimit("members written one by one", limit="members", value=MAX_MEMBERS)

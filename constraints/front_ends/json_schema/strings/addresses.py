@@ -34,7 +34,7 @@ Weighted = tuple[Node, int]
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Builds names and addresses in `grammar`; `unit` gives the node for one character of a set."""
+    """Builds host names and mail addresses in `grammar`. `unit` gives the node for one character of a set."""
 
     grammar: Grammar
     unit: Unit
@@ -96,10 +96,7 @@ class Addresses:
     # -- weights ----------------------------------------------------------------------------------------------------
 
     def _sequences(self, parts: Sequence[Weighted], limit: int, body: Node | None = None) -> list[Node]:
-        """For each total up to `limit`, the sequences of parts that weigh at most so much.
-
-        `body`, one of the parts of weight 1, is also written as a counter, which adds nothing but lets the machine see a body.
-        """
+        """For each total up to `limit`, the sequences of parts that weigh at most that much."""
         rest: list[Node] = []
         for left in range(limit + 1):
             options: Iterable[Node] = (

@@ -24,10 +24,10 @@ Builder = Callable[[Addresses, Node], Node]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One format: what it accepts, where that is defined, and what it leaves out.
+    """One format: the texts that it accepts, where they are defined, and what is left out.
 
-    Where limits on the whole and on its parts would make `pattern` slow, `build` makes the node from `Addresses` and the node of
-    `literal`, a part of the pattern, and `length` are its least and greatest number of characters.
+    Where limits on the whole and on its parts would make `pattern` slow, `build` makes the node from `Addresses` and
+    the node of `literal`, a part of the pattern; `length` are the least and greatest number of characters then.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Format:
 
 
 def format_node(grammar: Grammar, name: str, unit: Unit, limits: Limits) -> Node | None:
-    """The texts of a format, `unit` giving the node for one character of a set; None when the format is unknown.
+    """The texts of a format; None when the format is unknown. `unit` gives the node for one character of a set.
 
     A format narrower than its RFC leaves a remark in `grammar.notes`.
     """
@@ -64,7 +64,7 @@ def note_narrower(grammar: Grammar, name: str) -> None:
 
 
 def wider_node(grammar: Grammar, name: str, unit: Unit, limits: Limits) -> Node:
-    """Texts of a known format among which are all that are valid for its RFC."""
+    """A set of texts that contains all texts of a known format which are valid for its RFC."""
     known = FORMATS[name]
     return lower_tree(grammar, _tree(known.wider or known.pattern), full=True, unit=unit, limits=limits)
 
@@ -83,7 +83,7 @@ def _tree(pattern: str) -> Tree:
 
 
 def formats_page() -> str:
-    """What `docs/formats.md` says: the table and the patterns, as Markdown."""
+    """The content of `docs/formats.md`: the table and the patterns, as Markdown."""
     rows = [f"| `{one.name}` | {one.source} | {one.narrower or 'equal'} |" for one in FORMATS.values()]
     patterns = [f"- `{one.name}`\n\n      {one.pattern}\n" for one in FORMATS.values()]
     wider = [f"- `{one.name}`\n\n      {one.wider}\n" for one in FORMATS.values() if one.wider]
@@ -128,7 +128,7 @@ _YEAR_NOTE = "no year 0000"
 
 
 def _leap(sign: str, minutes: tuple[int, ...]) -> str:
-    """Times of a leap second, 23:59:60 in UTC, at offsets of so many minutes beyond each hour."""
+    """Times of a leap second, 23:59:60 in UTC, at offsets of `minutes` beyond each hour."""
     by_hour: dict[int, list[str]] = {hour: [] for hour in range(24)}
     for offset in (60 * hours + some for hours in range(24) for some in minutes):
         local = (1439 + (offset if sign == "+" else -offset)) % 1440
