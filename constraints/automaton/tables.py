@@ -96,7 +96,7 @@ _TABLES = [
         "states",  # [states] records of automaton states, see STATE_FIELDS; 0 is DEAD
         "next",  # [states * 256] transitions
         "work", "items",  # scratch: nodes to expand, items of the state being made
-        "path",  # [FRAME * (depth of the vocabulary's trie + 1)] scratch: a frame for every byte of a token, see trie_walk.py
+        "path",  # [PATH_WIDTH * (depth of the vocabulary's trie + 1)] scratch: a frame for every byte of a token, see trie_walk.py
         "ends",  # [2 * MAX_ENDS] scratch: ends of the state that is being walked, see shared_continuations.py
         "requests",  # [2 * depth] what has to be known first: (state, byte) transitions, (product, SEARCH) searches
         # static parts of the grammar
@@ -157,7 +157,7 @@ FAULT_WORD = _HEADER + Counter.FAULT  # of the array: `n` is the first table
 NO_CLASS = 0  # in n[Counter.WANTED]
 CLASS_WIDTH, CLASS_TABLES = 8, 6  # words of an entry of `classes`; which of them is the offset
 
-_FULL = {
+_FULL: dict[int, tuple[str, ...]] = {
     Fault.FULL_NODES: ("nodes",),
     Fault.FULL_POOL: ("pool",),
     Fault.FULL_STATES: ("states", "next"),
@@ -166,7 +166,11 @@ _FULL = {
     Fault.FULL_REQUESTS: ("requests",),
     Fault.FULL_SEQUENCES: ("nodes",),
 }
-_GROWS_HASH = {Fault.FULL_NODES: "node_hash", Fault.FULL_SEQUENCES: "sequence_hash", Fault.FULL_STATES: "state_hash"}
+_GROWS_HASH: dict[int, str] = {
+    Fault.FULL_NODES: "node_hash",
+    Fault.FULL_SEQUENCES: "sequence_hash",
+    Fault.FULL_STATES: "state_hash",
+}
 
 
 def _size(name: str) -> Word:

@@ -18,9 +18,10 @@ from numba.extending import intrinsic
 from .linking import PartCompiler, WholeCompiler
 
 _SOURCES = (
-    "atlas", "bodies", "closures", "compiled", "counters", "derive", "divisors", "excluded", "far", "filling", "groups", "kinds",
-    "leaps", "linking", "masking", "measure", "memory", "nodes", "pairs", "repetitions", "rivals", "rows", "runs", "sets",
-    "states", "tables", "tails", "unions", "unlisted", "unlisted_masks", "verdicts", "views", "walk",
+    "atlas", "bodies", "closures", "compiled", "counters", "derive", "divisors", "enumerations", "excluded", "far",
+    "filling", "groups", "kinds", "leaps", "linking", "masking", "measure", "memory", "nodes", "pairs", "repetitions",
+    "rivals", "rows", "runs", "sets", "states", "tables", "tails", "unions", "unlisted", "unlisted_masks", "verdicts",
+    "views", "walk",
 )  # fmt: skip
 
 

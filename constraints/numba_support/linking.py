@@ -8,17 +8,13 @@ point links each of them once (`_Whole`): the loops compile in a third of the ti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from copy import copy
-from enum import EnumMeta
 from typing import Any
 
-from numba.core import ir
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
-from numba.core.compiler_machinery import FunctionPass, register_pass
-from numba.core.ir_utils import build_definitions
-from numba.core.untyped_passes import TranslateByteCode
+
+from .enumerations import MemberCompiler
 
 _RECURSION = ".numba.unresolved$"  # the names of Numba's pointers to functions that call themselves
 
@@ -83,51 +79,7 @@ def _callers_first(whole: _Whole) -> list[Any]:
     return order[-2::-1]  # without `whole`
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)
-class _MembersToNumbers(FunctionPass):  # type: ignore[misc]
-    """Members of enumerations of integers become the integers that they are.
-
-    Numba knows such members, but as values of a type of their own, which do not count as integers everywhere. So `Kind.CLASS` costs
-    and means in compiled code what a constant of its module would.
-    """
-
-    _name = "members_to_numbers"
-
-    def __init__(self) -> None:
-        FunctionPass.__init__(self)
-
-    def run_pass(self, state: Any) -> bool:
-        blocks = state.func_ir.blocks
-        assigned = [statement for block in blocks.values() for statement in block.find_insts(ir.Assign)]
-        classes = {one.target.name: one for one in assigned if _is_enumeration(one.value)}
-        members = [one for one in assigned if _is_attribute_of(one.value, classes)]
-        numbers = [int(getattr(classes[one.value.value.name].value.value, one.value.attr)) for one in members]
-        for one, number in zip(members, numbers, strict=True):
-            classes[one.value.value.name].value = ir.Const(0, one.loc)  # loaded for the member alone
-            one.value = ir.Const(number, one.loc)
-        if members:
-            state.func_ir._definitions = build_definitions(blocks)
-        return bool(members)
-
-
-def _is_enumeration(value: Any) -> bool:
-    return isinstance(value, (ir.Global, ir.FreeVar)) and isinstance(value.value, EnumMeta) and issubclass(value.value, int)
-
-
-def _is_attribute_of(value: Any, classes: Collection[str]) -> bool:
-    return isinstance(value, ir.Expr) and value.op == "getattr" and value.value.name in classes
-
-
-class _Compiler(Compiler):  # type: ignore[misc]
-    def define_pipelines(self) -> list[Any]:
-        pipelines: list[Any] = super().define_pipelines()
-        for pipeline in pipelines:
-            pipeline.add_pass_after(_MembersToNumbers, TranslateByteCode)
-            pipeline.finalize()
-        return pipelines
-
-
-class PartCompiler(_Compiler):
+class PartCompiler(MemberCompiler):
     """Numba's compiler for functions that only compiled code calls."""
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
@@ -135,7 +87,7 @@ class PartCompiler(_Compiler):
         return super().compile_extra(func)
 
 
-class WholeCompiler(_Compiler):
+class WholeCompiler(MemberCompiler):
     """Numba's compiler for entry points, the functions that Python calls."""
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
