@@ -21,6 +21,7 @@ from .engine.kv_cache.prefix_tree import common_length
 from .engine.models.tokenizer import Tokenizer
 from .engine.sessions.snapshot import Snapshot
 from .errors import UsageError
+from .kernels.sampler.parameters import FILTERS
 from .outputs import GenerationOutput, Usage
 from .sampling import SamplingParams
 from .tools import ToolLike
@@ -246,7 +247,7 @@ def recommended_sampling(generation: Mapping[str, Any]) -> SamplingParams:
     penalty = {name: given[name] for name in ("repetition_penalty",) if name in given}
     if not given.get("do_sample"):
         return SamplingParams(temperature=0.0, **penalty)
-    filters = {name: given[name] for name in ("temperature", "top_k", "top_p", "min_p") if name in given}
+    filters = {name: given[name] for name in ("temperature", *FILTERS) if name in given}
     return SamplingParams(**filters, **penalty)
 
 

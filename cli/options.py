@@ -7,8 +7,6 @@ can be repeated, a mapping one of `KEY=VALUE` that can be repeated.
 from __future__ import annotations
 
 import inspect
-import io
-import tokenize
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from types import GenericAlias, NoneType, UnionType
@@ -17,6 +15,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import typer
 
 from ..errors import UsageError
+from ..field_comments import field_comments
 
 
 def option_parameters(cls: type, panel: str) -> list[inspect.Parameter]:
@@ -44,19 +43,6 @@ def with_parameters(function: Callable[..., Any], added: Sequence[inspect.Parame
     wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *added]}
     wrapper.__name__, wrapper.__doc__ = function.__name__, function.__doc__
     return wrapper
-
-
-def field_comments(cls: type) -> dict[str, str]:
-    """Field name -> the comment at the end of the line that declares it."""
-    comments, name = {}, None
-    for token in tokenize.generate_tokens(io.StringIO(inspect.getsource(cls)).readline):
-        if token.type == tokenize.NAME and token.line.lstrip().startswith(f"{token.string}:"):
-            name = token.string
-        elif token.type == tokenize.COMMENT and name is not None:
-            comments[name] = token.string.lstrip("# ")
-        elif token.type == tokenize.NEWLINE:
-            name = None
-    return comments
 
 
 def _parameter(name: str, hint: Any, comment: str, panel: str) -> inspect.Parameter:

@@ -44,7 +44,7 @@ class Variant:
     kernel: Any  # a function under @triton.jit
     types: Mapping[str, Any]  # "*bf16", "*i32", "i32", "fp32", ... or a tuple of them, for each argument that is no constant
     constants: Mapping[str, Any]  # tl.constexpr arguments; None and 1 for arguments that the launcher specialises away
-    aligned: Sequence[str] = ()  # arguments divisible by 16 (pointers: bytes), as the launcher would specialise them
+    aligned: Sequence[str] = ()  # arguments or "argument.member", divisible by 16 (pointers: bytes), as the launcher specialises
     num_warps: int = 4
     num_stages: int = 3
     fuse: bool = False  # whether a product and a sum may become one instruction (the launch's enable_fp_fusion)

@@ -1,8 +1,9 @@
 """What the user asked for, turned into the arrays that the sampler reads; log-probabilities; stop rules."""
 
 from .batch import BatchPacker
+from .checks import SamplingError
 from .logprobs import TokenLogprob
-from .params import MAX_LOGPROBS, SamplingError, SamplingParams
+from .params import MAX_LOGPROBS, SamplingParams
 from .sequence import SequenceSampling, resolve_seed
 from .stop import StopMatcher, StopStrings
 

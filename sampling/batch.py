@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from ..kernels.sampler.interface import SamplerRows, Stages, TokenValues
+from ..kernels.sampler.parameters import DTYPES, FILTERS, ParameterArrays
 from ..kernels.to_device import to_device
 from .params import SamplingParams
 from .sequence import SequenceSampling, TokenArrays
@@ -42,33 +44,27 @@ def same_objects(left: Sequence[object], right: Sequence[object]) -> bool:
 def pack_fixed(sequences: Sequence[SequenceSampling], device: torch.device) -> SamplerRows:
     """What does not change while a sequence runs; position is left at 0."""
     params = [sequence.params for sequence in sequences]
-
-    def column(name: str, dtype: type = np.float32) -> Tensor:
-        return to_device(np.array([getattr(p, name) for p in params], dtype), device)
-
     seeds = np.array([sequence.seed for sequence in sequences], dtype=np.uint64).view(np.int64)
     return SamplerRows(
-        temperature=column("temperature"),
-        top_k=column("top_k", np.int32),
-        top_p=column("top_p"),
-        min_p=column("min_p"),
-        repetition_penalty=column("repetition_penalty"),
-        presence_penalty=column("presence_penalty"),
-        frequency_penalty=column("frequency_penalty"),
+        parameters=ParameterArrays(*(to_device(column(params, name), device) for name in DTYPES)),
         seed=to_device(seeds, device),
         position=torch.zeros(len(params), dtype=torch.int64, device=device),
         stages=stages(params),
     )
 
 
+def column(params: Sequence[SamplingParams], name: str) -> NDArray[Any]:
+    """[rows] a number of each."""
+    return np.array([getattr(each, name) for each in params], np.int32 if DTYPES[name] == torch.int32 else np.float32)
+
+
 def stages(params: Sequence[SamplingParams]) -> Stages:
     """The stages that some row needs; greedy rows need none, for the most probable token survives every filter."""
-    drawing = [p for p in params if not p.is_greedy]
+    drawing = [each for each in params if not each.is_greedy]
     return Stages(
         any_draw=bool(drawing),
-        max_top_k=max((p.top_k for p in drawing), default=0),
-        any_top_p=any(p.top_p < 1 for p in drawing),
-        any_min_p=any(p.min_p > 0 for p in drawing),
+        filters=frozenset(name for name, off in FILTERS.items() if any(getattr(each, name) != off for each in drawing)),
+        max_top_k=max((each.top_k for each in drawing), default=0),
     )
 
 

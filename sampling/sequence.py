@@ -11,7 +11,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .params import SamplingError, SamplingParams
+from ..kernels.sampler.parameters import PENALTIES
+from .checks import SamplingError
+from .params import SamplingParams
 
 BANNED = float("-inf")  # as a bias
 REFUSAL_STRIDE = 1 << 32  # more than the tokens of any output
@@ -61,8 +63,7 @@ class SequenceSampling:
 
     @property
     def has_penalties(self) -> bool:
-        params = self.params
-        return params.repetition_penalty != 1 or params.presence_penalty != 0 or params.frequency_penalty != 0
+        return any(getattr(self.params, name) != off for name, off in PENALTIES.items())
 
     @property
     def must_continue(self) -> bool:

@@ -75,9 +75,7 @@ class MessageBody(SamplingExtras, ConversationBody):
     max_tokens: int = Field(ge=1, description="Tokens of the reply at most.")
     stop_sequences: list[str] | None = Field(None, description="Strings that end the reply; not with a constraint.")
     stream: bool | None = None
-    temperature: float | None = Field(None, ge=0)
     top_k: int | None = Field(None, ge=0)
-    top_p: float | None = Field(None, gt=0, le=1)
     metadata: dict[str, Any] | None = Field(None, description="user_id: who shares the engine with others, with --policy fair.")
     service_tier: Literal["auto", "standard_only"] | None = Field(None, description="Has no effect.")
     speed: Annotated[Literal["standard"] | None, Because("There is one speed here.")] = None
@@ -198,8 +196,8 @@ def _as_chat(body: ConversationBody) -> ChatBody:
     }
     if isinstance(body, MessageBody):
         _check_known(body.metadata, "metadata", "user_id")
-        asked |= {name: getattr(body, name) for name in ("max_tokens", "temperature", "top_k", "top_p")}
-        asked |= {"stop": body.stop_sequences, "user": (body.metadata or {}).get("user_id"), **body.sampling_extras}
+        user = (body.metadata or {}).get("user_id")
+        asked |= {"max_tokens": body.max_tokens, "stop": body.stop_sequences, "user": user, **body.sampling_extras}
     try:
         return ChatBody.model_validate(asked)
     except ValidationError as error:

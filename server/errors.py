@@ -37,7 +37,7 @@ CONSTRAINT_CODES = (
     (GrammarSyntaxError, "constraint_syntax"),
     (ConstraintError, "invalid_constraint"),
 )
-PARAMETER_NAMES = {"stop_token_ids": "stop_token_ids", "include_stop_in_output": "include_stop_str_in_output"}
+PARAMETER_NAMES = {"include_stop_in_output": "include_stop_str_in_output"}  # of sampling options that other servers call otherwise
 
 
 class ApiError(HTTPException):

@@ -66,9 +66,6 @@ class ResponseBody(SamplingExtras, ConstraintNames):
     input: str | list[AskedItem] = Field(description="Text, or messages, calls and their results.")
     instructions: str | None = Field(None, description="What the model is told first.")
     max_output_tokens: int | None = Field(None, ge=1)
-    temperature: float | None = Field(None, ge=0)
-    top_p: float | None = Field(None, gt=0, le=1)
-    top_k: int | None = Field(None, ge=-1, description="The k most probable tokens; 0 or -1 is off.")
     stop: str | list[str] | None = Field(None, description="Strings that end the output; not with a constraint.")
     text: AskedText | None = Field(None, description="format: text, json_schema or another response format; verbosity.")
     tools: list[AskedTool] | None = None
@@ -97,7 +94,7 @@ NAMES = {"messages": "input", "max_tokens": "max_output_tokens", "response_forma
     "reasoning_effort": "reasoning.effort",
     "verbosity": "text.verbosity",
 }
-SAME = ("model", "temperature", "top_p", "top_k", "stop", "tools", "tool_choice", "parallel_tool_calls", "user")
+SAME = ("model", "stop", "tools", "tool_choice", "parallel_tool_calls", "user")
 # That are only given back.
 ECHOED = (
     "instructions", "max_output_tokens", "max_tool_calls", "temperature", "top_p", "top_logprobs", "user", "safety_identifier",

@@ -1,32 +1,62 @@
-"""The parameters of a request that say how tokens are chosen: OpenAI's, and those that other servers add."""
+"""The parameters of a request that say how tokens are chosen: the table of sampling options, under the names that clients use."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from ..field_comments import field_comments
+from ..kernels.sampler.parameters import Range
 from ..sampling import SamplingParams
+from ..sampling.options import Option
+from ..sampling.params import OPTIONS
 from .body import Because, Body
-from .errors import ApiError
+from .errors import PARAMETER_NAMES, ApiError
 from .settings import ServerSettings
 
+BY_ENDPOINT = frozenset({"max_tokens", "stop", "logprobs", "n", "best_of"})  # under different names, or in different forms
+WITHHELD = frozenset({"banned_token_ids"})  # from clients
+ALIKE = {
+    PARAMETER_NAMES.get(option.name, option.name): option for option in OPTIONS if option.name not in BY_ENDPOINT | WITHHELD
+}  # options that all endpoints take, under the names that clients use
 
-class SamplingExtras(Body):
-    """Part of every request body that generates: what no endpoint of OpenAI or Anthropic calls by another name."""
 
-    min_p: float | None = Field(None, ge=0, le=1)
-    presence_penalty: float | None = None
-    frequency_penalty: float | None = None
-    repetition_penalty: float | None = Field(None, gt=0)
+def option_form(option: Option, comment: str) -> tuple[Any, Any]:
+    """An option of the table as a parameter of a request body: its type, and what OpenAPI says of it."""
+    kind = list[get_args(option.kind)[0]] if get_origin(option.kind) is tuple else option.kind  # type: ignore[misc]
+    return kind | None, Field(None, description=comment or None, **form_bounds(option.bounds))
+
+
+def form_bounds(bounds: Range | None) -> dict[str, Any]:
+    """The bounds that are numbers, as pydantic calls them."""
+    if bounds is None:
+        return {}
+    said = {"ge": bounds.least if bounds.above is None else None, "gt": bounds.above, "le": bounds.most, "lt": bounds.below}
+    return {name: value for name, value in said.items() if isinstance(value, int | float)}
+
+
+def option_forms() -> dict[str, Any]:
+    """The parameters that follow from the table."""
+    comments = field_comments(SamplingParams)
+    return {name: option_form(option, comments.get(option.name, "")) for name, option in ALIKE.items()}
+
+
+if TYPE_CHECKING:
+    OptionForms = Body
+else:
+    OptionForms = create_model("OptionForms", __base__=Body, __module__=__name__, **option_forms())
+
+
+class SamplingExtras(OptionForms):
+    """Part of every request body that generates: the options of the table, some in another form, and a few words more."""
+
+    top_k: int | None = Field(None, ge=-1, description="The k most probable tokens; 0 or -1 is off.")
     logit_bias: dict[str, float] | None = Field(None, description="Token id to what is added to its logit.")
     seed: int | None = Field(None, description="The same seed gives the same tokens, whatever else the server does.")
-    stop_token_ids: list[int] | None = None
-    include_stop_str_in_output: bool | None = None
-    ignore_eos: bool | None = None
-    min_tokens: int | None = Field(None, ge=0)
-    jump_forward: bool | None = Field(None, description="Forced text enters without asking the model for each token.")
     priority: int | None = Field(None, description="Smaller is more urgent, with --policy priority.")
     skip_special_tokens: Annotated[Literal[True] | None, Because("Special tokens are never text.")] = None
     spaces_between_special_tokens: Annotated[Literal[True] | None, Because("Special tokens are never text.")] = None
@@ -42,9 +72,6 @@ class SamplingBody(SamplingExtras):
 
     model: str | None = Field(None, description="The name of the model, as /v1/models lists it.")
     max_tokens: int | None = Field(None, ge=1, description="Tokens of one output at most; else as many as the model has room for.")
-    temperature: float | None = Field(None, ge=0, description="0 takes the most probable token.")
-    top_p: float | None = Field(None, gt=0, le=1)
-    top_k: int | None = Field(None, ge=-1, description="The k most probable tokens; 0 or -1 is off.")
     stop: str | list[str] | None = Field(None, description="Strings that end the output; not with a constraint.")
     n: int | None = Field(None, ge=1, description="Outputs for the prompt.")
     stream: bool | None = None
@@ -63,15 +90,6 @@ def tells_usage(options: StreamOptions | None) -> bool:
     return options is not None and options.include_usage
 
 
-NAMES = {
-    name: name
-    for name in (
-        "temperature", "top_p", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty", "ignore_eos", "min_tokens",
-        "jump_forward", "n",
-    )
-} | {"include_stop_str_in_output": "include_stop_in_output"}  # fmt: skip
-
-
 def sampling_of(
     body: SamplingBody,
     *,
@@ -88,26 +106,16 @@ def sampling_of(
     max_tokens: the limit, where the endpoint has another name for it than the body. logprobs: how many alternatives of
     each token are wanted, None for no log-probabilities.
     """
-    given: dict[str, Any] = {}
-    for name, ours in NAMES.items():
-        if (value := getattr(body, name)) is not None:
-            given[ours] = value
-    if body.top_k is not None:
-        given["top_k"] = max(body.top_k, 0)
-    if body.seed is not None:
-        given["seed"] = body.seed % 2**64
-    if body.logit_bias:
-        given["logit_bias"] = {_token_id(name): value for name, value in body.logit_bias.items()}
-    if body.stop_token_ids:
-        given["stop_token_ids"] = tuple(body.stop_token_ids)
+    given = {ALIKE[name].name: value for name, value in body.sampling_extras.items() if name in ALIKE}
+    given |= {name: read(given[name]) for name, read in READ.items() if name in given}
     stop = (body.stop,) if isinstance(body.stop, str) else tuple(body.stop or ())
     _check("stop", len(stop), settings.max_stop, "stop strings")
     _check("n", body.n or 1, settings.max_n, "outputs of one request")
     _check("logprobs", logprobs or 0, settings.max_logprobs, "alternatives of a token")
     asked = body.max_tokens if max_tokens is None else max_tokens
     _check("max_tokens", asked or 1, settings.max_tokens, "tokens of one output")
-    given["max_tokens"] = max(asked or settings.max_tokens or model_len, body.min_tokens or 0 if asked is None else 1)
-    return replace(defaults, **given, stop=stop, logprobs=logprobs, best_of=best_of)
+    given["max_tokens"] = max(asked or settings.max_tokens or model_len, given.get("min_tokens", 0) if asked is None else 1)
+    return replace(defaults, **given, n=body.n or 1, stop=stop, logprobs=logprobs, best_of=best_of)
 
 
 def _check(param: str, value: int, limit: int | None, what: str) -> None:
@@ -116,7 +124,17 @@ def _check(param: str, value: int, limit: int | None, what: str) -> None:
         raise ApiError(400, message, param=param, code="limit_exceeded")
 
 
+def _biases(bias: Mapping[str, float]) -> dict[int, float]:
+    return {_token_id(name): value for name, value in bias.items()}
+
+
 def _token_id(name: str) -> int:
     if not (name.isascii() and name.isdigit()):
         raise ApiError(400, f"logit_bias: {name!r} is not a token id", param="logit_bias", code="invalid_value")
     return int(name)
+
+
+# What the values of JSON become.
+READ: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
+    {"top_k": lambda top_k: max(top_k, 0), "seed": lambda seed: seed % 2**64, "logit_bias": _biases}
+)

@@ -14,6 +14,7 @@ from torch import Tensor
 from maskwright.kernels.backend import Backend
 from maskwright.kernels.sampler.backend import choose_sampler
 from maskwright.kernels.sampler.interface import UNCONSTRAINED, SamplerRows, Stages, TokenValues
+from maskwright.kernels.sampler.parameters import filled
 
 
 class Kind(NamedTuple):
@@ -56,21 +57,15 @@ def make_inputs(kind: Kind, batch: int, vocab_size: int, dtype: torch.dtype, dev
     width = -(-vocab_size // 64) * 64
     logits = (torch.randn(batch, width, generator=generator, device=device) * kind.scale).to(dtype)
 
-    def filled(value: float, kind_of: torch.dtype = torch.float32) -> Tensor:
-        return torch.full((batch,), value, dtype=kind_of, device=device)
-
     penalty = 1.2 if kind.num_edits else 1.0
+    used = {"top_k": kind.top_k > 0, "top_p": kind.top_p < 1}
     rows = SamplerRows(
-        temperature=filled(kind.temperature),
-        top_k=filled(kind.top_k, torch.int32),
-        top_p=filled(kind.top_p),
-        min_p=filled(0.0),
-        repetition_penalty=filled(penalty),
-        presence_penalty=filled(0.0),
-        frequency_penalty=filled(0.0),
+        parameters=filled(
+            batch, device, temperature=kind.temperature, top_k=kind.top_k, top_p=kind.top_p, repetition_penalty=penalty
+        ),
         seed=torch.arange(batch, device=device),
-        position=filled(0, torch.int64),
-        stages=Stages(kind.temperature > 0, kind.top_k, kind.top_p < 1),
+        position=torch.zeros(batch, dtype=torch.int64, device=device),
+        stages=Stages(kind.temperature > 0, frozenset(name for name in used if used[name]), kind.top_k),
         history=history(kind.num_edits, batch, vocab_size, generator) if kind.num_edits else None,
     )
     mask_rows, mask_index = make_masks(kind.masks, batch, vocab_size, generator)

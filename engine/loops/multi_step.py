@@ -16,15 +16,16 @@ captured.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ...kernels.sampler.interface import MISSING, NO_TOKEN, Sampled, SamplerRows
+from ...kernels.sampler.parameters import ParameterArrays, filled
 from ...kernels.to_device import to_device
 from ...sampling.batch import pack_bias, pack_fixed
 from ..attention.decode_batch import NOBODY, DecodeBatch, DecodeBuffers
@@ -132,11 +133,8 @@ class StepMemory:
         device = slots.device
         self.of_slots = torch.full((max_rows,), slots.idle, dtype=torch.int64, device=device)
         self._idle, self._max_rows, self._num_steps = slots.idle, max_rows, num_steps
-        empty = pack_fixed([], device)
-        columns: dict[str, Any] = {
-            name: torch.zeros(max_rows, dtype=value.dtype, device=device) for name, value in _columns(empty)
-        }
-        self._fixed = empty._replace(**columns)
+        self._parameters = filled(max_rows, device, temperature=0.0)
+        self._seed = torch.zeros(max_rows, dtype=torch.int64, device=device)
         self._offered = torch.full((slots.num_slots,), NO_TOKEN, dtype=torch.int64, device=device)
         self._step = torch.zeros(1, dtype=torch.int64, device=device)  # number of the step in its visit
         self._drawn: dict[int, Sampled] = {}  # top log-probabilities wanted -> [steps, rows] of each
@@ -146,8 +144,8 @@ class StepMemory:
         """Who is in which row; the others pad."""
         padding = [self._idle] * (self._max_rows - len(of_slots))
         self.of_slots.copy_(to_device(np.array(of_slots + padding), self.of_slots.device))
-        for name, value in _columns(rows):
-            getattr(self._fixed, name)[: len(of_slots)].copy_(value)
+        for there, given in zip((*self._parameters, self._seed), (*rows.parameters, rows.seed), strict=True):
+            there[: len(of_slots)].copy_(given)
 
     def begin(self, num_top: int) -> None:
         self._step.zero_()
@@ -156,8 +154,8 @@ class StepMemory:
         self._current = self._drawn[num_top]
 
     def rows(self, num_rows: int, sampling_inputs: SamplerRows) -> SamplerRows:
-        columns: dict[str, Any] = {name: value[:num_rows] for name, value in _columns(self._fixed)}
-        return sampling_inputs._replace(**columns)
+        parameters = ParameterArrays(*(array[:num_rows] for array in self._parameters))
+        return sampling_inputs._replace(parameters=parameters, seed=self._seed[:num_rows])
 
     def keep(self, sampled: Sampled) -> None:
         """Note the draws of this step."""
@@ -197,11 +195,6 @@ def bucket_of(num_rows: int) -> int:
     """The rows of the smallest captured step that has room for so many."""
     place = bisect_left(BUCKETS, num_rows)
     return BUCKETS[place] if place < len(BUCKETS) else num_rows
-
-
-def _columns(rows: SamplerRows) -> Iterable[tuple[str, Any]]:
-    """The arrays that have one number a row."""
-    return ((name, value) for name, value in rows._asdict().items() if isinstance(value, Tensor) and name != "position")
 
 
 def needs_host(sequence: Sequence) -> bool:

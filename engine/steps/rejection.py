@@ -42,10 +42,10 @@ def probabilities(
         score = torch.where(allowed, score, NEVER)
     best, token = score.max(-1, keepdim=True)
     greedy = torch.zeros_like(score, dtype=torch.float64).scatter_(-1, token, 1.0)
-    drawn = rows.temperature > 0
-    temperature = rows.temperature.masked_fill(~drawn, 1)[:, None]
+    drawn = rows.parameters.temperature > 0
+    temperature = rows.parameters.temperature.masked_fill(~drawn, 1)[:, None]
     lag = score - best.clamp(min=LOWEST)
-    weights = filtered_weights(lag, temperature, rows, rows.stages or find_stages(rows)).double()
+    weights = filtered_weights(lag, temperature, rows.parameters, rows.stages or find_stages(rows)).double()
     return torch.where(drawn[:, None], weights / weights.sum(-1, keepdim=True), greedy)
 
 

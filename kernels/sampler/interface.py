@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from .parameters import ParameterArrays
+
 UNCONSTRAINED = -1  # in mask_index: this row may draw every token
 MISSING = -2  # in mask_index: the mask of this row is not there yet; nothing is drawn
 NO_TOKEN = -1  # in Sampled.token: the mask of this row allows nothing, so nothing was drawn
@@ -24,21 +26,14 @@ class Stages(NamedTuple):
     """What the host knows about the whole batch, so that no stage has to ask the device whether it is needed."""
 
     any_draw: bool = True  # some row has temperature > 0
-    max_top_k: int = 0  # 0: no row filters by top-k
-    any_top_p: bool = False
-    any_min_p: bool = False
+    filters: frozenset[str] = frozenset()  # those of the table that some row uses
+    max_top_k: int = 0
 
 
 class SamplerRows(NamedTuple):
-    """How each row is sampled. A value that switches its stage off is in brackets."""
+    """How each row is sampled."""
 
-    temperature: Tensor  # [rows] float32, 0 = greedy
-    top_k: Tensor  # [rows] int32 (0)
-    top_p: Tensor  # [rows] float32 (1)
-    min_p: Tensor  # [rows] float32 (0)
-    repetition_penalty: Tensor  # [rows] float32 (1)
-    presence_penalty: Tensor  # [rows] float32 (0)
-    frequency_penalty: Tensor  # [rows] float32 (0)
+    parameters: ParameterArrays  # [rows] each, float32 or int32: the numbers that `parameters.py` lists
     seed: Tensor  # [rows] int64, the 64 bits of an unsigned seed
     position: Tensor  # [rows] int64, number of this draw among those with this seed
     stages: Stages | None = None  # None: found out from the arrays, which waits for the device
@@ -67,6 +62,8 @@ def slice_rows(rows: SamplerRows, block: slice) -> SamplerRows:
 def slice_field(value: Any, block: slice) -> Any:
     if isinstance(value, Tensor):
         return value[block]
+    if isinstance(value, ParameterArrays):
+        return ParameterArrays(*(array[block] for array in value))
     return slice_lists(value, block) if isinstance(value, TokenValues) else value
 
 
@@ -85,7 +82,7 @@ def check_arrays(
         raise ValueError(f"vocab_size must be in [1, {head_width}], the width of the logits, got {vocab_size}")
     if logits.dtype not in (torch.float32, torch.bfloat16, torch.float16):
         raise ValueError(f"logits must be float32, bfloat16 or float16, got {logits.dtype}")
-    for name, value in rows._asdict().items():
+    for name, value in (rows.parameters._asdict() | rows._asdict()).items():
         if isinstance(value, Tensor) and value.shape != (num_rows,):
             raise ValueError(f"{name} must have shape ({num_rows},), one per row of logits, got {tuple(value.shape)}")
         if isinstance(value, TokenValues) and value.offsets.shape != (num_rows + 1,):

@@ -21,6 +21,7 @@ from .interface import (
     check_arrays,
     slice_rows,
 )
+from .parameters import FILTERS, ParameterArrays
 from .uniform import uniform
 
 NEVER = float("-inf")  # the score of a token that may not be drawn; no other token has it
@@ -141,10 +142,11 @@ def penalised(score: Tensor, rows: SamplerRows) -> Tensor:
     if rows.history is None:
         return score
     row, token_ids, counts = row_of_entries(rows.history), rows.history.token_ids, rows.history.values
-    repetition = rows.repetition_penalty[row]
+    parameters = rows.parameters
+    repetition = parameters.repetition_penalty[row]
     seen = score[row, token_ids]
     seen = torch.where(seen > 0, seen / repetition, seen * repetition)
-    seen = seen - rows.frequency_penalty[row] * counts - rows.presence_penalty[row] * (counts > 0)
+    seen = seen - parameters.frequency_penalty[row] * counts - parameters.presence_penalty[row] * (counts > 0)
     score = score.clone()
     score[row, token_ids] = seen.clamp(LOWEST, HIGHEST)
     return score
@@ -154,11 +156,12 @@ def penalised(score: Tensor, rows: SamplerRows) -> Tensor:
 
 
 def find_stages(rows: SamplerRows) -> Stages:
+    """The stages that some row needs. Waits for the device."""
+    parameters = rows.parameters
     return Stages(
-        any_draw=bool((rows.temperature > 0).any()),
-        max_top_k=int(rows.top_k.max()) if len(rows.top_k) else 0,
-        any_top_p=bool((rows.top_p < 1).any()),
-        any_min_p=bool((rows.min_p > 0).any()),
+        any_draw=bool((parameters.temperature > 0).any()),
+        filters=frozenset(name for name, off in FILTERS.items() if bool((getattr(parameters, name) != off).any())),
+        max_top_k=int(parameters.top_k.max()) if len(parameters.top_k) else 0,
     )
 
 
@@ -171,25 +174,25 @@ def draw(score: Tensor, allowed: Tensor | None, rows: SamplerRows) -> Tensor:
     nothing_allowed = best[:, 0] == NEVER
     stages = rows.stages or find_stages(rows)
     if stages.any_draw:
-        drawn = rows.temperature > 0
-        temperature = rows.temperature.masked_fill(~drawn, 1)[:, None]
-        weights = filtered_weights(score - best.clamp(min=LOWEST), temperature, rows, stages)
+        drawn = rows.parameters.temperature > 0
+        temperature = rows.parameters.temperature.masked_fill(~drawn, 1)[:, None]
+        weights = filtered_weights(score - best.clamp(min=LOWEST), temperature, rows.parameters, stages)
         token = torch.where(drawn, inverse_cdf(weights, uniform(rows.seed, rows.position)), token)
     return token.masked_fill(nothing_allowed, NO_TOKEN)
 
 
-def filtered_weights(lag: Tensor, temperature: Tensor, rows: SamplerRows, stages: Stages) -> Tensor:
-    """[rows, V] int64 weights of the tokens that survive top-k, top-p and min-p.
+def filtered_weights(lag: Tensor, temperature: Tensor, parameters: ParameterArrays, stages: Stages) -> Tensor:
+    """[rows, V] int64 weights of the tokens that survive the filters, in the order of the table.
 
     lag: [rows, V] score less the best score, so 0 for the best; temperature: [rows, 1].
     """
     weights = exponential(lag / temperature)
-    if stages.max_top_k:
-        weights = torch.where(lag >= top_k_threshold(lag, rows.top_k, stages.max_top_k), weights, 0)
-    if stages.any_top_p:
-        weights = torch.where(lag >= top_p_threshold(lag, fixed_point(weights), rows.top_p), weights, 0)
-    if stages.any_min_p:
-        weights = torch.where(weights >= rows.min_p[:, None], weights, 0)
+    if "top_k" in stages.filters:
+        weights = torch.where(lag >= top_k_threshold(lag, parameters.top_k, stages.max_top_k), weights, 0)
+    if "top_p" in stages.filters:
+        weights = torch.where(lag >= top_p_threshold(lag, fixed_point(weights), parameters.top_p), weights, 0)
+    if "min_p" in stages.filters:
+        weights = torch.where(weights >= parameters.min_p[:, None], weights, 0)
     return fixed_point(weights)
 
 

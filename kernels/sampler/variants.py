@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import torch
+
 from ..aot import Variant
 from .gpu.chunks import chunk_statistics_kernel, filtered_weight_kernel
 from .gpu.draw import draw_kernel
 from .gpu.edits import edit_kernel
 from .gpu.launch import ENTRIES, TILE
 from .gpu.leaders import leaders_kernel
-from .gpu.scores import STATISTICS_CHUNK
+from .gpu.scores import STATISTICS_CHUNK, Chunks, Scored
 from .gpu.thresholds import threshold_kernel, weigh_kernel
+from .interface import TokenValues
+from .parameters import DTYPES, ParameterArrays
 
 CHUNKS, GROUPS = 32, 4096  # of 131,072 tokens
 PER_THREAD = STATISTICS_CHUNK // (4 * 32)  # logits of a chunk that each thread of 4 warps handles
 
 
-def scored_types(dtype: str, unit: str) -> dict[str, str]:
-    """Of the arguments that say what scores are made of."""
-    mask = "mask_bytes" if unit == "*u8" else "mask_words"
-    sizes = ("logits_stride", "mask_stride", "edited_stride", "overlay_stride", "vocab_size", "num_chunks", "plane")
-    pointers = {"logits": dtype, mask: unit, "mask_index": "*i64", "edited": unit, "overlay": "*fp32"}
-    return {**pointers, **dict.fromkeys(sizes, "i32"), "statistics": "*fp32"}
+def scored_types(dtype: str, unit: str) -> dict[str, Any]:
+    """Of the arguments that most kernels have. unit: what bits are read as, "*u8" or "*i32"."""
+    strides = dict.fromkeys(("logits_stride", "mask_stride", "edited_stride", "overlay_stride"), "i32")
+    scored = Scored(logits=dtype, masks=unit, mask_index="*i64", edited=unit, overlay="*fp32", **strides, vocab_size="i32")
+    return {"scored": scored, "parameters": PARAMETER_TYPES, "chunks": Chunks("*fp32", "i32", "i32")}
 
 
-ROW_TYPES = {
-    "temperature": "*fp32", "top_k": "*i32", "top_p": "*fp32", "min_p": "*fp32", "seed": "*i64", "position": "*i64",
-    "repetition_penalty": "*fp32", "presence_penalty": "*fp32", "frequency_penalty": "*fp32", "limits": "*fp32",
-}  # fmt: skip
+PARAMETER_TYPES = ParameterArrays(*("*i32" if dtype == torch.int32 else "*fp32" for dtype in DTYPES.values()))
+TOKEN_TYPES = ("*i64", "*i64", "*fp32")  # of TokenValues
+ROW_TYPES = {"seed": "*i64", "position": "*i64", "limits": "*fp32"}
 GROUP_TYPES = {"group_max": "*fp32", "group_sum": "*fp32", "reached": "*i32"}
 OUT_TYPES = {"token_out": "*i64", "logprob_out": "*fp32", "kept_mass_out": "*fp64", "num_allowed_out": "*i64"}
-ALIGNED = ("logits", "logits_stride", "vocab_size")
+ALIGNED = ("scored.logits", "scored.logits_stride", "scored.vocab_size")
 MIXED = {"HAS_MASKS": True, "HAS_EDITS": True, "HAS_DRAWS": True, "HAS_GROUPS": True}  # a batch in which rows want everything
 PLAIN = {"HAS_MASKS": True, "HAS_EDITS": False, "HAS_DRAWS": True, "HAS_GROUPS": False}  # constrained and free, no filters
 GREEDY = {"HAS_MASKS": True, "HAS_EDITS": False, "HAS_DRAWS": False, "HAS_GROUPS": False}
@@ -118,8 +122,7 @@ VARIANTS = [
             kernel=edit_kernel,
             types={
                 **scored_types("*bf16", "*i32"), **ROW_TYPES, "overridden_out": "*i1", "num_words": "i32",
-                "bias_offsets": "*i64", "bias_tokens": "*i64", "bias_values": "*fp32",
-                "history_offsets": "*i64", "history_tokens": "*i64", "history_counts": "*fp32",
+                "bias": TokenValues(*TOKEN_TYPES), "history": TokenValues(*TOKEN_TYPES),
             },
             constants={"BLOCK": ENTRIES, "HAS_MASKS": masks, "HAS_BIAS": bias, "HAS_HISTORY": history},
         )

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, fields
 import pytest
 
 from maskwright import SamplingParams, UsageError
-from maskwright.cli.options import field_comments, given_options, option_parameters
+from maskwright.cli.options import given_options, option_parameters
+from maskwright.field_comments import field_comments
 
 
 @dataclass

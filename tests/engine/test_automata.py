@@ -21,6 +21,7 @@ from maskwright.engine.errors import InternalError
 from maskwright.kernels.automaton.interface import Flag
 from maskwright.kernels.sampler.backend import choose_sampler
 from maskwright.kernels.sampler.interface import SamplerRows, Stages
+from maskwright.kernels.sampler.parameters import filled
 
 from .host_automata import HostAutomata
 
@@ -72,19 +73,10 @@ class StandIn:
 
 
 def sampler_rows(num_slots: int, temperature: float) -> SamplerRows:
-    def filled(value: float, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-        return torch.full((num_slots,), value, dtype=dtype, device=DEVICE)
-
     return SamplerRows(
-        temperature=filled(temperature),
-        top_k=filled(0, torch.int32),
-        top_p=filled(1.0),
-        min_p=filled(0.0),
-        repetition_penalty=filled(1.0),
-        presence_penalty=filled(0.0),
-        frequency_penalty=filled(0.0),
+        parameters=filled(num_slots, DEVICE, temperature=temperature),
         seed=torch.arange(num_slots, device=DEVICE),
-        position=filled(0, torch.int64),
+        position=torch.zeros(num_slots, dtype=torch.int64, device=DEVICE),
         stages=Stages(any_draw=temperature > 0),
     )
 

@@ -8,24 +8,19 @@ import numpy as np
 import torch
 
 from maskwright.kernels.sampler.interface import SamplerRows, TokenValues
+from maskwright.kernels.sampler.parameters import DTYPES, ParameterArrays, filled
 
 from .naive import Row
 
 
 def sampler_rows(rows: Sequence[Row]) -> SamplerRows:
-    def column(name: str, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-        return torch.tensor([getattr(row, name) for row in rows], dtype=dtype)
-
+    """The numbers that `Row` does not know are off."""
+    off = filled(len(rows))._asdict()
+    known = {name: torch.tensor([getattr(row, name) for row in rows], dtype=DTYPES[name]) for name in off if hasattr(Row, name)}
     return SamplerRows(
-        temperature=column("temperature"),
-        top_k=column("top_k", torch.int32),
-        top_p=column("top_p"),
-        min_p=column("min_p"),
-        repetition_penalty=column("repetition_penalty"),
-        presence_penalty=column("presence_penalty"),
-        frequency_penalty=column("frequency_penalty"),
+        parameters=ParameterArrays(*(off | known).values()),
         seed=torch.from_numpy(np.array([row.seed for row in rows], np.uint64).view(np.int64)),
-        position=column("position", torch.int64),
+        position=torch.tensor([row.position for row in rows], dtype=torch.int64),
         bias=token_lists([row.bias for row in rows]),
         history=token_lists([row.history for row in rows]),
     )

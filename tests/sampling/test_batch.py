@@ -44,10 +44,10 @@ def pack(*sequences: SequenceSampling) -> SamplerRows:
 
 def test_every_row_carries_its_own_parameters() -> None:
     rows = pack(sequence(temperature=0.5, top_k=3, seed=2**64 - 1), sequence(top_p=0.5, min_p=0.25, seed=5))
-    assert rows.temperature.tolist() == [0.5, 1.0]
-    assert rows.top_k.tolist() == [3, 0]
-    assert rows.top_p.tolist() == [1.0, 0.5]
-    assert rows.min_p.tolist() == [0.0, 0.25]
+    assert rows.parameters.temperature.tolist() == [0.5, 1.0]
+    assert rows.parameters.top_k.tolist() == [3, 0]
+    assert rows.parameters.top_p.tolist() == [1.0, 0.5]
+    assert rows.parameters.min_p.tolist() == [0.0, 0.25]
     assert rows.seed.tolist() == [-1, 5]
     assert rows.bias is None and rows.history is None
 
@@ -55,8 +55,8 @@ def test_every_row_carries_its_own_parameters() -> None:
 def test_a_greedy_row_asks_for_no_filter() -> None:
     assert pack(sequence(temperature=0, top_k=5, top_p=0.5, min_p=0.1)).stages == Stages(any_draw=False)
     mixed = pack(sequence(temperature=0, top_k=5), sequence(top_k=2, top_p=0.5))
-    assert mixed.stages == Stages(any_draw=True, max_top_k=2, any_top_p=True, any_min_p=False)
-    assert find_stages(pack(sequence(top_k=9, min_p=0.5))) == Stages(max_top_k=9, any_min_p=True)
+    assert mixed.stages == Stages(any_draw=True, filters=frozenset({"top_k", "top_p"}), max_top_k=2)
+    assert find_stages(pack(sequence(top_k=9, min_p=0.5))) == Stages(filters=frozenset({"top_k", "min_p"}), max_top_k=9)
 
 
 def test_position_and_seed_follow_the_sequence_through_changing_batches() -> None:

@@ -22,6 +22,7 @@ from maskwright.kernels.sampler.backend import choose_sampler
 from maskwright.kernels.sampler.gpu import launch
 from maskwright.kernels.sampler.gpu.scores import STATISTICS_CHUNK
 from maskwright.kernels.sampler.interface import MISSING, NO_TOKEN, Sampled, SamplerRows, Stages, TokenValues
+from maskwright.kernels.sampler.parameters import FILTERS, ParameterArrays
 
 from . import naive
 from .arrays import as_float32, pack_masks, sampler_rows
@@ -52,7 +53,7 @@ def sample(*arguments: Any, **options: Any) -> Sampled:
 def to_device(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return value if value.device == DEVICE else value.to(DEVICE)
-    return type(value)(*map(to_device, value)) if isinstance(value, SamplerRows | TokenValues) else value
+    return type(value)(*map(to_device, value)) if isinstance(value, SamplerRows | ParameterArrays | TokenValues) else value
 
 
 def same_fields(left: Sampled, right: Sampled) -> None:
@@ -183,7 +184,7 @@ def test_a_row_is_the_same_bit_by_bit_in_any_batch(vocab_size: int, num_rows: in
 def test_stages_that_no_row_needs_change_nothing() -> None:
     rows, logits = big_batch(300, 4)
     plain = [Row(**{**vars(row), "top_k": 0, "top_p": 1.0, "min_p": 0.0}) for row in rows]
-    all_on = Stages(any_draw=True, max_top_k=50, any_top_p=True, any_min_p=True)
+    all_on = Stages(any_draw=True, filters=frozenset(FILTERS), max_top_k=50)
     found = sample(logits, sampler_rows(plain), vocab_size=300)
     named = sample(logits, sampler_rows(plain)._replace(stages=all_on), vocab_size=300)
     same_fields(found, named)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from maskwright.kernels.sampler import reference
 from maskwright.kernels.sampler.interface import MISSING, NO_TOKEN, Sampled, Stages
+from maskwright.kernels.sampler.parameters import FILTERS
 from maskwright.kernels.sampler.reference import inverse_cdf, sample
 from maskwright.kernels.sampler.uniform import uniform
 
@@ -145,7 +146,7 @@ def test_a_row_is_the_same_bit_by_bit_in_any_batch(
 def test_stages_named_by_the_caller_change_nothing() -> None:
     rows, logits = big_batch(300, 12)
     arrays = sampler_rows(rows)
-    all_on = Stages(any_draw=True, max_top_k=max(row.top_k for row in rows), any_top_p=True, any_min_p=True)
+    all_on = Stages(any_draw=True, filters=frozenset(FILTERS), max_top_k=max(row.top_k for row in rows))
     found = sample(logits, arrays, vocab_size=300)
     named = sample(logits, arrays._replace(stages=all_on), vocab_size=300)
     assert all(map(torch.equal, found, named))

@@ -29,7 +29,7 @@ def survivors(logits: torch.Tensor, params: SamplingParams) -> torch.Tensor:
     sequences = [SequenceSampling(params, vocab_size=VOCAB_SIZE) for _ in logits]
     rows = BatchPacker().pack(sequences)
     lag = logits - logits.amax(-1, keepdim=True)
-    return filtered_weights(lag, rows.temperature[:, None], rows, find_stages(rows)) > 0
+    return filtered_weights(lag, rows.parameters.temperature[:, None], rows.parameters, find_stages(rows)) > 0
 
 
 def processed(logits: torch.Tensor, *processors: object) -> torch.Tensor:

@@ -12,8 +12,11 @@ from openai.types import completion_create_params as completion_params
 from openai.types.chat import completion_create_params as chat_params
 
 from maskwright import LLM
+from maskwright.sampling.params import OPTIONS
 from maskwright.server.chat import ChatBody
 from maskwright.server.completions import CompletionBody
+from maskwright.server.errors import PARAMETER_NAMES
+from maskwright.server.sampling_options import BY_ENDPOINT, WITHHELD
 
 from .test_captured import CHAT, COMPLETIONS, MESSAGES, RESPONSES, events, post
 from .test_reasoning import TEMPLATE
@@ -185,3 +188,10 @@ def test_usage_comes_last_when_it_is_asked_for(http: httpx.Client) -> None:
         assert all(chunk["usage"] is None for chunk in chunks)
         assert not any("usage" in event for event in events(http, path, ASKED[path]))
     assert json.loads(http.post(CHAT, json={**ASKED[CHAT], "stream_options": {"include_usage": True}}).text)["error"]["param"] == "stream_options"
+
+
+def test_every_sampling_option_is_a_parameter_or_withheld() -> None:
+    names = {option.name for option in OPTIONS}
+    assert names >= BY_ENDPOINT | WITHHELD
+    assert {PARAMETER_NAMES.get(name, name) for name in names - WITHHELD} <= CompletionBody.model_fields.keys()
+    assert not WITHHELD & CompletionBody.model_fields.keys()

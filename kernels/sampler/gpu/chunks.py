@@ -21,10 +21,12 @@ from .scores import (
     bits,
     edited_scores,
     exponent,
-    is_filtered,
+    is_searched,
+    least_weight,
     load_mask,
     load_scores,
     row_start,
+    scored_row,
 )
 
 FAR = tl.constexpr(60.0)  # farther than this below the model's best, exp would lose what the masked tokens add up to
@@ -32,18 +34,18 @@ FAR = tl.constexpr(60.0)  # farther than this below the model's best, exp would 
 
 @triton.jit
 def chunk_statistics_kernel(
-    logits, mask_bytes, mask_index, edited, overlay, temperature, top_k, top_p, statistics, group_max, group_sum,
-    logits_stride, mask_stride, edited_stride, overlay_stride, vocab_size, num_chunks, plane,
+    scored, parameters, chunks, group_max, group_sum,
     CHUNK: tl.constexpr, HAS_MASKS: tl.constexpr, HAS_EDITS: tl.constexpr, HAS_DRAWS: tl.constexpr, HAS_GROUPS: tl.constexpr,
     ALIGNED: tl.constexpr,
 ):  # fmt: skip
-    """Grid (rows, chunks). statistics[:, row, chunk] as `scores` lists them; for rows that filter also group_max, group_sum
+    """Grid (rows, chunks). statistics[:, row, chunk] as `scores` lists them; for rows that are searched also group_max, group_sum
     [rows, chunks * CHUNK / 32]: of the scores of 32 neighbours, max and sum of exp((score - the chunk's max) / T)."""
     row, chunk = tl.program_id(0), tl.program_id(1)
     UNITS: tl.constexpr = CHUNK // 8
     units = chunk * UNITS + tl.arange(0, UNITS)
     tokens = units[:, None] * 8 + tl.arange(0, 8)[None, :]
-    logits_row = row_start(logits, row, logits_stride, ALIGNED)
+    vocab_size = scored.vocab_size
+    logits_row = row_start(scored.logits, row, scored.logits_stride, ALIGNED)
     if ALIGNED:
         loaded = tl.load(logits_row + tokens, mask=(units * 8 < vocab_size)[:, None], other=NEVER)
     else:
@@ -60,9 +62,9 @@ def chunk_statistics_kernel(
     scores = model
     masked_max, masked_sum, num_masked = model_max, model_sum, num_tokens
     if HAS_MASKS:
-        mask_id = tl.load(mask_index + row)
+        mask_id = tl.load(scored.mask_index + row)
         if mask_id != FREE:
-            mask_row = mask_bytes + tl.maximum(mask_id, 0).to(tl.int64) * mask_stride
+            mask_row = scored.masks + tl.maximum(mask_id, 0).to(tl.int64) * scored.mask_stride
             words = load_mask(mask_row, mask_id, units, vocab_size, 8)
             words &= (1 << tl.minimum(tl.maximum(vocab_size - units * 8, 0), 8)) - 1
             num_masked = tl.sum(num_bits(words))
@@ -78,38 +80,38 @@ def chunk_statistics_kernel(
                         masked_sum = tl.sum(tl.exp2((scores - masked_max) * LOG2_E))
     best = masked_max
     if HAS_EDITS:
-        scores = edited_scores(
-            scores, scores > NEVER, edited + row.to(tl.int64) * edited_stride, overlay + row.to(tl.int64) * overlay_stride,
-            tokens, units, vocab_size, 8,
-        )  # fmt: skip
+        edited_row = scored.edited + row.to(tl.int64) * scored.edited_stride
+        overlay_row = scored.overlay + row.to(tl.int64) * scored.overlay_stride
+        scores = edited_scores(scores, scores > NEVER, edited_row, overlay_row, tokens, units, vocab_size, 8)
         best = tl.max(scores)
 
     weight = 0.0
     if HAS_DRAWS:
-        row_temperature = tl.load(temperature + row)
+        temperature = tl.load(parameters.temperature + row)
         searched = False
         if HAS_GROUPS:
-            searched = is_filtered(row_temperature, tl.load(top_k + row), tl.load(top_p + row), vocab_size)
-        if searched | (HAS_EDITS & (row_temperature > 0)) | ((row_temperature > 0) & (row_temperature != 1) & (num_masked > 0)):
-            weights = tl.exp2((scores - tl.maximum(best, LOWEST)) * exponent(row_temperature))
+            top_k, top_p = tl.load(parameters.top_k + row), tl.load(parameters.top_p + row)
+            searched = is_searched(temperature, top_k, top_p, vocab_size)
+        if searched | (HAS_EDITS & (temperature > 0)) | ((temperature > 0) & (temperature != 1) & (num_masked > 0)):
+            weights = tl.exp2((scores - tl.maximum(best, LOWEST)) * exponent(temperature))
             weight = tl.sum(weights)
             if HAS_GROUPS:
                 if searched:
                     GROUPS: tl.constexpr = CHUNK // 32
-                    groups = (row.to(tl.int64) * num_chunks + chunk) * GROUPS + tl.arange(0, GROUPS)
+                    groups = (row.to(tl.int64) * chunks.num_chunks + chunk) * GROUPS + tl.arange(0, GROUPS)
                     tl.store(group_max + groups, tl.max(tl.reshape(tl.max(scores, axis=1), (GROUPS, 4)), axis=1))
                     tl.store(group_sum + groups, tl.sum(tl.reshape(tl.sum(weights, axis=1), (GROUPS, 4)), axis=1))
         else:
             weight = masked_sum  # at temperature 1
 
-    out = statistics + row * num_chunks + chunk
-    tl.store(out + MODEL_MAX * plane, model_max)
-    tl.store(out + MODEL_SUM * plane, model_sum)
-    tl.store(out + MASKED_MAX * plane, masked_max)
-    tl.store(out + MASKED_SUM * plane, masked_sum)
-    tl.store(out + NUM_MASKED * plane, num_masked.to(tl.float32))
-    tl.store(out + BEST * plane, best)
-    tl.store(out + WEIGHT * plane, weight)
+    out = chunks.statistics + row * chunks.num_chunks + chunk
+    tl.store(out + MODEL_MAX * chunks.plane, model_max)
+    tl.store(out + MODEL_SUM * chunks.plane, model_sum)
+    tl.store(out + MASKED_MAX * chunks.plane, masked_max)
+    tl.store(out + MASKED_SUM * chunks.plane, masked_sum)
+    tl.store(out + NUM_MASKED * chunks.plane, num_masked.to(tl.float32))
+    tl.store(out + BEST * chunks.plane, best)
+    tl.store(out + WEIGHT * chunks.plane, weight)
 
 
 @triton.jit
@@ -121,44 +123,39 @@ def num_bits(words):
 
 
 @triton.jit
-def kept_weights(scores, chunk_best, best, factor, limit, min_p):
+def kept_weights(scores, chunk_best, best, factor, limit, least):
     """exp((score - the chunk's best) / T) of tokens that survive the filters, 0 for others.
 
-    A token survives at most `limit` below the row's best, and with at least min_p times its weight.
+    A token survives at most `limit` below the row's best, and with at least the weight `least`, where the best's is 1.
     """
     distance = best - scores
-    keep = (distance <= limit) & (tl.exp2(-distance * factor) >= min_p) & (scores > NEVER)
+    keep = (distance <= limit) & (tl.exp2(-distance * factor) >= least) & (scores > NEVER)
     return tl.where(keep, tl.exp2((scores - tl.maximum(chunk_best, LOWEST)) * factor), 0.0)
 
 
 @triton.jit
 def filtered_weight_kernel(
-    logits, mask_bytes, mask_index, edited, overlay, temperature, top_k, top_p, min_p, statistics,
-    logits_stride, mask_stride, edited_stride, overlay_stride, vocab_size, num_chunks, plane,
+    scored, parameters, chunks,
     CHUNK: tl.constexpr, CHUNKS: tl.constexpr, HAS_MASKS: tl.constexpr, HAS_EDITS: tl.constexpr, ALIGNED: tl.constexpr,
 ):  # fmt: skip
-    """Grid (rows, chunks). Of rows whose only filter is min_p: replaces the weight of a chunk by what that leaves of it.
+    """Grid (rows, chunks). Of rows whose filters need no search: replaces the weight of a chunk by what they leave of it.
 
     A chunk whose best token does not survive is not read. CHUNKS: a power of two >= num_chunks.
     """
     row, chunk = tl.program_id(0), tl.program_id(1)
-    row_min_p, row_temperature = tl.load(min_p + row), tl.load(temperature + row)
-    is_searched = is_filtered(row_temperature, tl.load(top_k + row), tl.load(top_p + row), vocab_size)
-    if (row_temperature > 0) & (row_min_p > 0) & (is_searched == 0):
-        factor = exponent(row_temperature)
-        bests = statistics + BEST * plane + row * num_chunks
+    least, temperature = least_weight(parameters, row), tl.load(parameters.temperature + row)
+    top_k, top_p = tl.load(parameters.top_k + row), tl.load(parameters.top_p + row)
+    searched = is_searched(temperature, top_k, top_p, scored.vocab_size)
+    if (temperature > 0) & (least > 0) & (searched == 0):
+        factor = exponent(temperature)
+        bests = chunks.statistics + BEST * chunks.plane + row * chunks.num_chunks
         at = tl.arange(0, CHUNKS)
-        best = tl.max(tl.load(bests + at, mask=at < num_chunks, other=NEVER), axis=0)
+        best = tl.max(tl.load(bests + at, mask=at < chunks.num_chunks, other=NEVER), axis=0)
         chunk_best = tl.load(bests + chunk)
         weight = 0.0
-        if (chunk_best > NEVER) & (tl.exp2((chunk_best - best) * factor) >= row_min_p):
-            mask_id = tl.load(mask_index + row) if HAS_MASKS else FREE
+        if (chunk_best > NEVER) & (tl.exp2((chunk_best - best) * factor) >= least):
             UNITS: tl.constexpr = CHUNK // 8
-            scores = load_scores(
-                row_start(logits, row, logits_stride, ALIGNED),
-                mask_bytes + tl.maximum(mask_id, 0).to(tl.int64) * mask_stride, mask_id,
-                edited + row.to(tl.int64) * edited_stride, overlay + row.to(tl.int64) * overlay_stride,
-                chunk * UNITS + tl.arange(0, UNITS), vocab_size, 8, HAS_EDITS, ALIGNED,
-            )  # fmt: skip
-            weight = tl.sum(kept_weights(scores, chunk_best, best, factor, float("inf"), row_min_p))
-        tl.store(statistics + WEIGHT * plane + row * num_chunks + chunk, weight)
+            of_row = scored_row(scored, row, HAS_MASKS, ALIGNED)
+            scores = load_scores(of_row, chunk * UNITS + tl.arange(0, UNITS), 8, HAS_EDITS, ALIGNED)
+            weight = tl.sum(kept_weights(scores, chunk_best, best, factor, float("inf"), least))
+        tl.store(chunks.statistics + WEIGHT * chunks.plane + row * chunks.num_chunks + chunk, weight)

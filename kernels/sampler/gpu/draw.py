@@ -8,7 +8,6 @@ import triton.language as tl
 from .chunks import kept_weights
 from .scores import (
     BEST,
-    FREE,
     MASKED_MAX,
     MASKED_SUM,
     MODEL_MAX,
@@ -17,9 +16,10 @@ from .scores import (
     NUM_MASKED,
     WEIGHT,
     exponent,
+    least_weight,
     load_logits,
     load_scores,
-    row_start,
+    scored_row,
 )
 
 FRACTION = tl.constexpr(float(1 << 40))  # weights are added up as multiples of 1 / FRACTION of the best token's: exact in any order
@@ -53,17 +53,15 @@ def total_and_max(maxima, sums):
 
 @triton.jit
 def draw_kernel(
-    logits, mask_bytes, mask_index, edited, overlay, temperature, min_p, seed, position, limits, statistics,
-    token_out, logprob_out, kept_mass_out, num_allowed_out,
-    logits_stride, mask_stride, edited_stride, overlay_stride, vocab_size, num_chunks, plane,
+    scored, parameters, seed, position, limits, chunks, token_out, logprob_out, kept_mass_out, num_allowed_out,
     CHUNK: tl.constexpr, CHUNKS: tl.constexpr, HAS_MASKS: tl.constexpr, HAS_EDITS: tl.constexpr, HAS_DRAWS: tl.constexpr,
     HAS_LIMITS: tl.constexpr, ALIGNED: tl.constexpr,
 ):  # fmt: skip
     """Grid (rows,). The fields of `Sampled` from the chunk statistics. CHUNKS: a power of two >= num_chunks."""
     row = tl.program_id(0)
-    chunks = tl.arange(0, CHUNKS)
-    is_chunk = chunks < num_chunks
-    planes = statistics + row * num_chunks + chunks
+    numbers, plane = tl.arange(0, CHUNKS), chunks.plane
+    is_chunk = numbers < chunks.num_chunks
+    planes = chunks.statistics + row * chunks.num_chunks + numbers
     model_max = tl.load(planes + MODEL_MAX * plane, mask=is_chunk, other=NEVER)
     model_total, model_best = total_and_max(model_max, tl.load(planes + MODEL_SUM * plane, mask=is_chunk, other=0.0))
     masked_max = tl.load(planes + MASKED_MAX * plane, mask=is_chunk, other=NEVER)
@@ -76,44 +74,40 @@ def draw_kernel(
     token = tl.full((), -1, tl.int64)
     logprob = float("nan")
     if best > NEVER:
-        chunk = tl.min(tl.where(bests == best, chunks, NO_CHUNK), axis=0)  # the first of equals
+        chunk = tl.min(tl.where(bests == best, numbers, NO_CHUNK), axis=0)  # the first of equals
         is_drawn = False
         factor, target, width = 1.0, tl.full((), 0, tl.int64), tl.full((), 1, tl.int64)
         if HAS_DRAWS:
-            row_temperature = tl.load(temperature + row)
-            is_drawn = row_temperature > 0
+            temperature = tl.load(parameters.temperature + row)
+            is_drawn = temperature > 0
             if is_drawn:
-                factor = exponent(row_temperature)
+                factor = exponent(temperature)
                 scale = tl.exp2((bests - best) * factor).to(tl.float64) * FRACTION
                 widths = (tl.load(planes + WEIGHT * plane, mask=is_chunk, other=0.0).to(tl.float64) * scale).to(tl.int64)
                 ends = tl.cumsum(widths, axis=0)
                 total = tl.sum(widths, axis=0)
                 random = uniform(tl.load(seed + row), tl.load(position + row))
                 target = tl.minimum((random * total.to(tl.float64)).to(tl.int64), total - 1)
-                chunk = tl.min(tl.where(ends > target, chunks, NO_CHUNK), axis=0)
-                width = tl.sum(tl.where(chunks == chunk, widths, 0), axis=0)
-                target -= tl.sum(tl.where(chunks == chunk, ends, 0), axis=0) - width
+                chunk = tl.min(tl.where(ends > target, numbers, NO_CHUNK), axis=0)
+                width = tl.sum(tl.where(numbers == chunk, widths, 0), axis=0)
+                target -= tl.sum(tl.where(numbers == chunk, ends, 0), axis=0) - width
 
-        mask_id = tl.load(mask_index + row) if HAS_MASKS else FREE
         UNITS: tl.constexpr = CHUNK // 8
         units = chunk * UNITS + tl.arange(0, UNITS)
         tokens = units[:, None] * 8 + tl.arange(0, 8)[None, :]
-        logits_row = row_start(logits, row, logits_stride, ALIGNED)
-        scores = load_scores(
-            logits_row, mask_bytes + tl.maximum(mask_id, 0).to(tl.int64) * mask_stride, mask_id,
-            edited + row.to(tl.int64) * edited_stride, overlay + row.to(tl.int64) * overlay_stride,
-            units, vocab_size, 8, HAS_EDITS, ALIGNED,
-        )  # fmt: skip
+        of_row = scored_row(scored, row, HAS_MASKS, ALIGNED)
+        scores = load_scores(of_row, units, 8, HAS_EDITS, ALIGNED)
         place = tl.min(tl.where(scores == best, tokens, NO_CHUNK))
         if HAS_DRAWS:
             if is_drawn:
                 limit = tl.load(limits + row) if HAS_LIMITS else float("inf")
-                least = tl.load(min_p + row) if HAS_LIMITS else 0.0
+                least = least_weight(parameters, row) if HAS_LIMITS else 0.0
                 chunk_best = tl.max(scores)
                 weights = kept_weights(scores, chunk_best, best, factor, limit, least).to(tl.float64)
                 place = place_in_chunk((weights * FRACTION).to(tl.int64), target, width, UNITS) + chunk * CHUNK
         token = place.to(tl.int64)
-        chosen = load_logits(logits_row, place + tl.zeros((1, 1), tl.int32), place + tl.zeros((1,), tl.int32), vocab_size, 1, False)
+        at = place + tl.zeros((1,), tl.int32)
+        chosen = load_logits(of_row.logits, at[:, None], at, scored.vocab_size, 1, False)
         logprob = ((tl.max(chosen) - model_best).to(tl.float64) - tl.log(model_total)).to(tl.float32)
     tl.store(token_out + row, token)
     tl.store(logprob_out + row, logprob)

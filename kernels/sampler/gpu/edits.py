@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from .chunks import num_bits
-from .scores import FREE, HIGHEST, LOWEST, NEVER, row_start
+from .scores import FREE, HIGHEST, LOWEST, NEVER, scored_row
 
 
 @triton.jit
@@ -24,22 +24,20 @@ def mark(edited_row, tokens, is_entry):
 
 @triton.jit
 def edit_kernel(
-    logits, mask_words, mask_index, bias_offsets, bias_tokens, bias_values, history_offsets, history_tokens, history_counts,
-    repetition_penalty, presence_penalty, frequency_penalty, edited, overlay, overridden_out,
-    logits_stride, mask_stride, edited_stride, overlay_stride, vocab_size, num_words,
+    scored, parameters, bias, history, overridden_out, num_words,
     BLOCK: tl.constexpr, HAS_MASKS: tl.constexpr, HAS_BIAS: tl.constexpr, HAS_HISTORY: tl.constexpr,
 ):  # fmt: skip
     """Grid (rows,). Where bit t % 32 of edited[row, t // 32] is set afterwards, overlay[row, t] is the score of token t.
 
-    edited: int32 [rows, words], zero before. Banned tokens get -inf, unless bans cover all that the mask allows.
+    Bits are read as int32 [.., num_words]; edited is zero before. bias, history: `TokenValues`. Banned tokens get -inf, unless bans
+    cover all that the mask allows.
     """
     row = tl.program_id(0)
-    logits_row = row_start(logits, row, logits_stride, False)
-    edited_row = edited + row.to(tl.int64) * edited_stride
-    overlay_row = overlay + row.to(tl.int64) * overlay_stride
-    mask_id = tl.load(mask_index + row) if HAS_MASKS else FREE
-    mask_row = mask_words + tl.maximum(mask_id, 0).to(tl.int64) * mask_stride
+    of_row = scored_row(scored, row, HAS_MASKS, False)
+    logits_row, edited_row, overlay_row = of_row.logits, of_row.edited, of_row.overlay
+    mask_row, mask_id, vocab_size = of_row.mask, of_row.mask_id, scored.vocab_size
     if HAS_BIAS:
+        bias_offsets, bias_tokens, bias_values = bias
         first, last = tl.load(bias_offsets + row), tl.load(bias_offsets + row + 1)
         num_banned = 0
         for start in range(first, last, BLOCK):
@@ -65,9 +63,10 @@ def edit_kernel(
             mark(edited_row, tokens, at < last)
         tl.debug_barrier()
     if HAS_HISTORY:
+        history_offsets, history_tokens, history_counts = history
         first, last = tl.load(history_offsets + row), tl.load(history_offsets + row + 1)
-        repetition, presence = tl.load(repetition_penalty + row), tl.load(presence_penalty + row)
-        frequency = tl.load(frequency_penalty + row)
+        repetition, frequency = tl.load(parameters.repetition_penalty + row), tl.load(parameters.frequency_penalty + row)
+        presence = tl.load(parameters.presence_penalty + row)
         for start in range(first, last, BLOCK):
             at = start + tl.arange(0, BLOCK)
             tokens = tl.load(history_tokens + at, mask=at < last, other=0)

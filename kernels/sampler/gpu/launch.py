@@ -3,7 +3,7 @@
     edits       the scores that bias, bans and penalties change             only if the batch has some
     chunks      one read of the logits: what each chunk of a row holds      greedy and unfiltered rows need no more
     thresholds  how far top-k and top-p reach; what that leaves of chunks   only for rows that have them
-    chunks      what min-p alone leaves of each chunk it reaches            only for rows that have it alone
+    chunks      what the other filters leave of each chunk they reach       only for rows that have them alone
     draw        a chunk, then a token in it, and what the model thought
 
 Nothing here waits for the device, if `rows.stages` is given.
@@ -12,7 +12,6 @@ Nothing here waits for the device, if `rows.stages` is given.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import triton
@@ -24,11 +23,12 @@ from .chunks import chunk_statistics_kernel, filtered_weight_kernel
 from .draw import draw_kernel
 from .edits import edit_kernel
 from .leaders import leaders_kernel
-from .scores import GROUP, PLANES, STATISTICS_CHUNK, UNIT
+from .scores import GROUP, PLANES, STATISTICS_CHUNK, UNIT, Chunks, Scored
 from .thresholds import threshold_kernel, weigh_kernel
 
 TILE = 128  # groups of 32 tokens that a threshold is searched in without reading them again; 256 spill registers
 ENTRIES = 128  # of bias and history, handled together
+SEARCHED = {"top_k", "top_p"}  # filters whose threshold is searched for; what the others ask for is known (`scores.least_weight`)
 EXACT = {"enable_fp_fusion": False}  # what a product and a sum make must not depend on the kernel they are in
 
 
@@ -51,27 +51,36 @@ class Arrays:
 
     @property
     def has_filters(self) -> bool:
-        return self.has_searches or (self.stages.any_draw and self.stages.any_min_p)
+        return self.stages.any_draw and bool(self.stages.filters)
 
     @property
     def has_searches(self) -> bool:
-        return self.stages.any_draw and (self.stages.max_top_k > 0 or self.stages.any_top_p)
+        return self.stages.any_draw and not SEARCHED.isdisjoint(self.stages.filters)
 
     @property
     def is_aligned(self) -> bool:
         """Whether units of 8 logits can be loaded at once."""
         return self.logits.stride(0) % UNIT == 0 and self.logits.data_ptr() % 16 == 0
 
-    def scored(self, unit: torch.dtype) -> tuple[Any, ...]:
-        """The first arguments of most kernels: what scores are made of. unit: what bits are read as, uint8 or int32."""
-        return self.logits, self.mask_rows.view(unit), self.mask_index, self.edited.view(unit), self.overlay
-
-    def strides(self, unit: torch.dtype) -> tuple[int, ...]:
+    def scored(self, unit: torch.dtype) -> Scored:
+        """unit: what bits are read as, uint8 or int32."""
         per_word = 4 // unit.itemsize
-        return (
-            self.logits.stride(0), self.mask_rows.stride(0) * per_word, self.edited.stride(0) * per_word, self.overlay.stride(0),
-            self.vocab_size, self.num_chunks, self.statistics.stride(0),
-        )  # fmt: skip
+        return Scored(
+            logits=self.logits,
+            masks=self.mask_rows.view(unit),
+            mask_index=self.mask_index,
+            edited=self.edited.view(unit),
+            overlay=self.overlay,
+            logits_stride=self.logits.stride(0),
+            mask_stride=self.mask_rows.stride(0) * per_word,
+            edited_stride=self.edited.stride(0) * per_word,
+            overlay_stride=self.overlay.stride(0),
+            vocab_size=self.vocab_size,
+        )
+
+    @property
+    def chunks(self) -> Chunks:
+        return Chunks(self.statistics, self.num_chunks, self.statistics.stride(0))
 
 
 def sample(
@@ -139,25 +148,22 @@ def prepare(
 
 
 def edit(arrays: Arrays, bans_overridden: Tensor) -> None:
+    """Writes the scores that bias, bans and penalties change into the overlay."""
     rows, none = arrays.rows, arrays.statistics
     bias, history = (lists or TokenValues(none, none, none) for lists in (rows.bias, rows.history))
-    logits_stride, mask_stride, edited_stride, overlay_stride, vocab_size, *_ = arrays.strides(torch.int32)
     edit_kernel[(len(arrays.logits),)](
-        arrays.logits, arrays.mask_rows, arrays.mask_index, *bias, *history,
-        rows.repetition_penalty, rows.presence_penalty, rows.frequency_penalty, arrays.edited, arrays.overlay, bans_overridden,
-        logits_stride, mask_stride, edited_stride, overlay_stride, vocab_size, arrays.edited.shape[1],
+        arrays.scored(torch.int32), rows.parameters, bias, history, bans_overridden, arrays.edited.shape[1],
         BLOCK=ENTRIES, HAS_MASKS=arrays.has_masks, HAS_BIAS=rows.bias is not None, HAS_HISTORY=rows.history is not None,
         num_warps=4, **EXACT,
     )  # fmt: skip
 
 
 def read_chunks(arrays: Arrays) -> tuple[Tensor, Tensor]:
-    """The chunk statistics; (max, sum) of each group of tokens [rows, groups], written only for rows that filter."""
-    rows, num_groups = arrays.rows, arrays.num_chunks * STATISTICS_CHUNK // GROUP if arrays.has_searches else 1
+    """The chunk statistics; (max, sum) of each group of tokens [rows, groups], written only for rows that are searched."""
+    num_groups = arrays.num_chunks * STATISTICS_CHUNK // GROUP if arrays.has_searches else 1
     group_max, group_sum = torch.empty(2, len(arrays.logits), num_groups, dtype=torch.float32, device=arrays.logits.device)
     chunk_statistics_kernel[(len(arrays.logits), arrays.num_chunks)](
-        *arrays.scored(torch.uint8), rows.temperature, rows.top_k, rows.top_p, arrays.statistics, group_max, group_sum,
-        *arrays.strides(torch.uint8),
+        arrays.scored(torch.uint8), arrays.rows.parameters, arrays.chunks, group_max, group_sum,
         CHUNK=STATISTICS_CHUNK, HAS_MASKS=arrays.has_masks, HAS_EDITS=arrays.has_edits, HAS_DRAWS=arrays.stages.any_draw,
         HAS_GROUPS=arrays.has_searches, ALIGNED=arrays.is_aligned, num_warps=4, **EXACT,
     )  # fmt: skip
@@ -166,40 +172,37 @@ def read_chunks(arrays: Arrays) -> tuple[Tensor, Tensor]:
 
 def filter_chunks(arrays: Arrays, groups: tuple[Tensor, Tensor]) -> Tensor:
     """fp32 [rows]: how far below the best token one may be. Chunks weigh what the filters leave of them from then on."""
-    rows, num_rows, device = arrays.rows, len(arrays.logits), arrays.logits.device
+    parameters, chunks, num_rows, device = arrays.rows.parameters, arrays.chunks, len(arrays.logits), arrays.logits.device
     limits = torch.full((num_rows,), float("inf"), device=device)
-    sampling_inputs = rows.temperature, rows.top_k, rows.top_p
+    common = {"HAS_MASKS": arrays.has_masks, "HAS_EDITS": arrays.has_edits, "ALIGNED": arrays.is_aligned, **EXACT}
     if arrays.has_searches:
         num_groups = groups[0].shape[1]
         reached, candidates = (
             torch.empty(num_rows, size, dtype=torch.int32, device=device) for size in (1 + num_groups, TILE * GROUP)
         )
-        common = {"HAS_MASKS": arrays.has_masks, "HAS_EDITS": arrays.has_edits, "ALIGNED": arrays.is_aligned, **EXACT}
         threshold_kernel[(num_rows,)](
-            *arrays.scored(torch.int32), *sampling_inputs, arrays.statistics, *groups, reached, candidates, limits,
-            *arrays.strides(torch.int32),
+            arrays.scored(torch.int32), parameters, chunks, *groups, reached, candidates, limits,
             CHUNK=STATISTICS_CHUNK, GROUPS=triton.next_power_of_2(num_groups), TILE=TILE, num_warps=16, **common,
         )  # fmt: skip
         weigh_kernel[(num_rows,)](
-            *arrays.scored(torch.int32), *sampling_inputs, rows.min_p, arrays.statistics, groups[1], reached, limits,
-            *arrays.strides(torch.int32),
+            arrays.scored(torch.int32), parameters, chunks, groups[1], reached, limits,
             CHUNK=STATISTICS_CHUNK, CHUNKS=triton.next_power_of_2(arrays.num_chunks), TILE=TILE, num_warps=16, **common,
         )  # fmt: skip
-    if arrays.stages.any_min_p:
+    if arrays.stages.filters - SEARCHED:
         filtered_weight_kernel[(num_rows, arrays.num_chunks)](
-            *arrays.scored(torch.uint8), *sampling_inputs, rows.min_p, arrays.statistics, *arrays.strides(torch.uint8),
-            CHUNK=STATISTICS_CHUNK, CHUNKS=triton.next_power_of_2(arrays.num_chunks), HAS_MASKS=arrays.has_masks,
-            HAS_EDITS=arrays.has_edits, ALIGNED=arrays.is_aligned, num_warps=4, **EXACT,
+            arrays.scored(torch.uint8), parameters, chunks,
+            CHUNK=STATISTICS_CHUNK, CHUNKS=triton.next_power_of_2(arrays.num_chunks), num_warps=4, **common,
         )  # fmt: skip
     return limits
 
 
 def draw(arrays: Arrays, limits: Tensor | None, sampled: Sampled) -> None:
+    """Writes all of `sampled` but the most probable tokens and whether bans were overridden."""
     rows = arrays.rows
     draw_kernel[(len(arrays.logits),)](
-        *arrays.scored(torch.uint8), rows.temperature, rows.min_p, rows.seed, rows.position,
-        arrays.statistics if limits is None else limits, arrays.statistics,
-        sampled.token, sampled.logprob, sampled.kept_mass, sampled.num_allowed, *arrays.strides(torch.uint8),
+        arrays.scored(torch.uint8), rows.parameters, rows.seed, rows.position,
+        arrays.statistics if limits is None else limits, arrays.chunks,
+        sampled.token, sampled.logprob, sampled.kept_mass, sampled.num_allowed,
         CHUNK=STATISTICS_CHUNK, CHUNKS=triton.next_power_of_2(arrays.num_chunks), HAS_MASKS=arrays.has_masks,
         HAS_EDITS=arrays.has_edits, HAS_DRAWS=arrays.stages.any_draw, HAS_LIMITS=limits is not None,
         ALIGNED=arrays.is_aligned, num_warps=4, **EXACT,
@@ -207,8 +210,8 @@ def draw(arrays: Arrays, limits: Tensor | None, sampled: Sampled) -> None:
 
 
 def rank(arrays: Arrays, sampled: Sampled) -> None:
+    """Writes the most probable tokens."""
     leaders_kernel[(len(arrays.logits),)](
-        arrays.logits, arrays.statistics, sampled.top_token, sampled.top_logprob,
-        arrays.logits.stride(0), arrays.vocab_size, arrays.num_chunks, arrays.statistics.stride(0), sampled.top_token.shape[1],
+        arrays.scored(torch.uint8), arrays.chunks, sampled.top_token, sampled.top_logprob, sampled.top_token.shape[1],
         CHUNK=STATISTICS_CHUNK, CHUNKS=triton.next_power_of_2(arrays.num_chunks), ALIGNED=arrays.is_aligned, num_warps=4, **EXACT,
     )  # fmt: skip

@@ -6,6 +6,8 @@ mask is loaded once per unit; a unit of 8 aligned logits is one or two 16-byte l
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import triton
 import triton.language as tl
 
@@ -26,6 +28,54 @@ MASKED_MAX, MASKED_SUM = tl.constexpr(2), tl.constexpr(3)  # the same over token
 NUM_MASKED = tl.constexpr(4)  # tokens that the mask allows
 BEST, WEIGHT = tl.constexpr(5), tl.constexpr(6)  # of the scores of tokens that may be drawn: max, sum of exp((score - max) / T)
 PLANES = 7
+
+
+class Scored(NamedTuple):
+    """What scores are made of, as kernels take it. A unit of bits is a byte or a word: the kernel's choice."""
+
+    logits: Any  # fp32, bf16 or fp16 [rows, head width]
+    masks: Any  # uint8 or int32 [pool, units]
+    mask_index: Any  # [rows]: row of the pool, UNCONSTRAINED or MISSING
+    edited: Any  # as masks [rows, units]: tokens whose bit is set have their score in the overlay
+    overlay: Any  # fp32 [rows, vocab_size]
+    logits_stride: Any  # from row to row, in elements
+    mask_stride: Any
+    edited_stride: Any
+    overlay_stride: Any
+    vocab_size: Any
+
+
+class ScoredRow(NamedTuple):
+    """The same of one row: where it begins in each array, and its place in the pool of masks."""
+
+    logits: Any
+    mask: Any
+    mask_id: Any
+    edited: Any
+    overlay: Any
+    vocab_size: Any
+
+
+class Chunks(NamedTuple):
+    """The chunk statistics, as kernels take them."""
+
+    statistics: Any  # fp32 [PLANES, rows, num_chunks]
+    num_chunks: Any
+    plane: Any  # elements of a plane
+
+
+@triton.jit
+def scored_row(scored, row, HAS_MASKS: tl.constexpr, ALIGNED: tl.constexpr):
+    """`ScoredRow` of a row of `Scored`."""
+    mask_id = tl.load(scored.mask_index + row) if HAS_MASKS else FREE
+    return ScoredRow(
+        logits=row_start(scored.logits, row, scored.logits_stride, ALIGNED),
+        mask=scored.masks + tl.maximum(mask_id, 0).to(tl.int64) * scored.mask_stride,
+        mask_id=mask_id,
+        edited=scored.edited + row.to(tl.int64) * scored.edited_stride,
+        overlay=scored.overlay + row.to(tl.int64) * scored.overlay_stride,
+        vocab_size=scored.vocab_size,
+    )
 
 
 @triton.jit
@@ -76,17 +126,15 @@ def edited_scores(scores, allowed, edited_row, overlay_row, tokens, units, vocab
 
 
 @triton.jit
-def load_scores(
-    logits_row, mask_row, mask_id, edited_row, overlay_row, units, vocab_size,
-    WIDTH: tl.constexpr, HAS_EDITS: tl.constexpr, ALIGNED: tl.constexpr,
-):  # fmt: skip
-    """fp32 [UNITS, WIDTH]: what is drawn from, -inf for tokens that may not be."""
+def load_scores(of_row, units, WIDTH: tl.constexpr, HAS_EDITS: tl.constexpr, ALIGNED: tl.constexpr):
+    """fp32 [UNITS, WIDTH]: what is drawn from, -inf for tokens that may not be. of_row: `ScoredRow`."""
     tokens = units[:, None] * WIDTH + tl.arange(0, WIDTH)[None, :]
-    logits = load_logits(logits_row, tokens, units, vocab_size, WIDTH, ALIGNED)
-    allowed = bits(load_mask(mask_row, mask_id, units, vocab_size, WIDTH), WIDTH) & (tokens < vocab_size)
+    logits = load_logits(of_row.logits, tokens, units, of_row.vocab_size, WIDTH, ALIGNED)
+    words = load_mask(of_row.mask, of_row.mask_id, units, of_row.vocab_size, WIDTH)
+    allowed = bits(words, WIDTH) & (tokens < of_row.vocab_size)
     scores = tl.where(allowed, logits, NEVER)
     if HAS_EDITS:
-        scores = edited_scores(scores, allowed, edited_row, overlay_row, tokens, units, vocab_size, WIDTH)
+        scores = edited_scores(scores, allowed, of_row.edited, of_row.overlay, tokens, units, of_row.vocab_size, WIDTH)
     return scores
 
 
@@ -97,6 +145,12 @@ def exponent(temperature):
 
 
 @triton.jit
-def is_filtered(temperature, top_k, top_p, vocab_size):
-    """Whether the row's threshold has to be searched for; min_p alone is a threshold already."""
+def is_searched(temperature, top_k, top_p, vocab_size):
+    """Whether the row's threshold has to be searched for: that of top-k and top-p is not known before."""
     return (temperature > 0) & (((top_k > 0) & (top_k < vocab_size)) | (top_p < 1))
+
+
+@triton.jit
+def least_weight(parameters, row):
+    """The weight that a token needs to stay, where the best token's is 1: the most that a filter asks for, 0 if none does."""
+    return tl.load(parameters.min_p + row)

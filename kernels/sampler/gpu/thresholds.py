@@ -20,7 +20,7 @@ import triton
 import triton.language as tl
 
 from .chunks import kept_weights
-from .scores import BEST, FREE, NEVER, WEIGHT, exponent, is_filtered, load_scores, row_start
+from .scores import BEST, NEVER, WEIGHT, exponent, is_searched, least_weight, load_scores, scored_row
 
 FARTHEST = tl.constexpr(0x7F7FFFFF)  # the largest finite distance: bits of fp32 >= 0 are ordered as int32
 BEYOND = tl.constexpr(0x7F800000)  # infinity: tokens that may not be drawn
@@ -80,32 +80,23 @@ def narrow(keys, gains, wanted, low, got_low, high):
 
 
 @triton.jit
-def load_tile(
-    start, num_groups, reached_row, logits_row, mask_row, mask_id, edited_row, overlay_row, vocab_size,
-    TILE: tl.constexpr, HAS_EDITS: tl.constexpr, ALIGNED: tl.constexpr,
-):  # fmt: skip
+def load_tile(of_row, start, num_groups, reached_row, TILE: tl.constexpr, HAS_EDITS: tl.constexpr, ALIGNED: tl.constexpr):
     """Groups [TILE] and scores fp32 [TILE, 32] of the tokens of some of the groups that reach into the bound."""
     at = start + tl.arange(0, TILE)
-    groups = tl.load(reached_row + at, mask=at < num_groups, other=(vocab_size + 31) // 32)
-    scores = load_scores(
-        logits_row, mask_row, mask_id, edited_row, overlay_row, groups, vocab_size, 32, HAS_EDITS, ALIGNED
-    )
-    return groups, scores
+    groups = tl.load(reached_row + at, mask=at < num_groups, other=(of_row.vocab_size + 31) // 32)
+    return groups, load_scores(of_row, groups, 32, HAS_EDITS, ALIGNED)
 
 
 @triton.jit
 def search(
-    wanted, high, num_groups, reached_row, candidates_row, logits_row, mask_row, mask_id, edited_row, overlay_row, best, factor,
-    vocab_size, by_count, TILE: tl.constexpr, HAS_EDITS: tl.constexpr, ALIGNED: tl.constexpr,
+    of_row, wanted, high, num_groups, reached_row, candidates_row, best, factor, by_count,
+    TILE: tl.constexpr, HAS_EDITS: tl.constexpr, ALIGNED: tl.constexpr,
 ):  # fmt: skip
     """(key, weight within it): the smallest key <= high within which these groups hold so many tokens, or so much weight."""
     ROOM: tl.constexpr = TILE * 32
     low, got_low, weight_low, weight_high, num_found = -1, 0.0, 0.0, 0.0, 0
     if num_groups <= TILE:
-        _, scores = load_tile(
-            0, num_groups, reached_row, logits_row, mask_row, mask_id, edited_row, overlay_row, vocab_size,
-            TILE, HAS_EDITS, ALIGNED,
-        )  # fmt: skip
+        _, scores = load_tile(of_row, 0, num_groups, reached_row, TILE, HAS_EDITS, ALIGNED)
         keys = tl.reshape(key_of(best - scores), (ROOM,))
     else:
         num_low, num_high, rounds = 0, num_groups * 32, 0
@@ -116,10 +107,7 @@ def search(
             weight_1 = tl.zeros((TILE,), tl.float32)
             weight_2, weight_3 = weight_1, weight_1
             for start in range(0, num_groups, TILE):
-                _, scores = load_tile(
-                    start, num_groups, reached_row, logits_row, mask_row, mask_id, edited_row, overlay_row, vocab_size,
-                    TILE, HAS_EDITS, ALIGNED,
-                )  # fmt: skip
+                _, scores = load_tile(of_row, start, num_groups, reached_row, TILE, HAS_EDITS, ALIGNED)
                 keys = key_of(best - scores)
                 number_1 += tl.sum(tl.where(keys <= first, 1, 0), axis=1)
                 number_2 += tl.sum(tl.where(keys <= second, 1, 0), axis=1)
@@ -142,10 +130,7 @@ def search(
         tl.debug_barrier()  # who still reads what an earlier search has found
         lighter, within = tl.zeros((TILE,), tl.float32), tl.zeros((TILE,), tl.float32)
         for start in range(0, num_groups, TILE):
-            _, scores = load_tile(
-                start, num_groups, reached_row, logits_row, mask_row, mask_id, edited_row, overlay_row, vocab_size,
-                TILE, HAS_EDITS, ALIGNED,
-            )  # fmt: skip
+            _, scores = load_tile(of_row, start, num_groups, reached_row, TILE, HAS_EDITS, ALIGNED)
             keys, weights = key_of(best - scores), tl.exp2((scores - best) * factor)
             lighter += tl.sum(tl.where(keys <= low, weights, 0.0), axis=1)
             within += tl.sum(tl.where(keys <= high, weights, 0.0), axis=1)
@@ -182,9 +167,7 @@ def keys_between(low, high, rounds):
 
 @triton.jit
 def threshold_kernel(
-    logits, mask_words, mask_index, edited, overlay, temperature, top_k, top_p, statistics, group_max, group_sum, reached,
-    candidates, limits,
-    logits_stride, mask_stride, edited_stride, overlay_stride, vocab_size, num_chunks, plane,
+    scored, parameters, chunks, group_max, group_sum, reached, candidates, limits,
     CHUNK: tl.constexpr, GROUPS: tl.constexpr, TILE: tl.constexpr, HAS_MASKS: tl.constexpr, HAS_EDITS: tl.constexpr,
     ALIGNED: tl.constexpr,
 ):  # fmt: skip
@@ -195,25 +178,26 @@ def threshold_kernel(
     groups that fit into registers.
     """
     row = tl.program_id(0)
-    row_temperature, row_top_k, row_top_p = tl.load(temperature + row), tl.load(top_k + row), tl.load(top_p + row)
+    temperature = tl.load(parameters.temperature + row)
+    top_k, top_p = tl.load(parameters.top_k + row), tl.load(parameters.top_p + row)
     limit = float("inf")
-    num_groups = num_chunks * (CHUNK // 32)
-    if is_filtered(row_temperature, row_top_k, row_top_p, vocab_size):
-        factor = exponent(row_temperature)
+    num_groups = chunks.num_chunks * (CHUNK // 32)
+    if is_searched(temperature, top_k, top_p, scored.vocab_size):
+        factor = exponent(temperature)
         group = tl.arange(0, GROUPS)
         is_group = group < num_groups
         groups_row = row.to(tl.int64) * num_groups
         maxima = tl.load(group_max + groups_row + group, mask=is_group, other=NEVER)
         best = tl.max(maxima, axis=0)
         if best > NEVER:
-            chunk_bests = statistics + BEST * plane + row * num_chunks
+            chunk_bests = chunks.statistics + BEST * chunks.plane + row * chunks.num_chunks
             chunk_best = tl.load(chunk_bests + group // (CHUNK // 32), mask=is_group, other=NEVER)
             keys = key_of(best - maxima)
             sums = tl.load(group_sum + groups_row + group, mask=is_group, other=0.0) * tl.exp2((chunk_best - best) * factor)
-            by_count = (row_top_k > 0) & (row_top_k < vocab_size)
-            wanted = row_top_p * tl.sum(sums, axis=0)
+            by_count = (top_k > 0) & (top_k < scored.vocab_size)
+            wanted = top_p * tl.sum(sums, axis=0)
             if by_count:
-                high = bound_by_groups(keys, sums, factor, row_top_k.to(tl.float32), True)
+                high = bound_by_groups(keys, sums, factor, top_k.to(tl.float32), True)
             else:
                 high = bound_by_groups(keys, sums, factor, wanted * SLACK, False)
             is_reached = keys <= high
@@ -225,60 +209,51 @@ def threshold_kernel(
             tl.store(group_sum + groups_row + group, tl.zeros((GROUPS,), tl.float32), mask=is_group)  # for `weigh_kernel`
             tl.debug_barrier()
 
-            mask_id = tl.load(mask_index + row) if HAS_MASKS else FREE
-            logits_row = row_start(logits, row, logits_stride, ALIGNED)
-            mask_row = mask_words + tl.maximum(mask_id, 0).to(tl.int64) * mask_stride
-            edited_row = edited + row.to(tl.int64) * edited_stride
-            overlay_row = overlay + row.to(tl.int64) * overlay_stride
+            of_row = scored_row(scored, row, HAS_MASKS, ALIGNED)
             candidates_row = candidates + row * (TILE * 32)
-            wanted = tl.where(by_count, row_top_k.to(tl.float32), wanted)
-            for stage in range(tl.where(by_count, 0, 1), tl.where(row_top_p < 1, 2, 1)):  # top-k, then top-p of what that leaves
+            wanted = tl.where(by_count, top_k.to(tl.float32), wanted)
+            for stage in range(tl.where(by_count, 0, 1), tl.where(top_p < 1, 2, 1)):  # top-k, then top-p of what that leaves
                 high, weight = search(
-                    wanted, high, num_reached, reached_row, candidates_row, logits_row, mask_row, mask_id, edited_row, overlay_row,
-                    best, factor, vocab_size, stage == 0, TILE, HAS_EDITS, ALIGNED,
+                    of_row, wanted, high, num_reached, reached_row, candidates_row, best, factor, stage == 0,
+                    TILE, HAS_EDITS, ALIGNED,
                 )  # fmt: skip
-                wanted = row_top_p * weight
+                wanted = top_p * weight
             limit = distance_of(high)
     tl.store(limits + row, limit)
 
 
 @triton.jit
 def weigh_kernel(
-    logits, mask_words, mask_index, edited, overlay, temperature, top_k, top_p, min_p, statistics, group_sum, reached, limits,
-    logits_stride, mask_stride, edited_stride, overlay_stride, vocab_size, num_chunks, plane,
+    scored, parameters, chunks, group_sum, reached, limits,
     CHUNK: tl.constexpr, CHUNKS: tl.constexpr, TILE: tl.constexpr, HAS_MASKS: tl.constexpr, HAS_EDITS: tl.constexpr,
     ALIGNED: tl.constexpr,
 ):  # fmt: skip
-    """Grid (rows,). Of rows whose limit was searched: replaces the weight of every chunk by what the filters, min-p too, leave.
+    """Grid (rows,). Of rows whose limit was searched: replaces the weight of every chunk by what all filters leave.
 
     Reads only what `threshold_kernel` has found to reach into the bound. CHUNKS: a power of two >= num_chunks.
     """
     row = tl.program_id(0)
-    row_temperature = tl.load(temperature + row)
-    chunks = tl.arange(0, CHUNKS)
-    is_chunk = chunks < num_chunks
-    chunk_bests = statistics + BEST * plane + row * num_chunks
-    best = tl.max(tl.load(chunk_bests + chunks, mask=is_chunk, other=NEVER), axis=0)
-    if is_filtered(row_temperature, tl.load(top_k + row), tl.load(top_p + row), vocab_size) & (best > NEVER):
+    temperature = tl.load(parameters.temperature + row)
+    top_k, top_p = tl.load(parameters.top_k + row), tl.load(parameters.top_p + row)
+    numbers = tl.arange(0, CHUNKS)
+    is_chunk = numbers < chunks.num_chunks
+    chunk_bests = chunks.statistics + BEST * chunks.plane + row * chunks.num_chunks
+    best = tl.max(tl.load(chunk_bests + numbers, mask=is_chunk, other=NEVER), axis=0)
+    if is_searched(temperature, top_k, top_p, scored.vocab_size) & (best > NEVER):
         PER_CHUNK: tl.constexpr = CHUNK // 32
-        num_groups = num_chunks * PER_CHUNK
-        limit, row_min_p, factor = tl.load(limits + row), tl.load(min_p + row), exponent(row_temperature)
-        mask_id = tl.load(mask_index + row) if HAS_MASKS else FREE
+        num_groups = chunks.num_chunks * PER_CHUNK
+        limit, least, factor = tl.load(limits + row), least_weight(parameters, row), exponent(temperature)
+        of_row = scored_row(scored, row, HAS_MASKS, ALIGNED)
         group_sum_row = group_sum + row.to(tl.int64) * num_groups
         reached_row = reached + row.to(tl.int64) * (num_groups + 1) + 1
         num_reached = tl.load(reached_row - 1)
         for start in range(0, num_reached, TILE):
-            groups, scores = load_tile(
-                start, num_reached, reached_row, row_start(logits, row, logits_stride, ALIGNED),
-                mask_words + tl.maximum(mask_id, 0).to(tl.int64) * mask_stride, mask_id,
-                edited + row.to(tl.int64) * edited_stride, overlay + row.to(tl.int64) * overlay_stride,
-                vocab_size, TILE, HAS_EDITS, ALIGNED,
-            )  # fmt: skip
+            groups, scores = load_tile(of_row, start, num_reached, reached_row, TILE, HAS_EDITS, ALIGNED)
             is_group = start + tl.arange(0, TILE) < num_reached
             chunk_best = tl.load(chunk_bests + groups // PER_CHUNK, mask=is_group, other=NEVER)
-            kept = kept_weights(scores, chunk_best[:, None], best, factor, limit, row_min_p)
+            kept = kept_weights(scores, chunk_best[:, None], best, factor, limit, least)
             tl.store(group_sum_row + groups, tl.sum(kept, axis=1), mask=is_group)
         tl.debug_barrier()
-        at = chunks[:, None] * PER_CHUNK + tl.arange(0, PER_CHUNK)[None, :]
+        at = numbers[:, None] * PER_CHUNK + tl.arange(0, PER_CHUNK)[None, :]
         sums = tl.load(group_sum_row + at, mask=is_chunk[:, None], other=0.0)
-        tl.store(statistics + WEIGHT * plane + row * num_chunks + chunks, tl.sum(sums, axis=1), mask=is_chunk)
+        tl.store(chunks.statistics + WEIGHT * chunks.plane + row * chunks.num_chunks + numbers, tl.sum(sums, axis=1), mask=is_chunk)

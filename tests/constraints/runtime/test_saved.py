@@ -155,7 +155,7 @@ def test_in_a_fresh_process(tmp_path: Path) -> None:
         constraint.save(tmp_path / str(number))
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from tests.constraints.runtime.test_saved import SOURCES, VOCABULARY, Compiler, digest\n"
+        "from tests.constraints.test_saved import SOURCES, VOCABULARY, Compiler, digest\n"
         "compiler = Compiler(VOCABULARY)\n"
         "for number, name in enumerate(SOURCES):\n"
         "    print(digest(compiler.load(f'{sys.argv[2]}/{number}', trusted=True)), digest(compiler.load(f'{sys.argv[2]}/{number}')))\n"
