@@ -12,6 +12,7 @@ import os
 import shutil
 import sys
 import sysconfig
+import tomllib
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -23,15 +24,37 @@ STAGE = ROOT / "build" / "native"  # the package as it is imported: mypyc takes 
 EDITABLE = ROOT / "build" / "machine_code" / str(sys.implementation.cache_tag)  # as constraints/machine_code.py looks for it
 MODE = os.environ.get("MASKWRIGHT_NATIVE", "auto")
 
-# All recursion in these is bounded by constants: no interpreter counts how deep machine code calls itself. Classes with `__slots__`
-# cannot be compiled, and subclasses of compiled classes have to be.
-NATIVE = [
-    *("bags", "cardinality", "chains", "copies", "emptiness", "expression", "fragments", "matcher", "store"),
-    *("schema/annotations", "schema/any_spelling", "schema/branches", "schema/containers", "schema/disjoint", "schema/drafts"),
-    *("schema/escapes", "schema/exclusions", "schema/few_values", "schema/keywords", "schema/lowering", "schema/membership"),
-    *("schema/names", "schema/negation", "schema/numbering", "schema/objects", "schema/parts", "schema/plain", "schema/products"),
-    *("schema/sameness", "schema/series", "schema/shaping", "schema/text", "schema/variants"),
+# The rooms of constraints/ whose modules become machine code, but for those that stay Python. All recursion in these is bounded
+# by constants: no interpreter counts how deep machine code calls itself. Classes with `__slots__` cannot be compiled, and
+# subclasses of compiled classes have to be.
+NATIVE_ROOMS = [f"front_ends/json_schema/{room}" for room in ("strings", "algebra", "lowering")]
+STAYS_PYTHON = [
+    *(f"front_ends/json_schema/strings/{name}" for name in ("addresses", "formats", "string_shape", "strings")),
+    *(f"front_ends/json_schema/algebra/{name}" for name in ("claims", "clauses", "discriminators", "mixed_arrays", "shapes")),
 ]
+NATIVE_BESIDES = [
+    *(f"front_ends/json_schema/documents/{name}" for name in ("drafts", "keywords")),
+    *(f"grammar/{name}" for name in ("cardinality", "copies", "emptiness", "expression", "lowering_cache", "matcher")),
+    *(f"grammar/{name}" for name in ("separated_lists", "store", "unordered_members")),
+]
+
+
+def native_names() -> list[str]:
+    """Of all modules that become machine code: the paths in constraints/, without `.py`."""
+    folder = ROOT / "constraints"
+    files = [file for room in NATIVE_ROOMS for file in (folder / room).glob("*.py") if file.stem != "__init__"]
+    inside = {file.relative_to(folder).with_suffix("").as_posix() for file in files}
+    return sorted(inside - set(STAYS_PYTHON) | set(NATIVE_BESIDES))
+
+
+def all_packages() -> list[str]:
+    """Import packages: all folders with an `__init__.py` of the top-level folders that ship, `package-dir` in pyproject.toml."""
+    directories = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-dir"]
+    found = []
+    for package, top in directories.items():
+        for init in (ROOT / top).rglob("__init__.py"):
+            found.append(".".join((package, *init.parent.relative_to(ROOT / top).parts)))
+    return sorted(found)
 
 
 class AllOrNothing(build_ext):
@@ -59,15 +82,16 @@ def native_modules() -> list[Extension]:
     ignored = shutil.ignore_patterns("__pycache__", "embedded")
     shutil.rmtree(STAGE, ignore_errors=True)
     shutil.copytree(ROOT / "api", STAGE / "maskwright", ignore=ignored)
-    shutil.copytree(ROOT / "constraints", STAGE / "maskwright" / "constraints", ignore=ignored)
+    for folder in ("constraints", "foundation"):
+        shutil.copytree(ROOT / folder, STAGE / "maskwright" / folder, ignore=ignored)
     options = ["--config-file=", "--no-site-packages", "--ignore-missing-imports", "--follow-imports=silent"]
-    paths = [str(STAGE / "maskwright" / "constraints" / f"{name}.py") for name in NATIVE]
+    paths = [str(STAGE / "maskwright" / "constraints" / f"{name}.py") for name in native_names()]
     return mypycify([*options, *paths], target_dir=str(ROOT / "build"), group_name="maskwright", opt_level="2", debug_level="0")
 
 
 def manifest() -> dict[str, object]:
     """What machine code is made of: the digest of each source, and how the names of the files that hold it end."""
-    sources = {name: hashlib.sha256((ROOT / "constraints" / f"{name}.py").read_bytes()).hexdigest() for name in NATIVE}
+    sources = {name: hashlib.sha256((ROOT / "constraints" / f"{name}.py").read_bytes()).hexdigest() for name in native_names()}
     return {"suffix": sysconfig.get_config_var("EXT_SUFFIX"), "sources": sources}
 
 
@@ -96,6 +120,7 @@ def stay_python(problem: BaseException) -> None:
     print(f"warning: no module is compiled, compiling constraints will be slower: {problem}", file=sys.stderr)
 
 
-if MODE not in ("auto", "require", "never"):
-    raise SystemExit(f"MASKWRIGHT_NATIVE={MODE!r} is not one of its values: auto, require, never")
-setup(ext_modules=wanted_modules(), cmdclass={"build_ext": AllOrNothing})
+if __name__ == "__main__":
+    if MODE not in ("auto", "require", "never"):
+        raise SystemExit(f"MASKWRIGHT_NATIVE={MODE!r} is not one of its values: auto, require, never")
+    setup(packages=all_packages(), ext_modules=wanted_modules(), cmdclass={"build_ext": AllOrNothing})

@@ -450,7 +450,8 @@ def digits_needed(arena, tables, node):
 def open_multiple(arena, tables, node, tail, depth):
     """Put on the work list the digits, or the point, that a MULTIPLE may begin with, each followed by what is left of
     it and `tail`; `tail` itself, too, if the number may end here. Returns the new depth."""
-    step, remainder, to_come = tables.lists + arena[tables.a + REC * node], wide(arena[tables.b + REC * node]), wide(arena[tables.c + REC * node])
+    step = tables.lists + arena[tables.a + REC * node]
+    remainder, to_come = wide(arena[tables.b + REC * node]), wide(arena[tables.c + REC * node])
     modulus, places = wide(arena[step + MultipleRow.MODULUS]), wide(arena[step + MultipleRow.PLACES])
     low, high, left = to_come // COUNTS, to_come % COUNTS, -to_come - 1  # left: behind the digit to be read now
     if to_come >= 0 and low == 0:

@@ -102,7 +102,8 @@ _TABLES = [
         # static parts of the grammar
         "edge_low", "edge_high", "edge_next",  # [class edges]
         "lists",  # alternatives
-        "classes",  # [8 * body classes] set of first bytes (see packed_vocabulary.py), offset of its tables there, 0 when it has none
+        # [8 * body classes] set of first bytes, see packed_vocabulary.py; offset of its tables there, 0 when it has none
+        "classes",
         "worst", "ample",  # [static nodes] tokens for any string; for some string, whichever are used up; filled where needed
         "text", "text_cost",  # [literal bytes] the byte; tokens that suffice for the rest of its literal
         "rules",  # [rules] body node
@@ -123,15 +124,18 @@ NODE_FIELDS = (
     "copies_per_token",  # copies of a repeated node that one token can spell, for any number of copies up to this; static
     "shared",  # 1 of a static node that is a part of several sequences, see `shared_head`
     "entry_product",  # the PRODUCT that a BOTH or NEGATE begins with; of a PRODUCT the last search that visited it
-    "copies_begun",  # of a repeated node, the most copies that have been begun of a repetition that ends far away, see counter_saturation.py
+    # of a repeated node, the most copies that have been begun of a repetition that ends far away, see counter_saturation.py
+    "copies_begun",
     "may_saturate",  # 1 of a repetition, or a sequence, where one may end far away
-    "first_candidate", "next_candidate",  # of a word: the first of those one symbol longer that are stamped; the next one beside it; see duplicate_candidates.py
+    # of a word: the first of those one symbol longer that are marked; the next one beside it; see duplicate_candidates.py
+    "first_candidate", "next_candidate",
 )  # fmt: skip
 STATE_FIELDS = (
     "state_start", "state_length",  # items in `pool`, sorted; a frame there when the length is FRAMED, see states.py
     "state_accept",  # 1 when the text so far is complete
     "state_cost",  # tokens that suffice to finish
-    "state_body_class", "state_max_chars",  # body class the state loops on, -1; characters left in it; without a body, see `unlisted_of`
+    # body class the state loops on, -1; characters left in it; without a body, see `unlisted_of`
+    "state_body_class", "state_max_chars",
     "state_body_is_exclusive",  # 1 when only repetitions of the body class read its characters; UNKNOWN when not found out yet
     "state_has_no_product",  # 1 when no item is a product
     "state_literal", "state_literal_left",  # where in `text` the bytes are that must come next, and how many

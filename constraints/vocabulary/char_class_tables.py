@@ -115,7 +115,8 @@ class BodyClass:
     longest: int  # characters in the longest token of the class
     copies_per_token: int  # for every number of characters up to this some token of the class has so many, all whole
     residual: SubTrie  # the tokens that are not of the class
-    longest_outside: int  # characters in the longest token that is not of the class, if more than control characters end its prefix that is
+    # characters in the longest token that is not of the class, if more than control characters end its prefix that is
+    longest_outside: int
     long_tokens: NDArray[np.int32]  # the tokens of the class that are longer than that, or than MAX_SLICE, the longest first
     long_token_lengths: NDArray[np.int32]  # characters of these
 

@@ -16,7 +16,8 @@ append-only: what is in it never changes. The records:
                 [GROUPED] the trie of all tokens by groups of bytes, see byte_classes.py  [CONTROLS], [NUM_CONTROLS] tokens with a
                 control character and no quotation mark before it, which no JSON string has
     trie        (`TrieRecord`) [NUM_NODES] n  [NODES] 4 words a node  [CHILDREN] 256 words a table  [ORDER] token ids
-                [SHAPES] 8 words a node, or 0  [GROUPS] where the groups of bytes end (see byte_classes.py), 0 when nodes are of bytes
+                [SHAPES] 8 words a node, or 0  [GROUPS] where the groups of bytes end (see byte_classes.py), 0 when nodes are
+                of bytes
     node        byte | table of children << 8, depth, skip, first: see TokenTrie; one more node at the end
     children    1 + node by byte, 0 = none; table 0 is no table, table 1 the root's
     shape       of what lies below a node (of the first byte of several: from before it on): most characters begun, NO_HEIGHT when

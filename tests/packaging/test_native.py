@@ -5,29 +5,83 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
+from fnmatch import fnmatch
+from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from maskwright.constraints.grammar.expression import Grammar
+from maskwright.constraints.numba_support.jit import stamped_sources
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@cache
+def setup_script() -> ModuleType:
+    """setup.py as a module: what it would build, without building it."""
+    spec = spec_from_file_location("setup_script", ROOT / "setup.py")
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def native_files() -> list[Path]:
-    tree = ast.parse((ROOT / "setup.py").read_text())
-    (names,) = [node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "NATIVE"]
-    return [ROOT / "constraints" / f"{name}.py" for name in eval(compile(ast.Expression(names), "setup.py", "eval"))]
+    return [ROOT / "constraints" / f"{name}.py" for name in setup_script().native_names()]
 
 
 def classes(path: Path) -> list[ast.ClassDef]:
     return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)]
 
 
-def test_every_native_module_exists() -> None:
+def test_every_module_that_is_named_exists() -> None:
+    script = setup_script()
     files = native_files()
     assert len(files) > 20
     assert not [str(file) for file in files if not file.is_file()]
+    assert not [name for name in script.STAYS_PYTHON if not (ROOT / "constraints" / f"{name}.py").is_file()]
+    assert not set(script.STAYS_PYTHON) & set(script.native_names())
+
+
+def test_every_folder_with_python_files_ships() -> None:
+    directories = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-dir"]
+    packages = set(setup_script().all_packages())
+    for package, top in directories.items():
+        for source in (ROOT / top).rglob("*.py"):
+            assert ".".join((package, *source.parent.relative_to(ROOT / top).parts)) in packages, source
+
+
+def compiled_modules() -> list[str]:
+    """The modules with functions that Numba compiles: they import its decorators."""
+    found = []
+    for path in (ROOT / "constraints").rglob("*.py"):
+        imports = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+        names = {alias.name for node in imports if (node.module or "").split(".")[-1] == "jit" for alias in node.names}
+        if names & {"inner", "entry"}:
+            found.append(".".join(("maskwright.constraints", *path.relative_to(ROOT / "constraints").with_suffix("").parts)))
+    return found
+
+
+def test_compiled_code_is_stamped_with_all_its_sources() -> None:
+    """An entry point that is kept on disk is made anew when any module it holds code of has changed."""
+    stamped = {path.relative_to(ROOT / "constraints").with_suffix("").as_posix() for path in stamped_sources()}
+    compiled = {module.removeprefix("maskwright.constraints.").replace(".", "/") for module in compiled_modules()}
+    assert len(compiled) > 20
+    assert compiled <= stamped
+
+
+def test_the_type_checker_knows_all_compiled_modules() -> None:
+    overrides = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["overrides"]
+    (patterns,) = [one["module"] for one in overrides if "maskwright.constraints.automaton.nodes" in one["module"]]
+    missing = [module for module in compiled_modules() if not any(fnmatch(module, pattern) for pattern in patterns)]
+    assert not missing
+    rooms = [pattern.removesuffix(".*") for pattern in patterns if pattern.endswith(".*")]
+    unused = [pattern for pattern in set(patterns) - set(compiled_modules()) if pattern.removesuffix(".*") not in rooms]
+    assert not unused
 
 
 def test_native_classes_have_no_slots() -> None:

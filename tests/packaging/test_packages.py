@@ -15,27 +15,6 @@ SETUPTOOLS = PROJECT["tool"]["setuptools"]
 FOLDERS = {name: ROOT / folder for name, folder in SETUPTOOLS["package-dir"].items()}
 
 
-def packages_on_disk() -> set[str]:
-    """The package name of every folder with Python files below a mapped top-level folder."""
-    found = set()
-    for name, folder in FOLDERS.items():
-        for source in folder.rglob("*.py"):
-            below = source.parent.relative_to(folder).parts
-            found.add(".".join((name, *below)))
-    return found
-
-
-def test_every_folder_with_python_files_is_listed() -> None:
-    assert packages_on_disk() <= set(SETUPTOOLS["packages"])
-
-
-def test_every_listed_package_exists() -> None:
-    for package in SETUPTOOLS["packages"]:
-        top = max((name for name in FOLDERS if package == name or package.startswith(name + ".")), key=len)
-        folder = FOLDERS[top].joinpath(*package.removeprefix(top).strip(".").split("."))
-        assert folder.is_dir(), package
-
-
 def test_every_package_of_python_files_has_an_init() -> None:
     for name, folder in FOLDERS.items():
         for source in folder.rglob("*.py"):

@@ -324,5 +324,5 @@ def test_an_unknown_format_is_none_and_a_narrower_one_leaves_one_note():
 
 
 def test_the_documentation_is_up_to_date():
-    page = Path(__file__).parents[2] / "docs" / "formats.md"
+    page = Path(__file__).parents[3] / "docs" / "formats.md"
     assert page.read_text("utf-8") == formats_page()

@@ -160,7 +160,7 @@ def test_in_a_fresh_process(tmp_path: Path) -> None:
         "for number, name in enumerate(SOURCES):\n"
         "    print(digest(compiler.load(f'{sys.argv[2]}/{number}', trusted=True)), digest(compiler.load(f'{sys.argv[2]}/{number}')))\n"
     )
-    root = str(Path(__file__).parents[2])
+    root = str(Path(__file__).parents[3])
     run = subprocess.run([sys.executable, "-c", script, root, str(tmp_path)], capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
     assert dict(zip(SOURCES, map(str.split, run.stdout.splitlines()), strict=True)) == {
