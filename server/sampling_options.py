@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from types import MappingProxyType
+from types import GenericAlias, MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -27,7 +27,7 @@ ALIKE = {
 
 def option_form(option: Option, comment: str) -> tuple[Any, Any]:
     """An option of the table as a parameter of a request body: its type, and what OpenAPI says of it."""
-    kind = list[get_args(option.kind)[0]] if get_origin(option.kind) is tuple else option.kind  # type: ignore[misc]
+    kind = GenericAlias(list, get_args(option.kind)[:1]) if get_origin(option.kind) is tuple else option.kind
     return kind | None, Field(None, description=comment or None, **form_bounds(option.bounds))
 
 

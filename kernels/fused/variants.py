@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..aot import Variant, all_members
 from ..attention.gpu.arguments import Heads, PagedCache
 from .gpu import embedding, gated_activation, rms_norm, rope
 from .interface import HeadNorm
 
 
-def norm_variant(width: int, *, has_residual: bool) -> Variant:
+def norm_variant(width: int, *, has_residual: bool, has_weight: bool = True) -> Variant:
     arrays = dict.fromkeys(("out", "total_out", "hidden", "residual", "weight"), "*bf16")
     absent = {} if has_residual else dict(total_out=None, residual=None)
+    absent |= {} if has_weight else dict(weight=None)
     return Variant(
-        name=f"rms_norm {width}" + " residual" * has_residual,
+        name=f"rms_norm {width}" + " residual" * has_residual + " unweighted" * (not has_weight),
         kernel=rms_norm.rms_norm_kernel,
         types=arrays | dict(eps="fp32", weight_offset="fp32", row_stride="i32", width="i32"),
         constants=dict(BLOCK=width) | absent,
@@ -50,10 +53,10 @@ def embedding_variant() -> Variant:
 
 def rotation_variant(head_dim: int, group: int, *, rotary: int, is_fp8: bool, has_norm: bool) -> Variant:
     cached, scale = ("*fp8e4nv", "*fp32") if is_fp8 else ("*bf16", "constexpr")
-    arrays = dict.fromkeys(("query", "key", "value"), Heads("*bf16", "i32", "i32"))
+    arrays: dict[str, Any] = dict.fromkeys(("query", "key", "value"), Heads("*bf16", "i32", "i32"))
     arrays |= dict(cache=PagedCache(cached, cached, scale, scale, "i32", "i32", "i32"))
     arrays |= dict(out="*bf16", slots="*i64", cosine="*fp32", sine="*fp32")
-    absent = {} if is_fp8 else {"cache.key_scale": None, "cache.value_scale": None}
+    absent: dict[str, None] = {} if is_fp8 else {"cache.key_scale": None, "cache.value_scale": None}
     absent |= {} if has_norm else {"norm": None}
     weights = ["norm.query_weight", "norm.key_weight"] if has_norm else []
     return Variant(
@@ -75,6 +78,7 @@ def rotation_variant(head_dim: int, group: int, *, rotary: int, is_fp8: bool, ha
 
 VARIANTS = [
     norm_variant(4096, has_residual=False),
+    norm_variant(4096, has_residual=False, has_weight=False),
     norm_variant(4096, has_residual=True),
     norm_variant(16384, has_residual=True),
     gate_variant("silu"),

@@ -51,10 +51,12 @@ class Arrays:
 
     @property
     def has_filters(self) -> bool:
+        """Whether some row that draws has a filter."""
         return self.stages.any_draw and bool(self.stages.filters)
 
     @property
     def has_searches(self) -> bool:
+        """Whether some row that draws has a filter whose threshold is searched for."""
         return self.stages.any_draw and not SEARCHED.isdisjoint(self.stages.filters)
 
     @property
@@ -80,6 +82,7 @@ class Arrays:
 
     @property
     def chunks(self) -> Chunks:
+        """The statistics with their sizes."""
         return Chunks(self.statistics, self.num_chunks, self.statistics.stride(0))
 
 
@@ -121,6 +124,7 @@ def sample(
 def prepare(
     logits: Tensor, rows: SamplerRows, mask_rows: Tensor | None, mask_index: Tensor | None, vocab_size: int
 ) -> Arrays:
+    """The arrays of one sampling, with memory for the statistics and, where scores are edited, for the overlay."""
     num_rows, num_chunks, words = logits.shape[0], triton.cdiv(vocab_size, STATISTICS_CHUNK), triton.cdiv(vocab_size, 32)
     nothing = torch.empty(1, 1, dtype=torch.int32, device=logits.device)
     has_edits = any(lists is not None and len(lists.values) for lists in (rows.bias, rows.history))

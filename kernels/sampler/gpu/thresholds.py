@@ -31,6 +31,7 @@ LINEAR = tl.constexpr(4)
 
 @triton.jit
 def distance_of(key):
+    """fp32: the distance that has this key."""
     return key.to(tl.float32, bitcast=True)
 
 

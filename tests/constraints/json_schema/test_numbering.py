@@ -67,6 +67,7 @@ def agrees(schema: dict[str, Any], value: Any) -> None:
 def test_descriptions_make_no_difference() -> None:
     first, second = ALIKE
     draft = "http://json-schema.org/draft-07/schema#"
+    lowered({"$schema": draft, "items": [first, second]})  # what is lowered once and copied later is there from now on
     same, alike, other = (
         lowered({"$schema": draft, "items": [first, behind]}) for behind in (first, second, {**second, "minProperties": 1})
     )
