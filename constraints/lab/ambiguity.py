@@ -85,9 +85,11 @@ class Search:
         trees, texts = [], []
         for choices in (first, second):
             events: list[tuple[str, object]] = []
-            texts.append(
-                replay(self.net, rule, choices, prefix, lambda kind, value, to=events: to.append((kind, value)))
-            )  # type: ignore[misc]
+
+            def note(kind: str, value: object, to: list[tuple[str, object]] = events) -> None:
+                to.append((kind, value))
+
+            texts.append(replay(self.net, rule, choices, prefix, note))
             trees.append(tuple(events))
         assert texts[0] == texts[1]
         name, one, other = _innermost(trees[0], trees[1])
