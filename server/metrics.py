@@ -66,8 +66,8 @@ class Metrics:
             "vllm:request_max_num_generation_tokens", "Tokens of the longest output of a request.", COUNTS
         )
         self.step_tokens = self._histogram("vllm:iteration_tokens_total", "Tokens computed in one step of the engine.", COUNTS)
-        self.asked_n = self._histogram("vllm:request_params_n", "Outputs asked for.", (1, 2, 5, 10, 20))
-        self.asked_tokens = self._histogram("vllm:request_params_max_tokens", "max_tokens of a request.", COUNTS)
+        self.requested_n = self._histogram("vllm:request_params_n", "Outputs asked for.", (1, 2, 5, 10, 20))
+        self.requested_tokens = self._histogram("vllm:request_params_max_tokens", "max_tokens of a request.", COUNTS)
         self.compile_seconds = self._histogram("maskwright:constraint_compile_seconds", "Compiling a new constraint.", FAST)
         self.constraint_queries = self._counter("maskwright:constraint_queries", "Constraints asked for.")
         self.constraint_hits = self._counter("maskwright:constraint_cache_hits", "Of these, compiled before or being compiled.")

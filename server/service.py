@@ -122,8 +122,8 @@ class Service:
         requests = [request for plan in plans for request in plan.requests]
         with self._place(len(requests)):
             async with self.worker.submitted(requests) as answers:
-                self.metrics.asked_n.observe(len(requests))
-                self.metrics.asked_tokens.observe(requests[0].sampling.max_tokens)
+                self.metrics.requested_n.observe(len(requests))
+                self.metrics.requested_tokens.observe(requests[0].sampling.max_tokens)
                 watches = [RequestWatch(self.metrics, request.constraint is not None) for request in requests]
                 seconds = self.settings.request_seconds
                 timer = asyncio.get_running_loop().call_later(seconds, answers.put, _too_long(seconds))

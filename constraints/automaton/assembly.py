@@ -168,7 +168,7 @@ def _in_several_sequences(columns: NDArray[np.int32]) -> NDArray[np.bool_]:
 
 
 def _point_to_body_classes(machine: Machine, body_classes: list[Ranges], shared_vocabulary: SharedVocabulary) -> None:
-    """Write each body class's set of first bytes into the table `classes`, and where its tables are in the atlas, if it
+    """Write each body class's set of first bytes into the table `classes`, and where its tables are in the packed vocabulary, if it
     has any."""
     for body_id, ranges in enumerate(body_classes):
         entry = machine.table("classes")[CLASS_WIDTH * body_id : CLASS_WIDTH * (body_id + 1)]

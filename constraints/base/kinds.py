@@ -32,18 +32,18 @@ class Kind(IntEnum):
     UNLISTED = 14  # a = WORDS, b = body: see word_complement.py
     # Made by the automaton only, in the same arena:
     PRODUCT = 15  # a, b = automaton states of the operands, c = BOTH or NEGATE
-    MEMORY = 16  # see seen_values.py
+    REGISTER = 16  # see seen_values.py
     OBJECT = 17
     ARRAY = 18
     UNIQUE = 19
     LIST = 20
     WORD = 21
-    CONFIGURATION = 22  # a = automaton state, b = memory; see register_product.py
+    CONFIGURATION = 22  # a = automaton state, b = register; see register_product.py
     EITHER = 23  # a, b = continuations: their union; see unions.py
 
 
 class Event(IntEnum):
-    """What a byte means for the memory of keys and items (seen_values.py)."""
+    """What a byte means for the register of keys and items (seen_values.py)."""
 
     NONE = 0
     OBJECT_OPEN = 1  # "{" of an object whose keys are remembered

@@ -17,7 +17,7 @@ from .outline import Outline, OutlineRule, Pattern
 from .outline_gbnf import ebnf_outline, gbnf_outline
 from .outline_lark import lark_outline
 
-LANGUAGES = {
+LANGUAGE_OF_ENDING = {
     ".gbnf": "gbnf", ".ebnf": "ebnf", ".lark": "lark", ".regex": "regex", ".re": "regex", ".json": "json-schema",
     ".schema": "json-schema",
 }  # fmt: skip
@@ -38,13 +38,13 @@ class GrammarFile:
     @classmethod
     def named(cls, name: str, text: str, language: str | None = None, start: str | None = None) -> GrammarFile:
         """The language follows from the ending of the name. Raises ConstraintError when it does not, and for unknown languages."""
-        found = language or LANGUAGES.get(Path(name).suffix.lower())
+        found = language or LANGUAGE_OF_ENDING.get(Path(name).suffix.lower())
         if found is None:
             raise ConstraintError(
-                f"the ending of {name} says no language", instead=f"{' '.join(LANGUAGES)}, or name the language"
+                f"the ending of {name} says no language", instead=f"{' '.join(LANGUAGE_OF_ENDING)}, or name the language"
             )
-        if found not in LANGUAGES.values():
-            known = ", ".join(dict.fromkeys(LANGUAGES.values()))
+        if found not in LANGUAGE_OF_ENDING.values():
+            known = ", ".join(dict.fromkeys(LANGUAGE_OF_ENDING.values()))
             raise ConstraintError(f"there is no language {found!r}, expected one of {known}")
         if start is not None and found not in ("gbnf", "ebnf", "lark"):
             raise ConstraintError(f"{name} has no rules, so none to begin with")

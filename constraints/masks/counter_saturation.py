@@ -38,7 +38,7 @@ _MAX_ITEMS, _MAX_HEADS = 16, 8  # items of a state; heads of an item before a re
 @inner
 def saturate_class(arena, tables, vocab, class_tables, s):
     """The state in which the repetitions of the body class of `s` are endless, if only tokens made of the class are
-    long enough to tell the two apart; DEAD when there is none, and on a fault. tables: those of the class in the atlas.
+    long enough to tell the two apart; DEAD when there is none, and on a fault. tables: those of the class in the packed vocabulary.
 
     A token that leaves the class has at most LONGEST_OUTSIDE characters, unless a control character ends it; so no control
     character may be allowed behind a character of the body.

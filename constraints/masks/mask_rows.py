@@ -121,7 +121,7 @@ class MaskRows:
             Region.INDEX: 2 * rows,
             Region.KNOWN: 4 * rows,
             Region.RECIPES: _RECIPE_WORDS * rows,
-            Region.EDITS: 4 * self._num_tokens + 64,  # memories look at all tokens twice, what makes more edits gives up
+            Region.EDITS: 4 * self._num_tokens + 64,  # registers look at all tokens twice, what makes more edits gives up
             Region.ROWS: rows * self._words,
         }
         offsets = np.cumsum([_HEADER, *parts.values()])
@@ -151,14 +151,14 @@ def _clean(region: NDArray[np.int32]) -> int:
 
 @inner
 def set_tokens(rows, start, end):
-    """Note an edit: the tokens start..end of the atlas survive."""
+    """Note an edit: the tokens start..end of the packed vocabulary survive."""
     if start < end:
         edit(rows, start, end)
 
 
 @inner
 def clear_tokens(rows, start, end):
-    """Note an edit: the tokens start..end of the atlas do not survive."""
+    """Note an edit: the tokens start..end of the packed vocabulary do not survive."""
     if start < end:
         edit(rows, ~start, end)
 
@@ -182,7 +182,7 @@ def has_too_many_edits(rows):
 def find_or_make(rows, vocab, base, accepts, completable):
     """The number of the row that the recipe describes; it is made if there is none. There has to be room for a row.
 
-    base: an offset in the atlas, less than zero for a row, 0 for no token. accepts: whether EOS is allowed.
+    base: an offset in the packed vocabulary, less than zero for a row, 0 for no token. accepts: whether EOS is allowed.
     completable: the address of the tokens to which the row is confined (int32 [words]), 0 for all.
     """
     key, mask = recipe_key(rows, base, accepts), np.int64(rows[Region.KNOWN_SIZE]) - 1

@@ -32,7 +32,8 @@ from .loop_context import after_leading_copies, leading_copies
 
 _MAX_HEADS = 12  # before a tail; also how deep one is looked for
 _MAX_ITEMS = 64
-ENDS = 5  # words before the pairs of `note_end`: their number; two ranges of tokens (of the atlas) that survive behind none
+# Words before the pairs of `note_end`: their number; two ranges of tokens of the packed vocabulary that survive behind none.
+ENDS = 5
 
 
 @inner
@@ -128,7 +129,7 @@ def note_end(arena, tables, trie, node):
     """Note an end, while ends are noted: at this trie node what has been walked is complete, and tokens go on behind
     it.
 
-    An end in the middle of a node of groups is noted as -(place of the token in the atlas) and the number of its bytes
+    An end in the middle of a node of groups is noted as -(place of the token in the packed vocabulary) and the number of its bytes
     before the end.
     """
     count = arena[tables.n + Counter.NUM_ENDS]

@@ -221,7 +221,7 @@ def walk_each(arena, tables, vocab, rows, trie, i, state):
 
 @inner
 def walk_rest(arena, tables, vocab, rows, place, offset, state):
-    """Note the token at a place of the atlas if it survives. state: the one before the token's byte number `offset`."""
+    """Note the token at a place of the packed vocabulary if it survives. state: the one before the token's byte number `offset`."""
     start, end = token_bytes(vocab, vocab[place])
     s, at, events = wide(state), start + offset, 0
     while at < end and s != DEAD and arena[tables.n + Counter.FAULT] == Fault.NONE:
@@ -526,7 +526,7 @@ def advance_one(arena_address, vocab_address, state, token):
 
 @inner
 def token_bytes(vocab, token):
-    """(start, end) of the bytes of a token in the atlas."""
+    """(start, end) of the bytes of a token in the packed vocabulary."""
     offsets = vocab[Header.OFFSETS] + wide(token)
     return wide(vocab[Header.BYTES]) + vocab[offsets], wide(vocab[Header.BYTES]) + vocab[offsets + 1]
 

@@ -1,6 +1,6 @@
 """A compiled constraint: the public contract over a token automaton.
 
-A state is an int: -1 finished (EOS was read), else automaton state | memory << 32. It is a value: hashable, comparable within its
+A state is an int: -1 finished (EOS was read), else automaton state | register << 32. It is a value: hashable, comparable within its
 constraint, valid as long as the constraint lives.
 """
 
@@ -371,7 +371,7 @@ class Constraint:
         return state | held << 32  # type: ignore[return-value]  # calling State takes as long as all of this
 
     def _run(self, state: State, data: bytes) -> tuple[int, int, int]:
-        """(automaton state, memory, bytes that survived)."""
+        """(automaton state, register, bytes that survived)."""
         if self._remembers:
             return self._automaton.run_remembering(state & _STATE_PART, state >> 32, data)
         after, read = self._automaton.run(state & _STATE_PART, data)

@@ -1,6 +1,6 @@
 """From a state to the number of its mask row: the cheapest way is chosen to make it.
 
-Comes in: a state, and a memory where keys or items are remembered. Goes out: the number of a row (mask_rows.py), kept in
+Comes in: a state, and a register where keys or items are remembered. Goes out: the number of a row (mask_rows.py), kept in
 `state_row`. Each way describes the mask as a base and edits. They are tried in this order:
 
     row_of_endless      the state without the ends of repetitions that are out of reach (counter_saturation.py)
@@ -11,7 +11,7 @@ Comes in: a state, and a memory where keys or items are remembered. Goes out: th
     before_end          the endless state of the same body class (counter_saturation.py)
     fill                a walk from the state itself (class_masks.py)
 
-`row_with_seen` then takes away the tokens that the memory refuses (duplicate_masks.py).
+`row_with_seen` then takes away the tokens that the register refuses (duplicate_masks.py).
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ ROOM = 4  # rows that one call may add
 
 @entry
 def mask_row(arena_address, vocab_address, rows_address, state, seen, has_items, completable):
-    """(number of the mask row of a state and a memory, body class for which tables are wanted).
+    """(number of the mask row of a state and a register, body class for which tables are wanted).
 
-    The number is NO_ROOM when ROOM rows do not fit into the pool; it means nothing on a fault. here: the memory, 0 for
+    The number is NO_ROOM when ROOM rows do not fit into the pool; it means nothing on a fault. here: the register, 0 for
     an automaton without. completable: the address of the tokens behind which the vocabulary can finish (int32 [words]),
     0 when these are all tokens.
     """
@@ -342,7 +342,7 @@ def before_end(arena, tables, vocab, rows, state):
 
 @inner
 def row_with_seen(arena, tables, vocab, rows_address, number, state, seen, has_items):
-    """The number of the mask row of a state and a memory; number: that of the state alone."""
+    """The number of the mask row of a state and a register; number: that of the state alone."""
     flags, rows = seen_flags(arena, tables, seen), words_at(rows_address)
     if not flags & SeenFlag.HAS_CANDIDATES and not arena[tables.state_events + REC * state] & REMEMBERED:
         return wide(number)

@@ -1,15 +1,15 @@
 """`min_tokens`: how many tokens suffice to finish from a state.
 
 Every state has an upper bound, its cost: the sum of the costs of its parts (shortest_completion.py). For constraints without
-recursion and without a memory the exact number is searched for, breadth first over tokens, within a limit on the trie
+recursion and without a register the exact number is searched for, breadth first over tokens, within a limit on the trie
 nodes that all searches visit; a state whose search runs into the limit keeps its bound. Distances along a path that was
 found are kept too, so the number always falls by one along some token.
 
-With a memory (seen_values.py) the bound holds for texts without candidates. With candidates, one more character is enough inside a
-body, and the surcharge of an item at the beginning of one; elsewhere the tokens that go along the candidates are searched
-for a way out, breadth first. One more character is not always needed: the cheapest text may be a listed key that only
-begins like a candidate, and no byte before it was charged for more than that. So there a search tells whether the bound for
-texts without candidates holds after all.
+With a register (seen_values.py) the bound holds for texts without candidates. With candidates, one more character is enough
+inside a body, and the surcharge of an item at the beginning of one; elsewhere the tokens that go along the candidates are
+searched for a way out, breadth first. One more character is not always needed: the cheapest text may be a listed key that only
+begins like a candidate, and no byte before it was charged for more than that. So there a search tells whether the bound for texts
+without candidates holds after all.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from .token_automaton import TokenAutomaton
 
 _SLACK = 3  # a character cut short inside a body costs at most its remaining bytes
 _MAX_MET = 1000  # places of searches among candidates that are kept; a place may have thousands of tokens
-Configuration = tuple[int, int]  # a state and a memory
+Configuration = tuple[int, int]  # a state and a register
 
 
 class Onward(NamedTuple):
-    """Where tokens lead from a state and a memory: the least cost without candidates; what is reached along candidates; the
+    """Where tokens lead from a state and a register: the least cost without candidates; what is reached along candidates; the
     tokens behind which one more character is enough, and the costs there."""
 
     least: int
@@ -62,7 +62,7 @@ class Distances:
         self._known = dict(known)
 
     def of(self, state: int, held: int = 0) -> int:
-        """Tokens that suffice from `state`, with the memory `held` when it matters.
+        """Tokens that suffice from `state`, with the register `held` when it matters.
 
         Exact where the automaton is regular and the search stays within its limit.
         """
@@ -76,7 +76,7 @@ class Distances:
         return self._known[state]
 
     def of_all(self, states: NDArray[np.int32]) -> NDArray[np.int64]:
-        """`of` for many states, few of which differ, without a memory. int64 [states]"""
+        """`of` for many states, few of which differ, without a register. int64 [states]"""
         of_state = np.zeros(int(states.max(initial=DEAD)) + 1, np.int64)
         of_state[states] = 1  # a mark; sorting the states would take longer than all else
         different = np.flatnonzero(of_state)
@@ -85,7 +85,7 @@ class Distances:
         return found
 
     def may_exceed(self, state: int, budget: int) -> bool:
-        """Whether more than `budget` tokens may be needed behind some token allowed in `state`, without a memory."""
+        """Whether more than `budget` tokens may be needed behind some token allowed in `state`, without a register."""
         return budget < self._automaton.cost(state) + _SLACK or budget < self._ceiling(state)
 
     def _ceiling(self, state: int) -> int:
@@ -118,7 +118,7 @@ class Distances:
 
         What would suffice without candidates is enough. Inside a key the search ends with the key, unless a whole item may
         be the candidate: costs are sums over parts and count on no token that goes on into another member, and with those
-        there would be countless memories.
+        there would be countless registers.
         """
         enough, key = self._automaton.cost(state), self._automaton.key_place(held)
         before: dict[Configuration, Configuration] = {}
@@ -154,7 +154,7 @@ class Distances:
             self._among_candidates[configuration] = min(best - tokens, self._among_candidates.get(configuration, INFINITE))
 
     def _onward(self, at: Configuration) -> Onward:
-        """Where tokens lead from a state and a memory. It is kept, because searches for neighbouring tokens ask for the
+        """Where tokens lead from a state and a register. It is kept, because searches for neighbouring tokens ask for the
         same."""
         known = self._met.get(at)
         if known is None:
@@ -167,7 +167,7 @@ class Distances:
         return known
 
     def _one_more(self, at: Configuration, onward: Onward, below: int) -> list[Configuration]:
-        """The states and memories behind those tokens where one more character is enough and the cost is below `below`."""
+        """The states and registers behind those tokens where one more character is enough and the cost is below `below`."""
         tokens = onward.tokens[onward.costs < below].tolist()
         followers = (self._automaton.advance_remembering(*at, token) for token in tokens)
         return [(after, kept) for after, kept in followers if after != DEAD]

@@ -2,7 +2,7 @@
 kept.
 
 This is the typed face of the compiled code in determinize.py, trie_walk.py, masking.py, seen_values.py, register_product.py and
-duplicate_masks.py. States are integers, 0 is DEAD; memories are integers too. `Constraint` (constraint.py) adds EOS, budgets and
+duplicate_masks.py. States are integers, 0 is DEAD; registers are integers too. `Constraint` (constraint.py) adds EOS, budgets and
 the states that users see.
 """
 
@@ -61,10 +61,10 @@ class Unsettled(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """What is known of every token, from a state and a memory."""
+    """What is known of every token, from a state and a register."""
 
     ends: NDArray[np.int32]  # [tokens, in the trie's order]: the state that it leads to, DEAD when it does not survive
-    extra: NDArray[np.int32]  # [tokens]: what the memory adds to the cost there
+    extra: NDArray[np.int32]  # [tokens]: what the register adds to the cost there
     unsettled: list[Unsettled]  # those for which that takes more to find out
 
 
@@ -72,7 +72,7 @@ class NextCosts(NamedTuple):
     """What a search among candidates needs to know of the tokens."""
 
     least: int  # the least cost after one for which nothing has to be found out
-    tokens: NDArray[np.int32]  # [id, state, memory and extra; tokens] those for which it has to, or one more character is enough
+    tokens: NDArray[np.int32]  # [id, state, register and extra; tokens] those for which it has to, or one more character is enough
 
 
 class Distant(NamedTuple):
@@ -220,7 +220,7 @@ class TokenAutomaton:
         return self.rows.get(self.row_number(state))
 
     def row_number(self, state: State, held: int = 0) -> int:
-        """The number of the mask row of a state, or of a state and the memory `held` when the automaton remembers."""
+        """The number of the mask row of a state, or of a state and the register `held` when the automaton remembers."""
         confined = None if self._spells_every_byte or self._machine.table("state_row")[state] else self._completable(state)
         completable = 0 if confined is None else int(confined.ctypes.data)
         while True:
@@ -259,7 +259,7 @@ class TokenAutomaton:
     def _nodes(trie: Trie) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
         return trie.byte, trie.depth, trie.skip, trie.first
 
-    # -- memory of keys and items -----------------------------------------------------------------------------------
+    # -- register of keys and items -----------------------------------------------------------------------------------
 
     @cached_property
     def remembers(self) -> bool:
@@ -278,12 +278,12 @@ class TokenAutomaton:
         return int(self._machine.call(seen_values.empty_memory))
 
     def run_remembering(self, state: State, held: int, data: bytes) -> tuple[State, int, int]:
-        """(state, memory, bytes read) behind `data`; the state is DEAD when not all of it survives."""
+        """(state, register, bytes read) behind `data`; the state is DEAD when not all of it survives."""
         after, kept, read = self._machine.call(register_product.run_remembering, state, held, np.frombuffer(data, np.uint8))
         return int(after), int(kept), int(read)
 
     def advance_remembering(self, state: State, held: int, token_id: int) -> tuple[State, int]:
-        """(state, memory) behind a token; the state is DEAD when it does not survive."""
+        """(state, register) behind a token; the state is DEAD when it does not survive."""
         after: tuple[State, int] = self._machine.call(register_product.advance_remembering, self._atlas, state, held, token_id)
         return after
 
@@ -295,12 +295,12 @@ class TokenAutomaton:
         return frame if mode in (TextMode.IN_KEY, TextMode.KEY_ESCAPE) and not is_recorded else None
 
     def extra_cost(self, state: State, held: int) -> int:
-        """Tokens beyond `cost` that suffice with this memory; SEARCH or EXPECTS_KEY of register_product.py when more is needed to
+        """Tokens beyond `cost` that suffice with this register; SEARCH or EXPECTS_KEY of register_product.py when more is needed to
         find out."""
         return int(self._machine.call(register_product.extra_cost_of, state, held, self.shared_vocabulary.spells_every_byte))
 
     def judge(self, state: State, held: int) -> Judgement:
-        """What is known of every token from a state and a memory."""
+        """What is known of every token from a state and a register."""
         size = self.shared_vocabulary.trie.order.size
         ends, extra = np.zeros(size, np.int32), np.zeros(size, np.int32)
         asked = (self._atlas, state, held, int(WalkMode.WHOLE), ends, extra, self.shared_vocabulary.unsettled_room)
@@ -336,7 +336,7 @@ class TokenAutomaton:
 
     @cached_property
     def is_regular(self) -> bool:
-        """Whether the constraint has neither recursion nor a memory, so that distances to completion can be searched
+        """Whether the constraint has neither recursion nor a register, so that distances to completion can be searched
         for exactly."""
         return not self.remembers and all(
             self.grammar.kind(node) is not Kind.CALL for node in reachable(self.grammar, self.root)

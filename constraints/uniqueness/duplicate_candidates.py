@@ -6,8 +6,8 @@ Only a text that goes along its candidates can be refused; one that has left the
 
     {"age": 1, "name": 2, "a      one of them: "age"        {"age": 1, "name": 2, "b      none
 
-Comes in: a memory (seen_values.py). Goes out: an epoch, which `mark_candidates` has written to the field `marked_in` of every word
-by which the text may become a remembered one; so whether a byte goes along one of them is one look-up (`candidate_word`).
+Comes in: a register (seen_values.py). Goes out: an epoch, which `mark_candidates` has written to the field `marked_in` of every
+word by which the text may become a remembered one; so whether a byte goes along one of them is one look-up (`candidate_word`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .seen_values import CONTAINER, EMPTY_WORD, NIL, begins, is_in_key, is_recor
 
 @inner
 def mark_candidates(arena, tables, seen):
-    """(epoch, is_inner) of a memory: the epoch in the field `marked_in` of all words by which what is being read may become
+    """(epoch, is_inner) of a register: the epoch in the field `marked_in` of all words by which what is being read may become
     a remembered one, 0 when there is none; and whether a container around it may become a remembered one. Found again
     only after others were marked."""
     if arena[tables.n + Counter.MARKED] != seen or arena[tables.n + Counter.MARKED_EPOCH] != arena[tables.n + Counter.EPOCH]:

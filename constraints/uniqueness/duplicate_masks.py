@@ -1,12 +1,12 @@
-"""What the memory says about tokens: the vocabulary's trie is walked against the automaton and the memory together.
+"""What the register says about tokens: the vocabulary's trie is walked against the automaton and the register together.
 
-Comes in: a state and a memory. Goes out: the tokens that the memory refuses, as edits of the state's mask row; or, for
-budgets, the state behind each token and what the memory adds to its cost. *Unsettled* tokens are those for which that has to
+Comes in: a state and a register. Goes out: the tokens that the register refuses, as edits of the state's mask row; or, for
+budgets, the state behind each token and what the register adds to its cost. *Unsettled* tokens are those for which that has to
 be found out by a search.
 
 Only a text that goes along candidates can be refused. So a mask needs only the few paths along candidates (ALONG), and the
 tries of those tokens in which another word begins. The walk makes next to no nodes, although every token writes a key
-or item of its own: where there are no candidates, bytes are only noted, and the memory is brought up to date where a new
+or item of its own: where there are no candidates, bytes are only noted, and the register is brought up to date where a new
 key or item begins.
 """
 
@@ -72,9 +72,9 @@ class Step(IntEnum):
     BYTE = 1  # read there
     EVENT = 2  # of that byte
     STATE = 3  # behind it
-    KNOWN = 4  # the memory after the first SINCE bytes
+    KNOWN = 4  # the register after the first SINCE bytes
     SINCE = 5
-    ORIGIN = 6  # the memory whose candidates are those here, 0 without candidates
+    ORIGIN = 6  # the register whose candidates are those here, 0 without candidates
     NARROWED = 7  # whether a repeated item has ended some alternatives
 
 
@@ -92,7 +92,7 @@ class WalkMode(IntEnum):
 
 @entry
 def judge(arena_address, vocab_address, state, seen, way, ends, extra, unsettled):
-    """Walk the trie of all tokens from a state and a memory. Returns the number of unsettled tokens, and the least cost
+    """Walk the trie of all tokens from a state and a register. Returns the number of unsettled tokens, and the least cost
     behind a token that is not unsettled, INFINITE without any. Every output array may be empty when it is not wanted.
 
     way: WHOLE; or IN_BRIEF to leave out the tokens that change nothing because they stay inside of a string without
@@ -100,9 +100,9 @@ def judge(arena_address, vocab_address, state, seen, way, ends, extra, unsettled
     cost.
 
     ends, extra: int32 [tokens]. ends[k] = the state that the k-th token in order leads to, DEAD when it does not
-    survive; extra[k] = what the memory adds to the cost there, SEARCH or EXPECTS_KEY when that has to be found out.
+    survive; extra[k] = what the register adds to the cost there, SEARCH or EXPECTS_KEY when that has to be found out.
 
-    unsettled: int32 [5, tokens]: k, id, state, memory and extra of the unsettled tokens; in brief also of those with ONE_MORE.
+    unsettled: int32 [5, tokens]: k, id, state, register and extra of the unsettled tokens; in brief also of those with ONE_MORE.
     """
     arena, vocab = words_at(arena_address), words_at(vocab_address)
     tables = layout(arena)
@@ -177,7 +177,7 @@ def judge_trie(arena, tables, vocab, rows, trie, state, seen, way, ends, extra, 
     behind the first `num_unsettled`; their k is then no place in the order of all tokens.
 
     way: what is looked at. WHOLE: all tokens; ALONG: only those that go along candidates; IN_BRIEF, IN_KEY: not those that
-    `judge` leaves out. rows: the address of the mask rows, where the tokens that the memory refuses are noted to be
+    `judge` leaves out. rows: the address of the mask rows, where the tokens that the register refuses are noted to be
     cleared; or NO_ROWS.
     """
     nodes, order, n = (
@@ -374,7 +374,7 @@ def is_within_class(arena, tables, vocab, shape, s):
 
 @inner
 def up_to_date(arena, tables, stack, depth):
-    """The memory at a depth of the walk, behind the bytes that have only been noted so far; none of them can be
+    """The register at a depth of the walk, behind the bytes that have only been noted so far; none of them can be
     refused."""
     seen = stack[depth, Step.KNOWN]
     for d in range(stack[depth, Step.SINCE] + 1, depth + 1):

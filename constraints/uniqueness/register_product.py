@@ -1,4 +1,4 @@
-"""The product of the automaton and the memory: a *configuration* is a state and a memory, which go on with the text
+"""The product of the automaton and the register: a *configuration* is a state and a register, which go on with the text
 together.
 
 A text is *alive* when some way leads away from all candidates to an accepting state. Usually one byte does; otherwise
@@ -49,8 +49,8 @@ from .seen_values import (
     is_in_key,
     is_recorded,
     is_space,
-    memory,
     mode_after,
+    register,
     seen_after,
 )
 
@@ -70,8 +70,8 @@ def is_plain(arena, tables, seen, byte, event):
 
 @inner
 def after_candidate_byte(arena, tables, seen, byte, event, candidate):
-    """The memory behind a plain byte that leads to a known word, `candidate`."""
-    return memory(
+    """The register behind a plain byte that leads to a known word, `candidate`."""
+    return register(
         arena,
         tables,
         wide(arena[tables.a + REC * seen]),
@@ -89,7 +89,7 @@ def transition(arena, tables, state, byte):
 
 @inner
 def follow(arena, tables, state, answer, seen, byte):
-    """(state, memory) behind a byte on which `state` has the transition `answer`; (DEAD, REPEATED) where the text does
+    """(state, register) behind a byte on which `state` has the transition `answer`; (DEAD, REPEATED) where the text does
     not survive.
 
     A byte that ends a repeated item is refused only by the alternatives that ask for different items; the text goes on
@@ -208,7 +208,7 @@ def is_alive(arena, tables, state, seen):
 
 
 class SeenFlag(IntFlag):
-    """Bits that `seen_flags` returns for a memory."""
+    """Bits that `seen_flags` returns for a register."""
 
     NONE = 0
     HAS_CANDIDATES = 1  # there are candidates
@@ -220,7 +220,7 @@ class SeenFlag(IntFlag):
 
 @inner
 def seen_flags(arena, tables, seen):
-    """What is known of a memory that matters to tokens, as bits of `SeenFlag`."""
+    """What is known of a register that matters to tokens, as bits of `SeenFlag`."""
     bits = SeenFlag.HAS_CANDIDATES if mark_candidates(arena, tables, seen)[0] != 0 else SeenFlag.NONE
     if arena[tables.b + REC * seen] != TextMode.OUTSIDE:
         bits |= SeenFlag.IN_TEXT | (SeenFlag.IN_NAME if is_in_key(arena[tables.b + REC * seen]) else SeenFlag.NONE)
@@ -236,7 +236,7 @@ def seen_flags(arena, tables, seen):
 
 @entry
 def run_remembering(arena_address, state, seen, data):
-    """(state, memory, number of bytes read) behind `data` (uint8 array); state DEAD when it does not survive. The
+    """(state, register, number of bytes read) behind `data` (uint8 array); state DEAD when it does not survive. The
     caller looks for faults."""
     arena = words_at(arena_address)
     tables = layout(arena)
@@ -245,7 +245,7 @@ def run_remembering(arena_address, state, seen, data):
 
 @entry
 def advance_remembering(arena_address, vocab_address, state, seen, token):
-    """(state, memory) behind a token; state DEAD when it does not survive. The caller looks for faults."""
+    """(state, register) behind a token; state DEAD when it does not survive. The caller looks for faults."""
     arena, vocab = words_at(arena_address), words_at(vocab_address)
     tables = layout(arena)
     start, end = token_bytes(vocab, token)
@@ -369,7 +369,7 @@ def must_open_key(arena, tables, state):
 
 @entry
 def extra_cost_of(arena_address, state, seen, spells):
-    """`extra_cost` of a state and a memory, or EXPECTS_KEY."""
+    """`extra_cost` of a state and a register, or EXPECTS_KEY."""
     arena = words_at(arena_address)
     tables = layout(arena)
     if arena[tables.b + REC * seen] == TextMode.OUTSIDE and expects_key(arena, tables, state, seen):

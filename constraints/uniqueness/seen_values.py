@@ -1,18 +1,18 @@
-"""The memory: what the open JSON objects and arrays of a text have already, so that no key and no item of an array with
+"""The register: what the open JSON objects and arrays of a text have already, so that no key and no item of an array with
 unique items comes twice.
 
 It is a function of the text and its events (`Event`), not a part of the automaton's state. It advances beside the
 state, byte by byte (`seen_after`), and is one hash-consed value for all texts that agree in it. Every open bracket has a
 *frame*:
 
-    MEMORY(frame, mode, word)      the innermost frame, where in a string we are, the word that is being read
+    REGISTER(frame, mode, word)      the innermost frame, where in a string we are, the word that is being read
     OBJECT(parent, done, before)   done: the keys that were marked, as a set; inside a unique array whole members
     ARRAY(parent, done, before)    done: the items, as a list; inside a unique array only
     UNIQUE(parent, done, before)   an array whose items must differ, or one that may still be such an array
     LIST(rest, word, -)            a list; a set is a list that is sorted by node number
     WORD(prefix, symbol, -)        a byte, or CONTAINER + LIST for an array or object that was closed
 
-    {"a": 1, "b      MEMORY(OBJECT(no parent, {"a"}, no word), IN_KEY, the word "b)
+    {"a": 1, "b      REGISTER(OBJECT(no parent, {"a"}, no word), IN_KEY, the word "b)
 
 A *word* is the text of a key or item. It is NIL where nothing is recorded: outside of keys and unique arrays.
 `before` is the word of the parent up to and with the opening bracket. White space outside of strings is left out,
@@ -37,7 +37,7 @@ from ..numba_support.jit import entry, inner, words_at
 NIL = 0  # no frame, no word; the empty list
 EMPTY_WORD = 1  # the empty word
 CONTAINER = 256  # symbols from here on are lists
-REPEATED = 0  # instead of a memory
+REPEATED = 0  # instead of a register
 QUOTE, BACKSLASH, COMMA = 0x22, 0x5C, 0x2C
 OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET = 0x7B, 0x7D, 0x5B
 
@@ -53,9 +53,9 @@ class TextMode(IntEnum):
 
 
 @inner
-def memory(arena, tables, frame, mode, word):
-    """The MEMORY node of a frame, a mode and a word."""
-    return intern_node(arena, tables, wide(Kind.MEMORY), wide(frame), wide(mode), wide(word))
+def register(arena, tables, frame, mode, word):
+    """The REGISTER node of a frame, a mode and a word."""
+    return intern_node(arena, tables, wide(Kind.REGISTER), wide(frame), wide(mode), wide(word))
 
 
 @inner
@@ -100,12 +100,12 @@ def mode_after(mode, byte, event):
 
 @inner
 def seen_after(arena, tables, seen, byte, event):
-    """The memory behind a byte with an event; REPEATED when the byte ends a key or an item that is there already, and on
+    """The register behind a byte with an event; REPEATED when the byte ends a key or an item that is there already, and on
     a fault."""
     frame, mode, word = wide(arena[tables.a + REC * seen]), wide(arena[tables.b + REC * seen]), wide(arena[tables.c + REC * seen])
     inside = mode_after(mode, byte, event)
     if mode != TextMode.OUTSIDE and inside != TextMode.OUTSIDE:
-        return seen if inside == mode and word == NIL else memory(arena, tables, frame, inside, longer(arena, tables, word, byte))
+        return seen if inside == mode and word == NIL else register(arena, tables, frame, inside, longer(arena, tables, word, byte))
     if mode != TextMode.OUTSIDE:
         word = longer(arena, tables, word, byte)
         if event == Event.KEY_CLOSE and has_key(arena, tables, wide(arena[tables.b + REC * frame]), word):
@@ -114,19 +114,19 @@ def seen_after(arena, tables, seen, byte, event):
             if event == Event.KEY_CLOSE:
                 frame = with_element(arena, tables, frame, word)
             word = wide(NIL)
-        return memory(arena, tables, frame, TextMode.OUTSIDE, word)
+        return register(arena, tables, frame, TextMode.OUTSIDE, word)
     if is_space(byte):
         return seen
     if byte == QUOTE:
         if event == Event.KEY_OPEN and word == NIL:
             word = wide(EMPTY_WORD)
-        return memory(arena, tables, frame, inside, longer(arena, tables, word, byte))
+        return register(arena, tables, frame, inside, longer(arena, tables, word, byte))
     if not is_bracket_or_comma(byte):
-        return seen if word == NIL else memory(arena, tables, frame, TextMode.OUTSIDE, longer(arena, tables, word, byte))
+        return seen if word == NIL else register(arena, tables, frame, TextMode.OUTSIDE, longer(arena, tables, word, byte))
     if byte == OPEN_BRACE or byte == OPEN_BRACKET:
         kind = wide(Kind.OBJECT if byte == OPEN_BRACE else Kind.UNIQUE if event == Event.ARRAY_OPEN else Kind.ARRAY)
         opened = intern_node(arena, tables, kind, frame, wide(NIL), longer(arena, tables, word, byte))
-        return memory(arena, tables, opened, TextMode.OUTSIDE, EMPTY_WORD if word != NIL or kind == Kind.UNIQUE else NIL)
+        return register(arena, tables, opened, TextMode.OUTSIDE, EMPTY_WORD if word != NIL or kind == Kind.UNIQUE else NIL)
     if is_recorded(arena, tables, frame) and word != EMPTY_WORD:
         if (event == Event.ITEM_CLOSE or event == Event.ARRAY_CLOSE) and has_item(
             arena, tables, wide(arena[tables.b + REC * frame]), word
@@ -136,9 +136,9 @@ def seen_after(arena, tables, seen, byte, event):
     if byte == COMMA:
         if arena[tables.kind + REC * frame] == Kind.UNIQUE and event != Event.ITEM_CLOSE:
             frame, word = no_longer_unique(arena, tables, frame, word)
-        return memory(arena, tables, frame, TextMode.OUTSIDE, word)
+        return register(arena, tables, frame, TextMode.OUTSIDE, word)
     value = CONTAINER + wide(arena[tables.b + REC * frame])
-    return memory(
+    return register(
         arena,
         tables,
         wide(arena[tables.a + REC * frame]),
@@ -202,7 +202,7 @@ def with_element(arena, tables, frame, word):
 
 @entry
 def empty_memory(arena_address):
-    """The memory before any text."""
+    """The register before any text."""
     arena = words_at(arena_address)
     tables = layout(arena)
-    return memory(arena, tables, NIL, TextMode.OUTSIDE, NIL)
+    return register(arena, tables, NIL, TextMode.OUTSIDE, NIL)

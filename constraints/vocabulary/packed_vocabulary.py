@@ -1,4 +1,4 @@
-"""The atlas: all that compiled code reads of a vocabulary (tries, tokens, body classes), in one int32 array `vocab`.
+"""The packed vocabulary: all that compiled code reads of a vocabulary (tries, tokens, body classes), in one int32 array `vocab`.
 
 One array, because a compiled call costs about 0.1 us for each array argument, and the mask walk does not know beforehand
 which tables it needs. A table is named by the offset of its record: the word TRIE of the header is the offset of the
@@ -112,7 +112,7 @@ class PackedVocabulary:
 
     def __init__(self, trie: TokenTrie, words: int, eos_token_ids: tuple[int, ...], spells_every_byte: bool) -> None:
         size = HEADER_WORDS + 64 * (trie.num_nodes + trie.token_offsets.size) + trie.token_bytes.size
-        self.array = reserved(size + _SPARE_WORDS, _never_again, "atlas", in_huge_pages=True)
+        self.array = reserved(size + _SPARE_WORDS, _never_again, "packed vocabulary", in_huge_pages=True)
         self.address = int(self.array.ctypes.data)
         self._used = HEADER_WORDS
         vocab = self.array
@@ -237,7 +237,7 @@ def _never_again(array: NDArray[np.int32]) -> int:
 
 @entry
 def _tabulated(byte, depth, skip, first):
-    """(nodes, children) of a trie as the atlas has them: int32 [n + 1, NODE_WIDTH] and int32 [tables, 256]."""
+    """(nodes, children) of a trie as the packed vocabulary has them: int32 [n + 1, NODE_WIDTH] and int32 [tables, 256]."""
     n = byte.size
     fan = np.zeros(n + 1, np.int32)  # children of node i - 1; of the root at 0
     at = np.zeros(n + 2, np.int32)  # [depth] 1 + the node there

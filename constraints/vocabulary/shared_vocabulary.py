@@ -1,4 +1,4 @@
-"""What all constraints over one vocabulary share: the trie, the atlas, and the tables of body classes."""
+"""What all constraints over one vocabulary share: the trie, the packed vocabulary, and the tables of body classes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class SharedVocabulary:
         return self._bodies.get(ranges)
 
     def tables(self, ranges: Ranges) -> int:
-        """The offset of the tables of a character class in the atlas, 0 when it has none."""
+        """The offset of the tables of a character class in the packed vocabulary, 0 when it has none."""
         return self._offsets.get(ranges, 0)
 
     def tables_wanted(self, ranges: Ranges) -> int:

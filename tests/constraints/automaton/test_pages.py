@@ -155,7 +155,7 @@ def test_memory_of_constraints_with_other_limits_leaves_nothing_behind() -> None
 
 def test_small_tables_grow_into_the_same_masks(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = {(source, seed): [mask.copy() for mask in masks(fresh(source), seed)] for source in SOURCES for seed in range(3)}
-    small = {"_SPARE_NODES": 1, "_FIRST_STATES": 2, "_FIRST_POOL": 8, "_FIRST_SCRATCH": 2, "_FIRST_PAIR_HASH": 4, "_FIRST_STATE_HASH": 4}
+    small = {"_SPARE_NODES": 1, "_FIRST_STATES": 2, "_FIRST_POOL": 8, "_FIRST_SCRATCH": 2, "_FIRST_SEQUENCE_HASH": 4, "_FIRST_STATE_HASH": 4}
     for name, size in small.items():
         monkeypatch.setattr(assembly, name, size)
     monkeypatch.setattr(mask_rows, "_FIRST_WORDS", 1)

@@ -33,7 +33,7 @@ from maskwright.constraints import (
     Vocabulary,
 )
 from maskwright.constraints.runtime.constraint import as_token_ids
-from maskwright.constraints.saved import constraint as saved_constraint
+from maskwright.constraints.saved import constraint_file
 from maskwright.constraints.saved.container import read, write
 
 TOKENS = [*(bytes([byte]) for byte in range(256)), b'{"', b'":', b'","', b'"}', b"ab", b"12", b"true", b"</think>", b"  "]
@@ -155,7 +155,7 @@ def test_in_a_fresh_process(tmp_path: Path) -> None:
         constraint.save(tmp_path / str(number))
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from tests.constraints.test_saved import SOURCES, VOCABULARY, Compiler, digest\n"
+        "from tests.constraints.runtime.test_saved import SOURCES, VOCABULARY, Compiler, digest\n"
         "compiler = Compiler(VOCABULARY)\n"
         "for number, name in enumerate(SOURCES):\n"
         "    print(digest(compiler.load(f'{sys.argv[2]}/{number}', trusted=True)), digest(compiler.load(f'{sys.argv[2]}/{number}')))\n"
@@ -195,10 +195,10 @@ def test_another_tokenizer_is_refused(file: Path) -> None:
 
 
 def test_another_version_is_refused(file: Path, compiler: Compiler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saved_constraint, "_version", lambda: "maskwright 0.0.0 (beef)")
+    monkeypatch.setattr(constraint_file, "_version", lambda: "maskwright 0.0.0 (beef)")
     assert "maskwright 0.0.0 (beef)" in refused("version", file, compiler)
     monkeypatch.undo()
-    monkeypatch.setattr(saved_constraint, "FORMAT", 2)
+    monkeypatch.setattr(constraint_file, "FORMAT", 2)
     refused("format", file, compiler)
 
 
