@@ -64,10 +64,13 @@ class RowParameters:
     frequency_penalty: Annotated[float, FINITE, PENALTY] = 0.0  # subtracted from logits once per occurrence in the output
 
 
+DEFAULTS: Mapping[str, Any] = MappingProxyType({each.name: each.default for each in fields(RowParameters)})
+
+
 def _defaults(stage: Stage) -> Mapping[str, float]:
     """Those read by a stage, in their order, with the values that switch them off."""
     hints = get_type_hints(RowParameters, include_extras=True)
-    return MappingProxyType({each.name: each.default for each in fields(RowParameters) if stage in get_args(hints[each.name])})
+    return MappingProxyType({name: off for name, off in DEFAULTS.items() if stage in get_args(hints[name])})
 
 
 FILTERS, PENALTIES = _defaults(FILTER), _defaults(PENALTY)
@@ -89,5 +92,5 @@ else:
 
 def filled(num_rows: int, device: torch.device | str = "cpu", **values: float) -> ParameterArrays:
     """Arrays whose rows are all alike: of the values given, and else of the defaults."""
-    alike = {each.name: each.default for each in fields(RowParameters)} | values
+    alike = {**DEFAULTS, **values}
     return ParameterArrays(*(torch.full((num_rows,), alike[name], dtype=dtype, device=device) for name, dtype in DTYPES.items()))

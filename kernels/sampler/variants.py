@@ -29,7 +29,7 @@ def scored_types(dtype: str, unit: str) -> dict[str, Any]:
 
 
 PARAMETER_TYPES = ParameterArrays(*("*i32" if dtype == torch.int32 else "*fp32" for dtype in DTYPES.values()))
-TOKEN_TYPES = ("*i64", "*i64", "*fp32")  # of TokenValues
+TOKEN_TYPES: Any = ("*i64", "*i64", "*fp32")  # of TokenValues
 ROW_TYPES = {"seed": "*i64", "position": "*i64", "limits": "*fp32"}
 GROUP_TYPES = {"group_max": "*fp32", "group_sum": "*fp32", "reached": "*i32"}
 OUT_TYPES = {"token_out": "*i64", "logprob_out": "*fp32", "kept_mass_out": "*fp64", "num_allowed_out": "*i64"}

@@ -183,7 +183,7 @@ def test_a_row_is_the_same_bit_by_bit_in_any_batch(vocab_size: int, num_rows: in
 
 def test_stages_that_no_row_needs_change_nothing() -> None:
     rows, logits = big_batch(300, 4)
-    plain = [Row(**{**vars(row), "top_k": 0, "top_p": 1.0, "min_p": 0.0}) for row in rows]
+    plain = [Row(**{**vars(row), **FILTERS}) for row in rows]
     all_on = Stages(any_draw=True, filters=frozenset(FILTERS), max_top_k=50)
     found = sample(logits, sampler_rows(plain), vocab_size=300)
     named = sample(logits, sampler_rows(plain)._replace(stages=all_on), vocab_size=300)
