@@ -146,15 +146,15 @@ sys.path.insert(0, {str(tmp_path)!r})
 from pathlib import Path
 import torch
 from maskwright.constraints import Compiler, Regex
-from maskwright.constraints.vocabulary import Vocabulary
+from maskwright.constraints import Vocabulary
 from maskwright.engine.limits import Limits
 from maskwright.engine.engine import Engine
-from maskwright.engine.fingerprints import model_fingerprint
+from maskwright.engine.models.fingerprints import model_fingerprint
 from maskwright.engine.models.model import load_model
 from maskwright.engine.models.spec import read_spec
-from maskwright.engine.runner import ModelRunner
-from maskwright.engine.session_file import load_snapshot
-from maskwright.engine.sessions import Sessions
+from maskwright.engine.steps.runner import ModelRunner
+from maskwright.engine.sessions.session_file import load_snapshot
+from maskwright.engine.sessions.sessions import Sessions
 folder = Path({str(where)!r})
 tokens = [None, None, b"</s>"] + [bytes([32 + i]) for i in range(96)]
 vocabulary = Vocabulary(tokens, eos_token_ids=[2], special_tokens={{"<pad>": 0, "<s>": 1}})

@@ -97,7 +97,7 @@ string, by code points), and lengths are as the table says. Every such string is
 that every valid string matches as well; otherwise the third column says which valid strings do not, and `constraint.notes`
 repeats it. A format that is not listed is an annotation, with a note; among them are `color`, `host-name`, `ip-address`, `phone`,
 `style` and `utc-millisec`, which no draft from 4 on defines. This page is printed by
-`maskwright.constraints.formats.formats_page()`.
+`maskwright.constraints.front_ends.json_schema.strings.formats.formats_page()`.
 
 | format | defined in | compared with the definition |
 |---|---|---|"""

@@ -52,7 +52,7 @@ def test_numba_caches_in_the_chosen_folder(tmp_path: Path) -> None:
     program = """
 import sys
 from pathlib import Path
-from maskwright.kernels import compile_cache
+from maskwright.foundation import compile_cache
 compile_cache._tell_numba(Path(sys.argv[1]))
 sys.path.insert(0, sys.argv[2])
 import loops
