@@ -55,7 +55,7 @@ class Sampled(NamedTuple):
 
 
 def slice_rows(rows: SamplerRows, block: slice) -> SamplerRows:
-    """The same for some of the rows."""
+    """The parameters of some of the rows."""
     return SamplerRows(*(slice_field(value, block) for value in rows))
 
 

@@ -46,7 +46,7 @@ class Scored(NamedTuple):
 
 
 class ScoredRow(NamedTuple):
-    """The same of one row: where it begins in each array, and its place in the pool of masks."""
+    """What `Scored` holds of one row: where the row begins in each array, and its place in the pool of masks."""
 
     logits: Any
     mask: Any
