@@ -48,3 +48,18 @@ def test_links_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text):
         assert (ROOT / page).parent.joinpath(target).exists(), f"{page} links to {target}"
+
+
+def test_the_glossary_names_what_is_in_the_code() -> None:
+    """The last column of the tables that say where a term is found: files and names of the package."""
+    sources = {path: path.read_text(encoding="utf-8") for folder in TOP for path in (ROOT / folder).rglob("*.py")}
+    files, words = {path.name for path in sources}, set(re.findall(r"\w+", "\n".join(sources.values())))
+    rows = [line for line in (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").splitlines() if line.count(" | ") == 3]
+    named = [code for row in rows for code in re.findall(r"`([^`]+)`", row.split(" | ")[3])]
+    assert len(named) > 50
+    for code in named:
+        if code.endswith(".py"):
+            assert Path(code).name in files, f"docs/glossary.md names {code}"
+        else:
+            missing = [word for word in re.findall(r"\w+(?![\w*])", code) if word not in words]
+            assert not missing, f"docs/glossary.md names {code}"
