@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..constraints.runtime.front_end import places_of
 from ..engine.requests.guide import with_tokens
 from ..engine.requests.output import TokenRecord
 from ..engine.requests.request import Request
@@ -63,6 +64,7 @@ class DetailReader:
         self._constraint, self._tokens, self._num_candidates = constraint, vocabulary.tokens, num_candidates
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._state = None if constraint is None else constraint.start()
+        self._places = None if constraint is None else places_of(constraint)
         self._num_left = min(request.sampling.max_tokens, model_len - len(request.prompt_token_ids))
         self._extra_end_ids = request.sampling.stop_token_ids
 
@@ -81,7 +83,7 @@ class DetailReader:
             "num_allowed": record.num_allowed,
             "probability": _probability(record.logprob),
             "kept_mass": None if record.kept_mass is None else round(record.kept_mass, DECIMALS),
-            "paths": [] if self._constraint is None else list(self._constraint.explain(self._state, record.token_id).paths),
+            "paths": [] if self._places is None else list(self._places.read(self._tokens[record.token_id] or b"")),
             "candidates": candidates,
         }
         if self._constraint is not None:

@@ -325,7 +325,8 @@ class Constraint:
             return explain(self, state, token_id, num_nearest)
 
     def paths(self, state: State) -> tuple[str, ...]:
-        """The parts of the grammar (schema paths, rule names) that are being matched."""
+        """The parts of the grammar (schema paths, rule names) that begin next: here, or behind what is being read. A state does
+        not know what has come, so where a text is in its schema `places_of` tells (front_end.py)."""
         if state == FINISHED:
             return ()
         places = self._places.get(state)

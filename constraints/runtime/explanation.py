@@ -23,11 +23,11 @@ class Explanation:
     reason: str
     dies_at: int | None  # index of the first byte of the token that cannot follow, None when allowed or never text
     expected: str  # bytes that could have stood there
-    paths: tuple[str, ...]  # parts of the grammar (schema paths, rule names) that are being matched
+    paths: tuple[str, ...]  # parts of the grammar (schema paths, rule names) that begin here or behind what is being read
     nearest: tuple[int, ...]  # legal tokens that share the most leading bytes with this one
 
     def __str__(self) -> str:
-        where = f" in {', '.join(self.paths)}" if self.paths else ""
+        where = f" before {', '.join(self.paths)}" if self.paths else ""
         return f"token {self.token_id} {self.token!r} is {'allowed' if self.allowed else 'masked'}{where}: {self.reason}"
 
 

@@ -9,7 +9,8 @@
     source_text     where that raises an error that has a line and a column
     finish          for the constraint, once there is one
 
-Two more are asked by others: `stands_alone` by sources that have parts, `lower_marked` by `captures`, where `may_have_captures`.
+Three more are asked by others: `stands_alone` by sources that have parts, `lower_marked` by `captures`, where `may_have_captures`,
+and `places` by `places_of`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from ..base.errors import UnsupportedKeyword
 from ..grammar.capture_marks import Marks
@@ -24,6 +26,14 @@ from ..grammar.expression import Grammar, Node
 from ..grammar.source import Limits, Source
 from ..grammar.stages import Budgets
 from .constraint import Constraint
+
+
+class Places(Protocol):
+    """Follows one text through a source. It is read in pieces, in order."""
+
+    def read(self, data: bytes) -> tuple[str, ...]:
+        """The places in the source to which the next bytes belong, in their order."""
+        ...
 
 
 class FrontEnd(ABC):
@@ -61,6 +71,10 @@ class FrontEnd(ABC):
         """The constraint with what its grammar does not say. compiled: compiles a part of it, without keeping it."""
         return constraint
 
+    def places(self, limits: Limits) -> Places | None:
+        """Follows a text and tells the places in the source that its bytes belong to; None where these are not known."""
+        return None
+
     @property
     def stands_alone(self) -> bool:
         """Whether it cannot be a part of a structural tag: `lower` leaves to `finish` what it does not refuse."""
@@ -92,6 +106,12 @@ class _OnlyLowered(FrontEnd):
 def front_end_of(source: Source) -> FrontEnd:
     """A source with all hooks; those that it does not have do nothing."""
     return source if isinstance(source, FrontEnd) else _OnlyLowered(source)
+
+
+def places_of(constraint: Constraint) -> Places | None:
+    """Follows a text from its beginning; None for a constraint without known places: those of a schema are known."""
+    source = constraint.source
+    return source.places(constraint.limits) if isinstance(source, FrontEnd) else None
 
 
 def may_have_captures(source: object) -> bool:

@@ -374,7 +374,7 @@ class TokenAutomaton:
         return [byte for byte in range(256) if self.run(state, bytes([byte]))[0] != DEAD]
 
     def paths(self, state: State) -> tuple[str, ...]:
-        """The places in the source of the parts that are being matched in a state."""
+        """The places in the source of the parts that begin in a state, or else behind what is being read."""
         tail = EMPTY
         if self._machine.table("state_length")[state] == FRAMED:  # labels are of parts as the grammar has them, which a frame keeps
             frame = int(self._machine.table("state_start")[state])

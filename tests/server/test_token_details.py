@@ -75,6 +75,19 @@ def test_masked_candidates_say_why(http: httpx.Client) -> None:
     assert any(path.startswith("#/properties/age") for token in tokens for path in token["paths"])
 
 
+def test_paths_are_of_the_members_to_which_the_text_belongs(http: httpx.Client) -> None:
+    _, tokens, text = streamed(http, **ASKED, response_format=FORM, maskwright={"tokens": True})
+    value, at = json.loads(text), 0
+    names, ages = text.index(value["name"]), text.index(str(value["age"]))
+    for token in tokens:
+        end = at + len(token["text"])
+        for member, begin, length in (("name", names, len(value["name"])), ("age", ages, len(str(value["age"])))):
+            if begin <= at and end <= begin + length and end > at:
+                assert token["paths"] == [f"#/properties/{member}"]
+        at = end
+    assert tokens[0]["paths"][0] == "#"
+
+
 def test_what_the_mask_left_is_the_kept_mass(http: httpx.Client) -> None:
     """The probabilities of the masked candidates are part of what was not kept."""
     _, tokens, _ = streamed(http, **ASKED, response_format=FORM, maskwright={"tokens": True, "candidates": 20})

@@ -16,6 +16,7 @@ from .documents.document import Library, Site
 from .documents.policy import Policy, too_deep
 from .documents.values import depth_of, dump_json, parse_json, plain_value
 from .lowering.lowering import Lowering
+from .places import SchemaPlaces
 from .strings.any_spelling import AnySpelling
 from .strings.text import JsonText
 from .types import schema_of
@@ -102,13 +103,22 @@ class JsonSchema(FrontEnd):
 
     def _lower(self, grammar: Grammar, limits: Limits) -> Node:
         grammar.search_share = 0.05  # the sum of the parts is close, and a search is dear where strings are free
-        root = self.root(limits)
         policy = Policy(grammar, self.on_unsupported == "relax", limits.seconds)
-        lowering = Lowering(
+        return self._lowering(grammar, limits, policy).whole(self.root(limits))
+
+    def _lowering(self, grammar: Grammar, limits: Limits, policy: Policy) -> Lowering:
+        return Lowering(
             grammar, limits, policy, self._text(grammar, limits),
             assert_formats=FORMATS_OPTIONS[self.formats], is_ordered=self.property_order == "declared",
         )  # fmt: skip
-        return lowering.whole(root)
+
+    def places(self, limits: Limits) -> SchemaPlaces | None:
+        """Follows a text through the schema; None where what stands between its tokens is not white space as JSON has it."""
+        if not self.is_plain_json:
+            return None
+        grammar = self.new_grammar(limits)
+        policy = Policy(grammar, self.on_unsupported == "relax")
+        return SchemaPlaces(self._lowering(grammar, limits, policy), policy, self.root(limits))
 
 
 @cache

@@ -17,7 +17,7 @@ from ....grammar.productivity import barren_rules
 from ....grammar.source import Limits
 from ...numbers.multiples import common_step, not_multiple_node
 from ..algebra.branches import Branches
-from ..algebra.claims import Among, Conj, Count, Equals, Index, Keys, Kinds, Literal, Term
+from ..algebra.claims import Among, Conj, Count, Equals, Index, Keys, Kinds, Literal, NameTest, Term
 from ..algebra.discriminators import Discriminators
 from ..algebra.disjoint import Disjointness
 from ..algebra.finite_sets import FiniteSets
@@ -136,6 +136,14 @@ class Lowering:
         if self._has_unique_arrays:
             while self._together and not self._grammar.mixed_arrays:
                 self._grammar.mixed_arrays = self._mixed_arrays.stand_in(self._together.pop())
+
+    def admits(self, site: Site, value: Any) -> bool:
+        """Whether a value satisfies a schema."""
+        return self._membership.in_conj(self._branches.conj((site,)), value)
+
+    def names_passed(self, name: str, tests: Collection[NameTest]) -> frozenset[NameTest]:
+        """The conditions on names that a name meets."""
+        return self._membership.names.passed(name, tests)
 
     def node(self, conj: Conj) -> Node:
         """The texts of a conjunction's values; FAIL when there is none."""
