@@ -139,7 +139,8 @@ class SchemaPlaces:
         def may_be(site: Site) -> bool:
             return site.schema is not False and not atoms.isdisjoint(type_atoms(site))
 
-        sites, around_paths = [self._root], (self._root.path,)
+        sites = [self._root]
+        around_paths: tuple[str, ...] = ()
         if self._open:
             around = self._open[-1]
             self._refute(around, may_be)
