@@ -155,7 +155,7 @@ def _parsed_reply(output: GenerationOutput, turn: Turn, constraint: Constraint) 
     _complete(output)
     parts = parse_output(constraint, output.token_ids)
     by_name = {tool.name: tool for tool in turn.tools}
-    calls = tuple(ToolCall(by_name[call.name], json.loads(call.arguments)) for call in parts.calls)
+    calls = tuple(ToolCall(by_name[call.name], json.loads(call.arguments), call.arguments) for call in parts.calls)
     return Reply(output=output, tool_calls=calls, parts=parts)
 
 

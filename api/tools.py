@@ -1,6 +1,10 @@
 """Python functions as tools: the JSON Schema of a signature, and a call read back from the model's output.
 
 A tool call is the JSON object {"name": ..., "arguments": {...}}.
+
+Functions, methods, classes, partials (without what they settle) and callable objects are tools when all of their parameters can be
+passed by name and have annotations that Pydantic describes. Their schemas are those of Python types (closed, exact), and a call is
+run with what Pydantic's validation makes of the JSON of each argument.
 """
 
 from __future__ import annotations
@@ -9,13 +13,15 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
 from .errors import UsageError
+from .function_parameters import behind_partials, parameters_of, with_prefix
 
 _NAME = re.compile(r"[\w.:/-]+")
+_FIRST, _COLON, _COMMA = (re.compile(rf"\s*{each}\s*") for each in (r"\{", ":", ",?"))  # what stands before JSON of an object
 ToolLike: TypeAlias = "Tool | Callable[..., Any] | Mapping[str, Any]"
 
 
@@ -50,6 +56,7 @@ class ToolCall:
 
     tool: Tool
     arguments: Mapping[str, Any]  # JSON values, as generated
+    text: str | None = field(default=None, compare=False)  # the JSON of the arguments as it was written, with all digits of numbers
 
     @property
     def name(self) -> str:
@@ -57,10 +64,15 @@ class ToolCall:
 
     @cached_property
     def values(self) -> dict[str, Any]:
-        """The arguments as the function's annotations want them: dates, enums, models instead of JSON values."""
+        """The arguments as the function's annotations want them: dates, enums, models instead of JSON values.
+
+        Raises `pydantic.ValidationError` for what a condition rejects that no schema can say, `UsageError` for arguments that the
+        function does not have.
+        """
         if self.tool.function is None:
             return dict(self.arguments)
-        return _validated(self.tool.function, self.arguments)
+        texts = _member_texts(json.dumps(dict(self.arguments)) if self.text is None else self.text)
+        return parameters_of(self.tool.function, self.name).values(texts)
 
     def run(self) -> Any:
         """The value that the function returns for these arguments."""
@@ -80,7 +92,7 @@ def as_tool(tool: ToolLike) -> Tool:
         return _tool_of_definition(tool)
     if not callable(tool):
         raise UsageError(f"a tool is a function or a definition, not {type(tool).__name__}")
-    return Tool(tool.__name__, inspect.cleandoc(tool.__doc__ or ""), _parameters_of(tool), tool)
+    return _tool_of_function(tool)
 
 
 def unique_tools(tools: Sequence[ToolLike]) -> tuple[Tool, ...]:
@@ -102,9 +114,9 @@ def calls_schema(tools: Sequence[Tool]) -> dict[str, Any]:
     for tool in tools:
         prefix = f"{tool.name}."
         own = dict(tool.parameters).get("$defs", {})
-        definitions |= {prefix + name: _with_prefix(schema, prefix) for name, schema in own.items()}
+        definitions |= {prefix + name: with_prefix(schema, prefix) for name, schema in own.items()}
         call = tool.call_schema()
-        call["properties"]["arguments"] = _with_prefix({k: v for k, v in tool.parameters.items() if k != "$defs"}, prefix)
+        call["properties"]["arguments"] = with_prefix({k: v for k, v in tool.parameters.items() if k != "$defs"}, prefix)
         calls.append(call)
     schema = calls[0] if len(calls) == 1 else {"anyOf": calls}
     return schema | ({"$defs": definitions} if definitions else {})
@@ -112,22 +124,10 @@ def calls_schema(tools: Sequence[Tool]) -> dict[str, Any]:
 
 def read_call(text: str, tools: Sequence[Tool]) -> ToolCall:
     """The call that a text satisfying `calls_schema(tools)` stands for."""
-    call = json.loads(text)
-    tool = next(tool for tool in tools if tool.name == call["name"])
-    return ToolCall(tool, call["arguments"])
-
-
-def _with_prefix(schema: Any, prefix: str) -> Any:
-    """`schema` with its references into `$defs` renamed. (A property called "$ref" has a mapping as value, not a string.)"""
-    if isinstance(schema, list):
-        return [_with_prefix(item, prefix) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    renamed = {key: _with_prefix(value, prefix) for key, value in schema.items()}
-    reference = schema.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#/$defs/"):
-        renamed["$ref"] = "#/$defs/" + prefix + reference.removeprefix("#/$defs/")
-    return renamed
+    texts = _member_texts(text)
+    name = json.loads(texts["name"])
+    tool = next(tool for tool in tools if tool.name == name)
+    return ToolCall(tool, json.loads(texts["arguments"]), texts["arguments"])
 
 
 def _tool_of_definition(definition: Mapping[str, Any]) -> Tool:
@@ -153,27 +153,30 @@ def _object_schema(parameters: Any, name: str) -> dict[str, Any]:
     return {**parameters, "type": "object"}
 
 
-def _parameters_of(function: Callable[..., Any]) -> dict[str, Any]:
-    schema = _arguments_model(function).model_json_schema()
-    schema.pop("title", None)
-    return schema
+def _tool_of_function(function: Callable[..., Any]) -> Tool:
+    plain = behind_partials(function)
+    name = getattr(plain, "__name__", type(plain).__name__)  # an object that is called goes by the name of its class
+    if not _NAME.fullmatch(name):
+        raise UsageError(f'a tool needs a name of letters, digits and _ . : / -, not "{name}": define it with def')
+    is_object = not (inspect.isroutine(plain) or inspect.isclass(plain))
+    description = plain.__doc__ or (type(plain).__call__.__doc__ if is_object else None) or ""
+    return Tool(name, inspect.cleandoc(description), parameters_of(function, name).schema(), function)
 
 
-def _validated(function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    model = _arguments_model(function).model_validate_json(json.dumps(arguments))
-    return {name: getattr(model, name) for name in model.model_fields_set}
+def _member_texts(text: str) -> dict[str, str]:
+    """The JSON texts of the members of the JSON text of an object, as they are written."""
+    texts: dict[str, str] = {}
+    decoder, at = json.JSONDecoder(), _behind(_FIRST, text, 0)
+    while text[at] != "}":
+        name, at = decoder.raw_decode(text, at)
+        begin = _behind(_COLON, text, at)
+        _, end = decoder.raw_decode(text, begin)
+        texts[name] = text[begin:end]
+        at = _behind(_COMMA, text, end)
+    return texts
 
 
-def _arguments_model(function: Callable[..., Any]) -> Any:
-    """A closed Pydantic model with one field per parameter."""
-    from pydantic import ConfigDict, Field, create_model
-
-    fields: dict[str, Any] = {}
-    for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
-        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise UsageError(f'tool "{function.__name__}": parameter "{name}" cannot be passed by name')
-        if parameter.annotation is parameter.empty:
-            raise UsageError(f'tool "{function.__name__}": parameter "{name}" has no type annotation')
-        default = ... if parameter.default is parameter.empty else parameter.default
-        fields[name] = (parameter.annotation, Field(default))
-    return create_model(function.__name__, __config__=ConfigDict(extra="forbid"), **fields)
+def _behind(separator: re.Pattern[str], text: str, at: int) -> int:
+    found = separator.match(text, at)
+    assert found is not None  # the text is JSON
+    return found.end()

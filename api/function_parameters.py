@@ -1,0 +1,172 @@
+"""The parameters of a Python function: the JSON Schema of its arguments, and their values as Pydantic makes them of JSON.
+
+Each parameter stands for itself, so it may have any name, and what cannot be described is told by its name.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any
+
+import pydantic_core
+from pydantic import TypeAdapter
+from pydantic.fields import FieldInfo
+
+from .constraints import ConstraintError
+from .constraints.front_ends.json_schema.types import adapter, schema_of
+from .errors import UsageError
+
+_NOTHING = inspect.Parameter.empty
+_DEFINITIONS = "#/$defs/"
+
+
+@dataclass(frozen=True)
+class FunctionParameter:
+    """One parameter that a model gives. default: what is passed where it is not given; `_NOTHING`: nothing is passed."""
+
+    name: str
+    annotation: Any
+    schema: Mapping[str, Any]
+    is_required: bool
+    default: Any = _NOTHING
+
+    @cached_property
+    def adapter(self) -> TypeAdapter[Any]:
+        return adapter(self.annotation)
+
+
+@dataclass(frozen=True)
+class FunctionParameters:
+    """The parameters of a function, in order. Made by `parameters_of`."""
+
+    parameters: tuple[FunctionParameter, ...]
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of the arguments: a closed object with the parameters as members."""
+        definitions: dict[str, Any] = {}
+        properties = {each.name: _with_shared_definitions(each, definitions) for each in self.parameters}
+        required = [each.name for each in self.parameters if each.is_required]
+        out: dict[str, Any] = {"$defs": definitions} if definitions else {}
+        out |= {"additionalProperties": False, "properties": properties}
+        return out | ({"required": required} if required else {}) | {"type": "object"}
+
+    def values(self, texts: Mapping[str, str]) -> dict[str, Any]:
+        """What to call the function with. texts: the JSON text of each argument.
+
+        Raises `pydantic.ValidationError` for an argument that Pydantic rejects, `UsageError` for one that is not there or should
+        not be.
+        """
+        known = [each.name for each in self.parameters]
+        for name in texts:
+            if name not in known:
+                raise UsageError(f'there is no parameter "{name}"; known: {", ".join(known) or "none"}')
+        values = {}
+        for each in self.parameters:
+            if each.name in texts:
+                values[each.name] = each.adapter.validate_json(texts[each.name])
+            elif each.is_required:
+                raise UsageError(f'parameter "{each.name}" is missing')
+            elif each.default is not _NOTHING:
+                values[each.name] = each.default
+        return values
+
+
+def parameters_of(function: Callable[..., Any], name: str) -> FunctionParameters:
+    """The parameters of a function, method, class, partial or callable object that a model gives; a partial has settled those that
+    it names. name: of the tool, in messages.
+
+    Raises `UsageError` naming the parameter that cannot be described.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError):
+        raise UsageError(f'tool "{name}": Python knows no signature of it; wrap it in a function') from None
+    settled = function.keywords if isinstance(function, functools.partial) else {}
+    given = [each for each in signature.parameters.values() if each.name not in settled]
+    return FunctionParameters(tuple(_parameter(each, function, f'tool "{name}": parameter "{each.name}"') for each in given))
+
+
+def behind_partials(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What the partials around a function call in the end."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+def _parameter(parameter: inspect.Parameter, function: Callable[..., Any], place: str) -> FunctionParameter:
+    if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+        raise UsageError(f"{place} cannot be passed by name")
+    if parameter.annotation is _NOTHING:
+        raise UsageError(f"{place} has no type annotation")
+    annotation, default = _evaluated(parameter.annotation, function, place), parameter.default
+    if isinstance(default, FieldInfo):
+        annotation, default = Annotated[annotation, default], _NOTHING
+    try:
+        schema = schema_of(annotation)
+        field = FieldInfo.from_annotation(annotation)
+    except ConstraintError as error:
+        raise UsageError(f"{place}: {error}") from None
+    except Exception as error:  # of a type's own hooks, or of Pydantic for what is no type
+        raise UsageError(f"{place} has an annotation that Pydantic cannot describe: {' '.join(str(error).split())}") from None
+    if default is not _NOTHING:
+        return FunctionParameter(parameter.name, annotation, _with_default(schema, default), is_required=False)
+    if field.is_required():
+        return FunctionParameter(parameter.name, annotation, schema, is_required=True)
+    return FunctionParameter(
+        parameter.name, annotation, schema, is_required=False, default=field.get_default(call_default_factory=True)
+    )
+
+
+def _evaluated(annotation: Any, function: Callable[..., Any], place: str) -> Any:
+    """The type that an annotation stands for, which may be written as a string."""
+    if not isinstance(annotation, str):
+        return annotation
+    try:
+        return eval(annotation, _names_around(inspect.unwrap(behind_partials(function))))
+    except Exception as error:
+        reason = f'{place} has the annotation "{annotation}", which has no meaning when the program runs: {error}'
+        raise UsageError(f"{reason}; import its names outside of `if TYPE_CHECKING`") from None
+
+
+def _names_around(function: Callable[..., Any]) -> dict[str, Any]:
+    """The names that annotations of a function, class or callable object may use."""
+    if inspect.isclass(function):
+        return dict(vars(sys.modules[function.__module__]))
+    routine = function if inspect.isroutine(function) else type(function).__call__
+    return dict(getattr(inspect.unwrap(routine), "__globals__", {}))
+
+
+def _with_default(schema: dict[str, Any], default: Any) -> dict[str, Any]:
+    """A schema that tells a default, where JSON can write it."""
+    try:
+        return schema | {"default": pydantic_core.to_jsonable_python(default)}
+    except (ValueError, TypeError):
+        return schema
+
+
+def _with_shared_definitions(parameter: FunctionParameter, shared: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a parameter whose `$defs` have moved to `shared`, with other names where these were taken."""
+    own = parameter.schema.get("$defs", {})
+    is_taken = any(shared.get(name, definition) != definition for name, definition in own.items())
+    prefix = f"{parameter.name}." if is_taken else ""
+    shared |= {prefix + name: with_prefix(definition, prefix) for name, definition in own.items()}
+    moved: dict[str, Any] = with_prefix({key: value for key, value in parameter.schema.items() if key != "$defs"}, prefix)
+    return moved
+
+
+def with_prefix(schema: Any, prefix: str) -> Any:
+    """`schema` with its references into `$defs` renamed. (A property called "$ref" has a mapping as value, not a string.)"""
+    if isinstance(schema, list):
+        return [with_prefix(item, prefix) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    renamed = {key: with_prefix(value, prefix) for key, value in schema.items()}
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and reference.startswith(_DEFINITIONS):
+        renamed["$ref"] = _DEFINITIONS + prefix + reference.removeprefix(_DEFINITIONS)
+    return renamed
