@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .async_llm import AsyncLLM
+    from .async_session import AsyncSession
     from .chat import Reply
     from .constraints.base.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
     from .engine.errors import ConfigError, EngineError, RequestError, SessionError
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LLM",
     "AsyncLLM",
+    "AsyncSession",
     "ConfigError",
     "ConstraintError",
     "ConstraintLimit",
@@ -60,6 +62,7 @@ __all__ = [
 
 _MODULES = {
     "async_llm": ["AsyncLLM"],
+    "async_session": ["AsyncSession"],
     "chat": ["Reply"],
     "constraints.base.errors": ["ConstraintError", "ConstraintLimit", "GrammarSyntaxError", "UnsupportedKeyword"],
     "engine.errors": ["ConfigError", "EngineError", "RequestError", "SessionError"],

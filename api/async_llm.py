@@ -1,29 +1,35 @@
 """`LLM` for asyncio: the same calls, awaited, with concurrent calls in one batch.
 
-Searches and sessions are those of `llm`, the model inside. Waiting for the engine happens in threads. Each wait is for one event,
-so a task that is cancelled lets go at once.
+Waiting for the engine happens in threads. Each wait is for one event, so a task that is cancelled lets go at once.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
+from .async_session import AsyncSession
 from .chat import Reply, reply_of
 from .constraint_choice import ConstraintOptions
 from .constraints import ToolStyle
 from .conversation import Message
+from .engine import EngineStatistics, Request, RequestOutput
 from .engine import Event as EngineEvent
-from .engine import Request, RequestOutput
+from .engine.search.beams import BeamSearch
+from .engine.search.particles import Particles
+from .engine.search.searches import Search
+from .engine.sessions.sessions import CacheUse
 from .events import Delta, Done, Event
-from .llm import LLM
+from .llm import LLM, Progress
 from .model_folder import EMBEDDED
 from .outputs import GenerationOutput
+from .pieces import PieceReader, TokenPiece
 from .planning import Plan
 from .sampling import SamplingParams
+from .session import Session
 from .stream_events import StreamEvents
 from .tools import ToolLike
 
@@ -35,6 +41,16 @@ class AsyncLLM:
     def __init__(self, model: LLM | str | os.PathLike[str] = EMBEDDED, **options: Any) -> None:
         self.llm = model if isinstance(model, LLM) else LLM(model, **options)
 
+    @property
+    def default_sampling(self) -> SamplingParams:
+        """See `LLM.default_sampling`."""
+        return self.llm.default_sampling
+
+    @property
+    def statistics(self) -> EngineStatistics:
+        """See `LLM.statistics`."""
+        return self.llm.statistics
+
     async def generate(
         self,
         prompts: str | Sequence[str],
@@ -42,11 +58,42 @@ class AsyncLLM:
         sampling: SamplingParams | Sequence[SamplingParams] | None = None,
         priority: int = 0,
         user: str = "",
+        progress: Progress | None = None,
         **constraint: Unpack[ConstraintOptions],
     ) -> list[GenerationOutput]:
         """See `LLM.generate`."""
         plans = await asyncio.to_thread(self.llm.planner.plan_all, prompts, sampling, constraint)
-        return await self._outputs([plan.ranked(priority, user) for plan in plans])
+        return await self._outputs([plan.ranked(priority, user) for plan in plans], progress)
+
+    async def beam_search(
+        self,
+        prompts: str | Sequence[str],
+        *,
+        width: int = 4,
+        n: int = 1,
+        length_penalty: float = 1.0,
+        early_stopping: bool | Literal["never"] = False,
+        sampling: SamplingParams | None = None,
+        **constraint: Unpack[ConstraintOptions],
+    ) -> list[GenerationOutput]:
+        """See `LLM.beam_search`."""
+        search = BeamSearch(width=width, num_wanted=n, length_penalty=length_penalty, early_stopping=early_stopping)
+        plans = await asyncio.to_thread(self.llm.planner.plan_all, prompts, sampling or SamplingParams(), constraint)
+        return await self._found(plans, search)
+
+    async def particles(
+        self,
+        prompts: str | Sequence[str],
+        *,
+        count: int = 8,
+        resample_below: float = 0.5,
+        sampling: SamplingParams | None = None,
+        **constraint: Unpack[ConstraintOptions],
+    ) -> list[GenerationOutput]:
+        """See `LLM.particles`."""
+        search = Particles(count=count, resample_below=resample_below)
+        plans = await asyncio.to_thread(self.llm.planner.plan_all, prompts, sampling or SamplingParams(), constraint)
+        return await self._found(plans, search)
 
     async def stream(
         self, prompt: str, *, sampling: SamplingParams | None = None, **constraint: Unpack[ConstraintOptions]
@@ -69,6 +116,35 @@ class AsyncLLM:
                 if event.output is not None:
                     yield Done(plan.output(event.output))
 
+    async def stream_tokens(
+        self, prompt: str, *, sampling: SamplingParams | None = None, **constraint: Unpack[ConstraintOptions]
+    ) -> AsyncGenerator[TokenPiece | Done, None]:
+        """See `LLM.stream_tokens`."""
+        (plan,) = await asyncio.to_thread(self.llm.planner.plan_all, prompt, sampling, constraint)
+        reader = PieceReader(self.llm.vocabulary, plan.constraint)
+        async with aclosing(self._engine_events(plan)) as events:
+            async for event in events:
+                for piece in reader.read_all(record.token_id for record in event.tokens):
+                    yield piece
+                if event.output is not None:
+                    yield Done(plan.output(event.output))
+
+    async def open(
+        self,
+        prompt: str | Sequence[Message],
+        *,
+        sampling: SamplingParams | None = None,
+        **constraint: Unpack[ConstraintOptions],
+    ) -> AsyncSession:
+        """See `LLM.open`."""
+        return await self._opened(lambda: self.llm.open(prompt, sampling=sampling, **constraint))
+
+    async def resume(
+        self, path: str | os.PathLike[str], *, cache: CacheUse = "private", **constraint: Unpack[ConstraintOptions]
+    ) -> AsyncSession:
+        """See `LLM.resume`."""
+        return await self._opened(lambda: self.llm.resume(path, cache=cache, **constraint))
+
     async def chat(
         self,
         messages: str | Sequence[Message],
@@ -82,7 +158,7 @@ class AsyncLLM:
         """See `LLM.chat`."""
         turn = self.llm.planner.turn(messages, tools, tool_choice, tool_style, constraint)
         plan = await asyncio.to_thread(self.llm.planner.plan_turn, turn, sampling)
-        (output,) = await self._outputs([plan])
+        (output,) = await self._outputs([plan], None)
         return reply_of(output, turn, plan.constraint)
 
     async def stream_chat(
@@ -121,13 +197,37 @@ class AsyncLLM:
         finally:
             self._cancel(request_ids)
 
-    async def _outputs(self, plans: Sequence[Plan]) -> list[GenerationOutput]:
+    async def _outputs(self, plans: Sequence[Plan], progress: Progress | None) -> list[GenerationOutput]:
         request_ids = await self._submit([request for plan in plans for request in plan.requests])
+        ended = [asyncio.ensure_future(self._final(request_id)) for request_id in request_ids]
+        outputs, waiting = list[GenerationOutput](), iter(ended)
         try:
-            ended = iter(await asyncio.gather(*map(self._final, request_ids)))
-            return [plan.output(*[next(ended) for _ in plan.requests]) for plan in plans]
+            for plan in plans:
+                outputs.append(plan.output(*[await next(waiting) for _ in plan.requests]))
+                if progress is not None:
+                    progress(len(outputs), len(plans))
         finally:
+            _abandon(ended)
             self._cancel(request_ids)
+        return outputs
+
+    async def _found(self, plans: Sequence[Plan], search: Search) -> list[GenerationOutput]:
+        request_ids = await self._submit([plan.request for plan in plans], search)
+        ended = [asyncio.ensure_future(self._final(request_id)) for request_id in request_ids]
+        try:
+            return [plan.found(await each) for plan, each in zip(plans, ended, strict=True)]
+        finally:
+            _abandon(ended)
+            self._cancel(request_ids)
+
+    async def _opened(self, opened: Callable[[], Session]) -> AsyncSession:
+        """The session that is opened in a thread. A task cancelled meanwhile leaves none behind."""
+        opening = asyncio.ensure_future(asyncio.to_thread(opened))
+        try:
+            return AsyncSession(await asyncio.shield(opening))
+        except asyncio.CancelledError:
+            opening.add_done_callback(_close_opened)
+            raise
 
     async def _final(self, request_id: int) -> RequestOutput:
         while True:
@@ -135,9 +235,9 @@ class AsyncLLM:
             if event.output is not None:
                 return event.output
 
-    async def _submit(self, requests: Sequence[Request]) -> list[int]:
+    async def _submit(self, requests: Sequence[Request], search: Search | None = None) -> list[int]:
         """Queue all requests or none. A task cancelled meanwhile leaves none behind."""
-        submitting = asyncio.ensure_future(asyncio.to_thread(self.llm.driver.submit, requests))
+        submitting = asyncio.ensure_future(asyncio.to_thread(self.llm.driver.submit, requests, search=search))
         try:
             return await asyncio.shield(submitting)
         except asyncio.CancelledError:
@@ -152,3 +252,14 @@ class AsyncLLM:
         """End the requests that are still running, without waiting: the engine may be in the middle of a step."""
         for request_id in request_ids:
             asyncio.get_running_loop().run_in_executor(None, self.llm.driver.cancel, request_id)
+
+
+def _abandon(waiting: Iterable[asyncio.Future[RequestOutput]]) -> None:
+    """Wait no longer for outputs that nobody will read."""
+    for each in waiting:
+        each.cancel()
+
+
+def _close_opened(opening: asyncio.Future[Session]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        asyncio.get_running_loop().run_in_executor(None, opening.result().close)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
 
-from maskwright import LLM, AsyncLLM, Done, RequestError, SamplingParams
+from maskwright import LLM, AsyncLLM, Done, RequestError, SamplingParams, SessionError
 
 
 class Switch(BaseModel):
@@ -84,3 +86,98 @@ def test_streams_of_text_and_of_chats_are_the_same_too(llm: LLM) -> None:
     text, chat = asyncio.run(ask())
     assert text == list(llm.stream_text("x", schema=Switch))
     assert chat[:-1] == list(llm.stream_chat("x", tools=[light], tool_choice="required"))[:-1] and isinstance(chat[-1], Done)
+
+
+def public(cls: type) -> dict[str, object]:
+    return {name: value for name, value in vars(cls).items() if not name.startswith("_")}
+
+
+def test_there_is_every_call_of_the_model_with_its_parameters() -> None:
+    for name, member in public(LLM).items():
+        same = public(AsyncLLM)[name]
+        assert type(same) is type(member)
+        if inspect.isfunction(member):
+            assert inspect.isfunction(same)
+            assert inspect.signature(same).parameters == inspect.signature(member).parameters, name
+
+
+def test_searches_find_the_same(llm: LLM) -> None:
+    shared, few = AsyncLLM(llm), SamplingParams(max_tokens=6, seed=3)
+
+    async def ask() -> list[list[str]]:
+        beams = shared.beam_search(["x", "y"], width=3, n=2, regex="[a-d]{3}")
+        found = await asyncio.gather(beams, shared.particles("x", count=4, sampling=few, regex="[a-d]{3}"))
+        return [[each.text for output in outputs for each in (output, *output.alternatives)] for outputs in found]
+
+    beams, particles = asyncio.run(ask())
+    again = llm.beam_search(["x", "y"], width=3, n=2, regex="[a-d]{3}")
+    assert beams == [each.text for output in again for each in (output, *output.alternatives)]
+    (heaviest,) = llm.particles("x", count=4, sampling=few, regex="[a-d]{3}")
+    assert particles == [heaviest.text, *(each.text for each in heaviest.alternatives)]
+    assert shared.statistics == llm.statistics and shared.default_sampling == llm.default_sampling
+
+
+def test_tokens_stream_and_progress_is_told(llm: LLM) -> None:
+    shared, told = AsyncLLM(llm), list[tuple[int, int]]()
+
+    async def ask() -> list[object]:
+        await shared.generate(["x", "y"], regex="[ab]{2}", progress=lambda done, of: told.append((done, of)))
+        return [event async for event in shared.stream_tokens("x", schema=Switch)]
+
+    assert asyncio.run(ask())[:-1] == list(llm.stream_tokens("x", schema=Switch))[:-1] and told == [(1, 2), (2, 2)]
+
+
+def test_a_session_is_saved_and_resumed(llm: LLM, tmp_path: Path) -> None:
+    shared, path = AsyncLLM(llm), tmp_path / "x.session"
+
+    async def ask() -> tuple[list[object], object]:
+        async with await shared.open("x", schema=Switch) as session:
+            first = await anext(session)
+            await session.save(path)
+        resumed = await shared.resume(path, schema=Switch)
+        events = [event async for event in resumed]
+        assert events[0] == first and resumed.is_done
+        return events, (await resumed.result()).parsed
+
+    events, parsed = asyncio.run(ask())
+    assert events[:-1] == list(llm.stream("x", schema=Switch))[:-1]
+    assert parsed == llm.generate("x", schema=Switch)[0].parsed and not llm.driver.is_busy
+
+
+def test_a_session_that_is_closed_has_no_result(llm: LLM) -> None:
+    async def ask() -> None:
+        async with await AsyncLLM(llm).open("x", sampling=LONG) as session:
+            await anext(session)
+        await session.result()
+
+    with pytest.raises(SessionError, match="closed before it had ended"):
+        asyncio.run(ask())
+
+
+def test_a_cancelled_wait_loses_no_event(llm: LLM) -> None:
+    async def ask() -> list[object]:
+        session = await AsyncLLM(llm).open("x", schema=Switch)
+        for _ in range(3):
+            waiting = asyncio.ensure_future(anext(session))
+            await asyncio.sleep(0)  # it begins to wait
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+        return [event async for event in session]
+
+    assert asyncio.run(ask())[:-1] == list(llm.stream("x", schema=Switch))[:-1]
+
+
+def test_a_session_of_a_cancelled_task_is_closed(llm: LLM) -> None:
+    async def cancel() -> None:
+        task = asyncio.ensure_future(AsyncLLM(llm).open("x", sampling=LONG))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))  # it is open
+        await asyncio.sleep(0)  # and is told to close
+        await asyncio.get_running_loop().shutdown_default_executor()
+
+    asyncio.run(cancel())
+    assert not llm.driver.is_busy
