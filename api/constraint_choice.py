@@ -18,6 +18,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import partial
 from typing import Any, TypedDict
 
@@ -25,6 +26,7 @@ from .constraints import Choice, Constraint, Gbnf, JsonSchema, Lark, Regex
 from .constraints.front_ends.json_schema.types import validate
 from .constraints.grammar.source import is_source
 from .errors import UsageError
+from .sampling.params import OPTIONS
 
 
 class ConstraintOptions(TypedDict, total=False):
@@ -62,7 +64,8 @@ def choose(options: ConstraintOptions) -> ConstraintChoice:
     unknown = next((name for name in given if name not in KEYWORDS), None)
     if unknown is not None:
         known = ", ".join(f"{name}=" for name in KEYWORDS)
-        raise UsageError(f"unknown argument {unknown}=; a constraint is one of {known}; options go to sampling=SamplingParams(...)")
+        where = f"a constraint is one of {known}; options go to sampling=SamplingParams(...)"
+        raise UsageError(f"unknown argument {unknown}=; {where}{_nearest(unknown)}")
     if len(given) > 1:
         first, second = list(given)[:2]
         raise UsageError(f"{first}= and {second}= contradict each other: an output has one constraint")
@@ -159,3 +162,9 @@ MAKERS: Mapping[str, Callable[[Any], ConstraintChoice]] = {
 def _require_str(name: str, value: Any) -> None:
     if not isinstance(value, str):
         raise UsageError(f"{name}= is a str, not {type(value).__name__}")
+
+
+def _nearest(name: str) -> str:
+    """What may have been meant by the name of an argument that is not known."""
+    near = get_close_matches(name, [*KEYWORDS, *(option.name for option in OPTIONS)], n=1, cutoff=0.7)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -15,10 +15,7 @@
 from __future__ import annotations
 
 from .foundation.errors import MaskwrightError as MaskwrightError
-
-
-class UsageError(MaskwrightError, ValueError):
-    """Arguments that contradict each other or cannot be understood; the message names them."""
+from .foundation.errors import UsageError as UsageError
 
 
 class MessageError(UsageError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Unpack
@@ -30,10 +31,12 @@ from .outputs import GenerationOutput
 from .pieces import PieceReader, TokenPiece
 from .planning import Plan, Planner, PromptStyle
 from .sampling import SamplingParams
+from .sampling.params import OPTIONS
 from .session import Session
 from .stream_events import StreamEvents
 from .tools import ToolLike
 
+_OWN_OPTIONS = ("prompt_style", "constraint_limits", "constraint_cache_bytes")  # of LLM, beside those of the engine
 Progress = Callable[[int, int], None]  # (prompts finished, prompts)
 
 
@@ -74,8 +77,12 @@ class LLM:
         if type(constraint_cache_bytes) is not int or constraint_cache_bytes < 0:
             raise UsageError(f"constraint_cache_bytes= is a number of bytes, not {constraint_cache_bytes!r}")
         folder = find_model(model)
+        misplaced = next((option.name for option in OPTIONS if option.name in engine_options), None)
+        if misplaced is not None:
+            raise UsageError(f"{misplaced}= is a sampling option: it goes to a call, as sampling=SamplingParams({misplaced}=...)")
         self.features, settings = EngineFeatures.split(engine_options)
-        config = EngineConfig.from_options({"model": folder, "device": device, "dtype": dtype, **settings})
+        others = [*(feature.name for feature in fields(EngineFeatures)), *_OWN_OPTIONS]
+        config = EngineConfig.from_options({"model": folder, "device": device, "dtype": dtype, **settings}, others)
         engine, self.tokenizer, _, self.config = load(config, self.features)
         self.vocabulary: Vocabulary = self.tokenizer.vocabulary
         self.compiler = Compiler(self.vocabulary, constraint_limits, constraint_cache_bytes)

@@ -12,7 +12,6 @@ import typer
 
 from ..chat import Reply
 from ..constraint_choice import ConstraintOptions
-from ..engine import EngineFeatures
 from ..errors import MaskwrightError, UsageError
 from ..llm import LLM
 from ..model_folder import EMBEDDED
@@ -21,18 +20,21 @@ from .inputs import named_object
 from .model_options import (
     CONSTRAINT,
     SAMPLING,
-    SPEED,
     ChoiceOption,
     DeviceOption,
     DtypeOption,
     GrammarOption,
+    GreedyOption,
     ModelOption,
     RegexOption,
     SchemaOption,
     constraint_options,
+    engine_options,
+    engine_parameters,
     load_model,
+    sampling_options,
 )
-from .options import given_options, option_parameters, with_parameters
+from .options import option_parameters, with_parameters
 from .show import notices
 
 
@@ -52,6 +54,7 @@ def chat(
     model: ModelOption = EMBEDDED,
     device: DeviceOption = "auto",
     dtype: DtypeOption = "auto",
+    greedy: GreedyOption = False,
     **options: Any,
 ) -> None:
     """Talk with a model, with tools or a constraint.
@@ -61,18 +64,17 @@ def chat(
     """
     constraint = constraint_options(schema, regex, grammar, choice)
     tools = [named_object(name, "--tool") for name in tool or ()]
-    asked, features = given_options(SamplingParams, options), given_options(EngineFeatures, options)
-    SamplingParams(**asked), EngineFeatures(**features)  # refuse wrong values before a model is loaded
-    llm = load_model(model, device, dtype, **features)
+    asked, engine = sampling_options(options, greedy), engine_options(options)  # wrong values are refused before a model is loaded
+    llm = load_model(model, device, dtype, **engine)
     conversation = Conversation(llm, system, replace(llm.default_sampling, **asked), constraint, tools, tool_choice)
     for line in _lines():
         conversation.say(line)
 
 
 def command() -> Any:
-    """The command with one option for each field of SamplingParams and EngineFeatures."""
+    """The command with one option for each field of SamplingParams, EngineConfig and EngineFeatures."""
     app = typer.Typer(add_completion=False)
-    parameters = [*option_parameters(SamplingParams, SAMPLING), *option_parameters(EngineFeatures, SPEED)]
+    parameters = [*option_parameters(SamplingParams, SAMPLING), *engine_parameters()]
     app.command()(with_parameters(chat, parameters))
     return typer.main.get_command(app)
 

@@ -15,7 +15,6 @@ from rich.console import Console
 
 from ..constraint_choice import ConstraintOptions
 from ..constraints import Constraint
-from ..engine import EngineFeatures
 from ..errors import UsageError
 from ..events import Delta, Done
 from ..llm import LLM
@@ -29,18 +28,21 @@ from .model_options import (
     CONSTRAINT,
     OUTPUT,
     SAMPLING,
-    SPEED,
     ChoiceOption,
     DeviceOption,
     DtypeOption,
     GrammarOption,
+    GreedyOption,
     ModelOption,
     RegexOption,
     SchemaOption,
     constraint_options,
+    engine_options,
+    engine_parameters,
     load_model,
+    sampling_options,
 )
-from .options import given_options, option_parameters, with_parameters
+from .options import option_parameters, with_parameters
 
 
 def generate(
@@ -56,6 +58,7 @@ def generate(
     model: ModelOption = EMBEDDED,
     device: DeviceOption = "auto",
     dtype: DtypeOption = "auto",
+    greedy: GreedyOption = False,
     stream: Annotated[bool, typer.Option(help="Show the output while it is made.", rich_help_panel=OUTPUT)] = True,
     show_mask: Annotated[
         bool, typer.Option("--show-mask", help="Colour what the constraint forced and what was free.", rich_help_panel=OUTPUT)
@@ -74,10 +77,9 @@ def generate(
     if compiled is not None and constraint:
         raise UsageError(f"--compiled and --{next(iter(constraint))} contradict each other: an output has one constraint")
     prompts = read_prompts(prompt, prompt_file)
-    asked, features = given_options(SamplingParams, options), given_options(EngineFeatures, options)
-    SamplingParams(**asked), EngineFeatures(**features)  # refuse wrong values before a model is loaded
+    asked, engine = sampling_options(options, greedy), engine_options(options)  # wrong values are refused before a model is loaded
     with show.stopwatch() as loading:
-        llm = load_model(model, device, dtype, **features)
+        llm = load_model(model, device, dtype, **engine)
     if compiled is not None:
         constraint = {"constraint": _loaded(llm, compiled)}
     params, load_seconds = replace(llm.default_sampling, **asked), loading()
@@ -91,9 +93,9 @@ def generate(
 
 
 def command() -> Any:
-    """The command with one option for each field of SamplingParams and EngineFeatures."""
+    """The command with one option for each field of SamplingParams, EngineConfig and EngineFeatures."""
     app = typer.Typer(add_completion=False)
-    parameters = [*option_parameters(SamplingParams, SAMPLING), *option_parameters(EngineFeatures, SPEED)]
+    parameters = [*option_parameters(SamplingParams, SAMPLING), *engine_parameters()]
     app.command()(with_parameters(generate, parameters))
     return typer.main.get_command(app)
 

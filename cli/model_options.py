@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ..constraint_choice import ConstraintOptions
 from ..constraints import warm_up
+from ..engine import EngineConfig, EngineFeatures
+from ..errors import UsageError
 from ..llm import LLM
 from ..model_folder import EMBEDDED
+from ..sampling import SamplingParams
 from .inputs import read_grammar, read_schema
+from .options import given_options, option_parameters
 from .show import notices
 
 CONSTRAINT, MODEL, SAMPLING, OUTPUT = "Constraint (at most one)", "Model", "Sampling", "Output"  # panels of --help
-SPEED = "Speed (the output is the same)"
+SPEED, ENGINE = "Speed (the output is the same)", "Engine"
+NAMED = ("model", "device", "dtype")  # fields of EngineConfig that have an option of their own
 
 SchemaOption = Annotated[
     str | None, typer.Option(metavar="FILE.json|MODULE:CLASS", help="A JSON Schema, or a type to fill.", rich_help_panel=CONSTRAINT)
@@ -24,8 +32,13 @@ GrammarOption = Annotated[
     str | None, typer.Option(metavar="FILE|NAME", help="A grammar in GBNF, or a shipped one.", rich_help_panel=CONSTRAINT)
 ]
 ChoiceOption = Annotated[list[str] | None, typer.Option(help="One of these; repeat the option.", rich_help_panel=CONSTRAINT)]
-ModelOption = Annotated[str, typer.Option(help="A model folder, or a name in the local Hugging Face cache.", rich_help_panel=MODEL)]
+ModelOption = Annotated[
+    str, typer.Option("--model", "-m", help="A model folder, or a name in the local Hugging Face cache.", rich_help_panel=MODEL)
+]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, ...", rich_help_panel=MODEL)]
+GreedyOption = Annotated[
+    bool, typer.Option("--greedy", help="The most probable token each time: --temperature 0.", rich_help_panel=SAMPLING)
+]
 DtypeOption = Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.", rich_help_panel=MODEL)]
 
 
@@ -40,6 +53,30 @@ def constraint_options(
         "choice": choice or None,
     }
     return ConstraintOptions(**{name: value for name, value in given.items() if value is not None})  # type: ignore[typeddict-item]
+
+
+def sampling_options(values: Mapping[str, Any], greedy: bool) -> dict[str, Any]:
+    """The sampling options that were given, checked."""
+    asked = given_options(SamplingParams, values)
+    if greedy and asked.get("temperature"):
+        raise UsageError(f"--greedy is --temperature 0; it contradicts --temperature {asked['temperature']}")
+    asked |= {"temperature": 0.0} if greedy else {}
+    SamplingParams(**asked)
+    return asked
+
+
+def engine_parameters() -> list[inspect.Parameter]:
+    """One option for each field of EngineConfig and EngineFeatures, apart from `NAMED`."""
+    config = [parameter for parameter in option_parameters(EngineConfig, ENGINE) if parameter.name not in NAMED]
+    return [*config, *option_parameters(EngineFeatures, SPEED, dict.fromkeys(EngineFeatures.CHANGES_TOKENS, ENGINE))]
+
+
+def engine_options(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The engine options that were given, checked before a model is loaded."""
+    features = given_options(EngineFeatures, values)
+    config = {name: value for name, value in given_options(EngineConfig, values).items() if name not in NAMED}
+    EngineFeatures(**features), EngineConfig(model=Path(), **config)
+    return features | config
 
 
 def load_model(model: str, device: str, dtype: str, **features: Any) -> LLM:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from types import GenericAlias, NoneType, UnionType
+from types import GenericAlias, MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
@@ -17,11 +17,14 @@ import typer
 from ..errors import UsageError
 from ..field_comments import field_comments
 
+SHORT = {"temperature": "-t", "top_p": "-p", "n": "-n"}  # names of one letter, beside the long ones
 
-def option_parameters(cls: type, panel: str) -> list[inspect.Parameter]:
-    """One keyword parameter for each field of `cls`, None when not given."""
+
+def option_parameters(cls: type, panel: str, panels: Mapping[str, str] = MappingProxyType({})) -> list[inspect.Parameter]:
+    """One keyword parameter for each field of `cls`, None when not given. panels: of fields that stand elsewhere in --help."""
     hints, comments = get_type_hints(cls), field_comments(cls)
-    return [_parameter(field.name, hints[field.name], comments.get(field.name, ""), panel) for field in fields(cls)]
+    names = [field.name for field in fields(cls)]
+    return [_parameter(name, hints[name], comments.get(name, ""), panels.get(name, panel)) for name in names]
 
 
 def given_options(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,9 +49,14 @@ def with_parameters(function: Callable[..., Any], added: Sequence[inspect.Parame
 
 
 def _parameter(name: str, hint: Any, comment: str, panel: str) -> inspect.Parameter:
-    option = typer.Option(help=comment, rich_help_panel=panel)
+    names = [_long_name(name), SHORT[name]] if name in SHORT else []
+    option = typer.Option(*names, help=comment, rich_help_panel=panel)
     annotation = Annotated[_command_line_type(hint) | None, option]  # type: ignore[valid-type]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def _long_name(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 def _command_line_type(hint: Any) -> Any:
@@ -73,8 +81,7 @@ def _mapping_value(name: str, hint: Any, entries: Sequence[str]) -> dict[Any, An
         try:
             out[key_type(key)] = value_type(value)
         except ValueError:
-            option = "--" + name.replace("_", "-")
-            raise UsageError(f"{option} {entry}: expected {key_type.__name__}=value, such as 17=-2.5") from None
+            raise UsageError(f"{_long_name(name)} {entry}: expected {key_type.__name__}=value, such as 17=-2.5") from None
     return out
 
 

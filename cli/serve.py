@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from dataclasses import replace
 from typing import Annotated, Any
@@ -10,10 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from ..constraints import Limits
-from ..engine import EngineConfig, EngineFeatures
 from ..errors import UsageError
 from ..model_folder import EMBEDDED
-from .model_options import MODEL, SPEED, DeviceOption, DtypeOption, ModelOption, load_model
+from .model_options import MODEL, DeviceOption, DtypeOption, ModelOption, engine_options, engine_parameters, load_model
 from .options import given_options, option_parameters, with_parameters
 
 try:
@@ -23,8 +21,7 @@ except ModuleNotFoundError as error:
     missing = (error.name or "").split(".")[0]
     raise UsageError(f'serve needs {missing}, which is not installed; pip install "maskwright[server]"') from error
 
-SERVER, ENGINE = "Server", "Engine"
-NAMED = ("model", "device", "dtype")  # fields of EngineConfig that have an option of their own
+SERVER = "Server"
 
 
 def serve(
@@ -41,7 +38,7 @@ def serve(
     if not settings.api_key and (key := os.environ.get("MASKWRIGHT_API_KEY")):
         settings = replace(settings, api_key=(key,))
     limits = Limits(seconds=settings.compile_seconds)
-    engine = given_options(EngineFeatures, options) | given_options(EngineConfig, options)
+    engine = engine_options(options)
     engine |= {"constraint_limits": limits, "constraint_cache_bytes": settings.constraint_cache_bytes}
     llm = load_model(model, device, dtype, prompt_style=prompt_style, **engine)
     run_server(llm, settings, str(model))
@@ -50,14 +47,6 @@ def serve(
 def command() -> Any:
     """The command with one option for each field of ServerSettings, EngineFeatures and EngineConfig."""
     app = typer.Typer(add_completion=False)
-    parameters = [
-        *option_parameters(ServerSettings, SERVER),
-        *_others(option_parameters(EngineConfig, ENGINE)),
-        *option_parameters(EngineFeatures, SPEED),
-    ]
+    parameters = [*option_parameters(ServerSettings, SERVER), *engine_parameters()]
     app.command()(with_parameters(serve, parameters))
     return typer.main.get_command(app)
-
-
-def _others(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
-    return [parameter for parameter in parameters if parameter.name not in NAMED]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 import torch
 
+from ..foundation.option_names import NamedOptions, unknown_name
 from ..kernels.attention import FP8
 from ..kernels.backend import Backend, uses_triton
 from .attention.methods import METHODS
@@ -21,7 +22,7 @@ KV_DTYPES: Mapping[str, torch.dtype | None] = {"auto": None, "fp8": FP8}  # None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineConfig:
+class EngineConfig(NamedOptions):
     """Settings of one engine. "auto" and None are filled in by `resolve`, which returns a new config.
 
     EngineConfig(model=folder)                                 everything chosen for you
@@ -29,6 +30,8 @@ class EngineConfig:
     EngineConfig(model=folder, max_batch_tokens=256)           shorter prefill chunks, steadier streams
     EngineConfig(model=folder, num_kv_blocks=512)              exactly 512 x 16 tokens of KV cache
     """
+
+    KIND: ClassVar[str] = "engine option"
 
     model: Path  # folder in Hugging Face layout: config.json, *.safetensors, tokenizer files
     device: str = "auto"  # "auto", "cpu", "cuda", "cuda:0", ...
@@ -63,12 +66,15 @@ class EngineConfig:
                 raise ConfigError(f'{name} must be one of {", ".join(choices)}, got "{getattr(self, name)}"')
 
     @classmethod
-    def from_options(cls, options: Mapping[str, Any]) -> EngineConfig:
-        """A config from loose options, for instance of a command line. Raises ConfigError for an unknown name."""
+    def from_options(cls, options: Mapping[str, Any], others: Iterable[str] = ()) -> EngineConfig:
+        """A config from loose options, for instance of a command line. others: names that could have been meant, too.
+
+        Raises ConfigError for an unknown name.
+        """
         known = [field.name for field in fields(cls)]
         for name in options:
             if name not in known:
-                raise ConfigError(f'unknown engine option "{name}"; known: {", ".join(known)}')
+                raise ConfigError(unknown_name(cls.KIND, name, [*known, *others]))
         return cls(**options)
 
 

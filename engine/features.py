@@ -1,12 +1,14 @@
-"""One switch for each thing that makes the engine fast. With all of them off, the plain loop gives the same tokens."""
+"""One switch for each thing that makes the engine fast. With all of them off, the plain loop gives the same tokens, or with
+`draft_acceptance="distribution"` tokens of the same distribution."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+from ..foundation.option_names import NamedOptions
 from .errors import ConfigError
 from .scheduling.policy import POLICIES
 
@@ -14,13 +16,16 @@ SPECULATIONS = ("off", "lookup", "forced", "draft")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineFeatures:
+class EngineFeatures(NamedOptions):
     """EngineFeatures()                                        shared prefixes, forced tokens taken at once
     EngineFeatures(speculation="lookup")                    what the prompt says again is guessed, and checked by the model
     EngineFeatures(speculation="draft", draft_model=folder)    a small model guesses for a large one
     EngineFeatures(overlap=True, automaton="device", steps_per_visit=4, cuda_graphs=True)    on a GPU the host keeps out of its way
     EngineFeatures(policy="priority", num_host_blocks=4096)    urgent requests first; what they displace waits in host memory
     """
+
+    KIND: ClassVar[str] = "engine option"
+    CHANGES_TOKENS: ClassVar[frozenset[str]] = frozenset({"draft_acceptance"})  # all others leave every token what it is
 
     prefix_cache: bool = True  # what several prompts begin with is computed once
     num_host_blocks: int = 0  # KV blocks in host memory, for what the cache has no room for; 0 = it is computed again

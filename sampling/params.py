@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
+from ..foundation.option_names import NamedOptions
 from ..kernels.sampler.parameters import Range, RowParameters
 from .checks import checked_bias, checked_strings, checked_token_ids
 from .options import options_of
@@ -21,12 +22,14 @@ SEED_STRIDE = 0x9E3779B97F4A7C15  # odd: no two copies have the same seed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SamplingParams(RowParameters):
+class SamplingParams(NamedOptions, RowParameters):
     """How tokens are chosen and when generation stops.
 
     Stages run in this order: constraint mask, bans and bias, penalties, temperature, filters in the order of their fields, draw.
-    Raises `SamplingError` for a value outside the range given beside each field.
+    Raises `SamplingError` for a value outside the range given beside each field, `UsageError` for an option that there is not.
     """
+
+    KIND: ClassVar[str] = "sampling option"
 
     logit_bias: Annotated[Mapping[int, float], checked_bias] = field(
         default_factory=dict, hash=False

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import io
 import json
+import pickle
 import re
+from dataclasses import fields, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from maskwright import LLM, AsyncLLM, SamplingParams, UsageError
+from maskwright import LLM, AsyncLLM, ConfigError, SamplingParams, UsageError
 from maskwright.cli import run
+from maskwright.engine import EngineConfig, EngineFeatures
 
 
 class Point(BaseModel):
@@ -131,3 +137,67 @@ def test_an_urgent_prompt_goes_first(model_folder: Path) -> None:
     assert llm.statistics.num_preemptions == 1
     llm.driver.cancel(request_id)
     assert llm.statistics.num_blocks_in_use == 0
+
+
+@pytest.mark.parametrize("command", ["generate", "chat"])
+def test_commands_take_every_engine_option(command: str, model_folder: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("x\n"))
+    prompt = ["x"] if command == "generate" else []
+    asked = ["-m", str(model_folder), "--regex", "[ab]{3}", "--num-kv-blocks", "6", "--block-size", "8", "--max-model-len", "48"]
+    assert run([command, *prompt, *asked]) == 0 and re.fullmatch("[ab]{3}", capsys.readouterr().out.strip())
+    assert run([command, *prompt, "-m", "/nowhere", "--kv-layout", "round"]) == 2
+    assert "kv_layout must be one of paged, contiguous" in " ".join(capsys.readouterr().err.split())
+    names = {option for parameter in command_of(command).params for option in parameter.opts}
+    own = {"--" + field.name.replace("_", "-") for cls in (EngineConfig, EngineFeatures, SamplingParams) for field in fields(cls)}
+    assert names >= own | {"-m", "-t", "-p", "-n", "--greedy"}
+
+
+@pytest.mark.parametrize("command", ["generate", "chat", "serve"])
+def test_only_what_leaves_the_output_alone_is_filed_so(command: str) -> None:
+    panels = {parameter.name: getattr(parameter, "rich_help_panel", None) for parameter in command_of(command).params}
+    changing = {"draft_acceptance"}
+    assert {panels[name] for name in changing} == {"Engine"}
+    assert {panels[each.name] for each in fields(EngineFeatures) if each.name not in changing} == {"Speed (the output is the same)"}
+
+
+def test_short_names(model_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def generated(*options: str) -> str:
+        assert run(["generate", "x", "-m", str(model_folder), "--regex", "[a-z]{6}", "--seed", "1", *options]) == 0
+        return capsys.readouterr().out
+
+    assert generated("-t", "2", "-p", "0.9", "-n", "2") == generated("--temperature", "2", "--top-p", "0.9", "--n", "2")
+    assert generated("--greedy") == generated("-t", "0") == generated("--greedy", "-t", "0")
+    assert run(["generate", "x", "--greedy", "-t", "1", "-m", "/nowhere"]) == 2
+    assert "--greedy is --temperature 0; it contradicts --temperature 1.0" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"speculaton": "off"}, ConfigError, 'unknown engine option "speculaton"; did you mean speculation?'),
+        ({"max_modellen": 5}, ConfigError, "did you mean max_model_len?"),
+        ({"prompt_stile": "chat"}, ConfigError, "did you mean prompt_style?"),
+        ({"zzz": 5}, ConfigError, 'unknown engine option "zzz"; known: model, .*prefix_cache'),
+        ({"temperature": 0}, UsageError, r"temperature= is a sampling option: .*sampling=SamplingParams\(temperature="),
+    ],
+)
+def test_options_that_there_are_not(model_folder: Path, options: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        LLM(model_folder, **options)
+
+
+def test_options_that_there_are_not_where_they_are_written_down(llm: LLM) -> None:
+    with pytest.raises(UsageError, match=r'unknown sampling option "temprature"; did you mean temperature\?'):
+        SamplingParams(temprature=0.5)  # type: ignore[call-arg]
+    with pytest.raises(UsageError, match=r"SamplingParams takes options by name, such as temperature=..., not 0.5"):
+        SamplingParams(0.5)  # type: ignore[call-arg,misc]
+    with pytest.raises(UsageError, match=r'unknown engine option "overlapp"; did you mean overlap\?'):
+        EngineFeatures(overlapp=True)  # type: ignore[call-arg]
+    with pytest.raises(UsageError, match=r"unknown argument max_token=.*did you mean max_tokens"):
+        llm.generate("x", max_token=3)  # type: ignore[call-arg]
+    params = SamplingParams(top_k=3)
+    assert pickle.loads(pickle.dumps(params)) == copy.deepcopy(params) == replace(params, top_k=3) == params
+
+
+def command_of(name: str) -> Any:
+    return import_module(f"maskwright.cli.{name}").command()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from maskwright.errors import UsageError
 from maskwright.sampling import SamplingError, SamplingParams
 
 REFUSED: list[tuple[str, Any]] = [
@@ -61,7 +62,7 @@ def test_a_value_is_kept_in_plain_python_types(option: str, value: Any, kept: An
 
 
 def test_unknown_options_are_errors() -> None:
-    with pytest.raises(TypeError, match="topk"):
+    with pytest.raises(UsageError, match=r'unknown sampling option "topk"; did you mean top_k'):
         SamplingParams(topk=5)  # type: ignore[call-arg]
 
 
