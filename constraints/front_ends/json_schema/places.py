@@ -17,7 +17,7 @@ from .algebra.parts import Parts, condition
 from .documents.document import Site
 from .documents.keywords import in_force
 from .documents.policy import Policy
-from .documents.reading import items_of, members_of
+from .documents.reading import Members, items_of, members_of
 from .documents.values import parse_json
 from .lowering.lowering import Lowering
 
@@ -87,6 +87,7 @@ class SchemaPlaces:
         self._scalar: _Value | None = None  # being read
         self._in_string = self._is_key = self._is_escaped = False
         self._key_start = 0
+        self._members: dict[Site, Members] = {}
 
     def read(self, data: bytes) -> tuple[str, ...]:
         """The places of the values that the next bytes belong to, in their order, each once. Names of members, brackets and commas
@@ -214,7 +215,7 @@ class SchemaPlaces:
             items = items_of(site)
             found = items.prefix[where] if where < len(items.prefix) else items.rest
             return [] if found is None else [found]
-        members = members_of(site)
+        members = self._members.get(site) or self._members.setdefault(site, members_of(site))
         tests = self._lowering.names_passed(where, [pattern for pattern, _ in members.patterns])
         named = [members.properties[where]] if where in members.properties else []
         named += [each for pattern, each in members.patterns if pattern in tests]
