@@ -1,11 +1,11 @@
 """One engine shared by many callers: whoever waits for news computes the next step for everybody.
 
-A server has a thread that only steps; what it submits is `pushed`.
+Callers take turns, first come, first served, and a turn is at most one step: nobody waits longer than for one step of each caller
+who came before. A server has a thread that only steps; what it submits is `pushed`.
 """
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,6 +19,7 @@ from .engine.scheduling.statistics import EngineStatistics
 from .engine.search.searches import Search
 from .engine.sessions.sessions import CacheUse, Sessions
 from .engine.sessions.snapshot import Snapshot
+from .fair_lock import FairLock
 
 
 class Driver:
@@ -26,7 +27,7 @@ class Driver:
 
     def __init__(self, engine: Engine, sessions: Sessions | None = None) -> None:
         self._engine, self._sessions = engine, sessions
-        self._lock = threading.Lock()  # the engine wants one thread at a time
+        self._lock = FairLock()  # the engine wants one thread at a time
         self._news: dict[int, deque[Event]] = {}  # of requests that are not finished, or not read to their end
         self._pushed: set[int] = set()  # unfinished requests whose events `step` gives
         self._to_push: list[Event] = []
@@ -80,11 +81,25 @@ class Driver:
             return events
 
     def next_event(self, request_id: int) -> Event:
-        """The next event of a request that has not given its final one; steps the engine until there is one."""
+        """The next event of a request that has not given its final one; steps the engine until there is one.
+
+        Raises SessionError when the request was closed, before or meanwhile.
+        """
+        while (event := self._event_of_turn(request_id)) is None:
+            pass
+        return event
+
+    def _event_of_turn(self, request_id: int) -> Event | None:
+        """The next event of a request if it is there, or if one step gives it."""
         with self._lock:
-            while not self._news[request_id]:
+            if request_id not in self._news:
+                raise SessionError("request", "it was closed before it had ended")
+            news = self._news[request_id]
+            if not news:
                 self._step()
-            event = self._news[request_id].popleft()
+            if not news:
+                return None
+            event = news.popleft()
             if event.is_final:
                 del self._news[request_id]
             return event

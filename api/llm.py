@@ -58,7 +58,7 @@ class LLM:
     Raises:
         ModelNotFound: there is no such model. ConfigError: it cannot be run like this.
 
-    May be used from several threads; their requests share one batch.
+    May be used from several threads: their requests share one batch, and each waits for at most one step of every other one.
     """
 
     def __init__(

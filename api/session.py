@@ -92,7 +92,12 @@ class Session:
     def _typed(self) -> Iterator[Event]:
         events = StreamEvents(self._plan)
         while not self._is_closed:
-            event = self._driver.next_event(self._request_id)
+            try:
+                event = self._driver.next_event(self._request_id)
+            except SessionError:
+                if self._is_closed:  # meanwhile, by another thread
+                    return
+                raise
             if event.output is not None:
                 self._ended, self._is_closed = event.output, True
             yield from events.feed(event)

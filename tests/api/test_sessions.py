@@ -8,6 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from maskwright import LLM, Done, FieldClosed, SamplingParams, Session, SessionError
+from maskwright.engine import Event
 
 
 class Pair(BaseModel):
@@ -89,3 +90,16 @@ def test_what_does_not_fit_is_refused_by_name(llm: LLM, other: LLM, tmp_path: Pa
         LLM().resume(tmp_path / "pair", schema=Pair)
     assert [error.value.keyword for error in (closed, constraint, file, model)] == ["request", "constraint", "file", "model"]
     assert not llm.driver.is_busy and not other.driver.is_busy
+
+
+def test_a_session_closed_by_another_thread_ends_its_reader(llm: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, next_event = llm.open("Who?", sampling=SAMPLING), llm.driver.next_event
+
+    def closed_meanwhile(request_id: int) -> Event:
+        session.close()
+        return next_event(request_id)
+
+    monkeypatch.setattr(llm.driver, "next_event", closed_meanwhile)
+    assert list(session) == []
+    with pytest.raises(SessionError, match="closed before"):
+        session.result()
