@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from result_files import result_file
 from schema_coverage import Case, read_schemas
 
 TWINS = 0.7  # how often the second schema is a twin of the first one
@@ -106,7 +107,7 @@ def main() -> None:
     parser.add_argument("--schemas", type=Path, required=True, help="JSON lines in the form of MaskBench, .xz allowed")
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, required=True, help="JSON lines are written here")
+    parser.add_argument("--out", type=result_file, required=True, help="JSON lines are written here")
     options = parser.parse_args()
     schemas, rng = movable(read_schemas(options.schemas)), random.Random(options.seed)
     with options.out.open("w") as lines:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from result_files import errors_as_messages
 from rich.console import Console
 from rich.table import Table
 
@@ -35,12 +36,22 @@ class Measured(NamedTuple):
     num_unsampled: int  # tokens taken because they were the only legal ones
 
 
+def request(engine: Engine, rng: random.Random, seed: int, length: int, max_tokens: int, constraint: Constraint | None) -> Request:
+    prompt = tuple(rng.choices(range(min(256, engine.vocabulary.size)), k=length))
+    sampling = SamplingParams(temperature=0.7, seed=seed, max_tokens=max_tokens, ignore_eos=constraint is None)
+    return Request(prompt_token_ids=prompt, sampling=sampling, constraint=constraint)
+
+
+def check(engine: Engine, prompt_length: int, max_tokens: int, constraint: Constraint) -> None:
+    """Raises RequestError for what the engine would refuse in the middle of the runs."""
+    for chosen in (None, constraint):
+        engine.cancel(engine.add_request(request(engine, random.Random(0), 0, prompt_length, max_tokens, chosen)))
+
+
 def run(engine: Engine, batch: int, prompt_length: int, max_tokens: int, constraint: Constraint | None) -> Measured:
     rng = random.Random(0)
     for seed in range(batch):
-        prompt = tuple(rng.choices(range(min(256, engine.vocabulary.size)), k=prompt_length))
-        sampling = SamplingParams(temperature=0.7, seed=seed, max_tokens=max_tokens, ignore_eos=constraint is None)
-        engine.add_request(Request(prompt_token_ids=prompt, sampling=sampling, constraint=constraint))
+        engine.add_request(request(engine, rng, seed, prompt_length, max_tokens, constraint))
     num_steps, outputs, begun = 0, [], time.perf_counter()
     while engine.has_work:
         outputs += [event.output for event in engine.step() if event.output is not None]
@@ -64,8 +75,10 @@ def main() -> None:
     config = EngineConfig(
         model=arguments.model, device=arguments.device, dtype=arguments.dtype, threads=arguments.threads
     )
-    engine, tokenizer, _, resolved = load(config)
-    constraint = Compiler(tokenizer.vocabulary).compile(Regex(RECORD))
+    with errors_as_messages():
+        engine, tokenizer, _, resolved = load(config)
+        constraint = Compiler(tokenizer.vocabulary).compile(Regex(RECORD))
+        check(engine, arguments.prompt_length, arguments.max_tokens, constraint)
     table = Table(title=f"{resolved.device} {resolved.dtype}, {platform.processor()}, torch {torch.__version__}")
     for column in ("batch", "constraint", "ms/step", "tokens/s", "not sampled"):
         table.add_column(column, justify="right")

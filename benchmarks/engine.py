@@ -34,6 +34,7 @@ from typing import Any
 
 import torch
 import transformers
+from result_files import errors_as_messages, result_file
 from rich.console import Console
 from rich.table import Table
 
@@ -238,7 +239,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
     parser.add_argument("--skip-continuous", action="store_true")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=result_file)
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.repeats, arguments.max_tokens = 1, 24
@@ -246,6 +247,15 @@ def main() -> None:
     logging.disable(logging.WARNING)
 
     config = EngineConfig(model=arguments.model, device="cpu", threads=arguments.threads, num_kv_blocks=4096)
+    with errors_as_messages():
+        results = measured(arguments, config)
+    show(results)
+    if arguments.out is not None:
+        write(arguments, results)
+
+
+def measured(arguments: argparse.Namespace, config: EngineConfig) -> dict[str, Any]:
+    """The results of each part."""
     ours = Ours(config)
     compiler = Compiler(ours.tokenizer.vocabulary)
     results: dict[str, Any] = {}
@@ -256,9 +266,7 @@ def main() -> None:
     if "throughput" in arguments.parts:
         plain, theirs = Ours(config, **PLAIN), Theirs(arguments.model)
         results["throughput"] = {batch: throughput(ours, plain, theirs, batch, arguments) for batch in arguments.batch}
-    show(results)
-    if arguments.out is not None:
-        write(arguments, results)
+    return results
 
 
 def write(arguments: argparse.Namespace, results: dict[str, Any]) -> None:

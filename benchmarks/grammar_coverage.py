@@ -22,6 +22,7 @@ from typing import Any
 
 import lark
 from acceptors import BYTES, EOS
+from result_files import result_file
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -265,7 +266,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="processor time for one case")
     parser.add_argument("--list", nargs="+", default=["wrong", "crashed"], choices=VERDICTS)
     parser.add_argument("--all", action="store_true", help="judge what is left out, too")
-    parser.add_argument("--output", type=Path, help="write the outcomes here as JSON")
+    parser.add_argument("--output", type=result_file, help="write the outcomes here as JSON")
     arguments = parser.parse_args()
     console = Console(width=130)
     numbered = [{**json.loads(line), "line": at} for at, line in enumerate(arguments.cases.read_text().splitlines())]

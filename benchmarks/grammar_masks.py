@@ -21,6 +21,7 @@ from typing import Any
 
 from engines import load_tokenizer
 from masks import CURVE, machine, measure, print_table, summarise
+from result_files import result_file
 
 FOLDER = Path(__file__).with_name("grammars")
 LANGUAGES = {"json": "JSON", "sql": "SQL", "c": "C", "python": "Python"}
@@ -49,7 +50,7 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=6, help="memory of a worker process")
     parser.add_argument("--quiet", action="store_true", help="hide what engines print")
     parser.add_argument("--note", default="", help="kept with the results: what else ran on the machine")
-    parser.add_argument("--out", type=Path, help="write all figures here as JSON")
+    parser.add_argument("--out", type=result_file, help="write all figures here as JSON")
     arguments = parser.parse_args()
     arguments.batch = arguments.rounds * len(arguments.languages)
     tokenizer = load_tokenizer(arguments.tokenizer)

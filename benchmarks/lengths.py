@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import torch
 from random_weights import random_weights
+from result_files import can_plot, pyplot, result_file
 from rich.console import Console
 from rich.table import Table
 
@@ -53,6 +54,7 @@ class Variant(NamedTuple):
 
 
 VARIANTS = [Variant(layout, method) for layout in KV_LAYOUTS for method in METHODS]
+NAMES = [f"{variant.layout}-{variant.method}" for variant in VARIANTS]
 
 
 class Setup:
@@ -110,9 +112,9 @@ def parser(description: str | None, lengths: list[int]) -> argparse.ArgumentPars
     options.add_argument("--dtype", choices=DTYPES, default="bfloat16" if torch.cuda.is_available() else "float32")
     options.add_argument("--lengths", type=int, nargs="+", default=lengths, help="tokens")
     options.add_argument("--repeats", type=int, default=3)
-    options.add_argument("--variants", nargs="+", default=[f"{v.layout}-{v.method}" for v in VARIANTS])
+    options.add_argument("--variants", nargs="+", default=NAMES, choices=NAMES)
     options.add_argument("--profile", type=Path, help="write a trace of torch.profiler for each variant below this folder")
-    options.add_argument("--out", type=Path, help="results as JSON; the plot goes beside it, as .svg")
+    options.add_argument("--out", type=result_file, help="results as JSON; the plot goes beside it, as .svg")
     options.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     return options
 
@@ -122,6 +124,7 @@ def main(options: argparse.Namespace, title: str, measure: Callable[[Setup, int]
     if options.worker:
         json.dump(_work(options, measure), sys.stdout)
         return
+    is_plotted = options.out is not None and can_plot()
     results: dict[str, Any] = {
         "title": title,
         "machine": f"{platform.processor() or platform.machine()}, {options.device}, torch {torch.__version__}",
@@ -136,6 +139,7 @@ def main(options: argparse.Namespace, title: str, measure: Callable[[Setup, int]
     _print(results)
     if options.out is not None:
         options.out.write_text(json.dumps(results, indent=1))
+    if is_plotted:
         _plot(results).savefig(options.out.with_suffix(".svg"))
 
 
@@ -173,12 +177,7 @@ def _print(results: dict[str, Any]) -> None:
 
 def _plot(results: dict[str, Any]) -> Any:
     """Latency and peak memory over the length, one line a variant."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(12, 4.4), layout="constrained")
+    figure, axes = pyplot().subplots(1, 2, figsize=(12, 4.4), layout="constrained")
     colours = dict(zip(METHODS, ("#2c6e49", "#f2a65a", "#c8553d"), strict=True))
     for name, points in results["variants"].items():
         layout, method = name.split("-")

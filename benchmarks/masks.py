@@ -33,6 +33,7 @@ from typing import Any
 
 import numpy as np
 from engines import ENGINES, load_tokenizer, percentiles
+from result_files import result_file
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -203,7 +204,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=100, help="schemas for one worker process")
     parser.add_argument("--quiet", action="store_true", help="hide what engines print")
     parser.add_argument("--note", default="", help="kept with the results: what else ran on the machine")
-    parser.add_argument("--out", type=Path, help="write all figures here as JSON")
+    parser.add_argument("--out", type=result_file, help="write all figures here as JSON")
     arguments = parser.parse_args()
     tokenizer = load_tokenizer(arguments.tokenizer)
 

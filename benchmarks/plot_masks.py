@@ -12,10 +12,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import matplotlib
+from result_files import pyplot
 
-matplotlib.use("svg")
-import matplotlib.pyplot as plt
+plt = pyplot()
 
 PANELS = {
     "compile_and_first_mask_us": "compile + first mask",

@@ -12,10 +12,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import matplotlib
+from result_files import pyplot
 
-matplotlib.use("svg")
-import matplotlib.pyplot as plt
+plt = pyplot()
 
 VERDICTS = {"right": "#4c956c", "refused": "#d0d0d0", "malformed": "#b8b8b8", "timed out": "#a0a0a0", "hung": "#808080",
             "crashed": "#606060", "wrong": "#c8553d"}  # fmt: skip

@@ -19,10 +19,10 @@ import random
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from result_files import result_file
 from rich.console import Console
 from rich.table import Table
 
@@ -245,7 +245,7 @@ def main() -> None:
     parser.add_argument("--step-ms", type=float, default=8.0)
     parser.add_argument("--token-us", type=float, default=20.0)
     parser.add_argument("--block-us", type=float, default=40.0)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=result_file)
     arguments = parser.parse_args()
 
     console, kept = Console(width=160), {}

@@ -27,6 +27,7 @@ from typing import Any
 
 from acceptors import ACCEPTORS, Acceptor, Accepts, Declined, Question
 from engines import percentiles
+from result_files import result_file
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -385,7 +386,7 @@ def main() -> None:
     parser.add_argument(
         "--list", nargs="+", default=[], choices=VERDICTS[2:], help="print the schemas of these verdicts"
     )
-    parser.add_argument("--output", type=Path, help="write everything here as JSON")
+    parser.add_argument("--output", type=result_file, help="write everything here as JSON")
     arguments = parser.parse_args()
     if not arguments.suite and not arguments.schemas:
         parser.error("give --suite, --schemas, or both")

@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 from load_client import Reply, ask, server, stream
+from result_files import can_plot, pyplot, result_file
 from rich.console import Console
 from rich.table import Table
 
@@ -203,12 +204,7 @@ def shown(results: dict[str, Any]) -> Table:
 
 def plot(results: dict[str, Any], path: Path) -> None:
     """Time to first text, time between chunks and step time over the share of structured requests; interference beside it."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 4, figsize=(18, 4.4), layout="constrained")
+    figure, axes = pyplot().subplots(1, 4, figsize=(18, 4.4), layout="constrained")
     load = max(run["load"] for run in results["shares"])
     heaviest = [run for run in results["shares"] if run["load"] == load]
     for axis, (title, key) in zip(axes, (("time to first text", "first_text_ms"), ("between chunks", "between_ms")), strict=False):
@@ -249,12 +245,13 @@ def main() -> None:
     parser.add_argument("--loads", type=float, nargs="+", default=[0.4, 0.8], help="shares of the capacity")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--note", default="", help="about the machine, kept with the results")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / f"serve-{date.today()}.json")
+    parser.add_argument("--out", type=result_file, default=Path(__file__).parent / "results" / f"serve-{date.today()}.json")
     parser.add_argument("--plot", type=Path)
     options = parser.parse_args()
     if options.plot is not None:
         plot(json.loads(options.plot.read_text()), options.plot.with_suffix(".svg"))
         return
+    is_plotted = can_plot()
     seconds, loads = (8.0, [0.6]) if options.quick else (options.seconds, options.loads)
     results: dict[str, Any] = {
         "date": str(date.today()),
@@ -277,8 +274,10 @@ def main() -> None:
     for run in results["interference"]:
         console.print(run)
     options.out.write_text(json.dumps(results, indent=1) + "\n")
-    plot(results, options.out.with_suffix(".svg"))
-    console.print(f"written: {options.out} and {options.out.with_suffix('.svg').name}")
+    console.print(f"written: {options.out}")
+    if is_plotted:
+        plot(results, options.out.with_suffix(".svg"))
+        console.print(f"written: {options.out.with_suffix('.svg')}")
 
 
 if __name__ == "__main__":

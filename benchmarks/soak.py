@@ -27,6 +27,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 from load_client import Reply, ask, server, stream
+from result_files import result_file
 from rich.console import Console
 
 Check = Callable[[str], bool]
@@ -138,7 +139,7 @@ def main() -> None:
     parser.add_argument("--cache-mb", type=int, default=64)
     parser.add_argument("--max-sequences", type=int, default=512, help="in the batch of the first part")
     parser.add_argument("--note", default="", help="about the machine, kept with the results")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / f"soak-{date.today()}.json")
+    parser.add_argument("--out", type=result_file, default=Path(__file__).parent / "results" / f"soak-{date.today()}.json")
     options = parser.parse_args()
     results: dict[str, Any] = {"date": str(date.today()), "cpus": os.cpu_count(), "note": options.note}
     if options.streams:

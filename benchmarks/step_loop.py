@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from result_files import result_file
 from rich.console import Console
 from rich.table import Table
 
@@ -98,7 +99,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--loops", nargs="+", choices=LOOPS, default=[name for name in LOOPS if "graphs" not in name])
     parser.add_argument("--pretend", type=float, metavar="MS", help="forward passes of this many milliseconds")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=result_file)
     arguments = parser.parse_args()
 
     results = []

@@ -12,7 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib
+try:
+    import matplotlib
+except ImportError:
+    if __name__ != "__main__":
+        raise
+    raise SystemExit("plots need matplotlib (pip install matplotlib)") from None
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plt

@@ -1,0 +1,83 @@
+"""What a benchmark cannot do is said before its runs, in a sentence: their results are not lost."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from argparse import ArgumentTypeError
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "benchmarks"
+PLOTTING = ["plot_masks.py", "plot_schema_coverage.py", "gpu/plots.py"]
+
+
+@pytest.fixture
+def lengths(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """The module that `prefill.py` and `decode.py` share, with runs that take no time."""
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    module = import_module("lengths")
+    monkeypatch.setattr(module, "_in_a_process", lambda name: [{"seconds": 1e-3, "bytes": 2**20}])
+    yield module
+    for name in ("lengths", "result_files", "random_weights"):
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize("is_installed", [False, True])
+def test_figures_are_written_with_and_without_matplotlib(
+    lengths: ModuleType, is_installed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if is_installed and find_spec("matplotlib") is None:
+        pytest.skip("needs matplotlib")
+    if not is_installed:
+        monkeypatch.setitem(sys.modules, "matplotlib", None)
+    out = tmp_path / "found.json"
+    options = lengths.parser("", [8]).parse_args(["--variants", "paged-fused", "--out", str(out)])
+    lengths.main(options, "nothing", lambda *_: None)
+    assert json.loads(out.read_text())["variants"] == {"paged-fused": [{"seconds": 1e-3, "bytes": 2**20}]}
+    assert out.with_suffix(".svg").exists() == is_installed
+    assert ("no plot will be drawn" in capsys.readouterr().err) != is_installed
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [(["--out", "nowhere/found.json"], "there is no folder nowhere"), (["--variants", "paged-fusd"], "paged-fusd")],
+)
+def test_what_cannot_be_done_is_said_before_the_runs(
+    lengths: ModuleType, given: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        lengths.parser("", [8]).parse_args(given)
+    assert message in capsys.readouterr().err
+
+
+def test_a_folder_is_no_file_for_results(lengths: ModuleType, tmp_path: Path) -> None:
+    result_file = sys.modules["result_files"].result_file
+    assert result_file(str(tmp_path / "new.json")) == tmp_path / "new.json"
+    with pytest.raises(ArgumentTypeError, match="cannot be written"):
+        result_file(str(tmp_path))
+
+
+@pytest.mark.parametrize("script", PLOTTING)
+def test_scripts_that_only_plot_ask_for_matplotlib(script: str) -> None:
+    without = f"""
+import runpy, sys
+sys.modules["matplotlib"] = None
+sys.path.insert(0, {str((SCRIPTS / script).parent)!r})
+runpy.run_path({str(SCRIPTS / script)!r}, run_name="__main__")
+"""
+    done = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "plots need matplotlib (pip install matplotlib)\n")
+
+
+def test_too_few_tokens_for_the_record_are_a_message() -> None:
+    command = [sys.executable, str(SCRIPTS / "constrained_decode.py"), "--device", "cpu", "--batch", "1", "--max-tokens", "3"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith("error: ") and "max_tokens" in done.stderr and "Traceback" not in done.stderr
