@@ -56,7 +56,7 @@ class LLM:
             speculation="lookup".
 
     Raises:
-        ModelNotFound: there is no such model. ConfigError: it cannot be run like this.
+        ModelNotFound: there is no such model. ConfigError: it cannot be run like this, or is in a format that is not read.
 
     May be used from several threads: their requests share one batch, and each waits for at most one step of every other one.
     """

@@ -22,13 +22,18 @@ def find_model(name: str | os.PathLike[str]) -> Path:
         name: "embedded", a folder, or a Hugging Face repository ("owner/name") that has been downloaded before.
 
     Raises:
-        ModelNotFound: it is none of them, or the folder has no config.json.
+        ModelNotFound: it is none of them, or the folder has no config.json. UnsupportedModel: it is a model in another format.
     """
     if not isinstance(name, str | os.PathLike):
         raise UsageError(f"a model is a folder or the name of one, not {type(name).__name__}")
     folder = embedded_model() if name == EMBEDDED else Path(name).expanduser()
     if not folder.exists() and _could_be_repository(str(name)):
         folder = _cached_repository(str(name))
+    from .engine.models.files import refuse_other_formats  # here, so that only who loads a model waits for torch
+
+    refuse_other_formats(folder)
+    if folder.is_file():
+        raise ModelNotFound(str(name), f"this is a file; a model is a folder, such as the one that holds it, {folder.parent}")
     if not folder.is_dir():
         raise ModelNotFound(str(name), "there is no such folder")
     if not (folder / "config.json").is_file():
@@ -37,7 +42,7 @@ def find_model(name: str | os.PathLike[str]) -> Path:
 
 
 def _could_be_repository(name: str) -> bool:
-    return name.count("/") == 1 and not name.startswith((".", "/", "~")) and not name.endswith("/")
+    return name.count("/") == 1 and not name.startswith((".", "/", "~")) and not name.endswith(("/", ".gguf"))
 
 
 def _cached_repository(name: str) -> Path:

@@ -24,6 +24,8 @@ def read_tokenizer(name: str) -> FolderTokenizer:
     """The tokenizer of a folder with a `tokenizer.json`, or "embedded". Raises UsageError."""
     folder = embedded_model() if name == EMBEDDED else Path(name).expanduser()
     path = folder / "tokenizer.json" if folder.is_dir() else folder
+    if path.suffix.lower() == ".gguf":
+        raise UsageError(f"--tokenizer {name}: GGUF files are not read yet; name a folder with tokenizer.json")
     if not path.is_file():
         what = "there is no tokenizer.json in this folder" if folder.is_dir() else "there is no such folder"
         raise UsageError(f"--tokenizer {name}: {what}")

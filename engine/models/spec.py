@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,22 +11,16 @@ from typing import Any
 from ..errors import ModelFolderError, UnsupportedModel
 from .architecture import ModelInfo
 from .families import FAMILIES, spec_of
-from .files import read_json
+from .files import read_json, refuse_other_formats
 from .mamba import mamba_spec
 from .transformers_model import transformers_spec
 
 
 def read_spec(folder: Path) -> ModelInfo:
     """What the model in `folder` is. Raises ModelFolderError or UnsupportedModel, naming what is wrong."""
-    if folder.suffix == ".gguf":
-        raise UnsupportedModel(f"{folder}: GGUF files are not supported; name a folder with config.json and *.safetensors")
+    refuse_other_formats(folder)
     if not folder.is_dir():
         raise ModelFolderError(f"{folder}: no such model folder")
-    if (folder / "adapter_config.json").is_file() and not (folder / "config.json").is_file():
-        raise UnsupportedModel(f"{folder}: LoRA adapters are not supported; merge it into its base model, and name that folder")
-    for name in ("quantize_config.json", "quant_config.json"):  # GPTQ and AWQ, before it was written into config.json
-        if (folder / name).is_file():
-            raise UnsupportedModel(f"{folder}: {name}: quantised weights are not supported; use an unquantised copy")
     return spec_from_config(read_json(folder / "config.json"))
 
 
@@ -34,6 +29,46 @@ WITH_IMAGES: Mapping[str, Mapping[str, str]] = {  # architecture -> model type o
     "Llama4ForConditionalGeneration": {"llama4_text": "Llama4ForCausalLM"},
     "Mistral3ForConditionalGeneration": {"mistral": "MistralForCausalLM"},
 }
+
+ARCHITECTURES: Mapping[str, str] = {  # model type -> its native architecture, for a config.json that names none
+    "cohere": "CohereForCausalLM",
+    "cohere2": "Cohere2ForCausalLM",
+    "deepseek_v3": "DeepseekV3ForCausalLM",
+    "gemma2": "Gemma2ForCausalLM",
+    "gemma3": "Gemma3ForConditionalGeneration",
+    "gemma3_text": "Gemma3ForCausalLM",
+    "llama": "LlamaForCausalLM",
+    "llama4": "Llama4ForConditionalGeneration",
+    "llama4_text": "Llama4ForCausalLM",
+    "mamba2": "Mamba2ForCausalLM",
+    "mistral": "MistralForCausalLM",
+    "mistral3": "Mistral3ForConditionalGeneration",
+    "mixtral": "MixtralForCausalLM",
+    "phi3": "Phi3ForCausalLM",
+    "qwen2": "Qwen2ForCausalLM",
+    "qwen3": "Qwen3ForCausalLM",
+    "qwen3_moe": "Qwen3MoeForCausalLM",
+    "starcoder2": "Starcoder2ForCausalLM",
+}
+
+
+def _architectures(config: Mapping[str, Any]) -> list[str]:
+    """What "architectures" names; where it is absent, the native architecture of "model_type", if there is one.
+
+    Raises UnsupportedModel where neither says what the model is.
+    """
+    named, model_type = config.get("architectures"), config.get("model_type")
+    if named is not None and not (isinstance(named, list) and all(isinstance(name, str) for name in named)):
+        example = '"architectures": ["LlamaForCausalLM"]'
+        raise UnsupportedModel(f'config.json: "architectures" is a list of names, such as {example}, not {json.dumps(named)}')
+    if named:
+        return named
+    if not isinstance(model_type, str):
+        raise UnsupportedModel(
+            'config.json: "architectures" is missing, and so is "model_type": nothing says what the model is; copy both from the '
+            'original model, such as "architectures": ["LlamaForCausalLM"], "model_type": "llama"'
+        )
+    return [ARCHITECTURES[model_type]] if model_type in ARCHITECTURES else []
 
 
 def _text_part(architecture: str, config: Mapping[str, Any]) -> ModelInfo:
@@ -62,11 +97,12 @@ def spec_from_config(config: Mapping[str, Any]) -> ModelInfo:
         raise UnsupportedModel(
             f'config.json: quantised weights ("{method}") are not supported; use an unquantised copy'
         )
-    for name in config.get("architectures") or ():
+    architectures = _architectures(config)
+    for name in architectures:
         if name in WITH_IMAGES:
-            return _text_part(str(name), config)
+            return _text_part(name, config)
         if name in FAMILIES:
-            return spec_of(str(name), config)
+            return spec_of(name, config)
         if name == "Mamba2ForCausalLM":
             return mamba_spec(config)
-    return transformers_spec(config)
+    return transformers_spec(next(iter(architectures), None), config)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,22 @@ class Tokenizer:
         """Token ids of a prompt, with the special tokens (BOS, ...) that the tokenizer puts around a text."""
         quiet = {"verbose": False}  # about length: admission judges that by the engine's own limit
         return tuple(self._backend.encode(text, add_special_tokens=add_special_tokens, **quiet))
+
+    def __call__(self, text: str | Sequence[str], **options: Any) -> Any:
+        """What transformers' tokenizer makes of a text or several: "input_ids", "attention_mask" and what its options ask for."""
+        return self._backend(text, **options)
+
+    def decode(self, token_ids: int | Iterable[int], *, skip_special_tokens: bool = False) -> str:
+        """The text of token ids, as transformers' tokenizer writes it; spaces are left as they are.
+
+        Raises RequestError for an id that the vocabulary does not have.
+        """
+        ids = [token_ids] if isinstance(token_ids, int) else [int(token_id) for token_id in token_ids]
+        wrong = next((token_id for token_id in ids if not 0 <= token_id < self.vocabulary.size), None)
+        if wrong is not None:
+            raise RequestError(f"there is no token {wrong}; the vocabulary has the ids 0 to {self.vocabulary.size - 1}")
+        tidy = {"clean_up_tokenization_spaces": False}
+        return str(self._backend.decode(ids, skip_special_tokens=skip_special_tokens, **tidy))
 
     def encode_chat(
         self,

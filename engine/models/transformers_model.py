@@ -68,13 +68,15 @@ class _Switchboard:
     cache: KVCache | None = None
 
 
-def transformers_spec(config: Mapping[str, Any]) -> TransformersSpec:
-    """What transformers makes of a config.json. Raises UnsupportedModel naming the model type, and why."""
+def transformers_spec(architecture: str | None, config: Mapping[str, Any]) -> TransformersSpec:
+    """What transformers makes of a config.json, which may name no architecture. Raises UnsupportedModel naming the model
+    type, and why."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-    architecture = str((config.get("architectures") or ["?"])[0])
     model_type = str(config.get("model_type"))
-    what = f'config.json: architecture "{architecture}" (model type "{model_type}") is not supported'
+    what = f'config.json: model type "{model_type}" is not supported'
+    if architecture is not None:
+        what = f'config.json: architecture "{architecture}" (model type "{model_type}") is not supported'
     if model_type in REFUSED:
         raise UnsupportedModel(f"{what}: {REFUSED[model_type]}")
     if model_type not in VERIFIED | HYBRID or model_type not in CONFIG_MAPPING:
@@ -87,7 +89,7 @@ def transformers_spec(config: Mapping[str, Any]) -> TransformersSpec:
     except Exception as error:  # the checks of 200 configuration classes
         raise UnsupportedModel(f"{what}: {type(error).__name__}: {error}") from None
     return TransformersSpec(
-        architecture=architecture,
+        architecture=architecture or model_type,
         model_type=model_type,
         vocab_size=int(full.vocab_size),
         dtype=dtype_of(config),

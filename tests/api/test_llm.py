@@ -28,6 +28,7 @@ from maskwright import (
     generate,
 )
 from maskwright.constraints import Choice, Compiler, Regex, Vocabulary
+from maskwright.engine import UnsupportedModel
 from maskwright.pieces import TokenPiece
 
 
@@ -250,6 +251,42 @@ def test_a_model_that_does_not_exist_is_named(name: str, message: str) -> None:
 def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
     with pytest.raises(ModelNotFound, match=r"has no config\.json"):
         LLM(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["model.gguf", "MODEL.GGUF", "blob"])
+def test_gguf_is_named(name: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    file.write_bytes(b"GGUF" + bytes(12))
+    with pytest.raises(UnsupportedModel, match=f"{name}: GGUF files are not read yet"):
+        LLM(file)
+
+
+def test_what_a_folder_holds_instead_of_a_model_is_named(tmp_path: Path) -> None:
+    (tmp_path / "model-q4.gguf").write_bytes(b"GGUF")
+    with pytest.raises(UnsupportedModel, match=r"model-q4\.gguf, but GGUF files are not read yet"):
+        LLM(tmp_path)
+    (tmp_path / "adapter_config.json").write_text("{}")
+    with pytest.raises(UnsupportedModel, match="LoRA adapters"):
+        LLM(tmp_path)
+
+
+def test_a_file_of_a_model_is_not_its_folder(model_folder: Path) -> None:
+    with pytest.raises(ModelNotFound, match=f"this is a file; .* {model_folder}"):
+        LLM(model_folder / "model.safetensors")
+
+
+def test_the_tokenizer_works_both_ways(llm: LLM) -> None:
+    tokenizer, text = llm.tokenizer, "the lab: 3 \u20ac, in\tthere"
+    ids = tokenizer.encode(text)
+    assert tokenizer.decode(ids) == text and tuple(tokenizer(text)["input_ids"]) == ids
+    assert tokenizer(["the", "lab"])["input_ids"] == [list(tokenizer.encode(each)) for each in ("the", "lab")]
+    end = llm.vocabulary.eos_token_ids[0]
+    assert tokenizer.decode(end) == "<|end|>" and tokenizer.decode([*ids, end], skip_special_tokens=True) == text
+    (output,) = llm.generate("x", regex="[a-z]{5} [ab]{3}")
+    assert tokenizer.decode(output.token_ids) == output.text
+    for wrong in (-1, llm.vocabulary.size):
+        with pytest.raises(RequestError, match=f"no token {wrong}"):
+            tokenizer.decode([wrong])
 
 
 def test_engine_options_are_checked(model_folder: Path) -> None:

@@ -15,8 +15,9 @@ from maskwright.engine.config import limits_of, resolve, resolve_num_blocks
 from maskwright.engine.device.threads import threads_for, use_threads
 from maskwright.engine.errors import ConfigError, ModelFolderError, RequestError, UnsupportedModel, WeightError
 from maskwright.engine.models.decoder import load_decoder
+from maskwright.engine.models.families import FAMILIES
 from maskwright.engine.models.rope import SUPPORTED, inverse_frequencies
-from maskwright.engine.models.spec import read_spec, spec_from_config
+from maskwright.engine.models.spec import ARCHITECTURES, WITH_IMAGES, read_spec, spec_from_config
 from maskwright.sampling import SamplingParams
 
 from ..conftest import EOS, LATENT, MODELS, run_all, save_tiny_model
@@ -143,8 +144,39 @@ def test_what_a_folder_may_not_be(file, message, tmp_path):
 
 def test_a_file_of_another_format_is_named(tmp_path):
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
-    with pytest.raises(UnsupportedModel, match="GGUF files are not supported"):
+    with pytest.raises(UnsupportedModel, match=r"model\.gguf: GGUF files are not read yet"):
         read_spec(tmp_path / "model.gguf")
+
+
+@pytest.mark.parametrize("named", [[], None])
+def test_the_model_type_says_what_config_json_leaves_open(named, folder, edit_config):
+    expected = read_spec(folder)
+    edit_config(folder, architectures=named)
+    assert read_spec(folder) == expected
+
+
+def test_model_types_stand_for_their_own_architectures():
+    from transformers.models.auto import modeling_auto
+
+    assert {*ARCHITECTURES.values()} == {*FAMILIES, *WITH_IMAGES, "Mamba2ForCausalLM"}
+    texts, with_images = modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+    for model_type, architecture in ARCHITECTURES.items():
+        assert (with_images if architecture in WITH_IMAGES else texts)[model_type] == architecture
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"hidden_size": 8}, '"architectures" is missing, and so is "model_type"'),
+        ({"architectures": [], "model_type": 3}, '"architectures" is missing, and so is "model_type"'),
+        ({"architectures": "LlamaForCausalLM"}, '"architectures" is a list of names, .* not "LlamaForCausalLM"'),
+        ({"architectures": [None]}, r'"architectures" is a list of names, .* not \[null\]'),
+        ({"model_type": "nope"}, 'model type "nope" is not supported: it is neither native'),
+    ],
+)
+def test_what_says_nothing_of_the_model_is_named(config, message):
+    with pytest.raises(UnsupportedModel, match=message):
+        spec_from_config(config)
 
 
 @pytest.mark.parametrize(
