@@ -23,6 +23,7 @@ from functools import partial
 from typing import Any, TypedDict
 
 from .constraints import Choice, Constraint, Gbnf, JsonSchema, Lark, Regex
+from .constraints.base.utf8 import BYTE_ORDER_MARK
 from .constraints.front_ends.json_schema.types import validate
 from .constraints.grammar.source import is_source
 from .errors import UsageError
@@ -122,7 +123,7 @@ def _of_regex(pattern: Any) -> ConstraintChoice:
 
 def _of_grammar(text: Any) -> ConstraintChoice:
     _require_str("grammar", text)
-    return _of_constraint(Gbnf(text) if _GBNF_RULE.search(text) else Lark(text))
+    return _of_constraint(Gbnf(text) if _GBNF_RULE.search(text.removeprefix(BYTE_ORDER_MARK)) else Lark(text))
 
 
 def _of_choice(options: Any) -> ConstraintChoice:

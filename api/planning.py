@@ -259,5 +259,5 @@ def _style_of(folder: Path) -> Literal["task", "plain"]:
 def _read_json(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
-    read: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    read: dict[str, Any] = json.loads(path.read_text(encoding="utf-8-sig"))
     return read

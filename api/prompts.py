@@ -8,18 +8,21 @@ A mask keeps the output legal; the prompt says what is wanted. The embedded mode
     Match \\d{3}-\\d{4}
     Follow root ::= "on" | "off"
 
-followed by the user's text. Without a constraint there is no system message.
+followed by the user's text. Without a constraint there is no system message. What is told has at most MAX_CHARACTERS: schemas and
+tools are shown less deep until they fit, and of what still does not fit the beginning is told.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 Message = dict[str, str]
 
 MAX_DEPTH = 6  # of nested or recursive schemas; deeper values are written as `any`
+MAX_CHARACTERS = 2000  # of a constraint as it is told, about half of the 2,048 tokens that the embedded model reads
 FORMATS_SHOWN = {"date", "date-time", "time", "email", "uri", "uuid"}
 
 
@@ -54,19 +57,27 @@ def system_text(
     if schema is not None:
         return f"Fill {compact_schema(schema)}"
     if tools is not None:
-        return "Call " + "\n".join(compact_tool(tool) for tool in tools)
+        return f"Call {compact_tools(tools)}"
     if choice is not None:
-        return "Choose " + "|".join(_json(option) for option in choice)
+        return "Choose " + "|".join(_json(option) for option in choice)[:MAX_CHARACTERS]
     if regex is not None:
-        return f"Match {regex}"
-    return None if grammar is None else f"Follow {grammar.strip()}"
+        return f"Match {regex[:MAX_CHARACTERS]}"
+    return None if grammar is None else f"Follow {grammar.strip()[:MAX_CHARACTERS]}"
 
 
-def compact_tool(tool: Mapping[str, Any]) -> str:
-    """`name{"argument":type,…}` for one tool."""
+def compact_tools(tools: Sequence[Mapping[str, Any]]) -> str:
+    """`name{"argument":type,…}`, one line per tool."""
+
+    def write(line: Line) -> str:
+        return "\n".join(_compact_tool(tool, line) for tool in tools)
+
+    return _fitting(write)
+
+
+def _compact_tool(tool: Mapping[str, Any], line: Line) -> str:
     function = tool.get("function", tool)
     parameters = function.get("parameters") or {"type": "object"}
-    return function["name"] + compact_schema(parameters)
+    return line.take(function["name"]) + _compact(parameters, parameters, line.depth, line)
 
 
 def compact_schema(schema: Any) -> str:
@@ -74,48 +85,75 @@ def compact_schema(schema: Any) -> str:
 
     Only shape and literals are shown (types, formats, enums, items, unions); bounds, patterns and titles are left to the mask.
     """
-    return _compact(schema, schema, MAX_DEPTH)
+    return _fitting(lambda line: _compact(schema, schema, line.depth, line))
 
 
-def _compact(schema: Any, root: Any, depth: int) -> str:
-    if not isinstance(schema, Mapping) or depth == 0:
-        return "any"
+@dataclass(slots=True)
+class Line:
+    """A line of types that is being written: how deep, and for how many characters there is room.
+
+    Where there is none left, everything is `any`, so that what references multiply is never written.
+    """
+
+    depth: int
+    room: int = MAX_CHARACTERS
+
+    def take(self, text: str) -> str:
+        self.room -= len(text)
+        return text
+
+
+def _fitting(write: Callable[[Line], str]) -> str:
+    """What is written as deep as it fits; the beginning of the line above where only `any` would."""
+    deeper = ""
+    for depth in range(MAX_DEPTH, 0, -1):
+        line = Line(depth)
+        text = write(line)
+        if line.room >= 0 and len(text) <= MAX_CHARACTERS and (text != "any" or not deeper):
+            return text
+        deeper = deeper if text == "any" else text
+    return deeper[:MAX_CHARACTERS]
+
+
+def _compact(schema: Any, root: Any, depth: int, line: Line) -> str:
+    if not isinstance(schema, Mapping) or depth == 0 or line.room < 0:
+        return line.take("any")
     if "$ref" in schema:
-        return _compact(_resolve(schema["$ref"], root), root, depth - 1)
+        return _compact(_resolve(schema["$ref"], root), root, depth - 1, line)
     if "const" in schema:
-        return _json(schema["const"])
+        return line.take(_json(schema["const"]))
     if "enum" in schema:
-        return "|".join(_json(value) for value in schema["enum"])
+        return line.take("|".join(_json(value) for value in schema["enum"]))
     branches = schema.get("anyOf") or schema.get("oneOf")
     if branches:
-        return "|".join(dict.fromkeys(_compact(branch, root, depth) for branch in branches))
+        return "|".join(dict.fromkeys(_compact(branch, root, depth, line) for branch in branches))
     if "allOf" in schema and len(schema["allOf"]) == 1:
-        return _compact(schema["allOf"][0], root, depth)
-    return _compact_type(schema, root, depth)
+        return _compact(schema["allOf"][0], root, depth, line)
+    return _compact_type(schema, root, depth, line)
 
 
-def _compact_type(schema: Mapping[str, Any], root: Any, depth: int) -> str:
+def _compact_type(schema: Mapping[str, Any], root: Any, depth: int, line: Line) -> str:
     kind = schema.get("type", "object" if "properties" in schema else "any")
     if isinstance(kind, list):
-        return "|".join(_compact_type({**schema, "type": each}, root, depth) for each in kind)
+        return "|".join(_compact_type({**schema, "type": each}, root, depth, line) for each in kind)
     if kind == "object":
-        return _compact_object(schema, root, depth - 1)
+        return _compact_object(schema, root, depth - 1, line)
     if kind == "array":
-        prefix = [_compact(item, root, depth - 1) for item in schema.get("prefixItems", ())]
-        return "[" + ",".join(prefix or [_compact(schema.get("items"), root, depth - 1)]) + "]"
+        prefix = [_compact(item, root, depth - 1, line) for item in schema.get("prefixItems", ())]
+        return "[" + ",".join(prefix or [_compact(schema.get("items"), root, depth - 1, line)]) + "]"
     if kind == "string" and schema.get("format") in FORMATS_SHOWN:
-        return str(schema["format"])
-    return str(kind)
+        return line.take(str(schema["format"]))
+    return line.take(str(kind))
 
 
-def _compact_object(schema: Mapping[str, Any], root: Any, depth: int) -> str:
+def _compact_object(schema: Mapping[str, Any], root: Any, depth: int, line: Line) -> str:
     required = schema.get("required", ())
     entries = [
-        f"{_json(key)}{'' if key in required else '?'}:{_compact(value, root, depth)}"
+        f"{line.take(_json(key))}{'' if key in required else '?'}:{_compact(value, root, depth, line)}"
         for key, value in schema.get("properties", {}).items()
     ]
     if not entries and isinstance(schema.get("additionalProperties"), Mapping):
-        entries = [f"any:{_compact(schema['additionalProperties'], root, depth)}"]
+        entries = [f"any:{_compact(schema['additionalProperties'], root, depth, line)}"]
     return "{" + ",".join(entries) + "}"
 
 

@@ -51,7 +51,7 @@ def _eos_ids(folder: Path, backend: Any) -> list[int]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

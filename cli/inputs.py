@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import importlib
 import importlib.util
 import json
@@ -16,12 +17,14 @@ from ..errors import UsageError
 
 
 def read_text(path: Path, option: str) -> str:
-    """The text of a file. Raises UsageError naming the option."""
+    """The text of a file, without a byte order mark. Raises UsageError naming the option."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise UsageError(f"{option} {path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
+        if path.read_bytes().startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise UsageError(f"{option} {path}: this is UTF-16 text; save it as UTF-8") from None
         raise UsageError(f"{option} {path}: not UTF-8 text ({error.reason} at byte {error.start})") from None
 
 

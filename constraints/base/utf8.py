@@ -18,6 +18,7 @@ ByteTree = tuple[
     tuple[int, int, "ByteTree | None"], ...
 ]  # (first byte low, high, what follows; None = the character ends)
 
+BYTE_ORDER_MARK = "\ufeff"  # with which some editors begin a file; no part of its text
 LAST_ASCII = 0x7F  # the last code point of one byte
 MAX_CODE_POINT = 0x10FFFF
 SURROGATES = (0xD800, 0xDFFF)  # have no UTF-8 form

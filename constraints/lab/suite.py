@@ -199,7 +199,7 @@ def _grammar_file(path: Path, record: Mapping[str, Any], given: Path | None) -> 
 
 def _read(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8")
+        return path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise SuiteError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:

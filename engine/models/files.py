@@ -15,7 +15,7 @@ SINGLE_FILE = "model.safetensors"
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from `path`. Raises ModelFolderError naming the file and, for bad JSON, the line."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"), object_hook=_number)
+        content = json.loads(path.read_text(encoding="utf-8-sig"), object_hook=_number)
     except FileNotFoundError:
         raise ModelFolderError(f"{path.parent}: no {path.name} in this folder; is it a Hugging Face model?") from None
     except json.JSONDecodeError as error:

@@ -53,7 +53,7 @@ CASES: list[tuple[Callable[[LLM], object], str]] = [
     (options(grammar=""), "define it: start: ..."),
     (options(grammar="root ::= foo"), "define it: foo ::= ..."),
     (options(grammar='foo ::= "a"'), "define it: root ::= ..."),
-    (options(schema=5), "no JSON schema for 5"),
+    (options(schema=5), "an instance of int is a value, not a type"),
     (options(schema=Anything), "no JSON schema for"),
     (options(schema="{"), "line 1, column 2: not JSON"),
     (options(schema={"type": "robot"}), "at # 'type': there is no type 'robot'; instead: one of null"),

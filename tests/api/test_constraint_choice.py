@@ -8,11 +8,11 @@ from enum import Enum
 from typing import Any, Literal
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 from typing_extensions import TypedDict  # Pydantic wants this one before Python 3.12
 
 from maskwright.constraint_choice import KEYWORDS, choose, choose_for_each
-from maskwright.constraints import Choice, ConstraintError, Gbnf, JsonSchema, Lark, Regex
+from maskwright.constraints import Choice, ConstraintError, Ebnf, Gbnf, JsonSchema, Lark, Regex
 from maskwright.errors import UsageError
 
 
@@ -98,7 +98,7 @@ def test_an_unknown_keyword_is_named() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"schema": 3}, "no JSON schema for 3"),
+        ({"schema": 3}, "an instance of int is a value, not a type"),
         ({"schema": Callable[[], int]}, "no JSON schema for"),
         ({"json_schema": Person}, "json_schema= is a mapping"),
         ({"regex": 3}, "regex= is a str, not int"),
@@ -115,6 +115,31 @@ def test_a_value_of_the_wrong_kind_is_named(options: Any, message: str) -> None:
 def test_the_language_of_a_grammar_is_seen_by_its_definitions() -> None:
     assert isinstance(choose({"grammar": 'root ::= "x"'}).source, Gbnf)
     assert isinstance(choose({"grammar": 'start: "x"'}).source, Lark)
+
+
+MARK = "\ufeff"  # a byte order mark, with which some editors begin a file
+
+
+def test_a_byte_order_mark_is_no_part_of_a_text() -> None:
+    for options in ({"grammar": 'root ::= "x"'}, {"grammar": 'start: "x"'}, {"schema": '{"type":"null"}'}):
+        marked = {name: MARK + text for name, text in options.items()}
+        assert choose(marked).source == choose(options).source  # type: ignore[arg-type]
+    assert Ebnf(MARK + "root = 'x' ;") == Ebnf("root = 'x' ;")
+    with pytest.raises(ConstraintError, match="line 1, column 2"):
+        choose({"json_schema": MARK + "{x}"})
+
+
+@pytest.mark.parametrize("value", [Person(name="red", age=3), Point(3, 4), Colour.RED, b"red", ("red",)])
+def test_a_value_is_no_type_and_is_not_shown(value: Any) -> None:
+    name = type(value).__name__
+    with pytest.raises(ConstraintError, match=f"an instance of {name} is a value, not a type; instead: the class, such as {name}") as raised:
+        choose({"schema": value})
+    assert "red" not in str(raised.value) and "3" not in str(raised.value)
+
+
+def test_an_adapter_stands_for_its_type() -> None:
+    choice = choose({"schema": TypeAdapter(list[int])})
+    assert choice.source == choose({"schema": list[int]}).source and choice.read("[1,2]") == [1, 2]
 
 
 def test_one_value_serves_all_prompts() -> None:

@@ -101,6 +101,7 @@ def test_a_schema_that_cannot_be_compiled(check: Any, schema: Any, message: str)
     ("content", "options", "message"),
     [
         (b"\xff", [], "not UTF-8"),
+        ("{}".encode("utf-16"), [], "this is UTF-16 text; save it as UTF-8"),
         (b'{"type":\n}', [], "line 2, column 1: not JSON"),
         (EXACT, ["--draft", "9"], "no draft '9'"),
         (EXACT, ["--formats", "no"], "formats"),
@@ -110,6 +111,10 @@ def test_a_schema_that_cannot_be_compiled(check: Any, schema: Any, message: str)
 def test_unreadable_input_is_one_line(check: Any, content: Any, options: list[str], message: str) -> None:
     code, out, err = check(content, *options)
     assert code == 2 and out == "" and message in err and err.count("\n") == 1
+
+
+def test_a_byte_order_mark_is_read_over(check: Any) -> None:
+    assert check(b"\xef\xbb\xbf" + json.dumps(EXACT).encode()) == check(json.dumps(EXACT).encode())
 
 
 def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,8 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable
 
-from ...base.errors import ConstraintLimit
+from ...base.errors import ConstraintError, ConstraintLimit
+from ...base.utf8 import BYTE_ORDER_MARK
 from ...grammar.expression import Grammar, Node
 from ...grammar.left_factoring import left_factored
 from ...grammar.source import Limits, Source
@@ -54,10 +55,15 @@ class Budgeted(FrontEnd):
 
 
 class BudgetedText(Budgeted):
-    """A source with budgets that is a grammar in `text`."""
+    """A source with budgets that is a grammar in `text`, which some editors begin with a byte order mark."""
 
     __slots__ = ()
     text: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            raise ConstraintError(f"the text of a grammar is a string, not {type(self.text).__name__}")
+        object.__setattr__(self, "text", self.text.removeprefix(BYTE_ORDER_MARK))
 
     @abstractmethod
     def _written(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets]:

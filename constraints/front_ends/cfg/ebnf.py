@@ -51,8 +51,9 @@ class Ebnf(BudgetedText):
     notation: str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.text, str) or not isinstance(self.root, str | None):
-            raise ConstraintError("the text and the root of a grammar are strings")
+        BudgetedText.__post_init__(self)  # dataclasses with slots know no bare super()
+        if not isinstance(self.root, str | None):
+            raise ConstraintError(f"the root of a grammar is a string, not {type(self.root).__name__}")
         if self.notation not in (None, *NOTATIONS):
             raise ConstraintError(f"no notation {self.notation!r} of EBNF", instead=" or ".join(map(repr, NOTATIONS)))
 

@@ -41,9 +41,9 @@ class Gbnf(BudgetedText):
     root: str = "root"
 
     def __post_init__(self) -> None:
-        for name, value in (("text", self.text), ("root", self.root)):
-            if not isinstance(value, str):
-                raise ConstraintError(f"the {name} of a grammar is a string, not {type(value).__name__}")
+        BudgetedText.__post_init__(self)  # dataclasses with slots know no bare super()
+        if not isinstance(self.root, str):
+            raise ConstraintError(f"the root of a grammar is a string, not {type(self.root).__name__}")
 
     def _written(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets]:
         rules = _last_definitions(parse(self.text), grammar, self.text)

@@ -59,9 +59,9 @@ class Lark(BudgetedText):
     start: str = "start"
 
     def __post_init__(self) -> None:
-        for name, value in (("text", self.text), ("start", self.start)):
-            if not isinstance(value, str):
-                raise ConstraintError(f"the {name} of a grammar is a string, not {type(value).__name__}")
+        BudgetedText.__post_init__(self)  # dataclasses with slots know no bare super()
+        if not isinstance(self.start, str):
+            raise ConstraintError(f"the start of a grammar is a string, not {type(self.start).__name__}")
 
     def _written(self, grammar: Grammar, limits: Limits) -> tuple[Node, Budgets]:
         lowering = LarkLowering(self.text, grammar, limits)

@@ -6,12 +6,15 @@ says less than its validation does (decimals, durations, times without offset, t
 
 from __future__ import annotations
 
+import dataclasses
 import types
 import typing
+from enum import Enum
 from typing import Any
 
 import typing_extensions
 from pydantic import (
+    BaseModel,
     PydanticInvalidForJsonSchema,
     PydanticSchemaGenerationError,
     PydanticUndefinedAnnotation,
@@ -37,13 +40,33 @@ _ERRORS = (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema, Pydantic
 
 def schema_of(type_: Any) -> dict[str, Any]:
     """The JSON schema of the texts that `validate` reads as a value of `type_`. Raises `ConstraintError`."""
+    if _is_instance(type_):
+        raise _no_type(type_)
     try:
         schema = adapter(type_).json_schema(schema_generator=ClosedSchema)
     except _ERRORS as error:
+        if not _is_written_type(type_):
+            raise _no_type(type_) from None
         reason = str(error).splitlines()[0]
         raise ConstraintError(f"no JSON schema for {type_!r}: {reason}", instead="a type that Pydantic describes") from None
     refined: dict[str, Any] = _refined(schema, schema)
     return refined
+
+
+def _is_instance(value: Any) -> bool:
+    """Whether this is a value of a class that describes its values. Pydantic would read some as their class."""
+    return isinstance(value, BaseModel | Enum) or (dataclasses.is_dataclass(value) and not isinstance(value, type))
+
+
+def _is_written_type(value: Any) -> bool:
+    is_named = isinstance(value, type) or type(value).__module__ in ("typing", "typing_extensions", "types")
+    return is_named or typing.get_origin(value) is not None
+
+
+def _no_type(value: Any) -> ConstraintError:
+    """The error for a value where a type is meant. It does not show the value, which may be private."""
+    name = type(value).__name__
+    return ConstraintError(f"an instance of {name} is a value, not a type", instead=f"the class, such as {name}")
 
 
 def validate(type_: Any, text: str | bytes) -> Any:
@@ -52,7 +75,9 @@ def validate(type_: Any, text: str | bytes) -> Any:
 
 
 def adapter(type_: Any) -> TypeAdapter[Any]:
-    """Pydantic's adapter of a type, `typing.TypedDict` on Python 3.11 included."""
+    """Pydantic's adapter of a type, `typing.TypedDict` on Python 3.11 included; an adapter is its own."""
+    if isinstance(type_, TypeAdapter):
+        return type_
     return TypeAdapter(_modern(type_))
 
 

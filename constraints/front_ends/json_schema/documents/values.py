@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from ....base.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError
+from ....base.utf8 import BYTE_ORDER_MARK
 from ....grammar.source import Limits
 from ...numbers.numbers import DEFAULT_DIGITS, canonical_number
 
@@ -22,9 +23,13 @@ ATOMS = ("null", "boolean", "integer", "fraction", "string", "array", "object")
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text; numbers with fraction or exponent become `Decimal`. Raises `GrammarSyntaxError`."""
+    """The value of a JSON text, which may begin with a byte order mark; numbers with fraction or exponent become `Decimal`.
+
+    Raises `GrammarSyntaxError`.
+    """
+    unmarked = text.removeprefix(BYTE_ORDER_MARK)
     try:
-        return json.loads(text, parse_float=_parse_fraction, parse_int=_parse_integer, parse_constant=_refuse_constant)
+        return json.loads(unmarked, parse_float=_parse_fraction, parse_int=_parse_integer, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         raise GrammarSyntaxError(f"not JSON: {error.msg}", line=error.lineno, column=error.colno) from None
     except RecursionError:
