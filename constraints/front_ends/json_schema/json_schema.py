@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from math import inf
+from time import monotonic
 from typing import Any
 
 from ...base.errors import ConstraintError, ConstraintLimit
-from ...grammar.expression import Grammar, Node
+from ...grammar.expression import FAIL, Grammar, Node
 from ...grammar.source import Limits
 from ...runtime.front_end import FrontEnd
 from ..numbers.numbers import number_node
+from .clashes import clash
 from .documents.document import Library, Site
 from .documents.policy import Policy, too_deep
 from .documents.values import depth_of, dump_json, parse_json, plain_value
@@ -21,6 +24,7 @@ from .strings.any_spelling import AnySpelling
 from .strings.text import JsonText
 from .types import schema_of
 
+EXPLAINING_SECONDS = 1.0  # for finding out which keywords leave no value
 FORMATS_OPTIONS = {"assert": True, "annotation": False, "annotate": False}
 
 
@@ -102,11 +106,40 @@ class JsonSchema(FrontEnd):
         return (AnySpelling if self.escapes == "any" else JsonText)(grammar, self.whitespace, limits)
 
     def _lower(self, grammar: Grammar, limits: Limits) -> Node:
-        grammar.search_share = 0.05  # the sum of the parts is close, and a search is dear where strings are free
-        policy = Policy(grammar, self.on_unsupported == "relax", limits.seconds)
-        return self._lowering(grammar, limits, policy).whole(self.root(limits))
+        end = monotonic() + limits.seconds
+        root = self.root(limits)
+        lowering = self._lowering(grammar, limits, self._policy(grammar, limits.seconds))
+        node = lowering.whole(root)
+        if node == FAIL:
+            why = "; ".join(filter(None, [lowering.cause, self._clash(limits, min(end, monotonic() + EXPLAINING_SECONDS))]))
+            reason = "no value satisfies the schema" + (f": {why}" if why else "")
+            raise ConstraintError(reason, path=root.path, instead="a schema with a value")
+        return node
+
+    def _clash(self, limits: Limits, end: float) -> str | None:
+        """Which keywords leave no value; None where that is not found out by `end`."""
+        try:
+            return clash(self._value, partial(self._has_no_value, limits=limits, end=end))
+        except TimeoutError:
+            return None
+
+    def _has_no_value(self, schema: Any, limits: Limits, end: float) -> bool:
+        """Whether another schema with these options is known to have no value. Raises TimeoutError after `end`."""
+        if monotonic() > end:
+            raise TimeoutError
+        try:
+            other = replace(self, schema=schema, resources=dict(self.resources))
+            grammar = other.new_grammar(limits)
+            lowering = other._lowering(grammar, limits, other._policy(grammar, end - monotonic()))
+            return lowering.whole(other.root(limits)) == FAIL
+        except (ConstraintError, RecursionError):
+            return False
+
+    def _policy(self, grammar: Grammar, seconds: float) -> Policy:
+        return Policy(grammar, self.on_unsupported == "relax", seconds)
 
     def _lowering(self, grammar: Grammar, limits: Limits, policy: Policy) -> Lowering:
+        grammar.search_share = 0.05  # the sum of the parts is close, and a search is dear where strings are free
         return Lowering(
             grammar, limits, policy, self._text(grammar, limits),
             assert_formats=FORMATS_OPTIONS[self.formats], is_ordered=self.property_order == "declared",
@@ -117,7 +150,7 @@ class JsonSchema(FrontEnd):
         if not self.is_plain_json:
             return None
         grammar = self.new_grammar(limits)
-        policy = Policy(grammar, self.on_unsupported == "relax")
+        policy = self._policy(grammar, inf)
         return SchemaPlaces(self._lowering(grammar, limits, policy), policy, self.root(limits))
 
 

@@ -97,12 +97,16 @@ class Lowering:
         self._objects.forget()
 
     def whole(self, root: Site) -> Node:
-        """The texts of a schema's values. Raises `ConstraintError` when there is none."""
+        """The texts of a schema's values; FAIL when there is none, for which there may be a `cause`."""
         node = self.all_of(root)
         if node == FAIL:
-            why = f": {self._causes[0]}" if self._causes else ""
-            raise ConstraintError(f"no value satisfies the schema{why}", path=root.path, instead="a schema with a value")
+            return FAIL
         return self._grammar.seq(self._text.margin, node, self._text.margin)
+
+    @property
+    def cause(self) -> str | None:
+        """The first reason that was found why something has no value."""
+        return self._causes[0] if self._causes else None
 
     def all_of(self, *sites: Site) -> Node:
         """The texts of the values that satisfy all of these schemas; FAIL when there is none.
