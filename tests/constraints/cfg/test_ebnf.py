@@ -152,7 +152,7 @@ def test_rules_that_are_not_defined():
 def test_options_are_checked():
     with pytest.raises(ConstraintError, match="no notation"):
         Ebnf("a = 'x';", notation="abnf")
-    with pytest.raises(ConstraintError, match="strings"):
+    with pytest.raises(ConstraintError, match="is a string, not int"):
         Ebnf(3)  # type: ignore[arg-type]
 
 
