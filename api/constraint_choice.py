@@ -24,6 +24,7 @@ from typing import Any, TypedDict
 
 from .constraints import Choice, Constraint, Gbnf, JsonSchema, Lark, Regex
 from .constraints.base.utf8 import BYTE_ORDER_MARK
+from .constraints.front_ends.json_schema.documents.values import parse_json
 from .constraints.front_ends.json_schema.types import validate
 from .constraints.grammar.source import is_source
 from .errors import UsageError
@@ -135,7 +136,7 @@ def _of_choice(options: Any) -> ConstraintChoice:
 def _of_constraint(constraint: Any) -> ConstraintChoice:
     """A front end is treated like its keyword; a compiled constraint has a text, and no more is known of it."""
     if isinstance(constraint, JsonSchema):
-        return ConstraintChoice(constraint, json.loads, True, {"schema": json.loads(constraint.schema)})
+        return ConstraintChoice(constraint, json.loads, True, {"schema": parse_json(constraint.schema)})
     if isinstance(constraint, Constraint) or is_source(constraint):
         return ConstraintChoice(constraint, told=_told(constraint))
     said = f"constraint= is a front end or a compiled constraint, not {type(constraint).__name__}"

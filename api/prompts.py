@@ -14,10 +14,12 @@ tools are shown less deep until they fit, and of what still does not fit the beg
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from .constraints.front_ends.json_schema.documents.keyword_table import TYPE_NAMES
+from .constraints.front_ends.json_schema.documents.values import dump_json, plain_value
 
 Message = dict[str, str]
 
@@ -118,43 +120,54 @@ def _fitting(write: Callable[[Line], str]) -> str:
 def _compact(schema: Any, root: Any, depth: int, line: Line) -> str:
     if not isinstance(schema, Mapping) or depth == 0 or line.room < 0:
         return line.take("any")
-    if "$ref" in schema:
+    if isinstance(schema.get("$ref"), str):
         return _compact(_resolve(schema["$ref"], root), root, depth - 1, line)
     if "const" in schema:
         return line.take(_json(schema["const"]))
-    if "enum" in schema:
-        return line.take("|".join(_json(value) for value in schema["enum"]))
-    branches = schema.get("anyOf") or schema.get("oneOf")
-    if branches:
+    if values := _list(schema, "enum"):
+        return line.take("|".join(_json(value) for value in values))
+    if branches := _list(schema, "anyOf") or _list(schema, "oneOf"):
         return "|".join(dict.fromkeys(_compact(branch, root, depth, line) for branch in branches))
-    if "allOf" in schema and len(schema["allOf"]) == 1:
-        return _compact(schema["allOf"][0], root, depth, line)
+    if len(parts := _list(schema, "allOf")) == 1:
+        return _compact(parts[0], root, depth, line)
     return _compact_type(schema, root, depth, line)
 
 
 def _compact_type(schema: Mapping[str, Any], root: Any, depth: int, line: Line) -> str:
-    kind = schema.get("type", "object" if "properties" in schema else "any")
+    kind = schema.get("type") or ("object" if isinstance(schema.get("properties"), Mapping) else "any")
     if isinstance(kind, list):
         return "|".join(_compact_type({**schema, "type": each}, root, depth, line) for each in kind)
     if kind == "object":
         return _compact_object(schema, root, depth - 1, line)
     if kind == "array":
-        prefix = [_compact(item, root, depth - 1, line) for item in schema.get("prefixItems", ())]
+        prefix = [_compact(item, root, depth - 1, line) for item in _list(schema, "prefixItems")]
         return "[" + ",".join(prefix or [_compact(schema.get("items"), root, depth - 1, line)]) + "]"
-    if kind == "string" and schema.get("format") in FORMATS_SHOWN:
-        return line.take(str(schema["format"]))
-    return line.take(str(kind))
+    if kind == "string" and isinstance(name := schema.get("format"), str) and name in FORMATS_SHOWN:
+        return line.take(name)
+    return line.take(kind if kind in TYPE_NAMES else "any")
 
 
 def _compact_object(schema: Mapping[str, Any], root: Any, depth: int, line: Line) -> str:
-    required = schema.get("required", ())
+    required = _list(schema, "required")
     entries = [
         f"{line.take(_json(key))}{'' if key in required else '?'}:{_compact(value, root, depth, line)}"
-        for key, value in schema.get("properties", {}).items()
+        for key, value in _map(schema, "properties").items()
     ]
     if not entries and isinstance(schema.get("additionalProperties"), Mapping):
         entries = [f"any:{_compact(schema['additionalProperties'], root, depth, line)}"]
     return "{" + ",".join(entries) + "}"
+
+
+def _list(schema: Mapping[str, Any], keyword: str) -> Sequence[Any]:
+    """What a keyword lists; nothing where it has no list: the compiler is the one to say what is malformed."""
+    value = schema.get(keyword)
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def _map(schema: Mapping[str, Any], keyword: str) -> Mapping[str, Any]:
+    """What a keyword has by name; nothing where it has no object."""
+    value = schema.get(keyword)
+    return value if isinstance(value, Mapping) else {}
 
 
 def _resolve(reference: str, root: Any) -> Any:
@@ -167,4 +180,4 @@ def _resolve(reference: str, root: Any) -> Any:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return dump_json(plain_value(value))

@@ -146,7 +146,8 @@ def _schemas(schema: Any) -> Iterator[dict[str, Any]]:
 def _check_spelled(schemas: list[dict[str, Any]], allowed: str) -> None:
     """Check that names and values which are given have one spelling, and that it is allowed."""
     for schema in schemas:
-        given = dump_json([schema.get("const"), schema.get("enum"), list(schema.get("properties", ()))])
+        names = schema.get("properties")
+        given = dump_json([schema.get("const"), schema.get("enum"), list(names) if isinstance(names, dict) else []])
         for letter in re.findall(r"\\(.)", given):
             if letter not in allowed:
                 raise _refused("json_allowed_escapes", f"a name or value that is given needs \\{letter}")
@@ -155,8 +156,9 @@ def _check_spelled(schemas: list[dict[str, Any]], allowed: str) -> None:
 def _coerce(schemas: list[dict[str, Any]]) -> None:
     """Turn `oneOf` into `anyOf`."""
     for schema in schemas:
-        if "oneOf" in schema:
-            schema["allOf"] = [*schema.get("allOf", ()), {"anyOf": schema.pop("oneOf")}]
+        others = schema.get("allOf") or []
+        if isinstance(schema.get("oneOf"), list) and isinstance(others, list):  # else they are refused as they are
+            schema["allOf"] = [*others, {"anyOf": schema.pop("oneOf")}]
 
 
 def _refused(option: str, reason: str, instead: str = "the schema without it") -> UnsupportedKeyword:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .documents.document import escape_token
 from .documents.keyword_table import ANNOTATIONS, KEYWORDS
+from .documents.paths import escape_token
 
 MAX_NAMED = 5  # keywords of a message
 Place = tuple[str | int, ...]  # where a keyword stands, from the root

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from math import inf
 from time import monotonic
 from typing import Any
 
-from ...base.errors import ConstraintError, ConstraintLimit
+from ...base.errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from ...grammar.expression import FAIL, Grammar, Node
 from ...grammar.source import Limits
 from ...runtime.front_end import FrontEnd
 from ..numbers.numbers import number_node
 from .clashes import clash
 from .documents.document import Library, Site
+from .documents.keyword_table import KEYWORDS
 from .documents.policy import Policy, too_deep
+from .documents.relaxation import Relaxation
 from .documents.values import depth_of, dump_json, parse_json, plain_value
 from .lowering.lowering import Lowering
 from .places import SchemaPlaces
@@ -44,8 +46,8 @@ class JsonSchema(FrontEnd):
     resources: other documents that `$ref` may name, by address; each may be of another draft. The meta-schemas of the drafts
         are known. Nothing is fetched.
     draft: "4", "6", "7", "2019-09" or "2020-12"; None reads `$schema`, which may name a meta-schema in `resources`, else 2020-12.
-    on_unsupported: "refuse" raises `UnsupportedKeyword` for what is not enforced exactly; "relax" drops it and records that
-        in `Grammar.residue`.
+    on_unsupported: "refuse" raises `UnsupportedKeyword` for what is not enforced exactly; "relax" leaves it out, with whatever that
+        would make narrower, and tells each in `Grammar.residue`: every value that satisfies the schema stays.
 
     Raises `ConstraintError` (and its subclasses), here for what is no JSON, in `lower` for the rest.
     """
@@ -97,7 +99,12 @@ class JsonSchema(FrontEnd):
 
     def root(self, limits: Limits) -> Site:
         """The schema as a whole, with its resources in reach. Raises `ConstraintError` for an unknown draft."""
-        return Library(dict(self.resources), lambda text: self._parsed(text, limits)).root(self.schema, self.draft)
+        relaxation = _relaxation(self, limits) if self.on_unsupported == "relax" else Relaxation()
+        return self._root(limits, relaxation)
+
+    def _root(self, limits: Limits, relaxation: Relaxation) -> Site:
+        library = Library(dict(self.resources), lambda text: self._parsed(text, limits), relaxation.dropped)
+        return library.root(self.schema, self.draft)
 
     def _parsed(self, text: str, limits: Limits) -> Any:
         return _parse(text, limits, *([self._value] if text is self.schema else []))
@@ -108,7 +115,7 @@ class JsonSchema(FrontEnd):
     def _lower(self, grammar: Grammar, limits: Limits) -> Node:
         end = monotonic() + limits.seconds
         root = self.root(limits)
-        lowering = self._lowering(grammar, limits, self._policy(grammar, limits.seconds))
+        lowering = self._lowering(grammar, limits, self.policy(grammar, limits.seconds))
         node = lowering.whole(root)
         if node == FAIL:
             why = "; ".join(filter(None, [lowering.cause, self._clash(limits, min(end, monotonic() + EXPLAINING_SECONDS))]))
@@ -130,12 +137,13 @@ class JsonSchema(FrontEnd):
         try:
             other = replace(self, schema=schema, resources=dict(self.resources))
             grammar = other.new_grammar(limits)
-            lowering = other._lowering(grammar, limits, other._policy(grammar, end - monotonic()))
-            return lowering.whole(other.root(limits)) == FAIL
+            lowering = other._lowering(grammar, limits, Policy(grammar, False, end - monotonic()))
+            return lowering.whole(other._root(limits, Relaxation())) == FAIL
         except (ConstraintError, RecursionError):
             return False
 
-    def _policy(self, grammar: Grammar, seconds: float) -> Policy:
+    def policy(self, grammar: Grammar, seconds: float) -> Policy:
+        """How keywords that are not enforced are met. seconds: processor time that lowering may take."""
         return Policy(grammar, self.on_unsupported == "relax", seconds)
 
     def _lowering(self, grammar: Grammar, limits: Limits, policy: Policy) -> Lowering:
@@ -150,8 +158,35 @@ class JsonSchema(FrontEnd):
         if not self.is_plain_json:
             return None
         grammar = self.new_grammar(limits)
-        policy = self._policy(grammar, inf)
+        policy = self.policy(grammar, inf)
         return SchemaPlaces(self._lowering(grammar, limits, policy), policy, self.root(limits))
+
+    def relaxed(self, limits: Limits) -> Relaxation:
+        """What has to be left out. It is found by lowering the schema until nothing more is refused."""
+        found = Relaxation()
+        refused = self._refused(limits, found)
+        while refused and found.add(refused, self._root(limits, found)):
+            refused = self._refused(limits, found)
+        return found
+
+    def _refused(self, limits: Limits, relaxation: Relaxation) -> list[UnsupportedKeyword]:
+        """What is refused of the schema without what was found to be left out so far."""
+        grammar = self.new_grammar(limits)
+        policy = Policy(grammar, True, limits.seconds, refused := list[UnsupportedKeyword]())
+        try:
+            self._lowering(grammar, limits, policy).whole(self._root(limits, relaxation))
+        except UnsupportedKeyword as error:
+            if error.path is None or error.keyword not in KEYWORDS:
+                raise
+            refused.append(error)
+        except ConstraintError:  # if nothing is refused: told where it is lowered for good
+            pass
+        return refused
+
+
+@lru_cache(maxsize=64)
+def _relaxation(schema: JsonSchema, limits: Limits) -> Relaxation:
+    return schema.relaxed(limits)
 
 
 @cache
@@ -159,7 +194,7 @@ def _common_parts(limits: Limits, whitespace: str, is_ordered: bool) -> Grammar:
     grammar = Grammar()
     text = JsonText(grammar, whitespace, limits)
     number_node(grammar, integer=True, digits=limits.digits)
-    Lowering(grammar, limits, Policy(grammar, relax=False), text, assert_formats=True, is_ordered=is_ordered).node(())
+    Lowering(grammar, limits, Policy(grammar, tells_all=False), text, assert_formats=True, is_ordered=is_ordered).node(())
     return grammar
 
 

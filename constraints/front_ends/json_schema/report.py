@@ -6,17 +6,17 @@ what it says in `notes` is remarked, and a keyword in force of which it says not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ...base.errors import ConstraintError, ConstraintLimit
 from .documents.document import Site
-from .documents.drafts import DRAFTS, NAMES, position
-from .documents.keyword_table import ANNOTATIONS, KEYWORDS, REFERENCES, Position
+from .documents.drafts import DRAFTS, NAMES
+from .documents.keyword_table import ANNOTATIONS, KEYWORDS
 from .documents.keywords import in_force
 from .documents.policy import read_entry
+from .documents.reach import reachable
 
 if TYPE_CHECKING:
     from ...runtime.compiler import Compiler
@@ -84,7 +84,7 @@ def _findings(sites: list[Site], residue: tuple[str, ...], notes: tuple[str, ...
     remarks = _Remarks(notes, {site.path for site in sites})
     told = set()
     for site in sites:
-        for keyword in site.keywords:
+        for keyword in site.schema if isinstance(site.schema, dict) else ():
             if (site.path, keyword) in told or keyword in ANNOTATIONS:
                 continue
             told.add((site.path, keyword))
@@ -104,33 +104,6 @@ def _findings(sites: list[Site], residue: tuple[str, ...], notes: tuple[str, ...
     yield from (Finding(path, "", NOTE, remark) for path, remark in remarks.left())
 
 
-def reachable(root: Site) -> Iterator[Site]:
-    """Every site that a value of the root may meet: subschemas of keywords in force, and what references lead to."""
-    todo, met = [root], {root}
-    while todo:
-        site = todo.pop()
-        yield site
-        below = [other for other in _below(site) if other not in met]
-        met.update(below)
-        todo.extend(reversed(list(dict.fromkeys(below))))
-
-
-def _below(site: Site) -> Iterator[Site]:
-    for keyword, value in site.keywords.items():
-        if keyword in ANNOTATIONS or not in_force(site, keyword):
-            continue  # what `$defs` holds counts where a reference leads to it
-        with suppress(ConstraintError):  # the compiler tells what is wrong
-            if keyword in REFERENCES:
-                yield site.document.resolve(site, keyword)
-                continue
-            kind = position(Position.SCHEMA, keyword, value, site.document.draft)
-            if kind is Position.SCHEMA:
-                yield site.child(keyword)
-            elif kind is not Position.OTHER:
-                items: Iterable[tuple[str | int, Any]] = value.items() if isinstance(value, dict) else enumerate(value)
-                yield from (site.child(keyword, token) for token, item in items if isinstance(item, (dict, bool)))
-
-
 class _Remarks:
     """The compiler's notes by the path that they begin with; "" for those about the schema as a whole."""
 
@@ -143,7 +116,7 @@ class _Remarks:
 
     def of(self, site: Site, keyword: str) -> str:
         """The remarks about a keyword in one text; "" for none."""
-        value = site.keywords[keyword]
+        value = site.active.get(keyword)
         here = [
             note for note in self._by_path.get(site.path, ()) if repr(keyword) in note or note.startswith(f"{keyword} ")
         ]

@@ -21,7 +21,6 @@ from ...grammar.expression import FAIL, Grammar, Node
 from ...grammar.source import Limits
 from ..json_schema.algebra.claims import ALL_ATOMS
 from ..json_schema.documents.document import Site
-from ..json_schema.documents.policy import Policy
 from ..json_schema.documents.values import atom_of, parse_json, scalar_text
 from ..json_schema.json_schema import FORMATS_OPTIONS, JsonSchema
 from ..json_schema.lowering.lowering import Lowering
@@ -104,10 +103,6 @@ def parameters_of(schema: JsonSchema, limits: Limits, place: Place = ()) -> list
             )
     properties = site.keywords.get("properties", {})
     required = site.keywords.get("required", [])
-    if not isinstance(properties, dict):
-        raise site.error("properties", "an object is expected")
-    if not isinstance(required, list):
-        raise site.error("required", "a list is expected")
     missing = [name for name in required if name not in properties]
     if missing:
         raise site.error("required", f"{missing[0]!r} is not declared", "it under properties")
@@ -183,7 +178,7 @@ class Values:
 
     def _lowered(self, text: type[JsonText], atoms: frozenset[str]) -> Node:
         schema, grammar = self._schema, self._grammar
-        policy = Policy(grammar, schema.on_unsupported == "relax", self._limits.seconds)
+        policy = schema.policy(grammar, self._limits.seconds)
         lowering = Lowering(
             grammar, self._limits, policy, text(grammar, schema.whitespace, self._limits),
             assert_formats=FORMATS_OPTIONS[schema.formats], is_ordered=schema.property_order == "declared",

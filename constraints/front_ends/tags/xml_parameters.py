@@ -16,6 +16,7 @@ from ...base.errors import ConstraintLimit, UnsupportedKeyword
 from ...grammar.source import Limits
 from ..json_schema.algebra.claims import ALL_ATOMS
 from ..json_schema.documents.document import Site
+from ..json_schema.documents.reading import count_of
 from ..json_schema.json_schema import JsonSchema
 from ..regex.regex import Regex
 from .arguments import DESCRIBING, Argument, Parameter, Place, Values, parameters_of, site_at
@@ -143,7 +144,7 @@ class _Writer:
                     raise site.unsupported(keyword, "is not enforced where items are written one by one", 'style "json"')
             if not isinstance(site.keywords.get("items"), dict):
                 raise site.unsupported("items", "items of any kind are not written one by one", 'a schema under "items"')
-            low, high = (_count(site, keyword) for keyword in ("minItems", "maxItems"))
+            low, high = (count_of(site, keyword) for keyword in ("minItems", "maxItems"))
             item = self._value(self._style.item, (*place, ("items",)))
         item = item if self._style.has_tight_items else Sequence((self._gap, item))
         return Sequence((Repeat(item, low or 0, high), self._gap))
@@ -179,12 +180,3 @@ class _Writer:
             return Text()
         value = Argument(self._schema, place, notation, mark, kind.atoms)
         return Sequence((gap, value, gap)) if notation == "json" and not self._style.is_tight else value
-
-
-def _count(site: Site, keyword: str) -> int | None:
-    count = site.keywords.get(keyword)
-    if count is None:
-        return None
-    if isinstance(count, bool) or count != int(count) or count < 0:
-        raise site.error(keyword, "a number of items is expected")
-    return int(count)

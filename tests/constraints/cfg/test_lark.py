@@ -22,6 +22,7 @@ from maskwright.constraints import (
 from maskwright.constraints.front_ends.cfg.lark_common import COMMON
 from maskwright.constraints.front_ends.cfg.lark_parameters import Condition, Parameter
 from maskwright.constraints.front_ends.cfg.lark_syntax import parse
+from maskwright.constraints.grammar.expression import Grammar
 
 BYTES = Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=[256])
 COMPILER = Compiler(BYTES)
@@ -392,3 +393,15 @@ def test_every_spelling_of_a_string(text, random):
     spelled = "".join(json.dumps(char)[1:-1].upper().replace("U", "u") if ord(char) > 126 and random.random() < 0.5 else
                       json.dumps(char, ensure_ascii=random.random() < 0.5)[1:-1] for char in text)  # fmt: skip
     assert constraint.accepts(f'"{spelled}"'.encode()) and json.loads(f'"{spelled}"') == text
+
+
+@pytest.mark.parametrize("value", [None, 5, "a", [5], {"a": 5}])
+@pytest.mark.parametrize("keyword", ["allOf", "oneOf", "properties", "enum"])
+def test_wrong_values_of_keywords_beside_guidance_are_typed_errors(keyword: str, value: object) -> None:
+    schema = {"type": "object", keyword: value, "x-guidance": {"coerce_one_of": True, "json_allowed_escapes": "nrt"}}
+    source = Lark(f"start: %json {json.dumps(schema)}")
+    if value is None:
+        source.lower(Grammar(), Limits())
+    else:
+        with pytest.raises(ConstraintError):
+            source.lower(Grammar(), Limits())

@@ -132,7 +132,7 @@ def test_the_draft_is_that_of_the_document_around() -> None:
         ({"allOf": [{"$ref": "#/allOf/" + "9" * 5000}]}, ("allOf", 0), "leads nowhere"),
         ({"items": {"$ref": "#no"}}, ("items",), "there is no anchor 'no'"),
         ({"items": {"$ref": "x#no", "$defs": {"x": {"$id": "x"}}}}, ("items",), "there is no anchor 'no' in x"),
-        ({"items": {"$ref": 1}}, ("items",), "a reference is a string, not 1"),
+        ({"items": {"$ref": 1}}, ("items",), "a string is expected, not 1"),
         ({"$id": "http://a/b", "items": {"$ref": "http://["}}, ("items",), "is no address"),
         ({"items": {"$ref": "#/type"}, "type": "array"}, ("items",), "a schema is an object or a boolean, not 'array'"),
         ({"$id": "http://a/b", "items": {"$ref": "#x", "const": {"$anchor": "x"}}}, ("items",), "no anchor 'x'"),

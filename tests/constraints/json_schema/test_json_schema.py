@@ -16,7 +16,7 @@ from maskwright.constraints.grammar.expression import Grammar
 from maskwright.constraints.grammar.reference import Reference
 from maskwright.constraints.grammar.source import Limits
 
-from ..json_texts import matcher
+from ..json_texts import accepts_value, matcher
 
 CLOSED = {"additionalProperties": False}
 DRAFT_4 = {"$schema": "http://json-schema.org/draft-04/schema#"}
@@ -219,7 +219,7 @@ MALFORMED: list[tuple[Any, str, str | None]] = [
     ({"minimum": "1"}, "#", "minimum"),
     ({"enum": 1}, "#", "enum"),
     ({"anyOf": []}, "#", "anyOf"),
-    ({"items": 3}, "#/items", None),
+    ({"items": 3}, "#", "items"),
     ({"$ref": "#/$defs/none"}, "#", "$ref"),
     ({"$ref": "#"}, "#", "$ref"),
     ({"pattern": "("}, "#", "pattern"),
@@ -271,6 +271,42 @@ def test_an_intersection_before_a_longer_repetition_of_the_same_characters() -> 
     email, street = {"type": "string", "minLength": 6, "pattern": "@.*\\."}, {"type": "string", "minLength": 3}
     schema = {"type": "object", "properties": {"email": email, "street": street}, "required": ["email"]} | CLOSED
     assert Compiler(BYTES).compile(JsonSchema(schema)).accepts(b'{"email":"a@bc.d","street":"abc"}')
+
+
+REPEATED = {"pattern": r"(a)\1"}  # refused
+RELAXED: list[tuple[Any, list[str], list[Any]]] = [  # a schema, what goes, and values that have to be admitted
+    ({"type": "string", "not": REPEATED}, ["#/not pattern", "# not"], ["", "b"]),
+    ({"if": REPEATED, "then": {"type": "integer"}}, ["#/if pattern", "# if"], ["b", 1]),
+    ({"oneOf": [REPEATED, {"type": "string"}]}, ["#/oneOf/0 pattern", "# oneOf"], ["b", 1]),
+    ({"contains": REPEATED, "maxContains": 1}, ["#/contains pattern", "# maxContains"], [["aa", "b"]]),
+    ({"patternProperties": {r"(a)\1": True}, "additionalProperties": False}, ["# patternProperties", "# additionalProperties"], [{"aa": 1}]),
+    (
+        {"items": {"not": {"not": REPEATED}}},
+        ["#/items/not/not pattern", "#/items/not not", "#/items not"], [["aa"], []],
+    ),
+    (
+        {"allOf": [{"if": REPEATED, "else": {"properties": {"a": True}}}], "unevaluatedProperties": False},
+        ["#/allOf/0/if pattern", "#/allOf/0 if", "# unevaluatedProperties"], [{"a": 1}],
+    ),
+    (
+        {"not": {"$ref": "#/$defs/a"}, "items": {"$ref": "#/$defs/a"}, "$defs": {"a": REPEATED}},
+        ["#/$defs/a pattern", "# not"], ["b", ["aa"]],
+    ),
+    ({"not": {"uniqueItems": True}}, ["#/not uniqueItems", "# not"], [[1, 1]]),
+    (
+        {"type": "array", "uniqueItems": True, "prefixItems": [{"type": "boolean"}, {"type": "null"}], "items": {"type": "boolean"}, "minItems": 3},
+        ["# uniqueItems"], [[True, None, False]],
+    ),
+    ({"properties": {"a": {"type": "string", "not": {"$ref": "https://example.com/other"}}}}, ["#/properties/a/not $ref", "#/properties/a not"], [{"a": "b"}]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "gone", "admitted"), RELAXED, ids=lambda each: json.dumps(each)[:50])
+def test_relaxing_only_widens_and_names_what_goes(schema: Any, gone: list[str], admitted: list[Any]) -> None:
+    grammar = Grammar()
+    reference = Reference(grammar, JsonSchema(schema, on_unsupported="relax").lower(grammar, Limits()))
+    assert [entry.split(":")[0] for entry in grammar.residue] == gone
+    assert all(accepts_value(reference, value) for value in admitted)
 
 
 def test_relaxing_drops_keywords_and_says_so() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -92,20 +93,26 @@ SAMPLES = {
     "minContains": Sample({"contains": INTEGER, "minContains": 2}, [[1, 2]], [[1], [1, "a"]]),
     "maxContains": Sample({"contains": INTEGER, "maxContains": 1}, [[1], [1, "a"]], [[1, 2]]),
 }  # fmt: skip
-MALFORMED: dict[Form, list[Any]] = {
-    Form.COUNT: [-1, 1.5, "1", True, None],
-    Form.NUMBER: ["1", [], None],
-    Form.TEXT: [1, None, ["a"]],
-    Form.FLAG: [1, "true", None],
-    Form.VALUES: [1, {"a": 1}],
-    Form.NAMES: ["a", [1], {"a": 1}],
-    Form.TYPES: [1, "text", ["text"]],
-    Form.SCHEMA: [1, "a", None],
-    Form.SCHEMA_OR_LIST: [1, "a", [1]],
-    Form.LIST: [1, {"type": "null"}, [1]],
-    Form.FILLED_LIST: [1, [], {"type": "null"}],
-    Form.MAP: [1, [], {"a": 1}],
-    Form.OBJECT: [1, [], {"a": 1}],
+WRONG = [5, 1.5, -1, True, False, "text", [], [5], ["text", 5], {}, {"a": 5}, {"a": ["b", 5]}]
+"""JSON values, each of which is malformed for some keywords, by what the form says. null is understood wherever it is plain."""
+FITTING: dict[Form, list[Any]] = {
+    Form.COUNT: [5],
+    Form.NUMBER: [5, 1.5, -1],
+    Form.BOUND: [5, 1.5, -1, True, False],
+    Form.STEP: [5, 1.5],
+    Form.TEXT: ["text"],
+    Form.FLAG: [True, False],
+    Form.VALUES: [[], [5], ["text", 5]],
+    Form.NAMES: [[], False],
+    Form.TYPES: [[]],
+    Form.SCHEMA: [True, False, {}, {"a": 5}, {"a": ["b", 5]}],
+    Form.SCHEMA_OR_LIST: [True, False, [], {}, {"a": 5}, {"a": ["b", 5]}],
+    Form.LIST: [[]],
+    Form.FILLED_LIST: [],
+    Form.MAP: [{}],
+    Form.LISTS_OF_NAMES: [{}],
+    Form.DEPENDENCIES: [{}],
+    Form.OBJECT: [{}, {"a": 5}, {"a": ["b", 5]}],
 }
 ENFORCED = [name for name in KEYWORDS if name not in ANNOTATIONS]
 ASSERTING = [name for name in KEYWORDS if KEYWORDS[name].asserts is not None]
@@ -119,7 +126,7 @@ def draft_of(keyword: str) -> str:
 def lowered(schema: Any, draft: str) -> tuple[Lowering, claims.Conj]:
     limits, grammar = Limits(), Grammar()
     text = JsonText(grammar, "compact", limits)
-    lowering = Lowering(grammar, limits, Policy(grammar, relax=False), text, assert_formats=True, is_ordered=True)
+    lowering = Lowering(grammar, limits, Policy(grammar, tells_all=False), text, assert_formats=True, is_ordered=True)
     return lowering, lowering._branches.conj([JsonSchema(schema, draft=draft).root(limits)])
 
 
@@ -191,14 +198,84 @@ def test_it_means_nothing_without_its_vocabulary(keyword: str) -> None:
     assert all(accepts_value(reference, value) for value in SAMPLES[keyword].invalid)
 
 
-@pytest.mark.parametrize("keyword", [name for name in ENFORCED if KEYWORDS[name].form is not Form.ANYTHING])
-def test_a_value_of_another_form_is_refused_by_name(keyword: str) -> None:
-    for value in MALFORMED[KEYWORDS[keyword].form]:
-        if value == {"a": 1} and keyword == "dependencies":
-            continue  # what is wrong is the schema below it
+FORMED = [name for name, entry in KEYWORDS.items() if entry.form is not Form.ANYTHING]
+PLACES: dict[str, Callable[[Any], Any]] = {
+    "#": lambda schema: schema,
+    "#/properties/a": lambda schema: {"properties": {"a": schema}},
+    "#/anyOf/0": lambda schema: {"anyOf": [schema, True]},
+    "#/not": lambda schema: {"not": schema},
+    "#/if": lambda schema: {"if": schema},
+    "#/items": lambda schema: {"type": "string", "items": schema},  # which no value meets
+    "#/$defs/a": lambda schema: {"$ref": "#/$defs/a", "$defs": {"a": schema}},
+}
+
+
+def compiled(schema: Any, draft: str) -> Grammar:
+    grammar = Grammar()
+    JsonSchema(schema, draft=draft).lower(grammar, Limits())
+    return grammar
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("keyword", FORMED)
+def test_a_value_of_another_form_is_refused_by_name(keyword: str, place: str) -> None:
+    for value in WRONG:
+        if value in FITTING[KEYWORDS[keyword].form] or (keyword in ANNOTATIONS and isinstance(value, dict)):
+            continue
         with pytest.raises(ConstraintError) as caught:
-            matcher({**SAMPLES[keyword].schema, keyword: value}, draft=draft_of(keyword))
-        assert caught.value.keyword == keyword or f"#/{keyword}" in str(caught.value.path), value
+            compiled(PLACES[place]({keyword: value}), draft_of(keyword))
+        path = str(caught.value.path)
+        assert (path, caught.value.keyword) == (place, keyword) or path.startswith(f"{place}/{keyword}/"), value
+
+
+@pytest.mark.parametrize("place", [place for place in PLACES if place not in ("#/not", "#/if")])
+@pytest.mark.parametrize("keyword", [name for name in FORMED if name != "type"])
+def test_null_says_that_a_keyword_is_not_there_and_is_noted(keyword: str, place: str) -> None:
+    grammar = compiled(PLACES[place]({keyword: None}), draft_of(keyword))
+    assert f"{place}: {keyword!r} is null: read as not there" in grammar.notes
+    assert not compiled(PLACES[place]({}), draft_of(keyword)).notes
+
+
+@pytest.mark.parametrize("keyword", [name for name in ENFORCED if name in FORMED and name != "type"])
+def test_a_keyword_that_is_null_claims_nothing(keyword: str) -> None:
+    sample = SAMPLES[keyword]
+    nothing = matcher({**sample.schema, keyword: None}, draft=draft_of(keyword), property_order="any")
+    absent = matcher({name: value for name, value in sample.schema.items() if name != keyword}, draft=draft_of(keyword), property_order="any")
+    for value in [*OTHERS.values(), *sample.valid, *sample.invalid]:
+        assert accepts_value(nothing, value) == accepts_value(absent, value), value
+
+
+def test_null_is_no_type() -> None:
+    with pytest.raises(ConstraintError, match="there is no type None"):
+        compiled({"type": None}, "7")
+
+
+@pytest.mark.parametrize(
+    ("draft", "keyword", "value", "remark"),
+    [
+        ("4", "required", True, "says nothing"), ("2020-12", "required", False, "says nothing"),
+        ("7", "exclusiveMinimum", True, "as in draft 4"), ("4", "exclusiveMaximum", 5, "as in later drafts"),
+        ("2020-12", "items", [True], "in earlier drafts"), ("7", "dependencies", {"a": "b"}, "a list of one name"),
+    ],
+)  # fmt: skip
+def test_habits_of_other_drafts_are_understood_and_noted(draft: str, keyword: str, value: Any, remark: str) -> None:
+    (note,) = compiled({"properties": {"a": {keyword: value}}}, draft).notes
+    assert note.startswith(f"#/properties/a: {keyword!r} ")
+    assert remark in note
+
+
+def test_a_member_that_calls_itself_required_is_refused_with_what_to_write() -> None:
+    with pytest.raises(ConstraintError, match="the name in the required of the object around it") as caught:
+        compiled({"type": "object", "properties": {"a": {"type": "string", "required": True}}}, "2020-12")
+    assert (caught.value.path, caught.value.keyword) == ("#/properties/a", "required")
+
+
+def test_a_word_that_is_no_keyword_is_noted_once_with_its_first_place() -> None:
+    notes = compiled({"properties": {"a": {"patern": "b"}, "b": {"patern": "c"}}, "x-order": 1}, "2020-12").notes
+    assert notes == [
+        "#: 'x-order' is not a keyword of JSON Schema: ignored",
+        "#/properties/a: 'patern' is not a keyword of JSON Schema: ignored, here and elsewhere (1 more)",
+    ]
 
 
 @pytest.mark.parametrize("keyword", sorted(ANNOTATIONS))

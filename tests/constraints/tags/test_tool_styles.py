@@ -53,7 +53,7 @@ REFUSED: list[tuple[dict[str, Any], str, str | None]] = [
     (dict(tools=[{"name": "a", "parameters": {"properties": {"x": {"type": "nothing"}}}}]), "type", "#/tools/0/parameters/properties/x"),
     (dict(tools=[{"name": "a", "parameters": {"minProperties": 1}}], style="qwen3-coder"), "minProperties", "#/tools/0/parameters"),
     (dict(tools=[{"name": "a", "parameters": {"required": ["x"]}}], style="pythonic"), "not declared", "#/tools/0/parameters"),
-    (dict(tools=[{"name": "a", "parameters": {"properties": 3}}], style="pythonic"), "object is expected", "#/tools/0/parameters"),
+    (dict(tools=[{"name": "a", "parameters": {"properties": 3}}], style="pythonic"), "an object of schemas is expected", "#/tools/0/parameters"),
     (dict(tools=[{"name": "a", "parameters": {"properties": {"x": False}, "required": ["x"]}}], style="pythonic"), "no value", "#/tools/0/parameters/properties/x"),
     (dict(tools=[{"name": "a", "parameters": {"properties": {"x": {"const": "\ud800"}}}}], style="qwen3-coder"), "surrogate", "#/tools/0/parameters"),
     (dict(tools=TOOLS, style=ToolStyle(call="{name}{arguments}")), "told from text", "{name}{arguments}"),

@@ -43,7 +43,8 @@ class Annotations:
         if in_force(site, "anyOf"):
             groups.append(self._chosen(self._parts.subschemas(site, "anyOf"), lambda count: count > 0))
         if in_force(site, "oneOf"):
-            groups.append(self._chosen(self._parts.subschemas(site, "oneOf"), lambda count: count == 1))
+            most = len(self._parts.subschemas(site, "oneOf")) if site.is_loose else 1
+            groups.append(self._chosen(self._parts.subschemas(site, "oneOf"), lambda count: 1 <= count <= most))
         if in_force(site, "not"):
             groups.append([(term, ()) for term in self._branches.fails(site.child("not"))])
         if in_force(site, "if"):

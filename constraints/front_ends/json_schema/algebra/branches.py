@@ -148,7 +148,7 @@ class Branches:
 
     def _one_of(self, site: Site) -> list[Term]:
         parts = [self.holds(part) for part in self._parts.subschemas(site, "oneOf")]
-        if sum(map(bool, parts)) < 2:
+        if site.is_loose or sum(map(bool, parts)) < 2:
             return union(parts)
         return [(*term, Exclusive(site, index)) for index, part in enumerate(parts) for term in part]
 

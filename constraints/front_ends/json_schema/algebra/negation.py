@@ -9,9 +9,8 @@ from typing import Any
 from ...numbers.numbers import Interval
 from ..documents.document import Site
 from ..documents.keyword_table import Assertion, asserting
-from ..documents.keywords import TYPES, is_anything
+from ..documents.keywords import TYPES, in_force, is_anything
 from ..documents.reading import (
-    checked,
     contains_of,
     count_of,
     flag_of,
@@ -119,7 +118,7 @@ def _of_length(site: Site) -> list[Term]:
 
 
 def _of_languages(site: Site) -> list[Term]:
-    return [(Mismatch(site, keyword),) for keyword in _LANGUAGES if checked(site, keyword) is not None]
+    return [(Mismatch(site, keyword),) for keyword in _LANGUAGES if in_force(site, keyword)]
 
 
 def _of_item_count(site: Site) -> list[Term]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from ....base.errors import UnsupportedKeyword
-from ..documents.document import Site, shown
+from ..documents.document import Site
 from ..documents.keyword_table import APPLICATORS, ASSERTIONS, REFERENCES, UNEVALUATED
-from ..documents.keywords import ignored, in_force, is_anything
+from ..documents.keywords import ignored, in_force, is_anything, value_of
 from ..documents.policy import Policy
-from ..documents.reading import checked
 from .claims import Term
 
 _MEANINGFUL = ASSERTIONS | APPLICATORS
@@ -47,20 +46,16 @@ class Parts:
 
     def subschemas(self, site: Site, keyword: str) -> list[Site]:
         """The schemas that a keyword lists."""
-        return [site.child(keyword, i) for i in range(len(checked(site, keyword) or ()))]
+        return [site.child(keyword, i) for i in range(len(value_of(site, keyword) or ()))]
 
     def dependencies(self, site: Site) -> list[tuple[str, list[str] | Site]]:
         """The names whose presence asks for more, each with the names that have to be there too or the schema that has to hold."""
         out: list[tuple[str, list[str] | Site]] = []
         for keyword in ("dependentRequired", "dependentSchemas", "dependencies"):
-            for name, dependent in (checked(site, keyword) or {}).items():
-                names = [dependent] if isinstance(dependent, str) and keyword == "dependencies" else dependent
-                if isinstance(names, list) and keyword != "dependentSchemas":
-                    if not all(isinstance(each, str) for each in names):
-                        raise site.error(keyword, f"a list of names is expected, not {shown(names)}")
+            for name, dependent in (value_of(site, keyword) or {}).items():
+                names = [dependent] if isinstance(dependent, str) else dependent
+                if isinstance(names, list):
                     out += [(name, names)] if names else []
-                elif keyword == "dependentRequired":
-                    raise site.error(keyword, f"a list of names is expected, not {shown(names)}")
                 elif not is_anything(dependent):
                     out.append((name, site.child(keyword, name)))
         return out

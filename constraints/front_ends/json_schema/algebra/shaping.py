@@ -14,10 +14,9 @@ from ....grammar.source import Limits
 from ...numbers.numbers import Interval
 from ..documents.document import Site
 from ..documents.keyword_table import ANNOTATIONS, Assertion, asserting
-from ..documents.keywords import in_force, is_anything
+from ..documents.keywords import in_force, is_anything, value_of
 from ..documents.reading import (
     Members,
-    checked,
     contains_of,
     count_of,
     flag_of,
@@ -180,7 +179,7 @@ class Shapes:
         high = min([*_counts(sites, "maxLength"), *(each.high for each in lengths if each.high is not None)], default=None)
         languages = {
             (keyword, value): (keyword, site)
-            for keyword in _LANGUAGES for site in reversed(sites) if (value := checked(site, keyword)) is not None
+            for keyword in _LANGUAGES for site in reversed(sites) if (value := value_of(site, keyword)) is not None
         }  # fmt: skip
         mismatches = tuple(literal for literal in term if isinstance(literal, Mismatch))
         return StringShape(low, high, tuple(languages.values()), mismatches)

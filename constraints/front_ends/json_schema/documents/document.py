@@ -15,12 +15,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit, uses_relative
 
 from ....base.errors import ConstraintError, UnsupportedKeyword
 from .drafts import LATEST, known_draft, position, unknown_draft, vocabularies_of, without_meaning, without_scheme
+from .forms import written
+from .inspection import Inspection
 from .keyword_table import KEYWORDS, Position
+from .paths import escape_token, shown
 
 _RECURSIVE = "#"  # the name that `$recursiveAnchor` stands for; no anchor is called so
 _DYNAMIC_NAMES = ('"$dynamicAnchor"', '"$recursiveAnchor"')
@@ -37,16 +41,21 @@ class Scope:
 class Site:
     """One subschema where it stands. Compared by identity: there is one site for each path and scope.
 
-    path: a JSON pointer as a fragment, "#/properties/a"; of another text behind its address. keywords: the members of the schema;
-    none for `true` and `false`. active: those that its draft and vocabularies give a meaning.
+    path: a JSON pointer as a fragment, "#/properties/a"; of another text behind its address. keywords: the members of the schema,
+    each of its keyword's form, without those that are null; none for `true` and `false`. active: those that its draft and
+    vocabularies give a meaning, and that are enforced. is_loose: several branches of its `oneOf` may hold.
     """
 
-    __slots__ = ("active", "document", "keywords", "path", "schema", "scope")
+    __slots__ = ("active", "document", "is_loose", "keywords", "path", "schema", "scope")
 
     def __init__(self, schema: dict[str, Any] | bool, path: str, document: Document, scope: Scope) -> None:
         self.schema, self.path, self.document, self.scope = schema, path, document, scope
-        self.keywords: dict[str, Any] = schema if isinstance(schema, dict) else {}
+        self.keywords = written(schema, document.draft)
         self.active = document.dialect.active(self.keywords)
+        dropped = document.library.dropped.get(path, {})
+        self.is_loose = "oneOf" in dropped
+        if dropped:
+            self.active = {key: value for key, value in self.active.items() if key not in dropped or key == "oneOf"}
 
     def __repr__(self) -> str:
         return f"Site({self.path!r}, {self.schema!r})"
@@ -101,9 +110,7 @@ class Document:
 
         Raises `ConstraintError` for a dangling reference, `UnsupportedKeyword` for one to a document that was not given.
         """
-        reference = site.keywords[keyword]
-        if not isinstance(reference, str):
-            raise site.error(keyword, f"a reference is a string, not {shown(reference)}")
+        reference: str = site.keywords[keyword]
         if keyword == "$recursiveRef" and reference != "#":
             raise site.error(keyword, f"the only such reference is '#', not {shown(reference)}")
         place = self._places.get(reference)
@@ -180,10 +187,17 @@ class Dialect:
 
 
 class Library:
-    """All documents that a schema can refer to, by address. Nothing is fetched: `texts` are those given, parsed when needed."""
+    """All documents that a schema can refer to, by address. Nothing is fetched: `texts` are those given, parsed when needed.
 
-    def __init__(self, texts: Mapping[str, str], parse: Callable[[str], Any]) -> None:
+    dropped: keywords that are not enforced, by the path of their schema, each with the reason (see relaxation.py).
+    """
+
+    def __init__(
+        self, texts: Mapping[str, str], parse: Callable[[str], Any], dropped: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+    ) -> None:
+        self.dropped = dropped
         self._texts, self._parse = dict(texts), parse
+        self.inspection = Inspection()
         self._waiting = dict(texts)  # not read so far
         self._by_address: dict[str, Document] = {}
         self._embedded: dict[str, Document] = {}  # by path
@@ -205,9 +219,8 @@ class Library:
         """The site of a subschema that stands in the document `around`, the same object each time."""
         known = self._sites.get((path, scope))
         if known is None:
-            if not isinstance(value, (dict, bool)):
-                raise ConstraintError(f"a schema is an object or a boolean, not {shown(value)}", path=path)
             document = around.at(value, path)
+            self.inspection.look_at(document, value, path)
             entered = scope if document is around else self.entered(scope, document)
             known = self._sites.setdefault((path, entered), Site(value, path, document, entered))
         return known
@@ -383,14 +396,3 @@ def joined(base: str, reference: str, path: str) -> str:
         return scheme + urljoin("http" + base[len(scheme) :], reference)[4:]
     except ValueError as error:
         raise ConstraintError(f"{reference!r} is no address: {error}", path=path, keyword="$ref") from None
-
-
-def escape_token(token: str) -> str:
-    """A member's name as a token of a JSON pointer."""
-    return token.replace("~", "~0").replace("/", "~1") if "/" in token or "~" in token else token
-
-
-def shown(value: Any) -> str:
-    """A value in an error message, in a few characters."""
-    text = repr(value)
-    return text if len(text) < 60 else text[:57] + "..."

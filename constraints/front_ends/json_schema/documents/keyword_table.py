@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 FIRST = 4  # the oldest draft
+TYPE_NAMES = ("null", "boolean", "integer", "number", "string", "array", "object")
 
 
 class Position(Enum):
@@ -29,6 +30,8 @@ class Form(Enum):
     ANYTHING = "a value"
     COUNT = "a whole number from 0"
     NUMBER = "a number"
+    BOUND = "a number, or true or false as in draft 4"
+    STEP = "a number above 0"
     TEXT = "a string"
     FLAG = "true or false"
     VALUES = "a list of values"
@@ -39,6 +42,8 @@ class Form(Enum):
     LIST = "a list of schemas"
     FILLED_LIST = "a list of at least one schema"
     MAP = "an object of schemas"
+    LISTS_OF_NAMES = "an object of lists of names"
+    DEPENDENCIES = "an object of schemas and lists of names"
     OBJECT = "an object"
 
 
@@ -122,9 +127,9 @@ _ENTRIES = (
     _assertion("const", Form.ANYTHING, Assertion.VALUE, since=6, is_always_exact=True),
     _assertion("minimum", Form.NUMBER, Assertion.BOUNDS, "number", is_always_exact=True),
     _assertion("maximum", Form.NUMBER, Assertion.BOUNDS, "number", is_always_exact=True),
-    _assertion("exclusiveMinimum", Form.NUMBER, Assertion.BOUNDS, "number", is_always_exact=True),
-    _assertion("exclusiveMaximum", Form.NUMBER, Assertion.BOUNDS, "number", is_always_exact=True),
-    _assertion("multipleOf", Form.NUMBER, Assertion.MULTIPLE, "number", is_always_exact=True),
+    _assertion("exclusiveMinimum", Form.BOUND, Assertion.BOUNDS, "number", is_always_exact=True),
+    _assertion("exclusiveMaximum", Form.BOUND, Assertion.BOUNDS, "number", is_always_exact=True),
+    _assertion("multipleOf", Form.STEP, Assertion.MULTIPLE, "number", is_always_exact=True),
     _assertion("minLength", Form.COUNT, Assertion.LENGTH, "string", is_always_exact=True),
     _assertion("maxLength", Form.COUNT, Assertion.LENGTH, "string", is_always_exact=True),
     _assertion("pattern", Form.TEXT, Assertion.LANGUAGE, "string"),
@@ -155,9 +160,9 @@ _ENTRIES = (
     _applicator("oneOf", Form.FILLED_LIST, _LIST),
     _applicator("not", Form.SCHEMA, _SCHEMA),
     _applicator("if", Form.SCHEMA, _SCHEMA, since=7),
-    _applicator("dependencies", Form.OBJECT, _MAP),
-    _applicator("dependentRequired", Form.OBJECT, since=2019, vocabulary="validation"),
-    _applicator("dependentSchemas", Form.OBJECT, _MAP, since=2019),
+    _applicator("dependencies", Form.DEPENDENCIES, _MAP),
+    _applicator("dependentRequired", Form.LISTS_OF_NAMES, since=2019, vocabulary="validation"),
+    _applicator("dependentSchemas", Form.MAP, _MAP, since=2019),
     _applicator("unevaluatedItems", Form.SCHEMA, _SCHEMA, since=2019, vocabulary="unevaluated", role=Role.UNEVALUATED),
     _applicator("unevaluatedProperties", Form.SCHEMA, _SCHEMA, since=2019, vocabulary="unevaluated", role=Role.UNEVALUATED),
     # what is read together with `if` and with `contains`
@@ -166,12 +171,13 @@ _ENTRIES = (
     Keyword("minContains", Role.MODIFIER, Form.COUNT, since=2019, vocabulary="validation"),
     Keyword("maxContains", Role.MODIFIER, Form.COUNT, since=2019, vocabulary="validation"),
     # what names schemas
-    *(Keyword(name, Role.IDENTITY) for name in (
-        "$anchor", "$dynamicAnchor", "$id", "$recursiveAnchor", "$schema", "$vocabulary", "id",
-    )),
+    *(Keyword(name, Role.IDENTITY, Form.TEXT) for name in ("$anchor", "$dynamicAnchor", "$id", "$schema")),
+    Keyword("$recursiveAnchor", Role.IDENTITY, Form.FLAG),
+    Keyword("$vocabulary", Role.IDENTITY, Form.OBJECT),
+    Keyword("id", Role.IDENTITY),  # of draft 4; schemas of others have it for their own ends
     # what says nothing of values
-    Keyword("$defs", Role.DESCRIPTION, holds=(_MAP,)),
-    Keyword("definitions", Role.DESCRIPTION, holds=(_MAP,)),
+    Keyword("$defs", Role.DESCRIPTION, Form.MAP, holds=(_MAP,)),
+    Keyword("definitions", Role.DESCRIPTION, Form.MAP, holds=(_MAP,)),
     Keyword("contentSchema", Role.DESCRIPTION, holds=(_SCHEMA,)),
     *(Keyword(name, Role.DESCRIPTION) for name in (
         "$comment", "contentEncoding", "contentMediaType", "default", "deprecated", "description", "examples", "readOnly", "title",

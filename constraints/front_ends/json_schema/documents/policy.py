@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ....base.errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
@@ -13,14 +14,16 @@ MAX_APPLIED = 200  # schemas that apply each other to one value, one inside anot
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Keywords are refused by name, or dropped and recorded (`on_unsupported="relax"`): then the language only grows.
+    """Keywords that are not enforced are refused by name, or, where they are collected, told in `refused` and passed over.
 
+    tells_all: what is refused is told of every place where it stands.
     `seconds` of the thread's processor time may pass until `check_time` raises.
     """
 
     grammar: Grammar
-    relax: bool
+    tells_all: bool
     seconds: float = float("inf")
+    refused: list[UnsupportedKeyword] | None = None  # None: they are raised
     _started: float = field(default_factory=time.thread_time)
     _begun: float = field(default_factory=time.monotonic)
 
@@ -32,16 +35,19 @@ class Policy:
             raise ConstraintLimit("lowering the schema takes too long", limit="seconds", value=self.seconds, path=path)
 
     def refuse(self, error: UnsupportedKeyword) -> None:
-        """Raise `error`, or record that its keyword is dropped."""
-        if not self.relax:
+        """Raise `error`, or collect it."""
+        if self.refused is None:
             raise error
-        entry = f"{error.path} {error.keyword}: not enforced: {error.reason}"
-        if entry not in self.grammar.residue:
-            self.grammar.residue.append(entry)
+        self.refused.append(error)
 
     def note(self, remark: str) -> None:
         if remark not in self.grammar.notes:
             self.grammar.notes.append(remark)
+
+    def tell(self, remarks: Iterable[str], residue: Iterable[str]) -> None:
+        """Leave remarks, and what is not enforced, in the grammar."""
+        self.grammar.notes[:] = dict.fromkeys((*self.grammar.notes, *remarks))
+        self.grammar.residue[:] = dict.fromkeys((*self.grammar.residue, *residue))
 
 
 def too_deep() -> ConstraintLimit:
@@ -51,8 +57,13 @@ def too_deep() -> ConstraintLimit:
     )  # fmt: skip
 
 
+def entry_of(path: str, keyword: str, reason: str) -> str:
+    """The entry of a grammar's residue for a keyword that is not enforced."""
+    return f"{path} {keyword}: not enforced: {reason}"
+
+
 def read_entry(entry: str) -> tuple[str, str, str]:
-    """Path, keyword and reason of an entry that `Policy.refuse` made."""
+    """Path, keyword and reason of such an entry."""
     where, _, reason = entry.partition(": not enforced: ")
     path, _, keyword = where.rpartition(" ")
     return path, keyword, reason

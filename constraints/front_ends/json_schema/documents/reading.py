@@ -1,87 +1,24 @@
-"""The values of the keywords of one site, checked: counts, bounds, names, and the subschemas of items and members."""
+"""The values of the keywords of one site: counts, bounds, names, and the subschemas of items and members."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
-from types import NoneType
 from typing import Any
 
 from ....base.kinds import MOST
 from ...numbers.numbers import Interval
-from .document import Site, shown
-from .keyword_table import KEYWORDS, Assertion, Form, asserting
+from .document import Site
+from .keyword_table import Assertion, asserting
 from .keywords import in_force, value_of
-from .values import equality_key, is_integral
+from .values import equality_key
 
-
-def checked(site: Site, keyword: str) -> Any:
-    """The value of a keyword, None where it is not in force. Raises `ConstraintError` for one that is not of the keyword's form."""
-    active = site.active
-    if keyword not in active:
-        return None
-    value = active[keyword]
-    if not _IS_WELL_FORMED[keyword](value):
-        raise site.error(keyword, f"{KEYWORDS[keyword].form.value} is expected, not {shown(value)}")
-    return value
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, Decimal)) and not isinstance(value, bool)
-
-
-def _is_count(value: Any) -> bool:
-    return _is_number(value) and value >= 0 and is_integral(value)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list)
-
-
-def _is_list_or_null(value: Any) -> bool:
-    return isinstance(value, (list, NoneType))
-
-
-def _is_filled_list_or_null(value: Any) -> bool:
-    return value is None or (isinstance(value, list) and bool(value))
-
-
-def _are_names_or_null(value: Any) -> bool:
-    return value is None or (isinstance(value, list) and all(isinstance(name, str) for name in value))
-
-
-def _is_object_or_null(value: Any) -> bool:
-    return isinstance(value, (dict, NoneType))
-
-
-_CHECKS: dict[Form, Callable[[Any], bool]] = {
-    Form.COUNT: _is_count,
-    Form.NUMBER: _is_number,
-    Form.TEXT: _is_text,
-    Form.FLAG: _is_flag,
-    Form.VALUES: _is_list,
-    Form.NAMES: _are_names_or_null,
-    Form.LIST: _is_list_or_null,
-    Form.FILLED_LIST: _is_filled_list_or_null,
-    Form.MAP: _is_object_or_null,
-    Form.OBJECT: _is_object_or_null,
-}  # a schema is checked where its site is made (see document.py), `type` in claims.py
-_IS_WELL_FORMED = {name: _CHECKS[entry.form] for name, entry in KEYWORDS.items() if entry.form in _CHECKS}
 _LISTING = asserting(Assertion.VALUE)
 
 
 def count_of(site: Site, keyword: str) -> int | None:
     """The value of a keyword that counts something, and at most MOST."""
-    value = checked(site, keyword)
+    value = value_of(site, keyword)
     if value is None:
         return None
     return int(value) if value < MOST else MOST
@@ -89,21 +26,18 @@ def count_of(site: Site, keyword: str) -> int | None:
 
 def number_of(site: Site, keyword: str) -> Decimal | None:
     """The value of a keyword that bounds numbers."""
-    value = checked(site, keyword)
+    value = value_of(site, keyword)
     return None if value is None else Decimal(value)
 
 
 def step_of(site: Site) -> Decimal | None:
     """The value of `multipleOf`."""
-    step = number_of(site, "multipleOf")
-    if step is not None and step <= 0:
-        raise site.error("multipleOf", "a number above 0 is expected")
-    return step
+    return number_of(site, "multipleOf")
 
 
 def flag_of(site: Site, keyword: str) -> bool:
     """The value of a keyword that is true or false; false without it."""
-    return bool(checked(site, keyword))
+    return bool(value_of(site, keyword))
 
 
 def values_of(site: Site) -> list[dict[str, Any]]:
@@ -112,15 +46,13 @@ def values_of(site: Site) -> list[dict[str, Any]]:
 
 
 def _listed(site: Site, keyword: str) -> dict[str, Any]:
-    listed = checked(site, keyword) if keyword == "enum" else [site.keywords[keyword]]
+    listed = value_of(site, keyword) if keyword == "enum" else [site.keywords[keyword]]
     return {equality_key(value): value for value in listed}
 
 
 def required_of(site: Site) -> list[str]:
-    """The names in `required`; none where draft 3 had true or false."""
-    if site.document.draft <= 4 and isinstance(value_of(site, "required"), bool):
-        return []
-    names: list[str] | None = checked(site, "required")
+    """The names in `required`."""
+    names: list[str] | None = value_of(site, "required")
     return names or []
 
 
@@ -157,7 +89,7 @@ def items_of(site: Site) -> Items:
     if isinstance(items, list):
         prefix, rest = [site.child("items", i) for i in range(len(items))], "additionalItems"
     else:
-        prefix, rest = [site.child("prefixItems", i) for i in range(len(checked(site, "prefixItems") or ()))], "items"
+        prefix, rest = [site.child("prefixItems", i) for i in range(len(value_of(site, "prefixItems") or ()))], "items"
     return Items(tuple(prefix), site.child(rest) if in_force(site, rest) else None)
 
 
@@ -184,7 +116,7 @@ class Members:
 
 
 def members_of(site: Site) -> Members:
-    named, patterned = checked(site, "properties"), checked(site, "patternProperties")
+    named, patterned = value_of(site, "properties"), value_of(site, "patternProperties")
     return Members(
         {name: site.child("properties", name) for name in named or ()},
         tuple((Pattern(text, site), site.child("patternProperties", text)) for text in patterned or ()),

@@ -19,16 +19,18 @@ class Containers:
     """Builds the texts of arrays, and of listed containers.
 
     `node_of(conj)` gives the texts of a value, FAIL when there is none; `count_of(conj)` how many values there are, where that is
-    few; `stand_together(conjs)` is told what may begin in one place; `lacks_values(claims)` proves that no value satisfies them.
+    few; `stand_together(conjs)` is told what may begin in one place; `lacks_values(claims)` proves that no value satisfies them;
+    `refuse(error)` raises an error, or collects it.
     """
 
     def __init__(
         self, grammar: Grammar, text: JsonText, node_of: Callable[[Conj], Node], count_of: Callable[[Conj], int | None],
         stand_together: Callable[[list[Conj]], None], conjoin: Callable[[Iterable[Claim]], Conj],
-        lacks_values: Callable[[list[Claim]], bool],
+        lacks_values: Callable[[list[Claim]], bool], refuse: Callable[[UnsupportedKeyword], None],
     ) -> None:  # fmt: skip
         self._grammar, self._text, self._node_of, self._count_of = grammar, text, node_of, count_of
         self._stand_together, self._conjoin, self._lacks_values = stand_together, conjoin, lacks_values
+        self._refuse = refuse
         self._comma, self._colon = text.comma, text.colon
 
     def _separated_unique(self, node: Node) -> Node:
@@ -70,7 +72,7 @@ class Containers:
 
     def _refuse_about_items(self, shape: ArrayShape) -> None:
         if shape.repeats is not None:
-            raise shape.repeats.unsupported("uniqueItems", "its negation is not enforced")
+            self._refuse(shape.repeats.unsupported("uniqueItems", "its negation is not enforced"))
 
     def _has_enough(self, shape: ArrayShape) -> bool:
         """Whether as many different items exist as there must be. Refuses choices so few that one place may use up another's."""
@@ -78,7 +80,8 @@ class Containers:
         counts = [self._count_of(item) for item in dict.fromkeys(places)]
         are_few = any(count is not None and count < shape.low for count in counts)
         if are_few and len(counts) > 1:
-            raise _too_few(shape)
+            self._refuse(_too_few(shape))
+            return True
         return not are_few and all(self._has_enough_for(need, shape) for need in shape.needs)
 
     def _has_enough_for(self, need: Need, shape: ArrayShape) -> bool:
@@ -91,7 +94,7 @@ class Containers:
             return True
         places = sum(count != 0 for count in single)
         if places and need.low > 1 and places + alike >= need.low:
-            raise _too_few(shape)
+            self._refuse(_too_few(shape))
         return places + alike >= need.low
 
     def flat_arrays(self, arrays: Iterable[list[bytes]]) -> Node:

@@ -30,7 +30,7 @@ from ..algebra.shaping import Shapes
 from ..documents.document import Site
 from ..documents.keyword_table import concerning
 from ..documents.keywords import TYPES
-from ..documents.policy import Policy, located
+from ..documents.policy import Policy, entry_of, located
 from ..documents.values import dump_json, equality_key
 from ..strings.strings import Body, Strings
 from ..strings.text import JsonText
@@ -50,7 +50,7 @@ class Lowering:
     ) -> None:
         self._grammar, self._limits, self._policy, self._text = grammar, limits, policy, text
         self._assert_formats, self._is_ordered = assert_formats, is_ordered
-        numbering = Numbering(tells_all=policy.relax)
+        numbering = Numbering(tells_all=policy.tells_all)
         self._branches = Branches(
             policy, numbering, lambda groups: self._disjointness.are_disjoint(groups), lambda term: self._shapes.is_void(term),
             lambda schemas, decided: self._tags.cases(schemas, decided),
@@ -73,6 +73,7 @@ class Lowering:
         self._mixed_arrays = MixedArrays(self._branches.terms, self._shapes, names, policy, is_ordered)
         self._containers = Containers(
             grammar, text, self.node, few.count, self._together.append, self._branches.conj, self._shapes.lacks_values,
+            policy.refuse,
         )  # fmt: skip
         self._objects = Objects(
             grammar, text, names, self.node, self._together.append, self._branches.conj, self._shapes.lacks_values, is_ordered,
@@ -119,7 +120,11 @@ class Lowering:
             node = self.node(conj)
             self._lower_deferred()
             if not self._leave_out_barren():
-                return node
+                break
+        library = sites[0].document.library
+        residue = (entry_of(path, *each) for path, dropped in library.dropped.items() for each in dropped.items())
+        self._policy.tell(library.inspection.remarks, residue)
+        return node
 
     def _leave_out_barren(self) -> bool:
         """Whether some rules turn out to have no value. From now on FAIL stands for these rules, and lowering begins again."""
