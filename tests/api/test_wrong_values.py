@@ -9,7 +9,7 @@ import pytest
 
 from maskwright import LLM, MaskwrightError, SamplingParams
 from maskwright.constraints.front_ends.json_schema.documents.keyword_table import KEYWORDS
-from maskwright.prompts import compact_schema, compact_tool
+from maskwright.prompts import compact_schema, compact_tools
 
 WRONG: list[Any] = [None, 5, -1, 1.5, True, False, "text", "\ud800", [], [None], [5], ["\ud800"], {}, {"a": None}, {"a": 5}, {"\ud800": []}]
 WORDS = [*KEYWORDS, "patern"]
@@ -26,7 +26,7 @@ def test_any_schema_is_told_in_words(keyword: str) -> None:
     for value in [*WRONG, Decimal("1.5"), (1, 2)]:
         for schema in ({keyword: value}, {"type": "object", "properties": {"a": {"type": "string", keyword: value}}, keyword: value}):
             assert compact_schema(schema).encode()
-            assert compact_tool({"name": "f", "parameters": schema}).encode()
+            assert compact_tools([{"name": "f", "parameters": schema}]).encode()
 
 
 @pytest.mark.parametrize("keyword", WORDS)
