@@ -9,11 +9,8 @@ from typing import Any
 from .keyword_table import KEYWORDS, TYPE_NAMES, Form
 from .values import is_integral
 
-
-def is_well_formed(keyword: str, value: Any) -> bool:
-    """Whether a value is of the form of its keyword. Whether schemas stand where it holds some is not looked at."""
-    check = _CHECK_OF.get(keyword)
-    return check is None or check(value)
+# Keywords of which `remark_on` has something to say, besides any that is null.
+REMARKABLE = frozenset({"required", "exclusiveMinimum", "exclusiveMaximum", "items", "dependencies"})
 
 
 def written(schema: dict[str, Any] | bool, draft: int) -> dict[str, Any]:
@@ -27,7 +24,7 @@ def written(schema: dict[str, Any] | bool, draft: int) -> dict[str, Any]:
 
 def _is_unset(keyword: str, value: Any, draft: int) -> bool:
     if value is None:
-        return keyword in _CHECK_OF and keyword != "type"  # null under `type` may be meant as the type
+        return keyword in CHECK_OF and keyword != "type"  # null under `type` may be meant as the type
     return keyword == "required" and isinstance(value, bool) and not (value and draft > 4)
 
 
@@ -126,4 +123,5 @@ _CHECKS: dict[Form, Callable[[Any], bool]] = {
     Form.DEPENDENCIES: _are_dependencies,
     Form.OBJECT: _is_object,
 }
-_CHECK_OF = {name: _CHECKS[entry.form] for name, entry in KEYWORDS.items() if entry.form is not Form.ANYTHING}
+# Whether a value is of the form of its keyword, for all that have one. Whether schemas stand where it holds some is not looked at.
+CHECK_OF = {name: _CHECKS[entry.form] for name, entry in KEYWORDS.items() if entry.form is not Form.ANYTHING}

@@ -6,14 +6,16 @@ a value will ever meet that. What stands under `$defs` counts where a reference 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Protocol
 
 from ....base.errors import ConstraintError
-from .forms import is_well_formed, remark_on, written
+from .forms import CHECK_OF, REMARKABLE, remark_on, written
 from .keyword_table import ANNOTATIONS, KEYWORDS, TYPE_NAMES, Position
 from .paths import escape_token, shown
+
+# Keywords that hold schemas where a value meets them: whether an object of the keyword's value holds them by name.
+_HOLDERS = {name: Position.MAP in one.holds for name, one in KEYWORDS.items() if one.holds and name not in ANNOTATIONS}
 
 
 class _Dialect(Protocol):
@@ -30,66 +32,88 @@ class _Document(Protocol):
     def at(self, value: Any, path: str) -> _Document: ...
 
 
+# Where a schema stands: its path, or what is above it and the tokens from there on. Paths are written when they are told.
+Place = str | tuple[Any, ...]
+
+
 class Inspection:
     """Looks at the schemas of a library, each once, and collects remarks."""
 
     def __init__(self) -> None:
         self._seen: set[int] = set()  # identities of schemas that the library holds
         self._remarks: dict[str, None] = {}
-        self._unknown: dict[str, list[str]] = {}  # by word that is no keyword: the paths of the schemas that have it
+        self._unknown: dict[str, list[Place]] = {}  # by word that is no keyword: the schemas that have it
 
     @property
     def remarks(self) -> list[str]:
         """What is read in another way than it is written, by its path; of a word that is no keyword, the first place."""
         unknown = (
-            f"{path}: {word!r} is not a keyword of JSON Schema: ignored{f', here and elsewhere ({len(more)} more)' if more else ''}"
-            for word, (path, *more) in self._unknown.items()
+            f"{_path(place)}: {word!r} is not a keyword of JSON Schema: ignored"
+            f"{f', here and elsewhere ({len(more)} more)' if more else ''}"
+            for word, (place, *more) in self._unknown.items()
         )
         return [*self._remarks, *unknown]
 
     def look_at(self, document: _Document, schema: Any, path: str) -> None:
-        """Look at a schema and all below it. Raises `ConstraintError` for the first value that is malformed."""
-        todo = [(document, schema, path)]
+        """Look at a schema and all below it, if it was not looked at before. Raises `ConstraintError` for the first value that is
+        malformed."""
+        if id(schema) in self._seen:
+            return
+        todo: list[tuple[_Document, Any, Place]] = [(document, schema, path)]
         while todo:
-            document, schema, path = todo.pop()
-            if not isinstance(schema, (dict, bool)):
-                raise ConstraintError(f"a schema is an object or a boolean, not {shown(schema)}", path=path)
-            if isinstance(schema, dict) and id(schema) not in self._seen:
+            document, schema, place = todo.pop()
+            if not isinstance(schema, dict):
+                if not isinstance(schema, bool):
+                    raise ConstraintError(f"a schema is an object or a boolean, not {shown(schema)}", path=_path(place))
+            elif id(schema) not in self._seen:
                 self._seen.add(id(schema))
-                with suppress(ConstraintError):  # of an address or draft: told where a value meets it
-                    document = document.at(schema, path)
-                keywords = self._keywords(document, schema, path)
-                todo += reversed([(document, *below) for below in _subschemas(keywords, path)])
+                if "$id" in schema or "id" in schema:
+                    with suppress(ConstraintError):  # of an address or draft: told where a value meets it
+                        document = document.at(schema, _path(place))
+                keywords = self._keywords(document, schema, place)
+                for below, where in _subschemas(keywords, place)[::-1]:
+                    todo.append((document, below, where))
 
-    def _keywords(self, document: _Document, schema: dict[str, Any], path: str) -> dict[str, Any]:
+    def _keywords(self, document: _Document, schema: dict[str, Any], place: Place) -> dict[str, Any]:
         """The keywords of a schema that mean something, each of its form."""
         draft = document.draft
         active = document.dialect.active(written(schema, draft))
         for keyword, value in active.items():
-            if keyword not in KEYWORDS:
-                self._unknown.setdefault(keyword, []).append(path)
-            elif not is_well_formed(keyword, value):
-                raise _malformed(path, keyword, value)
+            check = CHECK_OF.get(keyword)
+            if check is None:
+                if keyword not in KEYWORDS:
+                    self._unknown.setdefault(keyword, []).append(place)
+            elif not check(value):
+                raise _malformed(_path(place), keyword, value)
         for keyword, value in schema.items():
-            if remark := remark_on(keyword, value, draft):
-                self._remarks[f"{path}: {keyword!r} {remark}"] = None
+            if (value is None or keyword in REMARKABLE) and (remark := remark_on(keyword, value, draft)):
+                self._remarks[f"{_path(place)}: {keyword!r} {remark}"] = None
         return active
 
 
-def _subschemas(keywords: dict[str, Any], path: str) -> Iterator[tuple[Any, str]]:
-    """What stands where keywords hold schemas, with its path."""
+def _subschemas(keywords: dict[str, Any], place: Place) -> list[tuple[Any, Place]]:
+    """What stands where keywords hold schemas."""
+    found: list[tuple[Any, Place]] = []
     for keyword, value in keywords.items():
-        entry = KEYWORDS.get(keyword)
-        if entry is None or not entry.holds or keyword in ANNOTATIONS:
+        if keyword not in _HOLDERS:
             continue
-        place = f"{path}/{keyword}"
         if isinstance(value, list):
-            yield from ((item, f"{place}/{index}") for index, item in enumerate(value))
-        elif Position.MAP in entry.holds:
+            found += [(item, (place, keyword, index)) for index, item in enumerate(value)]
+        elif _HOLDERS[keyword]:
             names = (list, str) if keyword == "dependencies" else ()
-            yield from ((item, f"{place}/{escape_token(name)}") for name, item in value.items() if not isinstance(item, names))
+            found += [(item, (place, keyword, name)) for name, item in value.items() if not isinstance(item, names)]
         else:
-            yield value, place
+            found.append((value, (place, keyword)))
+    return found
+
+
+def _path(place: Place) -> str:
+    """A place as a JSON pointer in a URI fragment."""
+    tokens: list[str] = []
+    while isinstance(place, tuple):
+        place, *below = place
+        tokens += [escape_token(str(token)) for token in reversed(below)]
+    return "/".join((place, *reversed(tokens)))
 
 
 def _malformed(path: str, keyword: str, value: Any) -> ConstraintError:
