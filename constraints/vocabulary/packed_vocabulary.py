@@ -6,7 +6,8 @@ trie of all tokens, and the word NUM_NODES of that record is its number of nodes
 append-only: what is in it never changes. The records:
 
     header      (`Header`) [WORDS] uint32 words of a mask  [DEPTH] bytes of the longest token  [TRIE] the trie of all tokens
-                [EOS] offset and [NUM_EOS] number of the EOS ids  [OFFSETS], [BYTES] token t is v[bytes + v[offsets + t] : ...]
+                [EOS] offset and [NUM_EOS] number of the EOS ids  [OFFSETS], [BYTES] token t begins at
+                vocab[bytes + vocab[offsets + t]]
                 [SPELLS] 1 when every byte is a token  [QUOTED_ONCE], [QUOTED_TWICE], [QUOTED_THRICE] tries of the tokens with
                 that many quotation marks or more: those that can open a key, end another one before, and so on  [QUOTED_APART] of
                 those in which a key can end and, behind a value, another one begin  [SEPARATED] of those with a quotation mark or
