@@ -218,7 +218,7 @@ class Arena:
 
     def grow(self, fault: int) -> Collection[str]:
         """Double the table that a fault says is full, and clear the fault. Returns the names of the hash tables that
-        are empty now, which `derive.rehash` has to fill."""
+        are empty now, which `determinize.rehash` has to fill."""
         names, hashed = _FULL[fault], _GROWS_HASH.get(fault)
         hash_sizes = {name: int(self.array[word]) for name, word in _HASH_SIZES.items()}
         sizes = {name: end - start for name, (start, end) in self._spans.items()}
