@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
 
-from maskwright import LLM, AsyncLLM, Done, RequestError, SamplingParams, SessionError
+from maskwright import LLM, AsyncLLM, AsyncSession, Done, RequestError, SamplingParams, Session, SessionError
+from maskwright.events import Event
 
 
 class Switch(BaseModel):
@@ -154,15 +156,28 @@ def test_a_session_that_is_closed_has_no_result(llm: LLM) -> None:
         asyncio.run(ask())
 
 
+class HeldBack:
+    """A session whose events come once they are let through."""
+
+    def __init__(self, session: Session) -> None:
+        self.session, self.is_open = session, threading.Event()
+
+    def __next__(self) -> Event:
+        self.is_open.wait()
+        return next(self.session)
+
+
 def test_a_cancelled_wait_loses_no_event(llm: LLM) -> None:
     async def ask() -> list[object]:
-        session = await AsyncLLM(llm).open("x", schema=Switch)
+        held = HeldBack(llm.open("x", schema=Switch))
+        session = AsyncSession(held)
         for _ in range(3):
             waiting = asyncio.ensure_future(anext(session))
             await asyncio.sleep(0)  # it begins to wait
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
+        held.is_open.set()
         return [event async for event in session]
 
     assert asyncio.run(ask())[:-1] == list(llm.stream("x", schema=Switch))[:-1]
