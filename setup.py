@@ -33,7 +33,7 @@ STAYS_PYTHON = [
     *(f"front_ends/json_schema/algebra/{name}" for name in ("claims", "clauses", "discriminators", "mixed_arrays", "shapes")),
 ]
 NATIVE_BESIDES = [
-    *(f"front_ends/json_schema/documents/{name}" for name in ("drafts", "forms", "inspection", "keywords")),
+    *(f"front_ends/json_schema/documents/{name}" for name in ("dialect", "drafts", "forms", "inspection", "keywords")),
     *(f"grammar/{name}" for name in ("cardinality", "copies", "emptiness", "expression", "lowering_cache", "matcher")),
     *(f"grammar/{name}" for name in ("separated_lists", "store", "unordered_members")),
 ]

@@ -20,8 +20,8 @@ from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit, uses_relative
 
 from ....base.errors import ConstraintError, UnsupportedKeyword
-from .drafts import LATEST, known_draft, position, unknown_draft, vocabularies_of, without_meaning, without_scheme
-from .forms import written
+from .dialect import Dialect, Reading
+from .drafts import LATEST, known_draft, position, unknown_draft, vocabularies_of, without_scheme
 from .inspection import Inspection
 from .keyword_table import KEYWORDS, Position
 from .paths import escape_token, shown
@@ -48,10 +48,9 @@ class Site:
 
     __slots__ = ("active", "document", "is_loose", "keywords", "path", "schema", "scope")
 
-    def __init__(self, schema: dict[str, Any] | bool, path: str, document: Document, scope: Scope) -> None:
+    def __init__(self, schema: dict[str, Any] | bool, path: str, document: Document, scope: Scope, read: Reading) -> None:
         self.schema, self.path, self.document, self.scope = schema, path, document, scope
-        self.keywords = written(schema, document.draft)
-        self.active = document.dialect.active(self.keywords)
+        self.keywords, self.active = read
         dropped = document.library.dropped.get(path, {})
         self.is_loose = "oneOf" in dropped
         if dropped:
@@ -171,21 +170,6 @@ class Document:
         return Place(document if kind is Position.SCHEMA else document.at(value, path), value, path)
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """A draft, and which of its vocabularies are in force (None: all)."""
-
-    draft: int
-    vocabularies: frozenset[str] | None = None
-
-    def active(self, keywords: dict[str, Any]) -> dict[str, Any]:
-        """The keywords of a schema that have a meaning, with their values."""
-        if self.draft <= 7 and "$ref" in keywords:
-            return {"$ref": keywords["$ref"]}  # up to draft 7 a reference replaces everything beside it
-        hidden = without_meaning(self.draft, self.vocabularies)
-        return keywords if hidden.isdisjoint(keywords) else {key: keywords[key] for key in keywords if key not in hidden}
-
-
 class Library:
     """All documents that a schema can refer to, by address. Nothing is fetched: `texts` are those given, parsed when needed.
 
@@ -220,9 +204,9 @@ class Library:
         known = self._sites.get((path, scope))
         if known is None:
             document = around.at(value, path)
-            self.inspection.look_at(document, value, path)
+            read = self.inspection.look_at(document, value, path)
             entered = scope if document is around else self.entered(scope, document)
-            known = self._sites.setdefault((path, entered), Site(value, path, document, entered))
+            known = self._sites.setdefault((path, entered), Site(value, path, document, entered, read))
         return known
 
     def entered(self, scope: Scope, document: Document) -> Scope:

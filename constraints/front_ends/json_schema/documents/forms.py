@@ -9,14 +9,13 @@ from typing import Any
 from .keyword_table import KEYWORDS, TYPE_NAMES, Form
 from .values import is_integral
 
+_TYPES = frozenset(TYPE_NAMES)
 # Keywords of which `remark_on` has something to say, besides any that is null.
 REMARKABLE = frozenset({"required", "exclusiveMinimum", "exclusiveMaximum", "items", "dependencies"})
 
 
-def written(schema: dict[str, Any] | bool, draft: int) -> dict[str, Any]:
-    """The keywords of a schema without those whose value says that they are not there; none of `true` and `false`."""
-    if isinstance(schema, bool):
-        return {}
+def written(schema: dict[str, Any], draft: int) -> dict[str, Any]:
+    """The keywords of a schema without those whose value says that they are not there."""
     if None not in schema.values() and not isinstance(schema.get("required"), bool):
         return schema
     return {keyword: value for keyword, value in schema.items() if not _is_unset(keyword, value, draft)}
@@ -76,12 +75,13 @@ def _is_filled_list(value: Any) -> bool:
 
 
 def _are_names(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value))
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
 def _are_types(value: Any) -> bool:
-    names = value if isinstance(value, list) else [value]
-    return all(isinstance(name, str) and name in TYPE_NAMES for name in names)
+    if isinstance(value, list):
+        return all(isinstance(name, str) and name in _TYPES for name in value)
+    return isinstance(value, str) and value in _TYPES
 
 
 def _is_object(value: Any) -> bool:

@@ -10,7 +10,8 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from ....base.errors import ConstraintError
-from .forms import CHECK_OF, REMARKABLE, remark_on, written
+from .dialect import Dialect, Reading
+from .forms import CHECK_OF, REMARKABLE, remark_on
 from .keyword_table import ANNOTATIONS, KEYWORDS, TYPE_NAMES, Position
 from .paths import escape_token, shown
 
@@ -18,16 +19,9 @@ from .paths import escape_token, shown
 _HOLDERS = {name: Position.MAP in one.holds for name, one in KEYWORDS.items() if one.holds and name not in ANNOTATIONS}
 
 
-class _Dialect(Protocol):
-    def active(self, keywords: dict[str, Any]) -> dict[str, Any]: ...
-
-
 class _Document(Protocol):
     @property
-    def draft(self) -> int: ...
-
-    @property
-    def dialect(self) -> _Dialect: ...
+    def dialect(self) -> Dialect: ...
 
     def at(self, value: Any, path: str) -> _Document: ...
 
@@ -37,10 +31,10 @@ Place = str | tuple[Any, ...]
 
 
 class Inspection:
-    """Looks at the schemas of a library, each once, and collects remarks."""
+    """Reads the schemas of a library, looks at each once, and collects remarks."""
 
     def __init__(self) -> None:
-        self._seen: set[int] = set()  # identities of schemas that the library holds
+        self._read: dict[int, tuple[Dialect, Reading]] = {}  # by identity; the library holds these schemas
         self._remarks: dict[str, None] = {}
         self._unknown: dict[str, list[Place]] = {}  # by word that is no keyword: the schemas that have it
 
@@ -54,30 +48,39 @@ class Inspection:
         )
         return [*self._remarks, *unknown]
 
-    def look_at(self, document: _Document, schema: Any, path: str) -> None:
-        """Look at a schema and all below it, if it was not looked at before. Raises `ConstraintError` for the first value that is
-        malformed."""
-        if id(schema) in self._seen:
-            return
-        todo: list[tuple[_Document, Any, Place]] = [(document, schema, path)]
+    def look_at(self, document: _Document, schema: Any, path: str) -> Reading:
+        """What a schema says. It and all below it are looked at, if they were not before. Raises `ConstraintError` for the first
+        value that is malformed."""
+        if id(schema) not in self._read:
+            self._look_below(document, schema, path)
+        dialect = document.dialect
+        known = self._read.get(id(schema))
+        if known is None or known[0] is not dialect:  # true or false, or met from a document of another dialect
+            return dialect.read(schema)
+        return known[1]
+
+    def _look_below(self, document: _Document, schema: Any, path: str) -> None:
+        dialect = document.dialect
+        todo: list[tuple[_Document, Dialect, Any, Place]] = [(document, dialect, schema, path)]
         while todo:
-            document, schema, place = todo.pop()
+            document, dialect, schema, place = todo.pop()
             if not isinstance(schema, dict):
                 if not isinstance(schema, bool):
                     raise ConstraintError(f"a schema is an object or a boolean, not {shown(schema)}", path=_path(place))
-            elif id(schema) not in self._seen:
-                self._seen.add(id(schema))
+            elif id(schema) not in self._read:
                 if "$id" in schema or "id" in schema:
                     with suppress(ConstraintError):  # of an address or draft: told where a value meets it
                         document = document.at(schema, _path(place))
-                keywords = self._keywords(document, schema, place)
-                for below, where in _subschemas(keywords, place)[::-1]:
-                    todo.append((document, below, where))
+                        dialect = document.dialect
+                read = dialect.read(schema)
+                self._read[id(schema)] = dialect, read
+                self._check(schema, read[1], dialect.draft, place)
+                for below, where in _subschemas(read[1], place)[::-1]:
+                    todo.append((document, dialect, below, where))
 
-    def _keywords(self, document: _Document, schema: dict[str, Any], place: Place) -> dict[str, Any]:
-        """The keywords of a schema that mean something, each of its form."""
-        draft = document.draft
-        active = document.dialect.active(written(schema, draft))
+    def _check(self, schema: dict[str, Any], active: dict[str, Any], draft: int, place: Place) -> None:
+        """Refuse a keyword that means something and is not of its form; remark on those that are read in another way."""
+        is_remarkable = False
         for keyword, value in active.items():
             check = CHECK_OF.get(keyword)
             if check is None:
@@ -85,10 +88,15 @@ class Inspection:
                     self._unknown.setdefault(keyword, []).append(place)
             elif not check(value):
                 raise _malformed(_path(place), keyword, value)
+            elif keyword in REMARKABLE:
+                is_remarkable = True
+        if is_remarkable or active is not schema:
+            self._remark(schema, draft, place)
+
+    def _remark(self, schema: dict[str, Any], draft: int, place: Place) -> None:
         for keyword, value in schema.items():
             if (value is None or keyword in REMARKABLE) and (remark := remark_on(keyword, value, draft)):
                 self._remarks[f"{_path(place)}: {keyword!r} {remark}"] = None
-        return active
 
 
 def _subschemas(keywords: dict[str, Any], place: Place) -> list[tuple[Any, Place]]:
