@@ -81,8 +81,8 @@ class Constraint:
         return None if isinstance(self._source, str) else self._source
 
     def save(self, path: str | PathLike[str], *, found: bool = True) -> None:
-        """Write the constraint to a file, `path`, that `Compiler.load` reads: its grammar and, with `found`, all states, transitions
-        and mask rows that exist by now. The file is replaced at once or not at all.
+        """Write the constraint to a file, `path`, that `Compiler.load` reads: its grammar and, with `found`, all states,
+        transitions and mask rows that exist by now. The file is replaced at once or not at all.
 
         Raises OSError.
         """
