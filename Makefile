@@ -3,7 +3,8 @@
 #
 #   make demo     create the environment, then fill a schema with the model that ships in the package
 #   make test     run all tests
-#   make check    ruff, and mypy on the package as installed
+#   make check    ruff, mypy on the package as installed, and the API reference
+#   make docs     the API reference, in build/reference
 #   make bench    time decode steps; with SCHEMAS=<MaskBench file> TOKENIZER=<folder> also masks, against other engines
 #   make clean    remove the environment and everything that was built
 #
@@ -20,7 +21,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 SAY := @printf '\n==> %s\n'
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check docs bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.warm
@@ -39,6 +40,12 @@ check: $(VENV)/.test
 	rm -rf build/lib build/installed
 	MASKWRIGHT_NATIVE=never $(PIP) install --quiet --no-deps --target build/installed .
 	MYPYPATH=build/installed $(BIN)/mypy -p maskwright
+	$(SAY) "the API reference: complete docstrings, links that lead somewhere"
+	$(BIN)/pytest -q -n 0 tests/packaging/test_reference.py
+
+docs: $(VENV)/.test
+	$(SAY) "building the API reference"
+	$(BIN)/python docs/build_reference.py build/reference
 
 bench: $(VENV)/.bench $(VENV)/.warm
 	$(SAY) "making machine code of what has been edited"

@@ -35,8 +35,10 @@ from .tools import ToolLike
 
 
 class AsyncLLM:
-    """A model ready to answer under asyncio. Takes the arguments of `LLM`, or a loaded `LLM` to share. Cancelling a
-    task cancels its requests."""
+    """A model ready to answer under asyncio.
+
+    Cancelling a task cancels its requests. model: a loaded `LLM` to share, or what `LLM` takes, with its other options.
+    """
 
     def __init__(self, model: LLM | str | os.PathLike[str] = EMBEDDED, **options: Any) -> None:
         self.llm = model if isinstance(model, LLM) else LLM(model, **options)

@@ -46,7 +46,7 @@ class CallOrText:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """What the model said: `tool_calls` when it asks for calls, else `text`."""
+    """What the model said: `tool_calls` when it asks for calls, else `text`. `output` is how it came about."""
 
     output: GenerationOutput = field(repr=False)
     tool_calls: tuple[ToolCall, ...] = ()

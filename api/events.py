@@ -32,7 +32,7 @@ FieldKind: TypeAlias = Literal["object", "array", "string", "number", "boolean",
 
 @dataclass(frozen=True, slots=True)
 class FieldOpened:
-    """The first character of a value has arrived."""
+    """The first character of a value has arrived: of which `kind` it is, and at which `path` in the output."""
 
     path: Path
     kind: FieldKind
@@ -40,7 +40,7 @@ class FieldOpened:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """Text added to a string, number or literal."""
+    """Text added to the string, number or literal at `path`."""
 
     path: Path
     text: str
@@ -48,7 +48,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class FieldClosed:
-    """A value is complete."""
+    """The value at `path` is complete."""
 
     path: Path
     value: Any
@@ -56,7 +56,7 @@ class FieldClosed:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Generation has ended."""
+    """Generation has ended, with `output`."""
 
     output: GenerationOutput
 

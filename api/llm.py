@@ -55,6 +55,13 @@ class LLM:
         engine_options: any other field of `EngineConfig`, such as max_model_len=4096, and of `EngineFeatures`, such as
             speculation="lookup".
 
+    Attributes:
+        tokenizer: encodes and decodes as the model's does.
+        vocabulary: its tokens as bytes; what constraints are compiled for.
+        compiler: compiles constraints for this model, and keeps them.
+        config: the `EngineConfig` in force, with everything decided.
+        features: the `EngineFeatures` in force.
+
     Raises:
         ModelNotFound: there is no such model. ConfigError: it cannot be run like this, or is in a format that is not read.
 
@@ -195,7 +202,7 @@ class LLM:
     def stream_text(
         self, prompt: str, *, sampling: SamplingParams | None = None, **constraint: Unpack[ConstraintOptions]
     ) -> Iterator[Delta | Done]:
-        """The raw text of the output while it is made, whatever its constraint, then Done."""
+        """The raw text of the output while it is made, whatever its constraint, then Done. Arguments are those of `generate`."""
         (plan,) = self.planner.plan_all(prompt, sampling, constraint)
         for event in self._engine_events(plan):
             if event.text:
@@ -206,7 +213,7 @@ class LLM:
     def stream_tokens(
         self, prompt: str, *, sampling: SamplingParams | None = None, **constraint: Unpack[ConstraintOptions]
     ) -> Iterator[TokenPiece | Done]:
-        """Every token while it is made, with what the constraint left free, then Done."""
+        """Every token while it is made, with what the constraint left free, then Done. Arguments are those of `generate`."""
         (plan,) = self.planner.plan_all(prompt, sampling, constraint)
         reader = PieceReader(self.vocabulary, plan.constraint)
         for event in self._engine_events(plan):
@@ -269,6 +276,8 @@ class LLM:
             tool_choice: "auto" (text or a call), "none", "required", a tool's name, or OpenAI's object for that.
             tool_style: how the model writes calls, such as "hermes" or "llama3-json"; "auto" knows it by the chat template; None
                 is one JSON object and nothing else, as the embedded model learned it.
+            sampling: None: `default_sampling`.
+            constraint: that of the reply, as for `generate`; not together with tools.
         """
         turn = self.planner.turn(messages, tools, tool_choice, tool_style, constraint)
         plan = self.planner.plan_turn(turn, sampling)
@@ -285,7 +294,8 @@ class LLM:
         sampling: SamplingParams | None = None,
         **constraint: Unpack[ConstraintOptions],
     ) -> Iterator[Event]:
-        """`chat` as typed events while the model writes: those of `stream`, and in a tool style text, reasoning and calls."""
+        """`chat` as typed events while the model writes: those of `stream`, and in a tool style text, reasoning and calls.
+        Arguments are those of `chat`."""
         turn = self.planner.turn(messages, tools, tool_choice, tool_style, constraint)
         return self._stream(self.planner.plan_turn(turn, sampling))
 

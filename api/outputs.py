@@ -36,15 +36,15 @@ class Usage:
 class GenerationOutput:
     """One finished output. `parsed` is what the user asked for; everything else is how it came about."""
 
-    prompt: str
-    text: str
+    prompt: str  # as it was given
+    text: str  # the output, without special tokens
     token_ids: tuple[int, ...]  # without the end-of-text token
     finish_reason: FinishReason  # "stop", "length", "cancelled", "constraint_limit" or "error"
     closed_by_budget: bool  # max_tokens narrowed the choice, so that the output is complete
     bans_overridden: bool = False  # some bans left no legal token and were ignored there
     logprobs: tuple[TokenRecord, ...] | None = None  # one per token, when SamplingParams.logprobs asked for them
     error: str | None = None  # why, when finish_reason is "constraint_limit" or "error"
-    usage: Usage = field(default=Usage(), compare=False)
+    usage: Usage = field(default=Usage(), compare=False)  # how many tokens there were
     alternatives: tuple[GenerationOutput, ...] = ()  # the other outputs, when several were asked for
     score: SearchScore | None = None  # of an output of `beam_search` or `particles`
     choice: ConstraintChoice = field(default=FREE, repr=False, compare=False)  # how the text is read

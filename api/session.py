@@ -67,7 +67,7 @@ class Session:
         return self._plan.output(self._end())
 
     def save(self, path: str | os.PathLike[str], *, keeps_cache: bool = True) -> None:
-        """Write the session as it stands to a file; the session goes on. A file that is there is replaced when the new
+        """Write the session as it stands to a file, `path`; the session goes on. A file that is there is replaced when the new
         one is complete.
 
         keeps_cache: write the keys and values computed so far, too; without them the file is small, and they are

@@ -27,7 +27,7 @@ ToolLike: TypeAlias = "Tool | Callable[..., Any] | Mapping[str, Any]"
 
 @dataclass(frozen=True)
 class Tool:
-    """Something a model may call. Made by `as_tool`."""
+    """Something a model may call, by its name and description. Made by `as_tool`."""
 
     name: str
     description: str
@@ -60,6 +60,7 @@ class ToolCall:
 
     @property
     def name(self) -> str:
+        """The name of the tool that is called."""
         return self.tool.name
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The command line: `maskwright generate`, `chat`, `compile`, `serve`, `schema`, `grammar`.
+"""The command line: `maskwright generate`, `chat`, `compile`, `serve`, `schema`, `grammar`, `doctor`.
 
 This module stays light, so that `--help` and `--version` answer at once; a command's own module loads the rest. Whatever the
 user got wrong becomes one line on stderr, with the place in a grammar below it, and exit code 2.
@@ -85,6 +85,14 @@ def forward_to_schema(context: typer.Context) -> None:
 def forward_to_grammar(context: typer.Context) -> None:
     """Check, test, draw and explain grammars; list those that ship."""
     from .grammar import command
+
+    _run(command(), context)
+
+
+@app.command("doctor", cls=Forwarded)
+def forward_to_doctor(context: typer.Context) -> None:
+    """Look whether everything that is needed works here."""
+    from .doctor import command
 
     _run(command(), context)
 

@@ -47,6 +47,7 @@ from .options import option_parameters, with_parameters
 
 def generate(
     prompt: Annotated[str | None, typer.Argument(help="The prompt; standard input when it is not given.")] = None,
+    named_prompt: Annotated[str | None, typer.Option("--prompt", "-p", help="The prompt, as an option.")] = None,
     prompt_file: Annotated[Path | None, typer.Option(help="A file with one prompt a line.")] = None,
     schema: SchemaOption = None,
     regex: RegexOption = None,
@@ -76,7 +77,7 @@ def generate(
     constraint = constraint_options(schema, regex, grammar, choice)
     if compiled is not None and constraint:
         raise UsageError(f"--compiled and --{next(iter(constraint))} contradict each other: an output has one constraint")
-    prompts = read_prompts(prompt, prompt_file)
+    prompts = read_prompts(_one_of(prompt, named_prompt), prompt_file)
     asked, engine = sampling_options(options, greedy), engine_options(options)  # wrong values are refused before a model is loaded
     with show.stopwatch() as loading:
         llm = load_model(model, device, dtype, **engine)
@@ -98,6 +99,12 @@ def command() -> Any:
     parameters = [*option_parameters(SamplingParams, SAMPLING), *engine_parameters()]
     app.command()(with_parameters(generate, parameters))
     return typer.main.get_command(app)
+
+
+def _one_of(prompt: str | None, named: str | None) -> str | None:
+    if prompt is not None and named is not None:
+        raise UsageError(f"there are two prompts: {named!r} after --prompt, and {prompt!r}; give one of them")
+    return prompt if named is None else named
 
 
 def _loaded(llm: LLM, path: Path) -> Constraint:

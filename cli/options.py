@@ -17,7 +17,8 @@ import typer
 from ..errors import UsageError
 from ..field_comments import field_comments
 
-SHORT = {"temperature": "-t", "top_p": "-p", "n": "-n"}  # names of one letter, beside the long ones
+# Names beside the long ones, those of llama.cpp's commands: -t is threads there, and never a temperature by mistake.
+SHORT = {"temperature": "--temp", "threads": "-t", "max_tokens": "-n"}
 
 
 def option_parameters(cls: type, panel: str, panels: Mapping[str, str] = MappingProxyType({})) -> list[inspect.Parameter]:

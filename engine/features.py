@@ -17,7 +17,9 @@ SPECULATIONS = ("off", "lookup", "forced", "draft")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineFeatures(NamedOptions):
-    """EngineFeatures()                                        shared prefixes, forced tokens taken at once
+    """What makes the engine fast: fields are arguments of `LLM` and options of the command line.
+
+    EngineFeatures()                                        shared prefixes, forced tokens taken at once
     EngineFeatures(speculation="lookup")                    what the prompt says again is guessed, and checked by the model
     EngineFeatures(speculation="draft", draft_model=folder)    a small model guesses for a large one
     EngineFeatures(overlap=True, automaton="device", steps_per_visit=4, cuda_graphs=True)    on a GPU the host keeps out of its way
@@ -35,7 +37,7 @@ class EngineFeatures(NamedOptions):
     num_draft_tokens: int = 4  # tokens guessed ahead in a step at most
     draft_acceptance: str = "tokens"  # what guessing keeps: "tokens" of plain decoding, or its "distribution", accepting more
     overlap: bool = False  # a step is launched before the tokens of the one before are read (engine/loops/pipeline.py)
-    automaton: str = "host"
+    automaton: str = "host"  # where states and masks are: "host" or "device"
     steps_per_visit: int = (
         1  # decode steps before the host looks at the tokens, for automaton="device" (engine/loops/multi_step.py)
     )
@@ -87,6 +89,7 @@ class EngineFeatures(NamedOptions):
 
     @property
     def max_drafts(self) -> int:
+        """Tokens guessed ahead in a step at most; 0 without speculation."""
         return 0 if self.speculation == "off" else self.num_draft_tokens
 
     @classmethod

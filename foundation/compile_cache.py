@@ -31,6 +31,11 @@ def choose_cache_folder(package: Path, environment: Mapping[str, str], temporary
     return next((folder for folder in candidates if is_writable(folder)), None)
 
 
+def folder_in_use() -> Path:
+    """Where compiled code is kept: what the environment says, or below the sources of the core."""
+    return Path(os.environ.get(VARIABLE) or Path(__file__).parents[1] / "constraints")
+
+
 def is_writable(folder: Path) -> bool:
     """Whether files can be made in `folder`, which is created when missing."""
     try:

@@ -41,7 +41,7 @@ def text(name: str) -> str:
 
 
 def description(name: str) -> str:
-    """What it accepts, in one sentence: the first of its header comment. Raises KeyError with the names there are."""
+    """What the grammar `name` accepts, in a sentence: the first of its header comment. Raises KeyError with the names there are."""
     header = re.match(r"(?:(?:#|//) .*\n)+", text(name))
     assert header is not None, "every grammar begins with a comment"
     joined = " ".join(re.sub(r"^(#|//) ", "", line) for line in header[0].splitlines())

@@ -43,7 +43,7 @@ class SamplingParams(NamedOptions, RowParameters):
     stop: Annotated[tuple[str, ...], checked_strings] = (
         ()  # generation ends when the output contains one of these; a lone str is accepted
     )
-    stop_token_ids: Annotated[tuple[int, ...], checked_token_ids] = ()
+    stop_token_ids: Annotated[tuple[int, ...], checked_token_ids] = ()  # that end the output, beside the model's own
     ignore_eos: bool = False  # end-of-text tokens are banned instead of ending generation
     include_stop_in_output: bool = False  # keep the stop string that ended generation in the text
     logprobs: Annotated[int | None, Range(0, MAX_LOGPROBS)] = (
@@ -72,6 +72,7 @@ class SamplingParams(NamedOptions, RowParameters):
 
     @property
     def is_greedy(self) -> bool:
+        """Whether the most probable token is taken each time."""
         return self.temperature == 0
 
 

@@ -34,7 +34,8 @@ _APPEND = "__LIST_APPEND:"
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """A part of a text. start, end: in bytes of the text, special tokens not counted. appends: one of a list (`__LIST_APPEND:`)."""
+    """A part of a text, under its name. start, end: in bytes of the text, special tokens not counted. appends: one of a list
+    (`__LIST_APPEND:`)."""
 
     name: str
     start: int
@@ -78,7 +79,7 @@ def names_captures(constraint: Constraint) -> bool:
 
 
 def captures_by_name(found: Iterable[Capture]) -> dict[str, str | list[str]]:
-    """The texts of captures by name: for a name the text that ended last, for a list all of them, in order."""
+    """The texts of captures (`found` by `captures`) by name: for a name the text that ended last, for a list all of them."""
     named: dict[str, str | list[str]] = {}
     for capture in sorted(found, key=lambda one: (one.end, -one.start)):
         before = named.get(capture.name)

@@ -23,7 +23,7 @@ class Limits:
     row_bytes: int = 256 << 20  # mask rows of one constraint; beyond, they are dropped and computed anew
     nesting: int = 200  # depth of a schema, grammar or pattern as written
     repetition: int = 1_000_000  # a counter's bound; of what a JSON Schema counts, its lower bound
-    enum_values: int = 100_000
+    enum_values: int = 100_000  # of one `enum`, or choices
     digits: int = 300  # of a number
     search_states: int = 20_000  # products visited by a search for a string in an intersection; four times so many for one step
     search_nodes: int = 2_000_000  # trie nodes visited by searches for the fewest tokens; beyond, upper bounds are used
@@ -43,7 +43,7 @@ class Source(Protocol):
     """
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
-        """Add to `grammar` what this source means and return the root. Raises `ConstraintError`."""
+        """Add to `grammar` what this source means and return the root. limits: how much it may be. Raises `ConstraintError`."""
 
 
 def is_source(value: object) -> TypeGuard[Source]:

@@ -26,6 +26,7 @@ class Compiler:
     """Compiles sources for one vocabulary. Equal sources give the same `Constraint`, compiled once even when asked for by several
     threads at the same time. Thread-safe.
 
+    limits: how much one constraint may be; None: the defaults of `Limits`.
     cache_bytes: least recently used constraints are dropped from the cache beyond this, as the process holds them, give or take a
         tenth; constraints in use stay valid.
     """

@@ -67,6 +67,7 @@ class Constraint:
 
     @property
     def vocabulary(self) -> Vocabulary:
+        """The tokens that masks are about."""
         return self._automaton.shared_vocabulary.vocabulary
 
     @cached_property
@@ -80,16 +81,16 @@ class Constraint:
         return None if isinstance(self._source, str) else self._source
 
     def save(self, path: str | PathLike[str], *, found: bool = True) -> None:
-        """Write the constraint to a file that `Compiler.load` reads: its grammar and, with `found`, all states, transitions and
-        mask rows that exist by now. The file is replaced at once or not at all.
+        """Write the constraint to a file, `path`, that `Compiler.load` reads: its grammar and, with `found`, all states,
+        transitions and mask rows that exist by now. The file is replaced at once or not at all.
 
         Raises OSError.
         """
         write_constraint(path, self.saved_automata(found), self.narrowing, self.vocabulary, self.limits)
 
     def saved_automata(self, found: bool) -> list[SavedAutomaton]:
-        """The automata that a file holds: the constraint's own; for a constraint of several parts that of the whole,
-        then theirs."""
+        """The automata that a file holds, with what was `found` or without: the constraint's own; for a constraint of
+        several parts that of the whole, then theirs."""
         with self.exclusively() as (automaton, distances):
             return [saved_automaton(automaton, distances, self.fingerprint, found)]
 
@@ -106,6 +107,7 @@ class Constraint:
 
     @property
     def limits(self) -> Limits:
+        """How much it was allowed to be."""
         return self._automaton.limits
 
     @property
@@ -186,7 +188,7 @@ class Constraint:
             return np.array(numbers, np.int32), self._automaton.rows
 
     def advance(self, state: State, token_id: int) -> State | None:
-        """The state after a token; None when it is not allowed. Raises ValueError for an id outside the vocabulary."""
+        """The state after the token `token_id`; None when it is not allowed. Raises ValueError for an id outside the vocabulary."""
         after = self._moves.get((state, token_id), _UNKNOWN)
         if after != _UNKNOWN:
             return after
@@ -283,7 +285,7 @@ class Constraint:
         return after
 
     def advance_bytes(self, state: State, data: bytes) -> State | None:
-        """The state after some text, which need not end where a token ends; None when it does not survive."""
+        """The state after `data`, which need not end where a token ends; None when it does not survive."""
         if not data:
             return state
         if state == FINISHED:
@@ -293,7 +295,7 @@ class Constraint:
         return None if after == DEAD else self._pack(after, held)
 
     def accepts(self, data: bytes | str) -> bool:
-        """Whether this text as a whole satisfies the constraint."""
+        """Whether a text, `data`, as a whole satisfies the constraint."""
         after = self.advance_bytes(self.start(), data.encode() if isinstance(data, str) else data)
         return after is not None and self.is_accepting(after)
 
@@ -316,7 +318,7 @@ class Constraint:
             return self._min_tokens(state & _STATE_PART, state >> 32)
 
     def explain(self, state: State, token_id: int, *, num_nearest: int = NUM_NEAREST) -> Explanation:
-        """Why a token is allowed or masked: the part of the grammar, the byte where it dies, the nearest legal tokens.
+        """Why the token `token_id` is allowed or masked: the part of the grammar, the byte where it dies, the nearest legal tokens.
 
         num_nearest: how many of these; finding them compares all legal tokens, so 0 is much faster in a large vocabulary.
         """

@@ -37,7 +37,10 @@ class Places(Protocol):
 
 
 class FrontEnd(ABC):
-    """A constraint as written. Classes derived from this one are frozen dataclasses: equal ones are compiled once."""
+    """A constraint as written. Classes derived from this one are frozen dataclasses: equal ones are compiled once.
+
+    In all hooks `grammar` is what is lowered into, and `limits` says how much a constraint may be.
+    """
 
     __slots__ = ()
 

@@ -219,7 +219,7 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture[str], monkeypatch
 def test_commands_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--help"]) == 0
     shown = capsys.readouterr().out
-    assert all(command in shown for command in ("generate", "chat", "serve", "compile", "schema", "grammar"))
+    assert all(command in shown for command in ("generate", "chat", "serve", "compile", "schema", "grammar", "doctor"))
 
 
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:

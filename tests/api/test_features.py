@@ -149,7 +149,47 @@ def test_commands_take_every_engine_option(command: str, model_folder: Path, cap
     assert "kv_layout must be one of paged, contiguous" in " ".join(capsys.readouterr().err.split())
     names = {option for parameter in command_of(command).params for option in parameter.opts}
     own = {"--" + field.name.replace("_", "-") for cls in (EngineConfig, EngineFeatures, SamplingParams) for field in fields(cls)}
-    assert names >= own | {"-m", "-t", "-p", "-n", "--greedy"}
+    assert names >= own | {"-m", "-t", "-n", "--temp", "--greedy"} | ({"-p", "--prompt"} if command == "generate" else set())
+
+
+# Of each field of EngineConfig and EngineFeatures a value that is not its default, and what has to stand beside it.
+ENGINE_OPTIONS: dict[str, tuple[object, dict[str, object]]] = {
+    "device": ("cuda:1", {}), "dtype": ("bfloat16", {}), "block_size": (8, {}), "kv_layout": ("contiguous", {}),
+    "attention": ("naive", {}), "kernels": ("reference", {}), "kv_dtype": ("fp8", {}), "max_batch_tokens": (256, {}),
+    "max_sequences": (3, {}), "max_model_len": (48, {}), "num_kv_blocks": (6, {}), "kv_memory_fraction": (0.25, {}),
+    "threads": (2, {}), "prefix_cache": (False, {}), "num_host_blocks": (8, {}), "skips_forced": (False, {}),
+    "policy": ("priority", {}), "speculation": ("lookup", {}), "num_draft_tokens": (3, {}),
+    "draft_acceptance": ("distribution", {"speculation": "draft", "draft_model": Path("small")}), "overlap": (True, {}),
+    "automaton": ("device", {}), "steps_per_visit": (4, {"automaton": "device"}), "cuda_graphs": (True, {"automaton": "device"}),
+    "draft_model": (Path("small"), {"speculation": "draft"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["generate", "chat", "serve"])
+@pytest.mark.parametrize("name", [field.name for cls in (EngineConfig, EngineFeatures) for field in fields(cls) if field.name != "model"])
+def test_each_engine_option_reaches_the_model(command: str, name: str, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    class Loaded(UsageError):
+        pass
+
+    def load(*arguments: object, **options: object) -> None:
+        loaded.update(options)
+        raise Loaded("enough")
+
+    loaded: dict[str, object] = {}
+    monkeypatch.setattr("maskwright.cli.model_options.LLM", load)
+    value, beside = ENGINE_OPTIONS[name]
+    asked = {name: value, **beside}
+    assert run([command, *(["x"] if command == "generate" else []), *_as_arguments(asked)]) == 2
+    assert capsys.readouterr().err.endswith("maskwright: enough\n")
+    assert {each: loaded[each] for each in asked} == asked
+
+
+def _as_arguments(options: dict[str, object]) -> list[str]:
+    arguments = []
+    for name, value in options.items():
+        written = name.replace("_", "-")
+        arguments += [f"--{written}" if value else f"--no-{written}"] if isinstance(value, bool) else [f"--{written}", str(value)]
+    return arguments
 
 
 @pytest.mark.parametrize("command", ["generate", "chat", "serve"])
@@ -162,13 +202,19 @@ def test_only_what_leaves_the_output_alone_is_filed_so(command: str) -> None:
 
 def test_short_names(model_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def generated(*options: str) -> str:
-        assert run(["generate", "x", "-m", str(model_folder), "--regex", "[a-z]{6}", "--seed", "1", *options]) == 0
+        assert run(["generate", "-m", str(model_folder), "--regex", "[a-z]{6}", "--seed", "1", *options]) == 0
         return capsys.readouterr().out
 
-    assert generated("-t", "2", "-p", "0.9", "-n", "2") == generated("--temperature", "2", "--top-p", "0.9", "--n", "2")
-    assert generated("--greedy") == generated("-t", "0") == generated("--greedy", "-t", "0")
-    assert run(["generate", "x", "--greedy", "-t", "1", "-m", "/nowhere"]) == 2
-    assert "--greedy is --temperature 0; it contradicts --temperature 1.0" in " ".join(capsys.readouterr().err.split())
+    def refused(*options: str) -> str:
+        assert run(["generate", "-m", "/nowhere", *options]) == 2
+        return " ".join(capsys.readouterr().err.split())
+
+    long = generated("x", "--threads", "1", "--temperature", "2", "--max-tokens", "7")
+    assert generated("-t", "1", "-p", "x", "--temp", "2", "-n", "7") == generated("--prompt", "x", "--temp", "2", "-n", "7") == long
+    assert generated("x", "--greedy") == generated("x", "--temp", "0") == generated("x", "--greedy", "--temp", "0")
+    assert "--greedy is --temperature 0; it contradicts --temperature 1.0" in refused("x", "--greedy", "--temp", "1")
+    assert "there are two prompts: 'y' after --prompt, and 'x'" in refused("x", "-p", "y")
+    assert "Invalid value for '--threads' / '-t'" in refused("x", "-t", "0.7")
 
 
 @pytest.mark.parametrize(

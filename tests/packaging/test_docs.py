@@ -43,7 +43,7 @@ def test_every_named_file_exists() -> None:
         assert any(next(ROOT.glob(place + name), None) for place in PLACES), f"docs/architecture.md names {name}"
 
 
-@pytest.mark.parametrize("page", ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
+@pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
 def test_links_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text):
@@ -63,3 +63,13 @@ def test_the_glossary_names_what_is_in_the_code() -> None:
         else:
             missing = [word for word in re.findall(r"\w+(?![\w*])", code) if word not in words]
             assert not missing, f"docs/glossary.md names {code}"
+
+
+def test_the_changelog_keeps_its_form() -> None:
+    """https://keepachangelog.com: the newest first, changes under the words for their kinds."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    versions = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert versions[0] == "Unreleased"
+    assert all(re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", version) for version in versions[1:])
+    kinds = re.findall(r"^### (.+)$", text, re.MULTILINE)
+    assert kinds and set(kinds) <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}

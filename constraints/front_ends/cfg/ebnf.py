@@ -37,7 +37,7 @@ _COMPILED_CAPTURES = frozenset(["capture_hidden_stop_bytes", "capture_hidden_bod
 
 @dataclass(frozen=True, slots=True)
 class Ebnf(BudgetedText):
-    """Texts that the rule `root` of a grammar describes; without `root`, the rule named so, or else the first one.
+    """Texts that the rule `root` of the grammar `text` describes; without `root`, the rule named so, or else the first one.
 
     >>> Ebnf("root = 'on' | 'off' ;"), Ebnf("root ::= 'on' | [0-9]+ '%'")
 

@@ -41,7 +41,7 @@ _DIALECTS = {"python": parse_python, "ecma": parse_ecma}
 
 @dataclass(frozen=True, slots=True)
 class Regex(Combinable):
-    """Texts that a regular expression matches: as a whole, or somewhere in them if not `full`.
+    """Texts that a regular expression, `pattern`, matches: as a whole, or somewhere in them if not `full`.
 
     `dialect` is "python" (as `re` reads `str` patterns: `re.fullmatch`, `re.search`) or "ecma" (ECMA-262 by code points).
     Beyond both, patterns can be combined: `Regex("[a-z]+") & ~Regex(".*foo.*")`, and `|`.

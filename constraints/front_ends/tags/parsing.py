@@ -71,7 +71,7 @@ class OutputParser:
         return self._roles.taken()
 
     def feed_tokens(self, token_ids: Iterable[int]) -> list[Event]:
-        """The events that some tokens tell, special tokens included; EOS ids are passed over. Raises
+        """The events that tokens, `token_ids`, tell, special tokens included; EOS ids are passed over. Raises
         `UnexpectedOutput`."""
         vocabulary = self._constraint.vocabulary
         data = [vocabulary.spellings[i] or b"" for i in token_ids if i not in vocabulary.eos_token_ids]

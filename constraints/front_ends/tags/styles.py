@@ -28,7 +28,7 @@ class ToolStyle:
     opener: str = ""  # a special token that may stand before leading calls
     spaced: bool = False  # white space in `call` may be any white space
     parameter: str = ""  # one argument, where arguments are no JSON object
-    parameter_separator: str = ""
+    parameter_separator: str = ""  # between two arguments
     notation: str = "bare"  # of {value}: "bare" strings and all else as JSON, or "python" literals
     preface: tuple[
         tuple[str, str], ...
