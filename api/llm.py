@@ -269,6 +269,7 @@ class LLM:
             tool_choice: "auto" (text or a call), "none", "required", a tool's name, or OpenAI's object for that.
             tool_style: how the model writes calls, such as "hermes" or "llama3-json"; "auto" knows it by the chat template; None
                 is one JSON object and nothing else, as the embedded model learned it.
+            constraint: beside tools, what a reply without calls satisfies: `reply.parsed` is a call or the object then.
         """
         turn = self.planner.turn(messages, tools, tool_choice, tool_style, constraint)
         plan = self.planner.plan_turn(turn, sampling)

@@ -154,7 +154,7 @@ class MessageWriter:
     async def _captures(self) -> dict[str, Any]:
         assert self._output is not None, "the output has ended"
         text = "".join(block["text"] for block in self._blocks.blocks if block["type"] == "text")
-        return await captures_of(self._service, self._plan, self._output, text)
+        return await captures_of(self._service, self._plan, self._output, text, has_calls=bool(self._blocks.num_calls))
 
     def _ending(self) -> dict[str, Any]:
         assert self._output is not None, "the output has ended"

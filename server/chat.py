@@ -104,12 +104,12 @@ async def plan_chat(service: Service, body: ChatBody) -> Plan:
         max_tokens=body.max_completion_tokens,
         logprobs=num_top_wanted(num_top, body.maskwright, service.settings.max_logprobs),
     )
-    turn, param = await service.in_thread(turn_of, service, body)
-    return await service.plan_turn(turn, sampling, body, param)
+    turn, asked = await service.in_thread(turn_of, service, body)
+    return await service.plan_turn(turn, sampling, body, asked)
 
 
-def turn_of(service: Service, body: ChatBody) -> tuple[Turn, str | None]:
-    """(the messages and what the reply must satisfy, where in the request that is said)."""
+def turn_of(service: Service, body: ChatBody) -> tuple[Turn, AskedConstraint]:
+    """(the messages and what the reply must satisfy, what of the request says so)."""
     planner, settings = service.llm.planner, service.settings
     messages = template_messages(body.messages, has_tool_role=planner.has_tool_role)
     asked = asked_constraint(body, allows_grammars=settings.client_grammars)
@@ -117,24 +117,14 @@ def turn_of(service: Service, body: ChatBody) -> tuple[Turn, str | None]:
         message = f"tools: {len(body.tools or ())} tools, and this server allows {settings.max_tools}"
         raise ApiError(400, message, param="tools", code="limit_exceeded")
     style = planner.style_for("auto") if settings.tool_style == "auto" else settings.tool_style
-    tools = asked_tools(body.tools or (), body.tool_choice, body.parallel_tool_calls, style)
+    tools = asked_tools(body.tools or (), body.tool_choice, body.parallel_tool_calls, style, asked)
     variables = template_variables(body.chat_template_kwargs or {})
     for name in ("reasoning_effort", "verbosity"):
         if getattr(body, name) is not None:
             variables[name] = getattr(body, name)
-    if tools is None:
-        turn = Turn(messages, (), asked.choice, variables)
-    else:
-        _check_free(asked)
-        turn = Turn(messages, tools[0], tools[1], variables)
-        asked = AskedConstraint(tools[1], "tools")
-    return with_reasoning(turn, service.llm.tokenizer, body.thinking_token_budget), asked.param
-
-
-def _check_free(asked: AskedConstraint) -> None:
-    if not asked.is_free:
-        message = f"{asked.param} and tools contradict each other: a reply has one constraint; set tool_choice to none for the last"
-        raise ApiError(400, message, param=asked.param, code="invalid_value")
+    told, asked = tools or ((), asked)
+    turn = Turn(messages, told, asked.choice, variables)
+    return with_reasoning(turn, service.llm.tokenizer, body.thinking_token_budget), asked
 
 
 class ChatWriter:
@@ -224,7 +214,8 @@ class ChatWriter:
         return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": reason, **details, **captured}
 
     async def _captures(self, index: int) -> dict[str, Any]:
-        return await captures_of(self._service, self._plan, self._outputs[index], self._parts[index].content)
+        parts = self._parts[index]
+        return await captures_of(self._service, self._plan, self._outputs[index], parts.content, has_calls=bool(parts.calls))
 
     def _finish_reason(self, index: int) -> str:
         reason = self._readers[index].finish_reason(self._outputs[index])

@@ -80,7 +80,7 @@ async def plan_completion(service: Service, body: CompletionBody) -> list[Plan]:
     if not 1 <= len(prompts) <= service.settings.max_prompts:
         message = f"prompt: {len(prompts)} prompts, and this server takes 1 to {service.settings.max_prompts}"
         raise ApiError(400, message, param="prompt", code="limit_exceeded")
-    return [await service.plan_prompt(prompt, asked.choice, sampling, body, asked.param) for prompt in prompts]
+    return [await service.plan_prompt(prompt, asked, sampling, body) for prompt in prompts]
 
 
 def _prompts(prompt: Any) -> list[Prompt]:

@@ -60,8 +60,8 @@ def reasoned(inner: Source | None, is_open: bool, budget: int | None = None) -> 
 def shows_free_text(source: Any) -> bool:
     """Whether the text that the reader is shown, beside calls and reasoning, is the model's own."""
     if isinstance(source, Reasoning) and isinstance(source.inner, Answer):
-        return source.inner.inner is None or isinstance(source.inner.inner, Tools)
-    return isinstance(source, Tools)
+        return source.inner.inner is None or shows_free_text(source.inner.inner)
+    return isinstance(source, Tools) and source.answer is None
 
 
 def shows_tags(source: Any) -> bool:

@@ -158,7 +158,9 @@ class ResponseWriter:
 
     async def _end(self, event: Event) -> None:
         if event.output is not None:
-            self._remarks |= await captures_of(self._service, self._plan, event.output, self._items.parts.content)
+            parts = self._items.parts
+            has_calls = bool(parts.calls)
+            self._remarks |= await captures_of(self._service, self._plan, event.output, parts.content, has_calls=has_calls)
 
     @property
     def _status(self) -> str:

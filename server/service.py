@@ -24,6 +24,7 @@ from .errors import ApiError, api_error
 from .metrics import Metrics, RequestWatch
 from .reasoning import is_about_budget, shows_free_text, shows_tags
 from .replies import ReplyReader
+from .requested_constraint import AskedConstraint
 from .sampling_options import SamplingBody
 from .settings import ServerSettings
 from .traces import OutputSpan, Traces, closing_all
@@ -95,12 +96,12 @@ class Service:
         """The result of `function`, which runs away from the event loop: tokenizing and templates take their time."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
 
-    async def plan_turn(self, turn: Turn, sampling: SamplingParams, body: SamplingBody, param: str | None) -> Plan:
-        """A conversation, ready to run. `param` is where its constraint stands in the request."""
+    async def plan_turn(self, turn: Turn, sampling: SamplingParams, body: SamplingBody, constraint: AskedConstraint) -> Plan:
+        """A conversation, ready to run. constraint: what in the request its constraint was made of."""
         has_parts = sampling.stop and (shows_free_text(turn.choice.source) or shows_tags(turn.choice.source))
         asked = replace(sampling, stop=()) if has_parts else sampling
         with self._place(1):
-            seconds = await self._compile(turn.choice, asked, param)
+            seconds = await self._compile(turn.choice, asked, constraint)
             plan = await self.in_thread(self.llm.planner.plan_replies, turn, asked)
         if has_parts:
             ending = partial(ReplyReader, turn.choice.source, plan.constraint, sampling.stop, sampling.include_stop_in_output)
@@ -108,12 +109,12 @@ class Service:
         return replace(plan, compile_seconds=seconds).ranked(body.priority or 0, body.user or "")
 
     async def plan_prompt(
-        self, prompt: str | Sequence[int], choice: ConstraintChoice, sampling: SamplingParams, body: SamplingBody, param: str | None
+        self, prompt: str | Sequence[int], constraint: AskedConstraint, sampling: SamplingParams, body: SamplingBody
     ) -> Plan:
         """A prompt, as text or as tokens, ready to run."""
         with self._place(1):
-            seconds = await self._compile(choice, sampling, param)
-            plan = await self.in_thread(self._plan_prompt, prompt, choice, sampling)
+            seconds = await self._compile(constraint.choice, sampling, constraint)
+            plan = await self.in_thread(self._plan_prompt, prompt, constraint.choice, sampling)
         return replace(plan, compile_seconds=seconds).ranked(body.priority or 0, body.user or "")
 
     @asynccontextmanager
@@ -175,7 +176,7 @@ class Service:
                 headers={"Retry-After": "1"},
             )
 
-    async def _compile(self, choice: ConstraintChoice, sampling: SamplingParams, param: str | None) -> float | None:
+    async def _compile(self, choice: ConstraintChoice, sampling: SamplingParams, asked: AskedConstraint) -> float | None:
         """Compile the constraint of a choice. Returns the seconds until it was there; None without a constraint."""
         if choice.source is None:
             return None
@@ -188,7 +189,8 @@ class Service:
             with self.traces.span("compile constraint", **{"maskwright.constraint": type(choice.source).__name__}):
                 await self.compiler.compile(choice.source)
         except Exception as error:
-            raise api_error(error, "thinking_token_budget" if is_about_budget(error, choice.source) else param) from error
+            is_budget = is_about_budget(error, choice.source)
+            raise (api_error(error, "thinking_token_budget") if is_budget else asked.blame(error)) from error
         return time.perf_counter() - started
 
     def _plan_prompt(self, prompt: str | Sequence[int], choice: ConstraintChoice, sampling: SamplingParams) -> Plan:
