@@ -161,7 +161,8 @@ class ChatWriter:
             for chunk in self._chunks(index, event, details):
                 yield chunk
             if event.output is not None:
-                yield self._chunk(index, {}, finish_reason=self._finish_reason(index), more=await self._captures(index))
+                more = {**self._readers[index].told_stop(event.output), **await self._captures(index)}
+                yield self._chunk(index, {}, finish_reason=self._finish_reason(index), more=more)
         if self._tells_usage:
             usage = usage_of(list(self._outputs.values()))
             yield data({**self._head, "object": "chat.completion.chunk", "choices": [], "usage": usage})
@@ -210,8 +211,8 @@ class ChatWriter:
         message = _message(self._parts[index])
         details = await details_of(self._details, index, output.records)
         reason = self._finish_reason(index)
-        captured = await self._captures(index)
-        return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": reason, **details, **captured}
+        more = {**self._readers[index].told_stop(output), **details, **await self._captures(index)}
+        return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": reason, **more}
 
     async def _captures(self, index: int) -> dict[str, Any]:
         parts = self._parts[index]

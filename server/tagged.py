@@ -79,7 +79,7 @@ class TaggedReply:
 
     def _look_for_stop(self, text: str) -> None:
         """Look for a stop string in text up to where the parser is certain, apart from a character that is not whole."""
-        end = _whole_characters(self._written[: len(self._written) - self._parser.num_held])
+        end = whole_characters(self._written[: len(self._written) - self._parser.num_held])
         end -= len(text.encode())
         for character in text:
             start = end if self._held_from is None else self._held_from
@@ -107,7 +107,7 @@ class TaggedReply:
         return [ContentDelta(text)] if text else []
 
 
-def _whole_characters(data: bytes | bytearray) -> int:
+def whole_characters(data: bytes | bytearray) -> int:
     """The bytes before a character that is cut short."""
     for length in range(1, min(4, len(data) + 1)):
         if data[-length] >= 0xC0:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from ...base.errors import ConstraintError
 from ...grammar.segments import TEXT, Segment
 from ...runtime.constraint import Constraint, State
+from ...vocabulary.vocabulary import Vocabulary
 from .arguments import as_json
 from .events import (
     ArgumentsDelta,
@@ -55,6 +56,10 @@ class OutputParser:
         self._held = bytearray()  # read, but not certain what it is
         self._calls: list[Segment] | None = []  # what the bytes that are held are if all are a call; None: they are not
         self._roles = _Roles()
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self._constraint.vocabulary
 
     @property
     def is_complete(self) -> bool:
