@@ -101,6 +101,12 @@ class Turn:
     choice: ConstraintChoice
     variables: Mapping[str, Any] = field(default_factory=dict)  # for the chat template
     answer: ConstraintChoice | None = None  # what a reply without calls satisfies, where there are tools
+    is_begun: bool = False  # the last message is the beginning of the reply
+
+    @property
+    def begun(self) -> str:
+        """The beginning of the reply that the model goes on with."""
+        return str(self.messages[-1]["content"]) if self.is_begun else ""
 
 
 def plan_turn(

@@ -186,9 +186,11 @@ def _as_chat(body: ConversationBody) -> ChatBody:
     form = _output_form(body)
     thinking = _thinking(body.thinking)
     choice, parallel = chat_tool_choice(body.tool_choice)
+    messages = chat_messages(body.messages, body.system)
     asked = {
         "model": body.model,
-        "messages": chat_messages(body.messages, body.system),
+        "messages": messages,
+        "continue_final_message": bool(messages) and messages[-1]["role"] == "assistant",
         "tools": chat_tools(body.tools) if body.tools is not None else None,
         "tool_choice": choice,
         "parallel_tool_calls": parallel,

@@ -44,7 +44,8 @@ def with_reasoning(turn: Turn, tokenizer: Tokenizer, budget: int | None = None) 
     if START not in tokenizer.chat_template or END not in tokenizer.chat_template:
         return turn
     definitions = [tool.definition() for tool in turn.tools] or None
-    beginning = tokenizer.render_chat(turn.messages, tools=definitions, **turn.variables).rstrip()
+    beginning = tokenizer.render_chat(turn.messages, tools=definitions, is_begun=turn.is_begun, **turn.variables)
+    beginning = beginning.removesuffix(turn.begun.lstrip()).rstrip()
     if beginning.endswith(END):
         return turn
     return replace(turn, choice=replace(turn.choice, source=reasoned(turn.choice.source, beginning.endswith(START), budget)))

@@ -9,7 +9,14 @@ from typing import Any
 from uuid import uuid4
 
 from ..constraints import Constraint, OutputParser, Reasoning, Tools
-from ..constraints.front_ends.tags.events import ArgumentsDelta, ReasoningDelta, TextDelta, ToolCallStart
+from ..constraints.front_ends.tags.events import (
+    ArgumentsDelta,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    TextDelta,
+    ToolCallStart,
+)
 from ..constraints.front_ends.tags.events import Event as PartEvent
 from ..engine.requests.output import Event, RequestOutput
 from ..planning import Plan
@@ -26,6 +33,7 @@ class ReplyReader:
     stop: strings that end the content of a reply with such parts or with a constraint (in other replies the engine looks for
         them). For the engine the reader is an `Ending`, which reads the same tokens.
     stops_inside: whether they do so where the content does not satisfy its constraint yet.
+    begun: what the client has written of the reply. Of it only calls are told, which the client reads from their start.
     """
 
     def __init__(
@@ -35,6 +43,7 @@ class ReplyReader:
         stop: Sequence[str] = (),
         shows_stop: bool = False,
         stops_inside: bool = True,
+        begun: bytes = b"",
     ) -> None:
         is_tagged = constraint is not None and shows_tags(source) and (stop or isinstance(source, Reasoning))
         self._tagged = TaggedReply(constraint, stop, shows_stop) if is_tagged and constraint is not None else None
@@ -47,6 +56,9 @@ class ReplyReader:
         self._ends = Ends(self._parser) if stop and self._parser is not None and not self._is_free else None
         self._stop = ContentStop(stop, shows_stop, self._may_end if self._ends is not None else None) if stop else None
         self._is_cut = False  # whether the stop string has ended the content before it satisfied its constraint
+        self._is_marked = isinstance(source, Reasoning) and bool(source.start)  # whether a mark begins the reasoning
+        self._num_begun = 0  # bytes of the beginning that may still turn out to be text
+        self._of_begun = self._begin(begun) if begun else []  # deltas that are told with the first ones
 
     @property
     def stop_string(self) -> str | None:
@@ -61,7 +73,19 @@ class ReplyReader:
             return self._tagged.take((record.token_id for record in event.tokens), event.is_final)
         if self._parser is None:
             return [ContentDelta(event.text)] if event.text else []
-        return self._take(self._parser, (record.token_id for record in event.tokens), event.is_final)
+        of_begun, self._of_begun = self._of_begun, []
+        return of_begun + self._take(self._parser, (record.token_id for record in event.tokens), event.is_final)
+
+    def _begin(self, begun: bytes) -> list[ReplyDelta]:
+        """Read what the client has written, and return its calls."""
+        if self._tagged is not None:
+            self._tagged.skip(begun)
+        if self._parser is None:
+            return []
+        events = self._parser.feed(begun) if self._ends is None else [each for found in self._ends.feed(begun) for each in found]
+        deltas: list[ReplyDelta] = [delta for delta in self._deltas(events) if isinstance(delta, CallStart | CallDelta)]
+        self._num_begun = self._parser.num_held
+        return deltas
 
     def ends_after(self, token_id: int) -> bool:
         """Whether this token completes a stop string in the content."""
@@ -96,6 +120,12 @@ class ReplyReader:
             events += parser.finish()
         return list(self._stopped(events, is_last))
 
+    def _new(self, text: str) -> str:
+        """The part of a text, of which the beginning may have been held back, that the client has not written itself."""
+        data = text.encode()
+        skipped, self._num_begun = self._num_begun, max(self._num_begun - len(data), 0)
+        return data[skipped:].decode() if skipped else text
+
     def _stopped(self, events: Iterable[PartEvent], is_last: bool = False) -> Iterable[ReplyDelta]:
         deltas = self._deltas(events)
         return deltas if self._stop is None else self._stop.read(deltas, is_last)
@@ -108,14 +138,19 @@ class ReplyReader:
 
     def _deltas(self, events: Iterable[PartEvent]) -> Iterator[ReplyDelta]:
         for event in events:
+            if isinstance(event, ReasoningEnd | ToolCallStart) or (isinstance(event, ReasoningStart) and self._is_marked):
+                self._num_begun = 0  # it was a mark that was held back
             if isinstance(event, TextDelta):
-                text = event.text.lstrip() if self._is_after_thought else event.text
+                text = self._new(event.text)
+                self._is_after_thought &= not event.text.removesuffix(text).strip()
+                text = text.lstrip() if self._is_after_thought else text
                 if text:
                     self._is_after_thought = False
                     yield ContentDelta(text)
             elif isinstance(event, ReasoningDelta):
                 self._is_after_thought = True
-                yield ThoughtDelta(event.text)
+                if text := self._new(event.text):
+                    yield ThoughtDelta(text)
             elif isinstance(event, ToolCallStart):
                 self._has_calls = True
                 yield CallStart(event.index, f"call_{uuid4().hex[:24]}", event.name)
@@ -135,11 +170,15 @@ class Ends:
         vocabulary = self._parser.vocabulary
         for token_id in token_ids:
             if token_id not in vocabulary.eos_token_ids:
-                for byte in vocabulary.spellings[token_id] or b"":
-                    events = self._parser.feed(bytes([byte]))
-                    self._data.append(byte)
-                    self._is_complete.append(self._parser.is_complete)
-                    yield events
+                yield from self.feed(vocabulary.spellings[token_id] or b"")
+
+    def feed(self, data: bytes) -> Iterator[list[PartEvent]]:
+        """The parser's events of each byte."""
+        for byte in data:
+            events = self._parser.feed(bytes([byte]))
+            self._data.append(byte)
+            self._is_complete.append(self._parser.is_complete)
+            yield events
 
     def is_complete(self, num_bytes: int) -> bool:
         """Whether the reply was complete so many bytes before the last whole character that is certain."""
@@ -177,5 +216,6 @@ class ReplyParts:
 
 def reader_of(plan: Plan) -> ReplyReader:
     """A reader for one output of the plan."""
-    reader = plan.requests[0].ending() if plan.requests[0].ending is not None else None
-    return reader if isinstance(reader, ReplyReader) else ReplyReader(plan.choice.source, plan.constraint)
+    request = plan.requests[0]
+    reader = request.ending() if request.ending is not None else None
+    return reader if isinstance(reader, ReplyReader) else ReplyReader(plan.choice.source, plan.constraint, begun=request.begun)

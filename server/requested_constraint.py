@@ -12,7 +12,7 @@ One output has one constraint; two are refused. Beside tools it is that of a rep
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import Field
@@ -60,6 +60,13 @@ class AskedConstraint:
     choice: ConstraintChoice = FREE
     param: str | None = None
     answer_param: str | None = None  # of tools: where the constraint of a reply without calls stands
+
+    def spaced_freely(self) -> AskedConstraint:
+        """The same with any white space that JSON allows, for a text of which the client has written the beginning."""
+        source = self.choice.source
+        if not isinstance(source, JsonSchema):
+            return self
+        return replace(self, choice=replace(self.choice, source=replace(source, whitespace="flexible")))
 
     def blame(self, error: Exception) -> ApiError:
         """An error about the constraint, at its place in the request."""

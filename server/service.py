@@ -117,7 +117,7 @@ class Service:
 
     def _ready(self, plan: Plan, ending: ReplyEnding | None, seconds: float | None, body: SamplingBody) -> Plan:
         if ending is not None:
-            ends = partial(ending, constraint=plan.constraint)
+            ends = partial(ending, constraint=plan.constraint, begun=plan.requests[0].begun)
             plan = replace(plan, requests=tuple(replace(request, ending=ends) for request in plan.requests))
         return replace(plan, compile_seconds=seconds).ranked(body.priority or 0, body.user or "")
 

@@ -28,6 +28,15 @@ class TaggedReply:
         self._held_from: int | None = None  # where text begins that may be the beginning of a stop string
         self._begin_content()
 
+    def skip(self, begun: bytes) -> None:
+        """Read the beginning of the reply, of which nothing is told."""
+        for event in self._parser.feed(begun):
+            self._is_content |= not isinstance(event, ReasoningStart | ReasoningDelta)
+        held = self._parser.num_held
+        self._begin_content()
+        self._written, self._num_shown = bytearray(begun[len(begun) - held :]), held
+        self._is_complete = [self._parser.is_complete] * (held + 1)
+
     def take(self, token_ids: Iterable[int], is_last: bool) -> list[ReplyDelta]:
         """The deltas that the next tokens add."""
         told: list[ReplyDelta] = []
