@@ -9,13 +9,16 @@
 
 With a tool style (`constraints/front_ends/tags/styles.py`) a reply is written as the model learned it: text with calls in it,
 several perhaps.
+
+With a constraint beside the tools a reply is either calls or a text that satisfies the constraint; "required" and a name still mean
+calls, and "none" the constraint.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .constraint_choice import ConstraintChoice, ConstraintOptions, choose
@@ -25,11 +28,14 @@ from .constraints.grammar.expression import Grammar, Node
 from .constraints.grammar.source import Limits
 from .conversation import Message, read_messages
 from .errors import UsageError
-from .outputs import GenerationOutput
+from .outputs import GenerationIncomplete, GenerationOutput
 from .tools import Tool, ToolCall, ToolLike, calls_schema, read_call, unique_tools
 
 CHARACTERS = [(0, 0x10FFFF)]
 BEFORE_BRACE, AFTER_BRACE = (0, ord("{") - 1), (ord("{") + 1, 0x10FFFF)
+
+# How the embedded model writes one call: the whole reply is this JSON object. Text does not begin with a brace.
+ONE_OBJECT = ToolStyle(call='{"name":"{name}","arguments":{arguments}}', leading="{")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,7 @@ class Reply:
     output: GenerationOutput = field(repr=False)
     tool_calls: tuple[ToolCall, ...] = ()
     parts: ParsedReply | None = field(default=None, repr=False)  # of a reply in a tool style
+    answer: ConstraintChoice | None = field(default=None, repr=False)  # what a reply without calls satisfies, beside tools
 
     @property
     def text(self) -> str:
@@ -72,7 +79,9 @@ class Reply:
     @property
     def parsed(self) -> Any:
         """The reply as its constraint reads it; a `ToolCall` when it is one."""
-        return self.tool_calls[0] if self.tool_calls else self.output.parsed
+        if self.tool_calls:
+            return self.tool_calls[0]
+        return self.output.parsed if self.answer is None else replace(self.output, text=self.content, choice=self.answer).parsed
 
     def message(self) -> dict[str, Any]:
         """The reply as a message, to be appended to the conversation."""
@@ -91,6 +100,13 @@ class Turn:
     tools: tuple[Tool, ...]
     choice: ConstraintChoice
     variables: Mapping[str, Any] = field(default_factory=dict)  # for the chat template
+    answer: ConstraintChoice | None = None  # what a reply without calls satisfies, where there are tools
+    is_begun: bool = False  # the last message is the beginning of the reply
+
+    @property
+    def begun(self) -> str:
+        """The beginning of the reply that the model goes on with."""
+        return str(self.messages[-1]["content"]) if self.is_begun else ""
 
 
 def plan_turn(
@@ -110,11 +126,14 @@ def plan_turn(
     tool_choice = _choice_word(tool_choice)
     callable_tools = _callable_tools(checked, tool_choice)
     asked = choose(options)
-    if callable_tools and asked.source is not None:
-        raise UsageError(f"{_given(options)}= and tools= contradict each other: a reply has one constraint")
-    if callable_tools:
-        asked = _choice_of_call(callable_tools, tool_choice, tool_style)
-    return Turn(read_messages(messages, has_tool_role=has_tool_role), callable_tools, asked)
+    read = read_messages(messages, has_tool_role=has_tool_role)
+    if not callable_tools:
+        return Turn(read, (), asked)
+    if asked.source is None:
+        return Turn(read, callable_tools, _choice_of_call(callable_tools, tool_choice, tool_style))
+    if isinstance(asked.source, Constraint):
+        raise UsageError(f"{_given(options)}= is compiled already: beside tools= give what it was compiled from")
+    return Turn(read, callable_tools, _choice_of_call_or(asked, callable_tools, tool_choice, tool_style), answer=asked)
 
 
 def reply_of(output: GenerationOutput, turn: Turn, constraint: Constraint | None = None) -> Reply:
@@ -152,11 +171,25 @@ def _callable_tools(tools: tuple[Tool, ...], tool_choice: str) -> tuple[Tool, ..
 
 
 def _parsed_reply(output: GenerationOutput, turn: Turn, constraint: Constraint) -> Reply:
-    _complete(output)
+    if not output.is_complete:
+        raise GenerationIncomplete(output)
     parts = parse_output(constraint, output.token_ids)
     by_name = {tool.name: tool for tool in turn.tools}
     calls = tuple(ToolCall(by_name[call.name], json.loads(call.arguments), call.arguments) for call in parts.calls)
-    return Reply(output=output, tool_calls=calls, parts=parts)
+    return Reply(output=output, tool_calls=calls, parts=parts, answer=turn.answer)
+
+
+def _choice_of_call_or(
+    answer: ConstraintChoice, tools: tuple[Tool, ...], tool_choice: str, style: str | ToolStyle | None
+) -> ConstraintChoice:
+    """Calls, or, where the choice leaves that open, a text that satisfies `answer`."""
+    told = {"tools": [tool.definition() for tool in tools], **answer.told}
+    choice: Any = tool_choice if tool_choice in ("auto", "required") else {"name": tool_choice}
+    if style is None:
+        written: dict[str, Any] = {"style": ONE_OBJECT, "parallel": False, "whitespace": "compact"}
+    else:
+        written = {"style": style}
+    return ConstraintChoice(Tools(told["tools"], choice=choice, answer=answer.source, **written), told=told)
 
 
 def _choice_of_call(tools: tuple[Tool, ...], tool_choice: str, style: str | ToolStyle | None) -> ConstraintChoice:

@@ -277,7 +277,7 @@ class LLM:
             tool_style: how the model writes calls, such as "hermes" or "llama3-json"; "auto" knows it by the chat template; None
                 is one JSON object and nothing else, as the embedded model learned it.
             sampling: None: `default_sampling`.
-            constraint: that of the reply, as for `generate`; not together with tools.
+            constraint: beside tools, what a reply without calls satisfies: `reply.parsed` is a call or the object then.
         """
         turn = self.planner.turn(messages, tools, tool_choice, tool_style, constraint)
         plan = self.planner.plan_turn(turn, sampling)

@@ -4,6 +4,7 @@ sampling settled."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -13,7 +14,7 @@ from typing import Any, Literal, get_args
 from . import prompts as task_prompts
 from .chat import Turn, plan_turn
 from .constraint_choice import FREE, ConstraintChoice, ConstraintOptions, choose, choose_for_each
-from .constraints import Compiler, Constraint, Source, ToolStyle
+from .constraints import Compiler, Constraint, Source, ToolStyle, Vocabulary
 from .constraints.front_ends.tags.styles import style_of_template
 from .conversation import Message
 from .engine import Request, RequestError, RequestOutput
@@ -157,9 +158,12 @@ class Planner:
         constraint = self._compile(turn.choice)
         messages = self._told(turn.messages, turn.choice)
         definitions = [tool.definition() for tool in turn.tools] if turn.tools and self.style != "task" else None
-        token_ids = self._tokenizer.encode_chat(messages, tools=definitions, **turn.variables)
+        token_ids = self._tokenizer.encode_chat(messages, tools=definitions, is_begun=turn.is_begun, **turn.variables)
         shared = self._num_shared(token_ids, messages, definitions)
-        requests = _requests(token_ids, sampling, constraint, shared)
+        begun = _spelled(turn.begun, self._tokenizer.vocabulary)
+        if constraint is not None:
+            _check_beginning(begun, constraint)
+        requests = _requests(token_ids, sampling, constraint, shared, begun)
         return Plan(turn.messages[-1]["content"], turn.choice, requests, sampling.n)
 
     def plan_tokens(self, token_ids: Sequence[int], sampling: SamplingParams, choice: ConstraintChoice = FREE) -> Plan:
@@ -232,13 +236,32 @@ class Planner:
 
 
 def _requests(
-    token_ids: tuple[int, ...], sampling: SamplingParams, constraint: Constraint | None, num_shared: int = 0
+    token_ids: tuple[int, ...], sampling: SamplingParams, constraint: Constraint | None, num_shared: int = 0, begun: bytes = b""
 ) -> tuple[Request, ...]:
     """The requests of a prompt, one for each output."""
     return tuple(
-        Request(prompt_token_ids=token_ids, sampling=copy, constraint=constraint, num_shared_tokens=num_shared)
+        Request(prompt_token_ids=token_ids, sampling=copy, constraint=constraint, num_shared_tokens=num_shared, begun=begun)
         for copy in sampling.copies()
     )
+
+
+def _spelled(text: str, vocabulary: Vocabulary) -> bytes:
+    """A text as automata read it: names of special tokens are the tokens, as a tokenizer reads them."""
+    names = sorted(filter(None, vocabulary.special_tokens), key=len, reverse=True)
+    pieces = re.split(f"({'|'.join(map(re.escape, names))})", text) if names else [text]
+    spelled = [piece.encode() for piece in pieces]
+    spelled[1::2] = [vocabulary.spellings[vocabulary.special_tokens[name]] or b"" for name in pieces[1::2]]
+    return b"".join(spelled)
+
+
+def _check_beginning(begun: bytes, constraint: Constraint) -> None:
+    """Refuse a beginning with which nothing that satisfies the constraint begins."""
+    read, expected = constraint.survives(constraint.start(), begun)
+    if read == len(begun):
+        return
+    before, wrong = begun[:read].decode(errors="ignore"), begun[read:].decode(errors="replace")
+    reason = f"behind {before!r} comes {expected or 'nothing'}, not {wrong!r:.40}"
+    raise RequestError(f"the last message cannot begin a reply that satisfies the constraint: {reason}").about("messages")
 
 
 def recommended_sampling(generation: Mapping[str, Any]) -> SamplingParams:

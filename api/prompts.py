@@ -55,11 +55,11 @@ def system_text(
     regex: str | None = None,
     grammar: str | None = None,
 ) -> str | None:
-    """The system message for one constraint, or None without any."""
-    if schema is not None:
-        return f"Fill {compact_schema(schema)}"
+    """The system message for one constraint, or None without any. Of tools beside another constraint the tools are told."""
     if tools is not None:
         return f"Call {compact_tools(tools)}"
+    if schema is not None:
+        return f"Fill {compact_schema(schema)}"
     if choice is not None:
         return "Choose " + "|".join(_json(option) for option in choice)[:MAX_CHARACTERS]
     if regex is not None:

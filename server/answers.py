@@ -13,6 +13,12 @@ FinishReason = Literal["stop", "length", "tool_calls", "constraint_limit"]
 Residue = Annotated[list[str] | None, Field(description='What is not enforced; only with "strict": false.')]
 
 
+class Ended(BaseModel):
+    """Part of an answer that a stop string has ended."""
+
+    stop_reason: str | None = Field(None, description="The stop string that ended the output, if one did.")
+    is_complete: bool | None = Field(None, description="With a constraint: whether the text before the stop string satisfies it.")
+
 
 class Captured(BaseModel):
     """Part of an answer whose grammar names what its rules read."""
@@ -97,7 +103,7 @@ class ChatMessage(BaseModel):
     tool_calls: list[ToolCall] | None = None
 
 
-class ChatChoice(Captured):
+class ChatChoice(Captured, Ended):
     index: int
     message: ChatMessage
     logprobs: ChatLogprobs | None
@@ -133,7 +139,7 @@ class ChatDelta(BaseModel):
     tool_calls: list[ToolCallDelta] | None = None
 
 
-class ChatChunkChoice(Captured):
+class ChatChunkChoice(Captured, Ended):
     index: int
     delta: ChatDelta
     logprobs: ChatLogprobs | None
@@ -162,7 +168,7 @@ class CompletionLogprobs(BaseModel):
     text_offset: list[int]
 
 
-class CompletionChoice(Captured):
+class CompletionChoice(Captured, Ended):
     index: int
     text: str
     logprobs: CompletionLogprobs | None
@@ -217,7 +223,7 @@ class ResponseUsage(BaseModel):
     total_tokens: int
 
 
-class ResponseAnswer(Captured):
+class ResponseAnswer(Captured, Ended):
     id: str
     object: Literal["response"]
     created_at: float
@@ -265,6 +271,7 @@ class MessageUsage(BaseModel):
 
 
 class MessageAnswer(Captured):
+    is_complete: bool | None = Field(None, description="Of a reply that a stop sequence ended: does it satisfy its constraint?")
     id: str
     type: Literal["message"]
     role: Literal["assistant"]
@@ -278,6 +285,8 @@ class MessageAnswer(Captured):
 
 class MessageEvent(Captured):
     """One event of a stream, with the members of its type."""
+
+    is_complete: bool | None = Field(None, description="In message_delta, as in MessageAnswer.")
 
     type: Literal[
         "message_start",

@@ -17,9 +17,9 @@ def chat_messages(messages: Sequence[Mapping[str, Any]], system: Any) -> list[di
     made = [] if system is None else [{"role": "system", "content": _text(system, "system")}]
     for index, message in enumerate(messages):
         made += _messages_of(message, f"messages[{index}]")
-    if made and made[-1]["role"] == "assistant":
+    if made and made[-1]["role"] == "assistant" and (made[-1].get("tool_calls") or not made[-1]["content"]):
         place = f"messages[{len(messages) - 1}]"
-        said = f"{place}: a reply that is begun by the client is not supported; end with a user message, and constrain the reply"
+        said = f"{place}: a reply that is begun has a text and no tool_use; end with a user message, or with the text to go on with"
         raise ApiError(400, said, param=place, code="unsupported_content")
     return made
 

@@ -73,7 +73,7 @@ class MessageBody(SamplingExtras, ConversationBody):
     """A conversation to be continued."""
 
     max_tokens: int = Field(ge=1, description="Tokens of the reply at most.")
-    stop_sequences: list[str] | None = Field(None, description="Strings that end the reply; not with a constraint.")
+    stop_sequences: list[str] | None = Field(None, description="Strings that end the reply; see also stop_inside.")
     stream: bool | None = None
     top_k: int | None = Field(None, ge=0)
     metadata: dict[str, Any] | None = Field(None, description="user_id: who shares the engine with others, with --policy fair.")
@@ -123,7 +123,7 @@ class MessageWriter:
         """The message when it has ended."""
         async for _, event in events:
             self._read(event)
-        return {**self._message(self._blocks.blocks, self._ending(), self._usage()), **await self._captures()}
+        return {**self._message(self._blocks.blocks, self._ending(), self._usage()), **await self._more()}
 
     async def stream(self, events: Events) -> AsyncGenerator[bytes, None]:
         """The events, while they come."""
@@ -133,7 +133,7 @@ class MessageWriter:
         async for _, event in events:
             for each in self._read(event):
                 yield _event(each)
-        yield _event({"type": "message_delta", "delta": self._ending(), "usage": self._usage(), **await self._captures()})
+        yield _event({"type": "message_delta", "delta": self._ending(), "usage": self._usage(), **await self._more()})
         yield _event({"type": "message_stop"})
 
     def failed(self, error: ApiError) -> bytes:
@@ -151,10 +151,13 @@ class MessageWriter:
         head = {"id": self._id, "type": "message", "role": "assistant", "model": self._service.model_name}
         return {**head, "content": content, **ending, "usage": usage, **self._remarks}
 
-    async def _captures(self) -> dict[str, Any]:
+    async def _more(self) -> dict[str, Any]:
+        """Members beside Anthropic's."""
         assert self._output is not None, "the output has ended"
         text = "".join(block["text"] for block in self._blocks.blocks if block["type"] == "text")
-        return await captures_of(self._service, self._plan, self._output, text)
+        captured = await captures_of(self._service, self._plan, self._output, text, has_calls=bool(self._blocks.num_calls))
+        told = self._reader.told_stop(self._output)
+        return captured | {name: told[name] for name in ("is_complete",) if name in told}
 
     def _ending(self) -> dict[str, Any]:
         assert self._output is not None, "the output has ended"
@@ -183,9 +186,11 @@ def _as_chat(body: ConversationBody) -> ChatBody:
     form = _output_form(body)
     thinking = _thinking(body.thinking)
     choice, parallel = chat_tool_choice(body.tool_choice)
+    messages = chat_messages(body.messages, body.system)
     asked = {
         "model": body.model,
-        "messages": chat_messages(body.messages, body.system),
+        "messages": messages,
+        "continue_final_message": bool(messages) and messages[-1]["role"] == "assistant",
         "tools": chat_tools(body.tools) if body.tools is not None else None,
         "tool_choice": choice,
         "parallel_tool_calls": parallel,

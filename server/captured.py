@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..constraints import Compiler, ConstraintError, Reasoning, Source
+from ..constraints import Compiler, ConstraintError, Reasoning, Source, Tools
 from ..constraints.captures.capture import captures, captures_by_name, names_captures
 from ..constraints.runtime.front_end import FrontEnd
 from ..engine.requests.output import RequestOutput
@@ -13,23 +13,28 @@ from .reasoning import Answer
 from .service import Service
 
 
-async def captures_of(service: Service, plan: Plan, ended: RequestOutput, content: str) -> dict[str, Any]:
+async def captures_of(
+    service: Service, plan: Plan, ended: RequestOutput, content: str, *, has_calls: bool = False
+) -> dict[str, Any]:
     """Members of an answer: "captures" when the grammar has some, or "captures_error" when they cannot be told; else no
     member.
 
-    ended: one output of the plan. content: its text without reasoning.
+    ended: one output of the plan. content: its text without reasoning. has_calls: whether it is calls, which no grammar has read.
     """
-    grammar = _grammar(plan.choice.source)
+    grammar = None if has_calls else _grammar(plan.choice.source)
     if grammar is None:
         return {}
-    is_apart = grammar is not plan.choice.source
-    return await service.in_thread(_read, service.llm.compiler, plan, grammar, content if is_apart else ended.token_ids)
+    begun = plan.requests[0].begun.decode(errors="replace")
+    is_apart = grammar is not plan.choice.source or bool(begun)
+    return await service.in_thread(_read, service.llm.compiler, plan, grammar, begun + content if is_apart else ended.token_ids)
 
 
 def _grammar(source: Any) -> Source | None:
     """The source that may name parts of the content."""
     if isinstance(source, Reasoning) and isinstance(source.inner, Answer):
         source = source.inner.inner
+    if isinstance(source, Tools):
+        source = source.answer
     return source if isinstance(source, FrontEnd) and source.may_have_captures else None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
@@ -69,9 +69,11 @@ class ChatBody(SamplingBody, ConstraintBody, ExtendedBody):
     prediction: dict[str, Any] | None = Field(None, description="Has no effect: guesses ahead are the operator's choice.")
     verbosity: str | None = Field(None, description="Handed to the chat template.")
     modalities: Annotated[list[Literal["text"]] | None, Because("This model writes text.")] = None
-    add_generation_prompt: Annotated[Literal[True] | None, Because("A reply always begins anew.")] = None
-    continue_final_message: Annotated[Literal[False] | None, Because("A reply always begins anew.")] = None
-    echo: Annotated[Literal[False] | None, Because("The last message is not repeated.")] = None
+    continue_final_message: bool | None = Field(
+        None, description="The last message, of the assistant, is the beginning of the reply; so is one with prefix: true."
+    )
+    add_generation_prompt: bool | None = Field(None, description="The opposite of continue_final_message.")
+    echo: bool | None = Field(None, description="With continue_final_message: the beginning is given back before the rest.")
 
 
 router = APIRouter()
@@ -104,37 +106,44 @@ async def plan_chat(service: Service, body: ChatBody) -> Plan:
         max_tokens=body.max_completion_tokens,
         logprobs=num_top_wanted(num_top, body.maskwright, service.settings.max_logprobs),
     )
-    turn, param = await service.in_thread(turn_of, service, body)
-    return await service.plan_turn(turn, sampling, body, param)
+    turn, asked = await service.in_thread(turn_of, service, body)
+    return await service.plan_turn(turn, sampling, body, asked)
 
 
-def turn_of(service: Service, body: ChatBody) -> tuple[Turn, str | None]:
-    """(the messages and what the reply must satisfy, where in the request that is said)."""
+def turn_of(service: Service, body: ChatBody) -> tuple[Turn, AskedConstraint]:
+    """(the messages and what the reply must satisfy, what of the request says so)."""
     planner, settings = service.llm.planner, service.settings
     messages = template_messages(body.messages, has_tool_role=planner.has_tool_role)
+    is_begun = _is_begun(body, messages)
     asked = asked_constraint(body, allows_grammars=settings.client_grammars)
+    asked = asked.spaced_freely() if is_begun else asked
     if len(body.tools or ()) > settings.max_tools:
         message = f"tools: {len(body.tools or ())} tools, and this server allows {settings.max_tools}"
         raise ApiError(400, message, param="tools", code="limit_exceeded")
     style = planner.style_for("auto") if settings.tool_style == "auto" else settings.tool_style
-    tools = asked_tools(body.tools or (), body.tool_choice, body.parallel_tool_calls, style)
+    tools = asked_tools(body.tools or (), body.tool_choice, body.parallel_tool_calls, style, asked)
     variables = template_variables(body.chat_template_kwargs or {})
     for name in ("reasoning_effort", "verbosity"):
         if getattr(body, name) is not None:
             variables[name] = getattr(body, name)
-    if tools is None:
-        turn = Turn(messages, (), asked.choice, variables)
-    else:
-        _check_free(asked)
-        turn = Turn(messages, tools[0], tools[1], variables)
-        asked = AskedConstraint(tools[1], "tools")
-    return with_reasoning(turn, service.llm.tokenizer, body.thinking_token_budget), asked.param
+    told, asked = tools or ((), asked)
+    turn = Turn(messages, told, asked.choice, variables, is_begun=is_begun)
+    return with_reasoning(turn, service.llm.tokenizer, body.thinking_token_budget), asked
 
 
-def _check_free(asked: AskedConstraint) -> None:
-    if not asked.is_free:
-        message = f"{asked.param} and tools contradict each other: a reply has one constraint; set tool_choice to none for the last"
-        raise ApiError(400, message, param=asked.param, code="invalid_value")
+def _is_begun(body: ChatBody, messages: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the last message is the beginning of the reply. Raises ApiError for one that cannot be."""
+    is_begun = bool(body.continue_final_message) or body.messages[-1].get("prefix") is True
+    if body.add_generation_prompt == is_begun:
+        message = "add_generation_prompt is the opposite of continue_final_message: a reply begins anew, or with the last message"
+        raise ApiError(400, message, param="add_generation_prompt", code="invalid_value")
+    if not is_begun:
+        return False
+    last, place = messages[-1], f"messages[{len(messages) - 1}]"
+    if last["role"] != "assistant" or not last["content"] or body.messages[-1].get("tool_calls"):
+        message = f"{place}: a reply that is begun is a message of the assistant with a text and no calls"
+        raise ApiError(400, message, param=place, code="invalid_value")
+    return True
 
 
 class ChatWriter:
@@ -150,6 +159,7 @@ class ChatWriter:
         self._logprobs = [LogprobWriter(service.llm.vocabulary, body.top_logprobs or 0) for _ in range(num)]
         self._details = detail_writer(service, [plan], body.maskwright)
         self._outputs: dict[int, RequestOutput] = {}
+        self._echoed = plan.prompt if body.echo and plan.requests[0].begun else ""
 
     async def whole(self, events: Events) -> dict[str, Any]:
         """The answer when all outputs have ended."""
@@ -164,14 +174,15 @@ class ChatWriter:
         """The chunks, while they come."""
         remarks = {**remarks_of(self._plan), **head_of(self._details)}
         for index in range(len(self._parts)):
-            yield self._chunk(index, {"role": "assistant", "content": ""}, **remarks)
+            yield self._chunk(index, {"role": "assistant", "content": self._echoed}, **remarks)
             remarks = {}
         async for index, event in events:
             details = await details_of(self._details, index, event.tokens) if event.tokens else {}
             for chunk in self._chunks(index, event, details):
                 yield chunk
             if event.output is not None:
-                yield self._chunk(index, {}, finish_reason=self._finish_reason(index), more=await self._captures(index))
+                more = {**self._readers[index].told_stop(event.output), **await self._captures(index)}
+                yield self._chunk(index, {}, finish_reason=self._finish_reason(index), more=more)
         if self._tells_usage:
             usage = usage_of(list(self._outputs.values()))
             yield data({**self._head, "object": "chat.completion.chunk", "choices": [], "usage": usage})
@@ -217,14 +228,15 @@ class ChatWriter:
     async def _choice(self, index: int) -> dict[str, Any]:
         output = self._outputs[index]
         logprobs = self._logprobs[index].chat(output.records) if self._body.logprobs else None
-        message = _message(self._parts[index])
+        message = _message(self._parts[index], self._echoed)
         details = await details_of(self._details, index, output.records)
         reason = self._finish_reason(index)
-        captured = await self._captures(index)
-        return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": reason, **details, **captured}
+        more = {**self._readers[index].told_stop(output), **details, **await self._captures(index)}
+        return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": reason, **more}
 
     async def _captures(self, index: int) -> dict[str, Any]:
-        return await captures_of(self._service, self._plan, self._outputs[index], self._parts[index].content)
+        parts = self._parts[index]
+        return await captures_of(self._service, self._plan, self._outputs[index], parts.content, has_calls=bool(parts.calls))
 
     def _finish_reason(self, index: int) -> str:
         reason = self._readers[index].finish_reason(self._outputs[index])
@@ -243,12 +255,13 @@ def _delta(delta: ReplyDelta) -> dict[str, Any]:
     return {"tool_calls": [{"index": delta.index, "function": {"arguments": delta.text}}]}
 
 
-def _message(parts: ReplyParts) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": parts.content, "refusal": None}
+def _message(parts: ReplyParts, echoed: str) -> dict[str, Any]:
+    content = echoed + parts.content
+    message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
     if parts.reasoning:
         message["reasoning_content"] = parts.reasoning
     if parts.calls:
-        message["content"] = parts.content or None
+        message["content"] = content or None
         message["tool_calls"] = [
             {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
             for call in parts.calls

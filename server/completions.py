@@ -16,9 +16,11 @@ from .answering import Events, answer
 from .answers import Completion
 from .body import Because
 from .captured import captures_of
+from .deltas import ContentDelta
 from .documentation import answers
 from .errors import ApiError, told_as
 from .remarks import remarks_of
+from .replies import reader_of
 from .requested_constraint import ConstraintBody, asked_constraint
 from .sampling_options import SamplingBody, StreamOptions, sampling_of, tells_usage
 from .service import Service
@@ -80,7 +82,7 @@ async def plan_completion(service: Service, body: CompletionBody) -> list[Plan]:
     if not 1 <= len(prompts) <= service.settings.max_prompts:
         message = f"prompt: {len(prompts)} prompts, and this server takes 1 to {service.settings.max_prompts}"
         raise ApiError(400, message, param="prompt", code="limit_exceeded")
-    return [await service.plan_prompt(prompt, asked.choice, sampling, body, asked.param) for prompt in prompts]
+    return [await service.plan_prompt(prompt, asked, sampling, body) for prompt in prompts]
 
 
 def _prompts(prompt: Any) -> list[Prompt]:
@@ -97,6 +99,8 @@ class CompletionWriter:
         self._head = {"id": reply_id, "object": "text_completion", "created": int(time.time()), "model": service.model_name}
         self._vocabulary = service.llm.vocabulary
         self._details = detail_writer(service, plans, body.maskwright)
+        self._readers = [reader_of(plan) for plan in plans for _ in plan.requests]
+        self._texts = [""] * len(self._readers)
         self._outputs: dict[int, RequestOutput] = {}
 
     async def whole(self, events: Events) -> dict[str, Any]:
@@ -118,15 +122,16 @@ class CompletionWriter:
         usage: dict[str, Any] = {"usage": None} if self._tells_usage else {}
         remarks = {**remarks_of(self._plans[0]), **head_of(self._details)}
         async for index, event in events:
-            self._read(index, event)
+            text = self._read(index, event)
             writer = writers.setdefault(index, self._logprob_writer())
             details = await details_of(self._details, index, event.tokens) if event.tokens else {}
             logprobs = writer.completion(event.tokens) if self._body.logprobs is not None else None
             reason = event.output.finish_reason if event.output is not None else None
-            if not event.text and reason is None and logprobs is None and not details:
+            if not text and reason is None and logprobs is None and not details:
                 continue
-            choice = {"index": index, "text": event.text, "logprobs": logprobs, "finish_reason": reason, **details}
+            choice = {"index": index, "text": text, "logprobs": logprobs, "finish_reason": reason, **details}
             if event.output is not None:
+                choice |= self._readers[index].told_stop(event.output)
                 choice |= await self._captures(event.output, self._plans[index // len(self._plans[0].requests)])
             yield data({**self._head, "choices": [choice], **usage, **remarks})
             remarks = {}
@@ -137,15 +142,21 @@ class CompletionWriter:
     def failed(self, error: ApiError) -> bytes:
         return error_event(error)
 
-    def _read(self, index: int, event: Event) -> None:
+    def _read(self, index: int, event: Event) -> str:
+        """The text that an event adds."""
+        text = "".join(delta.text for delta in self._readers[index].read(event) if isinstance(delta, ContentDelta))
+        self._texts[index] += text
         if event.output is not None:
             self._outputs[index] = event.output
+        return text
 
     async def _choice(self, index: int, output: RequestOutput, number: int, plan: Plan) -> dict[str, Any]:
         """number: of the output among all that were generated."""
         logprobs = self._logprob_writer().completion(output.records) if self._body.logprobs is not None else None
         more = {**await details_of(self._details, number, output.records), **await self._captures(output, plan)}
-        return {"index": index, "text": output.text, "logprobs": logprobs, "finish_reason": output.finish_reason, **more}
+        more |= self._readers[number].told_stop(output)
+        reason = output.finish_reason
+        return {"index": index, "text": self._texts[number], "logprobs": logprobs, "finish_reason": reason, **more}
 
     async def _captures(self, output: RequestOutput, plan: Plan) -> dict[str, Any]:
         return await captures_of(self._service, plan, output, output.text)

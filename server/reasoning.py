@@ -44,7 +44,8 @@ def with_reasoning(turn: Turn, tokenizer: Tokenizer, budget: int | None = None) 
     if START not in tokenizer.chat_template or END not in tokenizer.chat_template:
         return turn
     definitions = [tool.definition() for tool in turn.tools] or None
-    beginning = tokenizer.render_chat(turn.messages, tools=definitions, **turn.variables).rstrip()
+    beginning = tokenizer.render_chat(turn.messages, tools=definitions, is_begun=turn.is_begun, **turn.variables)
+    beginning = beginning.removesuffix(turn.begun.lstrip()).rstrip()
     if beginning.endswith(END):
         return turn
     return replace(turn, choice=replace(turn.choice, source=reasoned(turn.choice.source, beginning.endswith(START), budget)))
@@ -60,8 +61,8 @@ def reasoned(inner: Source | None, is_open: bool, budget: int | None = None) -> 
 def shows_free_text(source: Any) -> bool:
     """Whether the text that the reader is shown, beside calls and reasoning, is the model's own."""
     if isinstance(source, Reasoning) and isinstance(source.inner, Answer):
-        return source.inner.inner is None or isinstance(source.inner.inner, Tools)
-    return isinstance(source, Tools)
+        return source.inner.inner is None or shows_free_text(source.inner.inner)
+    return isinstance(source, Tools) and source.answer is None
 
 
 def shows_tags(source: Any) -> bool:

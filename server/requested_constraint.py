@@ -6,19 +6,20 @@
     json_schema, grammar                                           llama.cpp
     regex, ebnf                                                    SGLang
 
-One output has one constraint; two are refused.
+One output has one constraint; two are refused. Beside tools it is that of a reply without calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import Field
 
 from ..constraint_choice import FREE, ConstraintChoice, choose
 from ..constraints import ConstraintError, Ebnf, Gbnf, JsonSchema, Lark, StructuralTag
+from ..constraints.front_ends.tags.tools import ANSWER_PATH
 from ..errors import UsageError
 from .body import Body
 from .errors import ApiError, api_error
@@ -58,10 +59,21 @@ class AskedConstraint:
 
     choice: ConstraintChoice = FREE
     param: str | None = None
+    answer_param: str | None = None  # of tools: where the constraint of a reply without calls stands
 
-    @property
-    def is_free(self) -> bool:
-        return self.choice.source is None
+    def spaced_freely(self) -> AskedConstraint:
+        """The same with any white space that JSON allows, for a text of which the client has written the beginning."""
+        source = self.choice.source
+        if not isinstance(source, JsonSchema):
+            return self
+        return replace(self, choice=replace(self.choice, source=replace(source, whitespace="flexible")))
+
+    def blame(self, error: Exception) -> ApiError:
+        """An error about the constraint, at its place in the request."""
+        if not isinstance(error, ConstraintError) or not (error.path or "").startswith(ANSWER_PATH):
+            return api_error(error, self.param)
+        error.path = "#" + (error.path or "").removeprefix(ANSWER_PATH)
+        return api_error(error, self.answer_param)
 
 
 def asked_constraint(body: ConstraintBody, *, allows_grammars: bool) -> AskedConstraint:

@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..chat import ONE_OBJECT
 from ..constraint_choice import ConstraintChoice
-from ..constraints import ConstraintError, Tools, ToolStyle
+from ..constraints import ConstraintError, Source, Tools, ToolStyle
 from ..tools import Tool, as_tool
-from .errors import ApiError, api_error
-
-# How the embedded model writes one call: the whole reply is this JSON object. Text does not begin with a brace.
-ONE_OBJECT = ToolStyle(call='{"name":"{name}","arguments":{arguments}}', leading="{")
+from .errors import ApiError
+from .requested_constraint import AskedConstraint
 
 
 def asked_tools(
-    tools: Sequence[Mapping[str, Any]], tool_choice: Any, parallel: bool | None, style: str | ToolStyle | None
-) -> tuple[tuple[Tool, ...], ConstraintChoice] | None:
+    tools: Sequence[Mapping[str, Any]],
+    tool_choice: Any,
+    parallel: bool | None,
+    style: str | ToolStyle | None,
+    answer: AskedConstraint,
+) -> tuple[tuple[Tool, ...], AskedConstraint] | None:
     """(the tools the model is told, the constraint of its reply), None when nothing may be called.
+
+    answer: what a reply without calls satisfies, where the choice leaves it open whether there are calls.
 
     Arguments satisfy the schema of their tool, whatever `strict` says; keywords that cannot be enforced are refused, unless
     every tool says "strict": false. Raises ApiError with the path of the tool.
@@ -25,23 +30,27 @@ def asked_tools(
     choice = _checked_choice(tool_choice)
     if not tools and choice not in ("auto", "none"):
         raise ApiError(400, "tool_choice asks for a call, but there are no tools", param="tool_choice", code="invalid_value")
+    is_alone = not tools or choice == "none"
     try:
-        source = _source(tools, choice, parallel, style)
+        source = _source(tools, choice, parallel, style, None if is_alone else answer.choice.source)
     except ConstraintError as error:
-        raise api_error(error, _param(error)) from error
-    if not tools or choice == "none" or source.choice == "none":
+        raise AskedConstraint(param=_param(error), answer_param=answer.param).blame(error) from error
+    if is_alone or source.choice == "none":
         return None
     callable_names = [tool.name for tool in source.tools]
     told = tuple(tool for tool in map(as_tool, tools) if tool.name in callable_names)
-    return told, ConstraintChoice(source, told={"tools": [tool.definition() for tool in told]})
+    definitions = [tool.definition() for tool in told]
+    return told, AskedConstraint(ConstraintChoice(source, told={"tools": definitions, **answer.choice.told}), "tools", answer.param)
 
 
-def _source(tools: Sequence[Mapping[str, Any]], choice: Any, parallel: bool | None, style: str | ToolStyle | None) -> Tools:
+def _source(
+    tools: Sequence[Mapping[str, Any]], choice: Any, parallel: bool | None, style: str | ToolStyle | None, answer: Source | None
+) -> Tools:
     is_loose = bool(tools) and all(_strict(tool) is False for tool in tools)
-    policy = "relax" if is_loose else "refuse"
+    asked: dict[str, Any] = {"choice": choice, "on_unsupported": "relax" if is_loose else "refuse", "answer": answer}
     if style is None:
-        return Tools(tools, style=ONE_OBJECT, choice=choice, parallel=False, whitespace="compact", on_unsupported=policy)
-    return Tools(tools, style=style, choice=choice, parallel=parallel is not False, on_unsupported=policy)
+        return Tools(tools, style=ONE_OBJECT, parallel=False, whitespace="compact", **asked)
+    return Tools(tools, style=style, parallel=parallel is not False, **asked)
 
 
 def _checked_choice(choice: Any) -> Any:

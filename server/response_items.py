@@ -36,6 +36,10 @@ class ItemWriter:
         """The reason that the reader of the output tells."""
         return self._reader.finish_reason(output)
 
+    def told_stop(self, output: RequestOutput) -> dict[str, Any]:
+        """What the reader tells of a stop string."""
+        return self._reader.told_stop(output)
+
     def finish(self) -> list[dict[str, Any]]:
         """The events of the end of the output. An output without any text is an empty message."""
         opened = [] if self.items else self._open({"type": "message", "role": "assistant", "content": []})

@@ -66,7 +66,7 @@ class ResponseBody(SamplingExtras, ConstraintNames):
     input: str | list[AskedItem] = Field(description="Text, or messages, calls and their results.")
     instructions: str | None = Field(None, description="What the model is told first.")
     max_output_tokens: int | None = Field(None, ge=1)
-    stop: str | list[str] | None = Field(None, description="Strings that end the output; not with a constraint.")
+    stop: str | list[str] | None = Field(None, description="Strings that end the output; see also stop_inside.")
     text: AskedText | None = Field(None, description="format: text, json_schema or another response format; verbosity.")
     tools: list[AskedTool] | None = None
     tool_choice: str | AskedToolChoice | None = None
@@ -158,7 +158,10 @@ class ResponseWriter:
 
     async def _end(self, event: Event) -> None:
         if event.output is not None:
-            self._remarks |= await captures_of(self._service, self._plan, event.output, self._items.parts.content)
+            self._remarks |= self._items.told_stop(event.output)
+            parts = self._items.parts
+            has_calls = bool(parts.calls)
+            self._remarks |= await captures_of(self._service, self._plan, event.output, parts.content, has_calls=has_calls)
 
     @property
     def _status(self) -> str:

@@ -57,6 +57,9 @@ class SamplingExtras(OptionForms):
     top_k: int | None = Field(None, ge=-1, description="The k most probable tokens; 0 or -1 is off.")
     logit_bias: dict[str, float] | None = Field(None, description="Token id to what is added to its logit.")
     seed: int | None = Field(None, description="The same seed gives the same tokens, whatever else the server does.")
+    stop_inside: bool | None = Field(
+        None, description="Whether stop strings also end an output that does not satisfy its constraint yet; unless given, they do."
+    )
     priority: int | None = Field(None, description="Smaller is more urgent, with --policy priority.")
     skip_special_tokens: Annotated[Literal[True] | None, Because("Special tokens are never text.")] = None
     spaces_between_special_tokens: Annotated[Literal[True] | None, Because("Special tokens are never text.")] = None
@@ -72,7 +75,7 @@ class SamplingBody(SamplingExtras):
 
     model: str | None = Field(None, description="The name of the model, as /v1/models lists it.")
     max_tokens: int | None = Field(None, ge=1, description="Tokens of one output at most; else as many as the model has room for.")
-    stop: str | list[str] | None = Field(None, description="Strings that end the output; not with a constraint.")
+    stop: str | list[str] | None = Field(None, description="Strings that end the output; see also stop_inside.")
     n: int | None = Field(None, ge=1, description="Outputs for the prompt.")
     stream: bool | None = None
     user: str | None = Field(None, description="Who shares the engine with others, with --policy fair.")

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from ..chat import Turn
 from ..constraint_choice import ConstraintChoice
@@ -22,14 +22,16 @@ from ..sampling import SamplingParams
 from .compiling import ConstraintCompiler
 from .errors import ApiError, api_error
 from .metrics import Metrics, RequestWatch
-from .reasoning import is_about_budget, shows_free_text, shows_tags
+from .reasoning import is_about_budget
 from .replies import ReplyReader
+from .requested_constraint import AskedConstraint
 from .sampling_options import SamplingBody
 from .settings import ServerSettings
 from .traces import OutputSpan, Traces, closing_all
 from .worker import EngineWorker
 
 T = TypeVar("T")
+ReplyEnding: TypeAlias = "partial[ReplyReader]"
 PLANNING_THREADS = 2
 FAILURES_IN_A_ROW = 3  # of the engine, after which it is looked at more closely whether it works
 PROBE_SECONDS = 1.0
@@ -95,25 +97,28 @@ class Service:
         """The result of `function`, which runs away from the event loop: tokenizing and templates take their time."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
 
-    async def plan_turn(self, turn: Turn, sampling: SamplingParams, body: SamplingBody, param: str | None) -> Plan:
-        """A conversation, ready to run. `param` is where its constraint stands in the request."""
-        has_parts = sampling.stop and (shows_free_text(turn.choice.source) or shows_tags(turn.choice.source))
-        asked = replace(sampling, stop=()) if has_parts else sampling
+    async def plan_turn(self, turn: Turn, sampling: SamplingParams, body: SamplingBody, constraint: AskedConstraint) -> Plan:
+        """A conversation, ready to run. constraint: what in the request its constraint was made of."""
         with self._place(1):
-            seconds = await self._compile(turn.choice, asked, param)
+            asked, ending = _stopping(turn.choice, sampling, body)
+            seconds = await self._compile(turn.choice, constraint)
             plan = await self.in_thread(self.llm.planner.plan_replies, turn, asked)
-        if has_parts:
-            ending = partial(ReplyReader, turn.choice.source, plan.constraint, sampling.stop, sampling.include_stop_in_output)
-            plan = replace(plan, requests=tuple(replace(request, ending=ending) for request in plan.requests))
-        return replace(plan, compile_seconds=seconds).ranked(body.priority or 0, body.user or "")
+        return self._ready(plan, ending, seconds, body)
 
     async def plan_prompt(
-        self, prompt: str | Sequence[int], choice: ConstraintChoice, sampling: SamplingParams, body: SamplingBody, param: str | None
+        self, prompt: str | Sequence[int], constraint: AskedConstraint, sampling: SamplingParams, body: SamplingBody
     ) -> Plan:
         """A prompt, as text or as tokens, ready to run."""
         with self._place(1):
-            seconds = await self._compile(choice, sampling, param)
-            plan = await self.in_thread(self._plan_prompt, prompt, choice, sampling)
+            asked, ending = _stopping(constraint.choice, sampling, body)
+            seconds = await self._compile(constraint.choice, constraint)
+            plan = await self.in_thread(self._plan_prompt, prompt, constraint.choice, asked)
+        return self._ready(plan, ending, seconds, body)
+
+    def _ready(self, plan: Plan, ending: ReplyEnding | None, seconds: float | None, body: SamplingBody) -> Plan:
+        if ending is not None:
+            ends = partial(ending, constraint=plan.constraint, begun=plan.requests[0].begun)
+            plan = replace(plan, requests=tuple(replace(request, ending=ends) for request in plan.requests))
         return replace(plan, compile_seconds=seconds).ranked(body.priority or 0, body.user or "")
 
     @asynccontextmanager
@@ -175,20 +180,18 @@ class Service:
                 headers={"Retry-After": "1"},
             )
 
-    async def _compile(self, choice: ConstraintChoice, sampling: SamplingParams, param: str | None) -> float | None:
+    async def _compile(self, choice: ConstraintChoice, asked: AskedConstraint) -> float | None:
         """Compile the constraint of a choice. Returns the seconds until it was there; None without a constraint."""
         if choice.source is None:
             return None
-        if sampling.stop:
-            message = "stop: strings that end the output would cut one that has a constraint; leave one of them out"
-            raise ApiError(400, message, param="stop", code="invalid_value")
         assert isinstance(choice.source, Source), "clients send sources, not compiled constraints"
         started = time.perf_counter()
         try:
             with self.traces.span("compile constraint", **{"maskwright.constraint": type(choice.source).__name__}):
                 await self.compiler.compile(choice.source)
         except Exception as error:
-            raise api_error(error, "thinking_token_budget" if is_about_budget(error, choice.source) else param) from error
+            is_budget = is_about_budget(error, choice.source)
+            raise (api_error(error, "thinking_token_budget") if is_budget else asked.blame(error)) from error
         return time.perf_counter() - started
 
     def _plan_prompt(self, prompt: str | Sequence[int], choice: ConstraintChoice, sampling: SamplingParams) -> Plan:
@@ -197,6 +200,21 @@ class Service:
             return planner.plan_tokens(prompt, sampling, choice)
         (plan,) = planner.plan_all(prompt, sampling, {"constraint": choice.source})
         return plan
+
+
+def _stopping(choice: ConstraintChoice, sampling: SamplingParams, body: SamplingBody) -> tuple[SamplingParams, ReplyEnding | None]:
+    """(what the engine is asked for, what ends a reply with a constraint at the stop strings: the engine looks for them
+    in free text alone)."""
+    if not sampling.stop or choice.source is None:
+        return sampling, None
+    ending = partial(
+        ReplyReader,
+        choice.source,
+        stop=sampling.stop,
+        shows_stop=sampling.include_stop_in_output,
+        stops_inside=body.stop_inside is not False,
+    )
+    return replace(sampling, stop=()), ending
 
 
 def _too_long(seconds: float) -> ApiError:

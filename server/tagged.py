@@ -28,6 +28,15 @@ class TaggedReply:
         self._held_from: int | None = None  # where text begins that may be the beginning of a stop string
         self._begin_content()
 
+    def skip(self, begun: bytes) -> None:
+        """Read the beginning of the reply, of which nothing is told."""
+        for event in self._parser.feed(begun):
+            self._is_content |= not isinstance(event, ReasoningStart | ReasoningDelta)
+        held = self._parser.num_held
+        self._begin_content()
+        self._written, self._num_shown = bytearray(begun[len(begun) - held :]), held
+        self._is_complete = [self._parser.is_complete] * (held + 1)
+
     def take(self, token_ids: Iterable[int], is_last: bool) -> list[ReplyDelta]:
         """The deltas that the next tokens add."""
         told: list[ReplyDelta] = []
@@ -79,7 +88,7 @@ class TaggedReply:
 
     def _look_for_stop(self, text: str) -> None:
         """Look for a stop string in text up to where the parser is certain, apart from a character that is not whole."""
-        end = _whole_characters(self._written[: len(self._written) - self._parser.num_held])
+        end = whole_characters(self._written[: len(self._written) - self._parser.num_held])
         end -= len(text.encode())
         for character in text:
             start = end if self._held_from is None else self._held_from
@@ -107,7 +116,7 @@ class TaggedReply:
         return [ContentDelta(text)] if text else []
 
 
-def _whole_characters(data: bytes | bytearray) -> int:
+def whole_characters(data: bytes | bytearray) -> int:
     """The bytes before a character that is cut short."""
     for length in range(1, min(4, len(data) + 1)):
         if data[-length] >= 0xC0:

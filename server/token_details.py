@@ -63,8 +63,10 @@ class DetailReader:
     def __init__(self, request: Request, constraint: Any, vocabulary: Any, model_len: int, num_candidates: int) -> None:
         self._constraint, self._tokens, self._num_candidates = constraint, vocabulary.tokens, num_candidates
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        self._state = None if constraint is None else constraint.start()
+        self._state = None if constraint is None else constraint.advance_bytes(constraint.start(), request.begun)
         self._places = None if constraint is None else places_of(constraint)
+        if self._places is not None:
+            self._places.read(request.begun)
         self._num_left = min(request.sampling.max_tokens, model_len - len(request.prompt_token_ids))
         self._extra_end_ids = request.sampling.stop_token_ids
 

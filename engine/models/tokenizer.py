@@ -12,6 +12,7 @@ from .architecture import ModelInfo
 from .families import token_ids
 from .files import read_json
 
+_HERE = "\u2060[[the reply goes on here]]\u2060"  # marks the end of a message in a rendered conversation
 _GENERIC_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")  # tokenizer.json says everything
 
 
@@ -59,22 +60,42 @@ class Tokenizer:
         messages: Sequence[Mapping[str, Any]],
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
+        is_begun: bool = False,
         **variables: Any,
     ) -> tuple[int, ...]:
         """Token ids of a conversation up to where the assistant's turn begins, by the model's chat template.
 
+        is_begun: the last message is that turn, as far as it has been written; then up to the end of its text.
         `variables` are handed to the template. Raises RequestError when there is no template or it rejects the messages.
         """
-        return self.encode(self.render_chat(messages, tools=tools, **variables), add_special_tokens=False)
+        return self.encode(self.render_chat(messages, tools=tools, is_begun=is_begun, **variables), add_special_tokens=False)
 
     def render_chat(
         self,
         messages: Sequence[Mapping[str, Any]],
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
+        is_begun: bool = False,
         **variables: Any,
     ) -> str:
         """The text that `encode_chat` encodes."""
+        if not is_begun:
+            return self._rendered(messages, tools, variables, add_generation_prompt=True)
+        begun = messages[-1]["content"]
+        marked = [*messages[:-1], {**messages[-1], "content": begun + _HERE}]
+        text, _, _ = self._rendered(marked, tools, variables, add_generation_prompt=False).rpartition(_HERE)
+        if not text.endswith(begun.lstrip()):
+            raise RequestError("the model's chat template does not write the last message as it is: it cannot be continued")
+        return text
+
+    def _rendered(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]] | None,
+        variables: Mapping[str, Any],
+        *,
+        add_generation_prompt: bool,
+    ) -> str:
         if not self.has_chat_template:
             raise RequestError("this model has no chat template; give a plain prompt instead of messages")
         try:
@@ -82,7 +103,7 @@ class Tokenizer:
                 [dict(message) for message in messages],
                 tools=None if tools is None else [dict(tool) for tool in tools],
                 tokenize=False,
-                add_generation_prompt=True,
+                add_generation_prompt=add_generation_prompt,
                 **variables,
             )
         except Exception as error:  # templates raise whatever jinja makes of them

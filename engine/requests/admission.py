@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Tokens
+from typing import Any
 
 from ...constraints.vocabulary.vocabulary import Vocabulary
 from ...sampling import SamplingError, SamplingParams, SequenceSampling, StopMatcher
@@ -74,11 +75,19 @@ def _guide(request: Request, vocabulary: Vocabulary, max_tokens: int, limits: Li
         return None
     _check_vocabulary(constraint.vocabulary, vocabulary)
     _check_stop_tokens(constraint, request.sampling)
-    guide = Guide(constraint, max_tokens, request.sampling.stop_token_ids)
+    guide = Guide(constraint, max_tokens, request.sampling.stop_token_ids, _state_after(constraint, request.begun))
     if guide.min_tokens > max_tokens:
         was_cut = request.sampling.max_tokens >= guide.min_tokens
         raise BudgetTooSmall(max_tokens, guide.min_tokens, _shortest(limits) if was_cut else None)
     return guide
+
+
+def _state_after(constraint: Constraint, begun: bytes) -> Any:
+    """The state behind what the prompt ends with of the output."""
+    state = constraint.advance_bytes(constraint.start(), begun)
+    if state is None:
+        raise RequestError(f"no output that satisfies the constraint begins with {begun.decode(errors='replace')!r}").about("begun")
+    return state
 
 
 def _check_vocabulary(compiled_for: Vocabulary, vocabulary: Vocabulary) -> None:

@@ -8,6 +8,7 @@ it the plain mask is used, which every sequence in that state shares; should the
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +22,10 @@ NEAR = 16  # tokens between min_tokens and the limit, below which masks are aske
 class Guide:
     """One sequence's state in its constraint. `MaskViews.fill` makes `mask`; `advance` takes a token that it allows."""
 
-    def __init__(self, constraint: Constraint, num_left: int, extra_end_ids: Iterable[int] = ()) -> None:
+    def __init__(self, constraint: Constraint, num_left: int, extra_end_ids: Iterable[int] = (), state: Any = None) -> None:
+        """state: where the output begins; None for the start of the constraint."""
         self.constraint = constraint
-        self.state = constraint.start()
+        self.state = constraint.start() if state is None else state
         self.num_left = num_left  # tokens that may still be generated
         self.mask: NDArray[np.uint32] = np.zeros(num_words(constraint), dtype=np.uint32)  # of the next token
         self.num_allowed = 0  # tokens in the mask, end-of-text tokens included

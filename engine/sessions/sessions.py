@@ -48,6 +48,8 @@ class Sessions:
         sequence = self._engine.sequence(request_id)
         if sequence.ending is not None:
             raise RequestError(f"request {request_id} ends where its owner decides, which a snapshot cannot keep")
+        if sequence.request.begun:
+            raise RequestError(f"request {request_id} goes on with a text of its prompt, which a snapshot cannot keep")
         kept = self._kept(sequence.block_table, sequence.num_computed) if keeps_cache else None
         return snapshot_of(sequence, self._belonging(sequence.request.constraint), kept)
 

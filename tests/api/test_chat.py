@@ -14,7 +14,7 @@ from maskwright.constraints import Compiler, JsonSchema, Reasoning
 from maskwright.constraints.front_ends.tags.events import ReasoningStart, TextDelta, ToolCallEnd, ToolCallStart
 from maskwright.conversation import read_messages
 from maskwright.events import Done
-from maskwright.tools import calls_schema, unique_tools
+from maskwright.tools import ToolCall, calls_schema, unique_tools
 
 
 def get_weather(city: Literal["Leeds", "York"], days: Literal[1, 2] = 1) -> str:
@@ -100,7 +100,6 @@ def test_the_language_of_auto(llm: LLM, text: str, is_accepted: bool) -> None:
         (dict(messages=[{"role": "user", "content": 3}]), r"messages\[0\]\.content is a string or a list of parts, not int"),
         (dict(messages="x", tool_choice="required"), 'tool_choice="required" needs tools='),
         (dict(messages="x", tool_choice="swtich", tools=[switch]), '"swtich" is not .* the name of a tool .*"switch"'),
-        (dict(messages="x", tools=[switch], options={"regex": "a"}), "regex= and tools= contradict"),
         (dict(messages="x", options={"regex": "a", "schema": Mood}), "contradict"),
     ],
 )
@@ -108,6 +107,25 @@ def test_turns_that_make_no_sense_are_named(arguments: Any, message: str) -> Non
     complete = {"tools": (), "tool_choice": "auto", "options": {}, **arguments}
     with pytest.raises(UsageError, match=message):
         plan_turn(**complete)
+
+
+@pytest.mark.parametrize("style", [None, "hermes"])
+def test_tools_beside_a_schema(llm: LLM, style: str | None) -> None:
+    asked: Any = {"tools": [switch], "schema": Mood, "tool_style": style}
+    for first, kind in (((b"<", b"n"), ToolCall), ((b"{", b"h"), Mood)):  # what leads to a call, and to the answer
+        tokens = [token or b"" for token in llm.vocabulary.text_tokens]
+        bias = {i: 60.0 for i, token in enumerate(tokens) if token.startswith(first) or token.lstrip(b'{" ').startswith(first)}
+        reply = llm.chat(ASK, **asked, sampling=SamplingParams(temperature=0.0, logit_bias=bias, max_tokens=220))
+        assert isinstance(reply.parsed, kind) and bool(reply.content) != bool(reply.tool_calls)
+    hot = SamplingParams(temperature=2.0, seed=3, max_tokens=220)
+    assert llm.chat(ASK, **asked, tool_choice="required", sampling=hot).tool_calls
+    assert llm.chat(ASK, **asked, tool_choice="switch", sampling=hot).tool_calls
+    assert isinstance(llm.chat(ASK, **asked, tool_choice="none", sampling=hot).parsed, Mood)
+
+
+def test_beside_tools_a_constraint_is_not_compiled(llm: LLM) -> None:
+    with pytest.raises(UsageError, match="constraint= is compiled already"):
+        llm.chat(ASK, tools=[switch], constraint=llm.compiler.compile(JsonSchema(Mood)))
 
 
 @pytest.mark.parametrize("style", ["hermes", "qwen3-coder", "llama-pythonic", "mistral", "deepseek-v3.1"])

@@ -67,7 +67,6 @@ def test_what_asks_for_nothing_else_changes_nothing(http: httpx.Client, path: st
         (CHAT, {"function_call": "auto"}, "tool_choice"),
         (CHAT, {"modalities": ["text", "audio"]}, "writes text"),
         (CHAT, {"web_search_options": {}}, "as a function"),
-        (CHAT, {"continue_final_message": True}, "anew"),
         (CHAT, {"max_token": 3}, "did you mean max_tokens?"),
         (CHAT, {"response_fromat": {}}, "did you mean response_format?"),
         (CHAT, {"xyzzy": 1}, "/docs"),

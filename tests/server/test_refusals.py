@@ -29,7 +29,6 @@ def param_of(answer: httpx.Response) -> str | None:
         ({"stop_token_ids": [99999999]}, "stop_token_ids"),
         ({"stop": [1]}, "stop"),
         ({"stop": ""}, "stop"),
-        ({"regex": "a+", "stop": "b"}, "stop"),
         ({"regex": "a+", "ignore_eos": True}, "ignore_eos"),
         ({"regex": "a+", "min_tokens": 2}, "min_tokens"),
         ({"regex": "a+", "json_schema": {}}, "regex"),

@@ -139,12 +139,6 @@ def test_reasoning_is_not_cut(http: httpx.Client, llm: LLM) -> None:
 
 
 @pytest.mark.usefixtures("thinking")
-def test_a_constrained_answer_cannot_be_cut(http: httpx.Client) -> None:
-    answer = http.post(CHAT, json={**ASKED, "regex": "[a-z]{3}", "stop": "x"})
-    assert answer.status_code == 400 and answer.json()["error"]["param"] == "stop"
-
-
-@pytest.mark.usefixtures("thinking")
 def test_messages_name_the_stop_sequence(http: httpx.Client) -> None:
     body: Any = {"messages": ASKED["messages"], "max_tokens": 60, "thinking": {"type": "enabled", "budget_tokens": 12}, "temperature": 0}
     thought, said = http.post("/v1/messages", json=body).json()["content"]

@@ -162,7 +162,7 @@ def of_blocks(style: str, events: list[Event]) -> tuple[str, str, list[Any]]:
 def of_items(style: str, events: list[Event]) -> tuple[str, str, list[Any]]:
     """From the typed deltas of a response, which must say what the finished items say."""
     source, constraint = source_of(style)
-    plan: Any = SimpleNamespace(choice=SimpleNamespace(source=source), constraint=constraint, requests=[SimpleNamespace(ending=None)])
+    plan: Any = SimpleNamespace(choice=SimpleNamespace(source=source), constraint=constraint, requests=[SimpleNamespace(ending=None, begun=b"")])
     writer = ItemWriter("resp_1", plan)
     told = [each for event in events for each in writer.read(event)] + writer.finish()
 

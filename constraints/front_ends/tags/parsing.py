@@ -2,7 +2,8 @@
 
 Grammars name their segments (`Grammar.segment`), so a state and a byte tell in which segments the byte may lie. One: the
 byte belongs there, and so do those held back before it. Several, or text that may still turn out to be the beginning of a
-mark: it is held back until the next byte decides. There is no parser for any model here, and a chunk may end anywhere.
+mark: it is held back until the next byte decides. What is text or a call to its very end is a call. There is no parser for any
+model here, and a chunk may end anywhere.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterable
 from ...base.errors import ConstraintError
 from ...grammar.segments import TEXT, Segment
 from ...runtime.constraint import Constraint, State
+from ...vocabulary.vocabulary import Vocabulary
 from .arguments import as_json
 from .events import (
     ArgumentsDelta,
@@ -52,7 +54,12 @@ class OutputParser:
         self._state: State = self._constraint.start()
         self._num_read = 0
         self._held = bytearray()  # read, but not certain what it is
+        self._calls: list[Segment] | None = []  # what the bytes that are held are if all are a call; None: they are not
         self._roles = _Roles()
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self._constraint.vocabulary
 
     @property
     def is_complete(self) -> bool:
@@ -79,29 +86,43 @@ class OutputParser:
 
     def finish(self) -> list[Event]:
         """The events of the end of the reply: text that was held back, and the end of what was open."""
+        if self._calls and self._calls[-1].role == "close call" and self.is_complete:
+            self._take_calls(self._calls)
         self._roles.finish(bytes(self._held), self.is_complete)
-        self._held.clear()
+        self._hold_after(len(self._held))
         return self._roles.taken()
 
     def _read(self, byte: int) -> None:
-        after, segment = self._move(byte)
+        after, found = self._constraint.step(self._state, byte)
         if after is None:
             raise UnexpectedOutput(self._num_read, byte)
         self._state = after
         self._num_read += 1
         self._held.append(byte)
-        if segment is not None:
-            certain = len(self._held) - segment.held
-            self._roles.take(segment, bytes(self._held[:certain]))
-            del self._held[:certain]
+        segments = [each if isinstance(each, Segment) else TEXT for each in found]
+        if len(segments) == 1:
+            if self._calls and segments[0].role != "text":
+                self._take_calls(self._calls)
+            certain = len(self._held) - segments[0].held
+            self._roles.take(segments[0], bytes(self._held[:certain]))
+            self._hold_after(certain)
+        elif self._calls is not None:
+            others = [each for each in segments if each.role != "text"]
+            if len(segments) == 2 and len(others) == 1:
+                self._calls.append(others[0])
+            else:
+                self._calls = None
 
-    def _move(self, byte: int) -> tuple[State | None, Segment | None]:
-        """(state after a byte, segment it lies in if that is certain)."""
-        after, found = self._constraint.step(self._state, byte)
-        if len(found) != 1:
-            return after, None
-        (segment,) = found
-        return after, segment if isinstance(segment, Segment) else TEXT
+    def _take_calls(self, segments: list[Segment]) -> None:
+        """Take held bytes as the calls that they were, or text."""
+        for segment, byte in zip(segments, self._held, strict=False):  # of the last byte nothing may be known yet
+            self._roles.take(segment, bytes([byte]))
+        self._hold_after(len(segments))
+
+    def _hold_after(self, num_certain: int) -> None:
+        """Forget held bytes that are certain now."""
+        del self._held[:num_certain]
+        self._calls = None if self._held else []
 
 
 def parse_output(constraint: Constraint, reply: bytes | str | Iterable[int]) -> ParsedReply:

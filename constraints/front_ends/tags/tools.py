@@ -10,19 +10,21 @@ from typing import Any
 from ...base.errors import ConstraintError
 from ...grammar.expression import Grammar, Node
 from ...grammar.segments import MARKUP, REASONING, TEXT, Segment
-from ...grammar.source import Limits
-from ...runtime.front_end import FrontEnd
+from ...grammar.source import Limits, Source, is_source
+from ...runtime.front_end import FrontEnd, front_end_of
 from ..json_schema.documents.values import dump_json, parse_json, plain_value
 from ..json_schema.json_schema import JsonSchema
 from ..regex.regex import Regex
 from .arguments import Argument, Parameter, parameters_of
 from .lowering import lower_tree
+from .structural import StructuralTag
 from .styles import ToolStyle, style_of
 from .tree import AnyOf, Const, Joined, Labelled, Located, Part, Repeat, Separated, Sequence, Tag, Text, Triggered
 
 SPACE = r"[ \t\n\r]{0,20}"  # white space where JSON allows it, as in JsonSchema(whitespace="flexible")
 _NAME = re.compile(r"[\w.:/-]+")
 _MESSAGE_SEGMENTS = {"text": TEXT, "reasoning": REASONING}
+ANSWER_PATH = "#/answer"  # with which the paths of errors about the answer begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class Tools(FrontEnd):
     parallel: whether there may be several calls.
     whitespace: of JSON arguments, as in `JsonSchema`; "flexible" unless given, because models write spaces there.
     on_unsupported: as in `JsonSchema`.
+    answer: a source that the text of a reply satisfies; None for free text. A reply is then either calls or the answer, with no
+        other text beside them. A text that is both is a call.
 
     Arguments are exact by the schema of their tool. Raises `ConstraintError` with the path, also for two tools of one name.
     """
@@ -56,8 +60,10 @@ class Tools(FrontEnd):
     parallel: bool = True
     whitespace: str = "flexible"
     on_unsupported: str = "refuse"
+    answer: Source | None = None
 
     def __post_init__(self) -> None:
+        _check_answer(self.answer)
         tools = _definitions(self.tools)
         style_of(self.style)
         mode, kept = _chosen(tools, self.choice)
@@ -78,6 +84,17 @@ class Tools(FrontEnd):
 
 
 # -- requests -----------------------------------------------------------------------------------------------------------
+
+
+def _check_answer(answer: Any) -> None:
+    """Refuse an answer that has parts of its own: the reply has those of the tools."""
+    if answer is None:
+        return
+    if not is_source(answer):
+        raise ConstraintError(f"an answer is a source, not {type(answer).__name__}", path=ANSWER_PATH)
+    if isinstance(answer, StructuralTag | Tools) or front_end_of(answer).stands_alone:
+        instead = "a schema, pattern, grammar or choice"
+        raise ConstraintError(f"{type(answer).__name__} is no answer beside tools", path=ANSWER_PATH, instead=instead)
 
 
 def _definitions(tools: Any) -> tuple[ToolDefinition, ...]:
@@ -182,6 +199,8 @@ class _Reply:
             return self._messages(calls, mode)
         if mode in ("required", "one"):
             return self._block(calls)
+        if request.answer is not None:
+            return self._text() if mode == "none" else AnyOf((self._text(), self._block(calls)))
         if style.leading:
             text = Text(not_leading=style.leading)
             return text if mode == "none" else AnyOf((text, self._block(calls)))
@@ -192,6 +211,10 @@ class _Reply:
             return Triggered((style.begin,), (block,), stop_after_first=True)
         triggers = tuple(dict.fromkeys(self._trigger(call) for call in style.call))
         return Triggered(triggers, calls, stop_after_first=self._is_one(), separator=style.separator)
+
+    def _text(self) -> Part:
+        """What a reply without calls is."""
+        return Text() if self._request.answer is None else Labelled(Located(self._request.answer, ANSWER_PATH), TEXT)
 
     def _is_one(self) -> bool:
         return not self._request.parallel or self._request.choice == "one"
@@ -207,7 +230,9 @@ class _Reply:
 
     def _messages(self, calls: list[Tag], mode: str) -> Part:
         """Messages, each of one kind: a call, or the answer, which comes last."""
-        preface = [self._message(role, template, with_end=True) for role, template in self._style.preface]
+        is_free = self._request.answer is None
+        known = [(role, template) for role, template in self._style.preface if is_free or role != "text"]
+        preface = [self._message(role, template, with_end=True) for role, template in known]
         last: list[Part] = (
             [] if mode in ("required", "one") else [self._message("text", self._style.answer, with_end=False)]
         )
@@ -216,9 +241,10 @@ class _Reply:
     def _message(self, role: str, template: str, with_end: bool) -> Part:
         begin, _, end = template.partition("{text}")
         if not with_end and not end:
-            return Sequence((Labelled(Const(begin), MARKUP), Text()))
+            return Sequence((Labelled(Const(begin), MARKUP), self._text()))
         closing = Segment("close reasoning") if role == "reasoning" else MARKUP
-        return Tag(begin, Text(), end, segment=_MESSAGE_SEGMENTS[role], closing=closing)
+        content = Text() if with_end else self._text()
+        return Tag(begin, content, end, segment=_MESSAGE_SEGMENTS[role], closing=closing)
 
     def _trigger(self, call: str) -> str:
         """What all calls begin with."""
