@@ -63,6 +63,9 @@ class Int8Linears:
         self.calls[name] += 1
         return self.weights[f"{name}.int8"] * self.weights[f"{name}.scale"]
 
+    def embedding(self, name: str, *, uses_triton: bool):
+        return DenseLinears(self.weights).embedding(name, uses_triton=uses_triton)
+
     def linear(self, name: str):
         bias = self.weights.get(f"{name}.bias")
         return lambda x: torch.nn.functional.linear(x, self.dense(name), bias)
