@@ -10,6 +10,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 
+MISSING = "llama.cpp (the wheel xllamacpp) is not installed: `make real` fetches it"
+
+
 class LlamaCpp:
     """A model that llama.cpp runs."""
 
@@ -24,17 +27,28 @@ class LlamaCpp:
 
     def post(self, path: str, body: Any) -> Any:
         self._connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
-        return json.loads(self._connection.getresponse().read())
+        response = self._connection.getresponse()
+        content = json.loads(response.read())
+        if response.headers.get("Connection") == "close" or not response.headers.get("Keep-Alive"):
+            self._connection.close()  # the next request opens it again
+        return content
+
+    def __enter__(self) -> LlamaCpp:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+        del self._server
 
     def tokenize(self, text: str) -> list[int]:
         found: list[int] = self.post("/tokenize", {"content": text, "add_special": True, "parse_special": True})["tokens"]
         return found
 
-    def greedy(self, prompt: list[int], max_tokens: int) -> list[dict[int, float]]:
-        """Of every token that is chosen, the best five and their log probabilities; the chosen one comes first."""
-        body = {"prompt": prompt, "n_predict": max_tokens, "temperature": 0, "top_k": 1, "n_probs": 5, "cache_prompt": False, "ignore_eos": True}
+    def greedy(self, prompt: list[int], max_tokens: int) -> list[tuple[int, dict[int, float]]]:
+        """(chosen token, log probabilities of the best five) until the model ends its turn, which is a step too."""
+        body = {"prompt": prompt, "n_predict": max_tokens, "temperature": 0, "top_k": 1, "n_probs": 5, "cache_prompt": False}
         steps = self.post("/completion", body)["completion_probabilities"]
-        return [{entry["id"]: entry["logprob"] for entry in step["top_logprobs"]} for step in steps]
+        return [(step["id"], {entry["id"]: entry["logprob"] for entry in step["top_logprobs"]}) for step in steps]
 
 
 WORDS = (
