@@ -84,7 +84,9 @@ def _common(parameters: Parameters) -> Config:
     return {
         "vocab_size": _vocab_size(parameters),
         "hidden_size": hidden,
-        "intermediate_size": parameters.integer("feed_forward_length", hidden),  # may be absent where all layers have experts
+        "intermediate_size": parameters.integer(
+            "feed_forward_length", hidden
+        ),  # may be absent where all layers have experts
         "num_hidden_layers": parameters.count("block_count", len(parameters.model.tensors)),
         "num_attention_heads": heads,
         "num_key_value_heads": parameters.integer("attention.head_count_kv", heads),
@@ -98,7 +100,9 @@ def _common(parameters: Parameters) -> Config:
         "attention_bias": parameters.has("blk.0.attn_output.bias") or parameters.has("blk.0.attn_q.bias"),
         "mlp_bias": parameters.has("blk.0.ffn_down.bias"),
         "eos_token_id": end_token_ids(parameters.model),
-        "dtype": "float16" if {tensor.type for tensor in parameters.model.tensors.values()} <= {"F16", "F32"} else "bfloat16",
+        "dtype": "float16"
+        if {tensor.type for tensor in parameters.model.tensors.values()} <= {"F16", "F32"}
+        else "bfloat16",
     }
 
 
@@ -122,7 +126,13 @@ def _rope_scaling(parameters: Parameters) -> Config | None:
     if parameters.has("rope_factors_long.weight"):
         short, long = (_factors(parameters, f"rope_factors_{name}.weight") for name in ("short", "long"))
         magnitude = parameters.find("rope.scaling.attn_factor")
-        return {"rope_type": "longrope", "short_factor": short, "long_factor": long, "attention_factor": magnitude, **original}
+        return {
+            "rope_type": "longrope",
+            "short_factor": short,
+            "long_factor": long,
+            "attention_factor": magnitude,
+            **original,
+        }
     kind = parameters.find("rope.scaling.type", "none")
     if kind == "yarn":
         spread = {name: parameters.find(f"rope.scaling.yarn_{name}") for name in ("beta_fast", "beta_slow")}

@@ -73,7 +73,9 @@ def read_gguf(path: Path) -> GgufFile:
     _check_version(cursor)
     num_tensors, num_keys = cursor.number("<Q", "tensor count"), cursor.number("<Q", "key count")
     if num_tensors > MOST_TENSORS or num_keys > MOST_KEYS:
-        cursor.fail(f"it claims {num_tensors} tensors and {num_keys} keys; at most {MOST_TENSORS} and {MOST_KEYS} are read")
+        cursor.fail(
+            f"it claims {num_tensors} tensors and {num_keys} keys; at most {MOST_TENSORS} and {MOST_KEYS} are read"
+        )
     metadata: dict[str, Value] = {}
     for _ in range(num_keys):
         key = cursor.string("a key", LONGEST_KEY)
@@ -231,7 +233,9 @@ def _check_places(cursor: _Cursor, entries: list[_Entry], alignment: int) -> Non
         if entry.offset % alignment:
             cursor.fail(f"tensor {entry.name} begins at {entry.offset}, which is no multiple of {alignment}")
         if entry.offset + entry.num_bytes > room:
-            cursor.fail(f"tensor {entry.name} takes {entry.num_bytes} bytes at {entry.offset}, and there are {max(room, 0)}")
+            cursor.fail(
+                f"tensor {entry.name} takes {entry.num_bytes} bytes at {entry.offset}, and there are {max(room, 0)}"
+            )
     for first, second in _neighbours(entries):
         if first.offset + first.num_bytes > second.offset:
             cursor.fail(f"tensors {first.name} and {second.name} are in the same place")

@@ -46,7 +46,9 @@ def token_types(model: GgufModel, texts: list[str]) -> list[int]:
     elif isinstance(given, np.ndarray) and given.dtype.kind in "iu" and len(given) == len(texts):
         types = given.tolist()
     else:
-        raise ModelFolderError(f"{model.path}: tokenizer.ggml.token_type is not a number for each of {len(texts)} tokens")
+        raise ModelFolderError(
+            f"{model.path}: tokenizer.ggml.token_type is not a number for each of {len(texts)} tokens"
+        )
     for token_id in end_token_ids(model, texts):
         types[token_id] = TokenType.CONTROL
     return types

@@ -1,7 +1,7 @@
 """The tokenizer of a GGUF file, built of what its metadata say, as transformers' fast tokenizer.
 
-Two kinds are read. "gpt2": merges over bytes, in words that `pretokenizers.py` cuts. "llama": SentencePiece, of which the file has the
-pieces and their scores; pieces that join to a piece are merged, the best first.
+Two kinds are read. "gpt2": merges over bytes, in words that `pretokenizers.py` cuts. "llama": SentencePiece, of which the file has
+the pieces and their scores; pieces that join to a piece are merged, the best first.
 """
 
 from __future__ import annotations
@@ -45,14 +45,20 @@ def gguf_tokenizer(model: GgufModel) -> Any:
     except Exception as error:  # tokenizers raises bare exceptions
         if isinstance(error, ModelFolderError | UnsupportedModel):
             raise
-        raise ModelFolderError(f"{model.path}: the tokenizer cannot be built: {' '.join(str(error).split())[:300]}") from None
+        raise ModelFolderError(
+            f"{model.path}: the tokenizer cannot be built: {' '.join(str(error).split())[:300]}"
+        ) from None
     from transformers import PreTrainedTokenizerFast
 
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,
         chat_template=_chat_template(model),
         clean_up_tokenization_spaces=False,
-        **{name: texts[i] for name, key in _SPECIAL_NAMES.items() if (i := token_id(model, key, len(texts))) is not None},
+        **{
+            name: texts[i]
+            for name, key in _SPECIAL_NAMES.items()
+            if (i := token_id(model, key, len(texts))) is not None
+        },
     )
 
 
@@ -61,7 +67,9 @@ def _byte_level(model: GgufModel, tokens: _Tokens) -> tuple[Any, bool]:
 
     name = model.metadata.get("tokenizer.ggml.pre")
     if name is None:
-        logger.warning('%s: "tokenizer.ggml.pre" is missing: words are cut in a way that may not be the model\'s', model.path)
+        logger.warning(
+            '%s: "tokenizer.ggml.pre" is missing: words are cut in a way that may not be the model\'s', model.path
+        )
     rule = PRE_TOKENIZERS.get(str(name or DEFAULT))
     if rule is None:
         known = ", ".join(PRE_TOKENIZERS)
@@ -104,7 +112,9 @@ def _sentence_pieces(model: GgufModel, tokens: _Tokens) -> tuple[Any, bool]:
     prefix = [normalizers.Prepend("▁")] if has_prefix else []
     backend.normalizer = normalizers.Sequence([*prefix, normalizers.Replace(" ", "▁")])
     stripped = [decoders.Strip(" ", 1, 0)] if has_prefix else []
-    backend.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), *stripped])
+    backend.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), *stripped]
+    )
     return backend, True
 
 
@@ -112,14 +122,19 @@ def _merges_by_score(model: GgufModel, tokens: _Tokens) -> list[tuple[str, str]]
     """Every pair of pieces that makes a piece, those of the best score first."""
     scores, known = model.metadata.get("tokenizer.ggml.scores"), tokens.vocabulary
     if not isinstance(scores, np.ndarray) or len(scores) != len(tokens.texts):
-        raise ModelFolderError(f"{model.path}: tokenizer.ggml.scores is not a number for each of {len(tokens.texts)} tokens")
+        raise ModelFolderError(
+            f"{model.path}: tokenizer.ggml.scores is not a number for each of {len(tokens.texts)} tokens"
+        )
     order = np.argsort(-scores.astype(np.float64), kind="stable").tolist()
     merged = (tokens.texts[i] for i in order if tokens.types[i] in (TokenType.NORMAL, TokenType.USER_DEFINED))
     cuts = ((text[:at], text[at:]) for text in merged for at in range(1, len(text)))
     return [(left, right) for left, right in cuts if left in known and right in known]
 
 
-_KINDS: Mapping[str, Callable[[GgufModel, _Tokens], tuple[Any, bool]]] = {"gpt2": _byte_level, "llama": _sentence_pieces}
+_KINDS: Mapping[str, Callable[[GgufModel, _Tokens], tuple[Any, bool]]] = {
+    "gpt2": _byte_level,
+    "llama": _sentence_pieces,
+}
 
 
 def _add_tokens(backend: Any, tokens: _Tokens) -> None:

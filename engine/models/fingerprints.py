@@ -1,4 +1,4 @@
-"""A short digest of a model folder or file, which tells two models apart; where the folder lies and how it is sharded does not matter."""
+"""A short digest of a model folder or file, which tells two models apart; where it lies and how it is sharded does not matter."""
 
 from __future__ import annotations
 

@@ -23,7 +23,9 @@ from .packed_linear import PackedLinears, PackedRows
 
 logger = logging.getLogger(__name__)
 
-CONSUMED = frozenset({"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"})  # by the configuration
+CONSUMED = frozenset(
+    {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}
+)  # by the configuration
 
 
 class GgufWeights(NamedTuple):
@@ -125,7 +127,11 @@ class GgufCheckpoint:
         heads = self._spec.num_heads
         if keys is None or values is None:
             return None
-        if keys.shape != (heads, latent.rank, latent.nope_dim) or values.shape != (heads, latent.value_dim, latent.rank):
+        if keys.shape != (heads, latent.rank, latent.nope_dim) or values.shape != (
+            heads,
+            latent.value_dim,
+            latent.rank,
+        ):
             self._fail(f"tensors {keys.name} and {values.name} have shapes {list(keys.shape)} and {list(values.shape)}")
         return keys, values
 

@@ -245,4 +245,3 @@ def decoder(name: str) -> Callable[..., Any]:
             row(data[r], out[r])
 
     return decode
-

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import torch
 
-from maskwright.engine.models.model import load_model
+from maskwright.engine.models.model import Model, load_model
 from maskwright.engine.models.spec import read_spec
 from maskwright.engine.models.tokenizer import load_tokenizer
 
@@ -25,25 +26,28 @@ REAL = os.environ.get("MASKWRIGHT_GGUF", "")  # a trained model: `make real` fet
 needs_trained_model = pytest.mark.skipif(not REAL, reason="MASKWRIGHT_GGUF names no file: `make real` fetches one")
 
 
-def log_probabilities(path: Path, tokens: list[int], from_token: int) -> torch.Tensor:
-    """Of the tokens that may follow each, from one on."""
-    model = load_model(path, read_spec(path), torch.float32, torch.device("cpu"), 512)
-    cache = model.allocate_cache(num_blocks=128, block_size=4)
-    logits = test_decoder.forward(model, cache, [(tokens, 0, list(range(128)))])
-    return logits[from_token:].log_softmax(dim=-1)
+class Comparison(NamedTuple):
+    apart: float  # the largest difference of log probabilities, of tokens that llama.cpp gives more than e**-5
+    others: int  # steps in which this engine would have chosen another token than llama.cpp
+    margin: float  # by how much that token is more likely here, at most
 
 
-def difference(path: Path, llama_cpp: LlamaCpp, prompt: list[int], max_tokens: int) -> tuple[float, int]:
-    """(largest difference of log probabilities of likely tokens, how many steps choose another token by more than that).
-
-    llama.cpp chooses, and this engine says what it thinks of each choice.
-    """
+def compared(model: Model, llama_cpp: LlamaCpp, prompt: list[int], max_tokens: int) -> Comparison:
+    """llama.cpp chooses, and this engine says what it thinks of every choice."""
     theirs = llama_cpp.greedy(prompt, max_tokens)
-    chosen = [token for token, _ in theirs]
-    mine = log_probabilities(path, prompt + chosen[:-1], len(prompt) - 1)
-    apart = [abs(mine[i, token].item() - value) for i, (_, step) in enumerate(theirs) for token, value in step.items() if value > -10]
-    others = sum((mine[i].max() - mine[i, token]).item() > 2 * max(apart) for i, token in enumerate(chosen))
-    return max(apart), others
+    chosen = torch.tensor([token for token, _ in theirs])
+    cache = model.allocate_cache(num_blocks=128, block_size=4)
+    tokens = [*prompt, *chosen[:-1].tolist()]
+    logits = test_decoder.forward(model, cache, [(tokens, 0, list(range(128)))])[len(prompt) - 1 :]
+    mine = logits.log_softmax(dim=-1)
+    likely = ((i, token, value) for i, (_, step) in enumerate(theirs) for token, value in step.items() if value > -5)
+    gaps = mine.max(dim=-1).values - mine.gather(1, chosen[:, None])[:, 0]
+    apart = max(abs(mine[i, token].item() - value) for i, token, value in likely)
+    return Comparison(apart, int((gaps > 0).sum()), gaps.max().item())
+
+
+def loaded(path: Path) -> Model:
+    return load_model(path, read_spec(path), torch.float32, torch.device("cpu"), 512)
 
 
 # What llama.cpp leaves out: windows of these, and norms of heads of a command-r that has less than 64 layers.
@@ -59,8 +63,8 @@ def test_an_architecture_is_read_as_llama_cpp_reads_it(name: str, tmp_path: Path
     path = write_gguf(tmp_path / "model.gguf", folder, Kind.F32)
     prompt = torch.randint(3, SIZES["vocab_size"], (20,), generator=torch.Generator().manual_seed(1)).tolist()
     with LlamaCpp(path, context=128) as llama_cpp:
-        apart, others = difference(path, llama_cpp, prompt, 8)
-    assert apart < 0.1 and others == 0
+        found = compared(loaded(path), llama_cpp, prompt, 8)
+    assert found.apart < 0.1 and found.margin < 0.1
 
 
 PROMPTS = [
@@ -74,15 +78,18 @@ PROMPTS = [
 
 @needs_trained_model
 def test_a_trained_model_says_what_it_says_in_llama_cpp() -> None:
-    """Twenty conversations, 24 tokens each: the same tokens, unless two are as likely as the engines are apart."""
+    """Twenty conversations, 24 tokens each: the same token at every step, unless another is at most e**0.5 times as likely here.
+
+    llama.cpp rounds what it multiplies by to 8 bits, which moves these log probabilities by a few tenths.
+    """
     path = Path(REAL)
-    tokenizer = load_tokenizer(path, read_spec(path))
+    tokenizer, model = load_tokenizer(path, read_spec(path)), loaded(path)
+    prompts = [list(tokenizer.encode_chat([{"role": "user", "content": prompt}])) for prompt in PROMPTS]
     with LlamaCpp(path) as llama_cpp:
-        found = [
-            difference(path, llama_cpp, list(tokenizer.encode_chat([{"role": "user", "content": prompt}])), 24) for prompt in PROMPTS
-        ]
-    print(f"largest difference of log probabilities: {max(apart for apart, _ in found):.3f}")
-    assert all(apart < 1.0 and others == 0 for apart, others in found), found
+        found = [compared(model, llama_cpp, prompt, 24) for prompt in prompts]
+    apart, others, margin = (values for values in zip(*found, strict=True))
+    print(f"log probabilities apart by {max(apart):.3f}; {sum(others)} other choices, by a margin of {max(margin):.3f}")
+    assert max(apart) < 1.0 and max(margin) < 0.5
 
 
 @needs_trained_model

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import struct
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import gguf
@@ -35,7 +35,7 @@ def entry(name: str, shape: tuple[int, ...], kind: int = 0, offset: int = 0) -> 
     return text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, kind, offset)
 
 
-def file(keys: list[bytes] = [], entries: list[bytes] = [], data: bytes = b"", *, version: int = 3, counts: tuple[int, int] | None = None) -> bytes:  # noqa: B006
+def file(keys: Sequence[bytes] = (), entries: Sequence[bytes] = (), data: bytes = b"", *, version: int = 3, counts: tuple[int, int] | None = None) -> bytes:
     num_tensors, num_keys = counts or (len(entries), len(keys))
     head = b"GGUF" + struct.pack("<IQQ", version, num_tensors, num_keys) + b"".join(keys) + b"".join(entries)
     return head + bytes(-len(head) % 32) + data
