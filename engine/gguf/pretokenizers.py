@@ -1,7 +1,7 @@
 """How byte-level tokenizers cut a text into words before merging: the regular expressions behind "tokenizer.ggml.pre".
 
-They are those of llama.cpp, which names them, and of the models' own tokenizer.json where the two differ: tekken and GPT-4o's, which
-llama.cpp only comes near to for letters outside ASCII.
+They are those of llama.cpp, which names them, and of the models' own tokenizer.json where the two differ: tekken's and GPT-4o's,
+to which llama.cpp only comes near for letters outside ASCII.
 """
 
 from __future__ import annotations

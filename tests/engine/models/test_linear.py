@@ -143,7 +143,7 @@ class AdaptedLinears:
 
     def __init__(self, base: Linears, adapters: Mapping[str, tuple[Tensor, Tensor]], adapter_of_row: Tensor) -> None:
         self.base, self.adapters, self.adapter_of_row = base, adapters, adapter_of_row
-        self.per_head, self.grouped_mlp = base.per_head, base.grouped_mlp
+        self.embedding, self.per_head, self.grouped_mlp = base.embedding, base.per_head, base.grouped_mlp
 
     def linear(self, name: str) -> Linear:
         base = self.base.linear(name)
