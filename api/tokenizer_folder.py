@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .constraints import Vocabulary
-from .errors import UsageError
+from .errors import MaskwrightError, UsageError
 from .model_folder import EMBEDDED, embedded_model
 
 
@@ -21,11 +21,11 @@ class FolderTokenizer(NamedTuple):
 
 
 def read_tokenizer(name: str) -> FolderTokenizer:
-    """The tokenizer of a folder with a `tokenizer.json`, or "embedded". Raises UsageError."""
+    """The tokenizer of a folder with a `tokenizer.json`, of a GGUF file, or "embedded". Raises UsageError."""
     folder = embedded_model() if name == EMBEDDED else Path(name).expanduser()
     path = folder / "tokenizer.json" if folder.is_dir() else folder
-    if path.suffix.lower() == ".gguf":
-        raise UsageError(f"--tokenizer {name}: GGUF files are not read yet; name a folder with tokenizer.json")
+    if path.is_file() and path.suffix.lower() == ".gguf":
+        return _of_gguf(name, path)
     if not path.is_file():
         what = "there is no tokenizer.json in this folder" if folder.is_dir() else "there is no such folder"
         raise UsageError(f"--tokenizer {name}: {what}")
@@ -37,6 +37,20 @@ def read_tokenizer(name: str) -> FolderTokenizer:
     except Exception as error:  # tokenizers raises bare exceptions
         raise UsageError(f"--tokenizer {name}: {' '.join(str(error).split())}") from None
     return FolderTokenizer(name, vocabulary, lambda text: backend.encode(text, add_special_tokens=False).ids)
+
+
+def _of_gguf(name: str, path: Path) -> FolderTokenizer:
+    from .engine.gguf.files import open_gguf
+    from .engine.gguf.special_tokens import end_token_ids
+    from .engine.gguf.tokenizer import gguf_tokenizer
+
+    try:
+        model = open_gguf(path)
+        backend = gguf_tokenizer(model)
+    except MaskwrightError as error:
+        raise UsageError(f"--tokenizer {error}") from None
+    vocabulary = Vocabulary.from_tokenizer(backend, eos_token_ids=end_token_ids(model))
+    return FolderTokenizer(name, vocabulary, lambda text: backend.encode(text, add_special_tokens=False))
 
 
 def _eos_ids(folder: Path, backend: Any) -> list[int]:

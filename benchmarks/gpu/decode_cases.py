@@ -62,7 +62,7 @@ class Size(NamedTuple):
 
 def floor_bytes(decoder: Decoder, size: Size) -> int:
     """Weights of all products, and the contexts. Of an embedding that is not the head as well only rows are read."""
-    embedding = 0 if decoder.spec.has_tied_embeddings else decoder.embedding.nbytes
+    embedding = 0 if decoder.spec.has_tied_embeddings else decoder.embedding.weight.nbytes
     return decoder.num_bytes - embedding + size.batch * size.context * decoder.block_bytes(1)
 
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding
 
-from ...kernels import fused as kernels
 from ...kernels.backend import Backend, uses_triton
 from ...kernels.fused import HeadNorm
 from ..attention.decode_batch import DecodeBatch
 from ..attention.kernel_plans import decode_plan, step_plan
 from ..attention.methods import Attend, fused
 from ..attention.paged import Plan, Span
+from ..gguf.files import is_gguf
 from ..kv_cache.tensors import KVCache, kv_block_bytes
 from .architecture import ModelSpec, NormSpec
+from .gguf_weights import read_gguf_weights
 from .layers import Attention, LatentAttention, Layer, Step
 from .layout import head_name, sources_of
 from .linear import DenseLinears, Linears
@@ -56,10 +56,10 @@ class Decoder:
     ) -> None:
         self.spec = spec
         linears = linears or DenseLinears(weights)
-        self.embedding = weights["embedding.weight"]  # [vocab, hidden]
+        self.uses_triton = uses_triton(backend, next(iter(weights.values())).device)
+        self.embedding = linears.embedding("embedding", uses_triton=self.uses_triton)  # vocab -> hidden
         self.head = linears.linear(head_name(spec))  # hidden -> vocab
         self.num_bytes = sum(tensor.nbytes for tensor in weights.values())
-        self.uses_triton = uses_triton(backend, self.device)
         self.kv_dtype = kv_dtype or self.dtype
         build = _Builder(spec, weights, linears, self.uses_triton)
         self.layers = tuple(build.layer(index) for index in range(spec.num_layers))
@@ -102,19 +102,12 @@ class Decoder:
 
     def _hidden(self, token_ids: Tensor, positions: Tensor, plan: Plan, cache: KVCache) -> tuple[Tensor, Tensor]:
         """The residual stream before the last layer's output is added, and that output, both [num_tokens, hidden]."""
-        hidden, delta = self._embedded(token_ids), None
+        hidden, delta = self.embedding(token_ids, self._embedding_scale), None
         step = Step(positions, self._rotations(positions), plan, cache)
         for layer in self.layers:
             hidden, delta = layer(hidden, delta, step)
         assert delta is not None, "a model has layers"
         return hidden, delta
-
-    def _embedded(self, token_ids: Tensor) -> Tensor:
-        scale = self._embedding_scale
-        if self.uses_triton:
-            return kernels.embedding(token_ids, self.embedding, scale=scale, backend="triton")
-        hidden = embedding(token_ids.clamp_min(0), self.embedding)  # negative ids pad
-        return hidden if scale == 1.0 else hidden * scale
 
     def _logits(self, hidden: Tensor, delta: Tensor) -> Tensor:
         normed, _ = self._final_norm.after(hidden, delta)
@@ -192,7 +185,7 @@ class _Builder:
             return HeadNorm(norm.weight[0], norm.weight[spec.num_heads], norm.spec.eps), True
         if rope is None:
             return plain
-        ones = torch.ones(spec.head_dim, device=self.weights["embedding.weight"].device)
+        ones = torch.ones(spec.head_dim, device=self.weights["final_norm.weight"].device)
         is_turned_only = inverse_frequencies(spec.ropes[rope])[1] == 1.0
         return (HeadNorm(ones, ones, norm.spec.eps), True) if is_turned_only else (None, False)
 
@@ -224,6 +217,10 @@ def load_decoder(
 ) -> Decoder:
     """The decoder of the checkpoint in `folder`, its weights converted to `dtype`; `backend` and `kv_dtype` as in `Decoder`.
 
-    Raises ModelFolderError when a file is missing or damaged, WeightError when tensors are not those that `spec` calls for.
+    `folder` may be a GGUF file: its matrices stay in their blocks. Raises ModelFolderError when a file is missing or damaged,
+    WeightError when tensors are not those that `spec` calls for, UnsupportedModel when one is of a type that cannot be read.
     """
+    if is_gguf(folder):
+        weights, linears = read_gguf_weights(folder, spec, dtype, device)
+        return Decoder(spec, weights, backend, kv_dtype, linears)
     return Decoder(spec, read_weights(folder, spec, sources_of(spec), dtype, device), backend, kv_dtype)

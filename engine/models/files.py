@@ -50,30 +50,13 @@ def shard_paths(folder: Path) -> list[Path]:
 
 def refuse_other_formats(path: Path) -> None:
     """Raises UnsupportedModel, naming the file, where `path` is a model in a format that is not read."""
-    if _is_gguf(path):
-        raise UnsupportedModel(f"{path}: GGUF files are not read yet; name a folder with config.json and *.safetensors")
-    if not (path / "config.json").is_file():
-        if (path / "adapter_config.json").is_file():
-            raise UnsupportedModel(f"{path}: LoRA adapters are not supported; merge it into its base model, and name that folder")
-        for file in sorted(path.glob("*.gguf")):
-            raise UnsupportedModel(
-                f"{path}: no config.json in this folder; it holds {file.name}, but GGUF files are not read yet; "
-                "name a folder with config.json and *.safetensors"
-            )
+    if not (path / "config.json").is_file() and (path / "adapter_config.json").is_file():
+        raise UnsupportedModel(f"{path}: LoRA adapters are not supported; merge it into its base model, and name that folder")
     for name in ("quantize_config.json", "quant_config.json"):  # GPTQ and AWQ, before it was written into config.json
         if (path / name).is_file():
             raise UnsupportedModel(f"{path}: {name}: quantised weights are not supported; use an unquantised copy")
 
 
-def _is_gguf(path: Path) -> bool:
-    if path.suffix.lower() == ".gguf" and not path.is_dir():
-        return True
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.read(4) == b"GGUF"
-
-
 def _other_formats(folder: Path) -> str:
-    others = sorted(path.name for pattern in ("*.bin", "*.gguf", "*.pth") for path in folder.glob(pattern))
-    return f"; it holds {others[0]}, but only safetensors weights are read" if others else ""
+    others = sorted(path.name for pattern in ("*.bin", "*.pth") for path in folder.glob(pattern))
+    return f"; it holds {others[0]}, but only safetensors and GGUF weights are read" if others else ""

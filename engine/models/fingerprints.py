@@ -1,4 +1,4 @@
-"""A short digest of a model folder, which tells two models apart; where the folder lies and how it is sharded does not matter."""
+"""A short digest of a model folder or file, which tells two models apart; where it lies and how it is sharded does not matter."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ModelFolderError
+from ..gguf.files import GgufModel, is_gguf, open_gguf
 from .files import read_json, shard_paths
 
 SAMPLES, SAMPLE_BYTES = 16, 4096  # of each tensor: spots, evenly spaced, and what is read at each
@@ -24,12 +25,25 @@ def model_fingerprint(folder: Path) -> str:
     are fingerprinted in a fraction of a second. It is no protection against somebody who changes a few weights between the spots.
     Raises ModelFolderError.
     """
+    if is_gguf(folder):
+        return _gguf_fingerprint(open_gguf(folder))
     config = {key: value for key, value in read_json(folder / "config.json").items() if key not in VOLATILE}
     digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
     tensors = sorted((name, path, entry, start) for path in shard_paths(folder) for name, entry, start in _directory(path))
     for name, path, entry, start in tensors:
         digest.update(json.dumps([name, entry["dtype"], entry["shape"]]).encode())
         digest.update(_samples(path, start + entry["data_offsets"][0], start + entry["data_offsets"][1]))
+    return digest.hexdigest()
+
+
+def _gguf_fingerprint(model: GgufModel) -> str:
+    """Over the hyper-parameters and the tensors, as for a folder."""
+    numbers = {key: value for key, value in model.metadata.items() if isinstance(value, str | int | float)}
+    digest = hashlib.sha256(json.dumps(numbers, sort_keys=True).encode())
+    for name, tensor in sorted(model.tensors.items()):
+        digest.update(json.dumps([name, tensor.type, tensor.shape]).encode())
+        data = tensor.data.view(-1).numpy()
+        digest.update(b"".join(data[spot : spot + SAMPLE_BYTES].tobytes() for spot in _spots(len(data))))
     return digest.hexdigest()
 
 
@@ -52,8 +66,15 @@ def _samples(path: Path, begin: int, end: int) -> bytes:
         file.seek(begin)
         if end - begin <= SAMPLES * SAMPLE_BYTES:
             return file.read(end - begin)
-        stride = (end - begin - SAMPLE_BYTES) // (SAMPLES - 1)
-        return b"".join(_at(file, begin + stride * spot) for spot in range(SAMPLES))
+        return b"".join(_at(file, begin + spot) for spot in _spots(end - begin))
+
+
+def _spots(size: int) -> range:
+    """Where to read a tensor of `size` bytes: evenly spaced spots, or all one after another of a small one."""
+    if size <= SAMPLES * SAMPLE_BYTES:
+        return range(0, size, SAMPLE_BYTES)
+    stride = (size - SAMPLE_BYTES) // (SAMPLES - 1)
+    return range(0, stride * SAMPLES, stride)
 
 
 def _at(file: Any, place: int) -> bytes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -26,6 +27,9 @@ class Source:
     parts: tuple[tuple[str, Shape], ...]
     finish: Callable[[Tensor], Tensor] | None = None
     dtype: torch.dtype | None = None  # that it is converted to; None: the one that the model computes in
+    holds: Literal["rows", "experts", "values"] = "values"
+    """What may stay packed: "rows" of a matrix that only multiplies or is looked up, which `finish` does no more than permute; of
+    the matrices of all "experts", count times as many parts as one has."""
 
 
 Sources = dict[str, Source]
@@ -37,7 +41,7 @@ def sources_of(spec: ModelSpec) -> Sources:
     Tensors that the decoder does not have, such as biases, are absent.
     """
     vocab_size, hidden = spec.vocab_size, spec.hidden_size
-    sources = {"embedding.weight": Source((("model.embed_tokens.weight", (vocab_size, hidden)),))}
+    sources = {"embedding.weight": Source((("model.embed_tokens.weight", (vocab_size, hidden)),), holds="rows")}
     if not spec.has_tied_embeddings:
         sources |= linear_sources("head", [("lm_head", vocab_size)], hidden, has_bias=False)
     sources |= _norm(spec, "final_norm", "model.norm", (hidden,))
@@ -178,7 +182,8 @@ def linear_sources(
 
     `finish` permutes rows, of the weight and of the bias alike; it leaves columns as they are.
     """
-    sources = {f"{ours}.weight": Source(tuple((f"{name}.weight", (rows, columns)) for name, rows in modules), finish, dtype)}
+    matrices = tuple((f"{name}.weight", (rows, columns)) for name, rows in modules)
+    sources = {f"{ours}.weight": Source(matrices, finish, dtype, "rows")}
     if has_bias:
         sources[f"{ours}.bias"] = Source(tuple((f"{name}.bias", (rows,)) for name, rows in modules), finish, dtype)
     return sources
@@ -207,7 +212,7 @@ def _grouped_mlp(spec: ModelSpec, experts: ExpertSpec, prefix: str) -> Sources:
         theirs = [f"{prefix}{name}.weight" for name in names.expert]
         inner = tuple((name.format(e), (size, hidden)) for e in range(count) for name in theirs[:2])
         outer = tuple((theirs[2].format(e), (hidden, size)) for e in range(count))
-        gate_up, down = Source(inner, partial(_unstacked, count)), Source(outer, partial(_unstacked, count))
+        gate_up, down = (Source(parts, partial(_unstacked, count), holds="experts") for parts in (inner, outer))
     return {"mlp.experts.gate_up.weight": gate_up, "mlp.experts.down.weight": down}
 
 

@@ -1,9 +1,10 @@
 """Linear layers: only these objects multiply activations by the weight matrices of a native model.
 
 There are three kinds, each a protocol here: a `Linear` (projections of attention, MLPs and Mamba, the router, the head), a
-`PerHeadLinear` (latent attention) and a `GroupedMlp` (all experts of a layer). A `Linears` makes them by the names of `layout.py`
-when `Decoder` or `Mamba` is built. `DenseLinears` makes them of matrices in floating point. Another way to store matrices (packed
-blocks, shards) is another `Linears`; adapters are a `Linears` that wraps the objects of another.
+`PerHeadLinear` (latent attention) and a `GroupedMlp` (all experts of a layer). An `Embedding` looks up rows of a matrix, which may
+be the head's too. A `Linears` makes them by the names of `layout.py` when `Decoder` or `Mamba` is built. `DenseLinears` makes them
+of matrices in floating point, `packed_linear.PackedLinears` of matrices in blocks. Another way to store matrices (shards) is
+another `Linears`; adapters are a `Linears` that wraps the objects of another.
 
 A CUDA graph may capture a call, so every implementation keeps to this: a call waits for nothing on the device and changes no
 object, and what differs between steps, such as the adapter of each row, lies in tensors that stay where they are. The rows of x are
@@ -18,8 +19,9 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
-from torch.nn.functional import linear
+from torch.nn.functional import embedding, linear
 
+from ...kernels import fused
 from ...kernels.backend import Backend
 from ...kernels.moe import grouped_mlp
 
@@ -51,11 +53,26 @@ class GroupedMlp(Protocol):
         """
 
 
+class Embedding(Protocol):
+    """A matrix of which rows are looked up. Its device and dtype are those that the model computes in."""
+
+    @property
+    def device(self) -> torch.device: ...
+
+    @property
+    def dtype(self) -> torch.dtype: ...
+
+    def __call__(self, token_ids: Tensor, scale: float) -> Tensor:
+        """Rows times `scale`, [num_tokens, hidden_size]; token_ids int64 [num_tokens], of which negative ones pad."""
+
+
 class Linears(Protocol):
     """Makes the linear layers of one model. `name` is that of `layout.py`, for instance "layers.0.attention.qkv".
 
     Raises KeyError for a name that the model does not have.
     """
+
+    def embedding(self, name: str, *, uses_triton: bool) -> Embedding: ...
 
     def linear(self, name: str) -> Linear: ...
 
@@ -104,10 +121,35 @@ class DenseGroupedMlp:
 
 
 @dataclass(frozen=True, slots=True)
+class DenseEmbedding:
+    """An `Embedding` whose matrix is in floating point."""
+
+    weight: Tensor  # [vocab, hidden]
+    uses_triton: bool = False
+
+    @property
+    def device(self) -> torch.device:
+        return self.weight.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.weight.dtype
+
+    def __call__(self, token_ids: Tensor, scale: float) -> Tensor:
+        if self.uses_triton:
+            return fused.embedding(token_ids, self.weight, scale=scale, backend="triton")
+        hidden = embedding(token_ids.clamp_min(0), self.weight)
+        return hidden if scale == 1.0 else hidden * scale
+
+
+@dataclass(frozen=True, slots=True)
 class DenseLinears:
     """Makes linear layers of matrices in floating point. Their tensors are "NAME.weight" and "NAME.bias", as in `layout.py`."""
 
     weights: Mapping[str, Tensor]
+
+    def embedding(self, name: str, *, uses_triton: bool) -> DenseEmbedding:
+        return DenseEmbedding(self.weights[f"{name}.weight"], uses_triton)
 
     def linear(self, name: str) -> DenseLinear:
         return DenseLinear(self.weights[f"{name}.weight"], self.weights.get(f"{name}.bias"))

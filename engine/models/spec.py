@@ -9,19 +9,35 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ModelFolderError, UnsupportedModel
-from .architecture import ModelInfo
+from ..gguf.config import config_of
+from ..gguf.files import GgufModel, is_gguf, open_gguf
+from .architecture import ModelInfo, ModelSpec
 from .families import FAMILIES, spec_of
 from .files import read_json, refuse_other_formats
 from .mamba import mamba_spec
 from .transformers_model import transformers_spec
 
+PERMUTED = frozenset({"llama", "mistral3"})  # GGUF architectures whose queries and keys are stored for interleaved rotation
+
 
 def read_spec(folder: Path) -> ModelInfo:
-    """What the model in `folder` is. Raises ModelFolderError or UnsupportedModel, naming what is wrong."""
+    """What the model in `folder`, or in a GGUF file, is. Raises ModelFolderError or UnsupportedModel, naming what is wrong."""
+    if is_gguf(folder):
+        return _gguf_spec(open_gguf(folder))
     refuse_other_formats(folder)
     if not folder.is_dir():
         raise ModelFolderError(f"{folder}: no such model folder")
     return spec_from_config(read_json(folder / "config.json"))
+
+
+def _gguf_spec(model: GgufModel) -> ModelInfo:
+    try:
+        spec = spec_from_config(config_of(model))
+    except UnsupportedModel as error:
+        reason = str(error).removeprefix("config.json: ").removeprefix(f"{model.path}: ")
+        raise UnsupportedModel(f"{model.path}: {reason}") from None
+    assert isinstance(spec, ModelSpec), "config_of names native architectures alone"
+    return replace(spec, is_rope_interleaved=True) if model.architecture in PERMUTED else spec
 
 
 WITH_IMAGES: Mapping[str, Mapping[str, str]] = {  # architecture -> model type of its text part -> that part's architecture

@@ -8,6 +8,8 @@ from typing import Any
 
 from ...constraints.vocabulary.vocabulary import Vocabulary
 from ..errors import ModelFolderError, RequestError, UnsupportedModel
+from ..gguf.files import is_gguf, open_gguf
+from ..gguf.tokenizer import gguf_tokenizer
 from .architecture import ModelInfo
 from .families import token_ids
 from .files import read_json
@@ -112,12 +114,13 @@ class Tokenizer:
 
 
 def load_tokenizer(folder: Path, spec: ModelInfo) -> Tokenizer:
-    """The tokenizer in `folder`, its vocabulary cut or kept to what the model's head can produce.
+    """The tokenizer in `folder`, or in a GGUF file, its vocabulary cut or kept to what the model's head can produce.
 
     Raises ModelFolderError when there is none, UnsupportedModel when its tokens have no bytes of their own.
     """
-    backend = _load_backend(folder)
-    eos = sorted({*token_ids(backend.eos_token_id), *_generation_eos(folder, spec)})
+    is_file = is_gguf(folder)
+    backend = gguf_tokenizer(open_gguf(folder)) if is_file else _load_backend(folder)
+    eos = sorted({*token_ids(backend.eos_token_id), *(spec.eos_token_ids if is_file else _generation_eos(folder, spec))})
     return Tokenizer(backend, _vocabulary(folder, backend, eos, spec.vocab_size))
 
 

@@ -254,16 +254,21 @@ def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["model.gguf", "MODEL.GGUF", "blob"])
-def test_gguf_is_named(name: str, tmp_path: Path) -> None:
+def test_a_gguf_file_is_known_by_its_name_or_beginning(name: str, tmp_path: Path) -> None:
     file = tmp_path / name
     file.write_bytes(b"GGUF" + bytes(12))
-    with pytest.raises(UnsupportedModel, match=f"{name}: GGUF files are not read yet"):
+    with pytest.raises(UnsupportedModel, match=f"{name}: GGUF with version 0 is not supported"):
         LLM(file)
+    with pytest.raises(ModelNotFound, match="there is no such file"):
+        LLM(tmp_path / "other.gguf")
 
 
 def test_what_a_folder_holds_instead_of_a_model_is_named(tmp_path: Path) -> None:
-    (tmp_path / "model-q4.gguf").write_bytes(b"GGUF")
-    with pytest.raises(UnsupportedModel, match=r"model-q4\.gguf, but GGUF files are not read yet"):
+    (tmp_path / "model-q4.gguf").write_bytes(b"GGUF" + bytes(12))
+    with pytest.raises(UnsupportedModel, match=r"model-q4\.gguf: GGUF with version 0"):
+        LLM(tmp_path)
+    (tmp_path / "model-q8.gguf").write_bytes(b"GGUF" + bytes(12))
+    with pytest.raises(UnsupportedModel, match=r"2 GGUF models in this folder \(model-q4\.gguf, model-q8\.gguf\)"):
         LLM(tmp_path)
     (tmp_path / "adapter_config.json").write_text("{}")
     with pytest.raises(UnsupportedModel, match="LoRA adapters"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import pytest
@@ -305,9 +305,10 @@ def test_a_sequence_with_nan_in_the_cache_harms_nobody(tiny_model, make_engine):
 
     def outputs(num_poisoned: int) -> list:
         engine = make_engine(folder, num_blocks=40, prefix_cache=True)
-        weights = engine.runner.decoder.embedding.clone()
+        embedding = engine.runner.decoder.embedding
+        weights = embedding.weight.clone()
         weights[poison] = float("nan")
-        engine.runner.decoder.embedding = weights
+        engine.runner.decoder.embedding = replace(embedding, weight=weights)
         doomed = [(poison, *range(3, 3 + 6 * number)) for number in range(1, num_poisoned + 1)]
         sampling = SamplingParams(temperature=0.0, max_tokens=12, logit_bias={poison: -100.0})
         requests = [Request(prompt_token_ids=prompt, sampling=sampling) for prompt in (*doomed, *prompts)]

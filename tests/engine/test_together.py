@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 import torch
@@ -89,9 +90,10 @@ def test_logits_that_are_not_numbers_end_their_own_request_only(loop, tiny_model
     asked = [request(first, constraint, temperature=0.0) for first, constraint in ((50, None), (9, None), (10, BRACKETS), (11, None))]
     healthy = [summary(output) for _, output in sorted(run_all(make_engine(folder), {0: asked}).items())][1:]
     engine = make_engine(folder, **loop)
-    weights = engine.runner.decoder.embedding.clone()
+    embedding = engine.runner.decoder.embedding
+    weights = embedding.weight.clone()
     weights[50] = float("nan")
-    engine.runner.decoder.embedding = weights
+    engine.runner.decoder.embedding = replace(embedding, weight=weights)
     outputs = [output for _, output in sorted(run_all(engine, {0: asked[:2], 3: asked[2:]}).items())]
     assert outputs[0].finish_reason == "error" and outputs[0].error.startswith("InvalidLogits")
     assert list(map(summary, outputs[1:])) == healthy

@@ -63,6 +63,9 @@ class Int8Linears:
         self.calls[name] += 1
         return self.weights[f"{name}.int8"] * self.weights[f"{name}.scale"]
 
+    def embedding(self, name: str, *, uses_triton: bool):
+        return DenseLinears(self.weights).embedding(name, uses_triton=uses_triton)
+
     def linear(self, name: str):
         bias = self.weights.get(f"{name}.bias")
         return lambda x: torch.nn.functional.linear(x, self.dense(name), bias)
@@ -140,7 +143,7 @@ class AdaptedLinears:
 
     def __init__(self, base: Linears, adapters: Mapping[str, tuple[Tensor, Tensor]], adapter_of_row: Tensor) -> None:
         self.base, self.adapters, self.adapter_of_row = base, adapters, adapter_of_row
-        self.per_head, self.grouped_mlp = base.per_head, base.grouped_mlp
+        self.embedding, self.per_head, self.grouped_mlp = base.embedding, base.per_head, base.grouped_mlp
 
     def linear(self, name: str) -> Linear:
         base = self.base.linear(name)

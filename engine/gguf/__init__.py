@@ -1,0 +1,5 @@
+"""A GGUF file as what a model folder holds: `config.py` gives its config.json, `names.py` its tensors by the names of a checkpoint,
+`tokenizer.py` its tokenizer. The file is mapped, never trusted (`reader.py`), and may be split in several (`files.py`).
+
+In: a path. Out: dictionaries as config.json and tokenizer_config.json have them, tensors as they are stored.
+"""

@@ -1,0 +1,299 @@
+"""The config.json that a GGUF file stands for: its hyper-parameters under the names of transformers.
+
+What llama.cpp holds for granted and transformers does not, or the other way round, is written out here. The keys are those of
+`gguf.constants.Keys`, below the name of the architecture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import ModelFolderError, UnsupportedModel
+from .files import GgufModel
+from .special_tokens import end_token_ids
+
+Config = dict[str, Any]
+
+
+class Parameters:
+    """The hyper-parameters of a file. Raises ModelFolderError naming the key that is missing or of another kind."""
+
+    def __init__(self, model: GgufModel) -> None:
+        self.model = model
+
+    def find(self, name: str, default: Any = None) -> Any:
+        return self.model.metadata.get(f"{self.model.architecture}.{name}", default)
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        """A positive integer; a list of one for each layer must have the same throughout."""
+        value = self.find(name, default)
+        if isinstance(value, np.ndarray) and value.size and (value == value[0]).all():
+            value = value[0].item()
+        if isinstance(value, np.ndarray):
+            self.refuse(f"{name} differs from layer to layer")
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 1 << 31:
+            self._fail(name, "a positive integer", value)
+        return value
+
+    def count(self, name: str, most: int) -> int:
+        """A positive integer that the tensors of the file bear out."""
+        value = self.integer(name)
+        if value > most:
+            self._fail(name, f"at most {most}, which the tensors of the file are for", value)
+        return value
+
+    @property
+    def num_experts(self) -> int:
+        stacks = (tensor.shape[0] for name, tensor in self.model.tensors.items() if name.endswith("_exps.weight"))
+        return self.count("expert_count", next(stacks, 1))
+
+    def number(self, name: str, default: float | None = None) -> float:
+        value = self.find(name, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+            self._fail(name, "a number", value)
+        return float(value)
+
+    def has(self, tensor: str) -> bool:
+        return tensor in self.model.tensors
+
+    def refuse(self, what: str) -> Any:
+        raise UnsupportedModel(f"{self.model.path}: {self.model.architecture}: {what}, which is not supported")
+
+    def _fail(self, name: str, wanted: str, value: Any) -> None:
+        key, found = f"{self.model.architecture}.{name}", "is missing" if value is None else f"is {value!r:.60}"
+        raise ModelFolderError(f'{self.model.path}: "{key}" {found}; it must be {wanted}')
+
+
+def config_of(model: GgufModel) -> Config:
+    """What config.json would say. Raises UnsupportedModel for an architecture that is not read, naming those that are."""
+    of_family = ARCHITECTURES.get(model.architecture)
+    if of_family is None:
+        raise UnsupportedModel(
+            f'{model.path}: GGUF architecture "{model.architecture}" is not supported; supported: {", ".join(ARCHITECTURES)}'
+        )
+    parameters = Parameters(model)
+    return {**_common(parameters), **of_family(parameters)}
+
+
+def _common(parameters: Parameters) -> Config:
+    heads, hidden = parameters.integer("attention.head_count"), parameters.integer("embedding_length")
+    head_dim = parameters.integer("attention.key_length", max(hidden // heads, 1))
+    return {
+        "vocab_size": _vocab_size(parameters),
+        "hidden_size": hidden,
+        "intermediate_size": parameters.integer(
+            "feed_forward_length", hidden
+        ),  # may be absent where all layers have experts
+        "num_hidden_layers": parameters.count("block_count", len(parameters.model.tensors)),
+        "num_attention_heads": heads,
+        "num_key_value_heads": parameters.integer("attention.head_count_kv", heads),
+        "head_dim": head_dim,
+        "max_position_embeddings": parameters.integer("context_length"),
+        "rms_norm_eps": parameters.find("attention.layer_norm_rms_epsilon", 1e-6),
+        "rope_theta": parameters.number("rope.freq_base", 10_000.0),
+        "rope_scaling": _rope_scaling(parameters),
+        "partial_rotary_factor": min(parameters.integer("rope.dimension_count", head_dim), head_dim) / head_dim,
+        "tie_word_embeddings": not parameters.has("output.weight"),
+        "attention_bias": parameters.has("blk.0.attn_output.bias") or parameters.has("blk.0.attn_q.bias"),
+        "mlp_bias": parameters.has("blk.0.ffn_down.bias"),
+        "eos_token_id": end_token_ids(parameters.model),
+        "dtype": "float16"
+        if {tensor.type for tensor in parameters.model.tensors.values()} <= {"F16", "F32"}
+        else "bfloat16",
+    }
+
+
+def _vocab_size(parameters: Parameters) -> int:
+    table = parameters.model.tensors.get("token_embd.weight")
+    if table is None or len(table.shape) != 2:
+        raise ModelFolderError(f"{parameters.model.path}: no matrix token_embd.weight; is it a whole model?")
+    return table.shape[0]
+
+
+# ---- rotation
+
+
+def _rope_scaling(parameters: Parameters) -> Config | None:
+    """The stretch of positions: a factor for each pair of dimensions, in tensors, or a method that is named."""
+    factor = parameters.number("rope.scaling.factor", 1.0)
+    original = {"original_max_position_embeddings": parameters.find("rope.scaling.original_context_length")}
+    if parameters.has("rope_freqs.weight"):  # what llama3's method comes to
+        factors = _factors(parameters, "rope_freqs.weight")
+        return {"rope_type": "longrope", "short_factor": factors, "long_factor": factors, "attention_factor": 1.0}
+    if parameters.has("rope_factors_long.weight"):
+        short, long = (_factors(parameters, f"rope_factors_{name}.weight") for name in ("short", "long"))
+        magnitude = parameters.find("rope.scaling.attn_factor")
+        return {
+            "rope_type": "longrope",
+            "short_factor": short,
+            "long_factor": long,
+            "attention_factor": magnitude,
+            **original,
+        }
+    kind = parameters.find("rope.scaling.type", "none")
+    if kind == "yarn":
+        spread = {name: parameters.find(f"rope.scaling.yarn_{name}") for name in ("beta_fast", "beta_slow")}
+        return {"rope_type": "yarn", "factor": factor, **original, **spread}
+    if kind not in ("none", "linear"):
+        parameters.refuse(f'rope.scaling.type is "{kind}"')
+    return {"rope_type": "linear", "factor": factor} if kind == "linear" else None
+
+
+def _factors(parameters: Parameters, name: str) -> list[float]:
+    tensor = parameters.model.tensors.get(name)
+    if tensor is None or tensor.type != "F32" or len(tensor.shape) != 1:
+        raise ModelFolderError(f"{parameters.model.path}: {name} is not a list of float32")
+    found: list[float] = tensor.data.numpy().view(np.float32).tolist()
+    return found
+
+
+# ---- what differs, architecture by architecture
+
+
+def _llama(parameters: Parameters) -> Config:
+    """Llama, Mistral, SmolLM and others that are the same; with experts it is Mixtral."""
+    if parameters.find("expert_count", 0):
+        return {
+            "architectures": ["MixtralForCausalLM"],
+            "num_local_experts": parameters.num_experts,
+            "num_experts_per_tok": parameters.integer("expert_used_count"),
+            "sliding_window": None,
+        }
+    return {"architectures": ["LlamaForCausalLM"]}
+
+
+def _qwen2(parameters: Parameters) -> Config:
+    return {"architectures": ["Qwen2ForCausalLM"]}
+
+
+def _qwen3(parameters: Parameters) -> Config:
+    return {"architectures": ["Qwen3ForCausalLM"]}
+
+
+def _qwen3_moe(parameters: Parameters) -> Config:
+    return {
+        "architectures": ["Qwen3MoeForCausalLM"],
+        "num_experts": parameters.num_experts,
+        "num_experts_per_tok": parameters.integer("expert_used_count"),
+        "moe_intermediate_size": parameters.integer("expert_feed_forward_length"),
+        "norm_topk_prob": True,
+    }
+
+
+def _gemma2(parameters: Parameters) -> Config:
+    return {
+        "architectures": ["Gemma2ForCausalLM"],
+        "sliding_window": parameters.integer("attention.sliding_window", 4096),
+        "attn_logit_softcapping": parameters.find("attn_logit_softcapping", 50.0),
+        "final_logit_softcapping": parameters.find("final_logit_softcapping", 30.0),
+        "query_pre_attn_scalar": _query_scalar(parameters, 46),
+    }
+
+
+def _gemma3(parameters: Parameters) -> Config:
+    return {
+        "architectures": ["Gemma3ForCausalLM"],
+        "sliding_window": parameters.find("attention.sliding_window"),
+        "sliding_window_pattern": parameters.integer("attention.sliding_window_pattern", 6),
+        "rope_local_base_freq": parameters.number("rope.freq_base_swa", 10_000.0),
+        "attn_logit_softcapping": None,
+        "final_logit_softcapping": parameters.find("final_logit_softcapping"),
+        "query_pre_attn_scalar": _query_scalar(parameters, 62),
+    }
+
+
+def _query_scalar(parameters: Parameters, layers_of_27b: int) -> float:
+    """What queries are divided by the root of, which no key says: the width of a head, but not in the model of 27 billions."""
+    if parameters.integer("block_count") == layers_of_27b:
+        return parameters.integer("embedding_length") / parameters.integer("attention.head_count")
+    return parameters.integer("attention.key_length")
+
+
+def _phi3(parameters: Parameters) -> Config:
+    window = parameters.find("attention.sliding_window") or None
+    return {"architectures": ["Phi3ForCausalLM"], "sliding_window": window}
+
+
+def _starcoder2(parameters: Parameters) -> Config:
+    return {
+        "architectures": ["Starcoder2ForCausalLM"],
+        "norm_epsilon": parameters.number("attention.layer_norm_epsilon", 1e-5),
+        "sliding_window": parameters.find("attention.sliding_window"),
+        "use_bias": parameters.has("blk.0.ffn_down.bias"),
+        "hidden_act": "gelu_pytorch_tanh",
+    }
+
+
+def _command_r(parameters: Parameters) -> Config:
+    return {
+        "architectures": ["CohereForCausalLM"],
+        "layer_norm_eps": parameters.number("attention.layer_norm_epsilon", 1e-5),
+        "logit_scale": parameters.number("logit_scale"),
+        "use_qk_norm": parameters.has("blk.0.attn_q_norm.weight"),
+    }
+
+
+def _cohere2(parameters: Parameters) -> Config:
+    return {
+        **_command_r(parameters),
+        "architectures": ["Cohere2ForCausalLM"],
+        "sliding_window": parameters.integer("attention.sliding_window"),
+        "sliding_window_pattern": parameters.integer("attention.sliding_window_pattern", 4),
+    }
+
+
+_SIGMOID = 2  # of gguf.ExpertGatingFuncType
+
+
+def _deepseek2(parameters: Parameters) -> Config:
+    """DeepSeek-V3 and its like; V2 chooses experts by softmax, which the native family does not."""
+    if parameters.find("expert_gating_func") != _SIGMOID:
+        parameters.refuse("experts are chosen by softmax (DeepSeek-V2)")
+    rope_dim = parameters.integer("rope.dimension_count")
+    key_length = parameters.integer("attention.key_length_mla", parameters.integer("attention.key_length"))
+    value_length = parameters.integer("attention.value_length_mla", parameters.integer("attention.value_length"))
+    scaling, log_factor = _rope_scaling(parameters), parameters.number("rope.scaling.yarn_log_multiplier", 0.0)
+    if scaling is not None and log_factor:
+        scaling |= {"mscale": 10 * log_factor, "mscale_all_dim": 10 * log_factor}
+    return {
+        "architectures": ["DeepseekV3ForCausalLM"],
+        "q_lora_rank": parameters.find("attention.q_lora_rank") or None,
+        "kv_lora_rank": parameters.integer("attention.kv_lora_rank"),
+        "qk_rope_head_dim": rope_dim,
+        "qk_nope_head_dim": key_length - rope_dim,
+        "v_head_dim": value_length,
+        "num_key_value_heads": parameters.integer("attention.head_count"),
+        "head_dim": rope_dim,
+        "partial_rotary_factor": 1.0,
+        "rope_scaling": scaling,
+        "n_routed_experts": parameters.num_experts,
+        "num_experts_per_tok": parameters.integer("expert_used_count"),
+        "moe_intermediate_size": parameters.integer("expert_feed_forward_length"),
+        "n_shared_experts": parameters.integer("expert_shared_count"),
+        "norm_topk_prob": bool(parameters.find("expert_weights_norm", False)),
+        "routed_scaling_factor": parameters.number("expert_weights_scale", 1.0),
+        "n_group": parameters.integer("expert_group_count", 1),
+        "topk_group": parameters.integer("expert_group_used_count", 1),
+        "first_k_dense_replace": parameters.find("leading_dense_block_count", 0),
+        "num_nextn_predict_layers": 0,
+        "rope_interleave": True,
+    }
+
+
+ARCHITECTURES: Mapping[str, Callable[[Parameters], Config]] = {
+    "llama": _llama,
+    "mistral3": _llama,
+    "qwen2": _qwen2,
+    "qwen3": _qwen3,
+    "qwen3moe": _qwen3_moe,
+    "gemma2": _gemma2,
+    "gemma3": _gemma3,
+    "phi3": _phi3,
+    "starcoder2": _starcoder2,
+    "command-r": _command_r,
+    "cohere2": _cohere2,
+    "deepseek2": _deepseek2,
+}

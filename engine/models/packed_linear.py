@@ -1,0 +1,114 @@
+"""Linear layers whose matrices stay packed in blocks: see `kernels/quantized`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ...kernels import quantized
+from ...kernels.moe import ACTIVATIONS
+from ...kernels.quantized import Packed
+from .linear import DenseLinears, DensePerHeadLinear, Embedding, GroupedMlp, Linear
+
+
+@dataclass(frozen=True, slots=True)
+class PackedRows:
+    """A matrix whose rows lie in several packed matrices, one under another, perhaps in another order."""
+
+    parts: tuple[Packed, ...]
+    order: Tensor | None = None  # int64 [rows]: which row of the parts each row is; None: as they are
+
+    def multiply(self, x: Tensor) -> Tensor:
+        """x W^T."""
+        products = [quantized.multiply(x, part) for part in self.parts]
+        joined = products[0] if len(products) == 1 else torch.cat(products, dim=1)
+        return joined if self.order is None else joined.index_select(1, self.order)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedLinear:
+    """A `Linear` whose matrix is packed."""
+
+    rows: PackedRows
+    bias: Tensor | None = None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        product = self.rows.multiply(x)
+        return product if self.bias is None else product + self.bias
+
+
+@dataclass(frozen=True, slots=True)
+class PackedEmbedding:
+    """An `Embedding` whose matrix is packed."""
+
+    matrix: Packed
+    dtype: torch.dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self.matrix.data.device
+
+    def __call__(self, token_ids: Tensor, scale: float) -> Tensor:
+        return (quantized.rows(self.matrix, token_ids.clamp_min(0)) * scale).to(self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedGroupedMlp:
+    """A `GroupedMlp` on a CPU whose matrices are packed: one expert after another, of those that some token has chosen."""
+
+    gate_up: tuple[PackedRows, ...]  # of each expert: gate, then up
+    down: tuple[PackedRows, ...]
+    activation: str
+    scales_input: bool = False
+
+    def __call__(self, hidden: Tensor, chosen: Tensor, weights: Tensor) -> Tensor:
+        output = torch.zeros(hidden.shape, dtype=torch.float32)
+        for expert in chosen.unique().tolist():
+            tokens, choice = torch.nonzero(chosen == expert, as_tuple=True)
+            weight = weights[tokens, choice, None]
+            given = hidden[tokens]
+            result = self._expert(expert, given * weight.to(given.dtype) if self.scales_input else given).float()
+            output.index_add_(0, tokens, result if self.scales_input else result * weight)
+        return output.to(hidden.dtype)
+
+    def _expert(self, expert: int, hidden: Tensor) -> Tensor:
+        gate, up = self.gate_up[expert].multiply(hidden).chunk(2, dim=-1)
+        return self.down[expert].multiply(ACTIVATIONS[self.activation](gate) * up)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedLinears:
+    """Makes linear layers of packed matrices where there are such, else dense ones.
+
+    `packed` has the matrix of each linear layer by the layer's name, and those of each expert in turn by "NAME.gate_up" and
+    "NAME.down".
+    """
+
+    packed: Mapping[str, tuple[PackedRows, ...]]
+    weights: Mapping[str, Tensor]
+    dtype: torch.dtype
+
+    @property
+    def _dense(self) -> DenseLinears:
+        return DenseLinears(self.weights)
+
+    def embedding(self, name: str, *, uses_triton: bool) -> Embedding:
+        if name not in self.packed:
+            return self._dense.embedding(name, uses_triton=uses_triton)
+        return PackedEmbedding(self.packed[name][0].parts[0], self.dtype)
+
+    def linear(self, name: str) -> Linear:
+        if name not in self.packed:
+            return self._dense.linear(name)
+        return PackedLinear(self.packed[name][0], self.weights.get(f"{name}.bias"))
+
+    def per_head(self, name: str) -> DensePerHeadLinear:
+        return self._dense.per_head(name)
+
+    def grouped_mlp(self, name: str, activation: str, *, scales_input: bool, uses_triton: bool) -> GroupedMlp:
+        if f"{name}.down" not in self.packed:
+            return self._dense.grouped_mlp(name, activation, scales_input=scales_input, uses_triton=uses_triton)
+        return PackedGroupedMlp(self.packed[f"{name}.gate_up"], self.packed[f"{name}.down"], activation, scales_input)

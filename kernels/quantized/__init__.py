@@ -1,0 +1,86 @@
+"""Products with matrices that stay packed in blocks, as GGUF has them: the blocks become numbers a few rows at a time.
+
+`blocks.py` says what a packed matrix is, `reference.py` what its blocks mean, in plain PyTorch on any device; `cpu.py` has the same
+compiled for a CPU. A product decodes as many rows as fit into a nearby cache, multiplies by them, and goes on with the next rows in
+the same place, so that no more than that is ever unpacked.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from . import reference
+from .blocks import BLOCK_TYPES, BlockType, Packed
+
+__all__ = ["BLOCK_TYPES", "BlockType", "Packed", "dequantize", "multiply", "rows"]
+
+CPU_SCRATCH = 1 << 18  # weights that are unpacked at a time: 1 MB, what stays in the cache of a core
+GPU_SCRATCH = 1 << 24
+
+
+def multiply(x: Tensor, matrix: Packed) -> Tensor:
+    """x W^T, [num_rows of x, num_rows of W], in the dtype of x [num_rows, columns]. On CUDA nothing is asked of the device.
+
+    On a CPU the product is computed in float32, whatever the dtype of x.
+    """
+    if x.device.type == "cpu":
+        return _multiply_on_cpu(x.float(), matrix).to(x.dtype)
+    return multiply_in_pieces(x, matrix)
+
+
+def multiply_in_pieces(x: Tensor, matrix: Packed) -> Tensor:
+    """`multiply` in plain PyTorch on any device."""
+    step = max(1, GPU_SCRATCH // matrix.num_columns)
+    parts = (Packed(matrix.type, part) for part in matrix.data.split(step))
+    return torch.cat([linear(x, reference.dequantize(part).to(x.dtype)) for part in parts], dim=1)
+
+
+def rows(matrix: Packed, indices: Tensor) -> Tensor:
+    """Rows of the matrix, float32 [num_indices, columns]."""
+    return dequantize(Packed(matrix.type, matrix.data.index_select(0, indices)))
+
+
+def dequantize(matrix: Packed) -> Tensor:
+    """The whole matrix, float32 [num_rows, columns]."""
+    if matrix.data.device.type != "cpu":
+        return reference.dequantize(matrix)
+    out = torch.empty(matrix.num_rows, matrix.num_columns)
+    _decode(matrix.type, matrix.data, out)
+    return out
+
+
+class _Scratch(threading.local):
+    """Where each thread unpacks rows: memory that is asked for at every product costs as much as what is done in it."""
+
+    weights = torch.empty(0)
+
+    def of(self, num_rows: int, num_columns: int) -> Tensor:
+        if self.weights.numel() < num_rows * num_columns:
+            self.weights = torch.empty(num_rows * num_columns)
+        return self.weights[: num_rows * num_columns].view(num_rows, num_columns)
+
+
+_scratch = _Scratch()
+
+
+def _multiply_on_cpu(x: Tensor, matrix: Packed) -> Tensor:
+    if matrix.type.name == "F32":
+        return x @ matrix.data.view(torch.float32).T
+    step = min(matrix.num_rows, max(16, CPU_SCRATCH // matrix.num_columns))
+    out, unpacked = x.new_empty(len(x), matrix.num_rows), _scratch.of(step, matrix.num_columns)
+    for begin in range(0, matrix.num_rows, step):
+        data = matrix.data[begin : begin + step]
+        weights = unpacked[: len(data)]
+        _decode(matrix.type, data, weights)
+        torch.mm(x, weights.T, out=out[:, begin : begin + step])
+    return out
+
+
+def _decode(kind: BlockType, data: Tensor, out: Tensor) -> None:
+    from .cpu import decoder  # here, so that only who has packed weights waits for Numba
+
+    decoder(kind.name)(data.numpy(), out.numpy())

@@ -1,0 +1,155 @@
+"""Models out of GGUF files: every architecture and block type computes what the same numbers compute as safetensors."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+import torch
+
+from maskwright.engine.errors import ModelFolderError, UnsupportedModel, WeightError
+from maskwright.engine.gguf.files import open_gguf
+from maskwright.engine.models.fingerprints import model_fingerprint
+from maskwright.engine.models.gguf_weights import read_gguf_weights
+from maskwright.engine.models.model import load_model
+from maskwright.engine.models.spec import read_spec
+from maskwright.kernels.quantized import BLOCK_TYPES
+
+from ..conftest import LATENT, LLAMA3_ROPE, SIZES, YARN_ROPE, save_tiny_model
+from ..models import test_decoder
+from .writing import Kind, as_folder, write_gguf
+
+BLOCKS = {"intermediate_size": 64}  # rows of whole blocks of 32
+LONG_ROPE = {
+    "rope_type": "longrope", "rope_theta": 100.0, "original_max_position_embeddings": 32, "short_factor": [1.0, 1.1, 1.2, 1.3],
+    "long_factor": [1.5, 3.0, 4.0, 5.0],
+}  # fmt: skip
+MODELS = {
+    "llama": ("LlamaConfig", {}),
+    "llama-biased-tied": ("LlamaConfig", {"tie_word_embeddings": True, "attention_bias": True, "mlp_bias": True}),
+    "llama-rope-factors": ("LlamaConfig", {"rope_parameters": LLAMA3_ROPE}),
+    "llama-yarn": ("LlamaConfig", {"rope_parameters": YARN_ROPE}),
+    "llama-linear": ("LlamaConfig", {"rope_parameters": {"rope_type": "linear", "factor": 4.0, "rope_theta": 100.0}}),
+    "mistral": ("MistralConfig", {"sliding_window": None}),
+    "mixtral": ("MixtralConfig", {"num_local_experts": 4}),
+    "qwen2": ("Qwen2Config", {"tie_word_embeddings": True}),
+    "qwen3": ("Qwen3Config", {"head_dim": 16}),
+    "qwen3moe": ("Qwen3MoeConfig", {"num_experts": 6, "moe_intermediate_size": 32, "num_experts_per_tok": 2, "norm_topk_prob": True, "head_dim": 16}),
+    "gemma2": ("Gemma2Config", {"head_dim": 16, "sliding_window": 6, "query_pre_attn_scalar": 16}),
+    "gemma3": ("Gemma3TextConfig", {"head_dim": 16, "sliding_window": 6, "num_hidden_layers": 7, "query_pre_attn_scalar": 16}),
+    "phi3": ("Phi3Config", {"pad_token_id": 0, "sliding_window": 9}),
+    "phi3-long": ("Phi3Config", {"pad_token_id": 0, "rope_parameters": LONG_ROPE, "original_max_position_embeddings": 32}),
+    "starcoder2": ("Starcoder2Config", {"sliding_window": 9}),
+    "command-r": ("CohereConfig", {"use_qk_norm": True}),
+    "cohere2": ("Cohere2Config", {"num_hidden_layers": 4, "sliding_window": 6}),
+    "deepseek2": ("DeepseekV3Config", {**LATENT, "moe_intermediate_size": 32, "rope_parameters": {**YARN_ROPE, "mscale": 1.0, "mscale_all_dim": 1.0}}),
+}  # fmt: skip
+
+
+def logits(path: Path) -> torch.Tensor:
+    """Of 21 tokens, in two chunks and one decode step."""
+    model = load_model(path, read_spec(path), torch.float32, torch.device("cpu"), 128)
+    cache = model.allocate_cache(num_blocks=16, block_size=4)
+    tokens = torch.randint(3, SIZES["vocab_size"], (21,), generator=torch.Generator().manual_seed(1)).tolist()
+    chunks = [(tokens[:12], 0), (tokens[12:20], 12), (tokens[20:], 20)]
+    return torch.cat([test_decoder.forward(model, cache, [(chunk, done, list(range(8)))]) for chunk, done in chunks])
+
+
+@pytest.mark.parametrize("kind", [Kind.Q8_0, Kind.F16], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("name", MODELS)
+def test_an_architecture_computes_what_its_numbers_do_as_safetensors(name: str, kind: Kind, tmp_path: Path) -> None:
+    class_name, changes = MODELS[name]
+    folder = save_tiny_model(tmp_path / "folder", class_name, {**BLOCKS, **changes}).folder
+    path = write_gguf(tmp_path / "model.gguf", folder, kind)
+    expected = logits(as_folder(path, folder, tmp_path / "same"))
+    assert torch.allclose(logits(path), expected, atol=2e-4 * expected.abs().max().item())
+
+
+K_BLOCKS = {"hidden_size": 256, "intermediate_size": 256, "num_hidden_layers": 1, "num_attention_heads": 4}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind.name in BLOCK_TYPES], ids=lambda kind: kind.name)
+def test_a_type_of_blocks_is_computed_with_as_it_lies(kind: Kind, tmp_path: Path) -> None:
+    folder = save_tiny_model(tmp_path / "folder", "LlamaConfig", K_BLOCKS).folder
+    path = write_gguf(tmp_path / "model.gguf", folder, kind)
+    expected = logits(as_folder(path, folder, tmp_path / "same"))
+    assert torch.allclose(logits(path), expected, atol=2e-4 * expected.abs().max().item())
+
+
+def test_types_may_differ_from_tensor_to_tensor(tmp_path: Path) -> None:
+    """As in Q4_K_M: of what is joined here, some is in other blocks."""
+    folder = save_tiny_model(tmp_path / "folder", "LlamaConfig", {**K_BLOCKS, "tie_word_embeddings": True}).folder
+    others = {"attn_v": Kind.Q6_K, "ffn_up": Kind.Q5_0, "token_embd": Kind.Q8_0, "attn_output": Kind.F32}
+    path = write_gguf(tmp_path / "model.gguf", folder, Kind.Q4_K, overrides=others)
+    expected = logits(as_folder(path, folder, tmp_path / "same"))
+    assert torch.allclose(logits(path), expected, atol=2e-4 * expected.abs().max().item())
+
+
+def test_no_matrix_is_copied_out_of_the_file(tmp_path: Path) -> None:
+    """Packed matrices are views of the mapped file; what the model holds beside them is norms."""
+    path = write_gguf(tmp_path / "model.gguf", save_tiny_model(tmp_path / "folder", "LlamaConfig", K_BLOCKS).folder, Kind.Q4_0)
+    mapped = {tensor.data.data_ptr() for tensor in open_gguf(path).tensors.values()}
+    found = read_gguf_weights(path, read_spec(path), torch.float32, torch.device("cpu"))
+    blocks = {name: tensor for name, tensor in found.weights.items() if ".blocks." in name}
+    assert len(blocks) == 9 and all(tensor.data_ptr() in mapped for tensor in blocks.values())
+    assert sum(tensor.nbytes for name, tensor in found.weights.items() if name not in blocks) < 5_000
+    model = load_model(path, read_spec(path), torch.float32, torch.device("cpu"), 128)
+    assert model.num_bytes < path.stat().st_size
+
+
+def test_what_cannot_stay_packed_is_expanded_and_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = save_tiny_model(tmp_path / "folder", "LlamaConfig", K_BLOCKS).folder
+    path = write_gguf(tmp_path / "model.gguf", folder, Kind.Q4_0, overrides={"ffn_down": Kind.IQ4_XS})
+    expected = logits(as_folder(path, folder, tmp_path / "same"))
+    assert torch.allclose(logits(path), expected, atol=2e-4 * expected.abs().max().item())
+    assert "1 tensors of type IQ4_XS are expanded while loading" in caplog.text
+
+
+def edited(path: Path, old: bytes, new: bytes) -> Path:
+    content = path.read_bytes()
+    assert content.count(old) == 1 and len(old) == len(new)
+    path.write_bytes(content.replace(old, new))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error", "message"),
+    [
+        (b"blk.0.attn_q.weight", b"blk.0.attn_p.weight", WeightError, "lacks blk.0.attn_q.weight, which llama calls for"),
+        (b"blk.2.ffn_up.weight", b"blk.9.ffn_up.weight", WeightError, "lacks blk.2.ffn_up.weight"),
+        (b"llama.block_count\x04\0\0\0\x03", b"llama.block_count\x04\0\0\0\x02", WeightError, "it holds blk.2.attn_k.weight, .* and 6 more"),
+        (b"llama.block_count\x04\0\0\0\x03", b"llama.block_count\x04\0\0\0\xff", ModelFolderError, '"llama.block_count" is 255; it must be at most 30'),
+        (b"llama.embedding_length\x04\0\0\0\x20", b"llama.embedding_length\x04\0\0\0\x40", WeightError, "has shape"),
+        (b"llama.attention.head_count\x04", b"llama.attention.head_coumt\x04", ModelFolderError, '"llama.attention.head_count" is missing'),
+        (b"general.architecture\x08\0\0\0\x05\0\0\0\0\0\0\0llama", b"general.architecture\x08\0\0\0\x05\0\0\0\0\0\0\0mpt-7", UnsupportedModel, 'architecture "mpt-7" is not supported; supported: llama, '),
+    ],
+)
+def test_a_file_that_does_not_hang_together_is_named(old: bytes, new: bytes, error: type, message: str, tmp_path: Path, tiny_model) -> None:
+    path = edited(write_gguf(tmp_path / "model.gguf", tiny_model("llama").folder), old, new)
+    with pytest.raises(error, match=message) as raised:
+        logits(path)
+    assert str(path) in str(raised.value)
+
+
+def test_a_type_that_nothing_decodes_is_refused_by_name(tmp_path: Path, tiny_model) -> None:
+    path = write_gguf(tmp_path / "model.gguf", tiny_model("llama").folder)
+    kind = struct.pack("<I2QI", 2, 32, 99, Kind.F32)
+    content = path.read_bytes()
+    path.write_bytes(content.replace(kind, struct.pack("<I2QI", 2, 32, 99, Kind.I32), 1))
+    with pytest.raises(UnsupportedModel, match=r"is of type I32, which cannot be decoded; computed with as they are: F32, F16"):
+        logits(path)
+
+
+def test_deepseek_v2_is_refused_by_name(tmp_path: Path) -> None:
+    folder = save_tiny_model(tmp_path / "folder", *MODELS["deepseek2"]).folder
+    path = write_gguf(tmp_path / "model.gguf", folder, **{"deepseek2.expert_gating_func": 1})
+    with pytest.raises(UnsupportedModel, match=r"experts are chosen by softmax \(DeepSeek-V2\), which is not supported"):
+        read_spec(path)
+
+
+def test_two_files_have_two_fingerprints(tmp_path: Path, tiny_model) -> None:
+    folder = tiny_model("llama").folder
+    first, again = (write_gguf(tmp_path / f"{name}.gguf", folder) for name in ("first", "again"))
+    other = write_gguf(tmp_path / "other.gguf", folder, Kind.F16)
+    assert model_fingerprint(first) == model_fingerprint(again) != model_fingerprint(other)
