@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
+from .member_walks import left_behind, open_walk
 from .nodes import (
     EMPTY,
     FAIL,
@@ -109,6 +110,10 @@ def make_closure(arena, tables, continuation):
             )
         elif kind == Kind.BAG:
             depth = open_bag(arena, tables, head, tail, depth)
+        elif kind == Kind.WALK:
+            depth = open_walk(arena, tables, head, tail, depth)
+        elif kind == Kind.TAKEN:
+            depth = expand(arena, tables, left_behind(arena, tables, head, depth), tail, depth, expanded)
         elif kind == Kind.MULTIPLE:
             depth = open_multiple(arena, tables, head, tail, depth)
         elif kind == Kind.BOTH or kind == Kind.NEGATE:

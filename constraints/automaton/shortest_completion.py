@@ -24,6 +24,7 @@ import numpy as np
 from ..base.kinds import INFINITE, Event, Kind, Supply
 from ..numba_support.jit import entry, inner, words_at
 from ..vocabulary.packed_vocabulary import NODE_WIDTH, Header, TrieRecord, child_of
+from .member_walks import CASES, MOST_COUNT, fill_counts, measure_decision, measure_walk, row_of
 from .nodes import (
     EMPTY,
     digits_needed,
@@ -118,6 +119,16 @@ def measure_shortest(arena_address, start, end, single):
             size, cost = arena[tables.size + REC * arena[tables.rules + a]], arena[tables.cost + REC * arena[tables.rules + a]]
         elif kind == Kind.BAG:
             size, cost = least_sum(arena, tables, wide(i), tables.size), least_sum(arena, tables, wide(i), tables.cost)
+        elif kind == Kind.DECISION:
+            if arena[row_of(arena, tables, wide(i)) + MOST_COUNT] >= 0:
+                changed |= fill_counts(arena, tables, wide(i), tables.size)
+                changed |= fill_counts(arena, tables, wide(i), tables.cost)
+            size, cost = (
+                measure_decision(arena, tables, wide(i), tables.size),
+                measure_decision(arena, tables, wide(i), tables.cost),
+            )
+        elif kind == Kind.WALK:
+            size, cost = measure_walk(arena, tables, wide(i), wide(0))
         elif kind == Kind.MULTIPLE:
             size, cost = digits_needed(arena, tables, wide(i))
         elif kind == Kind.UNLISTED:
@@ -213,7 +224,7 @@ def measure_ample(arena_address, start, end):
                 ample = plus(times(max(b, 1) - 1, arena[tables.cost + REC * a]), arena[tables.ample + a])
         elif kind == Kind.CALL:
             worst, ample = wide(arena[tables.worst + arena[tables.rules + a]]), wide(arena[tables.ample + arena[tables.rules + a]])
-        elif kind == Kind.BOTH or kind == Kind.NEGATE or kind == Kind.BAG:
+        elif kind == Kind.BOTH or kind == Kind.NEGATE or kind == Kind.BAG or kind == Kind.DECISION or kind == Kind.WALK:
             ample = plus(cost, wide(1))
         elif kind == Kind.UNLISTED:
             ample = plus(max(cost, wide(arena[tables.ample + b])), wide(1))
@@ -286,6 +297,12 @@ def reaches_event(arena_address, root, events):
             num_found = once(b, seen, found, once(a, seen, found, num_found))
         elif kind == Kind.UNLISTED:
             num_found = once(b, seen, found, num_found)
+        elif kind == Kind.WALK:
+            num_found = once(b, seen, found, once(a, seen, found, num_found))
+        elif kind == Kind.DECISION:
+            num_found = once(wide(arena[tables.c + REC * node]), seen, found, num_found)
+            for j in range(a + CASES, a + CASES + 2 * b):
+                num_found = once(wide(arena[tables.lists + j]), seen, found, num_found)
         elif kind == Kind.REPEAT or kind == Kind.NEGATE or kind == Kind.BAG:
             num_found = once(a, seen, found, num_found)
     return False

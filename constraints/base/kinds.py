@@ -40,6 +40,11 @@ class Kind(IntEnum):
     WORD = 21
     CONFIGURATION = 22  # a = automaton state, b = register; see register_product.py
     EITHER = 23  # a, b = continuations: their union; see unions.py
+    # Of grammars again:
+    DECISION = 24  # a = offset of its row in the list pool, b = cases, c = the same without this member; see member_walks.py
+    WALK = 25  # a = first TALLY, b = REPEAT of the separator: bounds of how many members come, c = 1 where a member must follow
+    # Made by the automaton only:
+    TAKEN = 26  # what is left of a WALK behind one more member. a = WALK, b = part of it, c = offset of the case, 0 in a REPEAT
 
 
 class Event(IntEnum):

@@ -60,7 +60,22 @@ def _verdict(store: NodeStore, node: Node, known: dict[Node, bool], fertile: set
         return _all((Node(b),), known)
     if kind is Kind.BAG:
         return _bag(store, node, known)
+    if kind is Kind.WALK:
+        return _all(store.listed_parts(Node(a)), known)
+    if kind is Kind.DECISION:
+        return _decision(store, node, known)
     return kind is not Kind.FAIL
+
+
+def _decision(store: NodeStore, node: Node, known: dict[Node, bool]) -> bool | list[Node]:
+    """Whether the rest can be had without the member, or one of its cases with what is left behind it."""
+    unknown: list[Node] = []
+    for parts in ([Node(store.operands(node)[2])], *([member, *left] for member, left in store.cases_of(node)[1])):
+        found = _all(parts, known)
+        if found is True:
+            return True
+        unknown += found or []
+    return unknown or False
 
 
 def _bag(store: NodeStore, node: Node, known: dict[Node, bool]) -> bool | list[Node]:

@@ -16,6 +16,8 @@ from .expression import EMPTY, Grammar, Kind, Node
 _LEAVES = frozenset(map(int, (Kind.CLASS, Kind.LITERAL)))
 _ALT, _BAG, _CALL, _REPEAT, _SEQ = map(int, (Kind.ALT, Kind.BAG, Kind.CALL, Kind.REPEAT, Kind.SEQ))
 
+_WALKS = frozenset(map(int, (Kind.WALK, Kind.DECISION)))
+
 
 def left_recursion(grammar: Grammar, empty: NDArray[np.bool_]) -> str | None:
     """The name of a rule that can call itself without reading a byte, or None. empty: [nodes] contains the empty string."""
@@ -65,6 +67,8 @@ def first_calls(grammar: Grammar, body: Node, empty: Sequence[bool] | NDArray[np
             work.append(first)
         elif kind == _BAG:
             work.extend(part for part, _, _ in grammar.bag_parts(Node(node)))
+        elif kind in _WALKS:
+            work.extend(children(grammar, Node(node)))
     return list(found)
 
 
@@ -93,6 +97,10 @@ def children(grammar: Grammar, node: Node) -> list[Node]:
         return grammar.alternatives(node)
     if kind is Kind.BAG:
         return [part for part, _, _ in grammar.bag_parts(node)]
+    if kind is Kind.WALK:
+        return [*grammar.listed_parts(Node(a)), Node(b)]
+    if kind is Kind.DECISION:
+        return grammar.parts_of_decision(node)
     if kind is Kind.CALL:
         body = grammar.rule_bodies[a]
         return [] if body is None else [body]

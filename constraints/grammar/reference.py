@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from ..numba_support.divisors import COUNTS
-from .expression import UNBOUNDED, Event, Grammar, Kind, Node
+from .expression import EMPTY, UNBOUNDED, Event, Grammar, Kind, Node
+from .member_diagrams import LAST
 
 P = TypeVar("P")
 Part = tuple[object, ...]
@@ -85,6 +86,9 @@ class Unfolding(Generic[P]):
             _, parts, low, high = part
             yield from self._take(parts, low, high)  # type: ignore[arg-type]
             return
+        if part[0] == "walk":
+            yield from self._walk(*part[1:])  # type: ignore[arg-type]
+            return
         if part[0] == "multiple":
             yield from self._read_digit(*part[1:])  # type: ignore[arg-type]
             return
@@ -100,6 +104,10 @@ class Unfolding(Generic[P]):
             yield from self._unroll(a, b, c)
         elif kind is Kind.BAG:
             yield from self._take(tuple(self.grammar.bag_parts(node)), b, c)
+        elif kind is Kind.WALK:
+            separator, low, high = self.grammar.operands(Node(b))
+            parts = (self._open_part(each) for each in self.grammar.listed_parts(Node(a)))
+            yield (("walk", tuple(parts), separator, low, high, bool(c)),)
         elif kind is Kind.MULTIPLE:
             modulus, places = self.grammar.step_of(node)[:2]
             whole = divmod(c, COUNTS) if c >= 0 else None
@@ -125,6 +133,51 @@ class Unfolding(Generic[P]):
             if high != 0 and most != 0:
                 rest = (*parts[:i], (body, *_one_less(least, most)), *parts[i + 1 :])
                 yield (("node", body), ("bag", rest, *_one_less(low, high)))
+
+    def _open_part(self, node: Node) -> Part:
+        """A part of a walk: ("decision", node), or ("repeat", body, low, high)."""
+        if self.grammar.kind(node) is Kind.DECISION:
+            return ("decision", node)
+        return ("repeat", *self.grammar.operands(node))
+
+    def _walk(
+        self, parts: tuple[Part, ...], separator: Node, low: int, high: int, must_follow: bool
+    ) -> Iterable[Continuation]:
+        """Members of the parts, each of which is at its position, and all that are before it cannot come any more."""
+        if not must_follow:
+            if low == 0 and None not in (ends := [self._at(part, None) for part in parts]) and not any(ends):
+                yield ()
+            yield (("node", separator), ("walk", parts, separator, low, high, True))
+            return
+        for i, part in enumerate(parts if high != 0 else ()):
+            for position, member, left in self._members(part):
+                others = [self._at(each, position) for each in (*parts[:i], *parts[i + 1 :])]
+                if None not in others:
+                    rest = (*left, *(each for each in others if each))
+                    after = ("walk", rest, separator, *_one_less(low, high), False)
+                    yield (("node", self.grammar.operands(member)[1]), after)
+
+    def _members(self, part: Part) -> Iterable[tuple[int, Node, list[Part]]]:
+        """The position of each member that may come first, the member, and what is left of the part behind it."""
+        if part[0] == "repeat":
+            _, body, low, high = part
+            if high != 0:
+                yield LAST, body, [("repeat", body, *_one_less(low, high))]  # type: ignore[arg-type, misc]
+            return
+        node: Node = part[1]  # type: ignore[assignment]
+        while self.grammar.kind(node) is Kind.DECISION:
+            position, cases = self.grammar.cases_of(node)
+            yield from ((position, member, list(map(self._open_part, left))) for member, left in cases)
+            node = Node(self.grammar.operands(node)[2])
+
+    def _at(self, part: Part, position: int | None) -> Part | None:
+        """A part without the members before a position (None: without any); () where it is done, None where it lacks one."""
+        if part[0] == "repeat":
+            return part if position is not None else () if part[2] == 0 else None
+        node: Node = part[1]  # type: ignore[assignment]
+        while self.grammar.kind(node) is Kind.DECISION and (position is None or self.grammar.cases_of(node)[0] < position):
+            node = Node(self.grammar.operands(node)[2])
+        return ("decision", node) if self.grammar.kind(node) is Kind.DECISION else () if node == EMPTY else None
 
     def _read_digit(
         self, modulus: int, read: int, places: int, whole: tuple[int, int] | None, may_end: bool, point: int, *digits: int

@@ -33,7 +33,8 @@ class NodeStore:
     def __init__(self) -> None:
         self.rows = array("i")  # kind, a, b, c of every node
         self.pool = bytearray()  # the bytes of all literals, one after the other
-        self.lists = array("i")  # alternatives of ALT nodes; steps of MULTIPLE nodes; words of WORDS nodes, as (offset, length)
+        # alternatives of ALT nodes; steps of MULTIPLE nodes; words of WORDS nodes, as (offset, length); rows of DECISION nodes
+        self.lists = array("i")
         self.edges = array("i")  # of CLASS nodes: low, high, follow, one edge after the other
         self.events: set[Event] = set()  # that some CLASS node carries
         self.rule_names: list[str] = []
@@ -88,6 +89,27 @@ class NodeStore:
             parts.append((Node(body), low, high))
             tally = Node(following)
         return parts
+
+    def listed_parts(self, tally: Node) -> list[Node]:
+        """The parts of a list of TALLY nodes."""
+        parts: list[Node] = []
+        while tally != FAIL:
+            part, following, _ = self.operands(tally)
+            parts.append(Node(part))
+            tally = Node(following)
+        return parts
+
+    def cases_of(self, node: Node) -> tuple[int, list[tuple[Node, list[Node]]]]:
+        """The position of a DECISION, and its cases: each member with the parts that are left behind it."""
+        start, count, _ = self.operands(node)
+        cases = self.lists[start + 2 : start + 2 + 2 * count].tolist()
+        pairs = zip(cases[::2], cases[1::2], strict=True)
+        return self.lists[start + 1], [(Node(member), self.listed_parts(Node(left))) for member, left in pairs]
+
+    def parts_of_decision(self, node: Node) -> list[Node]:
+        """The nodes that a DECISION is made of."""
+        _, cases = self.cases_of(node)
+        return [Node(self.operands(node)[2]), *(part for member, left in cases for part in (member, *left))]
 
     def step_of(self, node: Node) -> list[int]:
         """The row of the list pool that describes the step of a MULTIPLE, see divisors.py."""

@@ -7,13 +7,14 @@ harmless as one that somebody has written: its language may be any, and the name
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..base.errors import SavedConstraintError
+from ..base.kinds import MOST
 from ..base.utf8 import MAX_CODE_POINT
 from ..grammar.expression import EMPTY, FAIL, UNBOUNDED, Event, Grammar, Kind, Node, Supply
 from ..numba_support.divisors import COUNTS, MAX_MODULUS, MULTIPLE_ROW_WORDS, MultipleRow
@@ -34,12 +35,14 @@ def check_tables(arrays: Mapping[str, NDArray[Any]], root: Any) -> None:
         _need(fits and arrays[name].dtype == dtype, f"{name} of type {arrays[name].dtype} and shape {sizes}")
     kinds = arrays["nodes"][0]
     _need(kinds.size >= 2 and kinds[0] == Kind.FAIL and kinds[1] == Kind.EMPTY, "the first nodes are FAIL and EMPTY")
-    _need(bool(((kinds[2:] >= Kind.CLASS) & (kinds[2:] <= Kind.UNLISTED)).all()), "a node of a kind that no grammar has")
+    are_known = ((kinds[2:] >= Kind.CLASS) & (kinds[2:] <= Kind.UNLISTED)) | np.isin(kinds[2:], (Kind.DECISION, Kind.WALK))
+    _need(bool(are_known.all()), "a node of a kind that no grammar has")
     _need(isinstance(root, int) and 0 <= root < kinds.size, f"root {root!r}")
     _need(bool(_inside(arrays["rules"], 0, kinds.size).all()), "a rule has a body")
     nodes = _Nodes(arrays)
     leaves = (nodes.classes, nodes.literals, nodes.calls, nodes.multiples, nodes.words)
-    for check in (*leaves, nodes.without_words, nodes.pairs, nodes.unions, nodes.repetitions, nodes.bags):
+    counted = (nodes.repetitions, nodes.bags, nodes.decisions, nodes.walks)
+    for check in (*leaves, nodes.without_words, nodes.pairs, nodes.unions, *counted):
         _need(check(), f"operands of {check.__name__}")
 
 
@@ -98,13 +101,56 @@ class _Nodes:
         return bool(_inside(rule, 0, self._num_rules).all())
 
     def bags(self) -> bool:
-        """Check that a bag begins a list of tallies, each of a repetition."""
+        """Check that a bag begins a list of repetitions."""
         node, first, low, high = self._of(Kind.BAG)
         tally, part, following, _ = self._of(Kind.TALLY)
         if not (_inside(first, 0, node).all() and _inside(part, 0, tally).all() and _inside(following, 0, tally).all()):
             return False
         are_lists = self._are(first, Kind.TALLY).all() and (self._are(following, Kind.TALLY) | (following == FAIL)).all()
-        return bool(are_lists and self._are(part, Kind.REPEAT).all() and _bounds(low, high).all())
+        are_counted = all(self._are_parts(tallies, Kind.REPEAT) for tallies in first.tolist())
+        return bool(are_lists and are_counted and _bounds(low, high).all())
+
+    def _are_parts(self, tally: int, *kinds: Kind) -> bool:
+        """Whether all parts of a list of tallies are of some kinds."""
+        return all(self._kinds[part] in kinds for part in self._listed(tally))
+
+    def _listed(self, tally: int) -> Iterator[int]:
+        while tally != FAIL:
+            part, tally, _ = self._operands[:, tally].tolist()
+            yield part
+
+    def walks(self) -> bool:
+        """Check that a walk begins a list of repetitions and decisions, and that its members are counted."""
+        node, first, members, must_follow = self._of(Kind.WALK)
+        are_before = _inside(first, 0, node).all() and _inside(members, 0, node).all()
+        are_right = are_before and self._are(first, Kind.TALLY).all() and self._are(members, Kind.REPEAT).all()
+        are_parts = are_right and all(self._are_parts(tallies, Kind.REPEAT, Kind.DECISION) for tallies in first.tolist())
+        return bool(are_parts and _inside(must_follow, 0, 2).all())
+
+    def decisions(self) -> bool:
+        """Check the rows of decisions: members are sequences, what is left behind them are lists, tables have room."""
+        most: dict[int, int] = {FAIL: 0, EMPTY: 0}
+        for node, row, count, lower in np.transpose(self._of(Kind.DECISION)).tolist():
+            end = row + 2 + 2 * count
+            if not (row >= 0 and count > 0 and end <= self._lists.size and lower in most):
+                return False
+            counted, position, *cases = self._lists[row:end].tolist()
+            members, left = cases[::2], cases[1::2]
+            if position < 1 or not all(EMPTY < each < node and self._kinds[each] == Kind.SEQ for each in members):
+                return False
+            if not all(0 <= each < node and (each == FAIL or self._kinds[each] == Kind.TALLY) for each in left):
+                return False
+            if not all(self._are_parts(tallies, Kind.REPEAT, Kind.DECISION) for tallies in left):
+                return False
+            behind = [sum(most.get(part) or self._high(part) for part in self._listed(tallies)) for tallies in left]
+            most[node] = max(most[lower], 1 + max(behind))
+            if counted != -1 and (counted != most[node] or end + 2 * (counted + 1) > self._lists.size):
+                return False
+        return True
+
+    def _high(self, part: int) -> int:
+        high = int(self._operands[2, part])
+        return MOST if high == UNBOUNDED else high
 
     def multiples(self) -> bool:
         """Check that a step is a modulus, a number of places, and the literals of the point and the ten digits."""

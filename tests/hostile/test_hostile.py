@@ -46,7 +46,7 @@ def test_a_hostile_source_is_compiled_or_refused(name, results):
     assert result["megabytes"] < MEGABYTES, result
 
 
-OTHER_LIMITS = ("alternatives", "counts", "modulus", "name_classes")
+OTHER_LIMITS = ("alternatives", "conditions", "counts", "modulus", "name_classes")
 
 
 def test_the_corpus_is_not_refused_wholesale(results):

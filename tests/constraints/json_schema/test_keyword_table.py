@@ -89,7 +89,7 @@ SAMPLES = {
     "unevaluatedItems": Sample({"prefixItems": [True], "unevaluatedItems": False}, [[], [1]], [[1, 2]]),
     "unevaluatedProperties": Sample({"properties": {"a": True}, "unevaluatedProperties": False}, [{}, {"a": 1}], [{"b": 1}]),
     "then": Sample({"if": INTEGER, "then": {"minimum": 2}}, [2, "a"], [1]),
-    "else": Sample({"if": INTEGER, "else": {"maxLength": 1}}, [1, "a"], ["ab"]),
+    "else": Sample({"if": {"required": ["a"]}, "else": {"required": ["b"]}}, [1, "a", {"a": 1}, {"b": 1}], [{}, {"c": 1}]),
     "minContains": Sample({"contains": INTEGER, "minContains": 2}, [[1, 2]], [[1], [1, "a"]]),
     "maxContains": Sample({"contains": INTEGER, "maxContains": 1}, [[1], [1, "a"]], [[1, 2]]),
 }  # fmt: skip

@@ -12,7 +12,7 @@ schema in question. The same literal stands for many branches of which none hold
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..documents.document import Site
@@ -23,6 +23,7 @@ from .annotations import Annotations
 from .claims import (
     Among,
     Claim,
+    Condition,
     Conj,
     Equals,
     Exclusive,
@@ -35,11 +36,12 @@ from .claims import (
     lacks_key,
     with_clause,
 )
+from .conditions import Conditions
 from .exclusions import Cases, Exclusions
 from .negation import differing, violations
 from .numbering import Numbering
 from .parts import Parts, condition, own, unevaluated_of
-from .products import FEW, Products, union
+from .products import FEW, Products, check_count, union
 from .sameness import Sameness
 
 
@@ -57,6 +59,7 @@ class Branches:
         self._policy, self._parts = policy, Parts(policy)
         self._sameness = Sameness(self._parts, numbering)
         self._products = Products(policy, self._sameness, is_void)
+        self._conditions = Conditions(self._parts, self._sameness.conj)
         self._annotations = Annotations(self, self._parts, self._products)
         self._exclusions = Exclusions(policy, self, self._parts, self._products, are_apart, cases)
         self.conj, self.is_contradiction = self._sameness.conj, self._sameness.is_contradiction
@@ -70,10 +73,33 @@ class Branches:
         known = self._of_conj.get(conj)
         if known is None:
             pending = self._plain_terms(conj) or self.pending_terms(conj)
-            if any(isinstance(literal, Exclusive) for term in pending for literal in term):
-                pending = list(dict.fromkeys(term for each in pending for term in self._exclusions.settled(each)))
+            if any(isinstance(literal, (Exclusive, Condition)) for term in pending for literal in term):
+                pending = list(dict.fromkeys(term for each in pending for term in self._settled(each)))
             known = self._of_conj[conj] = pending
         return known
+
+    def _settled(self, term: Term) -> list[Term]:
+        """The term without `Exclusive` literals, and without conditions that are better told apart as alternatives."""
+        open_terms, done = [term], []
+        while open_terms:
+            current = open_terms.pop()
+            if any(isinstance(literal, Exclusive) for literal in current):
+                open_terms += self._exclusions.settled(current)[::-1]
+                continue
+            spelled = self._conditions.spelled_out(current)
+            if not spelled:
+                done.append(current)
+                continue
+            open_terms += self.spelled_out(current, spelled)[::-1]
+            check_count(len(open_terms) + len(done), (spelled[0].site,))
+        return done
+
+    def spelled_out(self, term: Term, conditions: Sequence[Condition] | None = None) -> list[Term]:
+        """The alternatives that a term comes to without some of its conditions, or without all."""
+        told = [each for each in term if isinstance(each, Condition)] if conditions is None else conditions
+        rest = tuple(literal for literal in term if literal not in told)
+        groups = [self._alternatives(each.site, each.keyword, each.dependent) for each in told]
+        return self._products.joined([[rest], *groups], (told[0].site,)) if told else [term]
 
     def _plain_terms(self, conj: Conj) -> list[Term]:
         """The one alternative of a schema that applies no others to the value itself, as most do; none for other schemas."""
@@ -136,15 +162,29 @@ class Branches:
             return self._products.joined([terms], (site,))
         groups: list[list[Term]] = [[own(site)], *(self.holds(part) for part in self._parts.subschemas(site, "allOf"))]
         groups += [self.holds(target) for target in self._parts.references(site)]
-        if in_force(site, "anyOf"):
-            parts = [self.holds(part) for part in self._parts.subschemas(site, "anyOf")]
-            groups.append([()] if [()] in parts else union(parts))  # what admits everything makes the others idle
-        if in_force(site, "oneOf"):
-            groups.append(self._one_of(site))
-        if in_force(site, "not"):
-            groups.append(self.fails(site.child("not")))
-        groups += self._conditions(site)
+        groups += [self._told(site, keyword) for keyword in ("anyOf", "oneOf", "not", "if") if in_force(site, keyword)]
+        groups += self._dependencies(site)
         return self._products.joined(groups, (site,))
+
+    def _told(self, site: Site, keyword: str) -> list[Term]:
+        """What a keyword asks for: as one condition where that is shorter, else as alternatives."""
+        found = self._conditions.of(site, keyword)
+        return [(found,)] if found is not None else self._alternatives(site, keyword)
+
+    def _alternatives(self, site: Site, keyword: str, dependent: str | None = None) -> list[Term]:
+        if keyword == "anyOf":
+            parts = [self.holds(part) for part in self._parts.subschemas(site, "anyOf")]
+            return [()] if [()] in parts else union(parts)  # what admits everything makes the others idle
+        if keyword == "oneOf":
+            return self._one_of(site)
+        if keyword == "not":
+            return self.fails(site.child("not"))
+        if keyword == "if":
+            return self._cases_of_if(site)
+        if keyword == "fails":
+            return self._violated(site)
+        assert dependent is not None
+        return implied(dependent, self.holds(site))
 
     def _one_of(self, site: Site) -> list[Term]:
         parts = [self.holds(part) for part in self._parts.subschemas(site, "oneOf")]
@@ -152,17 +192,26 @@ class Branches:
             return union(parts)
         return [(*term, Exclusive(site, index)) for index, part in enumerate(parts) for term in part]
 
-    def _conditions(self, site: Site) -> list[list[Term]]:
-        """The cases of `if`, and those of each key whose presence asks for more: one group of alternatives for each."""
+    def _cases_of_if(self, site: Site) -> list[Term]:
+        given = condition(site)
+        if given is None:
+            return [()]
+        when, then, otherwise = given
+        return (
+            self._products.joined([self.holds(when), self._optional(then, True)], (site,))
+            + self._products.joined([self.fails(when), self._optional(otherwise, True)], (site,))
+        )  # fmt: skip
+
+    def _dependencies(self, site: Site) -> list[list[Term]]:
+        """The cases of each key whose presence asks for more: one group of alternatives for each."""
         groups = []
-        if given := condition(site):
-            when, then, otherwise = given
-            groups.append(
-                self._products.joined([self.holds(when), self._optional(then, True)], (site,))
-                + self._products.joined([self.fails(when), self._optional(otherwise, True)], (site,))
-            )
         for name, dependent in self._parts.dependencies(site):
-            groups.append([implied_keys(name, dependent)] if isinstance(dependent, list) else implied(name, self.holds(dependent)))
+            if isinstance(dependent, list):
+                groups.append([implied_keys(name, dependent)])
+            elif (found := self._conditions.of_dependent(name, dependent)) is not None:
+                groups.append([(found,)])
+            else:
+                groups.append(implied(name, self.holds(dependent)))
         return groups
 
     def _optional(self, site: Site | None, holds: bool) -> list[Term]:
@@ -176,6 +225,9 @@ class Branches:
     def _refuted(self, site: Site) -> list[Term]:
         if isinstance(site.schema, bool):
             return [] if site.schema else [()]
+        return self._told(site, "fails")
+
+    def _violated(self, site: Site) -> list[Term]:
         groups = [[tuple(map(self._sameness.resolved, term)) for term in violations(site)]]
         groups += [self.fails(part) for part in (*self._parts.subschemas(site, "allOf"), *self._parts.references(site))]
         if in_force(site, "anyOf"):

@@ -227,6 +227,59 @@ class Clause(HashedOnce):
 
 
 @dataclass(frozen=True, slots=True)
+class Has(HashedOnce):
+    """The object has a member of this name, whose value satisfies `conj`."""
+
+    name: str
+    conj: Conj
+
+    __hash__ = HashedOnce.__hash__
+
+
+@dataclass(frozen=True, slots=True)
+class Negated(HashedOnce):
+    """A formula does not hold."""
+
+    part: Formula
+
+    __hash__ = HashedOnce.__hash__
+
+
+@dataclass(frozen=True, slots=True)
+class Joined(HashedOnce):
+    """"all" of some formulas hold, or "any", or exactly "one". `formulas.py` makes them."""
+
+    how: str
+    parts: tuple[Formula, ...]
+
+    __hash__ = HashedOnce.__hash__
+
+
+Formula = bool | Has | Negated | Joined
+
+
+@dataclass(frozen=True, slots=True)
+class Condition(HashedOnce):
+    """A formula holds of the members of an object: what a keyword of a site says, or that the site fails (`keyword` "fails"), or
+    that it holds if there is a member of some name (`dependent`).
+
+    Says that the value is an object, if `strict`; else nothing about values of other types.
+    """
+
+    formula: Formula
+    strict: bool
+    site: Site = field(compare=False)
+    keyword: str = field(compare=False)
+    dependent: str | None = field(default=None, compare=False)
+
+    __hash__ = HashedOnce.__hash__
+
+    @property
+    def atoms(self) -> frozenset[str]:
+        return TYPES["object"] if self.strict else ALL_ATOMS
+
+
+@dataclass(frozen=True, slots=True)
 class Repeats:
     """The value is an array with two equal items: the violation of a site's `uniqueItems`."""
 
@@ -267,7 +320,9 @@ class Exclusive:
         return ALL_ATOMS
 
 
-Literal = Site | Kinds | Among | Within | NotMultiple | Length | Mismatch | Count | Clause | Repeats | Unevaluated | Exclusive
+Literal = (
+    Site | Kinds | Among | Within | NotMultiple | Length | Mismatch | Count | Clause | Condition | Repeats | Unevaluated | Exclusive
+)
 Term = tuple[Literal, ...]
 
 

@@ -12,8 +12,9 @@ from ..documents.values import atom_of, equality_key, is_integral
 from ..strings.string_shape import StringShape
 from ..strings.strings import Strings
 from .branches import Branches
-from .claims import Conj, Term
+from .claims import Conj, Has, Term
 from .clauses import Need
+from .formulas import is_true
 from .names import Names
 from .shapes import ArrayShape, NumberShape, ObjectShape
 from .shaping import Shapes
@@ -87,7 +88,12 @@ class Membership:
             for need in needs:
                 found[need] += need.keys.admits(listed, passed) and self.in_conj(need.conj, item)
         met = {need for need, count in found.items() if _is_between(count, need.low, need.high)}
-        return met.issuperset(shape.needs) and not any(met.isdisjoint(clause) for clause in shape.clauses)
+        if not met.issuperset(shape.needs) or any(met.isdisjoint(clause) for clause in shape.clauses):
+            return False
+        return all(is_true(formula, lambda fact: self._has(value, fact)) for formula in shape.conditions)
+
+    def _has(self, value: dict[str, Any], fact: Has) -> bool:
+        return fact.name in value and self.in_conj(fact.conj, value[fact.name])
 
 
 def is_number(shape: NumberShape, value: int | Decimal) -> bool:

@@ -15,8 +15,9 @@ from operator import attrgetter
 from ...numbers.numbers import Interval
 from ..documents.document import Site
 from ..documents.reading import Members
-from .claims import NOTHING, Claim, Conj, Index, Keys, NameTest
+from .claims import NOTHING, Claim, Conj, Formula, Index, Keys, NameTest
 from .clauses import Need
+from .formulas import facts
 
 Conjoin = Callable[[Iterable[Claim]], Conj]
 
@@ -65,13 +66,14 @@ class ArrayShape:
 
 @dataclass(slots=True)
 class ObjectShape:
-    """The objects of `low` to `high` members that have all `required` ones and meet the rules, needs and clauses."""
+    """The objects of `low` to `high` members that have all `required` ones and meet the rules, needs, clauses and conditions."""
 
     conjoin: Conjoin
     members: list[Members] = field(default_factory=list)  # of every site
     rules: list[tuple[Keys, Conj]] = field(default_factory=list)
     needs: list[Need] = field(default_factory=list)
     clauses: list[tuple[Need, ...]] = field(default_factory=list)  # of each, one holds
+    conditions: list[Formula] = field(default_factory=list)  # all hold
     required: dict[str, None] = field(default_factory=dict)
     low: int = 0
     high: int | None = None
@@ -86,7 +88,8 @@ class ObjectShape:
     def named(self) -> dict[str, None]:
         """All names that some condition singles out, declared ones first."""
         others = sorted(name for where in self._places() for name in where.names)
-        return dict.fromkeys([*self.declared, *self.required, *others])
+        told = (fact.name for formula in self.conditions for fact, _ in facts(formula))
+        return dict.fromkeys([*self.declared, *self.required, *others, *told])
 
     @property
     def tests(self) -> list[NameTest]:

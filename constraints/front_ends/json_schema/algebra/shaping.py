@@ -36,10 +36,13 @@ from .claims import (
     Among,
     Claim,
     Clause,
+    Condition,
     Conj,
     Count,
     Either,
     Equals,
+    Formula,
+    Has,
     Index,
     Keys,
     Length,
@@ -55,11 +58,13 @@ from .claims import (
     negated,
 )
 from .clauses import Need, settled
+from .formulas import any_of, negation
 from .shapes import ArrayShape, Conjoin, NumberShape, ObjectShape
 
 _LISTING = ANNOTATIONS.union(asserting(Assertion.VALUE))  # a schema of these is a list of values
 _LANGUAGES = asserting(Assertion.LANGUAGE)
 _UNKNOWN: Any = object()
+_FEW_CLAUSES = 16  # of more, nothing is found out before they become one diagram
 
 
 class Shapes:
@@ -148,6 +153,13 @@ class Shapes:
             elif listed is not None:
                 unwanted |= listed
         return left is not None and left <= unwanted
+
+    def values_listed(self, conj: Conj) -> dict[str, Any] | None:
+        """The values of a conjunction that is a list of them, by their equality key; None of any other."""
+        claim = conj[0] if len(conj) == 1 else None
+        if isinstance(claim, Equals):
+            return {claim.key: claim.value}
+        return self._values_of(claim) if isinstance(claim, Site) and _LISTING.issuperset(claim.active) else None
 
     def _values_of(self, site: Site) -> dict[str, Any] | None:
         if site not in self._values_of_site:
@@ -298,11 +310,21 @@ class Shapes:
                 self._need_members(shape, self._need(literal))
             elif isinstance(literal, Clause):
                 shape.clauses.append(tuple(map(self._need, literal.options)))
+            elif isinstance(literal, Condition):
+                shape.conditions.append(literal.formula)
             elif isinstance(literal, Unevaluated) and literal.keyword == "unevaluatedProperties":
                 self._leave_members(shape, literal)
-        if shape.clauses:
+        if 0 < len(shape.clauses) <= _FEW_CLAUSES:
             self._settle_clauses(shape)
+        self._join_clauses(shape)
         return shape
+
+    def _join_clauses(self, shape: ObjectShape) -> None:
+        """Make conditions of the clauses where they are about single members, and nothing else has to be counted."""
+        options = (option for clause in shape.clauses for option in clause)
+        if not shape.needs and all(option.keys.single is not None for option in options):
+            shape.conditions += [any_of(map(_fact, clause)) for clause in shape.clauses]
+            shape.clauses = []
 
     def _need(self, literal: Count) -> Need:
         return Need(literal.where, self._conjoin(literal.conj), literal.low, literal.high)
@@ -363,6 +385,14 @@ class Shapes:
             shape.rules.append((where, negated(conj)))
         elif need.low > 0 or (need.high is not None and single is None):
             shape.needs.append(Need(where, conj, need.low, need.high))
+
+
+def _fact(option: Need) -> Formula:
+    """An option of a clause about a single member as a formula."""
+    name = option.keys.single
+    assert name is not None
+    fact = Has(name, option.conj)
+    return fact if option.high is None else negation(fact)
 
 
 def _sites(term: Term) -> list[Site]:

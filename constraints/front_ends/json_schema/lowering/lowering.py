@@ -76,8 +76,8 @@ class Lowering:
             policy.refuse,
         )  # fmt: skip
         self._objects = Objects(
-            grammar, text, names, self.node, self._together.append, self._branches.conj, self._shapes.lacks_values, is_ordered,
-            self._causes.append,
+            grammar, text, names, self.node, self._together.append, self._branches.conj, self._shapes.lacks_values,
+            self._shapes.values_listed, is_ordered, self._causes.append, lambda: policy.check_time(None),
         )  # fmt: skip
         in_any_order = None if is_ordered else self._objects.in_any_order
         self._plain = PlainContainers(grammar, text, self.node, self._branches.conj, numbering, in_any_order)
@@ -323,8 +323,9 @@ class Lowering:
         shape = self._shapes.object(term)
         self._check_least(term, "minProperties", shape.low)
         try:
-            cases = self._cases(term, shape)
-            if cases:
+            is_mixed = shape.conditions and (shape.needs or shape.clauses)
+            cases = self._branches.spelled_out(term) if is_mixed else self._cases(term, shape)
+            if is_mixed or cases:
                 return self._grammar.alt(*(self._typed_node(case, "object") for case in cases if not self._shapes.is_void(case)))
             return self._objects.object(shape)
         except ConstraintLimit as error:

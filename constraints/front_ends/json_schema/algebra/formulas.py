@@ -1,0 +1,151 @@
+"""Formulas over the members of an object: which are there, and what is settled of their values.
+
+They say what `anyOf`, `oneOf`, `not`, `if` and the `dependent...` keywords ask for where these are about members alone. As
+alternatives they would multiply; as formulas they become decision diagrams (see lowering/diagrams.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from itertools import combinations
+
+from .claims import Formula, Has, Joined, Negated
+
+MANY = 1 << 20  # ways, or more
+
+
+def all_of(parts: Iterable[Formula]) -> Formula:
+    return _joined("all", parts, True)
+
+
+def any_of(parts: Iterable[Formula]) -> Formula:
+    return _joined("any", parts, False)
+
+
+def _joined(how: str, parts: Iterable[Formula], neutral: bool) -> Formula:
+    found: dict[Formula, None] = {}
+    for part in parts:
+        if part is neutral:
+            continue
+        if isinstance(part, bool):
+            return part
+        found |= dict.fromkeys(part.parts if isinstance(part, Joined) and part.how == how else (part,))
+    if len(found) < 2:
+        return next(iter(found), neutral)
+    return Joined(how, tuple(found))
+
+
+def one_of(parts: Iterable[Formula]) -> Formula:
+    """Exactly one of some formulas holds."""
+    told = [part for part in parts if part is not False]
+    if told.count(True) > 1:
+        return False
+    if True in told:
+        return all_of(negation(part) for part in told if part is not True)
+    return Joined("one", tuple(told)) if len(told) > 1 else any_of(told)
+
+
+def negation(formula: Formula) -> Formula:
+    if isinstance(formula, bool):
+        return not formula
+    if isinstance(formula, Negated):
+        return formula.part
+    if isinstance(formula, Joined) and formula.how != "one":
+        return (any_of if formula.how == "all" else all_of)(map(negation, formula.parts))
+    return Negated(formula)
+
+
+def facts(formula: Formula, sign: bool = True) -> Iterator[tuple[Has, bool]]:
+    """What a formula speaks of, and whether it wants it to be so; of what it wants both ways, both."""
+    work: list[tuple[Formula, bool]] = [(formula, sign)]
+    seen: set[tuple[Formula, bool]] = set()
+    while work:
+        part, wanted = each = work.pop()
+        if each in seen or isinstance(part, bool):
+            continue
+        seen.add(each)
+        if isinstance(part, Has):
+            yield part, wanted
+        elif isinstance(part, Negated):
+            work.append((part.part, not wanted))
+        else:
+            both = (True, False) if part.how == "one" else (wanted,)
+            work += [(below, way) for below in reversed(part.parts) for way in both]
+
+
+def is_clause(formula: Formula) -> bool:
+    """Whether it says that one of some members is there, or missing."""
+    options = formula.parts if isinstance(formula, Joined) and formula.how == "any" else (formula,)
+    return all(isinstance(option.part if isinstance(option, Negated) else option, Has) for option in options)
+
+
+@lru_cache(maxsize=4096)
+def names_of(formula: Formula) -> frozenset[str]:
+    """The members that a formula speaks of."""
+    return frozenset(fact.name for fact, _ in facts(formula))
+
+
+@lru_cache(maxsize=4096)
+def ways(formula: Formula, holds: bool = True) -> int:
+    """About as many alternatives as it takes to say that a formula holds, or that it does not."""
+    if isinstance(formula, bool):
+        return int(formula is holds)
+    if isinstance(formula, Negated):
+        return ways(formula.part, not holds)
+    if isinstance(formula, Has):
+        return 1
+    each = [ways(part, holds) for part in formula.parts]
+    if formula.how != "one":
+        return min(math.prod(each) if (formula.how == "all") is holds else sum(each), MANY)
+    if holds:
+        return min(sum(each), MANY)
+    two = sum(ways(a) * ways(b) for a, b in combinations(formula.parts, 2)) if len(each) < 16 else MANY
+    return min(math.prod(each) + two, MANY)
+
+
+def is_true(formula: Formula, holds: Callable[[Has], bool]) -> bool:
+    """Whether a formula is true, given what holds."""
+    if isinstance(formula, bool):
+        return formula
+    if isinstance(formula, Has):
+        return holds(formula)
+    if isinstance(formula, Negated):
+        return not is_true(formula.part, holds)
+    count = sum(is_true(part, holds) for part in formula.parts)
+    return count == 1 if formula.how == "one" else count == len(formula.parts) if formula.how == "all" else count > 0
+
+
+def given(formula: Formula, truth: Callable[[Has], bool | None]) -> Formula:
+    """What is left of a formula where some facts are known; `truth` is None for the others."""
+    if isinstance(formula, bool):
+        return formula
+    if isinstance(formula, Has):
+        known = truth(formula)
+        return formula if known is None else known
+    if isinstance(formula, Negated):
+        return negation(given(formula.part, truth))
+    parts = [given(part, truth) for part in formula.parts]
+    return one_of(parts) if formula.how == "one" else all_of(parts) if formula.how == "all" else any_of(parts)
+
+
+def connected(formulas: Iterable[Formula]) -> list[list[Formula]]:
+    """The formulas in groups, of which no two speak of the same member; what all of several say is taken apart."""
+    told = all_of(formulas)
+    parts = told.parts if isinstance(told, Joined) and told.how == "all" else (told,)
+    above: dict[str, str] = {}  # another member of the same group, nearer to the one that stands for it
+
+    def first(name: str) -> str:
+        while (other := above.setdefault(name, name)) != name:
+            above[name] = name = above[other]
+        return name
+
+    for formula in parts:
+        names = sorted(names_of(formula))
+        for name in names[1:]:
+            above[first(name)] = first(names[0])
+    groups: dict[str, list[Formula]] = {}
+    for formula in parts:
+        groups.setdefault(first(min(names_of(formula), default="")), []).append(formula)
+    return list(groups.values())

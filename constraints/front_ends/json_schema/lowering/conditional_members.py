@@ -1,0 +1,245 @@
+"""The members of an object under conditions, as the parts of walks (see automaton/member_walks.py).
+
+Conditions that have no member in common are parts of their own, so what has to be remembered is the sum of what each has to. A part
+is a decision diagram. Where members come in order, its nodes are those of the diagram; where they come in any order, each node is
+what is left to be met behind some members, and falls apart again where that has become independent. Where one diagram would be too
+large, as much depends on one member, the cases of this member are taken as alternatives.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
+from typing import NamedTuple
+
+from ....grammar.expression import EMPTY, FAIL, Grammar, Node
+from ....grammar.member_diagrams import LAST, Case, MemberDiagrams
+from ..algebra.claims import Conj, Formula, Has
+from ..algebra.formulas import connected, given, names_of
+from .diagrams import FALSE, MAX_NODES, MAX_WORK, TRUE, Diagrams, TooLarge
+
+MAX_STATES = 4_000  # ways to go on with the members of one part in any order
+MAX_MEMBERS = 300  # of one part
+MAX_ALTERNATIVES = 400
+_FIRST_NODES, _FIRST_WORK = 3_000, 200_000  # for a diagram, before alternatives are tried
+_HUB = 3  # mentions of a member whose cases may be told apart
+_SPLITS = 2  # members in turn whose cases are told apart
+
+Parts = tuple[Node, ...]
+
+
+class Member(NamedTuple):
+    """A member that has conditions: its place, its texts by case, and which conjunctions its value satisfies in each case."""
+
+    name: str
+    position: int
+    texts: tuple[Node, ...]
+    truths: tuple[dict[Conj, bool], ...]
+    whole: Node  # its texts in all cases together
+
+    def truth(self, fact: Has, case: int) -> bool:
+        """Whether a fact about it holds in a case; -1: without it."""
+        return case >= 0 and (not fact.conj or self.truths[case][fact.conj])
+
+
+class ConditionalMembers:
+    """Builds the parts of some members, declared ones in their order first. `check` raises an error when time is over."""
+
+    def __init__(self, grammar: Grammar, build: MemberDiagrams, members: Sequence[Member], check: Callable[[], None]) -> None:
+        self._grammar, self._build, self._members = grammar, build, members
+        self._levels = {member.name: level for level, member in enumerate(members)}
+        self._check = check
+        self._diagrams = Diagrams(self._fact, check)
+        self._ordered: dict[tuple[int, tuple[int, ...]], Node] = {}
+        self._unordered: dict[tuple[frozenset[int], frozenset[int]], Node] = {}
+        self._left: dict[tuple[frozenset[int], frozenset[int]], Parts | None] = {}
+        self._states = 0
+
+    def alternatives(self, formulas: Iterable[Formula], splits: int = _SPLITS) -> list[Parts]:
+        """Lists of parts, one of which is met where all formulas hold."""
+        each = [self._of_group(group, splits) for group in connected(formulas)]
+        count = 1
+        for options in each:
+            count *= len(options)
+        if count > MAX_ALTERNATIVES:
+            raise TooLarge
+        return [tuple(part for parts in choice for part in parts) for choice in product(*each)]
+
+    def _fact(self, fact: Has) -> tuple[int, Sequence[bool]]:
+        level = self._levels[fact.name]
+        member = self._members[level]
+        return level, [member.truth(fact, case) for case in range(-1, len(member.texts))]
+
+    def _of_group(self, formulas: list[Formula], splits: int) -> list[Parts]:
+        """The alternatives of formulas that have members in common."""
+        mentions = Counter(name for formula in formulas for name in names_of(formula))
+        hub, times = mentions.most_common(1)[0] if mentions else ("", 0)
+        may_split = splits > 0 and times >= _HUB
+        try:
+            with self._diagrams.limited(*((_FIRST_NODES, _FIRST_WORK) if may_split else (MAX_NODES, MAX_WORK))):
+                self._states = 0
+                return self._whole(formulas, frozenset(map(self._levels.__getitem__, mentions)))
+        except TooLarge:
+            if not may_split:
+                raise
+        return self._split(formulas, self._levels[hub], splits - 1)
+
+    def _whole(self, formulas: list[Formula], levels: frozenset[int]) -> list[Parts]:
+        if len(levels) > MAX_MEMBERS:
+            raise TooLarge
+        diagrams = [self._diagrams.of(formula) for formula in formulas]
+        if all(self._members[level].position == LAST for level in levels):
+            left = self._left_in_any_order(frozenset(diagrams), levels)
+            return [] if left is None else [left]
+        node = self._in_order(self._diagrams.all(diagrams), tuple(sorted(levels)))
+        return [] if node == FAIL else [() if node == EMPTY else (node,)]
+
+    def _split(self, formulas: list[Formula], level: int, splits: int) -> list[Parts]:
+        """An alternative for each case of one member, and for its absence."""
+        member = self._members[level]
+        cases: dict[tuple[Formula, ...], list[int]] = {}
+        for case in range(-1, len(member.texts)):
+            self._diagrams.spend(len(formulas))
+            rest = tuple(given(each, lambda fact, case=case: self._truth(level, fact, case)) for each in formulas)  # type: ignore[misc]
+            if False not in rest:
+                cases.setdefault(rest, []).append(case)
+        names = frozenset[str]().union(*map(names_of, formulas)) - {member.name}
+        out: list[Parts] = []
+        for rest, alike in cases.items():
+            own = self._single(level, [case for case in alike if case >= 0], -1 in alike)
+            told = frozenset[str]().union(*map(names_of, rest))
+            others = self._free(frozenset(map(self._levels.__getitem__, names - told)))
+            out += [(*own, *others, *parts) for parts in self.alternatives(rest, splits)]
+            if len(out) > MAX_ALTERNATIVES:
+                raise TooLarge
+        return out
+
+    def _truth(self, level: int, fact: Has, case: int) -> bool | None:
+        return self._members[level].truth(fact, case) if self._levels[fact.name] == level else None
+
+    def _single(self, level: int, cases: list[int], may_lack: bool) -> Parts:
+        """A member by itself, in some of its cases; no part where there are none."""
+        if not cases:
+            return ()
+        return (self._one(level, self._text(level, cases), may_lack),)
+
+    def _free(self, levels: frozenset[int]) -> Parts:
+        """Members that nothing is asked of any more, each a part."""
+        cases = {level: range(len(self._members[level].texts)) for level in sorted(levels)}
+        return tuple(self._one(level, self._text(level, every), True) for level, every in cases.items() if every)
+
+    def _one(self, level: int, text: Node, may_lack: bool) -> Node:
+        return self._build.decision(self._members[level].position, [(text, ())], EMPTY if may_lack else FAIL)
+
+    def _text(self, level: int, cases: Sequence[int]) -> Node:
+        member = self._members[level]
+        is_whole = len(cases) == len(member.texts)
+        return self._build.member(member.whole if is_whole else self._grammar.alt(*(member.texts[case] for case in cases)))
+
+    # -- in order -----------------------------------------------------------------------------------------------------
+
+    def _in_order(self, diagram: int, levels: tuple[int, ...]) -> Node:
+        """The part of members that come in order, and then of those that come in any."""
+        if diagram == FALSE:
+            return FAIL
+        if not levels:
+            return EMPTY
+        if self._members[levels[0]].position == LAST:
+            return self._node_in_any_order(frozenset((diagram,)), frozenset(levels))
+        known = self._ordered.get((diagram, levels))
+        if known is None:
+            member, behind = self._members[levels[0]], levels[1:]
+            absent, *present = self._diagrams.children(diagram, levels[0], 1 + len(member.texts))
+            by_rest: dict[int, list[int]] = {}
+            for case, rest in enumerate(present):
+                by_rest.setdefault(rest, []).append(case)
+            cases: list[Case] = []
+            for rest, alike in by_rest.items():
+                node = self._in_order(rest, behind)
+                if node != FAIL:
+                    cases.append((self._text(levels[0], alike), () if node == EMPTY else (node,)))
+            known = self._build.decision(member.position, cases, self._in_order(absent, behind))
+            self._ordered[diagram, levels] = known
+        return known
+
+    # -- in any order -------------------------------------------------------------------------------------------------
+
+    def _left_in_any_order(self, diagrams: frozenset[int], levels: frozenset[int]) -> Parts | None:
+        """The parts of what is left to be met, of which each has members of its own; None where it cannot be met."""
+        key = (diagrams, levels)
+        if key not in self._left:
+            self._left[key] = self._new_left(diagrams - {TRUE}, levels)
+        return self._left[key]
+
+    def _new_left(self, diagrams: frozenset[int], levels: frozenset[int]) -> Parts | None:
+        if FALSE in diagrams:
+            return None
+        self._diagrams.spend(len(diagrams) + len(levels))
+        parts, free = list[Node](), levels
+        for group in self._groups(diagrams):
+            support = frozenset[int]().union(*map(self._diagrams.support, group))
+            node = self._node_in_any_order(group, support)
+            if node == FAIL:
+                return None
+            parts += [] if node == EMPTY else [node]
+            free -= support
+        return (*parts, *self._free(free))
+
+    def _groups(self, diagrams: frozenset[int]) -> list[frozenset[int]]:
+        """The diagrams in groups of which no two depend on the same member."""
+        groups: list[tuple[frozenset[int], frozenset[int]]] = []
+        for diagram in sorted(diagrams):
+            own, support = frozenset((diagram,)), self._diagrams.support(diagram)
+            apart = []
+            for group, levels in groups:
+                if levels.isdisjoint(support):
+                    apart.append((group, levels))
+                else:
+                    own, support = own | group, support | levels
+            groups = [*apart, (own, support)]
+        return [group for group, _ in groups]
+
+    def _node_in_any_order(self, diagrams: frozenset[int], levels: frozenset[int]) -> Node:
+        """One part for all members of some levels."""
+        if len(levels) == 1:
+            return self._single_left(diagrams, next(iter(levels)))
+        known = self._unordered.get((diagrams, levels))
+        if known is None:
+            known = self._unordered[diagrams, levels] = self._new_node(diagrams, levels)
+        return known
+
+    def _single_left(self, diagrams: frozenset[int], level: int) -> Node:
+        count = 1 + len(self._members[level].texts)
+        absent, *present = [
+            all(self._diagrams.children(each, level, count)[child] == TRUE for each in diagrams) for child in range(count)
+        ]
+        cases = [case for case, holds in enumerate(present) if holds]
+        if not cases:
+            return EMPTY if absent else FAIL
+        return self._one(level, self._text(level, cases), absent)
+
+    def _new_node(self, diagrams: frozenset[int], levels: frozenset[int]) -> Node:
+        self._states += 1
+        if self._states > MAX_STATES:
+            raise TooLarge
+        node = EMPTY if self._may_end(diagrams) else FAIL
+        for level in sorted(levels, reverse=True):
+            changed = [each for each in diagrams if level in self._diagrams.support(each)]
+            others = diagrams.difference(changed)
+            by_rest: dict[frozenset[int], list[int]] = {}
+            for case in range(len(self._members[level].texts)):
+                self._diagrams.spend(len(diagrams))
+                rest = others.union(self._diagrams.given(each, level, 1 + case) for each in changed)
+                by_rest.setdefault(rest, []).append(case)
+            cases: list[Case] = []
+            for rest, alike in by_rest.items():
+                left = self._left_in_any_order(rest, levels - {level})
+                if left is not None:
+                    cases.append((self._text(level, alike), left))
+            node = self._build.decision(LAST, cases, node)
+        return node
+
+    def _may_end(self, diagrams: frozenset[int]) -> bool:
+        """Whether all hold without any more members."""
+        return all(self._diagrams.without_members(each) for each in diagrams)

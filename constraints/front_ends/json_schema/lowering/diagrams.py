@@ -1,0 +1,179 @@
+"""Decision diagrams over members: which of them are there, by the case of each, and whether what is asked of them holds.
+
+A member is a *level* with a child for its absence and one for each case. Diagrams are reduced and hash-consed, so equal functions
+are one number: FALSE, TRUE, or a node. Source: R. E. Bryant, "Graph-based algorithms for Boolean function manipulation" (1986);
+with many-valued levels as in A. Srinivasan et al., "Algorithms for discrete function manipulation" (1990).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from ....base.errors import ConstraintLimit
+from ..algebra.claims import Formula, Has, Negated
+
+FALSE, TRUE = 0, 1
+MAX_NODES = 20_000  # of the diagrams of one object
+MAX_WORK = 2_000_000  # steps to find them, half a second or less
+_PACE = 4096  # steps between two looks at the clock
+
+
+class TooLarge(ConstraintLimit):
+    """Conditions whose diagram has too many nodes in the order in which members come."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "conditions on which members are present", limit="conditions", value=MAX_NODES,
+            instead="fewer conditions on the same members, or members declared in an order in which those that decide come first",
+        )  # fmt: skip
+
+
+class Diagrams:
+    """Builds diagrams. `fact(has)` gives the level of a member, and for each of its children whether the fact is true; `check`
+    raises an error when time is over."""
+
+    def __init__(self, fact: Callable[[Has], tuple[int, Sequence[bool]]], check: Callable[[], None]) -> None:
+        self._fact, self._check = fact, check
+        self._rows: list[tuple[int, tuple[int, ...]]] = [(1 << 30, ()), (1 << 30, ())]
+        self._interned: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._joined: dict[tuple[bool, int, int], int] = {}
+        self._negated: dict[int, int] = {FALSE: TRUE, TRUE: FALSE}
+        self._of_formula: dict[Formula, int] = {}
+        self._supports: dict[int, frozenset[int]] = {FALSE: frozenset(), TRUE: frozenset()}
+        self._work = self._looked = 0
+        self._most_nodes, self._most_work = MAX_NODES, MAX_WORK
+
+    def level(self, diagram: int) -> int:
+        """The first level that a diagram depends on."""
+        return self._rows[diagram][0]
+
+    def children(self, diagram: int, level: int, count: int) -> Sequence[int]:
+        """What a diagram becomes in each of the `count` cases of a level that is not behind its first."""
+        own, children = self._rows[diagram]
+        return children if own == level else (diagram,) * count
+
+    def support(self, diagram: int) -> frozenset[int]:
+        """All levels that a diagram depends on."""
+        known = self._supports.get(diagram)
+        if known is None:
+            level, children = self._rows[diagram]
+            known = self._supports[diagram] = frozenset((level,)).union(*map(self.support, children))
+        return known
+
+    def node(self, level: int, children: tuple[int, ...]) -> int:
+        if len(set(children)) == 1:
+            return children[0]
+        known = self._interned.get((level, children))
+        if known is None:
+            self.spend(4)
+            if len(self._rows) > self._most_nodes:
+                raise TooLarge
+            known = self._interned[level, children] = len(self._rows)
+            self._rows.append((level, children))
+        return known
+
+    def spend(self, work: int) -> None:
+        """Count steps, and look at the clock every so many."""
+        self._work += work
+        if self._work > self._most_work:
+            raise TooLarge
+        if self._work - self._looked >= _PACE:
+            self._looked = self._work
+            self._check()
+
+    def of(self, formula: Formula) -> int:
+        """The diagram of a formula."""
+        if isinstance(formula, bool):
+            return TRUE if formula else FALSE
+        known = self._of_formula.get(formula)
+        if known is None:
+            known = self._of_formula[formula] = self._new(formula)
+        return known
+
+    def _new(self, formula: Formula) -> int:
+        if isinstance(formula, Has):
+            level, truths = self._fact(formula)
+            return self.node(level, tuple(map(int, truths)))
+        if isinstance(formula, Negated):
+            return self.negation(self.of(formula.part))
+        assert not isinstance(formula, bool)
+        parts = sorted(map(self.of, formula.parts), key=self.level, reverse=True)  # those that are read last are joined first
+        if formula.how == "one":
+            return self._one(parts)
+        return self.all(parts) if formula.how == "all" else self.any(parts)
+
+    def all(self, diagrams: Iterable[int]) -> int:
+        out = TRUE
+        for diagram in diagrams:
+            out = self._join(True, out, diagram)
+        return out
+
+    def any(self, diagrams: Iterable[int]) -> int:
+        out = FALSE
+        for diagram in diagrams:
+            out = self._join(False, out, diagram)
+        return out
+
+    def _one(self, diagrams: Iterable[int]) -> int:
+        none, one = TRUE, FALSE
+        for diagram in diagrams:
+            fails = self.negation(diagram)
+            one = self._join(False, self._join(True, one, fails), self._join(True, none, diagram))
+            none = self._join(True, none, fails)
+        return one
+
+    def negation(self, diagram: int) -> int:
+        known = self._negated.get(diagram)
+        if known is None:
+            level, children = self._rows[diagram]
+            known = self._negated[diagram] = self.node(level, tuple(map(self.negation, children)))
+        return known
+
+    def _join(self, is_all: bool, a: int, b: int) -> int:
+        """Both diagrams hold, or either does."""
+        decided, neutral = (FALSE, TRUE) if is_all else (TRUE, FALSE)
+        if decided in (a, b):
+            return decided
+        if b in (a, neutral):
+            return a
+        if a == neutral:
+            return b
+        key = (is_all, a, b) if a < b else (is_all, b, a)
+        known = self._joined.get(key)
+        if known is None:
+            self.spend(4)
+            level = min(self._rows[a][0], self._rows[b][0])
+            count = max(len(children) for own, children in (self._rows[a], self._rows[b]) if own == level)
+            pairs = zip(self.children(a, level, count), self.children(b, level, count), strict=True)
+            known = self._joined[key] = self.node(level, tuple(self._join(is_all, x, y) for x, y in pairs))
+        return known
+
+    def given(self, diagram: int, level: int, child: int) -> int:
+        """What a diagram becomes in one case of some level."""
+        return self._given(diagram, level, child, {})
+
+    def _given(self, diagram: int, level: int, child: int, known: dict[int, int]) -> int:
+        own, children = self._rows[diagram]
+        if own >= level:
+            return children[child] if own == level else diagram
+        if diagram not in known:
+            self.spend(4)
+            known[diagram] = self.node(own, tuple(self._given(each, level, child, known) for each in children))
+        return known[diagram]
+
+    def without_members(self, diagram: int) -> bool:
+        """Whether a diagram is true where no member is there."""
+        while diagram > TRUE:
+            diagram = self._rows[diagram][1][0]
+        return diagram == TRUE
+
+    @contextmanager
+    def limited(self, nodes: int, work: int) -> Iterator[None]:
+        """Meanwhile, no more than so many new nodes are made, in no more than so many steps."""
+        before = self._most_nodes, self._most_work
+        self._most_nodes, self._most_work = min(before[0], len(self._rows) + nodes), min(before[1], self._work + work)
+        try:
+            yield
+        finally:
+            self._most_nodes, self._most_work = before

@@ -1,0 +1,201 @@
+"""Conditions on which members are there: followed side by side, however many, in declared order and in any."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+import jsonschema
+import pytest
+
+from maskwright.constraints import Compiler, Constraint, ConstraintLimit, JsonSchema, Vocabulary
+from maskwright.constraints.grammar.source import Limits
+from maskwright.constraints.runtime.constraint import as_token_ids
+
+END = 256
+COMPILER = Compiler(Vocabulary([*(bytes([byte]) for byte in range(END)), None], eos_token_ids=[END]))
+Schema = dict[str, Any]
+NUMBER = {"type": "integer"}
+
+
+def closed(names: list[str], **more: Any) -> Schema:
+    return {"type": "object", "properties": dict.fromkeys(names, NUMBER), "additionalProperties": False, **more}
+
+
+def pairs(count: int) -> list[tuple[str, str]]:
+    return [(f"a{i}", f"b{i}") for i in range(count)]
+
+
+def names_of(count: int) -> list[str]:
+    """All first members of pairs before all second ones: every condition is open in the middle."""
+    return [name for side in zip(*pairs(count), strict=True) for name in side]
+
+
+def mutual(count: int) -> Schema:
+    return closed(names_of(count), dependentRequired={a: [b] for pair in pairs(count) for a, b in (pair, pair[::-1])})
+
+
+def one_of_each(count: int) -> Schema:
+    return closed(names_of(count), allOf=[{"oneOf": [{"required": [name]} for name in pair]} for pair in pairs(count)])
+
+
+def some_of_each_counted(count: int) -> Schema:
+    conditions = [{"anyOf": [{"required": [name]} for name in pair]} for pair in pairs(count)]
+    return closed(names_of(count), allOf=conditions, minProperties=count + 1, maxProperties=count + 2)
+
+
+def implied(count: int) -> Schema:
+    conditions = [
+        {"if": {"properties": {a: {"const": 1}}, "required": [a]}, "then": {"required": [b]}, "else": {"properties": {b: False}}}
+        for a, b in pairs(count)
+    ]
+    return closed(names_of(count), allOf=conditions)
+
+
+def dependent(count: int) -> Schema:
+    schemas = {a: {"required": [b], "properties": {b: {"minimum": 1}}} for a, b in pairs(count)}
+    return closed(names_of(count), dependentSchemas=schemas)
+
+
+def not_both(count: int) -> Schema:
+    return closed(names_of(count), allOf=[{"not": {"required": list(pair)}} for pair in pairs(count)])
+
+
+def chain(count: int) -> Schema:
+    """The kind says which other member must be there."""
+    kinds = [f"k{i}" for i in range(count)]
+    schema: Schema = {}
+    for i in reversed(range(count)):
+        when = {"properties": {"kind": {"const": kinds[i]}}, "required": ["kind"]}
+        schema = {"if": when, "then": {"required": [f"a{i}"]}, **({"else": schema} if schema else {})}
+    properties = {"kind": {"enum": kinds}, **{f"a{i}": NUMBER for i in range(count)}}
+    return {"type": "object", "properties": properties, "additionalProperties": False, "required": ["kind"], **schema}
+
+
+def open_one_of_each(count: int) -> Schema:
+    return {"type": "object", "allOf": one_of_each(count)["allOf"]}
+
+
+FAMILIES: list[Callable[[int], Schema]] = [
+    mutual, one_of_each, some_of_each_counted, implied, dependent, not_both, chain, open_one_of_each,
+]  # fmt: skip
+ORDERS = ["declared", "any"]
+family = pytest.mark.parametrize("make", FAMILIES, ids=lambda make: make.__name__)
+order = pytest.mark.parametrize("order", ORDERS)
+
+
+def values_of(schema: Schema, rng: Random, count: int) -> Iterator[dict[str, Any]]:
+    """Objects of random members, of which many are nearly right: the valid ones of a walk, with a member more or less."""
+    names = list(schema.get("properties", {})) or names_of(3)
+    for _ in range(count):
+        chosen = [name for name in names if rng.random() < rng.choice([0.2, 0.5, 0.8])]
+        yield {name: rng.choice([f"k{i}" for i in range(5)] if name == "kind" else [0, 1]) for name in chosen}
+
+
+def walk(constraint: Constraint, rng: Random) -> bytes:
+    """A text: every step leaves a way to finish, within the tokens promised."""
+    state, text = constraint.start(), b""
+    while not constraint.is_accepting(state) or (len(text) < 60 and rng.random() < 0.5):
+        tokens = [token for token in as_token_ids(constraint.mask(state)) if token != END]
+        if constraint.is_accepting(state) and not tokens:
+            break
+        assert tokens, text
+        token = rng.choice(tokens)
+        if not constraint.is_accepting(state) and len(text) > 40:
+            token = min(tokens, key=lambda each: constraint.min_tokens(after(constraint, state, each)))
+            assert constraint.min_tokens(after(constraint, state, token)) < constraint.min_tokens(state), text
+        state, text = after(constraint, state, token), text + bytes([token])
+    return text
+
+
+def after(constraint: Constraint, state: Any, token: int) -> Any:
+    following = constraint.advance(state, token)
+    assert following is not None
+    return following
+
+
+@family
+@order
+def test_accepts_what_is_valid(make: Callable[[int], Schema], order: str) -> None:
+    schema, rng = make(5), Random(1)
+    constraint, validator = COMPILER.compile(JsonSchema(schema, property_order=order)), jsonschema.Draft202012Validator(schema)
+    declared = list(schema.get("properties", {}))
+    for value in values_of(schema, rng, 300):
+        members = list(value.items())
+        if order == "any" or not declared:
+            rng.shuffle(members)
+        text = json.dumps(dict(members), separators=(",", ":"))
+        assert constraint.accepts(text) == validator.is_valid(value), text
+
+
+@family
+@order
+def test_every_walk_ends_in_a_valid_object(make: Callable[[int], Schema], order: str) -> None:
+    schema = make(5)
+    constraint, validator = COMPILER.compile(JsonSchema(schema, property_order=order)), jsonschema.Draft202012Validator(schema)
+    for seed in range(10):
+        text = walk(constraint, Random(seed))
+        assert validator.is_valid(json.loads(text)), text
+
+
+@family
+@order
+def test_a_hundred_conditions_make_a_small_grammar(make: Callable[[int], Schema], order: str) -> None:
+    source, limits = JsonSchema(make(100), property_order=order), Limits()
+    grammar = source.new_grammar(limits)
+    source.lower(grammar, limits)
+    assert len(grammar) < 100_000 if (make, order) == (chain, "any") else len(grammar) < 12_000
+
+
+@order
+def test_all_subsets_of_random_conditions(order: str) -> None:
+    for seed in range(12):
+        rng = Random(seed)
+        schema = {
+            "type": "object", "properties": {name: {"enum": [1, 2]} for name in "abcde"}, "additionalProperties": False,
+            "allOf": [random_condition(rng, 2) for _ in range(5)],
+        }  # fmt: skip
+        validator = jsonschema.Draft202012Validator(schema)
+        valid = {value for value in every_object() if validator.is_valid(dict(value))}
+        if not valid:
+            continue
+        constraint = COMPILER.compile(JsonSchema(schema, property_order=order))
+        for value in every_object():
+            members = rng.sample(value, len(value)) if order == "any" else value
+            assert constraint.accepts(json.dumps(dict(members), separators=(",", ":"))) == (value in valid), (seed, members)
+
+
+def every_object() -> Iterator[tuple[tuple[str, int], ...]]:
+    for present in itertools.product((None, 1, 2), repeat=5):
+        yield tuple((name, value) for name, value in zip("abcde", present, strict=True) if value is not None)
+
+
+def random_condition(rng: Random, depth: int) -> Schema:
+    names = rng.sample("abcde", 2)
+    if depth == 0:
+        return rng.choice([
+            {"required": names[:1]}, {"required": names}, {"properties": {names[0]: {"const": 1}}},
+            {"properties": {names[0]: {"const": 2}}, "required": names[:1]}, {"dependentRequired": {names[0]: names[1:]}},
+        ])  # fmt: skip
+    parts = [random_condition(rng, depth - 1) for _ in range(3)]
+    return rng.choice([
+        {"anyOf": parts}, {"oneOf": parts}, {"not": {"allOf": parts}}, {"if": parts[0], "then": parts[1], "else": parts[2]},
+        {"dependentSchemas": {names[0]: parts[0]}}, {"not": parts[0]},
+    ])  # fmt: skip
+
+
+@order
+def test_what_has_no_small_diagram_is_refused_by_name(order: str) -> None:
+    """Whether more pigeons than holes have a hole each depends on all of them, in every order."""
+    pigeons, holes = range(13), range(12)
+    names = [f"p{i}h{j}" for i in pigeons for j in holes]
+    somewhere = [{"anyOf": [{"required": [f"p{i}h{j}"]} for j in holes]} for i in pigeons]
+    alone = [
+        {"not": {"required": [f"p{i}h{j}", f"p{k}h{j}"]}} for j in holes for i, k in itertools.combinations(pigeons, 2)
+    ]  # fmt: skip
+    with pytest.raises(ConstraintLimit) as caught:
+        COMPILER.compile(JsonSchema(closed(names, allOf=[*somewhere, *alone]), property_order=order))
+    assert caught.value.limit == "conditions"
