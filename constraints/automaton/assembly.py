@@ -22,6 +22,7 @@ from ..grammar.source import Limits
 from ..vocabulary.packed_vocabulary import SET_WORDS, first_bytes
 from ..vocabulary.shared_vocabulary import SharedVocabulary
 from . import determinize, shortest_completion
+from .intersections import Intersections, outermost
 from .machine import Machine
 from .nodes import EMPTY, NO_BODY
 from .tables import (
@@ -47,17 +48,23 @@ _PLAIN_BYTES = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\')
 # As numbers: an array that is compared with a member of an enumeration looks for attributes of arrays in it.
 _ALT, _BOTH, _CALL, _CLASS = map(int, (Kind.ALT, Kind.BOTH, Kind.CALL, Kind.CLASS))
 _LITERAL, _NEGATE, _REPEAT, _SEQ = map(int, (Kind.LITERAL, Kind.NEGATE, Kind.REPEAT, Kind.SEQ))
+_TALLY, _UNLISTED = map(int, (Kind.TALLY, Kind.UNLISTED))
 _LONGEST_CHAIN = 4  # sequences in one another through which it is looked whether a part is shared
 
 
 def assemble(
-    grammar: Grammar, units: Mapping[Node, Node], body_classes: list[Ranges], shared_vocabulary: SharedVocabulary, limits: Limits
+    grammar: Grammar,
+    root: Node,
+    units: Mapping[Node, Node],
+    body_classes: list[Ranges],
+    shared_vocabulary: SharedVocabulary,
+    limits: Limits,
 ) -> Machine:
-    """A machine that holds the grammar, and nothing derived from it yet.
+    """A machine that holds the grammar, with its intersections computed, and nothing else derived from it yet.
 
     units: see `repeated_units`; body_classes: the sets of characters in them, each once.
 
-    Raises ConstraintError for a rule without a body, UnsupportedKeyword for left recursion.
+    Raises ConstraintError for a rule without a body, UnsupportedKeyword for left recursion, ConstraintLimit for intersections.
     """
     columns = _columns(grammar)
     hash_sizes = {
@@ -74,7 +81,7 @@ def assemble(
     determinize.rehash(machine.address, True, True, True)
     for name in ("sequence_hash", "state_hash"):  # zero already, but then in the processor's cache for the first masks
         machine.table(name)[: hash_sizes[name]] = 0
-    _measure(machine, grammar, columns, shared_vocabulary)
+    _measure(machine, grammar, root, columns, shared_vocabulary, limits)
     _refuse_left_recursion(machine, grammar)
     return machine
 
@@ -255,7 +262,14 @@ def _count(ranges: Ranges) -> int:
     return sum(high - low + 1 for low, high in ranges)
 
 
-def _measure(machine: Machine, grammar: Grammar, columns: NDArray[np.int32], shared_vocabulary: SharedVocabulary) -> None:
+def _measure(
+    machine: Machine,
+    grammar: Grammar,
+    root: Node,
+    columns: NDArray[np.int32],
+    shared_vocabulary: SharedVocabulary,
+    limits: Limits,
+) -> None:
     """Set sizes and costs of all static nodes. Intersections and complements are entered on the way: their operands are
     measured before them."""
     table, count = machine.table, len(grammar)
@@ -270,12 +284,13 @@ def _measure(machine: Machine, grammar: Grammar, columns: NDArray[np.int32], sha
     shortest_completion.literal_costs(shared_vocabulary.packed_vocabulary.address, table("text"), ends, table("text_cost"))
     _measure_wide_characters(machine, grammar, shared_vocabulary)
     shortest_completion.measure_shortest(machine.address, EMPTY + 1, count, shared_vocabulary.single_bytes)
-    inner: list[int] = []  # their sizes are known only now, and what holds them comes after them
-    for nodes in _booleans(machine, columns[0]):
+    inner: list[Node] = []  # their sizes are known only now, and what holds them comes after them
+    intersections = Intersections(machine, grammar, limits)
+    for nodes in _booleans(machine, grammar, root, columns):
         if inner:
             shortest_completion.measure_shortest(machine.address, min(inner), max(nodes), shared_vocabulary.single_bytes)
         for node in nodes:
-            machine.call(determinize.enter_product, node)
+            intersections.enter(node)
         inner = nodes
     while shortest_completion.measure_shortest(machine.address, EMPTY + 1, count, shared_vocabulary.single_bytes):
         pass  # until the sizes of rules have settled
@@ -294,20 +309,43 @@ def _measure_ample(machine: Machine, count: int, shared_vocabulary: SharedVocabu
         pass
 
 
-def _booleans(machine: Machine, kinds: NDArray[np.int32]) -> Iterator[list[int]]:
-    """The intersections and complements in groups: first those that hold no others, then those that hold only such, and
-    so on.
+def _booleans(machine: Machine, grammar: Grammar, root: Node, columns: NDArray[np.int32]) -> Iterator[list[Node]]:
+    """The intersections and complements that are entered, in groups: first those that hold no others, then those that hold only
+    such, and so on.
 
     Those that hold no others can be entered after one pass over all nodes: whatever a search in them derives holds none
     either, even if it is interned as a static node that comes later.
     """
-    nodes = np.flatnonzero((kinds == _BOTH) | (kinds == _NEGATE))
-    if nodes.size == 0:
+    kinds = columns[0]
+    is_boolean = (kinds == _BOTH) | (kinds == _NEGATE)
+    if not is_boolean.any():
         return
-    depths = np.zeros(kinds.size, np.int32)
+    depths, reached, used = np.zeros(kinds.size, np.int32), np.zeros(kinds.size, np.uint8), np.zeros(kinds.size, np.bool_)
     shortest_completion.boolean_depths(machine.address, EMPTY + 1, kinds.size, depths)
-    for depth in range(1, int(depths[nodes].max()) + 1):
-        yield nodes[depths[nodes] == depth].tolist()
+    shortest_completion.mark_reached(machine.address, root, reached)
+    for parents, parts in _references(machine, columns):
+        used[parts[reached[parents] == 1]] = True
+    nodes = outermost(grammar, list(map(Node, np.flatnonzero(is_boolean & (reached == 1)).tolist())), root, used)
+    by_depth: dict[int, list[Node]] = {}
+    for node in sorted(nodes):
+        by_depth.setdefault(int(depths[node]), []).append(node)
+    for depth in sorted(by_depth):
+        yield by_depth[depth]
+
+
+def _references(machine: Machine, columns: NDArray[np.int32]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
+    """(nodes, parts of them): of all nodes but intersections and complements."""
+    kinds, first, second, _ = columns
+    for kind, part in ((_SEQ, first), (_SEQ, second), (_REPEAT, first), (_UNLISTED, second), (_TALLY, first)):
+        nodes = np.flatnonzero(kinds == kind)
+        yield nodes, part[nodes]
+    calls = np.flatnonzero(kinds == _CALL)
+    yield calls, machine.table("rules")[first[calls]]
+    for kind, table in ((_ALT, "lists"), (_CLASS, "edge_next")):
+        nodes = np.flatnonzero(kinds == kind)
+        lengths = second[nodes]
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        yield np.repeat(nodes, lengths), machine.table(table)[np.repeat(first[nodes], lengths) + within]
 
 
 def _measure_wide_characters(machine: Machine, grammar: Grammar, shared_vocabulary: SharedVocabulary) -> None:

@@ -72,7 +72,7 @@ def make_closure(arena, tables, continuation):
         elif reads_bytes(kind) or (head == EMPTY and tail == EMPTY):
             arena[tables.pool + start + CLOSURE_HEADER + count] = join(arena, tables, head, tail)
             count += 1
-            if kind == Kind.PRODUCT and arena[tables.size + REC * head] == 0:
+            if (kind == Kind.PRODUCT or kind == Kind.TABLE) and arena[tables.size + REC * head] == 0:
                 depth = push_work(arena, tables, tail, depth)
         elif kind == Kind.SEQ:
             depth = expand(
@@ -131,7 +131,7 @@ def make_closure(arena, tables, continuation):
 @inner
 def reads_bytes(kind):
     """Whether nodes of a kind are leaves, which read bytes themselves."""
-    return kind == Kind.CLASS or kind == Kind.LITERAL or kind == Kind.PRODUCT or kind == Kind.UNLISTED
+    return kind == Kind.CLASS or kind == Kind.LITERAL or kind == Kind.PRODUCT or kind == Kind.UNLISTED or kind == Kind.TABLE
 
 
 @inner

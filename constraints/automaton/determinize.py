@@ -26,6 +26,7 @@ import numpy as np
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import entry, inner, words_at
 from .closures import append_closure
+from .counted_tables import table_after
 from .nodes import (
     EMPTY,
     FAIL,
@@ -123,6 +124,8 @@ def derive(arena, tables, s, byte):
         if kind == Kind.PRODUCT:
             follow = product_after(arena, tables, head, byte)
             low, high = same_answer(arena, tables, head, byte, low, high)
+        elif kind == Kind.TABLE:
+            follow, a, b = table_after(arena, tables, head, byte)
         elif kind == Kind.UNLISTED:
             rest, a, b, mark = after_byte(arena, tables, wide(arena[tables.b + REC * head]), byte, count)
             words, first, last = words_after(arena, tables, wide(arena[tables.a + REC * head]), byte)

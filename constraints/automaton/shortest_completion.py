@@ -276,16 +276,32 @@ def reaches_event(arena_address, root, events):
     each."""
     arena = words_at(arena_address)
     tables = layout(arena)
-    count = arena[tables.n + Counter.NODES]
-    seen, found, num_found, at = np.zeros(count, np.uint8), np.empty(count, np.int32), wide(0), wide(0)
-    num_found = once(wide(root), seen, found, num_found)
+    seen = np.zeros(wide(arena[tables.n + Counter.NODES]), np.uint8)
+    found = reached_from(arena, tables, wide(root), seen)
+    for k in range(found.size):
+        node = wide(found[k])
+        if arena[tables.kind + REC * node] == Kind.CLASS and events >> arena[tables.c + REC * node] & 1:
+            return True
+    return False
+
+
+@entry
+def mark_reached(arena_address, root, seen):
+    """Mark the nodes that take part in what `root` denotes. seen: uint8 [nodes], all 0."""
+    arena = words_at(arena_address)
+    reached_from(arena, layout(arena), wide(root), seen)
+
+
+@inner
+def reached_from(arena, tables, root, seen):
+    """The nodes that take part in what `root` denotes, each once; they are marked in `seen` (uint8), all 0."""
+    found, num_found, at = np.empty(seen.size, np.int32), wide(0), wide(0)
+    num_found = once(root, seen, found, num_found)
     while at < num_found:
         node = wide(found[at])
         at += 1
         kind, a, b = arena[tables.kind + REC * node], wide(arena[tables.a + REC * node]), wide(arena[tables.b + REC * node])
         if kind == Kind.CLASS:
-            if events >> arena[tables.c + REC * node] & 1:
-                return True
             for e in range(a, a + b):
                 num_found = once(wide(arena[tables.edge_next + e]), seen, found, num_found)
         elif kind == Kind.ALT:
@@ -305,7 +321,7 @@ def reaches_event(arena_address, root, events):
                 num_found = once(wide(arena[tables.lists + j]), seen, found, num_found)
         elif kind == Kind.REPEAT or kind == Kind.NEGATE or kind == Kind.BAG:
             num_found = once(a, seen, found, num_found)
-    return False
+    return found[:num_found]
 
 
 @inner

@@ -29,6 +29,7 @@ from enum import IntEnum
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
 from .closures import CLOSURE_HEADER, append_closure
+from .counted_tables import mark_table
 from .nodes import (
     EMPTY,
     FAIL,
@@ -147,7 +148,7 @@ def describe(arena, tables, s, body, max_chars):
         mark_live(arena, tables, node, row)
         if arena[tables.kind + REC * node] == Kind.UNLISTED:
             mark_body(arena, tables, wide(arena[tables.b + REC * node]), row)
-        if arena[tables.kind + REC * node] == Kind.PRODUCT:
+        if arena[tables.kind + REC * node] == Kind.PRODUCT or arena[tables.kind + REC * node] == Kind.TABLE:
             flat = wide(0)
         elif arena[tables.kind + REC * node] == Kind.LITERAL and length == 1:
             arena[tables.state_literal + REC * s], arena[tables.state_literal_left + REC * s] = (
@@ -178,6 +179,8 @@ def mark_live(arena, tables, node, row):
                 arena[tables.next + x + byte] != DEAD and arena[tables.next + y + byte] != DEAD
             ):
                 arena[row + byte] = UNKNOWN
+    elif arena[tables.kind + REC * node] == Kind.TABLE:
+        mark_table(arena, tables, node, row)
 
 
 @inner

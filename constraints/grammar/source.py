@@ -25,7 +25,7 @@ class Limits:
     repetition: int = 1_000_000  # a counter's bound; of what a JSON Schema counts, its lower bound
     enum_values: int = 100_000  # of one `enum`, or choices
     digits: int = 300  # of a number
-    search_states: int = 20_000  # products visited by a search for a string in an intersection; four times so many for one step
+    search_states: int = 50_000  # of the automaton of one intersection, or of a part of it; and a hundred times as many distances
     search_nodes: int = 2_000_000  # trie nodes visited by searches for the fewest tokens; beyond, upper bounds are used
 
     def __post_init__(self) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..automaton.closures import ENDLESS
+from ..automaton.counted_tables import standing_still
 from ..automaton.determinize import SEARCH, push_request, serve_requests, step
 from ..automaton.nodes import (
     FAIL,
@@ -225,6 +226,8 @@ def saturate_continuation(arena, tables, continuation, enough, is_flat):
 @inner
 def saturate_node(arena, tables, node, enough, is_flat):
     """`saturate_continuation` for one node of a continuation."""
+    if arena[tables.kind + REC * node] == Kind.TABLE:
+        return standing_still(arena, tables, node, enough)
     if arena[tables.kind + REC * node] != Kind.REPEAT:
         return wide(node)
     body, low, high = wide(arena[tables.a + REC * node]), wide(arena[tables.b + REC * node]), wide(arena[tables.c + REC * node])

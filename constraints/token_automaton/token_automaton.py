@@ -104,7 +104,7 @@ class TokenAutomaton:
         self._body_classes = sorted({grammar.units[characters] for characters in units.values()})
         self.rows = MaskRows(shared_vocabulary.words, shared_vocabulary.trie.order.size)  # another object after `drop_rows`
         if found is None:
-            self._machine = assemble(grammar, units, self._body_classes, shared_vocabulary, limits)
+            self._machine = assemble(grammar, root, units, self._body_classes, shared_vocabulary, limits)
         else:
             tables = {name: table for name, table in found.items() if name != _ROWS}
             self._machine = restore(grammar, self._body_classes, shared_vocabulary, limits, tables)
@@ -408,7 +408,7 @@ class TokenAutomaton:
         if kind == Kind.CLASS:
             low, high = (self._machine.table(name)[a : a + b].tolist() for name in ("edge_low", "edge_high"))
             return any(first <= byte <= last for first, last in zip(low, high, strict=True))
-        if kind != Kind.PRODUCT:
+        if kind not in (Kind.PRODUCT, Kind.TABLE):
             return False
         is_exclusive = int(self._machine.call(determinize.start_state, leaf))
         return self.run(is_exclusive, bytes([byte]))[0] != DEAD

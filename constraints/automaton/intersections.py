@@ -1,0 +1,243 @@
+"""Intersections and complements, computed while compiling: what is left of them are tables (counted_tables.py).
+
+Every operand is determinised by the machine and minimised by itself, then they are multiplied one after another, and each product
+is minimised again (finite_automata.py). A repetition of one operand, such as the length of a string, is no factor: its copies are
+counted beside the product, where one can tell the end of each copy at once.
+
+    (.*[A-Z]){2} and (.*[a-z]){2} and (.*\\d){2}, 8 to 64 characters       27 states times those inside of a character; 65 counts
+
+So it is known before any text is made whether there is one, and how far it is, from everywhere. What takes more than
+`Limits.search_states` states is refused here.
+
+One kind stays a product of states, which is made as texts are read: anything without a list of words, such as the names that
+an object has already. Its states are those of the words, one after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..base.errors import ConstraintLimit
+from ..base.kinds import INFINITE, UNBOUNDED, Kind
+from ..grammar.expression import Grammar, Node
+from ..grammar.source import Limits
+from ..grammar.stopwatch import Stopwatch
+from . import counted_tables, determinize
+from .counted_tables import HEADER, NO_ROOM, Table
+from .finite_automata import FiniteAutomaton, TooManyStates, complement, determinized, measure, minimized, product
+from .machine import Machine
+
+DISTANCES_PER_STATE = 100  # so many distances may a table have for each state that it may have
+_BOOLEAN = (Kind.BOTH, Kind.NEGATE)
+
+
+class Counted(NamedTuple):
+    """A repetition of texts of which none begins another one, as a loop, and how many there are."""
+
+    loop: FiniteAutomaton
+    counts: NDArray[np.uint8]  # [states, letters] 1 where a transition ends a text
+    low: int
+    high: int  # UNBOUNDED when there is no bound
+
+
+class Intersections:
+    """Computes the intersections and complements of one grammar."""
+
+    def __init__(self, machine: Machine, grammar: Grammar, limits: Limits) -> None:
+        self._machine, self._grammar, self._limits = machine, grammar, limits
+        self._stopwatch = Stopwatch(limits, "computing intersections")
+        self._automata: dict[Node, FiniteAutomaton] = {}
+        self._loops: dict[Node, tuple[FiniteAutomaton, NDArray[np.uint8]] | None] = {}
+
+    def enter(self, node: Node) -> None:
+        """Prepare a BOTH or NEGATE node whose operands are measured: set what it begins with, its size and its cost. Raises
+        `ConstraintLimit`."""
+        if excludes_words(self._grammar, node):
+            self._machine.call(determinize.enter_product, node)
+            return
+        try:
+            self._enter(node)
+        except TooManyStates:
+            raise ConstraintLimit(
+                "what several patterns, formats and lengths have in common takes too many states",
+                limit="search_states", value=self._limits.search_states, path=self._grammar.labels.get(node),
+                instead="fewer or simpler patterns for one string, above all fewer counted repetitions",
+            ) from None  # fmt: skip
+
+    def _enter(self, node: Node) -> None:
+        operands = list(conjuncts(self._grammar, node)) if self._grammar.kind(node) is Kind.BOTH else [node]
+        counted = self._counted(operands)
+        automata = sorted(map(self._automaton, operands), key=lambda automaton: automaton.num_states)
+        whole = self._multiplied(automata) if automata else None
+        counts: NDArray[np.uint8] | None = None
+        if counted is not None:
+            if whole is None:
+                whole, counts = counted.loop, counted.counts
+            else:
+                whole, of_loop = product(whole, counted.loop, self._limits.search_states)
+                letter = np.zeros(whole.next.shape[1], np.int64)
+                letter[whole.letters] = counted.loop.letters
+                counts = np.ascontiguousarray(counted.counts[of_loop[:, None], letter[None, :]])
+        assert whole is not None
+        self._write(node, whole, counted, counts)
+
+    def _multiplied(self, automata: list[FiniteAutomaton]) -> FiniteAutomaton:
+        whole, *others = automata
+        for other in others:
+            self._stopwatch.check()
+            whole = minimized(product(whole, other, self._limits.search_states)[0])
+        return whole
+
+    def _automaton(self, node: Node) -> FiniteAutomaton:
+        """The minimal automaton of a node."""
+        known = self._automata.get(node)
+        if known is None:
+            known = self._automata[node] = self._minimal(node)
+        return known
+
+    def _minimal(self, node: Node) -> FiniteAutomaton:
+        self._stopwatch.check()
+        kind = self._grammar.kind(node)
+        if kind is Kind.NEGATE:
+            return complement(self._automaton(Node(self._grammar.operands(node)[0])))
+        if kind is Kind.BOTH:
+            parts = map(self._automaton, conjuncts(self._grammar, node))
+            return self._multiplied(sorted(parts, key=lambda automaton: automaton.num_states))
+        start = int(self._machine.call(determinize.start_state, node))
+        return minimized(determinized(self._machine, start, self._limits.search_states))
+
+    def _counted(self, operands: list[Node]) -> Counted | None:
+        """The repetition that is counted, if there is one; it is taken out of the operands, and so are all of the same body."""
+        bodies: dict[Node, tuple[int, int]] = {}
+        for node in operands:
+            if self._grammar.kind(node) is Kind.REPEAT:
+                body, low, high = self._grammar.operands(node)
+                least, most = bodies.get(Node(body), (0, UNBOUNDED))
+                tightest = most if high == UNBOUNDED else high if most == UNBOUNDED else min(most, high)
+                bodies[Node(body)] = max(least, low), tightest
+        for body, (low, high) in sorted(bodies.items(), key=lambda item: -max(item[1])):
+            loop = self._loop(body) if max(low, high) > 1 else None
+            if loop is not None:
+                for node in [node for node in operands if self._repeats(node, body)]:
+                    operands.remove(node)
+                return Counted(*loop, low, high)
+        return None
+
+    def _repeats(self, node: Node, body: Node) -> bool:
+        return self._grammar.kind(node) is Kind.REPEAT and self._grammar.operands(node)[0] == body
+
+    def _loop(self, body: Node) -> tuple[FiniteAutomaton, NDArray[np.uint8]] | None:
+        """(automaton of any number of copies of a body, which transitions end a copy); None where copies cannot be told apart."""
+        if body not in self._loops:
+            self._loops[body] = loop_of(self._automaton(body))
+        return self._loops[body]
+
+    def _write(
+        self, node: Node, whole: FiniteAutomaton, counted: Counted | None, counts: NDArray[np.uint8] | None
+    ) -> None:
+        """Write a table, and let the node be it."""
+        low, high = (counted.low, counted.high) if counted is not None else (0, UNBOUNDED)
+        counts = counts if counts is not None else np.zeros(whole.next.shape, np.uint8)
+        rows, row_of, run, alike = self._distances(whole, counts, low, high)
+        places, letters = row_of.size, whole.next.shape[1]
+        starts = np.cumsum([HEADER, places, places, whole.next.size])
+        header = np.zeros(HEADER, np.int32)
+        last, stays = (low, 1) if high == UNBOUNDED else (high, 0)
+        for word, value in (
+            (Table.NUM_LETTERS, letters), (Table.LOW, low), (Table.ALIKE, alike), (Table.LAST, last), (Table.STAYS, stays),
+            (Table.ROW_OF, starts[0]), (Table.RUN, starts[1]), (Table.NEXT, starts[2]),
+        ):  # fmt: skip
+            header[word] = value
+        header[Table.LETTERS :] = whole.letters
+        next_ = 2 * whole.next + counts
+        block = np.concatenate([header, starts[3] + row_of * whole.num_states, run, next_.ravel(), rows.ravel()])
+        place = int(self._machine.call(counted_tables.reserve, block.size))
+        self._machine.table("pool")[place : place + block.size] = block
+        self._machine.call(counted_tables.enter_table, node, place, whole.start)
+
+    def _distances(
+        self, whole: FiniteAutomaton, counts: NDArray[np.uint8], low: int, high: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], int]:
+        """(rows, row of each place, run of each place, ALIKE) of a table."""
+        most = max(DISTANCES_PER_STATE * self._limits.search_states // whole.num_states, 1)
+        room = min(64, most)
+        order = np.zeros(whole.num_states, np.int32)
+        if low > 0 or high != UNBOUNDED:
+            is_ordered = counted_tables.uncounted_order(whole.next, counts, order)
+            assert is_ordered, "a copy has no loops"
+        while True:
+            rows = np.empty((room, whole.num_states), np.int32)
+            if high == UNBOUNDED:
+                measure(whole.next, whole.accepts, rows[0])
+                rows[0][rows[0] < 0] = INFINITE
+            row_of, run = (np.empty(room + low + 1, np.int32) for _ in range(2))
+            used, places, alike = counted_tables.count_distances(
+                whole.next, counts, whole.accepts, order, low, high, rows, row_of, run
+            )
+            if used != NO_ROOM:
+                return rows[:used], row_of[:places][::-1], run[:places][::-1], alike
+            if room == most:
+                raise TooManyStates
+            room = min(8 * room, most)
+
+
+def conjuncts(grammar: Grammar, node: Node) -> Iterator[Node]:
+    """The operands of an intersection, and of those among them that are intersections, in no order."""
+    work = [node]
+    while work:
+        node = work.pop()
+        if grammar.kind(node) is Kind.BOTH:
+            work += map(Node, grammar.operands(node)[:2])
+        else:
+            yield node
+
+
+def excludes_words(grammar: Grammar, node: Node) -> bool:
+    """Whether a node is anything but some words, or that in an intersection."""
+    if grammar.kind(node) is Kind.BOTH:
+        return any(grammar.kind(part) is Kind.NEGATE and excludes_words(grammar, part) for part in _operands(grammar, node))
+    (part,) = _operands(grammar, node)
+    parts = grammar.alternatives(part) if grammar.kind(part) is Kind.ALT else [part]
+    return all(grammar.kind(one) is Kind.LITERAL for one in parts)
+
+
+def _operands(grammar: Grammar, node: Node) -> list[Node]:
+    a, b, _ = grammar.operands(node)
+    return [Node(a), Node(b)] if grammar.kind(node) is Kind.BOTH else [Node(a)]
+
+
+def outermost(grammar: Grammar, nodes: list[Node], root: Node, used: NDArray[np.bool_]) -> set[Node]:
+    """Those intersections and complements that are entered: parts of something else, or of one that excludes words.
+
+    used: [nodes] which nodes something else refers to.
+    """
+    work = [node for node in nodes if used[node] or node == root]
+    found = set(work)
+    while work:
+        node = work.pop()
+        if excludes_words(grammar, node):
+            inner = [part for part in _operands(grammar, node) if grammar.kind(part) in _BOOLEAN and part not in found]
+            found.update(inner)
+            work += inner
+    return found
+
+
+def loop_of(body: FiniteAutomaton) -> tuple[FiniteAutomaton, NDArray[np.uint8]] | None:
+    """(automaton of any number of texts in a row, which transitions end one); None where a text begins another one, where one
+    can be endless, or empty."""
+    ends = body.accepts.astype(np.bool_)
+    if body.start == 0 or ends[body.start] or body.next[ends].any() or (body.next == body.start).any():
+        return None
+    counts = ends[body.next].astype(np.uint8)
+    order = np.zeros(body.num_states, np.int32)
+    if not counted_tables.uncounted_order(body.next, counts, order):
+        return None
+    next_ = np.where(counts == 1, body.start, body.next).astype(np.int32)
+    accepts = np.zeros(body.num_states, np.uint8)
+    accepts[body.start] = 1
+    next_[ends] = 0
+    return FiniteAutomaton(body.letters, next_, accepts, body.start), counts
