@@ -40,7 +40,7 @@ class Kind(IntEnum):
     WORD = 21
     CONFIGURATION = 22  # a = automaton state, b = register; see register_product.py
     EITHER = 23  # a, b = continuations: their union; see unions.py
-    TABLE = 24  # a = place of a table in the pool, b = state, c = count, or -1 less a count that stands still; see counted_tables.py
+    TABLE = 24  # a = its place in the pool, b = state, c = count, or -1 less a count that stands still; see counted_tables.py
 
 
 class Event(IntEnum):
