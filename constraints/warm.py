@@ -20,7 +20,7 @@ from .vocabulary.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class _Everything:
-    """A grammar that touches every compiled function: rules, counters, an intersection, a complement, keys, wide characters."""
+    """A grammar that touches every compiled function: rules, counters, intersections, a complement, keys, wide characters."""
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
         word = grammar.without(grammar.repeat(grammar.chars([(97, 122)]), 0, 9), grammar.literal("no"))
@@ -28,7 +28,10 @@ class _Everything:
         text = grammar.seq(grammar.literal('"'), grammar.repeat(grammar.chars([(0x20, 0x21), (0x23, 0x5B)])), grammar.literal('"'))
         other = grammar.chars([(0x20, 0x21), (0x23, 0x60)])
         named = grammar.seq(grammar.literal("-"), grammar.alt(grammar.literal("a="), grammar.seq(other, grammar.repeat(other))))
-        value, rule = grammar.alt(text, key, named, grammar.chars([(0x3B1, 0x3C9)])), grammar.rule("value")
+        letters = grammar.repeat(other)
+        counted = grammar.both(grammar.repeat(other, 2, 9), grammar.seq(letters, grammar.literal("b"), letters))
+        counted = grammar.seq(grammar.literal("!"), counted)
+        value, rule = grammar.alt(text, key, named, counted, grammar.chars([(0x3B1, 0x3C9)])), grammar.rule("value")
         object_ = grammar.seq(grammar.mark(b"{", Event.OBJECT_OPEN), grammar.call(rule), grammar.mark(b"}", Event.OBJECT_CLOSE))
         grammar.define(rule, grammar.alt(value, object_))
         return grammar.call(rule)

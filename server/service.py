@@ -225,3 +225,6 @@ def _too_long(seconds: float) -> ApiError:
 def _check_success(output: RequestOutput) -> None:
     if output.finish_reason == "error":
         raise ApiError(500, f"generation failed: {output.error}", code="generation_failed")
+    if output.finish_reason == "constraint_limit":  # half an answer is none; OpenAI's clients heed the header
+        message, headers = f"generation failed: {output.error}", {"X-Should-Retry": "false"}
+        raise ApiError(500, message, code="constraint_limit", headers=headers)

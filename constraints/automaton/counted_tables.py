@@ -1,9 +1,9 @@
 """Counted tables: a finite automaton beside a counter, as a leaf of the lazy automaton.
 
-An intersection is computed while compiling (intersections.py). What remains is a *table* in `pool`: the transitions of a finite automaton,
-some of which count (behind the last byte of a character), and for every count how far each state is from the end of a text. A
-length is no factor of the automaton's size: it is those distances alone. A TABLE node is a place in a table, a state and a count,
-and a leaf that reads one byte after another.
+An intersection is computed while compiling (intersections.py). What remains is a *table* in `pool`: the transitions of a
+finite automaton, some of which count (behind the last byte of a character), and for every count how far each state is from
+the end of a text. So a length is no factor of the automaton's size, but those distances alone. A TABLE node is a table, a state
+and a count: a leaf that reads one byte after another.
 
     .*[A-Z].* , 3 to 5 characters      states: none yet, found; counts 0 to 5
     distances of (none yet, found)     count 2: 1, 1    count 4: 1, 0    count 5: never, 0

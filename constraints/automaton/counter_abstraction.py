@@ -26,6 +26,7 @@ from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import entry, inner, words_at
 from ..vocabulary.packed_vocabulary import Header
 from .closures import ENDLESS
+from .counted_tables import Table, table_node
 from .determinize import SEARCH, push_request, serve_requests
 from .nodes import NO_BODY, head_of, intern_node, push_work, repetition, sequence, wide
 from .states import Frame, framed, intern_state
@@ -199,6 +200,8 @@ def abstract_continuation(arena, tables, continuation, enough, lows, num_static,
 @inner
 def abstract_node(arena, tables, node, enough, lows, num_static, found):
     """`abstract_continuation` for one node of a continuation."""
+    if arena[tables.kind + REC * node] == Kind.TABLE:
+        return abstract_table(arena, tables, node, enough, found)
     if arena[tables.kind + REC * node] != Kind.REPEAT or node < num_static:
         found[Found.NEEDED] = min(found[Found.NEEDED] + arena[tables.cost + REC * node], wide(INFINITE))
         return wide(node)
@@ -223,3 +226,20 @@ def abstract_node(arena, tables, node, enough, lows, num_static, found):
         found[Found.PLAIN] += 1
     found[Found.ROOM] = min(found[Found.ROOM], room)
     return abstract
+
+
+@inner
+def abstract_table(arena, tables, node, enough, found):
+    """`abstract_node` for a TABLE: its count stands still as long as the distances from everywhere are the same."""
+    found[Found.NEEDED] = min(found[Found.NEEDED] + arena[tables.cost + REC * node], wide(INFINITE))
+    place, count = wide(arena[tables.a + REC * node]), wide(arena[tables.c + REC * node])
+    table = tables.pool + place
+    low, alike = wide(arena[table + Table.LOW]), wide(arena[table + Table.ALIKE])
+    if count < 0:
+        found[Found.PLAIN] += 1
+        return wide(node)
+    if arena[table + Table.STAYS] == 1 or count < low or alike - count < enough:
+        return wide(node)
+    found[Found.PLAIN] += 1
+    found[Found.ROOM] = min(found[Found.ROOM], alike - count)
+    return table_node(arena, tables, place, wide(arena[tables.b + REC * node]), -1 - alike)

@@ -9,8 +9,9 @@ counted beside the product, where one can tell the end of each copy at once.
 So it is known before any text is made whether there is one, and how far it is, from everywhere. What takes more than
 `Limits.search_states` states is refused here.
 
-One kind stays a product of states, which is made as texts are read: anything without a list of words, such as the names that
-an object has already. Its states are those of the words, one after another.
+Two kinds stay products of states, which are made as texts are read. One is anything without a list of words, such as the names
+that an object has already: its states are those of the words, one after another. The other is what one keyword says by itself
+and takes many states for, such as a number that is no multiple of some: there completions lie near.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from .counted_tables import HEADER, NO_ROOM, Table
 from .finite_automata import FiniteAutomaton, TooManyStates, complement, determinized, measure, minimized, product
 from .machine import Machine
 
+SHARE_OF_ONE = 0.1  # of the states that an intersection may have: those of what one keyword says by itself
 DISTANCES_PER_STATE = 100  # so many distances may a table have for each state that it may have
 _BOOLEAN = (Kind.BOTH, Kind.NEGATE)
 
@@ -50,23 +52,44 @@ class Intersections:
     def __init__(self, machine: Machine, grammar: Grammar, limits: Limits) -> None:
         self._machine, self._grammar, self._limits = machine, grammar, limits
         self._stopwatch = Stopwatch(limits, "computing intersections")
+        self._most_states = limits.search_states
+        self._entered: set[Node] = set()
         self._automata: dict[Node, FiniteAutomaton] = {}
         self._loops: dict[Node, tuple[FiniteAutomaton, NDArray[np.uint8]] | None] = {}
 
     def enter(self, node: Node) -> None:
         """Prepare a BOTH or NEGATE node whose operands are measured: set what it begins with, its size and its cost. Raises
         `ConstraintLimit`."""
-        if excludes_words(self._grammar, node):
-            self._machine.call(determinize.enter_product, node)
-            return
+        claims = list(filter(None, map(self._grammar.claims.get, parts_of(self._grammar, node))))
+        are_several = any(len(keywords) > 1 for _, keywords in claims)
+        self._most_states = int(self._limits.search_states * (1 if are_several else SHARE_OF_ONE))
         try:
-            self._enter(node)
+            if excludes_words(self._grammar, node):
+                self._enter_product(node)
+            else:
+                self._enter(node)
         except TooManyStates:
-            raise ConstraintLimit(
-                "what several patterns, formats and lengths have in common takes too many states",
-                limit="search_states", value=self._limits.search_states, path=self._grammar.labels.get(node),
-                instead="fewer or simpler patterns for one string, above all fewer counted repetitions",
-            ) from None  # fmt: skip
+            if are_several:
+                raise self._too_hard(*max(claims, key=lambda claim: len(claim[1]))) from None
+            self._enter_products(node)
+        self._entered.add(node)
+
+    def _enter_products(self, node: Node) -> None:
+        for part in reversed([part for part in parts_of(self._grammar, node) if self._grammar.kind(part) in _BOOLEAN]):
+            if part not in self._entered:
+                self._enter_product(part)
+                self._entered.add(part)
+
+    def _enter_product(self, node: Node) -> None:
+        self._machine.call(determinize.enter_product, node)
+
+    def _too_hard(self, path: str, keywords: tuple[str, ...]) -> ConstraintLimit:
+        return ConstraintLimit(
+            "all that is said of one text takes too many states to be kept at once",
+            limit="search_states", value=self._limits.search_states, path=path, keyword=", ".join(keywords),
+            instead="fewer or simpler patterns beside one another, above all without long counted repetitions such as .{5,50} "
+            "inside of them; or raise limits.search_states",
+        )  # fmt: skip
 
     def _enter(self, node: Node) -> None:
         operands = list(conjuncts(self._grammar, node)) if self._grammar.kind(node) is Kind.BOTH else [node]
@@ -78,7 +101,7 @@ class Intersections:
             if whole is None:
                 whole, counts = counted.loop, counted.counts
             else:
-                whole, of_loop = product(whole, counted.loop, self._limits.search_states)
+                whole, of_loop = product(whole, counted.loop, self._most_states)
                 letter = np.zeros(whole.next.shape[1], np.int64)
                 letter[whole.letters] = counted.loop.letters
                 counts = np.ascontiguousarray(counted.counts[of_loop[:, None], letter[None, :]])
@@ -89,7 +112,7 @@ class Intersections:
         whole, *others = automata
         for other in others:
             self._stopwatch.check()
-            whole = minimized(product(whole, other, self._limits.search_states)[0])
+            whole = minimized(product(whole, other, self._most_states)[0])
         return whole
 
     def _automaton(self, node: Node) -> FiniteAutomaton:
@@ -108,7 +131,7 @@ class Intersections:
             parts = map(self._automaton, conjuncts(self._grammar, node))
             return self._multiplied(sorted(parts, key=lambda automaton: automaton.num_states))
         start = int(self._machine.call(determinize.start_state, node))
-        return minimized(determinized(self._machine, start, self._limits.search_states))
+        return minimized(determinized(self._machine, start, self._most_states))
 
     def _counted(self, operands: list[Node]) -> Counted | None:
         """The repetition that is counted, if there is one; it is taken out of the operands, and so are all of the same body."""
@@ -194,6 +217,16 @@ def conjuncts(grammar: Grammar, node: Node) -> Iterator[Node]:
             work += map(Node, grammar.operands(node)[:2])
         else:
             yield node
+
+
+def parts_of(grammar: Grammar, node: Node) -> Iterator[Node]:
+    """An intersection or complement, its operands, and theirs."""
+    work = [node]
+    while work:
+        node = work.pop(0)
+        yield node
+        if grammar.kind(node) in _BOOLEAN:
+            work += _operands(grammar, node)
 
 
 def excludes_words(grammar: Grammar, node: Node) -> bool:

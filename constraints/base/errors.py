@@ -67,9 +67,19 @@ class UnsupportedKeyword(ConstraintError):
 class ConstraintLimit(ConstraintError):
     """A named limit was reached. `limit` is its name, `value` its setting."""
 
-    def __init__(self, reason: str, *, limit: str, value: float, path: str | None = None, instead: str | None = None) -> None:
+    def __init__(
+        self,
+        reason: str,
+        *,
+        limit: str,
+        value: float,
+        path: str | None = None,
+        keyword: str | None = None,
+        instead: str | None = None,
+    ) -> None:
         self.limit, self.value = limit, value
-        super().__init__(f"{reason} (limit {limit}={value:g})", path=path, instead=instead or f"raise limits.{limit}")
+        reason, instead = f"{reason} (limit {limit}={value:g})", instead or f"raise limits.{limit}"
+        super().__init__(reason, path=path, keyword=keyword, instead=instead)
 
 
 class SavedConstraintError(ConstraintError):

@@ -45,7 +45,7 @@ class Kind(IntEnum):
     WALK = 25  # a = first TALLY, b = REPEAT of the separator: bounds of how many members come, c = 1 where a member must follow
     # Made by the automaton only:
     TAKEN = 26  # what is left of a WALK behind one more member. a = WALK, b = part of it, c = offset of the case, 0 in a REPEAT
-    TABLE = 27  # a = place of a table in the pool, b = state, c = count, or -1 less a count that stands still; see counted_tables.py
+    TABLE = 27  # a = its place in the pool, b = state, c = count, or -1 less a count that stands still; see counted_tables.py
 
 
 class Event(IntEnum):

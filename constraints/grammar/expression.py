@@ -61,14 +61,15 @@ class Grammar(NodeStore):
     """Expressions and rules; see the module's documentation for what each builder method denotes."""
 
     ATTRIBUTES: ClassVar[tuple[str, ...]] = (
-        *NodeStore.ATTRIBUTES, "labels", "notes", "residue", "search_share", "units", "segments", "only_json", "mixed_arrays",
-        "special_tokens", "end_tokens", "spellings", "memo", "loops", "chain_ends", "_literals", "_unions", "_by_supply", "_steps",
-        "_characters",
+        *NodeStore.ATTRIBUTES, "labels", "claims", "notes", "residue", "search_share", "units", "segments", "only_json",
+        "mixed_arrays", "special_tokens", "end_tokens", "spellings", "memo", "loops", "chain_ends", "_literals", "_unions",
+        "_by_supply", "_steps", "_characters",
     )  # fmt: skip
 
     def __init__(self) -> None:
         super().__init__()
         self.labels: dict[Node, str] = {}  # where a node came from, for `explain`
+        self.claims: dict[Node, tuple[str, tuple[str, ...]]] = {}  # (path, keywords) that an intersection stands for
         self.notes: list[str] = []  # remarks for the user: ignored annotations, narrower formats
         self.residue: list[str] = []  # relaxations the user opted in to
         self.search_share = 1.0  # of limits.search_nodes, for finding the fewest tokens exactly
@@ -344,6 +345,11 @@ class Grammar(NodeStore):
     def label(self, node: Node, path: str) -> Node:
         """Remember where `node` came from (a schema path, a rule name); the first label stays."""
         self.labels.setdefault(node, path)
+        return node
+
+    def claim(self, node: Node, path: str, keywords: Iterable[str]) -> Node:
+        """Remember which keywords at a path an intersection stands for; the first claim stays."""
+        self.claims.setdefault(node, (path, tuple(keywords)))
         return node
 
     # -- inside -----------------------------------------------------------------------------------------------------

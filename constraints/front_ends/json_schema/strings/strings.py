@@ -14,6 +14,7 @@ from ....grammar.matcher import Steps
 from ....grammar.source import Limits
 from ...regex.regex import lower_mismatch, lower_pattern, pattern_length
 from ..documents.document import Site
+from ..documents.paths import common_path
 from ..documents.policy import Policy, located
 from .formats import FORMATS, format_length, format_node, note_narrower, wider_node
 from .string_shape import Mismatch, StringShape
@@ -97,7 +98,13 @@ class Strings:
         bodies = [node for node, _ in parts if node != self.text.any_body]
         if not bodies or not any(_is_within(lengths, (low, high)) for _, lengths in parts):
             bodies.append(self._grammar.repeat(self.text.any_character, low, high))
-        return self._grammar.both(*bodies, *(self._mismatch(each) for each in shape.mismatches))
+        whole = self._grammar.both(*bodies, *(self._mismatch(each) for each in shape.mismatches))
+        claims = [*shape.languages, *((f"not {each.keyword}", each.site) for each in shape.mismatches)]
+        if claims:
+            lengths = [("minLength", low > 0), ("maxLength", high is not None)]
+            keywords = [*(keyword for keyword, _ in claims), *(name for name, is_set in lengths if is_set)]
+            self._grammar.claim(whole, common_path(site.path for _, site in claims), keywords)
+        return whole
 
     def _mismatch(self, literal: Mismatch) -> Node:
         """The strings that violate a keyword; FAIL where it claims nothing."""
