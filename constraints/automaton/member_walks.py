@@ -28,7 +28,7 @@ from ..numba_support.jit import inner
 from .nodes import EMPTY, FAIL, intern_node, join, plus, push_work, repetition, times, wide
 from .tables import REC, UNKNOWN, Counter, Fault
 
-MOST_COUNT, POSITION, CASES = 0, 1, 2  # of the row of a DECISION
+MOST_COUNT, POSITION, FIRST_CASE = 0, 1, 2  # of the row of a DECISION
 LAST = 1 << 28  # the position of members in any order
 
 
@@ -42,7 +42,7 @@ def row_of(arena, tables, node):
 def table_of(arena, tables, node, measures):
     """Where in the arena the bytes or tokens are that a DECISION takes for each number of members."""
     row = row_of(arena, tables, node)
-    start = row + CASES + 2 * wide(arena[tables.b + REC * node])
+    start = row + FIRST_CASE + 2 * wide(arena[tables.b + REC * node])
     return start if measures == tables.size else start + wide(arena[row + MOST_COUNT]) + 1
 
 
@@ -73,7 +73,7 @@ def least_of_some(arena, tables, part, measures):
         return times(times_needed, wide(arena[measures + REC * arena[tables.a + REC * part]]))
     best = wide(INFINITE)
     while arena[tables.kind + REC * part] == Kind.DECISION:
-        first = row_of(arena, tables, part) + CASES
+        first = row_of(arena, tables, part) + FIRST_CASE
         for case in range(first, first + 2 * wide(arena[tables.b + REC * part]), 2):
             rest = sum_of_list(arena, tables, wide(arena[case + 1]), measures)
             best = min(best, plus(wide(arena[measures + REC * arena[case]]), rest))
@@ -190,7 +190,7 @@ def fill_counts(arena, tables, node, measures):
         below = table_of(arena, tables, lower, measures)
         for count in range(most_members(arena, tables, lower) + 1):
             found[count] = arena[below + count]
-    for case in range(row + CASES, row + CASES + 2 * wide(arena[tables.b + REC * node]), 2):
+    for case in range(row + FIRST_CASE, row + FIRST_CASE + 2 * wide(arena[tables.b + REC * node]), 2):
         least = np.full(most, INFINITE, np.int64)
         if most > 0:
             least[0] = 0
@@ -233,7 +233,7 @@ def parts_behind(arena, tables, walk, taken, case, depth):
         part = taken
         while True:
             row = wide(arena[tables.a + REC * part])
-            if row < case < row + CASES + 2 * wide(arena[tables.b + REC * part]):
+            if row < case < row + FIRST_CASE + 2 * wide(arena[tables.b + REC * part]):
                 break
             part = wide(arena[tables.c + REC * part])
         position = wide(arena[tables.lists + row + POSITION])
@@ -304,7 +304,7 @@ def open_walk(arena, tables, walk, tail, depth):
         node = part
         while arena[tables.kind + REC * node] == Kind.DECISION:
             row = wide(arena[tables.a + REC * node])
-            for case in range(row + CASES, row + CASES + 2 * wide(arena[tables.b + REC * node]), 2):
+            for case in range(row + FIRST_CASE, row + FIRST_CASE + 2 * wide(arena[tables.b + REC * node]), 2):
                 depth = open_member(arena, tables, walk, part, case, wide(arena[tables.lists + case]), tail, depth)
             node = wide(arena[tables.c + REC * node])
     return depth
@@ -343,7 +343,7 @@ def left_behind(arena, tables, taken, depth):
         return wide(FAIL)
     for k in range(depth + 1, top):  # what was there is in order
         moved, j = wide(arena[tables.work + k]), k
-        while j > depth and arena[tables.work + j - 1] > moved:
+        while j > depth and arena[tables.work + j - 1] < moved:
             arena[tables.work + j] = arena[tables.work + j - 1]
             j -= 1
         arena[tables.work + j] = moved

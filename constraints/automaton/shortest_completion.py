@@ -24,7 +24,7 @@ import numpy as np
 from ..base.kinds import INFINITE, Event, Kind, Supply
 from ..numba_support.jit import entry, inner, words_at
 from ..vocabulary.packed_vocabulary import NODE_WIDTH, Header, TrieRecord, child_of
-from .member_walks import CASES, MOST_COUNT, fill_counts, measure_decision, measure_walk, row_of
+from .member_walks import FIRST_CASE, MOST_COUNT, fill_counts, measure_decision, measure_walk, row_of
 from .nodes import (
     EMPTY,
     digits_needed,
@@ -317,7 +317,7 @@ def reached_from(arena, tables, root, seen):
             num_found = once(b, seen, found, once(a, seen, found, num_found))
         elif kind == Kind.DECISION:
             num_found = once(wide(arena[tables.c + REC * node]), seen, found, num_found)
-            for j in range(a + CASES, a + CASES + 2 * b):
+            for j in range(a + FIRST_CASE, a + FIRST_CASE + 2 * b):
                 num_found = once(wide(arena[tables.lists + j]), seen, found, num_found)
         elif kind == Kind.REPEAT or kind == Kind.NEGATE or kind == Kind.BAG:
             num_found = once(a, seen, found, num_found)

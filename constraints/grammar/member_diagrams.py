@@ -82,6 +82,6 @@ class MemberDiagrams:
 
     def _list(self, parts: Iterable[Node]) -> Node:
         tally = FAIL
-        for part in sorted(parts, reverse=True):
+        for part in sorted(parts):  # what was made first stands last: lists share their ends
             tally = self.store.intern((Kind.TALLY, part, tally, 0))
         return tally

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from .claims import Claim, Conj, HashedOnce, Index, Keys
+from .claims import Claim, Conj, Formula, Has, HashedOnce, Index, Keys
+from .formulas import any_of, negation
 
 Clause = tuple["Need", ...]
+FEW_CLAUSES = 8  # that are followed one by one; more become decision diagrams, where they are about single members
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,18 @@ class Need(HashedOnce):
         """The members that are counted."""
         assert isinstance(self.where, Keys)
         return self.where
+
+
+def formula_of(clause: Clause) -> Formula | None:
+    """A clause as a formula; None where it is not about single members."""
+    options: list[Formula] = []
+    for option in clause:
+        name = option.keys.single
+        if name is None:
+            return None
+        fact = Has(name, option.conj)
+        options.append(fact if option.high is None else negation(fact))
+    return any_of(options)
 
 
 class _Shape(Protocol):

@@ -13,7 +13,7 @@ from itertools import combinations
 
 from .claims import Formula, Has, Joined, Negated
 
-MANY = 1 << 20  # ways, or more
+MANY_WAYS = 1 << 20  # ways, or more
 
 
 def all_of(parts: Iterable[Formula]) -> Formula:
@@ -98,11 +98,11 @@ def ways(formula: Formula, holds: bool = True) -> int:
         return 1
     each = [ways(part, holds) for part in formula.parts]
     if formula.how != "one":
-        return min(math.prod(each) if (formula.how == "all") is holds else sum(each), MANY)
+        return min(math.prod(each) if (formula.how == "all") is holds else sum(each), MANY_WAYS)
     if holds:
-        return min(sum(each), MANY)
-    two = sum(ways(a) * ways(b) for a, b in combinations(formula.parts, 2)) if len(each) < 16 else MANY
-    return min(math.prod(each) + two, MANY)
+        return min(sum(each), MANY_WAYS)
+    two = sum(ways(a) * ways(b) for a, b in combinations(formula.parts, 2)) if len(each) < 16 else MANY_WAYS
+    return min(math.prod(each) + two, MANY_WAYS)
 
 
 def is_true(formula: Formula, holds: Callable[[Has], bool]) -> bool:

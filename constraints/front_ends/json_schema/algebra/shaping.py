@@ -41,8 +41,6 @@ from .claims import (
     Count,
     Either,
     Equals,
-    Formula,
-    Has,
     Index,
     Keys,
     Length,
@@ -57,14 +55,12 @@ from .claims import (
     literal_atoms,
     negated,
 )
-from .clauses import Need, settled
-from .formulas import any_of, negation
+from .clauses import FEW_CLAUSES, Need, settled
 from .shapes import ArrayShape, Conjoin, NumberShape, ObjectShape
 
 _LISTING = ANNOTATIONS.union(asserting(Assertion.VALUE))  # a schema of these is a list of values
 _LANGUAGES = asserting(Assertion.LANGUAGE)
 _UNKNOWN: Any = object()
-_FEW_CLAUSES = 16  # of more, nothing is found out before they become one diagram
 
 
 class Shapes:
@@ -314,17 +310,9 @@ class Shapes:
                 shape.conditions.append(literal.formula)
             elif isinstance(literal, Unevaluated) and literal.keyword == "unevaluatedProperties":
                 self._leave_members(shape, literal)
-        if 0 < len(shape.clauses) <= _FEW_CLAUSES:
+        if 0 < len(shape.clauses) <= FEW_CLAUSES:
             self._settle_clauses(shape)
-        self._join_clauses(shape)
         return shape
-
-    def _join_clauses(self, shape: ObjectShape) -> None:
-        """Make conditions of the clauses where they are about single members, and nothing else has to be counted."""
-        options = (option for clause in shape.clauses for option in clause)
-        if not shape.needs and all(option.keys.single is not None for option in options):
-            shape.conditions += [any_of(map(_fact, clause)) for clause in shape.clauses]
-            shape.clauses = []
 
     def _need(self, literal: Count) -> Need:
         return Need(literal.where, self._conjoin(literal.conj), literal.low, literal.high)
@@ -385,14 +373,6 @@ class Shapes:
             shape.rules.append((where, negated(conj)))
         elif need.low > 0 or (need.high is not None and single is None):
             shape.needs.append(Need(where, conj, need.low, need.high))
-
-
-def _fact(option: Need) -> Formula:
-    """An option of a clause about a single member as a formula."""
-    name = option.keys.single
-    assert name is not None
-    fact = Has(name, option.conj)
-    return fact if option.high is None else negation(fact)
 
 
 def _sites(term: Term) -> list[Site]:

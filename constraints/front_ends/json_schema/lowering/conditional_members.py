@@ -16,15 +16,18 @@ from typing import NamedTuple
 from ....grammar.expression import EMPTY, FAIL, Grammar, Node
 from ....grammar.member_diagrams import LAST, Case, MemberDiagrams
 from ..algebra.claims import Conj, Formula, Has
-from ..algebra.formulas import connected, given, names_of
+from ..algebra.formulas import connected, facts, given, names_of
 from .diagrams import FALSE, MAX_NODES, MAX_WORK, TRUE, Diagrams, TooLarge
 
 MAX_STATES = 4_000  # ways to go on with the members of one part in any order
-MAX_MEMBERS = 300  # of one part
+MAX_TOGETHER = 300  # of one part
 MAX_ALTERNATIVES = 400
 _FIRST_NODES, _FIRST_WORK = 3_000, 200_000  # for a diagram, before alternatives are tried
 _HUB = 3  # mentions of a member whose cases may be told apart
+_STAR, _STAR_SHARE = 8, 4  # mentions of one with that share of all: unless it comes first, what comes before would multiply
 _SPLITS = 2  # members in turn whose cases are told apart
+
+_STEPS = 16  # that a node of a part is counted as
 
 Parts = tuple[Node, ...]
 
@@ -51,10 +54,15 @@ class ConditionalMembers:
         self._levels = {member.name: level for level, member in enumerate(members)}
         self._check = check
         self._diagrams = Diagrams(self._fact, check)
-        self._ordered: dict[tuple[int, tuple[int, ...]], Node] = {}
+        self._ordered: dict[tuple[int, int], Node] = {}  # of one group, by the diagram and the next member
         self._unordered: dict[tuple[frozenset[int], frozenset[int]], Node] = {}
         self._left: dict[tuple[frozenset[int], frozenset[int]], Parts | None] = {}
         self._states = 0
+        for level in reversed(range(len(members))):  # made before what may stand before them in lists, and last ones first
+            if members[level].position == LAST and members[level].texts:
+                text = self._text(level, range(len(members[level].texts)))
+                self._one(level, text, False)
+                self._one(level, text, True)
 
     def alternatives(self, formulas: Iterable[Formula], splits: int = _SPLITS) -> list[Parts]:
         """Lists of parts, one of which is met where all formulas hold."""
@@ -73,25 +81,33 @@ class ConditionalMembers:
 
     def _of_group(self, formulas: list[Formula], splits: int) -> list[Parts]:
         """The alternatives of formulas that have members in common."""
-        mentions = Counter(name for formula in formulas for name in names_of(formula))
+        mentions = Counter(fact.name for formula in formulas for fact, _ in facts(formula))
         hub, times = mentions.most_common(1)[0] if mentions else ("", 0)
         may_split = splits > 0 and times >= _HUB
+        levels = frozenset(self._levels[name] for name in mentions)
+        if may_split and times > max(_STAR, mentions.total() // _STAR_SHARE) and not self._decides_first(self._levels[hub], levels):
+            return self._split(formulas, self._levels[hub], splits - 1)
         try:
             with self._diagrams.limited(*((_FIRST_NODES, _FIRST_WORK) if may_split else (MAX_NODES, MAX_WORK))):
                 self._states = 0
-                return self._whole(formulas, frozenset(map(self._levels.__getitem__, mentions)))
+                return self._whole(formulas, levels)
         except TooLarge:
             if not may_split:
                 raise
         return self._split(formulas, self._levels[hub], splits - 1)
 
+    def _decides_first(self, hub: int, levels: frozenset[int]) -> bool:
+        """Whether a member comes before nearly all others of some levels."""
+        return self._members[hub].position < LAST and sum(level < hub for level in levels) <= _HUB
+
     def _whole(self, formulas: list[Formula], levels: frozenset[int]) -> list[Parts]:
-        if len(levels) > MAX_MEMBERS:
+        if len(levels) > MAX_TOGETHER:
             raise TooLarge
         diagrams = [self._diagrams.of(formula) for formula in formulas]
         if all(self._members[level].position == LAST for level in levels):
             left = self._left_in_any_order(frozenset(diagrams), levels)
             return [] if left is None else [left]
+        self._ordered.clear()
         node = self._in_order(self._diagrams.all(diagrams), tuple(sorted(levels)))
         return [] if node == FAIL else [() if node == EMPTY else (node,)]
 
@@ -139,28 +155,30 @@ class ConditionalMembers:
 
     # -- in order -----------------------------------------------------------------------------------------------------
 
-    def _in_order(self, diagram: int, levels: tuple[int, ...]) -> Node:
-        """The part of members that come in order, and then of those that come in any."""
+    def _in_order(self, diagram: int, levels: tuple[int, ...], start: int = 0) -> Node:
+        """The part of members that come in order, from the one at `start` on, and then of those that come in any."""
         if diagram == FALSE:
             return FAIL
-        if not levels:
+        if start == len(levels):
             return EMPTY
-        if self._members[levels[0]].position == LAST:
-            return self._node_in_any_order(frozenset((diagram,)), frozenset(levels))
-        known = self._ordered.get((diagram, levels))
+        level = levels[start]
+        if self._members[level].position == LAST:
+            return self._node_in_any_order(frozenset((diagram,)), frozenset(levels[start:]))
+        known = self._ordered.get((diagram, start))
         if known is None:
-            member, behind = self._members[levels[0]], levels[1:]
-            absent, *present = self._diagrams.children(diagram, levels[0], 1 + len(member.texts))
+            self._diagrams.spend(_STEPS)
+            member = self._members[level]
+            absent, *present = self._diagrams.children(diagram, level, 1 + len(member.texts))
             by_rest: dict[int, list[int]] = {}
             for case, rest in enumerate(present):
                 by_rest.setdefault(rest, []).append(case)
             cases: list[Case] = []
             for rest, alike in by_rest.items():
-                node = self._in_order(rest, behind)
+                node = self._in_order(rest, levels, start + 1)
                 if node != FAIL:
-                    cases.append((self._text(levels[0], alike), () if node == EMPTY else (node,)))
-            known = self._build.decision(member.position, cases, self._in_order(absent, behind))
-            self._ordered[diagram, levels] = known
+                    cases.append((self._text(level, alike), () if node == EMPTY else (node,)))
+            known = self._build.decision(member.position, cases, self._in_order(absent, levels, start + 1))
+            self._ordered[diagram, start] = known
         return known
 
     # -- in any order -------------------------------------------------------------------------------------------------
@@ -173,10 +191,12 @@ class ConditionalMembers:
         return self._left[key]
 
     def _new_left(self, diagrams: frozenset[int], levels: frozenset[int]) -> Parts | None:
+        self._diagrams.spend(len(diagrams) + len(levels))
+        diagrams, settled = self._settled(diagrams)
         if FALSE in diagrams:
             return None
-        self._diagrams.spend(len(diagrams) + len(levels))
-        parts, free = list[Node](), levels
+        parts = [part for level, child in settled.items() if child for part in self._single(level, [child - 1], False)]
+        free = levels - settled.keys()
         for group in self._groups(diagrams):
             support = frozenset[int]().union(*map(self._diagrams.support, group))
             node = self._node_in_any_order(group, support)
@@ -185,6 +205,35 @@ class ConditionalMembers:
             parts += [] if node == EMPTY else [node]
             free -= support
         return (*parts, *self._free(free))
+
+    def _settled(self, diagrams: frozenset[int]) -> tuple[frozenset[int], dict[int, int]]:
+        """What is left of diagrams where some members can only come in one case, or not at all, and the child of each of these."""
+        settled: dict[int, int] = {}
+        support = self._diagrams.support
+        pending = [each for each in diagrams if len(support(each)) == 1]
+        if not pending:
+            return diagrams, settled
+        left = set(diagrams)
+        of_level: dict[int, list[int]] = {}
+        for each in diagrams:
+            for level in support(each):
+                of_level.setdefault(level, []).append(each)
+        while pending:
+            diagram = pending.pop()
+            (level,) = support(diagram)
+            children = self._diagrams.children(diagram, level, 0)
+            if diagram not in left or children.count(TRUE) != 1:
+                continue
+            settled[level] = child = children.index(TRUE)
+            for each in [each for each in of_level.pop(level) if each in left]:
+                rest = self._diagrams.given(each, level, child)
+                left.remove(each)
+                if rest != TRUE and rest not in left:
+                    left.add(rest)
+                    for other in support(rest):
+                        of_level[other].append(rest)
+                    pending += [rest] if len(support(rest)) == 1 else []
+        return frozenset(left), settled
 
     def _groups(self, diagrams: frozenset[int]) -> list[frozenset[int]]:
         """The diagrams in groups of which no two depend on the same member."""

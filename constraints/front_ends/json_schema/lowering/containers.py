@@ -19,18 +19,19 @@ class Containers:
     """Builds the texts of arrays, and of listed containers.
 
     `node_of(conj)` gives the texts of a value, FAIL when there is none; `count_of(conj)` how many values there are, where that is
-    few; `stand_together(conjs)` is told what may begin in one place; `lacks_values(claims)` proves that no value satisfies them;
-    `refuse(error)` raises an error, or collects it.
+    few; `stand_together(conjs)` is told what may begin in one place; `lacks_values(claims)` proves that no value satisfies them,
+    `are_apart(conjs)` that none satisfies two of them; `refuse(error)` raises an error, or collects it.
     """
 
     def __init__(
         self, grammar: Grammar, text: JsonText, node_of: Callable[[Conj], Node], count_of: Callable[[Conj], int | None],
         stand_together: Callable[[list[Conj]], None], conjoin: Callable[[Iterable[Claim]], Conj],
-        lacks_values: Callable[[list[Claim]], bool], refuse: Callable[[UnsupportedKeyword], None],
+        lacks_values: Callable[[list[Claim]], bool], are_apart: Callable[[list[Conj]], bool],
+        refuse: Callable[[UnsupportedKeyword], None],
     ) -> None:  # fmt: skip
         self._grammar, self._text, self._node_of, self._count_of = grammar, text, node_of, count_of
         self._stand_together, self._conjoin, self._lacks_values = stand_together, conjoin, lacks_values
-        self._refuse = refuse
+        self._are_apart, self._refuse = are_apart, refuse
         self._comma, self._colon = text.comma, text.colon
 
     def _separated_unique(self, node: Node) -> Node:
@@ -48,7 +49,7 @@ class Containers:
         self._refuse_about_items(shape)
         if shape.is_unique and not self._has_enough(shape):
             return FAIL
-        watches = Watches(shape.needs, (), self._conjoin, self._lacks_values)
+        watches = Watches(shape.needs, (), self._conjoin, self._lacks_values, self._are_apart)
         marked = self._separated_unique if shape.is_unique else None
         series = Series(grammar, gap, self._comma, marked, num_needs=len(shape.needs))
         series.conditions = [(shape.low, shape.high), *bounds_of(shape.needs)]

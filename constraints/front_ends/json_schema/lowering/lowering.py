@@ -73,11 +73,11 @@ class Lowering:
         self._mixed_arrays = MixedArrays(self._branches.terms, self._shapes, names, policy, is_ordered)
         self._containers = Containers(
             grammar, text, self.node, few.count, self._together.append, self._branches.conj, self._shapes.lacks_values,
-            policy.refuse,
+            self._are_apart, policy.refuse,
         )  # fmt: skip
         self._objects = Objects(
             grammar, text, names, self.node, self._together.append, self._branches.conj, self._shapes.lacks_values,
-            self._shapes.values_listed, is_ordered, self._causes.append, lambda: policy.check_time(None),
+            self._are_apart, self._shapes.values_listed, is_ordered, self._causes.append, lambda: policy.check_time(None),
         )  # fmt: skip
         in_any_order = None if is_ordered else self._objects.in_any_order
         self._plain = PlainContainers(grammar, text, self.node, self._branches.conj, numbering, in_any_order)
@@ -145,6 +145,10 @@ class Lowering:
         if self._has_unique_arrays:
             while self._together and not self._grammar.mixed_arrays:
                 self._grammar.mixed_arrays = self._mixed_arrays.stand_in(self._together.pop())
+
+    def _are_apart(self, conjs: list[Conj]) -> bool:
+        """Whether it is proven that no value satisfies two of some conjunctions."""
+        return self._disjointness.are_disjoint([self._branches.pending_terms(conj) for conj in conjs])
 
     def admits(self, site: Site, value: Any) -> bool:
         """Whether a value satisfies a schema."""
@@ -323,9 +327,10 @@ class Lowering:
         shape = self._shapes.object(term)
         self._check_least(term, "minProperties", shape.low)
         try:
-            is_mixed = shape.conditions and (shape.needs or shape.clauses)
-            cases = self._branches.spelled_out(term) if is_mixed else self._cases(term, shape)
-            if is_mixed or cases:
+            if (node := self._objects.conditional(shape)) is not None:
+                return node
+            cases = self._branches.spelled_out(term) if shape.conditions else self._cases(term, shape)
+            if shape.conditions or cases:
                 return self._grammar.alt(*(self._typed_node(case, "object") for case in cases if not self._shapes.is_void(case)))
             return self._objects.object(shape)
         except ConstraintLimit as error:
@@ -374,7 +379,7 @@ class Lowering:
             for value in objects if self._is_flat(term, value.values())
         ]  # fmt: skip
         others = (value for value in objects if not self._is_flat(term, value.values()))
-        nodes = [self._objects.object(self._shapes.object(term + _parts_of(value))) for value in others]
+        nodes = [self._counted_object(term + _parts_of(value)) for value in others]
         return self._grammar.alt(self._containers.flat_objects(flat) if flat else FAIL, *nodes)
 
     def _is_flat(self, term: Term, parts: Collection[Any]) -> bool:

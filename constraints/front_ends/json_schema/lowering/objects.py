@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from ....base.errors import ConstraintLimit
 from ....grammar.expression import EMPTY, FAIL, Event, Grammar, Node
 from ....grammar.member_diagrams import LAST, MemberDiagrams
-from ..algebra.claims import Claim, Conj, Has, Keys, NameTest
-from ..algebra.clauses import Clause
+from ..algebra.claims import Claim, Conj, Formula, Has, Keys, NameTest
+from ..algebra.clauses import FEW_CLAUSES, Clause, formula_of
 from ..algebra.formulas import facts
 from ..algebra.names import Names
 from ..algebra.shapes import ObjectShape
@@ -23,6 +23,7 @@ from ..documents.values import string_text
 from ..strings.text import JsonText
 from .conditional_members import ConditionalMembers, Member
 from .containers import bounds_of
+from .diagrams import TooLarge
 from .series import TOTAL, Bounds, Effect, Series, Sort, Stage
 from .value_cases import told_apart
 from .variants import NO_EFFECT, Watches, Where
@@ -54,19 +55,22 @@ class Objects:
     """Builds the texts of objects.
 
     `node_of(conj)` gives the texts of a value, FAIL when there is none; `stand_together(conjs)` is told what may begin in one
-    place; `lacks_values(claims)` proves that no value satisfies them; `values_of(conj)` lists values where a conjunction is a list
-    of them; `explain` takes reasons why there is no object; `check` raises an error when time is over.
+    place; `lacks_values(claims)` proves that no value satisfies them, `are_apart(conjs)` that none satisfies two of them;
+    `values_of(conj)` lists values where a conjunction is a list of them; `explain` takes reasons why there is no object; `check`
+    raises an error when time is over.
     """
 
     def __init__(
         self, grammar: Grammar, text: JsonText, names: Names, node_of: Callable[[Conj], Node],
         stand_together: Callable[[list[Conj]], None], conjoin: Callable[[Iterable[Claim]], Conj],
-        lacks_values: Callable[[list[Claim]], bool], values_of: Callable[[Conj], Mapping[str, Any] | None], is_ordered: bool,
+        lacks_values: Callable[[list[Claim]], bool], are_apart: Callable[[list[Conj]], bool],
+        values_of: Callable[[Conj], Mapping[str, Any] | None], is_ordered: bool,
         explain: Callable[[str], None], check: Callable[[], None],
     ) -> None:  # fmt: skip
         self._grammar, self._text, self._names, self._node_of = grammar, text, names, node_of
         self._stand_together, self._conjoin, self._lacks_values = stand_together, conjoin, lacks_values
-        self._values_of, self._is_ordered, self._explain, self._check = values_of, is_ordered, explain, check
+        self._are_apart, self._values_of, self._is_ordered = are_apart, values_of, is_ordered
+        self._explain, self._check = explain, check
         self._known: dict[Hashable, Node] = {}  # by what they mean: different terms often come to the same
 
     def forget(self) -> None:
@@ -103,9 +107,7 @@ class Objects:
         tests = shape.tests
         named = dict.fromkeys([*shape.named, *self._names.listed(tests)])
         in_order = dict.fromkeys(shape.declared) if self._is_ordered else {}
-        if shape.conditions:
-            return self._conditional(shape, tests, list(named), list(in_order))
-        watches = Watches(shape.needs, shape.clauses, self._conjoin, self._lacks_values)
+        watches = Watches(shape.needs, shape.clauses, self._conjoin, self._lacks_values, self._are_apart)
         series = Series(
             grammar, self._text.gap, self._text.comma, conditions=[(0, None), *bounds_of(shape.needs)],
             num_needs=len(shape.needs), clauses=watches.clauses, absences=watches.absences,
@@ -122,10 +124,28 @@ class Objects:
         series.conditions[TOTAL] = _total(shape, series, count)
         return self._whole(series)
 
-    def _conditional(self, shape: ObjectShape, tests: list[NameTest], named: list[str], in_order: list[str]) -> Node:
-        """The texts of objects under conditions, and with no others than those on names and values of members."""
+    def conditional(self, shape: ObjectShape) -> Node | None:
+        """The texts of objects under conditions on single members, where these are to be followed as decision diagrams.
+
+        None where there are other conditions too, and where there are so few that they need not be, or clauses that had better not.
+        """
+        formulas = [*shape.conditions, *map(formula_of, shape.clauses)]
+        told = [formula for formula in formulas if formula is not None]
+        if shape.needs or len(told) < len(formulas) or not (shape.conditions or len(shape.clauses) > FEW_CLAUSES):
+            return None
+        try:
+            return self._conditional(shape, told)
+        except TooLarge:
+            if shape.conditions:
+                raise
+            return None
+
+    def _conditional(self, shape: ObjectShape, formulas: list[Formula]) -> Node:
+        tests = shape.tests
+        named = list(dict.fromkeys([*shape.named, *self._names.listed(tests)]))
+        in_order = list(dict.fromkeys(shape.declared)) if self._is_ordered else []
         told: dict[str, dict[Conj, set[bool]]] = {}
-        for formula in shape.conditions:
+        for formula in formulas:
             for fact, sign in facts(formula):
                 told.setdefault(fact.name, {}).setdefault(fact.conj, set()).add(sign)
         values = {name: shape.value(name, self._passed(name, tests)) for name in named}
@@ -134,7 +154,8 @@ class Objects:
         if missing:
             self._explain(f"the required member {missing[0]!r} admits no value")
             return FAIL
-        classes = self._classes(shape, tests, named, Watches((), (), self._conjoin, self._lacks_values))
+        nothing = Watches((), (), self._conjoin, self._lacks_values, self._are_apart)
+        classes = self._classes(shape, tests, named, nothing)
         others = sum(LAST if each.available is None else each.available for each in classes)
         most = sum(map(bool, cases.values())) + others
         high = None if shape.high is None or shape.high >= most else shape.high
@@ -155,7 +176,7 @@ class Objects:
         for each in classes:
             pairs = self._grammar.alt(*(self._pair(each.key, node) for node in each.cases.values()))
             parts.append(build.counted(build.member(pairs), 0, each.available))
-        formulas = [*shape.conditions, *(Has(name, ()) for name in shape.required if name in told)]
+        formulas += [Has(name, ()) for name in shape.required if name in told]
         alternatives = ConditionalMembers(self._grammar, build, members, self._check).alternatives(formulas)
         is_remembered = bool(classes) or len(free) > MAX_SINGLE
         return self._walks([[*parts, *own] for own in alternatives], low, high, build, is_remembered)

@@ -28,14 +28,15 @@ class Variant(NamedTuple):
 
 
 class Watches:
-    """The needs and clauses that are watched while a series is read. `lacks_values` proves that no value satisfies some claims."""
+    """The needs and clauses that are watched while a series is read. `lacks_values` proves that no value satisfies some claims,
+    `are_apart` that none satisfies two of some conjunctions."""
 
     def __init__(
         self, needs: Sequence[Need], clauses: Iterable[Clause], conjoin: Callable[[Iterable[Claim]], Conj],
-        lacks_values: Callable[[list[Claim]], bool],
+        lacks_values: Callable[[list[Claim]], bool], are_apart: Callable[[list[Conj]], bool],
     ) -> None:  # fmt: skip
         clauses = list(clauses)
-        self._needs, self._conjoin, self._lacks_values = needs, conjoin, lacks_values
+        self._needs, self._conjoin, self._lacks_values, self._are_apart = needs, conjoin, lacks_values, are_apart
         self._numbers = _numbered(clauses)
         self.clauses = frozenset(frozenset(self._numbers[option] for option in clause) for clause in clauses)
         self.absences = frozenset(number for option, number in self._numbers.items() if option.high == 0)
@@ -66,6 +67,8 @@ class Watches:
         needs = [(i, need) for i, need in enumerate(self._needs, TOTAL + 1) if is_meant(need.where)]
         options = [(number, option) for option, number in self._numbers.items() if is_meant(option.where)]
         conjs = dict.fromkeys(each.conj for _, each in (*needs, *options))
+        if len(conjs) > _FEW and () not in conjs and self._are_apart(list(conjs)):
+            return self._apart(value, list(conjs), needs, options, name)
         cases: list[dict[Conj, bool | None]] = [{}]
         for conj in conjs:
             signs = self._signs(conj, value, needs, options, len(conjs) > _FEW)
@@ -79,6 +82,20 @@ class Watches:
                 )  # fmt: skip
         variants = [Variant(self._conjoin(_claims(value, case)), _effect(case, needs, options, name)) for case in cases]
         return [each for each in variants if not any(_is_among(each, other) for other in variants)]
+
+    def _apart(
+        self, value: Conj, conjs: list[Conj], needs: list[tuple[int, Need]], options: list[tuple[int, Need]], name: str | None
+    ) -> list[Variant]:
+        """The cases of a value that satisfies one of some conjunctions at the most: one for each, and one for none."""
+        variants = []
+        for conj in conjs:
+            if not self._lacks_values([*value, *conj]):
+                case: dict[Conj, bool | None] = {each: each is conj for each in conjs}
+                variants.append(Variant(self._conjoin([*value, *conj]), _effect(case, needs, options, name)))
+        none: dict[Conj, bool | None] = dict.fromkeys(conjs, False)
+        if not self._lacks_values(claims := _claims(value, none)):
+            variants.append(Variant(self._conjoin(claims), _effect(none, needs, options, name)))
+        return variants
 
     def _signs(
         self, conj: Conj, value: Conj, needs: list[tuple[int, Need]], options: list[tuple[int, Need]], exactly: bool
