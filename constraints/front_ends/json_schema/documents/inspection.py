@@ -85,6 +85,8 @@ class Inspection:
                     self._unknown.setdefault(keyword, []).append(place)
             elif not check(value):
                 raise _malformed(_path(place), keyword, value)
+        if "x-checkedAfterwards" in active:
+            self._remarks[f"{_path(place)}: checked afterwards: {active['x-checkedAfterwards']}"] = None
         for keyword, value in schema.items():
             if (value is None or keyword in REMARKABLE) and (remark := remark_on(keyword, value, draft)):
                 self._remarks[f"{_path(place)}: {keyword!r} {remark}"] = None

@@ -45,6 +45,7 @@ class Form(Enum):
     LISTS_OF_NAMES = "an object of lists of names"
     DEPENDENCIES = "an object of schemas and lists of names"
     OBJECT = "an object"
+    LIMITS = "an object of numbers"
 
 
 class Role(Enum):
@@ -137,6 +138,11 @@ _ENTRIES = (
     _assertion("items", Form.SCHEMA_OR_LIST, Assertion.ITEMS, "array", vocabulary="applicator", holds=(_SCHEMA, _LIST)),
     _assertion("prefixItems", Form.LIST, Assertion.ITEMS, "array", since=2020, vocabulary="applicator", holds=(_LIST,)),
     _assertion("additionalItems", Form.SCHEMA, Assertion.ITEMS, "array", vocabulary="applicator", holds=(_SCHEMA,)),
+    # of strings as Python types have them, see python-types.md
+    _assertion("x-rustPattern", Form.TEXT, Assertion.LANGUAGE, "string"),
+    _assertion("x-pythonPattern", Form.TEXT, Assertion.LANGUAGE, "string"),
+    _assertion("x-number", Form.LIMITS, Assertion.LANGUAGE, "string"),
+    _assertion("x-utf8Length", Form.LIMITS, Assertion.LANGUAGE, "string"),
     _assertion("minItems", Form.COUNT, Assertion.ITEM_COUNT, "array", is_always_exact=True),
     _assertion("maxItems", Form.COUNT, Assertion.ITEM_COUNT, "array", is_always_exact=True),
     _assertion(
@@ -183,6 +189,7 @@ _ENTRIES = (
         "$comment", "contentEncoding", "contentMediaType", "default", "deprecated", "description", "examples", "readOnly", "title",
         "writeOnly",
     )),
+    Keyword("x-checkedAfterwards", Role.DESCRIPTION, Form.TEXT),
 )  # fmt: skip
 KEYWORDS = {entry.name: entry for entry in _ENTRIES}
 
