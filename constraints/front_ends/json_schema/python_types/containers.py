@@ -31,7 +31,7 @@ def _counts(node: CoreNode, of: str) -> Schema:
 
 def unique_array(walk: Walk, node: CoreNode) -> Schema:
     """A set: its items differ in their texts."""
-    out = {"type": "array", "uniqueItems": True} | _items(walk, node) | _counts(node, "Items")
+    out: Schema = {"type": "array", "uniqueItems": True} | _items(walk, node) | _counts(node, "Items")
     items = walk.target(node.get("items_schema", {"type": "any"}))
     if items["type"] == "any":
         out["items"] = _SCALARS

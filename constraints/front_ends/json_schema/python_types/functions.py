@@ -36,8 +36,8 @@ _BYTE_SIZE: Schema = {"anyOf": [
     {"type": "integer", "minimum": 0},
     {"type": "string", "pattern": r"^\d{1,15}(?:\.\d{1,6})? ?(?:(?:[KMGTPEkmgtpe][Ii]?)?[Bb])?$"},
 ]}  # fmt: skip
-_ALPHABETS = {Base64Encoder: "A-Za-z0-9+/", Base64UrlEncoder: r"A-Za-z0-9_\-"}
-_ASCII_DIGITS = {  # of base64, for three bytes below 128
+_ALPHABETS: dict[Any, str] = {Base64Encoder: "A-Za-z0-9+/", Base64UrlEncoder: r"A-Za-z0-9_\-"}
+_ASCII_DIGITS: dict[Any, tuple[str, str, str, str]] = {  # of base64, for three bytes below 128
     Base64Encoder: ("[A-Za-f]", "[A-HQ-Xg-nw-z0-3]", "[ABEFIJMNQRUVYZcdghklopstwx014589]", "[A-Za-z0-9+/]"),
     Base64UrlEncoder: ("[A-Za-f]", "[A-HQ-Xg-nw-z0-3]", "[ABEFIJMNQRUVYZcdghklopstwx014589]", r"[A-Za-z0-9_\-]"),
 }
@@ -90,7 +90,7 @@ def after(walk: Walk, node: CoreNode) -> Schema:
     if name in AFTER:
         return AFTER[name]()
     owner = getattr(function, "__self__", None)
-    if isinstance(owner, EncodedBytes) and owner.encoder in _ALPHABETS:
+    if isinstance(owner, EncodedBytes | EncodedStr) and owner.encoder in _ALPHABETS:
         return _encoded(owner, 0, None)
     schema = walk.schema(node["schema"])
     return schema if name in _TRANSPARENT else noted(schema, _remark(function))
@@ -140,12 +140,12 @@ def _is_plain(walk: Walk, node: CoreNode, kinds: frozenset[str]) -> bool:
     )
 
 
-def _encoded(kind: EncodedBytes, low: int, high: int | None) -> Schema:
+def _encoded(kind: EncodedBytes | EncodedStr, low: int, high: int | None) -> Schema:
     """The base64 texts of some bytes; of ASCII, if these are text in turn."""
-    pattern = base64_pattern(_ALPHABETS[kind.encoder], low, high)  # type: ignore[index]
+    pattern = base64_pattern(_ALPHABETS[kind.encoder], low, high)
     if not isinstance(kind, EncodedStr):
         return {"type": "string", "pattern": f"^{pattern}$"}
-    first, second, third, fourth = _ASCII_DIGITS[kind.encoder]  # type: ignore[index]
+    first, second, third, fourth = _ASCII_DIGITS[kind.encoder]
     ascii_only = f"(?:{first}{second}{third}{fourth})*(?:{first}[AQgw]==|{first}{second}[AEIMQUYcgkosw048]=)?"
     return {"type": "string", "pattern": f"^(?={ascii_only}$){pattern}$"}
 

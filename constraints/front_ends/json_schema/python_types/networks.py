@@ -28,7 +28,7 @@ def url(walk: Walk, node: CoreNode) -> Schema:
         options.append(rf"{_OTHER_SCHEME}:(?:/{_CHARACTER}+)?{_CHARACTER}+{_PATH}{_TAIL}")
     if schemes is None or "file" in schemes:
         options.append(f"file://{_HOST if node.get('host_required') else f'(?:{_HOST})?'}{_PATH}{_TAIL}")
-    return _address(node, options)
+    return {"format": "uri"} | _address(node, options)
 
 
 def multi_host_url(walk: Walk, node: CoreNode) -> Schema:
@@ -43,8 +43,8 @@ def _schemes(allowed: list[str] | None) -> str:
 
 
 def _address(node: CoreNode, options: list[str]) -> Schema:
-    out: Schema = {"type": "string", "format": "uri", "pattern": f"^(?:{'|'.join(options)})$"}
-    return out if node.get("max_length") is None else out | {"maxLength": node["max_length"]}
+    longest = node.get("max_length")
+    return _texts(options) | ({} if longest is None else {"maxLength": longest})
 
 
 def ip_address(version: int | None) -> Schema:

@@ -39,23 +39,19 @@ class Bounds:
 
 def bounds_of(node: CoreNode, smallest: timedelta) -> Bounds:
     """The bounds of a node. smallest: the least difference of two values."""
-    lows, highs = [node.get("ge")], [node.get("le")]
+    given = {name: node[name] for name in ("ge", "gt", "le", "lt") if node.get(name) is not None}
     try:
-        lows.append(_moved(node.get("gt"), smallest))
-        highs.append(_moved(node.get("lt"), -smallest))
+        moved = {name: _moved(bound, {"gt": smallest, "lt": -smallest}.get(name)) for name, bound in given.items()}
     except OverflowError:  # beyond the last value, or before the first one
-        kind = type(node.get("gt") if node.get("gt") is not None else node["lt"])
+        kind: Any = type(given.get("gt", given.get("lt")))
         return Bounds(kind.max, kind.min)
-    return Bounds(max(filter(_is_given, lows), default=None), min(filter(_is_given, highs), default=None))
+    lows, highs = ([moved[name] for name in names if name in moved] for names in (("ge", "gt"), ("le", "lt")))
+    return Bounds(max(lows, default=None), min(highs, default=None))
 
 
-def _is_given(bound: Any) -> bool:
-    return bound is not None
-
-
-def _moved(value: Any, difference: timedelta) -> Any:
-    if not isinstance(value, time):
-        return None if value is None else value + difference
+def _moved(value: Any, difference: timedelta | None) -> Any:
+    if difference is None or not isinstance(value, time):
+        return value if difference is None else value + difference
     moved = datetime.combine(_SOME_DAY, value) + difference
     if moved.date() != _SOME_DAY:
         raise OverflowError
@@ -123,9 +119,8 @@ def datetime_kind(walk: Walk, node: CoreNode) -> Schema:
         *(None if bound is None else _shifted(bound, days) for bound, days in ((bounds.low, 2), (bounds.high, -2)))
     )
     with_offset = [_with_valid_date(rf"{_date_within(far)}T{_TIME}")]
-    return _with_now(
-        _texts([wall], with_offset, node, [_with_valid_date(each) for each in _in_utc(bounds, _datetime_within)]), node
-    )
+    in_utc = [_with_valid_date(each) for each in _in_utc(bounds, _datetime_within) or ()]
+    return _with_now(_texts([wall], with_offset, node, in_utc), node)
 
 
 def _texts(naive: list[str], with_offset: list[str], node: CoreNode, in_utc: Sequence[str] | None = None) -> Schema:

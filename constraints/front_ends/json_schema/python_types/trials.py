@@ -22,7 +22,7 @@ def accepted_keys(walk: Walk, node: CoreNode, keys: Iterable[str]) -> list[str]:
     """Those names of members that Pydantic reads as a value of a node. All of them, where it cannot be asked."""
     keys = list(dict.fromkeys(keys))
     try:
-        validator = _validator(walk, core_schema.dict_schema(cast(Any, node)))
+        validator = _validator(walk, core_schema.dict_schema(node))
     except SchemaError:  # of a node that refers to others
         return keys
     return [key for key in keys if _takes(validator, to_json({key: None}))]
@@ -40,7 +40,7 @@ def has_valid_default(walk: Walk, node: CoreNode) -> bool:
 
 
 def _validator(walk: Walk, node: CoreNode) -> SchemaValidator:
-    return SchemaValidator(cast(core_schema.CoreSchema, node), cast(core_schema.CoreConfig, dict(walk.config)))
+    return SchemaValidator(node, cast(core_schema.CoreConfig, walk.config))
 
 
 def _takes(validator: SchemaValidator, text: bytes) -> bool:
