@@ -99,7 +99,7 @@ def test_an_unknown_keyword_is_named() -> None:
     ("options", "message"),
     [
         ({"schema": 3}, "an instance of int is a value, not a type"),
-        ({"schema": Callable[[], int]}, "no JSON schema for"),
+        ({"schema": Callable[[], int]}, "no JSON is read as callable"),
         ({"json_schema": Person}, "json_schema= is a mapping"),
         ({"regex": 3}, "regex= is a str, not int"),
         ({"choice": "yes"}, "choice= is a list"),

@@ -23,6 +23,7 @@ CONSTRAINTS = [
     {"base"}, {"numba_support"}, {"vocabulary"}, {"grammar"}, {"automaton"}, {"masks"}, {"uniqueness"}, {"token_automaton"},
     {"saved"}, {"runtime"}, {"front_ends.regex"}, {"front_ends.numbers"}, {"front_ends.json_schema.documents"},
     {"front_ends.json_schema.strings"}, {"front_ends.json_schema.algebra"}, {"front_ends.json_schema.lowering"},
+    {"front_ends.json_schema.python_types"},
     {"front_ends.json_schema"}, {"front_ends.cfg"}, {"front_ends.tags"}, {"captures"}, {"lab"},
 ]  # fmt: skip
 ENGINE = [

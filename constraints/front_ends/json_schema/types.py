@@ -1,7 +1,7 @@
 """Python types as JSON schemas: everything that Pydantic's `TypeAdapter` takes.
 
-A model, dataclass or TypedDict is closed: its object has no other keys, unless it says `extra="allow"`. Where Pydantic's schema
-says less than its validation does (decimals, durations, times without offset, tags of unions), the schema here says it.
+The schema says what Pydantic enforces, which is read from what it validates with (python_types/). A model, dataclass or TypedDict
+is closed: its object has no other keys, unless it says `extra="allow"`.
 """
 
 from __future__ import annotations
@@ -21,20 +21,10 @@ from pydantic import (
     TypeAdapter,
 )
 from pydantic.errors import PydanticUserError
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import core_schema
 
 from ...base.errors import ConstraintError
-from ..numbers.decimals import decimal_schemas
-from .strings.formats import FORMATS
+from .python_types.kinds import walk_of
 
-_TIME = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?"
-_SECONDS = r"\d{1,8}(?:\.\d{1,6})?S"
-_MINUTES = rf"\d{{1,8}}M(?:{_SECONDS})?"
-_HOURS = rf"\d{{1,8}}H(?:(?:{_MINUTES}|{_SECONDS}))?"
-_CLOCK = rf"T(?:{_HOURS}|{_MINUTES}|{_SECONDS})"
-_DURATION = rf"-?P(?:(?:\d{{1,6}}Y(?:\d{{1,8}}D)?|\d{{1,8}}D)(?:{_CLOCK})?|{_CLOCK})"  # what timedelta can hold
-_COMPLEX = r"[+-]?\d{1,300}(?:\.\d{1,300})?(?:[+-]\d{1,300}(?:\.\d{1,300})?j)?"
 _ERRORS = (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema, PydanticUndefinedAnnotation, PydanticUserError)
 
 
@@ -43,14 +33,19 @@ def schema_of(type_: Any) -> dict[str, Any]:
     if _is_instance(type_):
         raise _no_type(type_)
     try:
-        schema = adapter(type_).json_schema(schema_generator=ClosedSchema)
+        of_type = adapter(type_)
+        return walk_of(_config_of(of_type)).whole(of_type.core_schema)
     except _ERRORS as error:
         if not _is_written_type(type_):
             raise _no_type(type_) from None
         reason = str(error).splitlines()[0]
         raise ConstraintError(f"no JSON schema for {type_!r}: {reason}", instead="a type that Pydantic describes") from None
-    refined: dict[str, Any] = _refined(schema, schema)
-    return refined
+
+
+def _config_of(of_type: TypeAdapter[Any]) -> dict[str, Any]:
+    """The configuration that an adapter was given, under the names that Pydantic's core has for it."""
+    given = dict(getattr(of_type, "_config", None) or {})
+    return given | ({"extra_fields_behavior": given["extra"]} if "extra" in given else {})
 
 
 def _is_instance(value: Any) -> bool:
@@ -79,114 +74,6 @@ def adapter(type_: Any) -> TypeAdapter[Any]:
     if isinstance(type_, TypeAdapter):
         return type_
     return TypeAdapter(_modern(type_))
-
-
-_KEY_TEXTS: dict[str, JsonSchemaValue] = {
-    "int": {"pattern": "^(?:0|-?[1-9][0-9]{0,17})$"},
-    "bool": {"enum": ["true", "false"]},
-    "uuid": {"format": "uuid"},
-    "date": {"format": "date"},
-}  # what Pydantic reads as such a key
-
-
-class ClosedSchema(GenerateJsonSchema):
-    """Pydantic's schemas with closed objects and with the texts that its validation takes."""
-
-    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        return super().model_schema(schema) if schema.get("root_model") else _closed(super().model_schema(schema))
-
-    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
-        return _closed(super().dataclass_schema(schema))
-
-    def typed_dict_schema(self, schema: core_schema.TypedDictSchema) -> JsonSchemaValue:
-        return _closed(super().typed_dict_schema(schema))
-
-    def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
-        out = super().dict_schema(schema)
-        keys = schema.get("keys_schema", {})
-        if keys.get("type") in _KEY_TEXTS and not keys.keys() - {"type", "ref", "metadata"}:
-            out["propertyNames"] = _KEY_TEXTS[keys["type"]]
-        elif keys.get("type") in ("int", "float", "decimal", "bool", "uuid", "date", "datetime"):
-            raise ConstraintError(f"keys of type {keys['type']} with conditions have no schema", instead="keys of type str or int")
-        return out
-
-    def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
-        return _any_of(decimal_schemas(schema))
-
-    def datetime_schema(self, schema: core_schema.DatetimeSchema) -> JsonSchemaValue:
-        naive = {"type": "string", "pattern": f"^(?:{FORMATS['date'].pattern})T{_TIME}$"}
-        return _any_of(_by_offset(schema, {"type": "string", "format": "date-time"}, naive))
-
-    def time_schema(self, schema: core_schema.TimeSchema) -> JsonSchemaValue:
-        naive = {"type": "string", "pattern": f"^{_TIME}$"}
-        return _any_of(_by_offset(schema, {"type": "string", "format": "time"}, naive))
-
-    def timedelta_schema(self, schema: core_schema.TimedeltaSchema) -> JsonSchemaValue:
-        return {"type": "string", "pattern": f"^{_DURATION}$"}
-
-    def complex_schema(self, schema: core_schema.ComplexSchema) -> JsonSchemaValue:
-        return {"type": "string", "pattern": f"^{_COMPLEX}$"}
-
-    def url_schema(self, schema: core_schema.UrlSchema) -> JsonSchemaValue:
-        out, schemes = super().url_schema(schema), schema.get("allowed_schemes")
-        if schemes:
-            out["pattern"] = f"^(?:{'|'.join(schemes)})://[A-Za-z0-9]"
-        return out
-
-
-def _by_offset(
-    schema: core_schema.DatetimeSchema | core_schema.TimeSchema, aware: JsonSchemaValue, naive: JsonSchemaValue
-) -> list[JsonSchemaValue]:
-    """A schema of times with an offset, without one, or both, as `tz_constraint` asks."""
-    wanted = schema.get("tz_constraint")
-    return [naive] if wanted == "naive" else [aware, naive] if wanted is None else [aware]
-
-
-def _any_of(options: list[JsonSchemaValue]) -> JsonSchemaValue:
-    return options[0] if len(options) == 1 else {"anyOf": options}
-
-
-def _closed(schema: JsonSchemaValue) -> JsonSchemaValue:
-    if schema.get("type") == "object":
-        schema.setdefault("additionalProperties", False)
-    return schema
-
-
-# -- what is refined in a finished schema -----------------------------------------------------------------------------------
-
-
-def _refined(schema: Any, root: dict[str, Any]) -> Any:
-    """The schema with tags of discriminated unions required, enumerated keys declared, and unions of formats spelled out."""
-    if isinstance(schema, list):
-        return [_refined(item, root) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    out = {key: value if key in _VALUES else _refined(value, root) for key, value in schema.items()}
-    discriminator, names = schema.get("discriminator"), _enumerated(schema.get("propertyNames"), root)
-    if isinstance(discriminator, dict) and isinstance(schema.get("oneOf"), list):
-        tag = discriminator["propertyName"]  # Pydantic reads it before any default
-        out["oneOf"] = [{"required": [tag], **branch} if "$ref" in branch else branch for branch in out["oneOf"]]
-    if names is not None and "properties" not in schema:
-        del out["propertyNames"]
-        out["properties"] = dict.fromkeys(names, out.get("additionalProperties", True))
-        out["additionalProperties"] = False
-    if schema.get("format") == "ipvanyaddress":
-        del out["format"]
-        out["anyOf"] = [{"format": "ipv4"}, {"format": "ipv6"}]
-    return out
-
-
-_VALUES = frozenset({"default", "const", "enum", "examples"})
-
-
-def _enumerated(names: Any, root: dict[str, Any]) -> list[str] | None:
-    """The names that a `propertyNames` lists, if it is an enumeration."""
-    if not isinstance(names, dict):
-        return None
-    if str(names.get("$ref", "")).startswith("#/$defs/"):
-        names = root["$defs"].get(names["$ref"].removeprefix("#/$defs/"), {})
-    listed = names.get("enum", [names["const"]] if "const" in names else None)
-    return listed if listed and all(isinstance(name, str) for name in listed) else None
 
 
 # -- typing.TypedDict -------------------------------------------------------------------------------------------------------

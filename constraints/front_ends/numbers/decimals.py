@@ -12,53 +12,58 @@ _BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "ex
 def decimal_schemas(constraints: Any) -> list[dict[str, Any]]:
     """The JSON schemas of a decimal with Pydantic's constraints (`ge`, `max_digits`, ...), any of which may hold.
 
-    A number cannot limit digits in total, a string cannot compare with a bound other than zero. Where neither form can say it
-    all, the number says what JSON Schema can, and compiling refuses the rest by name.
+    A number cannot limit digits in total, nor have many places without an exponent. A string that is compared with a bound other
+    than zero, or with a step, is spelled as a number is.
     """
     bounds = {name: Decimal(constraints[name]) for name in _BOUNDS if constraints.get(name) is not None}
-    digits, places = constraints.get("max_digits"), constraints.get("decimal_places")
-    is_text = "multiple_of" not in constraints and bounds in ({}, {"ge": 0}, {"gt": 0})
-    is_number = (digits is None or places is not None) and (places or 0) <= MAX_FRACTION_DIGITS
+    digits, places, step = (constraints.get(name) for name in ("max_digits", "decimal_places", "multiple_of"))
+    whole = None if digits is None or places is None else max(digits - places, 0)  # digits before the point
+    places = places if digits is None or places is None else min(digits, places)
+    limits = {_BOUNDS[name]: json_number(bound) for name, bound in bounds.items()}
+    limits |= {} if step is None else {"multipleOf": json_number(Decimal(step))}
     schemas = []
-    if is_number or not is_text:
-        schemas.append(_number(bounds, digits, places, constraints.get("multiple_of")))
-    if is_text:
-        sign = "" if bounds else "-?"
-        schemas.append({"type": "string", "pattern": f"^{sign}(?:{'|'.join(_texts(digits, places, 'gt' in bounds))})$"})
-    return schemas
+    if (digits is None or whole is not None) and (places or 0) <= MAX_FRACTION_DIGITS:
+        schemas.append(_number(limits, whole, places))
+    is_unsigned = step is None and bounds in ({"ge": 0}, {"gt": 0})
+    texts = "|".join(_texts(digits, places, whole, is_unsigned and "gt" in bounds))
+    text = {"type": "string", "pattern": f"^{'' if is_unsigned else '-?'}(?:{texts})$"}
+    return [*schemas, text | ({"x-maskwright-number": limits} if limits and not is_unsigned else {})]
 
 
-def _number(bounds: dict[str, Decimal], digits: int | None, places: int | None, step: Any) -> dict[str, Any]:
-    out: dict[str, Any] = {"type": "number"} | {_BOUNDS[name]: json_number(bound) for name, bound in bounds.items()}
-    if digits is not None and places is not None:
-        end = Decimal(10) ** max(digits - places, 0)
-        if not any(bounds[name] < end for name in ("le", "lt") if name in bounds):
-            out |= {"exclusiveMaximum": json_number(end)}
-        if not any(bounds[name] > -end for name in ("ge", "gt") if name in bounds):
-            out |= {"exclusiveMinimum": json_number(-end)}
-    if step is not None:
-        out["multipleOf"] = json_number(Decimal(step))
-    elif places is not None:
-        out["multipleOf"] = json_number(Decimal(1).scaleb(-places))
-    elif digits is not None:
-        out["x-maxDigits"] = digits
-    return out
+def _number(limits: dict[str, Any], whole: int | None, places: int | None) -> dict[str, Any]:
+    conditions: list[dict[str, Any]] = [limits]
+    if whole is not None:
+        end = json_number(Decimal(10) ** whole)
+        conditions.append({"exclusiveMaximum": end, "exclusiveMinimum": -end})
+    if whole == 0:
+        conditions.append({"not": {"const": 0}})  # its one digit stands before the point
+    if places is not None:
+        conditions.append({"multipleOf": json_number(Decimal(1).scaleb(-places))})
+    out: dict[str, Any] = {"type": "number"}
+    more = []
+    for condition in filter(None, conditions):
+        if out.keys() & condition.keys():
+            more.append(condition)
+        else:
+            out |= condition
+    return out | ({"allOf": more} if more else {})
 
 
-def _texts(digits: int | None, places: int | None, is_positive: bool) -> list[str]:
-    """Patterns of the digits, without a sign: at most `digits` in total and `places` behind the point."""
+def _texts(digits: int | None, places: int | None, whole: int | None, is_positive: bool) -> list[str]:
+    """Patterns of the digits, without a sign: at most `digits` in total, `whole` before the point and `places` behind it."""
     fraction = None if digits is None and places is None else min(x for x in (digits, places) if x is not None)
-    below_one = _positive_fractions(fraction) if is_positive else ["0" + _fraction(fraction)]
+    below_one = _positive_fractions(fraction) if is_positive else ["0" + _fraction(fraction, is_needed=whole == 0)]
     if digits is None:
         return [*below_one, r"[1-9]\d*" + _fraction(fraction)]
-    if places is not None:
-        whole = digits - places
+    if whole is not None:
         return [*below_one, *([rf"[1-9]\d{{0,{whole - 1}}}" + _fraction(places)] if whole > 0 else [])]
     return [*below_one, *(rf"[1-9]\d{{{i - 1}}}" + _fraction(digits - i) for i in range(1, digits + 1))]
 
 
-def _fraction(places: int | None) -> str:
-    return r"(?:\.\d+)?" if places is None else rf"(?:\.\d{{1,{places}}})?" if places else ""
+def _fraction(places: int | None, is_needed: bool = False) -> str:
+    if places == 0:
+        return ""
+    return rf"(?:\.\d{'+' if places is None else f'{{1,{places}}}'}){'' if is_needed else '?'}"
 
 
 def _positive_fractions(places: int | None) -> list[str]:

@@ -29,6 +29,7 @@ ECMA_SPACE: Ranges = normalize(
     )
 )  # fmt: skip
 _BLOCK = 256
+_TURKISH: Ranges = ((0x130, 0x131),)  # equal i for Python, and nothing by simple case folding
 
 
 def python_class(letter: str, ascii_only: bool) -> Ranges:
@@ -74,6 +75,15 @@ def ignoring_case(ranges: Ranges, ascii_only: bool) -> Ranges:
         warnings.simplefilter("ignore", FutureWarning)
         found = re.compile(f"[{members}]", flags).finditer(_cased_characters())
     return normalize([*ranges, *((ord(match[0]), ord(match[0])) for match in found)])
+
+
+def simply_ignoring_case(ranges: Ranges) -> Ranges:
+    """`ranges` and all characters that are equal to one of them by simple case folding."""
+    return normalize([*ranges, *_without(ignoring_case(_without(ranges, _TURKISH), ascii_only=False), _TURKISH)])
+
+
+def _without(ranges: Ranges, others: Ranges) -> Ranges:
+    return invert(normalize([*invert(ranges), *others]))
 
 
 @lru_cache(maxsize=8)

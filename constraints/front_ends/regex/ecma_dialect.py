@@ -12,7 +12,7 @@ from __future__ import annotations
 from ...base.errors import ConstraintError
 from ...base.utf8 import ALL, MAX_CODE_POINT, Ranges, invert, normalize
 from ...grammar.source import Limits
-from .charsets import ASCII_WORD, ECMA_LINE_ENDS, ecma_class, ignoring_case, property_class
+from .charsets import ASCII_WORD, ECMA_LINE_ENDS, ecma_class, property_class, simply_ignoring_case
 from .parser import Group, PatternParser
 from .tree import Alternate, Anchor, CharSet, Lookahead, Place, Tree
 
@@ -27,7 +27,6 @@ _LINE_ANCHORS: dict[str, Tree] = {  # under the flag m
     "^": Anchor(Place.START_OR_AFTER, ECMA_LINE_ENDS),
     "$": Alternate((Anchor(Place.END), Lookahead(CharSet(ECMA_LINE_ENDS), negative=False))),
 }
-_TURKISH: Ranges = ((0x130, 0x131),)  # equal i for Python, and nothing by simple case folding
 
 
 def parse_ecma(pattern: str, limits: Limits, dot: Ranges = _NOT_LINE_END) -> Tree:
@@ -93,9 +92,7 @@ class EcmaParser(PatternParser):
 
     def _folded(self, ranges: Ranges) -> Ranges:
         normal = normalize(ranges)
-        if "i" not in self._groups[-1].flags:
-            return normal
-        return normalize([*normal, *_without(ignoring_case(_without(normal, _TURKISH), ascii_only=False), _TURKISH)])
+        return simply_ignoring_case(normal) if "i" in self._groups[-1].flags else normal
 
     def _escape(self, start: int, inside: bool) -> Ranges | Tree:
         char = self._next()
@@ -182,7 +179,3 @@ class EcmaParser(PatternParser):
     def _not_a_range(self, low: Ranges, high: Ranges, start: int) -> Ranges:
         self._only_without_u = start
         return (*low, (0x2D, 0x2D), *high)
-
-
-def _without(ranges: Ranges, others: Ranges) -> Ranges:
-    return invert(normalize([*invert(ranges), *others]))

@@ -1,7 +1,7 @@
-"""Regular expressions as constraints: Python's `re` and ECMA-262.
+"""Regular expressions as constraints: Python's `re`, ECMA-262 and Rust's `regex`.
 
-The text is parsed into a small tree (`regex_tree`) by a parser per dialect (`regex_python`, `regex_ecma`), and the tree is
-lowered to a grammar node (`regex_lower`). Character classes, anchors anywhere, lookaheads and word edges are exact; what is
+The text is parsed into a small tree (`tree`) by a parser per dialect (`python_dialect`, `ecma_dialect`, `rust_dialect`), and the
+tree is lowered to a grammar node (`lowering`). Character classes, anchors anywhere, lookaheads and word edges are exact; what is
 not a regular language, or not known to be one, is refused by name.
 """
 
@@ -19,6 +19,7 @@ from .combination import Combinable
 from .ecma_dialect import parse_ecma
 from .lowering import PatternLowering
 from .python_dialect import parse_python
+from .rust_dialect import parse_rust
 from .tree import (
     Alternate,
     Anchor,
@@ -36,15 +37,16 @@ from .tree import (
     fold,
 )
 
-_DIALECTS = {"python": parse_python, "ecma": parse_ecma}
+_DIALECTS = {"python": parse_python, "ecma": parse_ecma, "rust": parse_rust}
 
 
 @dataclass(frozen=True, slots=True)
 class Regex(Combinable):
     """Texts that a regular expression, `pattern`, matches: as a whole, or somewhere in them if not `full`.
 
-    `dialect` is "python" (as `re` reads `str` patterns: `re.fullmatch`, `re.search`) or "ecma" (ECMA-262 by code points).
-    Beyond both, patterns can be combined: `Regex("[a-z]+") & ~Regex(".*foo.*")`, and `|`.
+    `dialect` is "python" (as `re` reads `str` patterns: `re.fullmatch`, `re.search`), "ecma" (ECMA-262 by code points) or "rust"
+    (as the crate `regex` reads them, and Pydantic with it).
+    Beyond these, patterns can be combined: `Regex("[a-z]+") & ~Regex(".*foo.*")`, and `|`.
     """
 
     pattern: str
@@ -83,14 +85,18 @@ def lower_pattern(grammar: Grammar, pattern: str, *, dialect: str, full: bool, u
     return lower_tree(grammar, parse_pattern(pattern, dialect, limits), full=full, unit=unit, limits=limits)
 
 
-def lower_mismatch(grammar: Grammar, pattern: str, *, unit: Unit, limits: Limits) -> Node:
-    """All byte strings but the texts in which a pattern of ECMA-262 matches somewhere, to be intersected with texts.
+def lower_mismatch(grammar: Grammar, pattern: str, *, dialect: str, unit: Unit, limits: Limits) -> Node:
+    """All byte strings but the texts in which a pattern matches somewhere, to be intersected with texts.
 
-    Other engines exclude a line feed alone from ".". Texts in which they would find a match are left out too, if the pattern has no
-    lookarounds: with those, more for "." could mean fewer matches. Raises as `lower_pattern`.
+    Other engines of ECMA-262 exclude a line feed alone from ".". Texts in which they would find a match are left out too, if the
+    pattern has no lookarounds: with those, more for "." could mean fewer matches. Raises as `lower_pattern`.
     """
-    tree = parse_pattern(pattern, "ecma", limits)
-    if "." in pattern and not any(isinstance(part, Lookahead | Lookbehind) for part in assertions(tree)):
+    tree = parse_pattern(pattern, dialect, limits)
+    if (
+        dialect == "ecma"
+        and "." in pattern
+        and not any(isinstance(part, Lookahead | Lookbehind) for part in assertions(tree))
+    ):
         tree = parse_ecma(pattern, limits, NOT_NEWLINE)
     lowering = PatternLowering(grammar, unit, tree, limits)
     return grammar.negate(lowering.any_text_with_match(lowering.around.any_bytes))

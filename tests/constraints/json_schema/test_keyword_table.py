@@ -59,6 +59,10 @@ SAMPLES = {
     "maxLength": Sample({"maxLength": 2}, ["", "ab"], ["abc"]),
     "pattern": Sample({"pattern": "^a+$"}, ["a", "aa"], ["", "ab"]),
     "format": Sample({"format": "date"}, ["2024-02-29"], ["", "2024-02-30"]),
+    "x-maskwright-rustPattern": Sample({"x-maskwright-rustPattern": r"\A(?P<y>\d)[\w--x]*\z"}, ["1", "\u0661a"], ["", "1x"]),
+    "x-maskwright-pythonPattern": Sample({"x-maskwright-pythonPattern": r"\A(?P<y>\d)\Z"}, ["1", "\u0661"], ["", "1\n"]),
+    "x-maskwright-number": Sample({"x-maskwright-number": {"minimum": 2, "multipleOf": 0.5}}, ["2", "2.5"], ["1", "02", "2.25", "a"]),
+    "x-maskwright-utf8Length": Sample({"x-maskwright-utf8Length": {"minimum": 2, "maximum": 3}}, ["ab", "é", "€"], ["", "a", "éé"]),
     "items": Sample({"items": INTEGER}, [[], [1, 2]], [["a"], [1, "a"]]),
     "prefixItems": Sample({"prefixItems": [INTEGER]}, [[], [1, "a"]], [["a"]]),
     "additionalItems": Sample({"items": [STRING], "additionalItems": INTEGER}, [["a"], ["a", 1]], [["a", "b"]]),
@@ -113,6 +117,7 @@ FITTING: dict[Form, list[Any]] = {
     Form.LISTS_OF_NAMES: [{}],
     Form.DEPENDENCIES: [{}],
     Form.OBJECT: [{}, {"a": 5}, {"a": ["b", 5]}],
+    Form.LIMITS: [{}],
 }
 ENFORCED = [name for name in KEYWORDS if name not in ANNOTATIONS]
 ASSERTING = [name for name in KEYWORDS if KEYWORDS[name].asserts is not None]

@@ -27,6 +27,7 @@ from ..documents.reading import (
     tightened,
     values_of,
 )
+from ..documents.values import equality_key
 from ..strings.string_shape import Mismatch, StringShape
 from .claims import (
     ALL_ATOMS,
@@ -186,7 +187,7 @@ class Shapes:
         low = max([*_counts(sites, "minLength"), *(each.low for each in lengths)], default=0)
         high = min([*_counts(sites, "maxLength"), *(each.high for each in lengths if each.high is not None)], default=None)
         languages = {
-            (keyword, value): (keyword, site)
+            (keyword, value if isinstance(value, str) else equality_key(value)): (keyword, site)
             for keyword in _LANGUAGES for site in reversed(sites) if (value := value_of(site, keyword)) is not None
         }  # fmt: skip
         mismatches = tuple(literal for literal in term if isinstance(literal, Mismatch))

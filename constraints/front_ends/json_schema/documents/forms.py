@@ -6,12 +6,13 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from .keyword_table import KEYWORDS, TYPE_NAMES, Form
+from .keyword_table import CHECKED_AFTERWARDS, KEYWORDS, TYPE_NAMES, Form
 from .values import is_integral
 
 _TYPES = frozenset(TYPE_NAMES)
 # Keywords of which `remark_on` has something to say, besides any that is null.
-REMARKABLE = frozenset({"required", "exclusiveMinimum", "exclusiveMaximum", "items", "dependencies"})
+REMARKABLE = frozenset({"required", "exclusiveMinimum", "exclusiveMaximum", "items", "dependencies", CHECKED_AFTERWARDS})
+_LIMITS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
 
 
 def written(schema: dict[str, Any], draft: int) -> dict[str, Any]:
@@ -88,6 +89,10 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, dict)
 
 
+def _are_limits(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() <= _LIMITS and all(map(_is_number, value.values()))
+
+
 def _are_lists_of_names(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_are_names, value.values()))
 
@@ -122,6 +127,7 @@ _CHECKS: dict[Form, Callable[[Any], bool]] = {
     Form.LISTS_OF_NAMES: _are_lists_of_names,
     Form.DEPENDENCIES: _are_dependencies,
     Form.OBJECT: _is_object,
+    Form.LIMITS: _are_limits,
 }
 # Whether a value is of the form of its keyword, for all that have one. Whether schemas stand where it holds some is not looked at.
 CHECK_OF = {name: _CHECKS[entry.form] for name, entry in KEYWORDS.items() if entry.form is not Form.ANYTHING}

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from ....base.errors import ConstraintError
 from .dialect import Dialect, Reading
 from .forms import CHECK_OF, REMARKABLE, remark_on
-from .keyword_table import ANNOTATIONS, KEYWORDS, TYPE_NAMES, Position
+from .keyword_table import ANNOTATIONS, CHECKED_AFTERWARDS, KEYWORDS, TYPE_NAMES, Position
 from .paths import escape_token, shown
 
 # Keywords that hold schemas where a value meets them: whether an object of the keyword's value holds them by name.
@@ -94,6 +94,8 @@ class Inspection:
             self._remark(schema, draft, place)
 
     def _remark(self, schema: dict[str, Any], draft: int, place: Place) -> None:
+        if CHECKED_AFTERWARDS in schema:
+            self._remarks[f"{_path(place)}: checked afterwards: {schema[CHECKED_AFTERWARDS]}"] = None
         for keyword, value in schema.items():
             if (value is None or keyword in REMARKABLE) and (remark := remark_on(keyword, value, draft)):
                 self._remarks[f"{_path(place)}: {keyword!r} {remark}"] = None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 FIRST = 4  # the oldest draft
+CHECKED_AFTERWARDS = "x-maskwright-checkedAfterwards"  # what of a Python type is checked once the text is complete
 TYPE_NAMES = ("null", "boolean", "integer", "number", "string", "array", "object")
 
 
@@ -45,6 +46,7 @@ class Form(Enum):
     LISTS_OF_NAMES = "an object of lists of names"
     DEPENDENCIES = "an object of schemas and lists of names"
     OBJECT = "an object"
+    LIMITS = "an object of numbers"
 
 
 class Role(Enum):
@@ -137,6 +139,11 @@ _ENTRIES = (
     _assertion("items", Form.SCHEMA_OR_LIST, Assertion.ITEMS, "array", vocabulary="applicator", holds=(_SCHEMA, _LIST)),
     _assertion("prefixItems", Form.LIST, Assertion.ITEMS, "array", since=2020, vocabulary="applicator", holds=(_LIST,)),
     _assertion("additionalItems", Form.SCHEMA, Assertion.ITEMS, "array", vocabulary="applicator", holds=(_SCHEMA,)),
+    # of strings as Python types have them, see python-types.md
+    _assertion("x-maskwright-rustPattern", Form.TEXT, Assertion.LANGUAGE, "string"),
+    _assertion("x-maskwright-pythonPattern", Form.TEXT, Assertion.LANGUAGE, "string"),
+    _assertion("x-maskwright-number", Form.LIMITS, Assertion.LANGUAGE, "string"),
+    _assertion("x-maskwright-utf8Length", Form.LIMITS, Assertion.LANGUAGE, "string"),
     _assertion("minItems", Form.COUNT, Assertion.ITEM_COUNT, "array", is_always_exact=True),
     _assertion("maxItems", Form.COUNT, Assertion.ITEM_COUNT, "array", is_always_exact=True),
     _assertion(
@@ -183,6 +190,7 @@ _ENTRIES = (
         "$comment", "contentEncoding", "contentMediaType", "default", "deprecated", "description", "examples", "readOnly", "title",
         "writeOnly",
     )),
+    Keyword(CHECKED_AFTERWARDS, Role.DESCRIPTION, Form.TEXT),
 )  # fmt: skip
 KEYWORDS = {entry.name: entry for entry in _ENTRIES}
 

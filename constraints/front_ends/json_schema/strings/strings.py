@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from decimal import Decimal
+from functools import lru_cache, partial
 
-from ....base.errors import ConstraintError, UnsupportedKeyword
+from ....base.errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
+from ....base.utf8 import MAX_CODE_POINT, Ranges
 from ....grammar.cardinality import list_words
-from ....grammar.expression import FAIL, Grammar, Node
+from ....grammar.expression import EMPTY, FAIL, Grammar, Node
 from ....grammar.lowering_cache import LOWERING_CACHE
 from ....grammar.matcher import Steps
 from ....grammar.source import Limits
+from ...numbers.multiples import not_multiple_node
 from ...regex.regex import lower_mismatch, lower_pattern, pattern_length
 from ..documents.document import Site
 from ..documents.paths import common_path
 from ..documents.policy import Policy, located
+from ..documents.values import is_integral
 from .formats import FORMATS, format_length, format_node, note_narrower, wider_node
 from .string_shape import Mismatch, StringShape
 from .text import JsonText
@@ -32,8 +36,10 @@ class Strings:
         self._grammar, self.text, self._limits, self._policy = grammar, text, limits, policy
         self._assert_formats = assert_formats
         self.steps = Steps(grammar)
-        self._bodies: dict[tuple[str, str], Body | None] = {}  # by keyword ("pattern" or "format") and its value
-        self._mismatches: dict[str, Node] = {}  # by pattern
+        self._bodies: dict[
+            tuple[str, str], Body | None
+        ] = {}  # by dialect of a pattern or "format", and pattern or format
+        self._mismatches: dict[tuple[str, str], Node] = {}  # by dialect and pattern
         self._of_shape: dict[StringShape, Node] = {}
         self._listed: dict[StringShape, frozenset[bytes] | None] = {}
 
@@ -48,24 +54,26 @@ class Strings:
         """The text between the quotes of a given string."""
         return self.text.body(text)
 
-    def search(self, pattern: str, site: Site, keyword: str) -> Body | None:
+    def search(self, pattern: str, site: Site, keyword: str, dialect: str = "ecma") -> Body | None:
         """The strings in which a pattern matches somewhere; None when the pattern is not supported and was relaxed."""
-        key = ("pattern", pattern)
+        key = (dialect, pattern)
         if key not in self._bodies:
-            self._bodies[key] = self._lower_pattern(pattern, site, keyword)
+            self._bodies[key] = self._lower_pattern(pattern, site, keyword, dialect)
         return self._bodies[key]
 
-    def mismatch(self, pattern: str) -> Node:
+    def mismatch(self, pattern: str, dialect: str = "ecma") -> Node:
         """All strings in which a pattern, which `search` has lowered, matches nowhere; and byte strings that are no text."""
-        known = self._mismatches.get(pattern)
+        known = self._mismatches.get((dialect, pattern))
         if known is None:
-            key = ("not pattern", pattern, self.text.notation, self._limits)
-            known = LOWERING_CACHE.node(self._grammar, key, lambda: self._lower_mismatch(pattern), may_be_rare=True)
-            self._mismatches[pattern] = known
+            key = ("not pattern", dialect, pattern, self.text.notation, self._limits)
+            known = LOWERING_CACHE.node(
+                self._grammar, key, lambda: self._lower_mismatch(pattern, dialect), may_be_rare=True
+            )
+            self._mismatches[dialect, pattern] = known
         return known
 
-    def _lower_mismatch(self, pattern: str) -> Node:
-        return lower_mismatch(self._grammar, pattern, unit=self.text.unit, limits=self._limits)
+    def _lower_mismatch(self, pattern: str, dialect: str) -> Node:
+        return lower_mismatch(self._grammar, pattern, dialect=dialect, unit=self.text.unit, limits=self._limits)
 
     def listed(self, shape: StringShape) -> frozenset[bytes] | None:
         """The texts of a shape's strings, where patterns leave a few only."""
@@ -111,21 +119,21 @@ class Strings:
         language = LANGUAGES[literal.keyword]
         return FAIL if language.body(self, literal.site) is None else language.complement(self, literal.site)
 
-    def _pattern(self, site: Site) -> Body | None:
-        return self.search(site.keywords["pattern"], site, "pattern")
+    def _pattern(self, site: Site, keyword: str, dialect: str) -> Body | None:
+        return self.search(site.keywords[keyword], site, keyword, dialect)
 
-    def _without_pattern(self, site: Site) -> Node:
-        return self.mismatch(site.keywords["pattern"])
+    def _without_pattern(self, site: Site, keyword: str, dialect: str) -> Node:
+        return self.mismatch(site.keywords[keyword], dialect)
 
-    def _lower_pattern(self, pattern: str, site: Site, keyword: str) -> Body | None:
+    def _lower_pattern(self, pattern: str, site: Site, keyword: str, dialect: str) -> Body | None:
         def lower() -> Node:
             unit = self.text.pattern_unit
-            return lower_pattern(self._grammar, pattern, dialect="ecma", full=False, unit=unit, limits=self._limits)
+            return lower_pattern(self._grammar, pattern, dialect=dialect, full=False, unit=unit, limits=self._limits)
 
         try:
-            key = ("pattern", pattern, self.text.notation, self._limits)
+            key = ("pattern", dialect, pattern, self.text.notation, self._limits)
             node = LOWERING_CACHE.node(self._grammar, key, lower, may_be_rare=True)
-            return node, _pattern_length(pattern, self._limits)
+            return node, _pattern_length(pattern, dialect, self._limits)
         except UnsupportedKeyword as error:
             self._policy.refuse(located(error, site.path, keyword))  # type: ignore[arg-type]
             return None
@@ -159,6 +167,54 @@ class Strings:
             self._grammar.memo[key] = self._grammar.negate(wider_node(self._grammar, name, self.text.pattern_unit, self._limits))
         return self._grammar.memo[key]
 
+    def _number(self, site: Site) -> Body:
+        """The canonical spellings of numbers within limits, which need no escapes."""
+        limits = {keyword: Decimal(value) for keyword, value in site.keywords["x-maskwright-number"].items()}
+        low, high = limits.get("minimum"), limits.get("maximum")
+        above, below = limits.get("exclusiveMinimum"), limits.get("exclusiveMaximum")
+        excludes_low = above is not None and (low is None or above >= low)
+        excludes_high = below is not None and (high is None or below <= high)
+        step = limits.get("multipleOf")
+        node = not_multiple_node(
+            self._grammar, [], multiple_of=step, integer=step is not None and is_integral(step),
+            low=above if excludes_low else low, high=below if excludes_high else high,
+            exclusive_low=excludes_low, exclusive_high=excludes_high, digits=self._limits.digits,
+        )  # fmt: skip
+        return node, (1, None)
+
+    def _without_number(self, site: Site) -> Node:
+        return self._grammar.negate(self._number(site)[0])
+
+    def _utf8_length(self, site: Site) -> Body:
+        """The strings of some number of bytes in UTF-8."""
+        limits = site.keywords["x-maskwright-utf8Length"]
+        low, high = int(limits.get("minimum", 0)), limits.get("maximum")
+        key = ("UTF-8 length", low, high, self.text.notation)
+        if key not in self._grammar.memo:
+            self._grammar.memo[key] = self._of_bytes(low, None if high is None else int(high))
+        return self._grammar.memo[key], (-(-low // 4), high)
+
+    def _of_bytes(self, low: int, high: int | None) -> Node:
+        most = low if high is None else high
+        if most > self._limits.repetition:
+            raise ConstraintLimit(f"{most} bytes", limit="repetition", value=self._limits.repetition)
+        grammar, units = self._grammar, [self.text.pattern_unit(ranges) for ranges in _OF_BYTES]
+        behind: list[Node] = []  # of so many bytes before the most: what may follow
+        for left in range(most + 1):
+            longer = [grammar.seq(units[n - 1], behind[left - n]) for n in range(1, min(left, 4) + 1)]
+            if high is None:  # any number of bytes once there are enough
+                longer += (
+                    [grammar.seq(unit, self.text.any_body) for unit in units[left:]] if left else [self.text.any_body]
+                )
+            behind.append(grammar.alt(*([EMPTY] if most - left >= low else []), *longer))
+        return behind[-1]
+
+    def _without_utf8_length(self, site: Site) -> Node:
+        return self._grammar.negate(self._utf8_length(site)[0])
+
+
+_OF_BYTES: tuple[Ranges, ...] = (((0, 0x7F),), ((0x80, 0x7FF),), ((0x800, 0xFFFF),), ((0x10000, MAX_CODE_POINT),))
+
 
 @dataclass(frozen=True, slots=True)
 class Language:
@@ -172,15 +228,24 @@ class Language:
     complement: Callable[[Strings, Site], Node]
 
 
+_DIALECT_OF = {"pattern": "ecma", "x-maskwright-rustPattern": "rust", "x-maskwright-pythonPattern": "python"}
 LANGUAGES = {
-    "pattern": Language(Strings._pattern, Strings._without_pattern),
+    **{
+        keyword: Language(
+            partial(Strings._pattern, keyword=keyword, dialect=dialect),
+            partial(Strings._without_pattern, keyword=keyword, dialect=dialect),
+        )
+        for keyword, dialect in _DIALECT_OF.items()
+    },
+    "x-maskwright-number": Language(Strings._number, Strings._without_number),
+    "x-maskwright-utf8Length": Language(Strings._utf8_length, Strings._without_utf8_length),
     "format": Language(Strings._format, Strings._without_format),
 }
 
 
 @lru_cache(maxsize=4096)
-def _pattern_length(pattern: str, limits: Limits) -> Lengths:
-    return pattern_length(pattern, dialect="ecma", full=False, limits=limits)
+def _pattern_length(pattern: str, dialect: str, limits: Limits) -> Lengths:
+    return pattern_length(pattern, dialect=dialect, full=False, limits=limits)
 
 
 def _is_within(inner: Lengths, outer: Lengths) -> bool:

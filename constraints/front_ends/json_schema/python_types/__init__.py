@@ -1,0 +1,1 @@
+"""Python types as JSON schemas: a walk over what Pydantic validates with."""

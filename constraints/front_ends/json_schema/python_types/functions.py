@@ -1,0 +1,195 @@
+"""Schemas of nodes that call a Python function.
+
+What Pydantic's own functions check is said in the schema. Of others it is noted that they check.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+from zoneinfo import available_timezones
+
+from pydantic.types import Base64Encoder, Base64UrlEncoder, EncodedBytes, EncodedStr
+
+from .networks import ip_address, ip_interface, ip_network
+from .scalars import base64_pattern
+from .walk import REMARK, CoreNode, Schema, Walk, both, noted
+
+_TRANSPARENT = frozenset({  # they make a value of what is valid already
+    "pydantic.types.SecretStr", "pydantic.types.SecretBytes",
+    "pydantic.types.Secret.__get_pydantic_core_schema__.<locals>.<lambda>",
+    "pydantic.networks._BaseUrl.__get_pydantic_core_schema__.<locals>.wrap_val",
+    "pydantic.networks._BaseMultiHostUrl.__get_pydantic_core_schema__.<locals>.wrap_val",
+    "pydantic._internal._generate_schema.GenerateSchema._path_schema.<locals>.path_validator",
+    "pydantic._internal._validators.sequence_validator", "pydantic._internal._validators.defaultdict_validator",
+})  # fmt: skip
+_CONDITIONS = {
+    "greater_than_validator": ("gt", "exclusiveMinimum"), "greater_than_or_equal_validator": ("ge", "minimum"),
+    "less_than_validator": ("lt", "exclusiveMaximum"), "less_than_or_equal_validator": ("le", "maximum"),
+    "multiple_of_validator": ("multiple_of", "multipleOf"),
+    "min_length_validator": ("min_length", "minLength"), "max_length_validator": ("max_length", "maxLength"),
+}  # fmt: skip
+_VALIDATORS = "pydantic._internal._validators."
+_NUMBERS, _STRINGS = frozenset({"integer", "number"}), frozenset({"string"})
+_BYTE_SIZE: Schema = {"anyOf": [
+    {"type": "integer", "minimum": 0},
+    {"type": "string", "pattern": r"^\d{1,15}(?:\.\d{1,6})? ?(?:(?:[KMGTPEkmgtpe][Ii]?)?[Bb])?$"},
+]}  # fmt: skip
+_ALPHABETS: dict[Any, str] = {Base64Encoder: "A-Za-z0-9+/", Base64UrlEncoder: r"A-Za-z0-9_\-"}
+_ASCII_DIGITS: dict[Any, tuple[str, str, str, str]] = {  # of base64, for three bytes below 128
+    Base64Encoder: ("[A-Za-f]", "[A-HQ-Xg-nw-z0-3]", "[ABEFIJMNQRUVYZcdghklopstwx014589]", "[A-Za-z0-9+/]"),
+    Base64UrlEncoder: ("[A-Za-f]", "[A-HQ-Xg-nw-z0-3]", "[ABEFIJMNQRUVYZcdghklopstwx014589]", r"[A-Za-z0-9_\-]"),
+}
+
+
+def name_of(function: Any) -> str:
+    """The module and the qualified name of a function, without the arguments of a partial."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    function = getattr(function, "__func__", function)
+    return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__qualname__)}"
+
+
+def _remark(function: Any) -> str:
+    return f"the validator {name_of(function).rpartition('.')[2]}"
+
+
+def _function_of(node: CoreNode) -> Any:
+    return node["function"]["function"]
+
+
+def _input(walk: Walk, node: CoreNode, otherwise: CoreNode | None) -> Schema:
+    """The schema of what a function takes from JSON."""
+    told = node.get("json_schema_input_schema") or otherwise
+    return walk.schema(told) if told else {}
+
+
+def before(walk: Walk, node: CoreNode) -> Schema:
+    return noted(_input(walk, node, node["schema"]), _remark(_function_of(node)))
+
+
+def wrap(walk: Walk, node: CoreNode) -> Schema:
+    function = _function_of(node)
+    if name_of(function) in _TRANSPARENT:
+        return walk.schema(node["schema"])
+    return noted(_input(walk, node, node["schema"]), _remark(function))
+
+
+def plain(walk: Walk, node: CoreNode) -> Schema:
+    function = _function_of(node)
+    known = PLAIN.get(name_of(function))
+    return known() if known else noted(_input(walk, node, None), _remark(function))
+
+
+def after(walk: Walk, node: CoreNode) -> Schema:
+    inner, conditions = _without_conditions(node)
+    if inner is not node:
+        return _conditioned(walk, inner, conditions)
+    function, name = _function_of(node), name_of(_function_of(node))
+    if name in AFTER:
+        return AFTER[name]()
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, EncodedBytes | EncodedStr) and owner.encoder in _ALPHABETS:
+        return _encoded(owner, 0, None)
+    schema = walk.schema(node["schema"])
+    return schema if name in _TRANSPARENT else noted(schema, _remark(function))
+
+
+def _without_conditions(node: CoreNode) -> tuple[CoreNode, dict[str, Any]]:
+    """What stands inside of nodes that check a bound or a length, and these, the innermost first."""
+    conditions: dict[str, Any] = {}
+    while node["type"] == "function-after" and isinstance(partial := _function_of(node), functools.partial):
+        known = _CONDITIONS.get(name_of(partial).removeprefix(_VALIDATORS))
+        if known is None or known[1] in conditions:
+            break
+        conditions[known[1]] = partial.keywords[known[0]]
+        node = node["schema"]
+    return node, conditions
+
+
+def _conditioned(walk: Walk, node: CoreNode, conditions: dict[str, Any]) -> Schema:
+    """The schema of a node of whose values more is checked."""
+    owner = getattr(_function_of(node), "__self__", None) if node["type"] == "function-after" else None
+    if (
+        isinstance(owner, EncodedBytes)
+        and owner.encoder in _ALPHABETS
+        and conditions.keys() <= {"minLength", "maxLength"}
+    ):
+        return _encoded(owner, conditions.get("minLength", 0), conditions.get("maxLength"))
+    schema = walk.schema(node)
+    wanted = _STRINGS if conditions.keys() <= {"minLength", "maxLength"} else _NUMBERS
+    is_said = REMARK not in schema and _is_plain(walk, node, wanted)
+    if is_said and all(isinstance(value, int | float) for value in conditions.values()):
+        return both(schema, conditions)
+    return noted(schema, f"its {' and '.join(conditions)}")
+
+
+def _is_plain(walk: Walk, node: CoreNode, kinds: frozenset[str]) -> bool:
+    """Whether a value of a node is the number, or has the length, that its JSON has."""
+    node = walk.target(node)
+    if node["type"] == "union":
+        return all(_is_plain(walk, each[0] if isinstance(each, tuple) else each, kinds) for each in node["choices"])
+    if kinds is _NUMBERS:
+        return node["type"] in ("int", "float")
+    texts = [node.get("lax_schema"), node.get("json_schema")]
+    if node["type"] == "function-after" and name_of(_function_of(node)) == "pydantic.types.SecretStr":
+        return True
+    return node["type"] in ("lax-or-strict", "json-or-python") and any(
+        each is not None and _is_plain(walk, each, kinds) for each in texts
+    )
+
+
+def _encoded(kind: EncodedBytes | EncodedStr, low: int, high: int | None) -> Schema:
+    """The base64 texts of some bytes; of ASCII, if these are text in turn."""
+    pattern = base64_pattern(_ALPHABETS[kind.encoder], low, high)
+    if not isinstance(kind, EncodedStr):
+        return {"type": "string", "pattern": f"^{pattern}$"}
+    first, second, third, fourth = _ASCII_DIGITS[kind.encoder]
+    ascii_only = f"(?:{first}{second}{third}{fourth})*(?:{first}[AQgw]==|{first}{second}[AEIMQUYcgkosw048]=)?"
+    return {"type": "string", "pattern": f"^(?={ascii_only}$){pattern}$"}
+
+
+def _email() -> Schema:
+    return noted({"type": "string", "format": "email"}, "the address, by email-validator")
+
+
+def _regular_expression() -> Schema:
+    return noted({"type": "string", "format": "regex"}, "whether Python compiles the regular expression")
+
+
+def _object_by_name() -> Schema:
+    text: Schema = {
+        "type": "string",
+        "pattern": r"^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*(?::[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)?$",
+    }
+    return noted(text, "whether Python can import it")
+
+
+def _time_zone() -> Schema:
+    return {"type": "string", "enum": sorted(available_timezones())}
+
+
+PLAIN: dict[str, Callable[[], Schema]] = {
+    f"{_VALIDATORS}import_string": _object_by_name,
+    f"{_VALIDATORS}validate_str_is_valid_iana_tz": _time_zone,
+    **{f"{_VALIDATORS}pattern_{kind}_validator": _regular_expression for kind in ("either", "str", "bytes")},
+    **{
+        f"{_VALIDATORS}ip_v{version}_{kind}_validator": functools.partial(schema, version)
+        for version in (4, 6)
+        for kind, schema in (("address", ip_address), ("network", ip_network), ("interface", ip_interface))
+    },
+    **{
+        f"pydantic.networks.IPvAny{kind}._validate": functools.partial(schema, None)
+        for kind, schema in (("Address", ip_address), ("Network", ip_network), ("Interface", ip_interface))
+    },
+}
+AFTER: dict[str, Callable[[], Schema]] = {
+    "pydantic.types.ByteSize._validate": lambda: dict(_BYTE_SIZE),
+    "pydantic.networks.EmailStr._validate": _email,
+    **{
+        f"ipaddress.IPv{version}{kind}": functools.partial(schema, version)
+        for version in (4, 6)
+        for kind, schema in (("Address", ip_address), ("Network", ip_network), ("Interface", ip_interface))
+    },
+}

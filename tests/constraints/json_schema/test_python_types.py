@@ -1,0 +1,257 @@
+"""Python types mean what Pydantic enforces: no text of a constraint is rejected, unless the constraint notes it."""
+
+from __future__ import annotations
+
+import collections
+import datetime
+import ipaddress
+import random
+import typing
+import zoneinfo
+from collections.abc import Callable
+from datetime import date, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pydantic
+import pytest
+from pydantic import (
+    UUID4,
+    AwareDatetime,
+    Base64Str,
+    BaseModel,
+    ByteSize,
+    ConfigDict,
+    Field,
+    SecretStr,
+    SkipValidation,
+    ValidationError,
+    WithJsonSchema,
+)
+from pydantic_core import core_schema
+
+from maskwright.constraints import Compiler, Constraint, ConstraintError, JsonSchema, Vocabulary
+from maskwright.constraints.front_ends.json_schema.python_types.kinds import KINDS, kinds_page
+from maskwright.constraints.front_ends.json_schema.python_types.times import boxes
+from maskwright.constraints.front_ends.json_schema.types import adapter, schema_of
+from maskwright.constraints.runtime.constraint import as_token_ids
+
+from .python_types import (
+    TYPES,
+    UTC,
+    Aliased,
+    Choices,
+    Chosen,
+    Closed,
+    Color,
+    ExtraItems,
+    Hidden,
+    Mixed,
+    Number,
+    Open,
+    OpenKeys,
+    Path_,
+    Pet,
+    Stripped,
+    text,
+)
+
+EOS = 256
+COMPILER = Compiler(Vocabulary([bytes([i]) for i in range(256)] + [None], eos_token_ids=[EOS]))
+REFUSED = {  # no JSON is ever read as one
+    "callable", "callable int", "type", "tuples", "days", "literal enum", "literal enums", "literal bytes", "literal nothing",
+    "set of lists", "set of dicts", "set of models", "set of points", "dict literal int", "dict tuple", "dict none",
+    "dict literal enum", "color tags",
+}  # fmt: skip
+TELLING = '0129-:T.,]}"ab'  # bytes that lead on through dates, numbers and ends
+
+
+def walk(constraint: Constraint, seed: int, length: int) -> str:
+    """A random text: bytes at random, or readable ones, and the shortest way to an end behind `length` of them."""
+    rng, state, text = random.Random(seed), constraint.start(), bytearray()
+    while True:
+        budget = None if len(text) < length else constraint.min_tokens(state) + 1
+        tokens = list(as_token_ids(constraint.mask(state, budget)))
+        if EOS in tokens and (len(text) >= length or rng.random() < 0.5):
+            return text.decode()
+        readable = [token for token in tokens if 32 <= token < 127] if seed % 3 else []
+        telling = [token for token in readable if chr(token) in TELLING] if seed % 3 == 2 and rng.random() < 0.6 else []
+        token = rng.choice(telling or readable or tokens)
+        if token == EOS:
+            return text.decode()
+        text.append(token)
+        after = constraint.advance(state, token)
+        assert after is not None
+        state = after
+
+
+def compiled(type_: Any) -> Constraint:
+    return COMPILER.compile(JsonSchema(type_))
+
+
+def is_valid(type_: Any, text: str) -> bool:
+    try:
+        adapter(type_).validate_json(text)
+    except ValidationError:
+        return False
+    return True
+
+
+def is_noted(constraint: Constraint) -> bool:
+    return any("checked afterwards: " in note for note in constraint.notes)
+
+
+@pytest.mark.parametrize("name", [name for name in TYPES if name not in REFUSED])
+def test_what_the_constraint_accepts_is_valid_or_noted(name: str) -> None:
+    constraint = compiled(TYPES[name])
+    if is_noted(constraint):
+        return
+    for seed in range(12):
+        text = walk(constraint, seed, (0, 10, 30, 60)[seed % 4])
+        assert is_valid(TYPES[name], text), text
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_what_no_json_is_read_as_is_refused(name: str) -> None:
+    with pytest.raises(ConstraintError, match=r"no JSON|no key|hashed"):
+        JsonSchema(TYPES[name])
+
+
+def test_every_kind_of_node_has_a_handler() -> None:
+    assert KINDS.keys() >= {
+        *typing.get_args(core_schema.CoreSchemaType),
+        *typing.get_args(core_schema.CoreSchemaFieldType),
+    }
+
+
+def test_page_is_printed_from_the_table() -> None:
+    page = Path(__file__).parents[3] / "docs" / "python-types.md"
+    if not page.exists():
+        pytest.skip("the tests do not run from a checkout")
+    assert page.read_text("utf-8") == kinds_page()
+
+
+CASES: list[tuple[Any, ...]] = [
+    (dict[text('^[a-z]{2}$'),int],['{"ab":1}'],['{"1":"x"}','{"1":1}','{"abc":1}'],),
+    (text(r'^\W+$'),['"-"'],['"é"'],),
+    (text(r'^(?P<year>\d{4})\z'),['"2024"'],['"a"'],),
+    (Annotated[date,Field(ge=date(2024,1,1))],['"2024-01-01"','"2025-12-31"','"9999-01-01"'],['"2023-12-31"'],),
+    (Annotated[date,Field(gt=date(1999,12,30),le=date(2000,3,1))],['"1999-12-31"','"2000-02-29"','"2000-03-01"'],['"1999-12-30"','"2000-03-02"','"2000-02-30"'],),
+    (Annotated[datetime.datetime,Field(ge=datetime.datetime(2024,1,1,12))],['"2024-01-01T12:00:00"','"2024-01-01T12:00"','"2024-01-01T12:00:00Z"','"2024-06-01T00:00:00+02:00"'],['"2024-01-01T11:59:59"'],),
+    (Annotated[AwareDatetime,Field(ge=datetime.datetime(2024,1,1,12,tzinfo=UTC))],['"2024-01-01T12:00:00Z"','"2024-06-01T00:00:00+02:00"'],['"2024-01-01T11:59:59Z"','"2024-06-01T00:00:00"'],),
+    (Annotated[datetime.time,Field(ge=datetime.time(9),lt=datetime.time(17,30))],['"09:00"','"09:00:00"','"17:29:59.999999"','"12:30"'],['"17:30"','"08:59:59"'],),
+    (Annotated[timedelta,Field(ge=timedelta(seconds=1),le=timedelta(hours=2))],['"PT1S"','"PT1H30M"','"PT2H"','"PT1.5S"'],['"PT0S"','"PT2H1S"','"P1D"'],),
+    (Annotated[timedelta,Field(gt=timedelta(0))],['"PT1S"','"P1D"','"P1DT2H"','"PT0.000001S"'],['"PT0S"','"-PT1S"'],),
+    (Annotated[timedelta,Field(le=timedelta(0))],['"PT0S"','"-P1D"'],['"PT1S"'],),
+    (Annotated[bytes,Field(max_length=4)],['"éé"','"abcd"'],['"ééa"','"abcde"'],),
+    (dict[int,int],['{"1":2}','{"-5":1}'],['{"a":1}','{"1.5":1}'],),
+    (dict[Annotated[int,Field(ge=0,lt=50,multiple_of=5)],int],['{"45":1}'],['{"50":1}','{"4":1}'],),
+    (dict[Annotated[date,Field(ge=date(2024,5,6))],int],['{"2024-05-06":1}'],['{"2024-05-05":1}'],),
+    (dict[float,int],['{"1.5":1}','{"1":1}'],['{"x":1}'],),
+    (Path_,['{"values":[1,2]}','{"values":[1,2],"deep":{"inner":{"c":"x"}}}'],['{"values":[1]}','{"a":1,"b":2}'],),
+    (ipaddress.IPv4Network,['"10.0.0.0/8"','"192.168.1.0/24"','"10.1.2.3/32"','"172.16.0.0/12"'],['"10.0.0.1/8"'],),
+    (ipaddress.IPv6Network,['"2001:db8::/32"','"::/0"','"fe80::/12"'],['"2001:db8::1/32"'],),
+    (pydantic.IPvAnyInterface,['"10.0.0.1/8"','"::1/64"','"10.0.0.1"'],['"10.0.0.1/33"'],),
+    (Base64Str,['"YWJj"'],['"/w=="'],),
+    (pydantic.PostgresDsn,['"postgres://user:pass@localhost:5432/db"','"postgresql+asyncpg://u@h1,h2/db?x=1"'],['"http://a"'],),
+    (pydantic.RedisDsn,['"redis://localhost:6379/0"','"redis://:pw@h/1"'],['"http://a"'],),
+    (pydantic.HttpUrl,['"https://example.com"','"http://localhost:8000/a/b?c=d#e"','"https://user:pw@sub.example.co.uk/"','"http://127.0.0.1"','"http://[::1]:80/"'],['"ftp://a"','"http://"'],),
+    (pydantic.AnyUrl,['"mailto:a@b.c"','"ftp://x/y"','"s3://bucket/key"','"urn:isbn:123"','"file:///a"'],['"x"'],),
+    (pydantic.AmqpDsn,['"amqp://guest:guest@localhost/vhost"'],),
+    (pydantic.MongoDsn,['"mongodb://u:p@h1:27017,h2:27017/db"'],),
+    (Literal[Number.ONE,"x"],['1','"x"'],['2'],),
+    (Literal[Mixed.HALF,"x"],['"x"'],['0.5'],),
+    (Annotated[Decimal,Field(max_digits=6,decimal_places=2)],['1234.56','"1234.56"','0','-9999.99'],['12345','1.234','"12345.6"'],),
+    (Annotated[Decimal,Field(max_digits=4,ge=2)],['"2.5"','"9999"'],['"1.5"','"12345"'],),
+    (Annotated[Decimal,Field(gt=Decimal("0.5"),lt=Decimal("99.25"))],['1','"1"','"1.5"','99.2'],['0.5','"0.5"','"99.25"'],),
+    (UUID4,['"12345678-1234-4234-8234-567812345678"'],['"12345678-1234-1234-8234-567812345678"'],),
+    (SecretStr,['"a"'],),
+    (Annotated[SecretStr,Field(min_length=3)],['"abc"'],['"ab"'],),
+    (Pet,['{"kind":"cat"}','{"kind":"dog","name":"x"}'],['{}','{"name":"x"}','{"kind":"cat","name":"x"}'],),
+    (Chosen,['{"lives":3}','{"kind":"dog"}'],),
+    (tuple[int,*tuple[str,...],bool],[ '[1,["a"],true]'],),
+    (ByteSize,['1','"1.5 KB"','"1GiB"'],['-1'],),
+    (zoneinfo.ZoneInfo,['"Europe/Berlin"'],['"X/Y"'],),
+    (Stripped,['{"a":"ab","b":"ab"}'],['{"a":" ab","b":"ab"}','{"a":"a","b":"ab"}'],),
+    (Choices,['{"first":1}','{"first":1,"b1":"x"}'],),
+    (Aliased,['{"A":1,"B":2}','{"A":1,"B":2,"c":3}'],['{"a":1,"b":2}'],),
+    (Open,['{}','{"a":1,"zz":[1]}'],),
+    (OpenKeys,['{"a":"x","x_ab":1}'],['{"a":"x","y":1}'],),
+    (ExtraItems,['{"a":"x","b":1}'],['{"a":"x","b":"y"}'],),
+    (Hidden,['{"a":1}','{"a":1,"c":2,"e":"x"}'],['{"a":1,"b":2}'],),
+    (float,['1','1.5'],['NaN'],),
+    (dict[Color,int],['{"red":1}'],),
+    (dict[Number,int],['{"1":1}'],['{"3":1}'],),
+    (collections.Counter[str],['{"a":1}'],['{"a":"x"}'],),
+    (Closed,['{}'],['{"b":1}'],),
+    (Annotated[int,WithJsonSchema({"type":"integer","minimum":3})],['3'],),
+    (SkipValidation[int],['1'],['"a"'],),
+    (Annotated[list[int],Field(min_length=1,max_length=2)],['[1]','[1,2]'],['[]','[1,2,3]'],),
+    (Annotated[int|float,Field(ge=3)],['3','3.5'],['2'],),
+    (Fraction,['"1/2"','0.5','3'],['"1/0"'],),
+    (datetime.datetime,['"2024-01-01T00:00:00Z"','"2024-01-01T00:00:00.123456+02:00"','"2024-01-01T00:00"'],['"2016-12-31T23:59:60Z"'],),
+    (int|Callable,['1'],),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case[0])[:60])
+def test_texts_of_a_type(case: tuple[Any, ...]) -> None:
+    type_, accepted, rejected = (*case, [])[:3]
+    constraint = compiled(type_)
+    for json in accepted:
+        assert is_valid(type_, json) and constraint.accepts(json.encode()), json
+    for json in rejected:
+        assert not constraint.accepts(json.encode()), json
+
+
+class WithCallback(BaseModel):
+    callback: Callable[[], int] = int
+    count: int = 1
+
+
+class NeedsCallback(BaseModel):
+    callback: Callable[[], int]
+
+
+def test_a_member_that_no_json_gives_is_left_out_or_named() -> None:
+    assert compiled(WithCallback).accepts(b'{"count":1}') and not compiled(WithCallback).accepts(b'{"callback":1}')
+    assert compiled(int | Callable[[], int]).accepts(b"1")
+    with pytest.raises(ConstraintError, match="callback: no JSON is read as callable"):
+        JsonSchema(NeedsCallback)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        ((1, 2, 3), (1, 2, 3)),
+        ((0, 0, 0), (3, 3, 3)),
+        ((1, 2, 0), (3, 0, 1)),
+        ((0, 3, 3), (1, 0, 0)),
+        ((2, 0, 0), (1, 3, 3)),
+    ],
+)
+def test_boxes_are_the_fields_between_two(low: tuple[int, ...], high: tuple[int, ...]) -> None:
+    found = [
+        fields for box in boxes(low, high, ((0, 3),) * 3) for fields in product(*(range(a, b + 1) for a, b in box))
+    ]
+    assert sorted(found) == [fields for fields in product(range(4), repeat=3) if low <= fields <= high]
+
+
+def test_what_describes_a_type_is_told() -> None:
+    class Described(BaseModel):
+        """What it is."""
+
+        model_config = ConfigDict(json_schema_extra={"examples": [{"a": 1}]})
+        a: Annotated[int, Field(description="a number", ge=0)] = 3
+
+    assert schema_of(Described) == {
+        "title": "Described",
+        "description": "What it is.",
+        "type": "object",
+        "properties": {"a": {"type": "integer", "minimum": 0, "description": "a number", "default": 3}},
+        "additionalProperties": False,
+        "examples": [{"a": 1}],
+    }
