@@ -14,6 +14,7 @@ from uuid import uuid4
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .client import CLIENT, name_of
 from .errors import ANTHROPIC_PATH, ApiError, api_error
 from .settings import ServerSettings
 
@@ -43,6 +44,7 @@ class Gate:
         try:
             self._check_headers(headers)
             self._check_key(scope["path"], headers)
+            CLIENT.set(name_of(scope, _digest(_key(headers))))
             body = _LimitedBody(receive, headers, self._settings)
             await self._app(scope, body, answer)
         except Exception as error:  # answered here, or the connection would be closed under the client's next request
@@ -67,8 +69,7 @@ class Gate:
     def _check_key(self, path: str, headers: Headers) -> None:
         if not self._digests or path in OPEN or path.startswith(OPEN_FOLDER):
             return
-        bearer = headers.get("authorization", "")
-        given = bearer[7:] if bearer[:7].lower() == "bearer " else headers.get("x-api-key", "")
+        given = _key(headers)
         digest = _digest(given)
         matches = [hmac.compare_digest(digest, known) for known in self._digests]  # all of them: time tells nothing
         if not any(matches):
@@ -134,6 +135,12 @@ class _Answer:
 def _request_id(headers: Headers) -> str:
     given = headers.get("x-request-id", "")
     return given if _REQUEST_ID.fullmatch(given) else uuid4().hex
+
+
+def _key(headers: Headers) -> str:
+    """The key that the client gives, "" if none."""
+    bearer = headers.get("authorization", "")
+    return bearer[7:] if bearer[:7].lower() == "bearer " else headers.get("x-api-key", "")
 
 
 def _digest(key: str) -> bytes:

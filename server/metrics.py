@@ -4,7 +4,7 @@ name."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -16,6 +16,7 @@ from ..engine.scheduling.statistics import EngineStatistics
 FAST = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
 SLOW = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)  # seconds
 COUNTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 50000)  # tokens
+COMPILE_OUTCOMES = ("compiled", "refused", "cancelled", "failed")
 SHARES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)  # of probability
 
 GAUGES = (
@@ -68,7 +69,13 @@ class Metrics:
         self.step_tokens = self._histogram("vllm:iteration_tokens_total", "Tokens computed in one step of the engine.", COUNTS)
         self.requested_n = self._histogram("vllm:request_params_n", "Outputs asked for.", (1, 2, 5, 10, 20))
         self.requested_tokens = self._histogram("vllm:request_params_max_tokens", "max_tokens of a request.", COUNTS)
-        self.compile_seconds = self._histogram("maskwright:constraint_compile_seconds", "Compiling a new constraint.", FAST)
+        self._compile_seconds = Histogram(
+            "maskwright:constraint_compile_seconds",
+            "Compiling a new constraint, waiting included. Cancelled: nobody waited for it any more.",
+            ["model_name", "outcome"], registry=self._registry, buckets=SLOW,
+        )  # fmt: skip
+        for outcome in COMPILE_OUTCOMES:
+            self._compile_seconds.labels(model_name, outcome)
         self.constraint_queries = self._counter("maskwright:constraint_queries", "Constraints asked for.")
         self.constraint_hits = self._counter("maskwright:constraint_cache_hits", "Of these, compiled before or being compiled.")
         self.constraint_errors = self._counter("maskwright:constraint_errors", "Of these, refused.")
@@ -81,6 +88,14 @@ class Metrics:
 
     def finished(self, reason: str) -> None:
         self._finished.labels(self._model_name, reason).inc()
+
+    def compiled(self, outcome: str, seconds: float) -> None:
+        """A constraint was compiled, or not: see COMPILE_OUTCOMES."""
+        self._compile_seconds.labels(self._model_name, outcome).observe(seconds)
+
+    def watch_compiles(self, num_waiting: Callable[[], Mapping[str, int]]) -> None:
+        """Show how many constraints wait to be compiled, by lane."""
+        self._registry.register(_CompileCollector(self._model_name, num_waiting))
 
     def text(self) -> bytes:
         """All metrics in the text format of Prometheus."""
@@ -177,3 +192,17 @@ class _EngineCollector(Collector):
     def _metric(self, metric: Metric, value: float) -> Metric:
         metric.add_metric([self._model_name], value)  # type: ignore[attr-defined]  # families have it
         return metric
+
+
+class _CompileCollector(Collector):
+    """The queue of constraints, read when it is asked for."""
+
+    def __init__(self, model_name: str, num_waiting: Callable[[], Mapping[str, int]]) -> None:
+        self._model_name, self._num_waiting = model_name, num_waiting
+
+    def collect(self) -> Iterator[Metric]:
+        help = "Constraints that wait in the quick lane, and that are in the slow one."
+        queue = GaugeMetricFamily("maskwright:constraint_compile_queue", help, labels=["model_name", "lane"])
+        for lane, count in self._num_waiting().items():
+            queue.add_metric([self._model_name, lane], count)
+        yield queue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +20,9 @@ from ..engine.requests.request import Request
 from ..llm import LLM
 from ..planning import Plan
 from ..sampling import SamplingParams
-from .compiling import ConstraintCompiler
+from .client import CLIENT
+from .compiling.compiler import ConstraintCompiler
+from .compiling.lanes import Lanes
 from .errors import ApiError, api_error
 from .metrics import Metrics, RequestWatch
 from .reasoning import is_about_budget
@@ -45,18 +48,21 @@ class Service:
         self.traces = Traces(tracer_provider, model_name)
         self.metrics = Metrics(model_name, lambda: self.worker.statistics, lambda: llm.compiler.num_mask_misses)
         self.worker = EngineWorker(llm.driver, self.metrics.step_tokens.observe)
-        self.compiler = ConstraintCompiler(llm.compiler, settings.compile_threads, self.metrics)
+        num_processes = settings.compile_processes or max((os.cpu_count() or 1) // 4, 1)
+        lanes = Lanes(llm.vocabulary, llm.compiler.limits, num_processes, settings.compile_memory_bytes)
+        self.compiler = ConstraintCompiler(llm.compiler, lanes, self.metrics, settings.max_compiles)
         self._pool = ThreadPoolExecutor(PLANNING_THREADS, thread_name_prefix="planning")
         self._num_open = 0
         self.is_draining = False
 
     def start(self) -> None:
         self.worker.start()
+        self.compiler.start()
 
     async def stop(self) -> None:
         self.is_draining = True
         await self.worker.stop()
-        self.compiler.close()
+        await self.compiler.stop()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     @property
@@ -188,7 +194,7 @@ class Service:
         started = time.perf_counter()
         try:
             with self.traces.span("compile constraint", **{"maskwright.constraint": type(choice.source).__name__}):
-                await self.compiler.compile(choice.source)
+                await self.compiler.compile(choice.source, CLIENT.get())
         except Exception as error:
             is_budget = is_about_budget(error, choice.source)
             raise (api_error(error, "thinking_token_budget") if is_budget else asked.blame(error)) from error

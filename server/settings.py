@@ -29,7 +29,9 @@ class ServerSettings:
     max_tools: int = 128  # tools of one request
     compile_seconds: float = 10.0  # processor time for one constraint
     constraint_cache_bytes: int = 1 << 30  # of compiled constraints that are kept for the next request
-    compile_threads: int = 2  # constraints compiled at the same time
+    compile_processes: int | None = None  # that compile, in the quick lane and in the slow one each; else a quarter of the cores
+    compile_memory_bytes: int = 1 << 30  # that one of them may hold
+    max_compiles: int = 128  # constraints that are being compiled or wait for that; more are answered by 429
     keep_alive_seconds: float = 15.0  # a comment is sent when a stream was silent for that long
     head_seconds: float = 30.0  # for the head of a request to arrive
     body_seconds: float = 60.0  # for its body to arrive
@@ -40,11 +42,11 @@ class ServerSettings:
     drain_seconds: int | None = None  # how long running requests may take after SIGTERM; else until they are done
 
     def __post_init__(self) -> None:
-        for name in ("max_body_bytes", "max_header_bytes", "max_headers", "max_open", "max_n", "max_prompts", "compile_threads"):
+        for name in ("max_body_bytes", "max_header_bytes", "max_headers", "max_open", "max_n", "max_prompts", "max_compiles"):
             _require(name, getattr(self, name), at_least=1)
-        for name in ("max_logprobs", "max_stop", "max_tools", "port", "constraint_cache_bytes"):
+        for name in ("max_logprobs", "max_stop", "max_tools", "port", "constraint_cache_bytes", "compile_memory_bytes"):
             _require(name, getattr(self, name), at_least=0)
-        for name in ("max_tokens", "drain_seconds"):
+        for name in ("max_tokens", "drain_seconds", "compile_processes"):
             if getattr(self, name) is not None:
                 _require(name, getattr(self, name), at_least=1)
         for name in ("compile_seconds", "keep_alive_seconds", "head_seconds", "body_seconds", "request_seconds", "send_seconds"):

@@ -9,6 +9,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ...foundation.errors import MaskwrightError
 
 
@@ -32,6 +35,10 @@ class ConstraintError(MaskwrightError, ValueError):
         self.reason, self.path, self.keyword, self.instead = reason, path, keyword, instead
         self.line, self.column = line, column
         super().__init__(self._message())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As it is: so it is copied, and sent from one process to another."""
+        return _as_it_was, (type(self), self.args, self.__dict__)
 
     def move_below(self, path: str) -> None:
         """Say that the source of the error stands at a path of something larger."""
@@ -85,3 +92,9 @@ class ConstraintLimit(ConstraintError):
 class SavedConstraintError(ConstraintError):
     """A file of a compiled constraint that cannot be used here. `keyword` is what differs: "file" (none of ours, cut short or
     changed), "format", "version", "vocabulary", "limits", "source" or "content" (well written, but no constraint)."""
+
+
+def _as_it_was(kind: type[ConstraintError], args: tuple[Any, ...], attributes: Mapping[str, Any]) -> ConstraintError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(attributes)
+    return error

@@ -16,7 +16,7 @@ from ..vocabulary.vocabulary import Vocabulary
 from .constraint import Constraint
 from .front_end import front_end_of
 from .garbage import collection_paused
-from .loading import load
+from .loading import Handover, load, take_over
 
 PAGE_BYTES = 256 << 10  # of the pages that every constraint touches first, measured as growth of the process
 RECOUNT = 16  # the cache is counted again when it has had 1/16 of its size in new constraints: counting takes 7 us a constraint
@@ -86,12 +86,25 @@ class Compiler:
         """
         constraint = load(path, self._lexicon, self.limits, source, trusted)
         if source is not None:
-            future: Future[Constraint] = Future()
-            future.set_result(constraint)
-            with self._lock:
-                self._cache[source] = future
-            self._evict(keep=source)
+            self._keep(source, constraint)
         return constraint
+
+    def take_over(self, source: Source, handover: Handover) -> Constraint:
+        """The constraint that another process with the same vocabulary and limits has compiled of a source: `compile` gives it
+        from now on."""
+        constraint = take_over(handover, self._lexicon, self.limits, source)
+        self._keep(source, constraint)
+        return constraint
+
+    def _keep(self, source: Source, constraint: Constraint) -> None:
+        future: Future[Constraint] = Future()
+        future.set_result(constraint)
+        with self._lock:
+            if source in self._cache and _succeeded(before := self._cache[source]):
+                self._num_misses_before += before.result().num_mask_misses
+            self._cache[source] = future
+            self._cache.move_to_end(source)
+        self._evict(keep=source)
 
     def _fulfil(self, future: Future[Constraint], source: Source) -> None:
         try:

@@ -80,7 +80,7 @@ def read_constraint(
     try:
         _check_fit(header, shared_vocabulary, limits, source)
         automata = [
-            _automaton(document, _with_prefix(arrays, f"{number}/"), shared_vocabulary, limits, trusted)
+            loaded_automaton(document, _with_prefix(arrays, f"{number}/"), shared_vocabulary, limits, trusted)
             for number, document in enumerate(header["automata"])
         ]
         narrowing = header["budget"]
@@ -115,13 +115,14 @@ def _differs(what: str, saved: Any, here: Any, instead: str) -> SavedConstraintE
     return SavedConstraintError(f"the file was saved for {saved}, not for {here}", keyword=what, instead=instead)
 
 
-def _automaton(
+def loaded_automaton(
     document: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
     shared_vocabulary: SharedVocabulary,
     limits: Limits,
     trusted: bool,
 ) -> LoadedAutomaton:
+    """The automaton of a `SavedAutomaton`. See `Compiler.load`."""
     grammar, root = unpacked(document, _with_prefix(arrays, _GRAMMAR))
     found = _with_prefix(arrays, _FOUND) if trusted else {}
     automaton = TokenAutomaton(grammar, root, shared_vocabulary, limits, found or None)

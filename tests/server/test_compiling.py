@@ -1,19 +1,21 @@
-"""Constraints are compiled beside the event loop and the engine: nobody waits who did not ask, and equal ones are compiled once."""
+"""Constraints are compiled beside the server: nobody waits who did not ask."""
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import httpx
 import pytest
 
 from maskwright import LLM
-from maskwright.constraints import Regex, Source
+from maskwright.constraints import Limits
 from maskwright.server.settings import ServerSettings
 
-from .serving import Served, served
+from .serving import TIMEOUT, Served, served
 from .test_reliability import eventually
 
 CHAT = "/v1/chat/completions"
@@ -35,33 +37,81 @@ REFUSED: list[tuple[str, Any]] = [
 ]
 
 
-def test_a_slow_one_is_compiled_once_and_nobody_else_waits(
-    server: Served, http: httpx.Client, llm: LLM, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source, released, num_compiled = Regex("slow[a-z]{2}"), threading.Event(), [0]
-    compile_it = llm.compiler.compile
+KNOWN: Any = {**ASK, "regex": "known[0-9]"}
 
-    def slow_compile(asked: Source) -> Any:
-        if asked == source and not llm.compiler.knows(source):
-            num_compiled[0] += 1
-            assert released.wait(120)
-        return compile_it(asked)
 
-    def num_queries() -> float:
-        lines = http.get("/metrics").text.splitlines()
-        return next(float(line.split()[-1]) for line in lines if line.startswith("maskwright:constraint_queries_total"))
+def slow(number: int) -> Any:
+    """A schema for which 10 seconds are not enough."""
+    branches = [{"k": {"type": "string", "pattern": f"^.*{number}x{i}.*$"}, "z": {"type": "integer"}} for i in range(120)]
+    return {**ASK, "json_schema": {"oneOf": [{"type": "object", "properties": properties} for properties in branches]}}
 
-    monkeypatch.setattr(llm.compiler, "compile", slow_compile)
-    before = num_queries()
-    with ThreadPoolExecutor(5) as pool:
-        asked = [pool.submit(http.post, CHAT, json={**ASK, "regex": "slow[a-z]{2}"}) for _ in range(5)]
-        assert eventually(http, lambda: num_queries() - before == 5)
-        assert http.post(CHAT, json=ASK).status_code == 200
-        assert http.post(CHAT, json={**ASK, "regex": "fast[0-9]"}).status_code == 200
-        assert not any(each.done() for each in asked) and num_compiled == [1]
-        released.set()
-        texts = {each.result().json()["choices"][0]["message"]["content"] for each in asked}
-    assert num_compiled == [1] and len(texts) == 1 and texts.pop().startswith("slow")
+
+def measured(http: httpx.Client, name: str, **labels: str) -> float:
+    """A metric; the sum over the labels that are not given."""
+    lines = [line for line in http.get("/metrics").text.splitlines() if line.startswith(name)]
+    fitting = [line for line in lines if all(f'{label}="{value}"' in line for label, value in labels.items())]
+    return sum(float(line.split()[-1]) for line in fitting)
+
+
+@pytest.fixture
+def patient(llm: LLM, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    """A server that would compile a constraint for hours, and takes four at a time."""
+    monkeypatch.setattr(llm.compiler, "limits", Limits(seconds=10_000.0))
+    with served(llm, ServerSettings(max_compiles=4)) as running:
+        yield running
+
+
+@contextmanager
+def attack(server: Served, *bodies: Any) -> Iterator[list[socket.socket]]:
+    """Clients who send something and wait for the answer."""
+    address = ("127.0.0.1", int(server.url.rsplit(":", 1)[1]))
+    with ExitStack() as stack:
+        clients = [stack.enter_context(socket.create_connection(address, timeout=TIMEOUT)) for _ in bodies]
+        for client, body in zip(clients, bodies, strict=True):
+            content = json.dumps(body).encode()
+            head = f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+            client.sendall(head.encode() + content)
+        yield clients
+
+
+def test_nobody_waits_for_a_strangers_schema(patient: Served) -> None:
+    queue = "maskwright:constraint_compile_queue"
+    with patient.http() as http:
+        assert http.post(CHAT, json=KNOWN).status_code == 200
+        with attack(patient, slow(0), slow(1), slow(0)):
+            assert eventually(http, lambda: measured(http, queue, lane="slow") == 2)
+            before = measured(http, "maskwright:constraint_cache_hits_total")
+            assert http.post(CHAT, json=ASK).status_code == 200
+            assert http.post(CHAT, json=KNOWN).status_code == 200
+            assert measured(http, "maskwright:constraint_cache_hits_total") == before + 1
+            assert http.post(CHAT, json={**ASK, "regex": "new[0-9]"}).status_code == 200
+            assert measured(http, queue, lane="slow") == 2
+        outcomes = "maskwright:constraint_compile_seconds_count"
+        assert eventually(http, lambda: measured(http, outcomes, outcome="cancelled") == 2)
+        assert measured(http, queue) == 0
+
+
+def test_a_full_queue_says_when_to_come_again(patient: Served) -> None:
+    with patient.http() as http:
+        assert http.post(CHAT, json=KNOWN).status_code == 200
+        with attack(patient, *map(slow, range(4))):
+            assert eventually(http, lambda: measured(http, "maskwright:constraint_compile_queue", lane="slow") == 4)
+            answer = http.post(CHAT, json={**ASK, "regex": "new[0-9]{2}"})
+            assert answer.status_code == 429 and answer.json()["error"]["code"] == "compile_queue_full"
+            assert int(answer.headers["Retry-After"]) >= 1 and "max_compiles" in answer.json()["error"]["message"]
+            assert http.post(CHAT, json=KNOWN).status_code == 200
+            other = http.post(CHAT, json={**ASK, "regex": "new[0-9]{2}"}, headers={"Authorization": "Bearer of another"})
+            assert other.status_code == 200  # whoever has all places gives one up
+
+
+def test_a_refusal_is_remembered(llm: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llm.compiler, "limits", Limits(seconds=0.2))
+    with served(llm) as hasty, hasty.http() as http:
+        errors = [http.post(CHAT, json=slow(2)) for _ in range(3)]
+        assert {error.status_code for error in errors} == {400}
+        first, *others = [error.json()["error"] for error in errors]
+        assert first["code"] == "constraint_limit" and first["limit"] == "seconds" and others == [first, first]
+        assert measured(http, "maskwright:constraint_compile_seconds_count") == 1
 
 
 @pytest.mark.parametrize(

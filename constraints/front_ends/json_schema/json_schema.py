@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, lru_cache, partial
 from math import inf
 from time import monotonic
@@ -78,6 +78,10 @@ class JsonSchema(FrontEnd):
         items = self.resources.items() if isinstance(self.resources, Mapping) else self.resources
         texts = {address.rstrip("#"): _dumped(_value(document)) for address, document in items}
         object.__setattr__(self, "resources", tuple(sorted(texts.items())))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as text, however deep the value is."""
+        return JsonSchema, tuple(getattr(self, each.name) for each in fields(self) if each.init)
 
     @property
     def is_plain_json(self) -> bool:

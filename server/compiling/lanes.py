@@ -1,0 +1,168 @@
+"""Where sources are compiled: in a quick lane first, and in a slow one what takes longer.
+
+The quick lane takes the shorter sources first. What is not compiled in QUICK_SECONDS is taken out of it and goes on in the slow
+lane, behind everybody else on the machine, in turns of SLICE_SECONDS: a turn of one client, then one of another. A client has
+one source at a time in the slow lane, and all together have MAX_BEGUN, because what is begun holds memory between its turns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import count
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+from ...constraints import Limits, Vocabulary
+from ...constraints.runtime.loading import Handover
+from .fair_queue import FairQueue
+from .processes import CompileProcess, ForkServer, died
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+QUICK_SECONDS = 0.08
+SLICE_SECONDS = 0.5
+MAX_BEGUN = 4  # sources in the slow lane that have a process
+MAX_ASKED = 256  # of one process: what it has learned of the vocabulary does not grow for ever
+BYTES_A_SECOND = 1000  # a source that is so much longer than another one counts as one that came a second later
+MOST_SECONDS_LATER = 60.0
+
+
+class Lanes:
+    """Compiles pickled sources, from `start` to `stop`, for one event loop. Cancelling a compile ends its process."""
+
+    def __init__(self, vocabulary: Vocabulary, limits: Limits, num_processes: int, memory_bytes: int) -> None:
+        """num_processes: that compile at the same time, in each lane. memory_bytes: that each may hold."""
+        self._limits, self._memory_bytes = limits, memory_bytes
+        self._fork_server = ForkServer(vocabulary, limits, memory_bytes)
+        self._threads = ThreadPoolExecutor(2 + 2 * num_processes, thread_name_prefix="compile")
+        self._quick, self._begun, self._slices = FairQueue(num_processes), FairQueue(MAX_BEGUN), FairQueue(num_processes)
+        self._slow_clients: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._numbers = count()
+        self._idle: list[CompileProcess] = []
+        self.num_slow = 0  # sources in the slow lane
+
+    @property
+    def num_waiting(self) -> int:
+        """Sources that wait for their turn in the quick lane."""
+        return self._quick.num_waiting
+
+    def start(self) -> None:
+        """Make ready, in a thread; what is asked for meanwhile waits."""
+        self._threads.submit(self._fork_server.start).add_done_callback(_tell_failure)
+
+    async def stop(self) -> None:
+        await asyncio.to_thread(self._fork_server.close)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        while self._idle:
+            self._idle.pop().close()
+
+    async def compile(self, source: bytes, client: str) -> Handover:
+        """What a source is compiled to. Raises ConstraintError; ApiError when the process breaks."""
+        process: CompileProcess | None = None
+        rank = asyncio.get_running_loop().time() + min(len(source) / BYTES_A_SECOND, MOST_SECONDS_LATER)
+        try:
+            async with self._quick.turn(client, rank):
+                process = await self._asked(source)
+                if await process.answers_within(QUICK_SECONDS):
+                    answer = await self._answer(process)
+                    if process.num_asked < MAX_ASKED and not process.is_ended:
+                        self._idle.append(process)
+                        process = None
+                    return _checked(answer)
+                process.pause()
+            self.num_slow += 1
+            try:
+                kept, process = process, None
+                return _checked(await self._compile_slowly(source, client, kept))
+            finally:
+                self.num_slow -= 1
+        finally:
+            if process is not None:
+                self._end(process)
+
+    async def _compile_slowly(self, source: bytes, client: str, process: CompileProcess | None) -> Handover | Exception:
+        """process: which has begun, and is paused."""
+        number, own = next(self._numbers), self._slow_clients.setdefault(client, asyncio.Lock())
+        try:
+            if process is not None and (own.locked() or not self._begun.has_free):
+                self._end(process)
+                process = None
+            async with own, self._begun.turn(client, number):
+                while True:
+                    async with self._slices.turn(client, number):
+                        if process is None:
+                            process = await self._asked(source)
+                        process.slow_down()
+                        process.go_on()
+                        if await process.answers_within(SLICE_SECONDS):
+                            return await self._answer(process)
+                        process.pause()
+        finally:
+            if process is not None:
+                self._end(process)
+
+    async def _asked(self, source: bytes) -> CompileProcess:
+        """A process that compiles a source."""
+        process = self._taken() or await self._forked()
+        if not self._idle:
+            self._threads.submit(self._fork_server.fork).add_done_callback(self._keep_spare)
+        try:
+            await self._in_thread(process.ask, source)
+        except BaseException:
+            self._end(process)
+            raise
+        return process
+
+    def _keep_spare(self, forking: Future[CompileProcess]) -> None:
+        """The next one is there before it is asked for, if this one is not given back."""
+        if not forking.cancelled() and forking.exception() is None:
+            self._idle.append(forking.result())
+
+    def _taken(self) -> CompileProcess | None:
+        while self._idle:
+            process = self._idle.pop()
+            if process.is_idle:
+                return process
+            self._end(process)
+        return None
+
+    async def _forked(self) -> CompileProcess:
+        forking = self._threads.submit(self._fork_server.fork)
+        try:
+            return await asyncio.wrap_future(forking)
+        except asyncio.CancelledError:
+            forking.add_done_callback(self._end_forked)
+            raise
+
+    def _end_forked(self, forking: Future[CompileProcess]) -> None:
+        """End a process for which nobody waits any more."""
+        if not forking.cancelled() and forking.exception() is None:
+            self._fork_server.end(forking.result())
+
+    async def _answer(self, process: CompileProcess) -> Handover | Exception:
+        try:
+            return await self._in_thread(process.answer)
+        except EOFError:
+            return died(await self._in_thread(self._fork_server.end, process), self._limits, self._memory_bytes)
+
+    def _end(self, process: CompileProcess) -> None:
+        process.kill()
+        self._threads.submit(self._fork_server.end, process)
+
+    async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+
+
+def _checked(answer: Handover | Exception) -> Handover:
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def _tell_failure(starting: Future[None]) -> None:
+    if not starting.cancelled() and (error := starting.exception()) is not None:
+        logger.error("no constraint can be compiled yet: %s", error)

@@ -1,0 +1,236 @@
+"""Sources are compiled in processes that are held back, ended and replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from maskwright.constraints import (
+    Compiler,
+    ConstraintError,
+    ConstraintLimit,
+    JsonSchema,
+    Limits,
+    Regex,
+    Source,
+    Vocabulary,
+)
+from maskwright.server.compiling.lanes import Lanes
+from maskwright.server.compiling.processes import SLOW_NICENESS
+from maskwright.server.errors import ApiError
+
+VOCABULARY = Vocabulary([*(bytes([byte]) for byte in range(256)), b"ab", None], eos_token_ids=[257])
+ENDLESS = Limits(seconds=10_000.0)
+MEMORY = 1 << 30
+
+
+def slow(number: int) -> JsonSchema:
+    """A schema for which 10 seconds are not enough."""
+    branches = [{"k": {"type": "string", "pattern": f"^.*{number}x{i}.*$"}, "z": {"type": "integer"}} for i in range(120)]
+    return JsonSchema({"oneOf": [{"type": "object", "properties": properties} for properties in branches]})
+
+
+class Scene:
+    """Lanes on an event loop that is kept between tests, as starting them takes a while."""
+
+    def __init__(self, limits: Limits = ENDLESS, memory: int = MEMORY) -> None:
+        self.runner, self.compiler = asyncio.Runner(), Compiler(VOCABULARY, limits)
+        self.lanes = Lanes(VOCABULARY, limits, 1, memory)
+        self.lanes._fork_server.start()
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return self.runner.run(work)
+
+    def ask(self, source: Source, client: str = "") -> asyncio.Task[Any]:
+        return asyncio.get_running_loop().create_task(self.lanes.compile(pickle.dumps(source), client))
+
+    async def compiled(self, source: Source) -> Any:
+        return self.compiler.take_over(source, await self.ask(source))
+
+    @property
+    def fork_server(self) -> int:
+        process = self.lanes._fork_server._process
+        assert process is not None
+        return process.pid
+
+    @property
+    def processes(self) -> list[int]:
+        """Those that compile, or wait for that."""
+        return list(map(int, Path(f"/proc/{self.fork_server}/task/{self.fork_server}/children").read_text().split()))
+
+    def nice_ones(self) -> list[int]:
+        return [pid for pid in self.processes if os.getpriority(os.PRIO_PROCESS, pid) == SLOW_NICENESS]
+
+    async def end(self, *tasks: asyncio.Task[Any]) -> None:
+        """Give compiles up, and wait until the processes of slow ones have gone."""
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await until(lambda: sys.platform != "linux" or not self.nice_ones())
+
+    def close(self) -> None:
+        self.run(self.lanes.stop())
+        self.runner.close()
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not holds():
+            await asyncio.sleep(0.002)
+
+
+@pytest.fixture(scope="module")
+def scene() -> Iterator[Scene]:
+    made = Scene()
+    yield made
+    made.close()
+
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+
+
+def test_what_comes_back_is_what_is_compiled_here(scene: Scene) -> None:
+    source = JsonSchema({"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": False})
+    constraint, here = scene.run(scene.compiled(source)), Compiler(VOCABULARY).compile(source)
+    assert (constraint.mask(constraint.start()) == here.mask(here.start())).all() and constraint.statistics["rows"]
+    assert constraint.accepts('{"a":12}') and not constraint.accepts('{"b":12}')
+
+
+def test_an_error_comes_back_as_it_is(scene: Scene) -> None:
+    source = JsonSchema({"properties": {"a": {"type": "string", "pattern": "("}}})
+    with pytest.raises(ConstraintError) as here:
+        Compiler(VOCABULARY).compile(source)
+    with pytest.raises(ConstraintError) as there:
+        scene.run(scene.compiled(source))
+    assert type(there.value) is type(here.value) and vars(there.value) == vars(here.value)
+
+
+@on_linux
+def test_slow_ones_leave_the_quick_lane_and_the_processor_to_others(scene: Scene) -> None:
+    async def attacked() -> None:
+        attack = [scene.ask(slow(number), "greedy") for number in range(3)]
+        await until(lambda: scene.lanes.num_slow == 3)
+        for number in range(5):
+            await scene.compiled(Regex(f"greedy{number}"))
+            assert not any(task.done() for task in attack)
+        await until(lambda: len(scene.nice_ones()) == 1)  # of one client one is begun
+        other = scene.ask(slow(4), "modest")
+        await until(lambda: len(scene.nice_ones()) == 2)
+        await scene.end(*attack, other)
+        assert scene.lanes.num_slow == scene.lanes.num_waiting == 0
+
+    scene.run(attacked())
+
+
+@on_linux
+def test_what_was_begun_goes_on_between_the_turns_of_others(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("maskwright.server.compiling.lanes.QUICK_SECONDS", 0.0)
+    monkeypatch.setattr("maskwright.server.compiling.lanes.SLICE_SECONDS", 0.002)
+
+    async def slices() -> None:
+        endless = scene.ask(slow(5), "greedy")
+        await until(lambda: scene.lanes.num_slow == 1)
+        source = JsonSchema({"type": "object", "properties": {f"p{i}": {"type": "string", "format": "date"} for i in range(60)}})
+        assert (await scene.compiled(source)).accepts("{}")
+        assert not endless.done()
+        await scene.end(endless)
+
+    scene.run(slices())
+
+
+@on_linux
+def test_a_process_that_is_killed_ends_its_own_compile_alone(scene: Scene) -> None:
+    async def killed() -> None:
+        mine, other = scene.ask(slow(6), "a"), scene.ask(slow(7), "b")
+        await until(lambda: len(scene.nice_ones()) == 2)
+        os.kill(scene.nice_ones()[0], signal.SIGKILL)
+        done, running = await asyncio.wait({mine, other}, return_when=asyncio.FIRST_COMPLETED, timeout=60)
+        with pytest.raises(ApiError, match="SIGKILL") as caught:
+            await done.pop()
+        assert caught.value.status == 500 and caught.value.code == "compile_failed"
+        await scene.end(*running)
+        assert (await scene.compiled(Regex("next"))).accepts("next")
+
+    scene.run(killed())
+
+
+@on_linux
+def test_a_process_that_is_killed_while_it_waits_is_replaced(scene: Scene) -> None:
+    async def killed() -> None:
+        await scene.compiled(Regex("before"))
+        await until(lambda: bool(scene.processes))
+        idle = list(scene.lanes._idle)
+        for process in idle:
+            os.kill(process.pid, signal.SIGKILL)
+        await until(lambda: not any(process.is_idle for process in idle))
+        assert (await scene.compiled(Regex("after"))).accepts("after")
+
+    scene.run(killed())
+
+
+def test_a_fork_server_that_is_killed_is_replaced(scene: Scene) -> None:
+    async def killed() -> None:
+        await scene.compiled(Regex("once"))
+        running, before = scene.ask(slow(8)), scene.fork_server
+        await until(lambda: scene.lanes.num_slow == 1)
+        os.kill(before, signal.SIGKILL)
+        if sys.platform == "linux":  # elsewhere its processes go on
+            with pytest.raises(ApiError, match="ended with"):
+                await running
+        running.cancel()
+        while True:  # until its end is noticed
+            try:
+                assert (await scene.compiled(Regex("again"))).accepts("again")
+                break
+            except ApiError:
+                continue
+        assert scene.fork_server != before
+
+    scene.run(killed())
+
+
+@on_linux
+def test_nothing_is_left_when_the_lanes_are_closed() -> None:
+    scene = Scene()
+
+    async def begun() -> list[int]:
+        running = scene.ask(slow(9))
+        await until(lambda: scene.lanes.num_slow == 1)
+        running.cancel()
+        return [scene.fork_server, *scene.processes]
+
+    pids = scene.run(begun())
+    scene.run(scene.lanes.stop())
+    scene.run(until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids)))
+    scene.runner.close()
+    with pytest.raises(ApiError, match="shutting down"):
+        scene.lanes._fork_server.fork()
+
+
+@pytest.mark.parametrize(
+    ("limits", "memory", "source", "limit"),
+    [(Limits(seconds=0.3), MEMORY, slow(0), "seconds"), (ENDLESS, 1, Regex("a"), "memory_bytes")],
+    ids=["seconds", "memory"],
+)
+def test_limits_are_refusals_with_their_name(limits: Limits, memory: int, source: Source, limit: str) -> None:
+    scene = Scene(limits, memory)
+    with pytest.raises(ConstraintLimit) as caught:
+        scene.run(scene.compiled(source))
+    assert caught.value.limit == limit
+    scene.close()
+
+
+def test_time_that_nobody_looks_at_is_limited_by_the_system() -> None:
+    """The first mask is computed without a look at the clock: there the system ends the process."""
+    from maskwright.server.compiling.processes import died
+
+    error = died(-signal.SIGXCPU, Limits(seconds=3.0), MEMORY)
+    assert isinstance(error, ConstraintLimit) and error.limit == "seconds" and error.value == 3.0
