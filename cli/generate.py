@@ -89,7 +89,7 @@ def generate(
         else:
             outputs = _one(llm, prompts[0], params, constraint, target, stream, show_mask)
     if timing:
-        show.show_timing(sum(len(each.token_ids) for each in outputs), running(), load_seconds)
+        show.show_timing(sum(len(each.token_ids) for each in outputs), running(), load_seconds, llm.statistics)
 
 
 def command() -> Any:

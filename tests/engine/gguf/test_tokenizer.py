@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +13,10 @@ import gguf
 import pytest
 import torch
 
+from maskwright.constraints import Compiler
+from maskwright.constraints.front_ends.regex.regex import Regex
 from maskwright.constraints.vocabulary.vocabulary import Vocabulary
+from maskwright.engine import EngineConfig, Request, load
 from maskwright.engine.errors import ModelFolderError, UnsupportedModel
 from maskwright.engine.gguf.files import open_gguf
 from maskwright.engine.gguf.pretokenizers import PRE_TOKENIZERS
@@ -20,7 +24,9 @@ from maskwright.engine.gguf.special_tokens import TokenType, end_token_ids
 from maskwright.engine.gguf.tokenizer import gguf_tokenizer
 from maskwright.engine.models.spec import read_spec
 from maskwright.engine.models.tokenizer import load_tokenizer
+from maskwright.sampling import SamplingParams
 
+from ..conftest import run_all
 from .llama_cpp import MISSING, LlamaCpp, random_text
 from .writing import add_key
 
@@ -167,6 +173,18 @@ def test_tokens_that_end_a_turn_are_found_by_key_and_by_name(byte_level: Any, tm
     path = write(tmp_path / "model.gguf", of_byte_level(byte_level, "gpt-2", eos_token_id=40, eot_token_id=41))
     assert end_token_ids(open_gguf(path)) == [0, 2, 40, 41]
     assert load_tokenizer(path, read_spec(path)).vocabulary.eos_token_ids == (0, 2, 40, 41)
+
+
+def test_a_file_is_all_that_an_engine_needs(byte_level: Any, tmp_path: Path) -> None:
+    path = write(tmp_path / "model.gguf", of_byte_level(byte_level, "gpt-2", chat_template="{{ messages[0].content }}"))
+    loaded = load(EngineConfig(model=path, max_model_len=64))
+    constraint = Compiler(loaded.tokenizer.vocabulary).compile(Regex("[a-z]{3} [0-9]{2}"))
+    prompt = loaded.tokenizer.encode_chat([{"role": "user", "content": "hello"}])
+    request = Request(prompt_token_ids=prompt, sampling=SamplingParams(max_tokens=20, temperature=0.0), constraint=constraint)
+    output = run_all(loaded.engine, {0: [request]})[0]
+    assert re.fullmatch("[a-z]{3} [0-9]{2}", output.text)
+    counted = loaded.engine.statistics
+    assert 0 < counted.num_weight_bytes < path.stat().st_size and counted.num_cache_bytes > 0
 
 
 def test_unused_tokens_are_never_text(byte_level: Any, tmp_path: Path) -> None:
