@@ -11,6 +11,7 @@ from ..errors import ModelFolderError, RequestError, UnsupportedModel
 from ..gguf.files import is_gguf, open_gguf
 from ..gguf.tokenizer import gguf_tokenizer
 from .architecture import ModelInfo
+from .chat_templates import built_in_template
 from .families import token_ids
 from .files import read_json
 
@@ -100,6 +101,8 @@ def load_tokenizer(folder: Path, spec: ModelInfo) -> Tokenizer:
     is_file = is_gguf(folder)
     backend = gguf_tokenizer(open_gguf(folder)) if is_file else _load_backend(folder)
     eos = sorted({*token_ids(backend.eos_token_id), *(spec.eos_token_ids if is_file else _generation_eos(folder, spec))})
+    if backend.chat_template is None:
+        backend.chat_template = built_in_template(folder, backend.get_vocab())
     return Tokenizer(backend, _vocabulary(folder, backend, eos, spec.vocab_size))
 
 

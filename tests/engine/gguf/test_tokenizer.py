@@ -204,6 +204,37 @@ def test_a_chat_template_and_one_for_tools(byte_level: Any, tmp_path: Path) -> N
     assert tokenizer.render_chat([{"role": "user", "content": "hi"}], tools=[{"type": "function"}]) == "1 tools"
 
 
+CONVERSATION = [
+    {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"},
+    {"role": "user", "content": "Bye"},
+]  # fmt: skip
+BUILT_IN = {
+    "<|im_start|>": "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHello<|im_end|>\n"
+    "<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n",
+    "<|start_header_id|>": "BOS<|start_header_id|>system<|end_header_id|>\n\nBe brief.<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nHi"
+    "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\nHello<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nBye<|eot_id|>"
+    "<|start_header_id|>assistant<|end_header_id|>\n\n",
+    "<start_of_turn>": "BOS<start_of_turn>user\nBe brief.\n\nHi<end_of_turn>\n<start_of_turn>model\nHello<end_of_turn>\n"
+    "<start_of_turn>user\nBye<end_of_turn>\n<start_of_turn>model\n",
+    "<｜Assistant｜>": "BOSBe brief.<｜User｜>Hi<｜Assistant｜>Hello<｜end▁of▁sentence｜><｜User｜>Bye<｜Assistant｜>",
+    "[INST]": "BOS[INST] Be brief.\n\nHi[/INST] HelloEOS[INST] Bye[/INST]",
+}
+
+
+@pytest.mark.parametrize("token", [*BUILT_IN, None])
+def test_a_model_without_a_template_gets_that_of_its_family_and_says_so(
+    token: str | None, byte_level: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys = of_byte_level(byte_level, "gpt-2", bos_token_id=800, eos_token_id=801)
+    keys["tokens"] = [text.replace("<|im_start|>", "<|other|>") for text in keys["tokens"]] + ["BOS", "EOS", token or "<|nothing|>"]
+    keys["token_type"] += [CONTROL] * 3
+    path = write(tmp_path / "model.gguf", keys)
+    tokenizer = load_tokenizer(path, read_spec(path))
+    assert tokenizer.has_chat_template == (token is not None) == ("has no chat template" in caplog.text)
+    if token is not None:
+        assert tokenizer.render_chat(CONVERSATION) == BUILT_IN[token]
+
+
 @pytest.mark.parametrize(
     ("keys", "error", "message"),
     [
