@@ -30,11 +30,13 @@ from .model_options import (
     SAMPLING,
     ChoiceOption,
     DeviceOption,
+    DownloadOption,
     DtypeOption,
     GrammarOption,
     GreedyOption,
     ModelOption,
     RegexOption,
+    RevisionOption,
     SchemaOption,
     constraint_options,
     engine_options,
@@ -56,6 +58,8 @@ def generate(
         Path | None, typer.Option(help="What `maskwright compile` wrote.", rich_help_panel=CONSTRAINT)
     ] = None,
     model: ModelOption = EMBEDDED,
+    revision: RevisionOption = None,
+    download: DownloadOption = False,
     device: DeviceOption = "auto",
     dtype: DtypeOption = "auto",
     greedy: GreedyOption = False,
@@ -79,7 +83,7 @@ def generate(
     prompts = read_prompts(prompt, prompt_file)
     asked, engine = sampling_options(options, greedy), engine_options(options)  # wrong values are refused before a model is loaded
     with show.stopwatch() as loading:
-        llm = load_model(model, device, dtype, **engine)
+        llm = load_model(model, device, dtype, revision=revision, download=download, **engine)
     if compiled is not None:
         constraint = {"constraint": _loaded(llm, compiled)}
     params, load_seconds = replace(llm.default_sampling, **asked), loading()

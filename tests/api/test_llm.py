@@ -29,6 +29,7 @@ from maskwright import (
 )
 from maskwright.constraints import Choice, Compiler, Regex, Vocabulary
 from maskwright.engine import UnsupportedModel
+from maskwright.model_folder import find_model
 from maskwright.pieces import TokenPiece
 
 
@@ -246,6 +247,26 @@ def test_a_model_that_does_not_exist_is_named(name: str, message: str) -> None:
     with pytest.raises(ModelNotFound, match=message) as raised:
         LLM(name)
     assert str(raised.value).startswith(f'model "{name}"')
+
+
+def test_a_repository_is_looked_up_at_a_revision_and_fetched_when_asked(model_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[tuple[str, str | None, bool]]()
+
+    def snapshot_download(name: str, *, revision: str | None, local_files_only: bool, allow_patterns: list[str]) -> str:
+        asked.append((name, revision, local_files_only))
+        return str(model_folder)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot_download)
+    assert find_model("one-segment") == find_model("owner/name", revision="v2", download=True) == model_folder
+    assert asked == [("one-segment", None, True), ("owner/name", "v2", False)]
+    with pytest.raises(UsageError, match=r'revision="v2": only a repository has revisions'):
+        find_model(model_folder, revision="v2")
+
+
+def test_a_repository_that_cannot_be_fetched_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(ModelNotFound, match=r"nobody/nothing.*cannot be fetched"):
+        find_model("nobody/nothing", download=True)
 
 
 def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
