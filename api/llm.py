@@ -36,7 +36,7 @@ from .session import Session
 from .stream_events import StreamEvents
 from .tools import ToolLike
 
-_OWN_OPTIONS = ("prompt_style", "constraint_limits", "constraint_cache_bytes", "revision", "download")  # of LLM, beside those of the engine
+_OWN_OPTIONS = ("prompt_style", "constraint_limits", "constraint_cache_bytes", "revision", "download")  # of LLM itself
 Progress = Callable[[int, int], None]  # (prompts finished, prompts)
 
 
