@@ -167,15 +167,19 @@ def _q5_k(raw, out, run):
 def _q6_k(raw, out, run):
     for block in range(out.size // 256):
         at, to = 210 * block, 256 * block
+        for half in range(2):  # of the block: first all weights, then times their scales
+            low, high, base = at + 64 * half, at + 128 + 32 * half, to + 128 * half
+            for i in range(2 * run):
+                first, second, top = np.int32(raw[low + i]), np.int32(raw[low + i + 32]), np.int32(raw[high + i])
+                out[base + i] = np.float32(((first & 15) | (top & 3) << 4) - 32)
+                out[base + i + 32] = np.float32(((second & 15) | (top >> 2 & 3) << 4) - 32)
+                out[base + i + 64] = np.float32(((first >> 4) | (top >> 4 & 3) << 4) - 32)
+                out[base + i + 96] = np.float32(((second >> 4) | (top >> 6) << 4) - 32)
         scale = _half(raw, at + 208)
         for group in range(16):
             mine = scale * np.float32(np.int8(raw[at + 192 + group]))
-            half, quarter, odd = group // 8, group % 8 // 2, group % 2 * 16  # of the block: 128 weights, 32, 16
-            low, low_shift = at + 64 * half + 32 * (quarter % 2) + odd, quarter // 2 * 4
-            high, high_shift = at + 128 + 32 * half + odd, 2 * quarter
             for i in range(run):
-                weight = ((np.int32(raw[low + i]) >> low_shift) & 15) | ((np.int32(raw[high + i]) >> high_shift) & 3) << 4
-                out[to + 16 * group + i] = mine * np.float32(weight - 32)
+                out[to + 16 * group + i] *= mine
 
 
 @nb.njit
