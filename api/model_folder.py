@@ -48,10 +48,11 @@ def find_model(name: str | os.PathLike[str], *, revision: str | None = None, dow
     refuse_other_formats(folder)
     if folder.is_file():
         raise ModelNotFound(str(name), f"this is a file; a model is a folder, such as the one that holds it, {folder.parent}")
-    if not (folder / "config.json").is_file():
+    if not any(folder.glob("*.safetensors")):
         file = gguf_in(folder)
         if file is not None:
             return file
+    if not (folder / "config.json").is_file():
         raise ModelNotFound(str(name), f"{folder} is not a model folder, it has no config.json")
     return folder
 
