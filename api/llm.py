@@ -36,7 +36,7 @@ from .session import Session
 from .stream_events import StreamEvents
 from .tools import ToolLike
 
-_OWN_OPTIONS = ("prompt_style", "constraint_limits", "constraint_cache_bytes")  # of LLM, beside those of the engine
+_OWN_OPTIONS = ("prompt_style", "constraint_limits", "constraint_cache_bytes", "revision", "download")  # of LLM itself
 Progress = Callable[[int, int], None]  # (prompts finished, prompts)
 
 
@@ -44,7 +44,10 @@ class LLM:
     """A model ready to answer.
 
     Args:
-        model: a folder in Hugging Face layout, the name of a repository in the local Hugging Face cache, or "embedded".
+        model: a folder in Hugging Face layout, a GGUF file, the name of a repository in the local Hugging Face cache, or
+            "embedded".
+        revision: of a repository: a branch, tag or commit.
+        download: fetch a repository that is not in the cache, with a progress bar.
         device: "auto" (a GPU when there is one), "cpu", "cuda", "cuda:1", ...
         dtype: "auto", "float32", "bfloat16" or "float16".
         prompt_style: "plain" takes prompts as they are, "chat" puts them into the model's chat template, "task" also tells
@@ -77,13 +80,15 @@ class LLM:
         prompt_style: PromptStyle = "auto",
         constraint_limits: ConstraintLimits | None = None,
         constraint_cache_bytes: int = 1 << 30,
+        revision: str | None = None,
+        download: bool = False,
         **engine_options: Any,
     ) -> None:
         if not isinstance(constraint_limits, ConstraintLimits | None):
             raise UsageError(f"constraint_limits= is maskwright.constraints.Limits(...), not {type(constraint_limits).__name__}")
         if type(constraint_cache_bytes) is not int or constraint_cache_bytes < 0:
             raise UsageError(f"constraint_cache_bytes= is a number of bytes, not {constraint_cache_bytes!r}")
-        folder = find_model(model)
+        folder = find_model(model, revision=revision, download=download)
         misplaced = next((option.name for option in OPTIONS if option.name in engine_options), None)
         if misplaced is not None:
             raise UsageError(f"{misplaced}= is a sampling option: it goes to a call, as sampling=SamplingParams({misplaced}=...)")

@@ -1,4 +1,7 @@
-"""Where a model lives: a folder, a GGUF file, the local Hugging Face cache, or the package itself. Nothing is downloaded."""
+"""Where a model lives: a folder, a GGUF file, the local Hugging Face cache, or the package itself.
+
+Nothing is downloaded unless it is asked for.
+"""
 
 from __future__ import annotations
 
@@ -15,22 +18,26 @@ def embedded_model() -> Path:
     return Path(__file__).parent / "embedded"
 
 
-def find_model(name: str | os.PathLike[str]) -> Path:
+def find_model(name: str | os.PathLike[str], *, revision: str | None = None, download: bool = False) -> Path:
     """The folder of a model, or its file where it is one of GGUF.
 
     Args:
-        name: "embedded", a folder, a GGUF file, a folder that holds one, or a Hugging Face repository ("owner/name") that has been
-            downloaded before.
+        name: "embedded", a folder, a GGUF file, a folder that holds one, or a Hugging Face repository ("owner/name" or "name")
+            that has been downloaded before.
+        revision: of a repository, a branch, tag or commit. None: the one that was fetched for "main".
+        download: fetch a repository, or what has changed of it, with a progress bar. HF_HUB_OFFLINE forbids it.
 
     Raises:
-        ModelNotFound: it is none of them, or the folder has no config.json. UnsupportedModel: it is a model in another format, or
-            one of several.
+        ModelNotFound: it is none of them, cannot be fetched, or has no config.json. UnsupportedModel: it is a model in another
+            format, or one of several. UsageError: a revision of what is no repository.
     """
     if not isinstance(name, str | os.PathLike):
         raise UsageError(f"a model is a folder or the name of one, not {type(name).__name__}")
     folder = embedded_model() if name == EMBEDDED else Path(name).expanduser()
     if not folder.exists() and _could_be_repository(str(name)):
-        folder = _cached_repository(str(name))
+        folder = _repository(str(name), revision, download)
+    elif revision is not None:
+        raise UsageError(f'revision="{revision}": only a repository has revisions, and "{name}" is none')
     if not folder.exists():
         raise ModelNotFound(str(name), "there is no such file" if folder.suffix == ".gguf" else "there is no such folder")
     from .engine.gguf.files import gguf_in, is_gguf  # here, so that only who loads a model waits for torch
@@ -41,24 +48,38 @@ def find_model(name: str | os.PathLike[str]) -> Path:
     refuse_other_formats(folder)
     if folder.is_file():
         raise ModelNotFound(str(name), f"this is a file; a model is a folder, such as the one that holds it, {folder.parent}")
-    if not (folder / "config.json").is_file():
+    if not any(folder.glob("*.safetensors")):
         file = gguf_in(folder)
         if file is not None:
             return file
+    if not (folder / "config.json").is_file():
         raise ModelNotFound(str(name), f"{folder} is not a model folder, it has no config.json")
     return folder
 
 
 def _could_be_repository(name: str) -> bool:
-    return name.count("/") == 1 and not name.startswith((".", "/", "~")) and not name.endswith(("/", ".gguf"))
+    return name.count("/") < 2 and not name.startswith((".", "/", "~")) and not name.endswith(("/", ".gguf"))
 
 
-def _cached_repository(name: str) -> Path:
+_WANTED = ("*.json", "*.safetensors", "*.model", "*.jinja", "*.txt")  # of a repository
+
+
+def _repository(name: str, revision: str | None, download: bool) -> Path:
+    """The folder of a repository in the local cache, fetched first if that is asked for."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
     try:
-        return Path(snapshot_download(name, local_files_only=True))
-    except (LocalEntryNotFoundError, HFValidationError):
-        reason = f"there is no such folder, and it is not in the local Hugging Face cache; fetch it with `hf download {name}`"
-        raise ModelNotFound(name, reason) from None
+        return Path(snapshot_download(name, revision=revision, local_files_only=not download, allow_patterns=list(_WANTED)))
+    except (LocalEntryNotFoundError, HFValidationError) as error:
+        if download and isinstance(error, LocalEntryNotFoundError):
+            raise ModelNotFound(name, f"it is in no folder, and cannot be fetched: {_one_line(error)}") from None
+        at = f" --revision {revision}" if revision else ""
+        how = f"fetch it with download=True, --download or `hf download {name}{at}`"
+        raise ModelNotFound(name, f"there is no such folder, and it is not in the local Hugging Face cache; {how}") from None
+    except Exception as error:  # of networks, permissions and repositories
+        raise ModelNotFound(name, f"it cannot be fetched: {_one_line(error)}") from None
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]

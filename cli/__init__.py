@@ -1,4 +1,4 @@
-"""The command line: `maskwright generate`, `chat`, `compile`, `serve`, `schema`, `grammar`, `doctor`.
+"""The command line: `maskwright generate`, `chat`, `compile`, `quantize`, `serve`, `schema`, `grammar`, `doctor`.
 
 This module stays light, so that `--help` and `--version` answer at once; a command's own module loads the rest. Whatever the
 user got wrong becomes one line on stderr, with the place in a grammar below it, and exit code 2.
@@ -61,6 +61,14 @@ def forward_to_chat(context: typer.Context) -> None:
 def forward_to_compile(context: typer.Context) -> None:
     """Compile a constraint into a file."""
     from .compile import command
+
+    _run(command(), context)
+
+
+@app.command("quantize", cls=Forwarded)
+def forward_to_quantize(context: typer.Context) -> None:
+    """Write a GGUF file with its matrices in other blocks."""
+    from .quantize import command
 
     _run(command(), context)
 

@@ -22,11 +22,13 @@ from .model_options import (
     SAMPLING,
     ChoiceOption,
     DeviceOption,
+    DownloadOption,
     DtypeOption,
     GrammarOption,
     GreedyOption,
     ModelOption,
     RegexOption,
+    RevisionOption,
     SchemaOption,
     constraint_options,
     engine_options,
@@ -52,6 +54,8 @@ def chat(
     grammar: GrammarOption = None,
     choice: ChoiceOption = None,
     model: ModelOption = EMBEDDED,
+    revision: RevisionOption = None,
+    download: DownloadOption = False,
     device: DeviceOption = "auto",
     dtype: DtypeOption = "auto",
     greedy: GreedyOption = False,
@@ -65,7 +69,7 @@ def chat(
     constraint = constraint_options(schema, regex, grammar, choice)
     tools = [named_object(name, "--tool") for name in tool or ()]
     asked, engine = sampling_options(options, greedy), engine_options(options)  # wrong values are refused before a model is loaded
-    llm = load_model(model, device, dtype, **engine)
+    llm = load_model(model, device, dtype, revision=revision, download=download, **engine)
     conversation = Conversation(llm, system, replace(llm.default_sampling, **asked), constraint, tools, tool_choice)
     for line in _lines():
         conversation.say(line)

@@ -30,11 +30,13 @@ from .model_options import (
     SAMPLING,
     ChoiceOption,
     DeviceOption,
+    DownloadOption,
     DtypeOption,
     GrammarOption,
     GreedyOption,
     ModelOption,
     RegexOption,
+    RevisionOption,
     SchemaOption,
     constraint_options,
     engine_options,
@@ -57,6 +59,8 @@ def generate(
         Path | None, typer.Option(help="What `maskwright compile` wrote.", rich_help_panel=CONSTRAINT)
     ] = None,
     model: ModelOption = EMBEDDED,
+    revision: RevisionOption = None,
+    download: DownloadOption = False,
     device: DeviceOption = "auto",
     dtype: DtypeOption = "auto",
     greedy: GreedyOption = False,
@@ -80,7 +84,7 @@ def generate(
     prompts = read_prompts(_one_of(prompt, named_prompt), prompt_file)
     asked, engine = sampling_options(options, greedy), engine_options(options)  # wrong values are refused before a model is loaded
     with show.stopwatch() as loading:
-        llm = load_model(model, device, dtype, **engine)
+        llm = load_model(model, device, dtype, revision=revision, download=download, **engine)
     if compiled is not None:
         constraint = {"constraint": _loaded(llm, compiled)}
     params, load_seconds = replace(llm.default_sampling, **asked), loading()
@@ -90,7 +94,7 @@ def generate(
         else:
             outputs = _one(llm, prompts[0], params, constraint, target, stream, show_mask)
     if timing:
-        show.show_timing(sum(len(each.token_ids) for each in outputs), running(), load_seconds)
+        show.show_timing(sum(len(each.token_ids) for each in outputs), running(), load_seconds, llm.statistics)
 
 
 def command() -> Any:

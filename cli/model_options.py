@@ -33,7 +33,14 @@ GrammarOption = Annotated[
 ]
 ChoiceOption = Annotated[list[str] | None, typer.Option(help="One of these; repeat the option.", rich_help_panel=CONSTRAINT)]
 ModelOption = Annotated[
-    str, typer.Option("--model", "-m", help="A model folder, or a name in the local Hugging Face cache.", rich_help_panel=MODEL)
+    str,
+    typer.Option("--model", "-m", help="A model folder, a GGUF file, or a name in the Hugging Face cache.", rich_help_panel=MODEL),
+]
+RevisionOption = Annotated[
+    str | None, typer.Option(help="Of a repository: a branch, tag or commit.", rich_help_panel=MODEL)
+]
+DownloadOption = Annotated[
+    bool, typer.Option("--download", help="Fetch a repository that is not in the cache.", rich_help_panel=MODEL)
 ]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, ...", rich_help_panel=MODEL)]
 GreedyOption = Annotated[

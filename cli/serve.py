@@ -11,7 +11,17 @@ import typer
 from ..constraints import Limits
 from ..errors import UsageError
 from ..model_folder import EMBEDDED
-from .model_options import MODEL, DeviceOption, DtypeOption, ModelOption, engine_options, engine_parameters, load_model
+from .model_options import (
+    MODEL,
+    DeviceOption,
+    DownloadOption,
+    DtypeOption,
+    ModelOption,
+    RevisionOption,
+    engine_options,
+    engine_parameters,
+    load_model,
+)
 from .options import given_options, option_parameters, with_parameters
 
 try:
@@ -26,6 +36,8 @@ SERVER = "Server"
 
 def serve(
     model: ModelOption = EMBEDDED,
+    revision: RevisionOption = None,
+    download: DownloadOption = False,
     device: DeviceOption = "auto",
     dtype: DtypeOption = "auto",
     prompt_style: Annotated[
@@ -40,7 +52,7 @@ def serve(
     limits = Limits(seconds=settings.compile_seconds)
     engine = engine_options(options)
     engine |= {"constraint_limits": limits, "constraint_cache_bytes": settings.constraint_cache_bytes}
-    llm = load_model(model, device, dtype, prompt_style=prompt_style, **engine)
+    llm = load_model(model, device, dtype, revision=revision, download=download, prompt_style=prompt_style, **engine)
     run_server(llm, settings, str(model))
 
 

@@ -12,6 +12,7 @@ from rich.pretty import Pretty
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from ..engine.scheduling.statistics import EngineStatistics
 from ..pieces import TokenPiece
 
 FORCED_STYLE, FREE_STYLE = "grey58", "bold green"
@@ -44,9 +45,11 @@ def show_legend(pieces: Sequence[TokenPiece]) -> None:
     notices.print(legend)
 
 
-def show_timing(num_tokens: int, seconds: float, load_seconds: float) -> None:
+def show_timing(num_tokens: int, seconds: float, load_seconds: float, memory: EngineStatistics) -> None:
     rate = num_tokens / seconds if seconds else 0.0
     notices.print(f"{num_tokens} tokens in {seconds:.2f} s ({rate:.0f} a second); ready after {load_seconds:.1f} s", style="dim")
+    weights, cache = memory.num_weight_bytes / 1e6, memory.num_cache_bytes / 1e6
+    notices.print(f"{weights:.0f} MB of weights, {cache:.0f} MB of KV cache", style="dim")
 
 
 @contextmanager

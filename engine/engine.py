@@ -82,6 +82,10 @@ class Engine:
         """What has been done since the engine started, and what is in use now."""
         return statistics_of(self._totals, self.scheduler, len(self._roster.quarantine))
 
+    def count_memory(self, *, weights: int, cache: int) -> None:
+        """Say how many bytes weights and cache take, for `statistics`."""
+        self._totals.num_weight_bytes, self._totals.num_cache_bytes = weights, cache
+
     # ---- requests
 
     def add_request(self, request: Request) -> int:

@@ -24,6 +24,8 @@ GAUGES = (
     ("vllm:num_requests_waiting", "Requests that wait for a place in the batch.", lambda s: s.num_waiting),
     ("vllm:kv_cache_usage_perc", "Share of KV cache blocks in use, 0 to 1.", lambda s: s.num_blocks_in_use / max(s.num_blocks, 1)),
     ("vllm:gpu_cache_usage_perc", "The same under its older name.", lambda s: s.num_blocks_in_use / max(s.num_blocks, 1)),
+    ("maskwright:weight_bytes", "Memory of the weights; packed ones as they are in the file.", lambda s: s.num_weight_bytes),
+    ("maskwright:kv_cache_bytes", "Memory of the KV cache.", lambda s: s.num_cache_bytes),
 )
 COUNTERS = (
     ("vllm:num_preemptions", "Requests that gave their place up and began anew.", lambda s: s.num_preemptions),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import signal
 from functools import partial
 from typing import Any
@@ -16,6 +17,8 @@ from .logs import JsonFormatter
 from .protocol import Protocol
 from .settings import ServerSettings
 from .traces import exporting_provider
+
+logger = logging.getLogger(__name__)
 
 
 def server_of(llm: LLM, settings: ServerSettings, model_name: str) -> uvicorn.Server:
@@ -37,6 +40,9 @@ def server_of(llm: LLM, settings: ServerSettings, model_name: str) -> uvicorn.Se
 def serve(llm: LLM, settings: ServerSettings, model_name: str) -> None:
     """Serve until a signal says otherwise, and return when the last request has finished."""
     server = server_of(llm, settings, model_name)
+    memory = llm.statistics
+    weights, cache = memory.num_weight_bytes / 1e6, memory.num_cache_bytes / 1e6
+    logger.info("%s: %.0f MB of weights, %.0f MB of KV cache", model_name, weights, cache)
     gc.collect()
     gc.freeze()  # what is loaded now stays: looking through it again and again held a step up for 160 ms
     signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises it once more when all is done, which is no failure

@@ -36,7 +36,7 @@ def read_tokenizer(tokenizer: Any) -> TokenTable:
     """The token table of a transformers fast tokenizer, a `tokenizers.Tokenizer` or a `tiktoken.Encoding`."""
     if isinstance(tokenizer, str | os.PathLike):
         raise UnsupportedTokenizer(
-            f"{os.fspath(tokenizer)!r} is a path (GGUF files are not supported yet); load it and pass the tokenizer"
+            f"{os.fspath(tokenizer)!r} is a path; load the tokenizer and pass it, or take LLM(path).vocabulary"
         )
     if hasattr(tokenizer, "decode_single_token_bytes"):
         return _read_tiktoken(tokenizer)

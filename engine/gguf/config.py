@@ -18,6 +18,12 @@ from .special_tokens import end_token_ids
 Config = dict[str, Any]
 
 
+_CHANGES = (  # what is computed, and is read for no architecture here; absent, 0 and 1 mean nothing
+    "attention.temperature_scale", "attention.clamp_kqv", "attention.max_alibi_bias", "attention.scale", "attention.output_scale",
+    "rope.scaling.alpha", "residual_scale", "embedding_scale", "swin_norm",
+)  # fmt: skip
+
+
 class Parameters:
     """The hyper-parameters of a file. Raises ModelFolderError naming the key that is missing or of another kind."""
 
@@ -30,9 +36,9 @@ class Parameters:
     def integer(self, name: str, default: int | None = None) -> int:
         """A positive integer; a list of one for each layer must have the same throughout."""
         value = self.find(name, default)
-        if isinstance(value, np.ndarray) and value.size and (value == value[0]).all():
+        if isinstance(value, np.ndarray) and value.size and value.dtype.kind in "iu" and (value == value[0]).all():
             value = value[0].item()
-        if isinstance(value, np.ndarray):
+        if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
             self.refuse(f"{name} differs from layer to layer")
         if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 1 << 31:
             self._fail(name, "a positive integer", value)
@@ -56,6 +62,13 @@ class Parameters:
             self._fail(name, "a number", value)
         return float(value)
 
+    def integer_if_any(self, name: str) -> int | None:
+        """A positive integer; None where it is 0 or absent."""
+        return self.integer(name) if self.find(name) not in (None, 0) else None
+
+    def number_if_any(self, name: str) -> float | None:
+        return None if self.find(name) is None else self.number(name)
+
     def has(self, tensor: str) -> bool:
         return tensor in self.model.tensors
 
@@ -75,6 +88,9 @@ def config_of(model: GgufModel) -> Config:
             f'{model.path}: GGUF architecture "{model.architecture}" is not supported; supported: {", ".join(ARCHITECTURES)}'
         )
     parameters = Parameters(model)
+    for name in _CHANGES:
+        if parameters.find(name) not in (None, 0, 1):
+            parameters.refuse(f"{name} is {parameters.find(name)!r:.60}")
     return {**_common(parameters), **of_family(parameters)}
 
 
@@ -92,13 +108,11 @@ def _common(parameters: Parameters) -> Config:
         "num_key_value_heads": parameters.integer("attention.head_count_kv", heads),
         "head_dim": head_dim,
         "max_position_embeddings": parameters.integer("context_length"),
-        "rms_norm_eps": parameters.find("attention.layer_norm_rms_epsilon", 1e-6),
+        "rms_norm_eps": parameters.number("attention.layer_norm_rms_epsilon", 1e-6),
         "rope_theta": parameters.number("rope.freq_base", 10_000.0),
         "rope_scaling": _rope_scaling(parameters),
         "partial_rotary_factor": min(parameters.integer("rope.dimension_count", head_dim), head_dim) / head_dim,
         "tie_word_embeddings": not parameters.has("output.weight"),
-        "attention_bias": parameters.has("blk.0.attn_output.bias") or parameters.has("blk.0.attn_q.bias"),
-        "mlp_bias": parameters.has("blk.0.ffn_down.bias"),
         "eos_token_id": end_token_ids(parameters.model),
         "dtype": "float16"
         if {tensor.type for tensor in parameters.model.tensors.values()} <= {"F16", "F32"}
@@ -119,13 +133,13 @@ def _vocab_size(parameters: Parameters) -> int:
 def _rope_scaling(parameters: Parameters) -> Config | None:
     """The stretch of positions: a factor for each pair of dimensions, in tensors, or a method that is named."""
     factor = parameters.number("rope.scaling.factor", 1.0)
-    original = {"original_max_position_embeddings": parameters.find("rope.scaling.original_context_length")}
+    original = {"original_max_position_embeddings": parameters.integer_if_any("rope.scaling.original_context_length")}
     if parameters.has("rope_freqs.weight"):  # what llama3's method comes to
         factors = _factors(parameters, "rope_freqs.weight")
         return {"rope_type": "longrope", "short_factor": factors, "long_factor": factors, "attention_factor": 1.0}
     if parameters.has("rope_factors_long.weight"):
         short, long = (_factors(parameters, f"rope_factors_{name}.weight") for name in ("short", "long"))
-        magnitude = parameters.find("rope.scaling.attn_factor")
+        magnitude = parameters.number_if_any("rope.scaling.attn_factor")
         return {
             "rope_type": "longrope",
             "short_factor": short,
@@ -135,7 +149,7 @@ def _rope_scaling(parameters: Parameters) -> Config | None:
         }
     kind = parameters.find("rope.scaling.type", "none")
     if kind == "yarn":
-        spread = {name: parameters.find(f"rope.scaling.yarn_{name}") for name in ("beta_fast", "beta_slow")}
+        spread = {name: parameters.number_if_any(f"rope.scaling.yarn_{name}") for name in ("beta_fast", "beta_slow")}
         return {"rope_type": "yarn", "factor": factor, **original, **spread}
     if kind not in ("none", "linear"):
         parameters.refuse(f'rope.scaling.type is "{kind}"')
@@ -155,7 +169,7 @@ def _factors(parameters: Parameters, name: str) -> list[float]:
 
 def _llama(parameters: Parameters) -> Config:
     """Llama, Mistral, SmolLM and others that are the same; with experts it is Mixtral."""
-    if parameters.find("expert_count", 0):
+    if parameters.integer_if_any("expert_count") is not None:
         return {
             "architectures": ["MixtralForCausalLM"],
             "num_local_experts": parameters.num_experts,
@@ -187,8 +201,8 @@ def _gemma2(parameters: Parameters) -> Config:
     return {
         "architectures": ["Gemma2ForCausalLM"],
         "sliding_window": parameters.integer("attention.sliding_window", 4096),
-        "attn_logit_softcapping": parameters.find("attn_logit_softcapping", 50.0),
-        "final_logit_softcapping": parameters.find("final_logit_softcapping", 30.0),
+        "attn_logit_softcapping": parameters.number("attn_logit_softcapping", 50.0),
+        "final_logit_softcapping": parameters.number("final_logit_softcapping", 30.0),
         "query_pre_attn_scalar": _query_scalar(parameters, 46),
     }
 
@@ -196,11 +210,11 @@ def _gemma2(parameters: Parameters) -> Config:
 def _gemma3(parameters: Parameters) -> Config:
     return {
         "architectures": ["Gemma3ForCausalLM"],
-        "sliding_window": parameters.find("attention.sliding_window"),
+        "sliding_window": parameters.integer_if_any("attention.sliding_window"),
         "sliding_window_pattern": parameters.integer("attention.sliding_window_pattern", 6),
         "rope_local_base_freq": parameters.number("rope.freq_base_swa", 10_000.0),
         "attn_logit_softcapping": None,
-        "final_logit_softcapping": parameters.find("final_logit_softcapping"),
+        "final_logit_softcapping": parameters.number_if_any("final_logit_softcapping"),
         "query_pre_attn_scalar": _query_scalar(parameters, 62),
     }
 
@@ -213,7 +227,7 @@ def _query_scalar(parameters: Parameters, layers_of_27b: int) -> float:
 
 
 def _phi3(parameters: Parameters) -> Config:
-    window = parameters.find("attention.sliding_window") or None
+    window = parameters.integer_if_any("attention.sliding_window")
     return {"architectures": ["Phi3ForCausalLM"], "sliding_window": window}
 
 
@@ -221,7 +235,7 @@ def _starcoder2(parameters: Parameters) -> Config:
     return {
         "architectures": ["Starcoder2ForCausalLM"],
         "norm_epsilon": parameters.number("attention.layer_norm_epsilon", 1e-5),
-        "sliding_window": parameters.find("attention.sliding_window"),
+        "sliding_window": parameters.integer_if_any("attention.sliding_window"),
         "use_bias": parameters.has("blk.0.ffn_down.bias"),
         "hidden_act": "gelu_pytorch_tanh",
     }
@@ -260,7 +274,7 @@ def _deepseek2(parameters: Parameters) -> Config:
         scaling |= {"mscale": 10 * log_factor, "mscale_all_dim": 10 * log_factor}
     return {
         "architectures": ["DeepseekV3ForCausalLM"],
-        "q_lora_rank": parameters.find("attention.q_lora_rank") or None,
+        "q_lora_rank": parameters.integer_if_any("attention.q_lora_rank"),
         "kv_lora_rank": parameters.integer("attention.kv_lora_rank"),
         "qk_rope_head_dim": rope_dim,
         "qk_nope_head_dim": key_length - rope_dim,
@@ -277,7 +291,7 @@ def _deepseek2(parameters: Parameters) -> Config:
         "routed_scaling_factor": parameters.number("expert_weights_scale", 1.0),
         "n_group": parameters.integer("expert_group_count", 1),
         "topk_group": parameters.integer("expert_group_used_count", 1),
-        "first_k_dense_replace": parameters.find("leading_dense_block_count", 0),
+        "first_k_dense_replace": parameters.integer_if_any("leading_dense_block_count") or 0,
         "num_nextn_predict_layers": 0,
         "rope_interleave": True,
     }

@@ -1,7 +1,7 @@
 """The tokenizer of a GGUF file, built of what its metadata say, as transformers' fast tokenizer.
 
-Two kinds are read. "gpt2": merges over bytes, in words that `pretokenizers.py` cuts. "llama": SentencePiece, of which the file has
-the pieces and their scores; pieces that join to a piece are merged, the best first.
+Two kinds are read. "gpt2": merges over bytes, in words that `pretokenizers.py` cuts. "llama": SentencePiece (`sentencepiece.py`),
+of which the file has the pieces and their scores.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import ModelFolderError, UnsupportedModel
+from . import sentencepiece
 from .files import GgufModel
 from .pretokenizers import DEFAULT, PRE_TOKENIZERS
 from .reader import Strings
+from .sentencepiece import SentencePieces
 from .special_tokens import TokenType, token_id, token_texts, token_types
 
 logger = logging.getLogger(__name__)
@@ -40,7 +42,7 @@ def gguf_tokenizer(model: GgufModel) -> Any:
     tokens = _Tokens(texts, types, {text: i for i, text in enumerate(texts) if types[i] != TokenType.UNUSED})
     try:
         backend, adds_bos = build(model, tokens)
-        _add_tokens(backend, tokens)
+        add_tokens(backend, texts, types)
         _add_ends(backend, model, texts, adds_bos)
     except Exception as error:  # tokenizers raises bare exceptions
         if isinstance(error, ModelFolderError | UnsupportedModel):
@@ -96,39 +98,14 @@ def _merges(model: GgufModel, tokens: _Tokens) -> list[tuple[str, str]]:
 
 
 def _sentence_pieces(model: GgufModel, tokens: _Tokens) -> tuple[Any, bool]:
-    from tokenizers import Tokenizer, decoders, models, normalizers
-
-    unknown = token_id(model, "unknown", len(tokens.texts))
-    backend = Tokenizer(
-        models.BPE(
-            tokens.vocabulary,
-            _merges_by_score(model, tokens),
-            unk_token=None if unknown is None else tokens.texts[unknown],
-            fuse_unk=True,
-            byte_fallback=True,
-        )
-    )
-    has_prefix = bool(model.metadata.get("tokenizer.ggml.add_space_prefix", True))
-    prefix = [normalizers.Prepend("▁")] if has_prefix else []
-    backend.normalizer = normalizers.Sequence([*prefix, normalizers.Replace(" ", "▁")])
-    stripped = [decoders.Strip(" ", 1, 0)] if has_prefix else []
-    backend.decoder = decoders.Sequence(
-        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), *stripped]
-    )
-    return backend, True
-
-
-def _merges_by_score(model: GgufModel, tokens: _Tokens) -> list[tuple[str, str]]:
-    """Every pair of pieces that makes a piece, those of the best score first."""
-    scores, known = model.metadata.get("tokenizer.ggml.scores"), tokens.vocabulary
+    scores = model.metadata.get("tokenizer.ggml.scores")
     if not isinstance(scores, np.ndarray) or len(scores) != len(tokens.texts):
-        raise ModelFolderError(
-            f"{model.path}: tokenizer.ggml.scores is not a number for each of {len(tokens.texts)} tokens"
-        )
-    order = np.argsort(-scores.astype(np.float64), kind="stable").tolist()
-    merged = (tokens.texts[i] for i in order if tokens.types[i] in (TokenType.NORMAL, TokenType.USER_DEFINED))
-    cuts = ((text[:at], text[at:]) for text in merged for at in range(1, len(text)))
-    return [(left, right) for left, right in cuts if left in known and right in known]
+        raise ModelFolderError(f"{model.path}: tokenizer.ggml.scores is not a number for each of {len(tokens.texts)} tokens")
+    pieces = SentencePieces(tokens.texts, scores.tolist(), tokens.types)
+    unknown = token_id(model, "unknown", len(tokens.texts))
+    pieces.special["unk"] = -1 if unknown is None else unknown
+    pieces.has_prefix = bool(model.metadata.get("tokenizer.ggml.add_space_prefix", True))
+    return sentencepiece.build(pieces), True
 
 
 _KINDS: Mapping[str, Callable[[GgufModel, _Tokens], tuple[Any, bool]]] = {
@@ -137,31 +114,34 @@ _KINDS: Mapping[str, Callable[[GgufModel, _Tokens], tuple[Any, bool]]] = {
 }
 
 
-def _add_tokens(backend: Any, tokens: _Tokens) -> None:
+def add_tokens(backend: Any, texts: list[str], types: list[int]) -> None:
     """Make control tokens, and those that are never cut, ones that are found in a text before anything else."""
     from tokenizers import AddedToken
 
     kinds = {TokenType.CONTROL: True, TokenType.UNKNOWN: True, TokenType.USER_DEFINED: False}
     backend.add_tokens([
         AddedToken(text, normalized=False, special=kinds[TokenType(kind)])
-        for text, kind in zip(tokens.texts, tokens.types, strict=True)
+        for text, kind in zip(texts, types, strict=True)
         if kind in kinds and text
     ])  # fmt: skip
 
 
 def _add_ends(backend: Any, model: GgufModel, texts: list[str], adds_bos: bool) -> None:
-    """Tokens that are put around a text: at its beginning, and rarely at its end."""
-    from tokenizers import processors
-
     wanted = {"bos": model.metadata.get("tokenizer.ggml.add_bos_token", adds_bos)}
     wanted["eos"] = model.metadata.get("tokenizer.ggml.add_eos_token", False)
     ids = {name: token_id(model, name, len(texts)) for name, is_wanted in wanted.items() if is_wanted}
-    named = {name: (texts[i], i) for name, i in ids.items() if i is not None}
-    if named:
-        around = [[named[name][0]] if name in named else [] for name in ("bos", "eos")]
-        backend.post_processor = processors.TemplateProcessing(
-            single=[*around[0], "$A", *around[1]], pair=None, special_tokens=list(named.values())
-        )
+    put_around(backend, *((None if (i := ids.get(name)) is None else (texts[i], i)) for name in ("bos", "eos")))
+
+
+def put_around(backend: Any, before: tuple[str, int] | None, after: tuple[str, int] | None) -> None:
+    """Put tokens (text, id) around every text that is encoded with special tokens: at its beginning, and rarely at its end."""
+    from tokenizers import processors
+
+    if before is None and after is None:
+        return
+    single = [*([before[0]] if before else []), "$A", *([after[0]] if after else [])]
+    special = [token for token in (before, after) if token is not None]
+    backend.post_processor = processors.TemplateProcessing(single=single, pair=None, special_tokens=special)
 
 
 def _chat_template(model: GgufModel) -> str | dict[str, str] | None:

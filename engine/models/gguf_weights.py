@@ -11,9 +11,9 @@ from typing import NamedTuple, NoReturn
 import torch
 from torch import Tensor
 
-from ...kernels import quantized
 from ...kernels.quantized import BLOCK_TYPES, Packed
 from ..errors import UnsupportedModel, WeightError
+from ..gguf.dequantization import dequantized
 from ..gguf.files import GgufModel, open_gguf
 from ..gguf.names import Names
 from ..gguf.reader import StoredTensor
@@ -143,9 +143,9 @@ class GgufCheckpoint:
         """A tensor in float32, with the values and the shape that a checkpoint of transformers has."""
         halves = self._latent_halves(name)
         if halves is not None and self._names.place(name).tensor not in self._model.tensors:
-            keys, values = (_dequantized(half) for half in halves)
+            keys, values = (dequantized(half) for half in halves)
             return torch.cat((keys.transpose(1, 2), values), dim=1).flatten(0, 1)
-        numbers = _dequantized(self._find(name))
+        numbers = dequantized(self._find(name))
         is_norm = name.endswith("norm.weight")
         return numbers - self._spec.norm.offset if is_norm and self._spec.norm.offset else numbers
 
@@ -176,13 +176,3 @@ def _without_ones(shape: Shape) -> Shape:
     """The shape as ggml may store it, which drops the first axes where they have one place."""
     first = next((index for index, size in enumerate(shape) if size != 1), len(shape) - 1)
     return shape[first:]
-
-
-def _dequantized(stored: StoredTensor) -> Tensor:
-    """float32, of the shape of `stored`."""
-    if stored.type in BLOCK_TYPES:
-        matrix = Packed(BLOCK_TYPES[stored.type], stored.data.reshape(-1, stored.data.shape[-1]))
-        return quantized.dequantize(matrix).view(stored.shape)
-    from gguf import GGMLQuantizationType, dequantize
-
-    return torch.from_numpy(dequantize(stored.data.numpy(), GGMLQuantizationType[stored.type]))

@@ -37,7 +37,15 @@ def _gguf_spec(model: GgufModel) -> ModelInfo:
         reason = str(error).removeprefix("config.json: ").removeprefix(f"{model.path}: ")
         raise UnsupportedModel(f"{model.path}: {reason}") from None
     assert isinstance(spec, ModelSpec), "config_of names native architectures alone"
-    return replace(spec, is_rope_interleaved=True) if model.architecture in PERMUTED else spec
+    if model.architecture in PERMUTED:
+        spec = replace(spec, is_rope_interleaved=True)
+    return spec if spec.latent is not None else replace(spec, **_biases(model))
+
+
+def _biases(model: GgufModel) -> dict[str, bool]:
+    """Which linear layers have biases: those that are there."""
+    wanted = {"has_qkv_bias": ("attn_q", "attn_qkv"), "has_output_bias": ("attn_output",), "has_mlp_bias": ("ffn_up", "ffn_down")}
+    return {name: any(f"blk.0.{part}.bias" in model.tensors for part in parts) for name, parts in wanted.items()}
 
 
 WITH_IMAGES: Mapping[str, Mapping[str, str]] = {  # architecture -> model type of its text part -> that part's architecture

@@ -9,8 +9,10 @@ from typing import Any
 from ...constraints.vocabulary.vocabulary import Vocabulary
 from ..errors import ModelFolderError, RequestError, UnsupportedModel
 from ..gguf.files import is_gguf, open_gguf
-from ..gguf.tokenizer import gguf_tokenizer
+from ..gguf.sentencepiece import SentencePieces, build, read_sentence_pieces
+from ..gguf.tokenizer import add_tokens, gguf_tokenizer, put_around
 from .architecture import ModelInfo
+from .chat_templates import built_in_template
 from .families import token_ids
 from .files import read_json
 
@@ -121,16 +123,44 @@ def load_tokenizer(folder: Path, spec: ModelInfo) -> Tokenizer:
     is_file = is_gguf(folder)
     backend = gguf_tokenizer(open_gguf(folder)) if is_file else _load_backend(folder)
     eos = sorted({*token_ids(backend.eos_token_id), *(spec.eos_token_ids if is_file else _generation_eos(folder, spec))})
+    if backend.chat_template is None:
+        backend.chat_template = built_in_template(folder, backend.get_vocab())
     return Tokenizer(backend, _vocabulary(folder, backend, eos, spec.vocab_size))
 
 
 def _load_backend(folder: Path) -> Any:
     if not (folder / "tokenizer.json").is_file() and not (folder / "tokenizer.model").is_file():
         raise ModelFolderError(f"{folder}: no tokenizer.json in this folder")
+    pieces = None if (folder / "tokenizer.json").is_file() else read_sentence_pieces(folder / "tokenizer.model")
     try:
+        if pieces is not None:
+            return _of_pieces(folder, pieces)
         return _tokenizer_class(folder).from_pretrained(str(folder), local_files_only=True)
     except Exception as error:  # anything from a JSON error to a missing class
         raise ModelFolderError(f"{folder}: the tokenizer cannot be loaded: {_one_line(error)}") from error
+
+
+def _of_pieces(folder: Path, pieces: SentencePieces) -> Any:
+    """The tokenizer of a folder with nothing but a SentencePiece model, and perhaps a tokenizer_config.json."""
+    from tokenizers import AddedToken
+    from transformers import PreTrainedTokenizerFast
+
+    path, template = folder / "tokenizer_config.json", folder / "chat_template.jinja"
+    config = read_json(path) if path.exists() else {}
+    backend = build(pieces)
+    add_tokens(backend, pieces.texts, pieces.types)
+    added = sorted((int(number), token) for number, token in (config.get("added_tokens_decoder") or {}).items())
+    backend.add_tokens([AddedToken(**token) for number, token in added if number >= len(pieces.texts)])
+    names = {name: config.get(f"{name}_token") or pieces.text_of(name) for name in ("bos", "eos", "unk", "pad")}
+    texts = {name: text["content"] if isinstance(text, dict) else text for name, text in names.items()}
+    around = [texts[name] if config.get(f"add_{name}_token", name == "bos") else None for name in ("bos", "eos")]
+    put_around(backend, *(None if text is None else (text, backend.token_to_id(text)) for text in around))
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        chat_template=template.read_text(encoding="utf-8") if template.is_file() else config.get("chat_template"),
+        clean_up_tokenization_spaces=False,
+        **{f"{name}_token": text for name, text in texts.items() if text is not None},
+    )
 
 
 def _tokenizer_class(folder: Path) -> Any:

@@ -80,7 +80,13 @@ def _multiply_on_cpu(x: Tensor, matrix: Packed) -> Tensor:
     return out
 
 
+FLOATS = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}  # blocks of one weight
+
+
 def _decode(kind: BlockType, data: Tensor, out: Tensor) -> None:
+    if kind.name in FLOATS:
+        out.copy_(data.view(FLOATS[kind.name]))
+        return
     from .cpu import decoder  # here, so that only who has packed weights waits for Numba
 
     decoder(kind.name)(data.numpy(), out.numpy())

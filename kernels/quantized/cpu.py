@@ -1,8 +1,9 @@
-"""Blocks as numbers on a CPU, compiled by Numba: 0.1 to 0.9 ns a weight, and bit by bit what `reference.py` gives.
+"""Blocks as numbers on a CPU, compiled by Numba: 0.1 to 0.3 ns a weight, and bit by bit what `reference.py` gives.
 
-`_ROWS` has a function for each block type that writes one row of a matrix, raw uint8 [row_bytes], to out float32 [columns]. All
-compiled code is in this file: Numba looks at no other to see whether what it kept on disk is stale. A block type is compiled when
-it is first met, in half a second.
+`_ROWS` has for each block type the function that writes one row of a matrix, raw uint8 [row_bytes], to out float32 [columns], and
+`run`, the length of its inner loops. A loop of a length that is known only when it runs becomes vector instructions; one of a
+known length is unrolled instead, and takes three times as long. All compiled code is in this file: Numba looks at no other to see
+whether what it kept on disk is stale. A block type is compiled when it is first met, in half a second.
 """
 
 from __future__ import annotations
@@ -39,40 +40,22 @@ def _half(raw, i):
 
 
 @nb.njit
-def _f32(raw, out):
-    out[:] = raw.view(np.float32)
-
-
-@nb.njit
-def _f16(raw, out):
-    for i in range(out.size):
-        out[i] = _half(raw, 2 * i)
-
-
-@nb.njit
-def _bf16(raw, out):
-    words = raw.view(np.uint16)
-    for i in range(out.size):
-        out[i] = _float(np.uint32(words[i]) << 16)
-
-
-@nb.njit
-def _q4_0(raw, out):
+def _q4_0(raw, out, run):
     for block in range(out.size // 32):
         scale, at, to = _half(raw, 18 * block), 18 * block + 2, 32 * block
-        for i in range(16):
-            out[to + i] = scale * np.float32(np.int32(raw[at + i] & 15) - 8)
-            out[to + i + 16] = scale * np.float32(np.int32(raw[at + i] >> 4) - 8)
+        for i in range(run):
+            out[to + i] = scale * np.float32((np.int32(raw[at + i]) & 15) - 8)
+            out[to + i + 16] = scale * np.float32((np.int32(raw[at + i]) >> 4) - 8)
 
 
 @nb.njit
-def _q4_1(raw, out):
+def _q4_1(raw, out, run):
     for block in range(out.size // 32):
         scale, least = _half(raw, 20 * block), _half(raw, 20 * block + 2)
         at, to = 20 * block + 4, 32 * block
-        for i in range(16):
-            out[to + i] = scale * np.float32(raw[at + i] & 15) + least
-            out[to + i + 16] = scale * np.float32(raw[at + i] >> 4) + least
+        for i in range(run):
+            out[to + i] = scale * np.float32(np.int32(raw[at + i]) & 15) + least
+            out[to + i + 16] = scale * np.float32(np.int32(raw[at + i]) >> 4) + least
 
 
 @nb.njit
@@ -81,11 +64,11 @@ def _word(raw, at):
 
 
 @nb.njit
-def _q5_0(raw, out):
+def _q5_0(raw, out, run):
     for block in range(out.size // 32):
         scale, at, to = _half(raw, 22 * block), 22 * block + 6, 32 * block
         high = _word(raw, at - 4)
-        for i in range(16):
+        for i in range(run):
             low = np.int32(raw[at + i])
             first = (low & 15) | ((high >> i) & 1) << 4
             second = (low >> 4) | ((high >> (i + 16)) & 1) << 4
@@ -94,12 +77,12 @@ def _q5_0(raw, out):
 
 
 @nb.njit
-def _q5_1(raw, out):
+def _q5_1(raw, out, run):
     for block in range(out.size // 32):
         scale, least = _half(raw, 24 * block), _half(raw, 24 * block + 2)
         at, to = 24 * block + 8, 32 * block
         high = _word(raw, at - 4)
-        for i in range(16):
+        for i in range(run):
             low = np.int32(raw[at + i])
             first = (low & 15) | ((high >> i) & 1) << 4
             second = (low >> 4) | ((high >> (i + 16)) & 1) << 4
@@ -108,15 +91,15 @@ def _q5_1(raw, out):
 
 
 @nb.njit
-def _q8_0(raw, out):
+def _q8_0(raw, out, run):
     for block in range(out.size // 32):
         scale, at, to = _half(raw, 34 * block), 34 * block + 2, 32 * block
-        for i in range(32):
+        for i in range(run):
             out[to + i] = np.float32(np.int8(raw[at + i])) * scale
 
 
 @nb.njit
-def _q2_k(raw, out):
+def _q2_k(raw, out, run):
     for block in range(out.size // 256):
         at, to = 84 * block, 256 * block
         scale, least = _half(raw, at + 80), _half(raw, at + 82)
@@ -124,12 +107,12 @@ def _q2_k(raw, out):
             packed = raw[at + group]
             mine, minimum = scale * np.float32(packed & 15), least * np.float32(packed >> 4)
             start, shift = at + 16 + group // 8 * 32 + group % 2 * 16, group % 8 // 2 * 2
-            for i in range(16):
-                out[to + 16 * group + i] = mine * np.float32((raw[start + i] >> shift) & 3) - minimum
+            for i in range(run):
+                out[to + 16 * group + i] = mine * np.float32((np.int32(raw[start + i]) >> shift) & 3) - minimum
 
 
 @nb.njit
-def _q3_k(raw, out):
+def _q3_k(raw, out, run):
     for block in range(out.size // 256):
         at, to = 110 * block, 256 * block
         scale = _half(raw, at + 108)
@@ -139,8 +122,8 @@ def _q3_k(raw, out):
             mine = scale * np.float32(np.int32((low & 15) | (high & 3) << 4) - 32)
             start, shift = at + 32 + group // 8 * 32 + group % 2 * 16, group % 8 // 2 * 2
             mask, bit = at + group % 2 * 16, group // 2
-            for i in range(16):
-                weight = np.int32((raw[start + i] >> shift) & 3) - 4 + 4 * np.int32((raw[mask + i] >> bit) & 1)
+            for i in range(run):
+                weight = ((np.int32(raw[start + i]) >> shift) & 3) - 4 + 4 * ((np.int32(raw[mask + i]) >> bit) & 1)
                 out[to + 16 * group + i] = mine * np.float32(weight)
 
 
@@ -154,7 +137,7 @@ def _scale_and_minimum(raw, at, group):
 
 
 @nb.njit
-def _q4_k(raw, out):
+def _q4_k(raw, out, run):
     for block in range(out.size // 256):
         at, to = 144 * block, 256 * block
         scale, least = _half(raw, at), _half(raw, at + 2)
@@ -162,12 +145,12 @@ def _q4_k(raw, out):
             factor, minimum = _scale_and_minimum(raw, at + 4, group)
             mine, lowest = scale * np.float32(factor), least * np.float32(minimum)
             start, shift = at + 16 + group // 2 * 32, group % 2 * 4
-            for i in range(32):
-                out[to + 32 * group + i] = mine * np.float32((raw[start + i] >> shift) & 15) - lowest
+            for i in range(run):
+                out[to + 32 * group + i] = mine * np.float32((np.int32(raw[start + i]) >> shift) & 15) - lowest
 
 
 @nb.njit
-def _q5_k(raw, out):
+def _q5_k(raw, out, run):
     for block in range(out.size // 256):
         at, to = 176 * block, 256 * block
         scale, least = _half(raw, at), _half(raw, at + 2)
@@ -175,73 +158,74 @@ def _q5_k(raw, out):
             factor, minimum = _scale_and_minimum(raw, at + 4, group)
             mine, lowest = scale * np.float32(factor), least * np.float32(minimum)
             start, shift = at + 48 + group // 2 * 32, group % 2 * 4
-            for i in range(32):
-                weight = ((raw[start + i] >> shift) & 15) | ((raw[at + 16 + i] >> group) & 1) << 4
+            for i in range(run):
+                weight = ((np.int32(raw[start + i]) >> shift) & 15) | ((np.int32(raw[at + 16 + i]) >> group) & 1) << 4
                 out[to + 32 * group + i] = mine * np.float32(weight) - lowest
 
 
 @nb.njit
-def _q6_k(raw, out):
+def _q6_k(raw, out, run):
     for block in range(out.size // 256):
         at, to = 210 * block, 256 * block
+        for half in range(2):  # of the block: first all weights, then times their scales
+            low, high, base = at + 64 * half, at + 128 + 32 * half, to + 128 * half
+            for i in range(2 * run):
+                first, second, top = np.int32(raw[low + i]), np.int32(raw[low + i + 32]), np.int32(raw[high + i])
+                out[base + i] = np.float32(((first & 15) | (top & 3) << 4) - 32)
+                out[base + i + 32] = np.float32(((second & 15) | (top >> 2 & 3) << 4) - 32)
+                out[base + i + 64] = np.float32(((first >> 4) | (top >> 4 & 3) << 4) - 32)
+                out[base + i + 96] = np.float32(((second >> 4) | (top >> 6) << 4) - 32)
         scale = _half(raw, at + 208)
         for group in range(16):
             mine = scale * np.float32(np.int8(raw[at + 192 + group]))
-            half, quarter, odd = group // 8, group % 8 // 2, group % 2 * 16  # of the block: 128 weights, 32, 16
-            low, low_shift = at + 64 * half + 32 * (quarter % 2) + odd, quarter // 2 * 4
-            high, high_shift = at + 128 + 32 * half + odd, 2 * quarter
-            for i in range(16):
-                weight = ((raw[low + i] >> low_shift) & 15) | ((raw[high + i] >> high_shift) & 3) << 4
-                out[to + 16 * group + i] = mine * np.float32(np.int32(weight) - 32)
+            for i in range(run):
+                out[to + 16 * group + i] *= mine
 
 
 @nb.njit
-def _iq4_nl(raw, out):
+def _iq4_nl(raw, out, run):
     for block in range(out.size // 32):
         scale, at, to = _half(raw, 18 * block), 18 * block + 2, 32 * block
-        for i in range(16):
+        for i in range(run):
             out[to + i] = scale * _IQ4_NL[raw[at + i] & 15]
             out[to + i + 16] = scale * _IQ4_NL[raw[at + i] >> 4]
 
 
 @nb.njit
-def _mxfp4(raw, out):
+def _mxfp4(raw, out, run):
     for block in range(out.size // 32):
         at, to = 17 * block + 1, 32 * block
         exponent = np.int64(raw[at - 1])
         scale = _float(0x00200000 << exponent if exponent < 2 else (exponent - 1) << 23)
-        for i in range(16):
+        for i in range(run):
             out[to + i] = scale * _MXFP4[raw[at + i] & 15]
             out[to + i + 16] = scale * _MXFP4[raw[at + i] >> 4]
 
 
 _ROWS = {
-    "F32": _f32,
-    "F16": _f16,
-    "BF16": _bf16,
-    "Q4_0": _q4_0,
-    "Q4_1": _q4_1,
-    "Q5_0": _q5_0,
-    "Q5_1": _q5_1,
-    "Q8_0": _q8_0,
-    "Q2_K": _q2_k,
-    "Q3_K": _q3_k,
-    "Q4_K": _q4_k,
-    "Q5_K": _q5_k,
-    "Q6_K": _q6_k,
-    "IQ4_NL": _iq4_nl,
-    "MXFP4": _mxfp4,
+    "Q4_0": (_q4_0, 16),
+    "Q4_1": (_q4_1, 16),
+    "Q5_0": (_q5_0, 16),
+    "Q5_1": (_q5_1, 16),
+    "Q8_0": (_q8_0, 32),
+    "Q2_K": (_q2_k, 16),
+    "Q3_K": (_q3_k, 16),
+    "Q4_K": (_q4_k, 32),
+    "Q5_K": (_q5_k, 32),
+    "Q6_K": (_q6_k, 16),
+    "IQ4_NL": (_iq4_nl, 16),
+    "MXFP4": (_mxfp4, 16),
 }
 
 
 @cache
-def decoder(name: str) -> Callable[..., Any]:
+def decoder(name: str) -> Callable[[Any, Any], None]:
     """decode(data uint8 [rows, row_bytes], out float32 [rows, columns]) for a block type."""
-    row = _ROWS[name]
+    row, run = _ROWS[name]
 
     @nb.njit(cache=True, nogil=True)
-    def decode(data, out):
+    def decode(data, out, run):
         for r in range(data.shape[0]):
-            row(data[r], out[r])
+            row(data[r], out[r], run)
 
-    return decode
+    return lambda data, out: decode(data, out, run)

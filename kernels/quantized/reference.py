@@ -6,6 +6,7 @@ Every function takes blocks uint8 [num_blocks, num_bytes] and gives their weight
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -42,8 +43,14 @@ def _bits(word: Tensor) -> Tensor:
     return ((word[:, :, None] >> torch.arange(8, dtype=torch.uint8, device=word.device)) & 1).flatten(1)
 
 
-def _table(values: tuple[int, ...], indices: Tensor) -> Tensor:
-    return torch.tensor(values, dtype=torch.float32, device=indices.device)[indices.long()]
+@cache
+def _table(values: tuple[int, ...], device: torch.device) -> Tensor:
+    """The numbers on a device, put there once: a CUDA graph cannot capture it."""
+    return torch.tensor(values, dtype=torch.float32, device=device)
+
+
+def _looked_up(values: tuple[int, ...], indices: Tensor) -> Tensor:
+    return _table(values, indices.device)[indices.long()]
 
 
 def _times(scales: Tensor, weights: Tensor) -> Tensor:
@@ -130,14 +137,14 @@ def _q6_k(blocks: Tensor) -> Tensor:
 
 
 def _iq4_nl(blocks: Tensor) -> Tensor:
-    return _half(blocks, 0) * _table(IQ4_NL_VALUES, _fields(blocks[:, 2:], 4, 16))
+    return _half(blocks, 0) * _looked_up(IQ4_NL_VALUES, _fields(blocks[:, 2:], 4, 16))
 
 
 def _mxfp4(blocks: Tensor) -> Tensor:
     """The first byte is a power of two, half of it: e8m0, of which 0 and 1 are too small to be normal numbers."""
     exponent = blocks[:, :1].int()
     bits = torch.where(exponent < 2, 0x00200000 << exponent.clamp(max=1), (exponent - 1) << 23)
-    return bits.view(torch.float32) * _table(MXFP4_VALUES, _fields(blocks[:, 1:], 4, 16))
+    return bits.view(torch.float32) * _looked_up(MXFP4_VALUES, _fields(blocks[:, 1:], 4, 16))
 
 
 DECODERS: Mapping[str, Callable[[Tensor], Tensor]] = {

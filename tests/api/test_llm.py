@@ -29,6 +29,7 @@ from maskwright import (
 )
 from maskwright.constraints import Choice, Compiler, Regex, Vocabulary
 from maskwright.engine import UnsupportedModel
+from maskwright.model_folder import find_model
 from maskwright.pieces import TokenPiece
 
 
@@ -248,6 +249,26 @@ def test_a_model_that_does_not_exist_is_named(name: str, message: str) -> None:
     assert str(raised.value).startswith(f'model "{name}"')
 
 
+def test_a_repository_is_looked_up_at_a_revision_and_fetched_when_asked(model_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[tuple[str, str | None, bool]]()
+
+    def snapshot_download(name: str, *, revision: str | None, local_files_only: bool, allow_patterns: list[str]) -> str:
+        asked.append((name, revision, local_files_only))
+        return str(model_folder)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot_download)
+    assert find_model("one-segment") == find_model("owner/name", revision="v2", download=True) == model_folder
+    assert asked == [("one-segment", None, True), ("owner/name", "v2", False)]
+    with pytest.raises(UsageError, match=r'revision="v2": only a repository has revisions'):
+        find_model(model_folder, revision="v2")
+
+
+def test_a_repository_that_cannot_be_fetched_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(ModelNotFound, match=r"nobody/nothing.*cannot be fetched"):
+        find_model("nobody/nothing", download=True)
+
+
 def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
     with pytest.raises(ModelNotFound, match=r"has no config\.json"):
         LLM(tmp_path)
@@ -265,11 +286,14 @@ def test_a_gguf_file_is_known_by_its_name_or_beginning(name: str, tmp_path: Path
 
 def test_what_a_folder_holds_instead_of_a_model_is_named(tmp_path: Path) -> None:
     (tmp_path / "model-q4.gguf").write_bytes(b"GGUF" + bytes(12))
-    with pytest.raises(UnsupportedModel, match=r"model-q4\.gguf: GGUF with version 0"):
-        LLM(tmp_path)
+    for _ in range(2):
+        with pytest.raises(UnsupportedModel, match=r"model-q4\.gguf: GGUF with version 0"):
+            LLM(tmp_path)
+        (tmp_path / "config.json").write_text("{}")
     (tmp_path / "model-q8.gguf").write_bytes(b"GGUF" + bytes(12))
     with pytest.raises(UnsupportedModel, match=r"2 GGUF models in this folder \(model-q4\.gguf, model-q8\.gguf\)"):
         LLM(tmp_path)
+    (tmp_path / "config.json").unlink()
     (tmp_path / "adapter_config.json").write_text("{}")
     with pytest.raises(UnsupportedModel, match="LoRA adapters"):
         LLM(tmp_path)

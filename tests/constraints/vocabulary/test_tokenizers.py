@@ -259,8 +259,8 @@ def bpe_with_affixes() -> Tokenizer:
         (word_level(decoders.Sequence([decoders.Fuse(), decoders.ByteFallback()])), "ByteFallback after Fuse"),
         (bpe_with_affixes(), "BPE with end_of_word_suffix='</w>'"),
         (object(), "object has no fast .tokenizers. backend"),
-        ("model.gguf", "GGUF files are not supported yet"),
-        (Path("model.gguf"), "GGUF files are not supported yet"),
+        ("model.gguf", "is a path; load the tokenizer and pass it"),
+        (Path("model.gguf"), "is a path; load the tokenizer and pass it"),
     ],
 )
 def test_what_does_not_concatenate_is_refused_by_name(tokenizer, message):

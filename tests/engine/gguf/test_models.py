@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import struct
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -146,6 +148,41 @@ def test_deepseek_v2_is_refused_by_name(tmp_path: Path) -> None:
     path = write_gguf(tmp_path / "model.gguf", folder, **{"deepseek2.expert_gating_func": 1})
     with pytest.raises(UnsupportedModel, match=r"experts are chosen by softmax \(DeepSeek-V2\), which is not supported"):
         read_spec(path)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"llama.attention.temperature_scale": 0.1}, "attention.temperature_scale is 0.1"),
+        ({"llama.rope.scaling.type": "wide"}, 'rope.scaling.type is "wide"'),
+        ({"llama.attention.head_count_kv": [2, 1, 2]}, "attention.head_count_kv differs from layer to layer"),
+    ],
+)
+def test_what_would_change_the_computation_is_refused_by_name(keys: dict, message: str, tmp_path: Path, tiny_model) -> None:
+    path = write_gguf(tmp_path / "model.gguf", tiny_model("llama").folder, **keys)
+    with pytest.raises(UnsupportedModel, match=message):
+        read_spec(path)
+
+
+COUNTS, NUMBERS = ("embedding_length", "attention.head_count", "block_count"), ("attention.layer_norm_rms_epsilon", "rope.freq_base")
+OTHERS = ("much", [1.5, 2.5], ["a"], True)
+
+
+@pytest.mark.parametrize(("name", "value"), [*product(COUNTS, (*OTHERS, 2.5, -3)), *product(NUMBERS, OTHERS)])
+def test_a_hyper_parameter_of_another_kind_is_named(name: str, value: object, tmp_path: Path, tiny_model) -> None:
+    path = write_gguf(tmp_path / "model.gguf", tiny_model("llama").folder, **{f"llama.{name}": value})
+    with pytest.raises(ModelFolderError, match=f'"llama.{name}" is .*; it must be'):
+        read_spec(path)
+
+
+def test_biases_are_those_that_are_there(tmp_path: Path) -> None:
+    """Llama's configuration has one switch for both kinds of biases in attention; files have either."""
+    folder = save_tiny_model(tmp_path / "folder", "Qwen2Config", {}).folder
+    edited = json.loads((folder / "config.json").read_text()) | {"model_type": "llama"}
+    (folder / "config.json").write_text(json.dumps(edited))
+    spec = read_spec(write_gguf(tmp_path / "model.gguf", folder))
+    assert (spec.has_qkv_bias, spec.has_output_bias, spec.has_mlp_bias) == (True, False, False)
+    assert logits(tmp_path / "model.gguf").isfinite().all()
 
 
 def test_two_files_have_two_fingerprints(tmp_path: Path, tiny_model) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +13,10 @@ import gguf
 import pytest
 import torch
 
+from maskwright.constraints import Compiler
+from maskwright.constraints.front_ends.regex.regex import Regex
 from maskwright.constraints.vocabulary.vocabulary import Vocabulary
+from maskwright.engine import EngineConfig, Request, load
 from maskwright.engine.errors import ModelFolderError, UnsupportedModel
 from maskwright.engine.gguf.files import open_gguf
 from maskwright.engine.gguf.pretokenizers import PRE_TOKENIZERS
@@ -20,7 +24,9 @@ from maskwright.engine.gguf.special_tokens import TokenType, end_token_ids
 from maskwright.engine.gguf.tokenizer import gguf_tokenizer
 from maskwright.engine.models.spec import read_spec
 from maskwright.engine.models.tokenizer import load_tokenizer
+from maskwright.sampling import SamplingParams
 
+from ..conftest import run_all
 from .llama_cpp import MISSING, LlamaCpp, random_text
 from .writing import add_key
 
@@ -169,6 +175,18 @@ def test_tokens_that_end_a_turn_are_found_by_key_and_by_name(byte_level: Any, tm
     assert load_tokenizer(path, read_spec(path)).vocabulary.eos_token_ids == (0, 2, 40, 41)
 
 
+def test_a_file_is_all_that_an_engine_needs(byte_level: Any, tmp_path: Path) -> None:
+    path = write(tmp_path / "model.gguf", of_byte_level(byte_level, "gpt-2", chat_template="{{ messages[0].content }}"))
+    loaded = load(EngineConfig(model=path, max_model_len=64))
+    constraint = Compiler(loaded.tokenizer.vocabulary).compile(Regex("[a-z]{3} [0-9]{2}"))
+    prompt = loaded.tokenizer.encode_chat([{"role": "user", "content": "hello"}])
+    request = Request(prompt_token_ids=prompt, sampling=SamplingParams(max_tokens=20, temperature=0.0), constraint=constraint)
+    output = run_all(loaded.engine, {0: [request]})[0]
+    assert re.fullmatch("[a-z]{3} [0-9]{2}", output.text)
+    counted = loaded.engine.statistics
+    assert 0 < counted.num_weight_bytes < path.stat().st_size and counted.num_cache_bytes > 0
+
+
 def test_unused_tokens_are_never_text(byte_level: Any, tmp_path: Path) -> None:
     keys = of_byte_level(byte_level, "gpt-2")
     keys["tokens"] += ["[PAD1]", "[PAD2]", "end"]
@@ -184,6 +202,37 @@ def test_a_chat_template_and_one_for_tools(byte_level: Any, tmp_path: Path) -> N
     tokenizer = load_tokenizer(path, read_spec(path))
     assert tokenizer.render_chat([{"role": "user", "content": "hi"}]) == "hi"
     assert tokenizer.render_chat([{"role": "user", "content": "hi"}], tools=[{"type": "function"}]) == "1 tools"
+
+
+CONVERSATION = [
+    {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"},
+    {"role": "user", "content": "Bye"},
+]  # fmt: skip
+BUILT_IN = {
+    "<|im_start|>": "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHello<|im_end|>\n"
+    "<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n",
+    "<|start_header_id|>": "BOS<|start_header_id|>system<|end_header_id|>\n\nBe brief.<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nHi"
+    "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\nHello<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nBye<|eot_id|>"
+    "<|start_header_id|>assistant<|end_header_id|>\n\n",
+    "<start_of_turn>": "BOS<start_of_turn>user\nBe brief.\n\nHi<end_of_turn>\n<start_of_turn>model\nHello<end_of_turn>\n"
+    "<start_of_turn>user\nBye<end_of_turn>\n<start_of_turn>model\n",
+    "<｜Assistant｜>": "BOSBe brief.<｜User｜>Hi<｜Assistant｜>Hello<｜end▁of▁sentence｜><｜User｜>Bye<｜Assistant｜>",
+    "[INST]": "BOS[INST] Be brief.\n\nHi[/INST] HelloEOS[INST] Bye[/INST]",
+}
+
+
+@pytest.mark.parametrize("token", [*BUILT_IN, None])
+def test_a_model_without_a_template_gets_that_of_its_family_and_says_so(
+    token: str | None, byte_level: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys = of_byte_level(byte_level, "gpt-2", bos_token_id=800, eos_token_id=801)
+    keys["tokens"] = [text.replace("<|im_start|>", "<|other|>") for text in keys["tokens"]] + ["BOS", "EOS", token or "<|nothing|>"]
+    keys["token_type"] += [CONTROL] * 3
+    path = write(tmp_path / "model.gguf", keys)
+    tokenizer = load_tokenizer(path, read_spec(path))
+    assert tokenizer.has_chat_template == (token is not None) == ("has no chat template" in caplog.text)
+    if token is not None:
+        assert tokenizer.render_chat(CONVERSATION) == BUILT_IN[token]
 
 
 @pytest.mark.parametrize(

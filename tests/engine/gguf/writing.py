@@ -27,14 +27,14 @@ Kind = gguf.GGMLQuantizationType
 
 
 def write_gguf(path: Path, folder: Path, kind: Kind = Kind.F32, *, overrides: Mapping[str, Kind] | None = None, **keys: Any) -> Path:
-    """A GGUF file of the model in `folder`, matrices as `kind` where their rows are whole blocks, `overrides` by parts of names."""
+    """A GGUF file of the model in `folder`, matrices as `kind` where their rows are whole blocks, `overrides` by patterns in names."""
     config = json.loads((folder / "config.json").read_text())
     arch = ARCHITECTURES[config["model_type"]]
     writer = gguf.GGUFWriter(path, arch, **({"split_max_tensors": keys.pop("split")} if "split" in keys else {}))
     for key, value in {**parameters(config, arch), **tokenizer(config["vocab_size"]), **keys}.items():
         add_key(writer, key, value)
     for name, tensor in tensors(config, arch, load_file(folder / "model.safetensors")):
-        wanted = next((other for part, other in (overrides or {}).items() if part in name), kind)
+        wanted = next((other for part, other in (overrides or {}).items() if re.search(part, name)), kind)
         add_tensor(writer, name, tensor, wanted)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -47,7 +47,7 @@ def add_key(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
     if isinstance(value, bool):
         writer.add_bool(key, value)
     elif isinstance(value, int):
-        writer.add_uint32(key, value)
+        (writer.add_uint32 if value >= 0 else writer.add_int32)(key, value)
     elif isinstance(value, float):
         writer.add_float32(key, value)
     elif isinstance(value, str):
