@@ -1,7 +1,8 @@
 """Conversations as people and clients write them, made into what chat templates read.
 
 Content may be a text or a list of text parts; a message with calls may have none. Arguments of calls are objects, as templates want
-them, whatever they were written as. For a template that knows neither calls nor their results both are told as text.
+them, whatever they were written as; the text of a custom tool, and what is no object, is the argument `input`. For a template
+that knows neither calls nor their results both are told as text.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ ROLES = ("system", "developer", "user", "assistant", "tool")
 TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
 REFUSED = {"audio": "this model neither hears nor speaks", "function_call": "write a call as tool_calls"}
 OWN = ("name", "tool_call_id", "reasoning_content")  # strings that a message may have beside its content
+INPUT = "input"  # the argument that stands for the text of a custom tool
 UNSUPPORTED = "unsupported_content"
 
 
@@ -54,7 +56,8 @@ def _message(message: Any, place: str, roles: Collection[str] | None, members: C
             raise MessageError(f"{place}.{name}", reason, code=UNSUPPORTED)
     calls = message.get("tool_calls")
     content = message.get("content") if message.get("content") is not None else message.get("refusal")
-    if content is None and not calls:
+    may_be_null = "content" in message and role in ("assistant", "tool")  # a tool that gave nothing, a reply that was cut short
+    if content is None and not calls and not may_be_null:
         raise MessageError(f"{place}.content", "is missing", joint=" ")
     made = {name: value for name, value in message.items() if members is None or name in members}
     made |= {"role": "system" if role == "developer" else role, "content": _text(content, f"{place}.content")}
@@ -98,17 +101,24 @@ def _part(part: Any, place: str) -> str:
 
 
 def _call(call: Any, place: str) -> dict[str, Any]:
-    function = call.get("function") if isinstance(call, Mapping) else None
+    custom = call.get("custom") if isinstance(call, Mapping) else None
+    function = {**custom, "arguments": {INPUT: custom.get("input", "")}} if isinstance(custom, Mapping) else None
+    if function is None and isinstance(call, Mapping):
+        function = call.get("function")
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise MessageError(f"{place}.function", "has a name and arguments", joint=" ", param=place)
-    arguments = function.get("arguments", "{}")
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments or "{}")
-        except (ValueError, RecursionError):
-            raise MessageError(f"{place}.function.arguments", "is not JSON", joint=" ", param=place) from None
-    wrapped = {"type": "function", "function": {"name": function["name"], "arguments": arguments}}
+    wrapped = {"type": "function", "function": {"name": function["name"], "arguments": _arguments(function.get("arguments"))}}
     return wrapped | ({"id": call["id"]} if isinstance(call.get("id"), str) else {})
+
+
+def _arguments(given: Any) -> Any:
+    """Arguments as an object, which templates want. What is none, because a model has called a tool wrongly, is shown as
+    the one argument of a custom tool is."""
+    try:
+        arguments = json.loads(given or "{}") if isinstance(given, str | None) else given
+    except (ValueError, RecursionError):
+        arguments = given
+    return arguments if isinstance(arguments, Mapping) else {INPUT: given}
 
 
 def _plain(message: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@ of that endpoint."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Protocol, TypeAlias
 
@@ -17,6 +17,7 @@ from .errors import ApiError
 from .service import Service
 from .streams import EventStream, unless_gone
 
+MOST_TOLD = 2000  # characters of the header
 Events: TypeAlias = AsyncIterator[tuple[int, Event]]  # which output of the request, and its event
 
 
@@ -33,16 +34,28 @@ class Writer(Protocol):
         """The last event of a stream that fails."""
 
 
-async def answer(request: Request, plans: Sequence[Plan], writer: Writer, is_streamed: bool | None) -> Response:
+IGNORED = "X-Maskwright-Ignored"  # the header that names what of a request had no effect
+
+
+async def answer(
+    request: Request, plans: Sequence[Plan], writer: Writer, is_streamed: bool | None, ignored: Iterable[str] = ()
+) -> Response:
     """The answer to a request whose plans are ready. Raises ApiError while no event was sent.
 
+    ignored: what of the request had no effect, for a header.
     Its outputs end with it: when it is written, when the client goes, and when it fails.
     """
     service: Service = request.app.state.service
     stack = AsyncExitStack()
     events = await stack.enter_async_context(service.running(plans))
+    response: Response
     if is_streamed:
         settings = service.settings
-        return EventStream(writer.stream(events), stack, settings.keep_alive_seconds, settings.send_seconds, writer.failed)
-    async with stack:
-        return JSONResponse(await unless_gone(request, writer.whole(events)))
+        response = EventStream(writer.stream(events), stack, settings.keep_alive_seconds, settings.send_seconds, writer.failed)
+    else:
+        async with stack:
+            response = JSONResponse(await unless_gone(request, writer.whole(events)))
+    told = ", ".join(dict.fromkeys(ignored)).encode("ascii", "backslashreplace").decode()
+    if told:
+        response.headers[IGNORED] = told[:MOST_TOLD]
+    return response

@@ -89,10 +89,18 @@ class CalledFunction(BaseModel):
     arguments: str = Field(description="JSON text that satisfies the tool's schema.")
 
 
+class CalledCustom(BaseModel):
+    name: str
+    input: str = Field(description="Text that satisfies the tool's format.")
+
+
 class ToolCall(BaseModel):
+    """A call of a function, or of a custom tool."""
+
     id: str
-    type: Literal["function"]
-    function: CalledFunction
+    type: Literal["function", "custom"]
+    function: CalledFunction | None = None
+    custom: CalledCustom | None = None
 
 
 class ChatMessage(BaseModel):
@@ -125,11 +133,17 @@ class FunctionDelta(BaseModel):
     arguments: str
 
 
+class CustomDelta(BaseModel):
+    name: str | None = None
+    input: str
+
+
 class ToolCallDelta(BaseModel):
     index: int
     id: str | None = None
-    type: Literal["function"] | None = None
-    function: FunctionDelta
+    type: Literal["function", "custom"] | None = None
+    function: FunctionDelta | None = None
+    custom: CustomDelta | None = None
 
 
 class ChatDelta(BaseModel):
@@ -201,7 +215,7 @@ class ResponseItem(BaseModel):
     """Reasoning or a message with content, or a call with a name and arguments."""
 
     id: str
-    type: Literal["reasoning", "message", "function_call"]
+    type: Literal["reasoning", "message", "function_call", "custom_tool_call"]
     status: Literal["in_progress", "completed"]
     role: Literal["assistant"] | None = None
     content: list[ResponseText] | None = None
@@ -209,6 +223,7 @@ class ResponseItem(BaseModel):
     call_id: str | None = None
     name: str | None = None
     arguments: str | None = None
+    input: str | None = None
 
 
 class ReasoningTokens(BaseModel):

@@ -24,8 +24,8 @@ def chat_messages(messages: Sequence[Mapping[str, Any]], system: Any) -> list[di
     return made
 
 
-def chat_tools(tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Definitions of tools in OpenAI's form."""
+def chat_tools(tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any] | None]:
+    """Definitions of tools in OpenAI's form; None for those that Anthropic's servers run."""
     return [_tool(tool, f"tools[{index}]") for index, tool in enumerate(tools)]
 
 
@@ -137,10 +137,12 @@ def _block(block: Any, place: str) -> Mapping[str, Any]:
 # -- tools ----------------------------------------------------------------------------------------------------------------
 
 
-def _tool(tool: Mapping[str, Any], place: str) -> dict[str, Any]:
+def _tool(tool: Mapping[str, Any], place: str) -> dict[str, Any] | None:
     kind = tool.get("type") or "custom"
+    if not isinstance(kind, str):
+        raise _wrong(f"{place}.type", "is a string")
     if kind != "custom":
-        raise ApiError(400, f"{place}: tools of type {kind!r} are not supported", param=f"{place}.type", code="unsupported_tool")
+        return None
     _check_members(tool, place, ("type", "name", "description", "input_schema", "strict", *SILENT_TOOL_MEMBERS))
     if not isinstance(tool.get("input_schema"), Mapping):
         raise _wrong(f"{place}.input_schema", "is a JSON Schema of type object")

@@ -17,7 +17,7 @@ from .answering import Events, answer
 from .answers import MessageAnswer, MessageEvent, MessageTokens
 from .anthropic_blocks import BlockWriter
 from .anthropic_conversation import chat_messages, chat_tool_choice, chat_tools
-from .body import Because
+from .body import Because, Ignored
 from .captured import captures_of
 from .chat import ChatBody, plan_chat
 from .documentation import anthropic_answers
@@ -53,7 +53,6 @@ class ConversationBody(ConstraintNames):
         {
             "container": "this server runs no tools",
             "mcp_servers": "this server calls nobody; give the model their tools",
-            "context_management": "send the messages that the model is to read",
             "fallbacks": "there is one model here",
             "inference_geo": "this server is where it is",
         }
@@ -66,7 +65,8 @@ class ConversationBody(ConstraintNames):
     thinking: AnthropicThinking | None = Field(None, description="type enabled (with budget_tokens), adaptive or disabled.")
     output_config: AnthropicOutput | None = Field(None, description="format: a JSON Schema for the reply; effort.")
     output_format: AnthropicFormat | None = Field(None, description="As output_config.format.")
-    cache_control: dict[str, Any] | None = Field(None, description="Has no effect: equal beginnings are always shared.")
+    context_management: Annotated[dict[str, Any] | None, Ignored("The model is shown the messages that are sent.")] = None
+    cache_control: Annotated[dict[str, Any] | None, Ignored("Equal beginnings are always shared.")] = None
 
 
 class MessageBody(SamplingExtras, ConversationBody):
@@ -77,7 +77,7 @@ class MessageBody(SamplingExtras, ConversationBody):
     stream: bool | None = None
     top_k: int | None = Field(None, ge=0)
     metadata: dict[str, Any] | None = Field(None, description="user_id: who shares the engine with others, with --policy fair.")
-    service_tier: Literal["auto", "standard_only"] | None = Field(None, description="Has no effect.")
+    service_tier: Annotated[Literal["auto", "standard_only"] | None, Ignored("One tier.", ("auto", "standard_only"))] = None
     speed: Annotated[Literal["standard"] | None, Because("There is one speed here.")] = None
 
 
@@ -93,9 +93,10 @@ async def create_message(request: Request, body: MessageBody) -> Response:
     """Anthropic's messages, with tools and structured output that always hold."""
     service: Service = request.app.state.service
     with told_as(NAMES):
-        plan = await unless_gone(request, plan_chat(service, _as_chat(body)))
+        chat = _as_chat(body)
+        plan = await unless_gone(request, plan_chat(service, chat))
         writer = MessageWriter(f"msg_{request.state.request_id}", service, plan, hides_thought=_hides_thought(body))
-        return await answer(request, [plan], writer, body.stream)
+        return await answer(request, [plan], writer, body.stream, [*body.ignored, *chat.ignored])
 
 
 @router.post(
@@ -191,7 +192,7 @@ def _as_chat(body: ConversationBody) -> ChatBody:
         "model": body.model,
         "messages": messages,
         "continue_final_message": bool(messages) and messages[-1]["role"] == "assistant",
-        "tools": chat_tools(body.tools) if body.tools is not None else None,
+        "tools": _tools(body),
         "tool_choice": choice,
         "parallel_tool_calls": parallel,
         "response_format": form,
@@ -207,6 +208,16 @@ def _as_chat(body: ConversationBody) -> ChatBody:
         return ChatBody.model_validate(asked)
     except ValidationError as error:
         raise RequestValidationError(error.errors()) from error
+
+
+def _tools(body: ConversationBody) -> list[dict[str, Any]] | None:
+    """The client's own tools; Anthropic's, which run on its servers, are passed over."""
+    if body.tools is None:
+        return None
+    made = chat_tools(body.tools)
+    others = [index for index, tool in enumerate(made) if tool is None]
+    body.ignored.extend(f"tools[{index}] ({body.tools[index].get('type')})" for index in others)
+    return [tool for tool in made if tool is not None]
 
 
 def _output_form(body: ConversationBody) -> dict[str, Any] | None:

@@ -5,19 +5,55 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from .errors import ApiError
+
+STATUS = "x-maskwright"  # in the OpenAPI document: whether a parameter is honoured, ignored or refused
 
 
 class Body(BaseModel):
     """A parameter that is not known is refused by name. JSON can write half of a surrogate pair, which no tokenizer can read."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
+    _ignored: list[str] = PrivateAttr(default_factory=list)
     refused: ClassVar[Mapping[str, str]] = {}  # parameters of other servers, and what to do instead; null and [] ask for nothing
+
+    @model_validator(mode="after")
+    def note_ignored(self) -> Self:
+        """Note what is given and has no effect."""
+        for name in self.model_fields_set:
+            ignored = next((each for each in type(self).model_fields[name].metadata if isinstance(each, Ignored)), None)
+            if ignored is not None and not ignored.is_neutral(getattr(self, name)):
+                self._ignored.append(name)
+        return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Says of each parameter whether it is honoured, ignored or refused."""
+        made = handler.resolve_ref_schema(handler(schema))
+        said = {name: f"Refused: {advice}." for name, advice in cls.refused.items()}
+        refused: Any = {name: {"enum": [None, []], "description": reason, STATUS: "refused"} for name, reason in said.items()}
+        for form in made.get("properties", {}).values():
+            form.setdefault(STATUS, "honoured")
+        made["properties"] = {**made.get("properties", {}), **refused}
+        return made
+
+    @property
+    def ignored(self) -> list[str]:
+        """Places in the request that were read and have no effect; a header of the answer names them."""
+        return self._ignored
 
     @model_validator(mode="before")
     @classmethod
@@ -38,6 +74,20 @@ class Body(BaseModel):
                 hint = f"; did you mean {near[0]}?" if near else "; /docs shows those that there are"
                 raise ApiError(400, f"unknown parameter: {name}{hint}", param=name, code="unknown_parameter")
         return kept
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """Of a parameter that is read and has no effect: why. A header of the answer names it where its value asks for something."""
+
+    reason: str
+    neutral: tuple[Any, ...] = ()  # values, beside those that are empty, which ask for nothing
+
+    def is_neutral(self, value: Any) -> bool:
+        return not value or any(value == each and type(value) is type(each) for each in self.neutral)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(schema), "description": f"Ignored: {self.reason}", STATUS: "ignored"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from ..engine.requests.output import Event, RequestOutput
 from ..planning import Plan
 from .answering import Events, answer
 from .answers import ChatCompletion, ChatCompletionChunk
-from .body import Because
+from .body import Because, Ignored
 from .captured import captures_of
 from .deltas import CallDelta, CallStart, ContentDelta, ReplyDelta, ThoughtDelta
 from .documentation import answers
@@ -24,10 +24,10 @@ from .errors import ApiError, told_as
 from .messages import template_messages, template_variables
 from .reasoning import with_reasoning
 from .remarks import remarks_of
-from .replies import ReplyParts, reader_of
+from .replies import Call, ReplyParts, reader_of
 from .requested_constraint import AskedConstraint, ConstraintBody, asked_constraint
 from .requested_forms import AskedMessage, AskedTool, AskedToolChoice
-from .requested_tools import asked_tools
+from .requested_tools import asked_tools, own_tools
 from .sampling_options import SamplingBody, StreamOptions, sampling_of, tells_usage
 from .service import Service
 from .streams import DONE, data, error_event, unless_gone
@@ -59,14 +59,14 @@ class ChatBody(SamplingBody, ConstraintBody, ExtendedBody):
     reasoning_effort: str | None = Field(None, description="Handed to the chat template.")
     thinking_token_budget: int | None = Field(None, ge=1, description="Tokens that reasoning may take, where the template has it.")
     chat_template_kwargs: dict[str, Any] | None = Field(None, description="Variables for the chat template.")
-    metadata: dict[str, Any] | None = Field(None, description="Has no effect.")
-    store: bool | None = Field(None, description="Has no effect: nothing is stored.")
-    service_tier: str | None = Field(None, description="Has no effect.")
-    safety_identifier: str | None = Field(None, description="Has no effect.")
-    prompt_cache_key: str | None = Field(None, description="Has no effect: equal beginnings of prompts are always shared.")
-    prompt_cache_retention: str | None = Field(None, description="Has no effect: what is shared is kept while there is room.")
-    prompt_cache_options: dict[str, Any] | None = Field(None, description="Has no effect.")
-    prediction: dict[str, Any] | None = Field(None, description="Has no effect: guesses ahead are the operator's choice.")
+    metadata: Annotated[dict[str, Any] | None, Ignored("Nothing is stored.")] = None
+    store: Annotated[bool | None, Ignored("Nothing is stored.")] = None
+    service_tier: Annotated[str | None, Ignored("There is one tier here.", ("auto", "default", "standard_only"))] = None
+    safety_identifier: Annotated[str | None, Ignored("It is the operator who knows the users.")] = None
+    prompt_cache_key: Annotated[str | None, Ignored("Equal beginnings of prompts are always shared.")] = None
+    prompt_cache_retention: Annotated[str | None, Ignored("What is shared is kept while there is room.")] = None
+    prompt_cache_options: Annotated[dict[str, Any] | None, Ignored("Equal beginnings of prompts are always shared.")] = None
+    prediction: Annotated[dict[str, Any] | None, Ignored("Guesses ahead are the operator's choice.")] = None
     verbosity: str | None = Field(None, description="Handed to the chat template.")
     modalities: Annotated[list[Literal["text"]] | None, Because("This model writes text.")] = None
     continue_final_message: bool | None = Field(
@@ -87,7 +87,7 @@ async def create_chat_completion(request: Request, body: ChatBody) -> Response:
     with told_as(names):
         plan = await unless_gone(request, plan_chat(service, body))
         writer = ChatWriter(f"chatcmpl-{request.state.request_id}", service, body, plan)
-        return await answer(request, [plan], writer, body.stream)
+        return await answer(request, [plan], writer, body.stream, body.ignored)
 
 
 async def plan_chat(service: Service, body: ChatBody) -> Plan:
@@ -121,12 +121,15 @@ def turn_of(service: Service, body: ChatBody) -> tuple[Turn, AskedConstraint]:
         message = f"tools: {len(body.tools or ())} tools, and this server allows {settings.max_tools}"
         raise ApiError(400, message, param="tools", code="limit_exceeded")
     style = planner.style_for("auto") if settings.tool_style == "auto" else settings.tool_style
-    tools = asked_tools(body.tools or (), body.tool_choice, body.parallel_tool_calls, style, asked)
+    own, passed_over = own_tools(body.tools or ())
+    body.ignored.extend(passed_over)
+    tools = asked_tools(own, body.tool_choice, body.parallel_tool_calls, style, asked)
     variables = template_variables(body.chat_template_kwargs or {})
     for name in ("reasoning_effort", "verbosity"):
         if getattr(body, name) is not None:
             variables[name] = getattr(body, name)
-    told, asked = tools or ((), asked)
+    told = () if tools is None else tools.told
+    asked = asked if tools is None else tools.constraint
     turn = Turn(messages, told, asked.choice, variables, is_begun=is_begun)
     return with_reasoning(turn, service.llm.tokenizer, body.thinking_token_budget), asked
 
@@ -201,7 +204,8 @@ class ChatWriter:
 
     def _chunks(self, index: int, event: Event, details: dict[str, Any]) -> list[bytes]:
         """A chunk for each delta; log-probabilities and details go with the first, or with one of their own."""
-        deltas = [_delta(delta) for delta in self._read(index, event)]
+        read, calls = self._read(index, event), self._parts[index].calls
+        deltas = [_delta(delta, isinstance(delta, CallDelta) and calls[delta.index].is_custom) for delta in read]
         logprobs = self._logprobs[index].chat(event.tokens) if self._body.logprobs and event.tokens else None
         if (logprobs is not None or details) and not deltas:
             deltas = [{"content": ""}]
@@ -243,16 +247,21 @@ class ChatWriter:
         return "tool_calls" if reason == "stop" and self._parts[index].calls else reason
 
 
-def _delta(delta: ReplyDelta) -> dict[str, Any]:
+def _delta(delta: ReplyDelta, is_custom: bool) -> dict[str, Any]:
+    """A delta as a chunk has it. is_custom: it is about the call of a custom tool."""
     if isinstance(delta, ContentDelta):
         return {"content": delta.text}
     if isinstance(delta, ThoughtDelta):
         return {"reasoning_content": delta.text}
+    if isinstance(delta, CallStart) and delta.is_custom:
+        custom = {"name": delta.name, "input": ""}
+        return {"tool_calls": [{"index": delta.index, "id": delta.call_id, "type": "custom", "custom": custom}]}
     if isinstance(delta, CallStart):
         function = {"name": delta.name, "arguments": ""}
         return {"tool_calls": [{"index": delta.index, "id": delta.call_id, "type": "function", "function": function}]}
     assert isinstance(delta, CallDelta)
-    return {"tool_calls": [{"index": delta.index, "function": {"arguments": delta.text}}]}
+    told = {"custom": {"input": delta.text}} if is_custom else {"function": {"arguments": delta.text}}
+    return {"tool_calls": [{"index": delta.index, **told}]}
 
 
 def _message(parts: ReplyParts, echoed: str) -> dict[str, Any]:
@@ -262,8 +271,11 @@ def _message(parts: ReplyParts, echoed: str) -> dict[str, Any]:
         message["reasoning_content"] = parts.reasoning
     if parts.calls:
         message["content"] = content or None
-        message["tool_calls"] = [
-            {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-            for call in parts.calls
-        ]
+        message["tool_calls"] = [_call(call) for call in parts.calls]
     return message
+
+
+def _call(call: Call) -> dict[str, Any]:
+    if call.is_custom:
+        return {"id": call.call_id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
+    return {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}

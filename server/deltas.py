@@ -27,11 +27,12 @@ class CallStart:
     index: int
     call_id: str
     name: str
+    is_custom: bool = False  # it takes a text and no JSON
 
 
 @dataclass(frozen=True, slots=True)
 class CallDelta:
-    """JSON text of a call's arguments."""
+    """JSON text of a call's arguments; of a custom tool, its input."""
 
     index: int
     text: str

@@ -4,7 +4,7 @@ Under /v1/messages in Anthropic's: {"type": "error", "error": {"type", "message"
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -79,13 +79,16 @@ KNOWN = (ApiError, ConstraintError, RequestError, SamplingError, UsageError)
 
 
 @contextmanager
-def told_as(names: Mapping[str, str]) -> Iterator[None]:
+def told_as(names: Mapping[str, str], renamed: Callable[[str], str] = str) -> Iterator[None]:
     """A block in which errors name parameters as this endpoint calls them. names: from a chat completion's names to
-    this endpoint's."""
+    this endpoint's. renamed: the same for places that do not follow from a name."""
     try:
         yield
     except (*KNOWN, RequestValidationError) as error:
         known = _of_validation(error) if isinstance(error, RequestValidationError) else api_error(error)
+        if known.param is not None and (place := renamed(known.param)) != known.param:
+            message = known.message.replace(known.param, place)
+            raise ApiError(known.status, message, param=place, code=known.code, headers=known.headers, **known.details) from error
         first = (known.param or "").split(".")[0].split("[")[0]
         said, space, rest = known.message.partition(" ")
         if first not in names and said not in names:

@@ -72,6 +72,13 @@ def shows_tags(source: Any) -> bool:
     return isinstance(source, StructuralTag)
 
 
+def custom_tools(source: Any) -> frozenset[str]:
+    """The names of the tools that take a text and no JSON."""
+    if isinstance(source, Reasoning) and isinstance(source.inner, Answer):
+        source = source.inner.inner
+    return frozenset(tool.name for tool in source.tools if tool.is_custom) if isinstance(source, Tools) else frozenset()
+
+
 def is_about_budget(error: Exception, source: Source) -> bool:
     """Whether an error says that the budget of the reasoning is too small for its marks. (Errors about what follows the
     reasoning have a place.)"""

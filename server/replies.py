@@ -20,8 +20,9 @@ from ..constraints.front_ends.tags.events import (
 from ..constraints.front_ends.tags.events import Event as PartEvent
 from ..engine.requests.output import Event, RequestOutput
 from ..planning import Plan
+from .custom_calls import InputReader
 from .deltas import CallDelta, CallStart, ContentDelta, ReplyDelta, ThoughtDelta
-from .reasoning import shows_free_text, shows_tags
+from .reasoning import custom_tools, shows_free_text, shows_tags
 from .stopping import ContentStop
 from .tagged import TaggedReply, whole_characters
 
@@ -51,6 +52,8 @@ class ReplyReader:
         self._parser = OutputParser(constraint) if has_parts and constraint is not None else None
         self._is_free = shows_free_text(source)
         self._has_calls = False
+        self._custom = custom_tools(source)
+        self._input: InputReader | None = None  # of the call of a custom tool
         self._is_after_thought = False  # white space between reasoning and answer belongs to neither
         self._stops_inside = stops_inside
         self._ends = Ends(self._parser) if stop and self._parser is not None and not self._is_free else None
@@ -153,9 +156,13 @@ class ReplyReader:
                     yield ThoughtDelta(text)
             elif isinstance(event, ToolCallStart):
                 self._has_calls = True
-                yield CallStart(event.index, f"call_{uuid4().hex[:24]}", event.name)
+                is_custom = event.name in self._custom
+                self._input = InputReader() if is_custom else None
+                yield CallStart(event.index, f"call_{uuid4().hex[:24]}", event.name, is_custom)
             elif isinstance(event, ArgumentsDelta):
-                yield CallDelta(event.index, event.text)
+                text = event.text if self._input is None else self._input.feed(event.text)
+                if text:
+                    yield CallDelta(event.index, text)
 
 
 class Ends:
@@ -192,7 +199,8 @@ class Call:
 
     call_id: str
     name: str
-    arguments: str = ""
+    arguments: str = ""  # of a custom tool, its input
+    is_custom: bool = False
 
 
 @dataclass(slots=True)
@@ -209,7 +217,7 @@ class ReplyParts:
         elif isinstance(delta, ThoughtDelta):
             self.reasoning += delta.text
         elif isinstance(delta, CallStart):
-            self.calls.append(Call(delta.call_id, delta.name))
+            self.calls.append(Call(delta.call_id, delta.name, is_custom=delta.is_custom))
         else:
             self.calls[delta.index].arguments += delta.text
 

@@ -1,8 +1,13 @@
-"""Tools of a request, as the constraint of the reply: what may be called, how many times, and how the model writes it."""
+"""Tools of a request, as the constraint of the reply: what may be called, how many times, and how the model writes it.
+
+Functions and custom tools may be called. Tools of other types, such as `web_search`, are those of somebody's own servers: they are
+passed over, and a header of the answer says so.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..chat import ONE_OBJECT
@@ -12,6 +17,29 @@ from ..tools import Tool, as_tool
 from .errors import ApiError
 from .requested_constraint import AskedConstraint
 
+OWN = ("function", "custom")  # types of tools that clients run themselves
+ONE_TEXT = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"], "additionalProperties": False}
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTools:
+    """The tools that the model is told, and the constraint of a reply that may call them."""
+
+    told: tuple[Tool, ...]
+    constraint: AskedConstraint
+
+
+def own_tools(tools: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]], list[str]]:
+    """(the tools that a client can run, the places of the others, with their types)."""
+    kept, passed_over = [], []
+    for index, tool in enumerate(tools):
+        kind = tool.get("type", "function")
+        if kind in OWN or not isinstance(kind, str):
+            kept.append(tool)
+        else:
+            passed_over.append(f"tools[{index}] ({kind})")
+    return kept, passed_over
+
 
 def asked_tools(
     tools: Sequence[Mapping[str, Any]],
@@ -19,8 +47,8 @@ def asked_tools(
     parallel: bool | None,
     style: str | ToolStyle | None,
     answer: AskedConstraint,
-) -> tuple[tuple[Tool, ...], AskedConstraint] | None:
-    """(the tools the model is told, the constraint of its reply), None when nothing may be called.
+) -> AskedTools | None:
+    """What own tools ask for; None when nothing may be called.
 
     answer: what a reply without calls satisfies, where the choice leaves it open whether there are calls.
 
@@ -38,19 +66,32 @@ def asked_tools(
     if is_alone or source.choice == "none":
         return None
     callable_names = [tool.name for tool in source.tools]
-    told = tuple(tool for tool in map(as_tool, tools) if tool.name in callable_names)
-    definitions = [tool.definition() for tool in told]
-    return told, AskedConstraint(ConstraintChoice(source, told={"tools": definitions, **answer.choice.told}), "tools", answer.param)
+    told = tuple(tool for tool in map(_told, tools) if tool.name in callable_names)
+    said = {"tools": [tool.definition() for tool in told], **answer.choice.told}
+    return AskedTools(told, AskedConstraint(ConstraintChoice(source, told=said), "tools", answer.param))
 
 
 def _source(
     tools: Sequence[Mapping[str, Any]], choice: Any, parallel: bool | None, style: str | ToolStyle | None, answer: Source | None
 ) -> Tools:
-    is_loose = bool(tools) and all(_strict(tool) is False for tool in tools)
+    is_loose = bool(tools) and all(_strict(tool) is False for tool in tools if tool.get("type") != "custom")
     asked: dict[str, Any] = {"choice": choice, "on_unsupported": "relax" if is_loose else "refuse", "answer": answer}
     if style is None:
         return Tools(tools, style=ONE_OBJECT, parallel=False, whitespace="compact", **asked)
     return Tools(tools, style=style, parallel=parallel is not False, **asked)
+
+
+def _told(tool: Mapping[str, Any]) -> Tool:
+    """A tool as the model is told of it: a custom tool is a function of one text, whose grammar is shown."""
+    if tool.get("type") != "custom":
+        return as_tool(tool)
+    custom = tool.get("custom", tool)
+    form = custom.get("format") or {}
+    grammar = form.get("grammar", form)
+    said = [custom.get("description") or ""]
+    if form.get("type") == "grammar":
+        said.append(f"The input satisfies this {grammar['syntax']}:\n{grammar['definition']}")
+    return as_tool({"name": custom["name"], "description": "\n\n".join(filter(None, said)), "parameters": ONE_TEXT})
 
 
 def _checked_choice(choice: Any) -> Any:
@@ -60,10 +101,23 @@ def _checked_choice(choice: Any) -> Any:
         return "auto"
     if isinstance(choice, str) and choice in ("auto", "none", "required"):
         return choice
-    if isinstance(choice, Mapping) and choice.get("type", "function") in ("function", "allowed_tools"):
+    if isinstance(choice, Mapping) and choice.get("type") == "allowed_tools":
+        return _without_others(choice)
+    if isinstance(choice, Mapping) and choice.get("type", "function") in OWN:
         return choice
-    message = f"tool_choice is auto, none, required, a function or allowed_tools, not {choice!r}"
+    message = f"tool_choice is auto, none, required, a function, a custom tool or allowed_tools, not {choice!r}"
     raise ApiError(400, message, param="tool_choice", code="invalid_value")
+
+
+def _without_others(choice: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Allowed tools without those that are passed over."""
+    allowed = choice.get("allowed_tools", choice)
+    tools = allowed.get("tools") if isinstance(allowed, Mapping) else None
+    if not isinstance(tools, list):
+        return choice
+    kept = [tool for tool in tools if not isinstance(tool, Mapping) or tool.get("type", "function") in OWN]
+    changed = {**allowed, "tools": kept}
+    return changed if allowed is choice else {**choice, "allowed_tools": changed}
 
 
 def _strict(tool: Mapping[str, Any]) -> Any:

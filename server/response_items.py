@@ -10,6 +10,8 @@ from .deltas import CallStart, ContentDelta, ReplyDelta, ThoughtDelta
 from .replies import ReplyParts, reader_of
 from .token_logprobs import LogprobWriter
 
+GROWING = {"function_call": "arguments", "custom_tool_call": "input"}  # the member of a call that is told piece by piece
+
 
 class ItemWriter:
     """Follows one output. At any time one item is open; what belongs to another one closes it."""
@@ -55,10 +57,15 @@ class ItemWriter:
             logprobs = self._take_logprobs()
             return [*told, self._grow("response.output_text.delta", delta.text, content_index=0, logprobs=logprobs)]
         self._tokens.clear()  # of calls and reasoning, none are told
+        if isinstance(delta, CallStart) and delta.is_custom:
+            call = {"type": "custom_tool_call", "call_id": delta.call_id, "name": delta.name, "input": ""}
+            return self._close() + self._open(call)
         if isinstance(delta, CallStart):
             call = {"type": "function_call", "call_id": delta.call_id, "name": delta.name, "arguments": ""}
             return self._close() + self._open(call)
-        return [self._grow("response.function_call_arguments.delta", delta.text)]
+        is_custom = self.items[-1]["type"] == "custom_tool_call"
+        kind = "response.custom_tool_call_input.delta" if is_custom else "response.function_call_arguments.delta"
+        return [self._grow(kind, delta.text)]
 
     def _take_logprobs(self) -> list[dict[str, Any]]:
         """The log-probabilities of the tokens since the last delta, which have become text of the open message."""
@@ -82,7 +89,7 @@ class ItemWriter:
         self.items.append(made)
         self._is_open = True
         told = [{"type": "response.output_item.added", "output_index": number, "item": dict(made)}]
-        if item["type"] == "function_call":
+        if item["type"] in GROWING:
             return told
         made["content"] = [_part(item["type"])]
         if item["type"] == "message":
@@ -91,8 +98,8 @@ class ItemWriter:
 
     def _grow(self, kind: str, text: str, **more: Any) -> dict[str, Any]:
         item = self.items[-1]
-        if item["type"] == "function_call":
-            item["arguments"] += text
+        if item["type"] in GROWING:
+            item[GROWING[item["type"]]] += text
         else:
             item["content"][0]["text"] += text
         return self._about(kind, delta=text, **more)
@@ -107,6 +114,8 @@ class ItemWriter:
         if item["type"] == "function_call":
             arguments = self._about("response.function_call_arguments.done", arguments=item["arguments"], name=item["name"])
             return [arguments, done]
+        if item["type"] == "custom_tool_call":
+            return [self._about("response.custom_tool_call_input.done", input=item["input"]), done]
         part = item["content"][0]
         if item["type"] == "reasoning":
             return [self._about("response.reasoning_text.done", content_index=0, text=part["text"]), done]

@@ -16,7 +16,7 @@ from ..engine.requests.output import Event, RequestOutput
 from ..planning import Plan
 from .answering import Events, answer
 from .answers import ResponseAnswer, ResponseEvent
-from .body import Because, Body
+from .body import Because, Body, Ignored
 from .captured import captures_of
 from .chat import ChatBody, plan_chat
 from .documentation import answers
@@ -24,6 +24,7 @@ from .errors import ApiError, told_as
 from .remarks import remarks_of
 from .requested_constraint import ConstraintNames
 from .requested_forms import AskedItem, AskedReasoning, AskedText, AskedTool, AskedToolChoice
+from .response_input import InputMessages
 from .response_items import ItemWriter
 from .sampling_options import SamplingExtras
 from .service import Service
@@ -44,7 +45,7 @@ LOGPROBS = "message.output_text.logprobs"
 
 
 class ResponseStreamOptions(Body):
-    include_obfuscation: bool | None = Field(None, description="Has no effect: nothing is padded.")
+    include_obfuscation: Annotated[bool | None, Ignored("Nothing is padded.")] = None
 
 
 NOTHING_STORED = "nothing is stored here; send all items as input"
@@ -71,7 +72,7 @@ class ResponseBody(SamplingExtras, ConstraintNames):
     tools: list[AskedTool] | None = None
     tool_choice: str | AskedToolChoice | None = None
     parallel_tool_calls: bool | None = None
-    max_tool_calls: int | None = Field(None, ge=1, description="Has no effect: it is about tools that a server runs itself.")
+    max_tool_calls: Annotated[int | None, Field(ge=1), Ignored("It is about tools that a server runs itself.")] = None
     reasoning: AskedReasoning | None = Field(None, description="effort is handed to the chat template; summary has no effect.")
     include: list[Included] | None = Field(None, description="message.output_text.logprobs; the others have no effect.")
     top_logprobs: int | None = Field(None, ge=0, description="Alternatives of each token; needs include.")
@@ -81,12 +82,13 @@ class ResponseBody(SamplingExtras, ConstraintNames):
     truncation: Literal["disabled", "auto"] | None = Field(None, description="An input that is too long is always refused.")
     background: Annotated[Literal[False] | None, Because("Nothing runs when its client has gone.")] = None
     stream_options: ResponseStreamOptions | None = None
-    store: bool | None = Field(None, description="Has no effect: nothing is stored.")
-    service_tier: str | None = Field(None, description="Has no effect.")
-    safety_identifier: str | None = Field(None, description="Has no effect.")
-    prompt_cache_key: str | None = Field(None, description="Has no effect.")
-    prompt_cache_retention: str | None = Field(None, description="Has no effect.")
-    prompt_cache_options: dict[str, Any] | None = Field(None, description="Has no effect.")
+    client_metadata: Annotated[dict[str, Any] | None, Ignored("It is about the client.")] = None
+    store: Annotated[bool | None, Ignored("Nothing is stored.")] = None
+    service_tier: Annotated[str | None, Ignored("There is one tier here.", ("auto", "default", "standard_only"))] = None
+    safety_identifier: Annotated[str | None, Ignored("It is the operator who knows the users.")] = None
+    prompt_cache_key: Annotated[str | None, Ignored("Equal beginnings of prompts are always shared.")] = None
+    prompt_cache_retention: Annotated[str | None, Ignored("What is shared is kept while there is room.")] = None
+    prompt_cache_options: Annotated[dict[str, Any] | None, Ignored("Equal beginnings of prompts are always shared.")] = None
 
 
 # How the parameters of a chat completion are called here.
@@ -107,10 +109,12 @@ router = APIRouter()
 async def create_response(request: Request, body: ResponseBody) -> Response:
     """OpenAI's responses, without storage."""
     service: Service = request.app.state.service
-    with told_as(NAMES):
-        plan = await unless_gone(request, plan_chat(service, _as_chat(body)))
+    read = InputMessages(body.instructions)
+    with told_as(NAMES, read.renamed):
+        chat = _as_chat(body, read)
+        plan = await unless_gone(request, plan_chat(service, chat))
         writer = ResponseWriter(f"resp_{request.state.request_id}", service, body, plan)
-        return await answer(request, [plan], writer, body.stream)
+        return await answer(request, [plan], writer, body.stream, [*body.ignored, *chat.ignored])
 
 
 class ResponseWriter:
@@ -215,8 +219,8 @@ class ResponseWriter:
         }
 
 
-def _as_chat(body: ResponseBody) -> ChatBody:
-    """The body as a chat completion. Raises ApiError for what a chat completion has no form for."""
+def _as_chat(body: ResponseBody, read: InputMessages) -> ChatBody:
+    """The body as a chat completion, whose messages `read` makes. Raises ApiError for what a chat completion has no form for."""
     _check_known(body.text, "text", "format", "verbosity")
     _check_known(body.reasoning, "reasoning", "effort", "summary", "generate_summary")
     for name, value in (body.reasoning or {}).items():
@@ -224,12 +228,10 @@ def _as_chat(body: ResponseBody) -> ChatBody:
             raise ApiError(400, f"reasoning.{name} is a string", param=f"reasoning.{name}", code="invalid_value")
     if body.top_logprobs is not None and LOGPROBS not in (body.include or ()):
         raise ApiError(400, f'top_logprobs needs include=["{LOGPROBS}"]', param="top_logprobs", code="invalid_value")
-    items = [{"role": "user", "content": body.input}] if isinstance(body.input, str) else body.input
-    messages: list[dict[str, Any]] = [{"role": "system", "content": body.instructions}] if body.instructions is not None else []
-    for index, item in enumerate(items):
-        _add_item(messages, item, f"input[{index}]")
+    read.read(body.input)
+    body.ignored.extend(read.passed_over)
     asked = {
-        "messages": messages,
+        "messages": read.messages,
         "max_tokens": body.max_output_tokens,
         "response_format": (body.text or {}).get("format"),
         "reasoning_effort": (body.reasoning or {}).get("effort"),
@@ -244,23 +246,6 @@ def _as_chat(body: ResponseBody) -> ChatBody:
         return ChatBody.model_validate(asked)
     except ValidationError as error:
         raise RequestValidationError(error.errors()) from error
-
-
-def _add_item(messages: list[dict[str, Any]], item: Mapping[str, Any], place: str) -> None:
-    """Add one item of the input to the messages. Calls that follow each other are calls of one message."""
-    kind = item.get("type", "message")
-    if kind == "message":
-        messages.append({"role": item.get("role"), "content": item.get("content")})
-    elif kind == "function_call":
-        call = {"id": item.get("call_id"), "function": {"name": item.get("name"), "arguments": item.get("arguments")}}
-        if messages and messages[-1].get("tool_calls"):
-            messages[-1]["tool_calls"].append(call)
-        else:
-            messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
-    elif kind == "function_call_output":
-        messages.append({"role": "tool", "tool_call_id": item.get("call_id"), "content": item.get("output")})
-    elif kind != "reasoning":  # what was thought before is not shown again
-        raise ApiError(400, f"{place}: items of type {kind!r} are not supported", param=place, code="unsupported_content")
 
 
 def _check_known(form: Mapping[str, Any] | None, place: str, *known: str) -> None:

@@ -14,7 +14,7 @@ from ..kernels.sampler.parameters import Range
 from ..sampling import SamplingParams
 from ..sampling.options import Option
 from ..sampling.params import OPTIONS
-from .body import Because, Body
+from .body import Because, Body, Ignored
 from .errors import PARAMETER_NAMES, ApiError
 from .settings import ServerSettings
 
@@ -85,7 +85,7 @@ class StreamOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     include_usage: bool = False
-    include_obfuscation: bool | None = Field(None, description="Has no effect: nothing is padded.")
+    include_obfuscation: Annotated[bool | None, Ignored("Nothing is padded.")] = None
 
 
 def tells_usage(options: StreamOptions | None) -> bool:

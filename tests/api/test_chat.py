@@ -173,7 +173,6 @@ def test_the_style_is_known_by_the_chat_template(llm: LLM) -> None:
         ([{"role": "user", "content": "x", "name": 1}], "messages[0].name"),
         ([{"role": "user", "content": "x", "audio": {}}], "messages[0].audio"),
         ([{"role": "assistant", "tool_calls": [{}]}], "messages[0].tool_calls[0].function"),
-        ([{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{"}}]}], "messages[0].tool_calls[0].function.arguments"),
     ],
 )  # fmt: skip
 def test_what_is_no_message_is_named_by_its_place(messages: Any, place: str) -> None:

@@ -81,7 +81,6 @@ def test_what_asks_for_nothing_else_changes_nothing(http: httpx.Client, path: st
         (RESPONSES, {"text": {"verbosity": 3}}, "string"),
         (RESPONSES, {"reasoning": {"summary": 3}}, "string"),
         (MESSAGES, {"mcp_servers": [{"url": "x"}]}, "give the model their tools"),
-        (MESSAGES, {"context_management": {"edits": []}}, "send the messages"),
         (MESSAGES, {"speed": "fast"}, "one speed"),
         (MESSAGES, {"thinking": {"type": "enabled", "display": "loud"}}, "summarized or omitted"),
     ],

@@ -70,7 +70,7 @@ def test_streams_join_to_the_same(client: openai.OpenAI) -> None:
         ({"previous_response_id": "resp_1"}, "previous_response_id"),
         ({"text": {"tone": 1}}, "text.tone"),
         ({"text": {"format": {"type": "json_schema", "name": "x", "schema": {"type": "robot"}}}}, "text.format.schema"),
-        ({"input": [{"type": "computer_call"}]}, "input[0]"),
+        ({"input": [{"type": "item_reference"}]}, "input[0]"),
         ({"input": [{"role": "robot", "content": "x"}]}, "input[0].role"),
         ({"input": "x" * 9000}, "input"),
     ],

@@ -12,10 +12,12 @@ from ...grammar.expression import Grammar, Node
 from ...grammar.segments import MARKUP, REASONING, TEXT, Segment
 from ...grammar.source import Limits, Source, is_source
 from ...runtime.front_end import FrontEnd, front_end_of
+from ..cfg.lark_grammar import Lark
 from ..json_schema.documents.values import dump_json, parse_json, plain_value
 from ..json_schema.json_schema import JsonSchema
 from ..regex.regex import Regex
 from .arguments import Argument, Parameter, parameters_of
+from .custom_input import INPUT, InputObject, InputString
 from .lowering import lower_tree
 from .structural import StructuralTag
 from .styles import ToolStyle, style_of
@@ -29,11 +31,14 @@ ANSWER_PATH = "#/answer"  # with which the paths of errors about the answer begi
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
-    """A tool: its name, and the JSON Schema of its arguments as text."""
+    """A tool: its name, and the JSON Schema of its arguments as text. A custom tool has one argument, a text called
+    "input"."""
 
     name: str
     parameters: str
     path: str = "#"
+    is_custom: bool = False
+    input: Source | None = None  # what the text of a custom tool satisfies; None for any text
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,8 @@ class Tools(FrontEnd):
     """Replies in which tools are called, as a model writes that.
 
     tools: definitions, in OpenAI's form (`{"type": "function", "function": {"name", "parameters"}}`, flat as in its Responses
-        interface, or just `{"name", "parameters"}`), as a list or as JSON text.
+        interface, or just `{"name", "parameters"}`), as a list or as JSON text. Custom tools too (`{"type": "custom", "name",
+        "format"}`), whose input is any text, or one of a grammar in Lark's language or of a regular expression.
     style: a name (see `styles.STYLES`) or a `ToolStyle`.
     choice: "auto" (text, with calls in it), "none" (text), "required" (one call or more), {"name": ...} (one call of that tool),
         or OpenAI's objects for these.
@@ -114,6 +120,8 @@ def _definitions(tools: Any) -> tuple[ToolDefinition, ...]:
 def _definition(tool: Any, path: str) -> ToolDefinition:
     if not isinstance(tool, Mapping):
         raise ConstraintError("a tool is an object", path=path, instead='{"name": ..., "parameters": {...}}')
+    if tool.get("type") == "custom":
+        return _custom_definition(tool, path)
     if tool.get("type", "function") != "function":
         raise ConstraintError(f"a tool of type {tool['type']!r} is not a function", path=path, keyword="type")
     function = tool.get("function", tool)
@@ -124,6 +132,33 @@ def _definition(tool: Any, path: str) -> ToolDefinition:
         )
     path = f"{path}/function/parameters" if function is not tool else f"{path}/parameters"
     return ToolDefinition(name, _object_schema(function.get("parameters"), path), path)
+
+
+def _custom_definition(tool: Mapping[str, Any], path: str) -> ToolDefinition:
+    """A tool that takes a text, in the form of chat completions or, flat, of responses."""
+    custom = tool.get("custom", tool)
+    name = custom.get("name") if isinstance(custom, Mapping) else None
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ConstraintError(f"a name is made of letters, digits and _ . : / -, not {name!r}", path=path, keyword="name")
+    path = f"{path}/custom/format" if custom is not tool else f"{path}/format"
+    parameters = {"type": "object", "properties": {INPUT: {"type": "string"}}, "required": [INPUT], "additionalProperties": False}
+    return ToolDefinition(name, dump_json(parameters), path, True, _input_format(custom.get("format"), path))
+
+
+def _input_format(given: Any, path: str) -> Source | None:
+    """What {"type": "grammar", "syntax", "definition"} says of a text; None for {"type": "text"}."""
+    if given is None or (isinstance(given, Mapping) and given.get("type") == "text"):
+        return None
+    kind = given.get("type") if isinstance(given, Mapping) else given
+    inner = given.get("grammar", given) if kind == "grammar" else None
+    if not isinstance(inner, Mapping):
+        raise ConstraintError(f"a format is text or grammar, not {kind!r}", path=path, keyword="type")
+    definition, syntax = inner.get("definition"), inner.get("syntax")
+    if not isinstance(definition, str):
+        raise ConstraintError("a grammar has a definition", path=path, keyword="definition")
+    if syntax not in ("lark", "regex"):
+        raise ConstraintError(f"the syntax of a grammar is lark or regex, not {syntax!r}", path=path, keyword="syntax")
+    return Lark(definition) if syntax == "lark" else Regex(definition)
 
 
 def _object_schema(parameters: Any, path: str) -> str:
@@ -167,7 +202,7 @@ def _allowed(tools: tuple[ToolDefinition, ...], allowed: Any) -> tuple[str, tupl
 
 def _name_in(choice: Any) -> Any:
     """The name in {"type": "function", "function": {"name": ...}}, in its flat form, or in {"name": ...}."""
-    function = choice.get("function", choice) if isinstance(choice, Mapping) else choice
+    function = choice.get("function", choice.get("custom", choice)) if isinstance(choice, Mapping) else choice
     return function.get("name") if isinstance(function, Mapping) else function
 
 
@@ -279,7 +314,7 @@ class _Reply:
             parse_json(tool.parameters), whitespace=self._space, on_unsupported=self._request.on_unsupported
         )
         if not self._style.parameter:
-            return Located(schema, tool.path)
+            return Located(schema if tool.input is None else InputObject(tool.input, self._space), tool.path)
         return self._parameters(tool, schema)
 
     def _parameters(self, tool: ToolDefinition, schema: JsonSchema) -> Part:
@@ -298,7 +333,9 @@ class _Reply:
         closing = Segment("close value", tool.name, parameter.name, notation)
         inside = Segment("markup", tool.name)
         source: Part = Located(Argument(schema, parameter.place, notation, after), tool.path)
-        if notation == "bare" and parameter.is_free and after:
+        if tool.input is not None:
+            source = Located(tool.input if notation == "bare" else InputString(tool.input), tool.path)
+        elif notation == "bare" and parameter.is_free and after:
             source = Text()
         return Labelled(Tag(before, source, after, segment=value, closing=closing if after else inside), inside)
 

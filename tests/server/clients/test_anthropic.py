@@ -135,7 +135,6 @@ def test_earlier_blocks_are_read(claude: Any) -> None:
         ({"output_config": {"format": {"type": "json_schema", "schema": {"type": "robot"}}}}, anthropic.BadRequestError, "output_config.format.schema"),
         ({"output_config": {"tone": 1}}, anthropic.BadRequestError, "output_config.tone"),
         ({"extra_body": {"mcp_servers": [{"url": "x"}]}}, anthropic.BadRequestError, "mcp_servers"),
-        ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, anthropic.BadRequestError, "tools[0].type"),
         ({"tools": [{"name": "f", "input_schema": {"type": "array"}}]}, anthropic.BadRequestError, "tools"),
         ({"tools": [WEATHER], "tool_choice": {"type": "some"}}, anthropic.BadRequestError, "tool_choice.type"),
         ({"tools": [WEATHER], "tool_choice": {"type": "tool", "name": "g"}}, anthropic.BadRequestError, "tool_choice"),
