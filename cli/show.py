@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,38 @@ from ..pieces import TokenPiece
 
 FORCED_STYLE, FREE_STYLE = "grey58", "bold green"
 
+LONG_SECONDS = 3.0  # a step that takes longer is told where there is no terminal
 notices = Console(stderr=True, highlight=False)
+
+
+@contextmanager
+def waiting(says_all: bool = False) -> Iterator[Callable[[str], None]]:
+    """Tell what is going on: on a terminal in one line that changes, else a line for each step that takes long, or for all."""
+    if notices.is_terminal:
+        with notices.status("") as status:
+            yield status.update
+        return
+    timers = list[threading.Timer]()
+
+    def say(line: str) -> None:
+        for timer in timers:
+            timer.cancel()
+        if says_all:
+            _say(line)
+        else:
+            timers.append(threading.Timer(LONG_SECONDS, _say, [line]))
+            timers[-1].daemon = True
+            timers[-1].start()
+
+    try:
+        yield say
+    finally:
+        for timer in timers:
+            timer.cancel()
+
+
+def _say(line: str) -> None:
+    notices.print(line, markup=False, soft_wrap=True)
 
 
 def show_prompt(prompt: str) -> None:

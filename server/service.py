@@ -57,6 +57,12 @@ class Service:
         self.compiler.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
+    def drain(self, seconds: float | None) -> None:
+        """Take no more requests; those that run after so many seconds end with an error. None: they may finish."""
+        self.is_draining = True
+        if seconds is not None:
+            asyncio.get_running_loop().call_later(seconds, self.worker.end_all, _shutting_down())
+
     @property
     def model_len(self) -> int:
         """How many tokens prompt and output may have together."""
@@ -163,7 +169,7 @@ class Service:
 
     def _check_room(self, num_more: int) -> None:
         if self.is_draining:
-            raise ApiError(503, "this server is shutting down", code="shutting_down", headers={"Retry-After": "1"})
+            raise _shutting_down()
         if num_more > self.settings.max_open:
             message = f"{num_more} outputs, and this server takes {self.settings.max_open} at once"
             raise ApiError(400, message, code="limit_exceeded")
@@ -197,6 +203,10 @@ class Service:
             return planner.plan_tokens(prompt, sampling, choice)
         (plan,) = planner.plan_all(prompt, sampling, {"constraint": choice.source})
         return plan
+
+
+def _shutting_down() -> ApiError:
+    return ApiError(503, "this server is shutting down", code="shutting_down", headers={"Retry-After": "1"})
 
 
 def _too_long(seconds: float) -> ApiError:
