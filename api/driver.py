@@ -13,6 +13,7 @@ from functools import partial
 
 from .engine.engine import Engine
 from .engine.errors import SessionError
+from .engine.footprint import Footprint
 from .engine.requests.output import Event, RequestOutput
 from .engine.requests.request import Constraint, Request
 from .engine.scheduling.statistics import EngineStatistics
@@ -49,6 +50,11 @@ class Driver:
         """The engine's statistics, read between two steps."""
         with self._lock:
             return self._engine.statistics
+
+    @property
+    def footprint(self) -> Footprint:
+        """What the engine takes of the machine."""
+        return self._engine.footprint
 
     def submit(self, requests: Sequence[Request], *, pushed: bool = False, search: Search | None = None) -> list[int]:
         """Queue requests, all or none, and return their ids. Raises RequestError when one of them can never run.

@@ -31,6 +31,12 @@ MAX_BEGINNINGS = 64  # kept
 PromptStyle = Literal["auto", "plain", "chat", "task"]
 
 
+def check_prompt_style(style: str) -> None:
+    """Raises UsageError for a style that there is not."""
+    if style not in get_args(PromptStyle):
+        raise UsageError(f'prompt_style="{style}" is not one of {", ".join(get_args(PromptStyle))}')
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """One prompt, ready to run."""
@@ -109,8 +115,7 @@ class Planner:
     """Makes plans for one model, whose tokenizer, prompt style and defaults it knows."""
 
     def __init__(self, folder: Path, tokenizer: Tokenizer, compiler: Compiler, style: PromptStyle) -> None:
-        if style not in get_args(PromptStyle):
-            raise UsageError(f'prompt_style="{style}" is not one of {", ".join(get_args(PromptStyle))}')
+        check_prompt_style(style)
         self._tokenizer, self._compiler = tokenizer, compiler
         self._beginnings: dict[str, tuple[int, ...]] = {}
         self.style = style if style != "auto" else _style_of(folder)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..foundation import compile_cache
 from ..foundation.diagnosis import Finding, Verdict
-from .show import notices
+from .show import waiting
 
 LOOP_ENTRIES = 20  # entry points of compiled loops, at least; each has an index file in the cache
 BROKEN = "mend what the message names, or install anew: pip install --force-reinstall maskwright"
@@ -176,8 +176,8 @@ def _model(subject: Subject) -> Iterator[tuple[Verdict, str, str]]:
     from ..llm import LLM
     from ..sampling import SamplingParams
 
-    with notices.status("") as status:
-        warm_up(report=status.update)
+    with waiting() as say:
+        warm_up(report=say)
     begun = time.perf_counter()
     llm = LLM(subject.model)
     (output,) = llm.generate("on or off?", choice=["on", "off"], sampling=SamplingParams(temperature=0.0))

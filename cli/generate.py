@@ -94,7 +94,7 @@ def generate(
         else:
             outputs = _one(llm, prompts[0], params, constraint, target, stream, show_mask)
     if timing:
-        show.show_timing(sum(len(each.token_ids) for each in outputs), running(), load_seconds, llm.statistics)
+        show.show_timing(sum(len(each.token_ids) for each in outputs), running(), load_seconds, llm.driver.footprint)
 
 
 def command() -> Any:

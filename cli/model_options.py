@@ -18,7 +18,7 @@ from ..model_folder import EMBEDDED
 from ..sampling import SamplingParams
 from .inputs import read_grammar, read_schema
 from .options import given_options, option_parameters
-from .show import notices
+from .show import waiting
 
 CONSTRAINT, MODEL, SAMPLING, OUTPUT = "Constraint (at most one)", "Model", "Sampling", "Output"  # panels of --help
 SPEED, ENGINE = "Speed (the output is the same)", "Engine"
@@ -74,8 +74,10 @@ def sampling_options(values: Mapping[str, Any], greedy: bool) -> dict[str, Any]:
 
 def engine_parameters() -> list[inspect.Parameter]:
     """One option for each field of EngineConfig and EngineFeatures, apart from `NAMED`."""
-    config = [parameter for parameter in option_parameters(EngineConfig, ENGINE) if parameter.name not in NAMED]
-    return [*config, *option_parameters(EngineFeatures, SPEED, dict.fromkeys(EngineFeatures.CHANGES_TOKENS, ENGINE))]
+    config = option_parameters(EngineConfig, ENGINE, shows_defaults=True)
+    panels = dict.fromkeys(EngineFeatures.CHANGES_TOKENS, ENGINE)
+    features = option_parameters(EngineFeatures, SPEED, panels, shows_defaults=True)
+    return [*(parameter for parameter in config if parameter.name not in NAMED), *features]
 
 
 def engine_options(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,9 +88,9 @@ def engine_options(values: Mapping[str, Any]) -> dict[str, Any]:
     return features | config
 
 
-def load_model(model: str, device: str, dtype: str, **features: Any) -> LLM:
-    """The model, with a line about what is going on while it loads."""
-    with notices.status("") as status:
-        warm_up(report=status.update)
-        status.update(f"loading {'the embedded model' if model == EMBEDDED else model}")
+def load_model(model: str, device: str, dtype: str, *, says_all: bool = False, **features: Any) -> LLM:
+    """The model, with a line about what is going on while it loads. says_all: also about what does not take long."""
+    with waiting(says_all) as say:
+        warm_up(report=say)
+        say(f"loading {'the embedded model' if model == EMBEDDED else model} ...")
         return LLM(model, device=device, dtype=dtype, **features)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from types import GenericAlias, MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -21,11 +21,24 @@ from ..field_comments import field_comments
 SHORT = {"temperature": "--temp", "threads": "-t", "max_tokens": "-n"}
 
 
-def option_parameters(cls: type, panel: str, panels: Mapping[str, str] = MappingProxyType({})) -> list[inspect.Parameter]:
-    """One keyword parameter for each field of `cls`, None when not given. panels: of fields that stand elsewhere in --help."""
+def option_parameters(
+    cls: type, panel: str, panels: Mapping[str, str] = MappingProxyType({}), *, shows_defaults: bool = False
+) -> list[inspect.Parameter]:
+    """One keyword parameter for each field of `cls`, None when not given.
+
+    panels: of fields that stand elsewhere in --help. shows_defaults: --help shows the defaults of the fields, where these hold.
+    """
     hints, comments = get_type_hints(cls), field_comments(cls)
-    names = [field.name for field in fields(cls)]
-    return [_parameter(name, hints[name], comments.get(name, ""), panels.get(name, panel)) for name in names]
+    return [
+        _parameter(
+            field.name,
+            hints[field.name],
+            comments.get(field.name, ""),
+            panels.get(field.name, panel),
+            _shown_default(field.default) if shows_defaults else "",
+        )
+        for field in fields(cls)
+    ]
 
 
 def given_options(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,11 +62,20 @@ def with_parameters(function: Callable[..., Any], added: Sequence[inspect.Parame
     return wrapper
 
 
-def _parameter(name: str, hint: Any, comment: str, panel: str) -> inspect.Parameter:
+def _parameter(name: str, hint: Any, comment: str, panel: str, shown_default: str) -> inspect.Parameter:
     names = [_long_name(name), SHORT[name]] if name in SHORT else []
-    option = typer.Option(*names, help=comment, rich_help_panel=panel)
+    option = typer.Option(*names, help=comment, rich_help_panel=panel, show_default=shown_default or False)
     annotation = Annotated[_command_line_type(hint) | None, option]  # type: ignore[valid-type]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def _shown_default(value: Any) -> str:
+    """A default as it would be given; "" where there is none that an option could be given."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, tuple):
+        return " ".join(map(str, value))
+    return "" if value is None or value is MISSING else str(value)
 
 
 def _long_name(name: str) -> str:

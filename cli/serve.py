@@ -11,6 +11,7 @@ import typer
 from ..constraints import Limits
 from ..errors import UsageError
 from ..model_folder import EMBEDDED
+from ..planning import check_prompt_style
 from .model_options import (
     MODEL,
     DeviceOption,
@@ -25,6 +26,7 @@ from .model_options import (
 from .options import given_options, option_parameters, with_parameters
 
 try:
+    from ..server.run import prepare
     from ..server.run import serve as run_server
     from ..server.settings import ServerSettings
 except ModuleNotFoundError as error:
@@ -52,13 +54,18 @@ def serve(
     limits = Limits(seconds=settings.compile_seconds)
     engine = engine_options(options)
     engine |= {"constraint_limits": limits, "constraint_cache_bytes": settings.constraint_cache_bytes}
-    llm = load_model(model, device, dtype, revision=revision, download=download, prompt_style=prompt_style, **engine)
-    run_server(llm, settings, str(model))
+    check_prompt_style(prompt_style)
+    ground = prepare(settings)  # with what is wrong told before a model is loaded
+    with ground.listening:
+        llm = load_model(
+            model, device, dtype, revision=revision, download=download, says_all=True, prompt_style=prompt_style, **engine
+        )
+        run_server(llm, settings, str(model), ground)
 
 
 def command() -> Any:
     """The command with one option for each field of ServerSettings, EngineFeatures and EngineConfig."""
     app = typer.Typer(add_completion=False)
-    parameters = [*option_parameters(ServerSettings, SERVER), *engine_parameters()]
+    parameters = [*option_parameters(ServerSettings, SERVER, shows_defaults=True), *engine_parameters()]
     app.command()(with_parameters(serve, parameters))
     return typer.main.get_command(app)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,12 +13,43 @@ from rich.pretty import Pretty
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from ..engine.scheduling.statistics import EngineStatistics
+from ..engine.footprint import Footprint
 from ..pieces import TokenPiece
 
 FORCED_STYLE, FREE_STYLE = "grey58", "bold green"
 
+LONG_SECONDS = 3.0  # a step that takes longer is told where there is no terminal
 notices = Console(stderr=True, highlight=False)
+
+
+@contextmanager
+def waiting(says_all: bool = False) -> Iterator[Callable[[str], None]]:
+    """Tell what is going on: on a terminal in one line that changes, else a line for each step that takes long, or for all."""
+    if notices.is_terminal:
+        with notices.status("") as status:
+            yield status.update
+        return
+    timers = list[threading.Timer]()
+
+    def say(line: str) -> None:
+        for timer in timers:
+            timer.cancel()
+        if says_all:
+            _say(line)
+        else:
+            timers.append(threading.Timer(LONG_SECONDS, _say, [line]))
+            timers[-1].daemon = True
+            timers[-1].start()
+
+    try:
+        yield say
+    finally:
+        for timer in timers:
+            timer.cancel()
+
+
+def _say(line: str) -> None:
+    notices.print(line, markup=False, soft_wrap=True)
 
 
 def show_prompt(prompt: str) -> None:
@@ -45,10 +77,10 @@ def show_legend(pieces: Sequence[TokenPiece]) -> None:
     notices.print(legend)
 
 
-def show_timing(num_tokens: int, seconds: float, load_seconds: float, memory: EngineStatistics) -> None:
+def show_timing(num_tokens: int, seconds: float, load_seconds: float, footprint: Footprint) -> None:
     rate = num_tokens / seconds if seconds else 0.0
     notices.print(f"{num_tokens} tokens in {seconds:.2f} s ({rate:.0f} a second); ready after {load_seconds:.1f} s", style="dim")
-    weights, cache = memory.num_weight_bytes / 1e6, memory.num_cache_bytes / 1e6
+    weights, cache = footprint.weight_bytes / 1e6, footprint.cache_bytes / 1e6
     notices.print(f"{weights:.0f} MB of weights, {cache:.0f} MB of KV cache", style="dim")
 
 

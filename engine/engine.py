@@ -6,11 +6,12 @@ from itertools import count
 from time import perf_counter
 
 from ..constraints.vocabulary.vocabulary import Vocabulary
-from .device.threads import use_threads
+from .device.threads import threads_used, use_threads
 from .drafts.drafter import Drafter, NoDrafts
 from .drafts.forced_text import ForcedText
 from .errors import RequestError
 from .features import EngineFeatures
+from .footprint import Footprint
 from .kv_cache.kv_space import Brought, KVSpace
 from .limits import Limits
 from .loops.choice import pipeline_for
@@ -82,9 +83,11 @@ class Engine:
         """What has been done since the engine started, and what is in use now."""
         return statistics_of(self._totals, self.scheduler, len(self._roster.quarantine))
 
-    def count_memory(self, *, weights: int, cache: int) -> None:
-        """Say how many bytes weights and cache take, for `statistics`."""
-        self._totals.num_weight_bytes, self._totals.num_cache_bytes = weights, cache
+    @property
+    def footprint(self) -> Footprint:
+        """What it takes of the machine."""
+        cache_bytes = self.limits.num_blocks * self.runner.decoder.block_bytes(self.limits.block_size)
+        return Footprint(self.runner.decoder.num_bytes, cache_bytes, threads_used(self.threads))
 
     # ---- requests
 

@@ -45,7 +45,6 @@ def load(config: EngineConfig, features: EngineFeatures | None = None) -> Loaded
     runner = _runner(model, resolved, limits, features)
     draft = _draft_runner(features, resolved, limits, spec)
     engine = assemble(runner, tokenizer, limits, features, threads=threads, draft=draft)
-    engine.count_memory(weights=model.num_bytes, cache=limits.num_blocks * model.block_bytes(limits.block_size))
     return Loaded(engine, tokenizer, spec, _with_limits(resolved, limits))
 
 

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.middleware.cors import CORSMiddleware
 
 from ..llm import LLM
 from . import anthropic_messages, chat, completions, operations, playground, reference, responses, tokens
@@ -52,6 +53,15 @@ def create_app(
         app.include_router(part.router)
     add_handlers(app)
     app.add_middleware(Gate, settings=settings)
+    if settings.allowed_origins:  # around the gate: browsers ask first without a key, and may read why they were refused
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.allowed_origins,
+            allow_methods=("GET", "POST", "DELETE"),
+            allow_headers=settings.allowed_headers,
+            allow_credentials=settings.allow_credentials,
+            expose_headers=("X-Request-Id", "Request-Id", "Retry-After"),
+        )
     if tracer_provider is not None:
         app.add_middleware(Tracing, provider=tracer_provider)
     app.openapi = cache(partial(document, app, needs_key=bool(settings.api_key)))  # type: ignore[method-assign]  # FastAPI's own way to give another document

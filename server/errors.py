@@ -12,6 +12,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.types import Scope
 
 from ..constraints.base.errors import ConstraintError, ConstraintLimit, GrammarSyntaxError, UnsupportedKeyword
 from ..engine.errors import BudgetTooSmall, PromptTooLong, RequestError
@@ -129,11 +130,17 @@ def api_error(error: Exception, param: str | None = None) -> ApiError:
     return ApiError(500, "the request failed inside the server; its log says why", code="internal_error")
 
 
+def route_path(scope: Scope) -> str:
+    """The path of a request below the server's root path, whether a proxy in front has left that on it or not."""
+    path, root = str(scope["path"]), str(scope.get("root_path", ""))
+    return path.removeprefix(root) or "/" if root and f"{path}/".startswith(f"{root}/") else path
+
+
 def add_handlers(app: FastAPI) -> None:
     """Every error of an endpoint becomes an error object."""
 
     def answer(error: ApiError, request: Request) -> Response:
-        return error.response(request.url.path, getattr(request.state, "request_id", None))
+        return error.response(route_path(request.scope), getattr(request.state, "request_id", None))
 
     async def known(request: Request, error: Exception) -> Response:
         return answer(api_error(error), request)

@@ -15,7 +15,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .client import CLIENT, name_of
-from .errors import ANTHROPIC_PATH, ApiError, api_error
+from .errors import ANTHROPIC_PATH, ApiError, api_error, route_path
 from .settings import ServerSettings
 
 logger = logging.getLogger("maskwright.server.access")
@@ -37,19 +37,21 @@ class Gate:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        request_id = _request_id(headers)
+        scope["root_path"] = self._settings.root_path
+        request_id, path = _request_id(headers), route_path(scope)
+        scope["path"] = self._settings.root_path + path
         scope.setdefault("state", {})["request_id"] = request_id
-        answer = _Answer(send, request_id, scope["path"])
+        answer = _Answer(send, request_id, path)
         started = time.perf_counter()
         try:
             self._check_headers(headers)
-            self._check_key(scope["path"], headers)
+            self._check_key(path, headers)
             CLIENT.set(name_of(scope, _digest(_key(headers))))
             body = _LimitedBody(receive, headers, self._settings)
-            await self._app(scope, body, answer)
+            await self._app(_as_get(scope), body, answer)
         except Exception as error:  # answered here, or the connection would be closed under the client's next request
             if not answer.has_begun:
-                await api_error(error).response(scope["path"], request_id)(scope, receive, answer)
+                await api_error(error).response(path, request_id)(scope, receive, answer)
             elif not isinstance(error, ApiError):
                 raise
         finally:
@@ -130,6 +132,11 @@ class _Answer:
             if self._is_anthropic:
                 headers["request-id"] = self._request_id
         await self._send(message)
+
+
+def _as_get(scope: Scope) -> Scope:
+    """HEAD asks for what GET answers, of which the server sends the head alone."""
+    return {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
 
 
 def _request_id(headers: Headers) -> str:

@@ -6,10 +6,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from ..engine.footprint import Footprint
 from ..engine.requests.output import Event, RequestOutput
 from ..engine.scheduling.statistics import EngineStatistics
 
@@ -24,8 +25,6 @@ GAUGES = (
     ("vllm:num_requests_waiting", "Requests that wait for a place in the batch.", lambda s: s.num_waiting),
     ("vllm:kv_cache_usage_perc", "Share of KV cache blocks in use, 0 to 1.", lambda s: s.num_blocks_in_use / max(s.num_blocks, 1)),
     ("vllm:gpu_cache_usage_perc", "The same under its older name.", lambda s: s.num_blocks_in_use / max(s.num_blocks, 1)),
-    ("maskwright:weight_bytes", "Memory of the weights; packed ones as they are in the file.", lambda s: s.num_weight_bytes),
-    ("maskwright:kv_cache_bytes", "Memory of the KV cache.", lambda s: s.num_cache_bytes),
 )
 COUNTERS = (
     ("vllm:num_preemptions", "Requests that gave their place up and began anew.", lambda s: s.num_preemptions),
@@ -43,10 +42,15 @@ class Metrics:
     """One server's metrics, in a registry of their own."""
 
     def __init__(
-        self, model_name: str, statistics: Callable[[], EngineStatistics], num_mask_misses: Callable[[], int]
+        self, model_name: str, statistics: Callable[[], EngineStatistics], num_mask_misses: Callable[[], int], footprint: Footprint
     ) -> None:
         self._registry, self._model_name = CollectorRegistry(), model_name
         self._registry.register(_EngineCollector(model_name, statistics, num_mask_misses))
+        for name, help, value in (
+            ("maskwright:weight_bytes", "Memory of the weights; packed ones as they are in the file.", footprint.weight_bytes),
+            ("maskwright:kv_cache_bytes", "Memory of the KV cache.", footprint.cache_bytes),
+        ):
+            Gauge(name, help, ["model_name"], registry=self._registry).labels(model_name).set(value)
         self.prompt_tokens = self._counter("vllm:prompt_tokens", "Prompt tokens of finished requests.")
         self.generation_tokens = self._counter("vllm:generation_tokens", "Tokens generated.")
         self._finished = Counter(

@@ -1,8 +1,10 @@
-"""uvicorn's HTTP/1.1, with our errors for what never becomes a request, and a limit on the time that its head may take."""
+"""uvicorn's HTTP/1.1 (h11), with our errors for what never becomes a request, and limits on the time that a client may take: to
+send the head of a request, and to read what it asked for."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from typing import Any
 
@@ -11,24 +13,54 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from .errors import ApiError
 
+logger = logging.getLogger(__name__)
+
 LINGER_SECONDS = 2.0  # for the client to read why it was refused, while what it still sends is thrown away
+
+
+class StrictConnection(h11.Connection):
+    """Requests whose end two servers could see at different places are no requests (RFC 9112, 6.1): one of them would take for
+    the body what the other answers as the next request."""
+
+    def next_event(self) -> Any:
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            names = {name for name, _ in event.headers}
+            if b"transfer-encoding" in names and b"content-length" in names:
+                raise h11.RemoteProtocolError("Content-Length beside Transfer-Encoding")
+            if b"transfer-encoding" in names and event.http_version < b"1.1":
+                raise h11.RemoteProtocolError("Transfer-Encoding in HTTP/1.0")
+        return event
 
 
 class Protocol(H11Protocol):
     """One connection. Its clients get JSON also where uvicorn writes a line of text: for heads that are too large, late or no HTTP.
 
     head_seconds: from the connection, or the first byte of a later request, to the end of its head.
+    send_seconds: a client that takes nothing of what waits for it for that long is gone. What waits is bounded: nothing is added to
+    what the transport holds before it has passed most of it on.
     """
 
-    def __init__(self, *arguments: Any, head_seconds: float, **options: Any) -> None:
+    def __init__(self, *arguments: Any, head_seconds: float, send_seconds: float, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._head_seconds = head_seconds
+        assert self.config.h11_max_incomplete_event_size is not None, "run.py sets it"
+        self.conn = StrictConnection(h11.SERVER, self.config.h11_max_incomplete_event_size)
+        self._head_seconds, self._send_seconds = head_seconds, send_seconds
         self._head_timer: asyncio.TimerHandle | None = None
+        self._send_timer: asyncio.TimerHandle | None = None
         self._is_refused = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         self._wait_for_head()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch_reading()
+
+    def on_response_complete(self) -> None:
+        self._watch_reading()
+        super().on_response_complete()
 
     def data_received(self, data: bytes) -> None:
         if self._is_refused:
@@ -41,13 +73,16 @@ class Protocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
+        if self._send_timer is not None:
+            self._send_timer.cancel()
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
         """What uvicorn calls while it handles the parser's error."""
         status = getattr(sys.exception(), "error_status_hint", 400)
         limit = self.config.h11_max_incomplete_event_size
-        message = f"the head of the request is larger than {limit} bytes" if status == 431 else "this is not HTTP/1.1"
+        reason = f"this is not a request of HTTP/1.1: {sys.exception()}"
+        message = f"the head of the request is larger than {limit} bytes" if status == 431 else reason
         self._refuse(ApiError(status, message, code="headers_too_large" if status == 431 else "invalid_request"))
 
     def _wait_for_head(self) -> None:
@@ -58,6 +93,19 @@ class Protocol(H11Protocol):
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+
+    def _watch_reading(self) -> None:
+        """From now on as long as something waits for the client, it has to take some of it."""
+        if self._send_timer is None and (waiting := self.transport.get_write_buffer_size()):
+            self._send_timer = self.loop.call_later(self._send_seconds, self._look_at_reading, waiting)
+
+    def _look_at_reading(self, num_before: int) -> None:
+        self._send_timer = None
+        if self.transport.get_write_buffer_size() < num_before:
+            self._watch_reading()
+        else:
+            logger.info("a client read nothing for %s seconds; its connection was ended", self._send_seconds)
+            self.transport.abort()
 
     def _lose_patience(self) -> None:
         self._head_timer = None

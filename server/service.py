@@ -46,7 +46,9 @@ class Service:
     def __init__(self, llm: LLM, settings: ServerSettings, model_name: str, tracer_provider: Any | None = None) -> None:
         self.llm, self.settings, self.model_name = llm, settings, model_name
         self.traces = Traces(tracer_provider, model_name)
-        self.metrics = Metrics(model_name, lambda: self.worker.statistics, lambda: llm.compiler.num_mask_misses)
+        self.metrics = Metrics(
+            model_name, lambda: self.worker.statistics, lambda: llm.compiler.num_mask_misses, llm.driver.footprint
+        )
         self.worker = EngineWorker(llm.driver, self.metrics.step_tokens.observe)
         num_processes = settings.compile_processes or max((os.cpu_count() or 1) // 4, 1)
         lanes = Lanes(llm.vocabulary, llm.compiler.limits, num_processes, settings.compile_memory_bytes)
@@ -64,6 +66,12 @@ class Service:
         await self.worker.stop()
         await self.compiler.stop()
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def drain(self, seconds: float | None) -> None:
+        """Take no more requests; those that run after so many seconds end with an error. None: they may finish."""
+        self.is_draining = True
+        if seconds is not None:
+            asyncio.get_running_loop().call_later(seconds, self.worker.end_all, _shutting_down())
 
     @property
     def model_len(self) -> int:
@@ -174,7 +182,7 @@ class Service:
 
     def _check_room(self, num_more: int) -> None:
         if self.is_draining:
-            raise ApiError(503, "this server is shutting down", code="shutting_down", headers={"Retry-After": "1"})
+            raise _shutting_down()
         if num_more > self.settings.max_open:
             message = f"{num_more} outputs, and this server takes {self.settings.max_open} at once"
             raise ApiError(400, message, code="limit_exceeded")
@@ -221,6 +229,10 @@ def _stopping(choice: ConstraintChoice, sampling: SamplingParams, body: Sampling
         stops_inside=body.stop_inside is not False,
     )
     return replace(sampling, stop=()), ending
+
+
+def _shutting_down() -> ApiError:
+    return ApiError(503, "this server is shutting down", code="shutting_down", headers={"Retry-After": "1"})
 
 
 def _too_long(seconds: float) -> ApiError:

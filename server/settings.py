@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
+from ..constraints.front_ends.tags.styles import STYLES
 from ..errors import UsageError
+from ..foundation.option_names import unknown_name
+
+MOST_PORTS = 65535
+TIMES = ("idle_seconds", "keep_alive_seconds", "head_seconds", "body_seconds", "request_seconds", "send_seconds")
+_TOKEN = re.compile(r"[!-~]+")
+_ROOT_PATH = re.compile(r"(/[\w.~-]+)*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,6 +22,13 @@ class ServerSettings:
 
     host: str = "127.0.0.1"  # the address to listen on
     port: int = 8000  # the port to listen on; 0 takes a free one
+    root_path: str = ""  # the path below which a proxy in front serves this, such as /llm
+    ssl_certfile: Path | None = None  # the certificate for https, and those that vouch for it, as PEM
+    ssl_keyfile: Path | None = None  # its private key, where the certificate's file does not hold it
+    ssl_ca_certs: Path | None = None  # clients have to show a certificate that one of these vouches for
+    allowed_origins: tuple[str, ...] = ()  # pages of other sites that may ask from a browser, such as https://a.example; "*" = all
+    allowed_headers: tuple[str, ...] = ("*",)  # that these may send
+    allow_credentials: bool = False  # whether browsers may send cookies along
     api_key: tuple[str, ...] = ()  # who may ask: one of these keys as bearer token; none = everybody; also MASKWRIGHT_API_KEY
     served_model_name: str | None = None  # what clients call the model; else as it was named to --model
     client_grammars: bool = True  # clients may send grammars, regular expressions and structural tags, not only JSON schemas
@@ -32,11 +48,12 @@ class ServerSettings:
     compile_processes: int | None = None  # that compile, in the quick lane and in the slow one each; else a quarter of the cores
     compile_memory_bytes: int = 1 << 30  # that one of them may hold
     max_compiles: int = 128  # constraints that are being compiled or wait for that; more are answered by 429
+    idle_seconds: float = 5.0  # a connection is kept open for the next request; more than a proxy in front keeps it
     keep_alive_seconds: float = 15.0  # a comment is sent when a stream was silent for that long
     head_seconds: float = 30.0  # for the head of a request to arrive
     body_seconds: float = 60.0  # for its body to arrive
     request_seconds: float = 3600.0  # for an output, waiting included
-    send_seconds: float = 60.0  # a client that takes nothing of a stream for that long is gone
+    send_seconds: float = 60.0  # a client that reads nothing of its answer for that long is gone
     log_format: str = "text"  # of log lines: text, or json for one object a line
     traces: bool = False  # OpenTelemetry spans, sent over OTLP as the OTEL_ variables of the environment say
     drain_seconds: int | None = None  # how long running requests may take after SIGTERM; else until they are done
@@ -49,13 +66,24 @@ class ServerSettings:
         for name in ("max_tokens", "drain_seconds", "compile_processes"):
             if getattr(self, name) is not None:
                 _require(name, getattr(self, name), at_least=1)
-        for name in ("compile_seconds", "keep_alive_seconds", "head_seconds", "body_seconds", "request_seconds", "send_seconds"):
+        for name in (*TIMES, "compile_seconds"):
             if not getattr(self, name) > 0:
                 raise UsageError(f"{name} is more than 0, not {getattr(self, name)!r}")
         if self.log_format not in ("text", "json"):
             raise UsageError(f"log_format is text or json, not {self.log_format!r}")
-        if not all(self.api_key):
-            raise UsageError("an API key is not empty")
+        for key in self.api_key:
+            if not _TOKEN.fullmatch(key):
+                raise UsageError("an API key is made of visible ASCII characters, one at least: a header carries no others")
+        if self.port > MOST_PORTS:
+            raise UsageError(f"port is at most {MOST_PORTS}, not {self.port}")
+        if self.tool_style not in ("auto", *STYLES):
+            raise UsageError(unknown_name("tool_style", self.tool_style, ("auto", *STYLES)))
+        if not _ROOT_PATH.fullmatch(self.root_path):
+            raise UsageError(f"root_path begins with a slash and does not end with one, such as /llm; it is not {self.root_path!r}")
+        if self.allow_credentials and ("*" in self.allowed_origins or not self.allowed_origins):
+            raise UsageError("allow_credentials needs allowed_origins that are named, or any page could use its visitor's cookies")
+        if self.ssl_certfile is None and (self.ssl_keyfile or self.ssl_ca_certs):
+            raise UsageError("ssl_keyfile and ssl_ca_certs need ssl_certfile")
 
 
 def _require(name: str, value: int, at_least: int) -> None:

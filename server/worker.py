@@ -93,6 +93,10 @@ class EngineWorker:
         finally:
             self._let_go(answers)
 
+    def end_all(self, error: Exception) -> None:
+        """End all requests that are not finished; who waits for one is told this error."""
+        self._fail(error)
+
     # ---- on the event loop
 
     def _admit(self, answers: Answers, admitted: asyncio.Future[None], ids: list[int], error: Exception | None) -> None:

@@ -22,6 +22,11 @@ def threads_for(wanted: int | None, weight_bytes: int) -> int | None:
     return wanted
 
 
+def threads_used(count: int | None) -> int:
+    """How many threads PyTorch runs with inside of `use_threads`."""
+    return torch.get_num_threads() if count is None else count
+
+
 @contextmanager
 def use_threads(count: int | None) -> Iterator[None]:
     """PyTorch runs with `count` threads inside, and as before outside; None changes nothing."""

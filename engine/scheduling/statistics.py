@@ -33,8 +33,6 @@ class EngineStatistics:
     num_saved: int = 0  # of these, those that moved to host memory
     num_loaded: int = 0  # blocks that came back from there
     num_copied: int = 0  # blocks copied before they were written
-    num_weight_bytes: int = 0  # of the model; packed and mapped matrices as they are in the file
-    num_cache_bytes: int = 0  # of the KV cache or the pool of states
 
     @property
     def hit_rate(self) -> float:

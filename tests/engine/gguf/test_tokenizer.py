@@ -183,8 +183,8 @@ def test_a_file_is_all_that_an_engine_needs(byte_level: Any, tmp_path: Path) -> 
     request = Request(prompt_token_ids=prompt, sampling=SamplingParams(max_tokens=20, temperature=0.0), constraint=constraint)
     output = run_all(loaded.engine, {0: [request]})[0]
     assert re.fullmatch("[a-z]{3} [0-9]{2}", output.text)
-    counted = loaded.engine.statistics
-    assert 0 < counted.num_weight_bytes < path.stat().st_size and counted.num_cache_bytes > 0
+    footprint = loaded.engine.footprint
+    assert 0 < footprint.weight_bytes < path.stat().st_size and footprint.cache_bytes > 0
 
 
 def test_unused_tokens_are_never_text(byte_level: Any, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from maskwright.constraints import Compiler, ConstraintLimit, JsonSchema, Regex, Source, Vocabulary
 from maskwright.constraints.runtime.loading import Handover, handed_over
 from maskwright.engine import EngineStatistics
+from maskwright.engine.footprint import Footprint
 from maskwright.server.compiling.compiler import ConstraintCompiler
 from maskwright.server.compiling.lanes import Lanes
 from maskwright.server.compiling.refusals import Refusals
@@ -58,7 +59,7 @@ class GatedLanes:
 class Scene:
     def __init__(self, max_jobs: int = 8) -> None:
         self.compiler, self.lanes = Compiler(VOCABULARY), GatedLanes()
-        self.metrics = Metrics("m", EngineStatistics, lambda: 0)
+        self.metrics = Metrics("m", EngineStatistics, lambda: 0, Footprint(0, 0, 1))
         self.asked = ConstraintCompiler(self.compiler, cast(Lanes, self.lanes), self.metrics, max_jobs)
 
     async def ask(self, source: Source, client: str = "") -> asyncio.Task[Any]:
