@@ -39,13 +39,17 @@ def _gguf_spec(model: GgufModel) -> ModelInfo:
     assert isinstance(spec, ModelSpec), "config_of names native architectures alone"
     if model.architecture in PERMUTED:
         spec = replace(spec, is_rope_interleaved=True)
-    return spec if spec.latent is not None else replace(spec, **_biases(model))
+    return spec if spec.latent is not None else _with_biases(spec, model)
 
 
-def _biases(model: GgufModel) -> dict[str, bool]:
-    """Which linear layers have biases: those that are there."""
-    wanted = {"has_qkv_bias": ("attn_q", "attn_qkv"), "has_output_bias": ("attn_output",), "has_mlp_bias": ("ffn_up", "ffn_down")}
-    return {name: any(f"blk.0.{part}.bias" in model.tensors for part in parts) for name, parts in wanted.items()}
+def _with_biases(spec: ModelSpec, model: GgufModel) -> ModelSpec:
+    """With the biases of linear layers that are there."""
+
+    def has(*parts: str) -> bool:
+        return any(f"blk.0.{part}.bias" in model.tensors for part in parts)
+
+    qkv, output, mlp = has("attn_q", "attn_qkv"), has("attn_output"), has("ffn_up", "ffn_down")
+    return replace(spec, has_qkv_bias=qkv, has_output_bias=output, has_mlp_bias=mlp)
 
 
 WITH_IMAGES: Mapping[str, Mapping[str, str]] = {  # architecture -> model type of its text part -> that part's architecture
