@@ -118,8 +118,9 @@ class JsonSchema(FrontEnd):
 
     def _lower(self, grammar: Grammar, limits: Limits) -> Node:
         end = monotonic() + limits.seconds
+        policy = self.policy(grammar, limits.seconds)  # its time begins before the schema is read
         root = self.root(limits)
-        lowering = self._lowering(grammar, limits, self.policy(grammar, limits.seconds))
+        lowering = self._lowering(grammar, limits, policy)
         node = lowering.whole(root)
         if node == FAIL:
             why = "; ".join(filter(None, [lowering.cause, self._clash(limits, min(end, monotonic() + EXPLAINING_SECONDS))]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -12,11 +13,13 @@ import jsonschema
 import pytest
 
 from maskwright.constraints import Compiler, Constraint, ConstraintLimit, JsonSchema, Vocabulary
+from maskwright.constraints.grammar.expression import Grammar
 from maskwright.constraints.grammar.source import Limits
 from maskwright.constraints.runtime.constraint import as_token_ids
 
 END = 256
-COMPILER = Compiler(Vocabulary([*(bytes([byte]) for byte in range(END)), None], eos_token_ids=[END]))
+VOCABULARY = Vocabulary([*(bytes([byte]) for byte in range(END)), None], eos_token_ids=[END])
+COMPILER = Compiler(VOCABULARY)
 Schema = dict[str, Any]
 NUMBER = {"type": "integer"}
 
@@ -143,6 +146,16 @@ def test_every_walk_ends_in_a_valid_object(make: Callable[[int], Schema], order:
 
 @family
 @order
+def test_a_saved_constraint_is_the_same(make: Callable[[int], Schema], order: str, tmp_path: Path) -> None:
+    constraint = COMPILER.compile(JsonSchema(make(5), property_order=order))
+    texts = [walk(constraint, Random(seed)) for seed in range(3)]
+    constraint.save(tmp_path / "conditions")
+    loaded = Compiler(VOCABULARY).load(tmp_path / "conditions")
+    assert all(loaded.accepts(text) for text in texts) and loaded.min_tokens(loaded.start()) == constraint.min_tokens(constraint.start())
+
+
+@family
+@order
 def test_a_hundred_conditions_make_a_small_grammar(make: Callable[[int], Schema], order: str) -> None:
     source, limits = JsonSchema(make(100), property_order=order), Limits()
     grammar = source.new_grammar(limits)
@@ -185,6 +198,37 @@ def random_condition(rng: Random, depth: int) -> Schema:
         {"anyOf": parts}, {"oneOf": parts}, {"not": {"allOf": parts}}, {"if": parts[0], "then": parts[1], "else": parts[2]},
         {"dependentSchemas": {names[0]: parts[0]}}, {"not": parts[0]},
     ])  # fmt: skip
+
+
+@order
+def test_contained_kinds_that_exclude_each_other_are_not_multiplied(order: str) -> None:
+    kinds = [f"k{i}" for i in range(100)]
+    wanted = [{"contains": {"properties": {"kind": {"const": kind}}, "required": ["kind"]}} for kind in kinds]
+    source = JsonSchema({"type": "array", "items": {"type": "object"}, "allOf": wanted}, property_order=order)
+    grammar = source.new_grammar(Limits())
+    source.lower(grammar, Limits())
+    assert len(grammar) < 10_000
+    few = COMPILER.compile(JsonSchema({"type": "array", "items": {"type": "object"}, "allOf": wanted[:5]}, property_order=order))
+    items = [{"kind": kind} for kind in (*kinds[:5], "other", kinds[2])]
+    assert few.accepts(json.dumps(items, separators=(",", ":")))
+    assert not few.accepts(json.dumps(items[1:], separators=(",", ":")))
+
+
+def test_closed_objects_that_differ_in_one_member() -> None:
+    names = [f"m{i}" for i in range(20)]
+    branches = [closed([name for name in names if name != missing]) for missing in names]
+    constraint = COMPILER.compile(JsonSchema({"oneOf": branches}))
+    assert constraint.accepts(json.dumps(dict.fromkeys(names[1:], 1), separators=(",", ":")))
+    assert not constraint.accepts(json.dumps(dict.fromkeys(names[2:], 1), separators=(",", ":")))
+    assert not constraint.accepts(json.dumps(dict.fromkeys(names, 1), separators=(",", ":")))
+
+
+@order
+def test_time_is_looked_at_while_conditions_multiply(order: str) -> None:
+    schema = {**mutual(14), "additionalProperties": True, "patternProperties": {"^x": NUMBER}, "not": {"patternProperties": {"^x": {"minimum": 3}}}}
+    with pytest.raises(ConstraintLimit) as caught:
+        JsonSchema(schema, property_order=order).lower(Grammar(), Limits(seconds=0.05))
+    assert caught.value.limit == "seconds"
 
 
 @order

@@ -6,7 +6,7 @@ several clauses multiply; clauses are followed side by side while members are re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -41,15 +41,19 @@ class Need(HashedOnce):
         return self.where
 
 
-def formula_of(clause: Clause) -> Formula | None:
-    """A clause as a formula; None where it is not about single members."""
+def formula_of(clause: Clause, names: Collection[str] | None) -> Formula | None:
+    """A clause as a formula; None where it is not about members that can be told one by one.
+
+    names: all that members may have, where these are few enough to be listed.
+    """
     options: list[Formula] = []
     for option in clause:
-        name = option.keys.single
-        if name is None:
+        single = option.keys.single
+        if single is None and (names is None or option.keys.tests):
             return None
-        fact = Has(name, option.conj)
-        options.append(fact if option.high is None else negation(fact))
+        meant = [single] if single is not None else [name for name in names or () if option.keys.admits(name, frozenset())]
+        found = any_of(Has(name, option.conj) for name in meant)
+        options.append(found if option.high is None else negation(found))
     return any_of(options)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 
 from ..documents.document import Site
-from ..documents.keyword_table import APPLICATORS, ASSERTIONS, UNEVALUATED
+from ..documents.keyword_table import APPLICATORS, ASSERTIONS, REFERENCES
 from ..documents.keywords import in_force, is_anything, value_of
 from ..documents.reading import members_of, required_of
 from .claims import Claim, Condition, Conj, Formula, Has, Term
@@ -15,7 +15,10 @@ from .parts import Parts, condition
 from .products import FEW
 
 _MEANINGFUL = ASSERTIONS | APPLICATORS
-_READ = (APPLICATORS - frozenset(UNEVALUATED)) | {"type", "required", "properties", "additionalProperties"}
+_READ = frozenset((
+    *REFERENCES, "allOf", "anyOf", "oneOf", "not", "if", "dependencies", "dependentRequired", "dependentSchemas",
+    "type", "required", "properties", "additionalProperties",
+))  # fmt: skip
 _DEEPEST = 120  # schemas inside one another that are read
 
 Reading = tuple[Formula, bool]  # what a schema says of the members of an object, and whether all other values satisfy it

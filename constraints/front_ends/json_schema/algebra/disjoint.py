@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...numbers.numbers import Interval
+from ..documents.policy import Policy
 from ..strings.strings import Strings
 from .branches import Branches
 from .claims import Conj, Term
@@ -22,8 +23,11 @@ MAX_PAIRS = 20_000
 class Disjointness:
     """Decides whether groups of terms can share a value."""
 
-    def __init__(self, branches: Branches, shapes: Shapes, membership: Membership, strings: Strings) -> None:
+    def __init__(
+        self, branches: Branches, shapes: Shapes, membership: Membership, strings: Strings, policy: Policy
+    ) -> None:  # fmt: skip
         self._branches, self._shapes, self._membership, self._texts = branches, shapes, membership, strings
+        self._policy = policy
 
     def are_disjoint(self, groups: list[list[Term]], depth: int = 0) -> bool:
         """Whether no value satisfies terms of two different groups."""
@@ -66,6 +70,7 @@ class Disjointness:
         return None if texts is None else [f'"{text.decode()}"' for text in texts]
 
     def _terms(self, a: Term, b: Term, depth: int) -> bool:
+        self._policy.check_time(None)
         atoms = self._shapes.atoms(a) & self._shapes.atoms(b)
         if not atoms:
             return True

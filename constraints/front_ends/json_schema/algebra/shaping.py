@@ -65,10 +65,12 @@ _UNKNOWN: Any = object()
 
 
 class Shapes:
-    """Computes the shapes of terms, once each."""
+    """Computes the shapes of terms, once each. `check` raises an error when what lowering may take is used up."""
 
-    def __init__(self, conjoin: Conjoin, is_contradiction: Callable[[Conj], bool], limits: Limits) -> None:
-        self._conjoin, self._is_contradiction, self._limits = conjoin, is_contradiction, limits
+    def __init__(
+        self, conjoin: Conjoin, is_contradiction: Callable[[Conj], bool], limits: Limits, check: Callable[[], None]
+    ) -> None:  # fmt: skip
+        self._conjoin, self._is_contradiction, self._limits, self._check = conjoin, is_contradiction, limits, check
         self._memo: dict[tuple[str, Term], Any] = {}
         self._values_of_site: dict[Site, dict[str, Any] | None] = {}
         self._members_of_site: dict[Site, Members] = {}
@@ -135,6 +137,7 @@ class Shapes:
         return known
 
     def _finds_no_value(self, claims: list[Claim]) -> bool:
+        self._check()
         left: set[str] | None = None
         unwanted: set[str] = set()
         conj = self._conjoin(claims)
@@ -294,6 +297,7 @@ class Shapes:
         return known
 
     def _read_object(self, term: Term) -> ObjectShape:
+        self._check()
         sites = _sites(term)
         high = min(_counts(sites, "maxProperties"), default=None)
         shape = ObjectShape(self._conjoin, low=max(_counts(sites, "minProperties"), default=0), high=high)

@@ -20,7 +20,7 @@ from ..algebra.formulas import connected, facts, given, names_of
 from .diagrams import FALSE, MAX_NODES, MAX_WORK, TRUE, Diagrams, TooLarge
 
 MAX_STATES = 4_000  # ways to go on with the members of one part in any order
-MAX_TOGETHER = 300  # of one part
+MAX_TOGETHER = 200  # of one part
 MAX_ALTERNATIVES = 400
 _FIRST_NODES, _FIRST_WORK = 3_000, 200_000  # for a diagram, before alternatives are tried
 _HUB = 3  # mentions of a member whose cases may be told apart
@@ -213,6 +213,7 @@ class ConditionalMembers:
         pending = [each for each in diagrams if len(support(each)) == 1]
         if not pending:
             return diagrams, settled
+        self._diagrams.spend(len(diagrams))
         left = set(diagrams)
         of_level: dict[int, list[int]] = {}
         for each in diagrams:

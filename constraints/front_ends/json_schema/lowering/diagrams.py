@@ -98,26 +98,30 @@ class Diagrams:
         if isinstance(formula, Negated):
             return self.negation(self.of(formula.part))
         assert not isinstance(formula, bool)
-        parts = sorted(map(self.of, formula.parts), key=self.level, reverse=True)  # those that are read last are joined first
+        parts = list(map(self.of, formula.parts))
         if formula.how == "one":
             return self._one(parts)
         return self.all(parts) if formula.how == "all" else self.any(parts)
 
     def all(self, diagrams: Iterable[int]) -> int:
         out = TRUE
-        for diagram in diagrams:
+        for diagram in self._last_first(diagrams):
             out = self._join(True, out, diagram)
         return out
 
     def any(self, diagrams: Iterable[int]) -> int:
         out = FALSE
-        for diagram in diagrams:
+        for diagram in self._last_first(diagrams):
             out = self._join(False, out, diagram)
         return out
 
+    def _last_first(self, diagrams: Iterable[int]) -> list[int]:
+        """Those that begin last are joined first: what is joined to them stands above them."""
+        return sorted(diagrams, key=self.level, reverse=True)
+
     def _one(self, diagrams: Iterable[int]) -> int:
         none, one = TRUE, FALSE
-        for diagram in diagrams:
+        for diagram in self._last_first(diagrams):
             fails = self.negation(diagram)
             one = self._join(False, self._join(True, one, fails), self._join(True, none, diagram))
             none = self._join(True, none, fails)

@@ -55,7 +55,7 @@ class Lowering:
             policy, numbering, lambda groups: self._disjointness.are_disjoint(groups), lambda term: self._shapes.is_void(term),
             lambda schemas, decided: self._tags.cases(schemas, decided),
         )  # fmt: skip
-        self._shapes = Shapes(self._branches.conj, self._branches.is_contradiction, limits)
+        self._shapes = Shapes(self._branches.conj, self._branches.is_contradiction, limits, self._check)
         values = text.values.canonical
         self._strings = Strings(grammar, values, limits, policy, assert_formats)  # what strings are
         self._spelled = self._strings  # how they are written
@@ -65,7 +65,7 @@ class Lowering:
         self._membership = Membership(grammar, self._branches, self._shapes, self._strings)
         few = FiniteSets(self._branches, self._shapes, self._membership)
         names = self._membership.names = Names(grammar, text.canonical, of_names, self._string_bodies, self._listed_strings)
-        self._disjointness = Disjointness(self._branches, self._shapes, self._membership, self._strings)
+        self._disjointness = Disjointness(self._branches, self._shapes, self._membership, self._strings, policy)
         self._tags = Discriminators(self._branches, self._shapes, self._membership)
         self._causes: list[str] = []  # why alternatives were found empty, first one first
         self._together: list[list[Conj]] = []  # conjunctions of which any may hold in one place
@@ -73,11 +73,11 @@ class Lowering:
         self._mixed_arrays = MixedArrays(self._branches.terms, self._shapes, names, policy, is_ordered)
         self._containers = Containers(
             grammar, text, self.node, few.count, self._together.append, self._branches.conj, self._shapes.lacks_values,
-            self._are_apart, policy.refuse,
+            self._are_apart, policy.refuse, self._check,
         )  # fmt: skip
         self._objects = Objects(
             grammar, text, names, self.node, self._together.append, self._branches.conj, self._shapes.lacks_values,
-            self._are_apart, self._shapes.values_listed, is_ordered, self._causes.append, lambda: policy.check_time(None),
+            self._are_apart, self._shapes.values_listed, is_ordered, self._causes.append, self._check,
         )  # fmt: skip
         in_any_order = None if is_ordered else self._objects.in_any_order
         self._plain = PlainContainers(grammar, text, self.node, self._branches.conj, numbering, in_any_order)
@@ -188,9 +188,7 @@ class Lowering:
         return self._rules[conj]
 
     def _lower(self, conj: Conj) -> Node:
-        if len(self._grammar) > self._limits.nodes:
-            raise ConstraintLimit("the schema is too large", limit="nodes", value=self._limits.nodes)
-        self._policy.check_time(conj[0].path if conj else None)
+        self._check(conj)
         opened, self._open = self._open, self._open | {conj} if conj not in self._rules else {conj}
         self._together.append([conj])
         node = self._grammar.alt(*(self._term(term) for term in self._branches.terms(conj)))
@@ -198,6 +196,12 @@ class Lowering:
         if node == FAIL and conj:
             self._causes.append(f"{conj[0].path} admits nothing")
         return self._grammar.label(node, conj[0].path) if conj and node != FAIL else node
+
+    def _check(self, conj: Conj = ()) -> None:
+        """Raise `ConstraintLimit` when nodes or time are used up. Everything that may grow passes here, or asks the policy."""
+        if len(self._grammar) > self._limits.nodes:
+            raise ConstraintLimit("the schema is too large", limit="nodes", value=self._limits.nodes)
+        self._policy.check_time(conj[0].path if conj else None)
 
     # -- one alternative ----------------------------------------------------------------------------------------------
 

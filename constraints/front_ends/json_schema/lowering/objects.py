@@ -11,27 +11,22 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from ....base.errors import ConstraintLimit
-from ....grammar.expression import EMPTY, FAIL, Event, Grammar, Node
-from ....grammar.member_diagrams import LAST, MemberDiagrams
-from ..algebra.claims import Claim, Conj, Formula, Has, Keys, NameTest
+from ....grammar.expression import FAIL, Event, Grammar, Node
+from ..algebra.claims import Claim, Conj, Formula, Keys, NameTest
 from ..algebra.clauses import FEW_CLAUSES, Clause, formula_of
-from ..algebra.formulas import facts
 from ..algebra.names import Names
 from ..algebra.shapes import ObjectShape
 from ..documents.values import string_text
 from ..strings.text import JsonText
-from .conditional_members import ConditionalMembers, Member
+from .conditional_objects import MAX_SINGLE, ConditionalObjects
 from .containers import bounds_of
 from .diagrams import TooLarge
 from .series import TOTAL, Bounds, Effect, Series, Sort, Stage
-from .value_cases import told_apart
 from .variants import NO_EFFECT, Watches, Where
 
 MAX_FOLLOWED = 8  # states of some clauses behind members in any order
 MAX_APART = 256  # ways in which required members may come, by their cases, that are told apart
-MAX_COUNTED = 4_000  # members that there must be at least, beside conditions
-MAX_SINGLE = 48  # names in any order that are counted one by one; more are counted together, and remembered as they come
+MAX_CLAUSES = 16  # that are followed one by one where they have no small diagram
 
 
 class _Member(NamedTuple):
@@ -69,8 +64,10 @@ class Objects:
     ) -> None:  # fmt: skip
         self._grammar, self._text, self._names, self._node_of = grammar, text, names, node_of
         self._stand_together, self._conjoin, self._lacks_values = stand_together, conjoin, lacks_values
-        self._are_apart, self._values_of, self._is_ordered = are_apart, values_of, is_ordered
-        self._explain, self._check = explain, check
+        self._are_apart, self._is_ordered, self._explain, self._check = are_apart, is_ordered, explain, check
+        self._conditionals = ConditionalObjects(
+            grammar, text, node_of, stand_together, conjoin, lacks_values, values_of, explain, check, self._tree
+        )  # fmt: skip
         self._known: dict[Hashable, Node] = {}  # by what they mean: different terms often come to the same
 
     def forget(self) -> None:
@@ -109,7 +106,7 @@ class Objects:
         in_order = dict.fromkeys(shape.declared) if self._is_ordered else {}
         watches = Watches(shape.needs, shape.clauses, self._conjoin, self._lacks_values, self._are_apart)
         series = Series(
-            grammar, self._text.gap, self._text.comma, conditions=[(0, None), *bounds_of(shape.needs)],
+            grammar, self._text.gap, self._text.comma, self._check, conditions=[(0, None), *bounds_of(shape.needs)],
             num_needs=len(shape.needs), clauses=watches.clauses, absences=watches.absences,
         )  # fmt: skip
         series.stages = [self._stage(shape, name, tests, watches) for name in in_order]
@@ -129,125 +126,34 @@ class Objects:
 
         None where there are other conditions too, and where there are so few that they need not be, or clauses that had better not.
         """
-        formulas = [*shape.conditions, *map(formula_of, shape.clauses)]
+        if shape.needs or not (shape.conditions or len(shape.clauses) > FEW_CLAUSES):
+            return None
+        is_closed = not shape.tests and self._node_of(shape.value(None, frozenset())) == FAIL
+        names = list(shape.named) if is_closed else None
+        formulas = [*shape.conditions, *(formula_of(clause, names) for clause in shape.clauses)]
         told = [formula for formula in formulas if formula is not None]
-        if shape.needs or len(told) < len(formulas) or not (shape.conditions or len(shape.clauses) > FEW_CLAUSES):
+        if len(told) < len(formulas):
             return None
         try:
             return self._conditional(shape, told)
         except TooLarge:
-            if shape.conditions:
+            if shape.conditions or len(shape.clauses) > MAX_CLAUSES:
                 raise
             return None
 
     def _conditional(self, shape: ObjectShape, formulas: list[Formula]) -> Node:
         tests = shape.tests
-        named = list(dict.fromkeys([*shape.named, *self._names.listed(tests)]))
-        in_order = list(dict.fromkeys(shape.declared)) if self._is_ordered else []
-        told: dict[str, dict[Conj, set[bool]]] = {}
-        for formula in formulas:
-            for fact, sign in facts(formula):
-                told.setdefault(fact.name, {}).setdefault(fact.conj, set()).add(sign)
+        named = dict.fromkeys([*shape.named, *self._names.listed(tests)])
         values = {name: shape.value(name, self._passed(name, tests)) for name in named}
-        cases = {name: self._known_cases(values[name], told.get(name, {})) for name in named}
-        missing = [name for name in shape.required if not cases[name]]
-        if missing:
-            self._explain(f"the required member {missing[0]!r} admits no value")
-            return FAIL
         nothing = Watches((), (), self._conjoin, self._lacks_values, self._are_apart)
-        classes = self._classes(shape, tests, named, nothing)
-        others = sum(LAST if each.available is None else each.available for each in classes)
-        most = sum(map(bool, cases.values())) + others
-        high = None if shape.high is None or shape.high >= most else shape.high
-        if shape.low > MAX_COUNTED:
-            raise ConstraintLimit(
-                f"at least {shape.low} members, beside conditions on which they are", limit="counts", value=MAX_COUNTED,
-                instead="a smaller minProperties",
-            )  # fmt: skip
-        low = shape.low if shape.low > len(shape.required) else 0
-        build = MemberDiagrams(self._grammar, self._text.comma, self._text.gap, low > 0 or high is not None)
-        position = {name: place for place, name in enumerate(in_order, 1)}
-        members = [
-            self._conditional_member(name, position.get(name, LAST), values[name], cases[name]) for name in named if name in told
-        ]
-        free = [name for name in named if name not in told]
-        parts = self._free_in_order(free, position, shape, cases, build)
-        parts += self._free_in_any_order(free, position, shape, cases, build)
-        for each in classes:
-            pairs = self._grammar.alt(*(self._pair(each.key, node) for node in each.cases.values()))
-            parts.append(build.counted(build.member(pairs), 0, each.available))
-        formulas += [Has(name, ()) for name in shape.required if name in told]
-        alternatives = ConditionalMembers(self._grammar, build, members, self._check).alternatives(formulas)
-        is_remembered = bool(classes) or len(free) > MAX_SINGLE
-        return self._walks([[*parts, *own] for own in alternatives], low, high, build, is_remembered)
-
-    def _walks(
-        self, alternatives: list[list[Node]], low: int, high: int | None, build: MemberDiagrams, is_remembered: bool
-    ) -> Node:
-        """The texts of objects whose members meet all parts of one of the alternatives."""
-        grammar = self._grammar
-        end = grammar.mark(b"}", Event.OBJECT_CLOSE) if is_remembered else grammar.literal("}")
-        opening = grammar.mark(b"{", Event.OBJECT_OPEN) if is_remembered else grammar.literal("{")
-        may_end = low == 0 and any(all(map(build.may_lack, parts)) for parts in alternatives)
-        walks = [grammar.seq(build.walk(parts, low, high), end) for parts in alternatives]
-        return grammar.seq(opening, self._text.gap, grammar.alt(end if may_end else FAIL, *walks))
-
-    def _known_cases(self, value: Conj, told: dict[Conj, set[bool]]) -> list[tuple[Node, dict[Conj, bool]]]:
-        """The cases of a member's value that have texts, and which conjunctions hold in each."""
-        cases = self._told_apart(value, told)
-        if len(cases) > 1:
-            self._stand_together([value, *(conj for conj, _ in cases)])
-        nodes = ((self._node_of(conj), truths) for conj, truths in cases)
-        return [(node, truths) for node, truths in nodes if node != FAIL]
-
-    def _told_apart(self, value: Conj, told: dict[Conj, set[bool]]) -> list[tuple[Conj, dict[Conj, bool]]]:
-        conjs = [conj for conj in told if conj]
-        if not conjs:
-            return [(value, {})]
-        return told_apart(value, {conj: told[conj] for conj in conjs}, self._conjoin, self._lacks_values, self._values_of)
-
-    def _conditional_member(
-        self, name: str, position: int, value: Conj, cases: list[tuple[Node, dict[Conj, bool]]]
-    ) -> Member:
-        texts = tuple(self._text.member(name, node) for node, _ in cases)
-        whole = self._text.member(name, self._node_of(value)) if len(texts) > 1 else texts[0] if texts else FAIL
-        return Member(name, position, texts, tuple(truths for _, truths in cases), whole)
-
-    def _free_in_order(
-        self, names: list[str], position: dict[str, int], shape: ObjectShape, cases: dict[str, list[tuple[Node, dict[Conj, bool]]]],
-        build: MemberDiagrams,
-    ) -> list[Node]:  # fmt: skip
-        """One part for the declared members that no condition is about."""
-        node = EMPTY
-        for name in reversed([name for name in names if name in position and cases[name]]):
-            text = build.member(self._text.member(name, cases[name][0][0]))
-            node = build.decision(
-                position[name], [(text, () if node == EMPTY else (node,))], FAIL if name in shape.required else node
-            )
-        return [] if node == EMPTY else [node]
-
-    def _free_in_any_order(
-        self, names: list[str], position: dict[str, int], shape: ObjectShape, cases: dict[str, list[tuple[Node, dict[Conj, bool]]]],
-        build: MemberDiagrams,
-    ) -> list[Node]:  # fmt: skip
-        """The parts of other members that no condition is about: one for each, or for many together, which are remembered."""
-        parts: list[Node] = []
-        for is_required in (True, False):
-            nodes = {
-                name: cases[name][0][0] for name in names
-                if name not in position and cases[name] and (name in shape.required) is is_required
-            }  # fmt: skip
-            if len(names) > MAX_SINGLE and nodes:
-                low = len(nodes) if is_required else 0
-                parts.append(build.counted(build.member(self._tree(nodes)), low, len(nodes)))
-                continue
-            for name, node in nodes.items():
-                parts.append(build.counted(build.member(self._text.member(name, node)), int(is_required), 1))
-        return parts
+        classes = self._classes(shape, tests, list(named), nothing)
+        others = [(self._pair(each.key, node), each.available) for each in classes for node in each.cases.values()]
+        in_order = list(dict.fromkeys(shape.declared)) if self._is_ordered else []
+        return self._conditionals.node(shape, formulas, values, in_order, others)
 
     def in_any_order(self, values: dict[str, Node], required: frozenset[str], other: Node) -> Node:
         """The texts of objects with members of given names, FAIL for those that there are not, and of others, where these are."""
-        series = Series(self._grammar, self._text.gap, self._text.comma)
+        series = Series(self._grammar, self._text.gap, self._text.comma, self._check)
         members = [_Member(name, (), {NO_EFFECT: value}) for name, value in values.items() if value != FAIL]
         self._add_names([member for member in members if member.name in required], True, series)
         self._add_names([member for member in members if member.name not in required], False, series)

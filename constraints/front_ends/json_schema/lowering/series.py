@@ -78,7 +78,8 @@ class Place(NamedTuple):
 @dataclass(slots=True)
 class Series:
     """Builds the node of one series. `gap` stands behind a member, `end` at the end, `separator` between two members;
-    `marked(node)` is what stands there instead, with `node` behind it, where items are remembered.
+    `marked(node)` is what stands there instead, with `node` behind it, where items are remembered. `check` raises an error when
+    what lowering may take is used up; it is called for every remainder that is looked at.
 
     The first condition is the total, the next `num_needs` tell sorts apart, as clauses do: where nothing of these is wanted any
     more, `plain` are the sorts. `absences` are the options that hold unless a member makes them impossible.
@@ -87,6 +88,7 @@ class Series:
     grammar: Grammar
     gap: Node
     separator: Node
+    check: Callable[[], None]
     marked: Callable[[Node], Node] | None = None
     end: Node = FAIL
     conditions: list[Bounds] = field(default_factory=lambda: [_FREE])
@@ -115,6 +117,7 @@ class Series:
         for stage, remainders in zip(reversed(self.stages), reversed(reached[:-1]), strict=True):
             behind, places = places, {}
             for remainder in remainders:
+                self.check()
                 options = [self._then(sort.node, behind[after].later) for sort, after in self._stage_steps(stage, remainder)]
                 may_end = stage.may_end and self._is_met(remainder)
                 skipped = self._skipped(stage, remainder)
@@ -165,6 +168,7 @@ class Series:
 
     def _steps(self, sorts: Iterable[Sort], remainder: Remainder) -> list[tuple[Sort, Remainder]]:
         """The members that may come next, each with what is wanted behind it."""
+        self.check()
         possible = (sort for sort in sorts if sort.node != FAIL)
         steps = ((sort, self._after(remainder, (TOTAL, *sort.effect.counts_in), sort.effect)) for sort in possible)
         return [(sort, after) for sort, after in steps if after is not None]
@@ -297,6 +301,7 @@ class Series:
         steps: dict[Remainder, list[tuple[Sort, Remainder]]] = {}
         pending = [start]
         while pending:
+            self.check()
             remainder = pending.pop()
             if remainder in loops or remainder in steps:
                 continue

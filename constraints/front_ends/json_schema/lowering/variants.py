@@ -67,7 +67,7 @@ class Watches:
         needs = [(i, need) for i, need in enumerate(self._needs, TOTAL + 1) if is_meant(need.where)]
         options = [(number, option) for option, number in self._numbers.items() if is_meant(option.where)]
         conjs = dict.fromkeys(each.conj for _, each in (*needs, *options))
-        if len(conjs) > _FEW and () not in conjs and self._are_apart(list(conjs)):
+        if len(conjs) > _FEW and () not in conjs and self._are_apart([self._conjoin([*value, *conj]) for conj in conjs]):
             return self._apart(value, list(conjs), needs, options, name)
         cases: list[dict[Conj, bool | None]] = [{}]
         for conj in conjs:
