@@ -42,7 +42,7 @@ def _gguf_spec(model: GgufModel) -> ModelInfo:
     return spec if spec.latent is not None else replace(spec, **_biases(model))
 
 
-def _biases(model: GgufModel) -> dict[str, bool]:
+def _biases(model: GgufModel) -> dict[str, Any]:
     """Which linear layers have biases: those that are there."""
     wanted = {"has_qkv_bias": ("attn_q", "attn_qkv"), "has_output_bias": ("attn_output",), "has_mlp_bias": ("ffn_up", "ffn_down")}
     return {name: any(f"blk.0.{part}.bias" in model.tensors for part in parts) for name, parts in wanted.items()}
