@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...constraints.vocabulary.vocabulary import Vocabulary
+from ...foundation.deadline import stopped_after
 from ..errors import ModelFolderError, RequestError, UnsupportedModel
 from ..gguf.files import is_gguf, open_gguf
 from ..gguf.sentencepiece import SentencePieces, build, read_sentence_pieces
@@ -17,6 +18,7 @@ from .families import token_ids
 from .files import read_json
 
 _HERE = "\u2060[[the reply goes on here]]\u2060"  # marks the end of a message in a rendered conversation
+TEMPLATE_SECONDS, TEMPLATE_CHARACTERS = 10.0, 1 << 26  # what a chat template, which is a program of a stranger, may take
 _GENERIC_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")  # tokenizer.json says everything
 
 
@@ -103,13 +105,16 @@ class Tokenizer:
         if not self.has_chat_template:
             raise RequestError("this model has no chat template; give a plain prompt instead of messages")
         try:
-            rendered: str = self._backend.apply_chat_template(
-                [dict(message) for message in messages],
-                tools=None if tools is None else [dict(tool) for tool in tools],
-                tokenize=False,
-                add_generation_prompt=add_generation_prompt,
-                **variables,
-            )
+            with stopped_after(TEMPLATE_SECONDS, "<template>"):  # what jinja calls a template that is no file
+                rendered: str = self._backend.apply_chat_template(
+                    [dict(message) for message in messages],
+                    tools=None if tools is None else [dict(tool) for tool in tools],
+                    tokenize=False,
+                    add_generation_prompt=add_generation_prompt,
+                    **variables,
+                )
+            if len(rendered) > TEMPLATE_CHARACTERS:
+                raise ValueError(f"it writes {len(rendered)} characters, and {TEMPLATE_CHARACTERS} are allowed")
         except Exception as error:  # templates raise whatever jinja makes of them
             raise RequestError(f"the model's chat template rejects these messages: {error}") from error
         return rendered

@@ -17,7 +17,7 @@ from maskwright.constraints import Compiler
 from maskwright.constraints.front_ends.regex.regex import Regex
 from maskwright.constraints.vocabulary.vocabulary import Vocabulary
 from maskwright.engine import EngineConfig, Request, load
-from maskwright.engine.errors import ModelFolderError, UnsupportedModel
+from maskwright.engine.errors import ModelFolderError, RequestError, UnsupportedModel
 from maskwright.engine.gguf.files import open_gguf
 from maskwright.engine.gguf.pretokenizers import PRE_TOKENIZERS
 from maskwright.engine.gguf.special_tokens import TokenType, end_token_ids
@@ -202,6 +202,27 @@ def test_a_chat_template_and_one_for_tools(byte_level: Any, tmp_path: Path) -> N
     tokenizer = load_tokenizer(path, read_spec(path))
     assert tokenizer.render_chat([{"role": "user", "content": "hi"}]) == "hi"
     assert tokenizer.render_chat([{"role": "user", "content": "hi"}], tools=[{"type": "function"}]) == "1 tools"
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{% for i in range(99999) %}{% for j in range(99999) %}{% set x = j %}{% endfor %}{% endfor %}", "it takes longer than 0.2 s"),
+        ("{% for i in range(99999) %}{% for j in range(99999) %}x{% endfor %}{% endfor %}", "it takes longer than 0.2 s"),
+        ("{% macro again(i) %}{{ again(i) }}{% endmacro %}{{ again(1) }}", "recursion"),
+        ("{{ 'x' * 5000 }}", "it writes 5000 characters, and 4000 are allowed"),
+        ("{% for i in range(10 ** 9) %}x{% endfor %}", "Range too big"),
+        ("{{ ''.__class__.__mro__ }}{{ cycler.__init__.__globals__ }}", "unsafe|undefined"),
+    ],
+)
+def test_a_hostile_template_ends_as_a_request_that_is_refused(
+    template: str, message: str, byte_level: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("maskwright.engine.models.tokenizer.TEMPLATE_SECONDS", 0.2)
+    monkeypatch.setattr("maskwright.engine.models.tokenizer.TEMPLATE_CHARACTERS", 4000)
+    path = write(tmp_path / "model.gguf", of_byte_level(byte_level, "gpt-2", chat_template=template))
+    with pytest.raises(RequestError, match=message):
+        load_tokenizer(path, read_spec(path)).render_chat([{"role": "user", "content": "hi"}])
 
 
 CONVERSATION = [
