@@ -99,7 +99,7 @@ class LLM:
         self.vocabulary: Vocabulary = self.tokenizer.vocabulary
         self.compiler = Compiler(self.vocabulary, constraint_limits, constraint_cache_bytes)
         self.driver = Driver(engine, _sessions(engine, folder, self.features))
-        self.planner = Planner(folder, self.tokenizer, self.compiler, prompt_style)
+        self.planner = Planner(folder, self.tokenizer, self.compiler, prompt_style, engine.limits)
 
     @property
     def default_sampling(self) -> SamplingParams:

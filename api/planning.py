@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -19,7 +20,9 @@ from .constraints.front_ends.tags.styles import style_of_template
 from .conversation import Message
 from .engine import Request, RequestError, RequestOutput
 from .engine.kv_cache.prefix_tree import common_length
+from .engine.limits import Limits
 from .engine.models.tokenizer import Tokenizer
+from .engine.requests.prompt_tokens import prompt_tokens
 from .engine.sessions.snapshot import Snapshot
 from .errors import UsageError
 from .kernels.sampler.parameters import FILTERS
@@ -114,9 +117,10 @@ def _likelihood(ended: RequestOutput) -> tuple[bool, float]:
 class Planner:
     """Makes plans for one model, whose tokenizer, prompt style and defaults it knows."""
 
-    def __init__(self, folder: Path, tokenizer: Tokenizer, compiler: Compiler, style: PromptStyle) -> None:
+    def __init__(self, folder: Path, tokenizer: Tokenizer, compiler: Compiler, style: PromptStyle, limits: Limits) -> None:
+        """limits: of the engine, which say how long a prompt may be."""
         check_prompt_style(style)
-        self._tokenizer, self._compiler = tokenizer, compiler
+        self._tokenizer, self._compiler, self._limits = tokenizer, compiler, limits
         self._beginnings: dict[str, tuple[int, ...]] = {}
         self.style = style if style != "auto" else _style_of(folder)
         self.tool_style = None if self.style == "task" else style_of_template(tokenizer.chat_template)
@@ -163,7 +167,7 @@ class Planner:
         constraint = self._compile(turn.choice)
         messages = self._told(turn.messages, turn.choice)
         definitions = [tool.definition() for tool in turn.tools] if turn.tools and self.style != "task" else None
-        token_ids = self._tokenizer.encode_chat(messages, tools=definitions, is_begun=turn.is_begun, **turn.variables)
+        token_ids = self._encode_chat(messages, tools=definitions, is_begun=turn.is_begun, **turn.variables)
         shared = self._num_shared(token_ids, messages, definitions)
         begun = _spelled(turn.begun, self._tokenizer.vocabulary)
         if constraint is not None:
@@ -194,11 +198,19 @@ class Planner:
     def _plan(self, prompt: str, choice: ConstraintChoice, sampling: SamplingParams) -> Plan:
         constraint = self._compile(choice)  # first: a constraint that does not compile is reported before anything else
         if self.style == "plain":
-            return Plan(prompt, choice, _requests(self._tokenizer.encode(prompt), sampling, constraint), sampling.n)
+            return Plan(prompt, choice, _requests(self._encode(prompt), sampling, constraint), sampling.n)
         messages = self._told([{"role": "user", "content": prompt}], choice)
-        token_ids = self._tokenizer.encode_chat(messages)
+        token_ids = self._encode_chat(messages)
         requests = _requests(token_ids, sampling, constraint, self._num_shared(token_ids, messages, None))
         return Plan(prompt, choice, requests, sampling.n)
+
+    def _encode_chat(self, messages: Sequence[Message], **variables: Any) -> tuple[int, ...]:
+        return self._encode(self._tokenizer.render_chat(messages, **variables), add_special_tokens=False)
+
+    def _encode(self, text: str, add_special_tokens: bool = True) -> tuple[int, ...]:
+        """Raises PromptTooLong for a text that is far too long, before all of it is read."""
+        encode = partial(self._tokenizer.encode, add_special_tokens=add_special_tokens)
+        return tuple(prompt_tokens(text, encode, self._limits))
 
     def _num_shared(self, token_ids: tuple[int, ...], messages: Sequence[Message], tools: Any) -> int:
         """How many leading tokens hold instructions, schema and tools, with which other prompts begin, too."""

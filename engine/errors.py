@@ -57,10 +57,11 @@ class RequestError(EngineError, ValueError):
 class PromptTooLong(RequestError):
     """The prompt leaves no room for a single new token."""
 
-    def __init__(self, num_tokens: int, limit: int, option: str = "max_model_len") -> None:
-        """option: the setting of the engine that gives the limit."""
+    def __init__(self, num_tokens: int, limit: int, option: str = "max_model_len", *, is_counted: bool = True) -> None:
+        """option: the setting of the engine that gives the limit. is_counted: else it has at least so many tokens."""
+        count = f"{num_tokens}" if is_counted else f"more than {num_tokens}"
         super().__init__(
-            f"the prompt has {num_tokens} tokens, but at most {limit} fit (one place is kept for the output); "
+            f"the prompt has {count} tokens, but at most {limit} fit (one place is kept for the output); "
             f"shorten it or raise {option}"
         )
         self.num_tokens, self.limit = num_tokens, limit

@@ -18,3 +18,8 @@ class Limits:
     @property
     def max_prompt_len(self) -> int:
         return self.max_model_len - 1
+
+    @property
+    def shortest(self) -> str:
+        """The name of the setting that bounds the length of a sequence: the cache's size where that is less than max_model_len."""
+        return "num_kv_blocks" if self.max_model_len == self.num_blocks * self.block_size else "max_model_len"

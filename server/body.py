@@ -127,4 +127,8 @@ def _half_pair(given: Any) -> str | None:
 
 
 def _is_text(text: str) -> bool:
-    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

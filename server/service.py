@@ -54,6 +54,7 @@ class Service:
         lanes = Lanes(llm.vocabulary, llm.compiler.limits, num_processes, settings.compile_memory_bytes)
         self.compiler = ConstraintCompiler(llm.compiler, lanes, self.metrics, settings.max_compiles)
         self._pool = ThreadPoolExecutor(PLANNING_THREADS, thread_name_prefix="planning")
+        self._counting = ThreadPoolExecutor(1, thread_name_prefix="counting")
         self._num_open = 0
         self.is_draining = False
 
@@ -65,7 +66,8 @@ class Service:
         self.is_draining = True
         await self.worker.stop()
         await self.compiler.stop()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._pool, self._counting):
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def drain(self, seconds: float | None) -> None:
         """Take no more requests; those that run after so many seconds end with an error. None: they may finish."""
@@ -110,6 +112,10 @@ class Service:
     async def in_thread(self, function: Callable[..., T], *arguments: object) -> T:
         """The result of `function`, which runs away from the event loop: tokenizing and templates take their time."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
+
+    async def apart(self, function: Callable[..., T], *arguments: object) -> T:
+        """The result of `function`, which may take long and much memory: one after another, and nothing else waits for it."""
+        return await asyncio.get_running_loop().run_in_executor(self._counting, function, *arguments)
 
     async def plan_turn(self, turn: Turn, sampling: SamplingParams, body: SamplingBody, constraint: AskedConstraint) -> Plan:
         """A conversation, ready to run. constraint: what in the request its constraint was made of."""

@@ -11,11 +11,14 @@ from .answers import DetokenizeAnswer, TokenizeAnswer
 from .body import Body
 from .documentation import answers
 from .errors import ApiError
+from .freed_memory import give_back
 from .messages import template_messages
 from .requested_forms import AskedMessage
 from .service import Service
+from .streams import unless_gone
 
 router = APIRouter()
+LONG_CHARACTERS = 1 << 20  # of a text that takes hundreds of megabytes while it is tokenised
 
 
 class TokenizeBody(Body):
@@ -40,7 +43,7 @@ async def tokenize(request: Request, body: TokenizeBody) -> dict[str, Any]:
     service.check_model(body.model)
     if (body.prompt is None) == (body.messages is None):
         raise ApiError(400, "give one of prompt and messages", param="prompt", code="invalid_value")
-    token_ids = await service.in_thread(_encode, service, body)
+    token_ids = await unless_gone(request, service.apart(_encode, service, body))
     answer: dict[str, Any] = {"count": len(token_ids), "max_model_len": service.model_len, "tokens": list(token_ids)}
     if body.return_token_strs:
         answer["token_strs"] = [_text(service, [token_id]) for token_id in token_ids]
@@ -61,7 +64,11 @@ async def detokenize(request: Request, body: DetokenizeBody) -> dict[str, str]:
 
 def _encode(service: Service, body: TokenizeBody) -> tuple[int, ...]:
     if body.prompt is not None:
-        return service.llm.tokenizer.encode(body.prompt, add_special_tokens=body.add_special_tokens)
+        try:
+            return service.llm.tokenizer.encode(body.prompt, add_special_tokens=body.add_special_tokens)
+        finally:
+            if len(body.prompt) > LONG_CHARACTERS:
+                give_back()
     has_tool_role = service.llm.planner.has_tool_role
     return service.llm.tokenizer.encode_chat(template_messages(body.messages or (), has_tool_role=has_tool_role))
 

@@ -39,16 +39,11 @@ def admit(request_id: int, request: Request, vocabulary: Vocabulary, limits: Lim
 
 def _check_prompt(token_ids: Tokens[int], vocabulary: Vocabulary, limits: Limits) -> None:
     if len(token_ids) > limits.max_prompt_len:
-        raise PromptTooLong(len(token_ids), limits.max_prompt_len, _shortest(limits))
+        raise PromptTooLong(len(token_ids), limits.max_prompt_len, limits.shortest)
     for token_id in (min(token_ids), max(token_ids)):
         if not 0 <= token_id < vocabulary.size:
             place, last = token_ids.index(token_id), vocabulary.size - 1
             raise RequestError(f"prompt token {place} is {token_id}; the vocabulary has the ids 0 to {last}").about("prompt")
-
-
-def _shortest(limits: Limits) -> str:
-    """The name of the setting that bounds the length of a sequence: the cache's size where that is less than max_model_len."""
-    return "num_kv_blocks" if limits.max_model_len == limits.num_blocks * limits.block_size else "max_model_len"
 
 
 def _sampling(request: Request, vocabulary: Vocabulary) -> SequenceSampling:
@@ -78,7 +73,7 @@ def _guide(request: Request, vocabulary: Vocabulary, max_tokens: int, limits: Li
     guide = Guide(constraint, max_tokens, request.sampling.stop_token_ids, _state_after(constraint, request.begun))
     if guide.min_tokens > max_tokens:
         was_cut = request.sampling.max_tokens >= guide.min_tokens
-        raise BudgetTooSmall(max_tokens, guide.min_tokens, _shortest(limits) if was_cut else None)
+        raise BudgetTooSmall(max_tokens, guide.min_tokens, limits.shortest if was_cut else None)
     return guide
 
 
