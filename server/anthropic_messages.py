@@ -75,6 +75,8 @@ class MessageBody(SamplingExtras, ConversationBody):
     max_tokens: int = Field(ge=1, description="Tokens of the reply at most.")
     stop_sequences: list[str] | None = Field(None, description="Strings that end the reply; see also stop_inside.")
     stream: bool | None = None
+    return_token_ids: Annotated[bool | None, Ignored("Chat completions tell them.")] = None
+    return_tokens_as_token_ids: Annotated[bool | None, Ignored("Chat completions tell them.")] = None
     top_k: int | None = Field(None, ge=0)
     metadata: dict[str, Any] | None = Field(None, description="user_id: who shares the engine with others, with --policy fair.")
     service_tier: Annotated[Literal["auto", "standard_only"] | None, Ignored("One tier.", ("auto", "standard_only"))] = None
@@ -95,7 +97,8 @@ async def create_message(request: Request, body: MessageBody) -> Response:
     with told_as(NAMES):
         chat = _as_chat(body)
         plan = await unless_gone(request, plan_chat(service, chat))
-        writer = MessageWriter(f"msg_{request.state.request_id}", service, plan, hides_thought=_hides_thought(body))
+        message_id = f"msg_{body.request_id or request.state.request_id}"
+        writer = MessageWriter(message_id, service, plan, hides_thought=_hides_thought(body))
         return await answer(request, [plan], writer, body.stream, [*body.ignored, *chat.ignored])
 
 

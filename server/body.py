@@ -28,7 +28,8 @@ class Body(BaseModel):
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
     _ignored: list[str] = PrivateAttr(default_factory=list)
-    refused: ClassVar[Mapping[str, str]] = {}  # parameters of other servers, and what to do instead; null and [] ask for nothing
+    refused: ClassVar[Mapping[str, str]] = {}  # parameters of other servers, and what to do instead; a class adds to its bases
+    neutral: ClassVar[Mapping[str, tuple[Any, ...]]] = {}  # of parameters that are refused or unknown: values that ask for nothing
 
     @model_validator(mode="after")
     def note_ignored(self) -> Self:
@@ -43,7 +44,7 @@ class Body(BaseModel):
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """Says of each parameter whether it is honoured, ignored or refused."""
         made = handler.resolve_ref_schema(handler(schema))
-        said = {name: f"Refused: {advice}." for name, advice in cls.refused.items()}
+        said = {name: f"Refused: {advice}." for name, advice in cls._declared_refused().items()}
         refused: Any = {name: {"enum": [None, []], "description": reason, STATUS: "refused"} for name, reason in said.items()}
         for form in made.get("properties", {}).values():
             form.setdefault(STATUS, "honoured")
@@ -65,15 +66,40 @@ class Body(BaseModel):
 
     @classmethod
     def _without_refused(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        kept = {name: value for name, value in given.items() if not (name in cls.refused and value in (None, []))}
-        for name in kept:
-            if name in cls.refused:
-                raise ApiError(400, f"{name} is not supported: {cls.refused[name]}", param=name, code="unsupported_parameter")
-            if name not in cls.model_fields:
+        refused = cls._declared_refused()
+        others = [name for name in given if name not in cls.model_fields]
+        kept = {name: value for name, value in given.items() if name not in others or not cls._asks_nothing(name, value)}
+        for name in others:
+            if name in kept and name in refused:
+                raise ApiError(400, f"{name} is not supported: {refused[name]}", param=name, code="unsupported_parameter")
+            if name in kept:
                 near = get_close_matches(name, cls.model_fields, n=1, cutoff=0.75)
                 hint = f"; did you mean {near[0]}?" if near else "; /docs shows those that there are"
                 raise ApiError(400, f"unknown parameter: {name}{hint}", param=name, code="unknown_parameter")
         return kept
+
+    @classmethod
+    def _declared_refused(cls) -> dict[str, str]:
+        """What this class and its bases refuse, but for what a class reads itself."""
+        declared: dict[str, str] = {}
+        for base in reversed(cls.__mro__):
+            declared |= base.__dict__.get("refused", {})
+        return {name: advice for name, advice in declared.items() if name not in cls.model_fields}
+
+    @classmethod
+    def _asks_nothing(cls, name: str, value: Any) -> bool:
+        neutral = next((base.__dict__["neutral"][name] for base in cls.__mro__ if name in base.__dict__.get("neutral", {})), ())
+        return is_empty(value) or any(same(value, each) for each in neutral)
+
+
+def is_empty(value: Any) -> bool:
+    """Whether a value asks for nothing, whatever the parameter."""
+    return value is None or value is False or (isinstance(value, str | list) and not value)
+
+
+def same(value: Any, other: Any) -> bool:
+    """Equal, and a truth value only to a truth value."""
+    return bool(value == other) and isinstance(value, bool) == isinstance(other, bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +108,11 @@ class Ignored:
 
     reason: str
     neutral: tuple[Any, ...] = ()  # values, beside those that are empty, which ask for nothing
+    is_empty_neutral: bool = True  # whether false and the like ask for nothing
 
     def is_neutral(self, value: Any) -> bool:
-        return not value or any(value == each and type(value) is type(each) for each in self.neutral)
+        empty = value is None or (self.is_empty_neutral and (is_empty(value) or value == {}))
+        return empty or any(same(value, each) for each in self.neutral)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return {**handler(schema), "description": f"Ignored: {self.reason}", STATUS: "ignored"}

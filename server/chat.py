@@ -28,12 +28,12 @@ from .replies import Call, ReplyParts, reader_of
 from .requested_constraint import AskedConstraint, ConstraintBody, asked_constraint
 from .requested_forms import AskedMessage, AskedTool, AskedToolChoice
 from .requested_tools import asked_tools, own_tools
-from .sampling_options import SamplingBody, StreamOptions, sampling_of, tells_usage
+from .sampling_options import SamplingBody, StreamOptions, sampling_of, tells_usage, tells_usage_always
 from .service import Service
 from .streams import DONE, data, error_event, unless_gone
 from .token_details import ExtendedBody, detail_writer, details_of, head_of, num_top_wanted
-from .token_logprobs import LogprobWriter
-from .usage import usage_of
+from .token_logprobs import LogprobWriter, token_ids_of
+from .usage import usage_of, usage_so_far
 
 
 class ChatBody(SamplingBody, ConstraintBody, ExtendedBody):
@@ -57,6 +57,9 @@ class ChatBody(SamplingBody, ConstraintBody, ExtendedBody):
     tool_choice: str | AskedToolChoice | None = Field(None, description="auto, none, required, a function or allowed_tools.")
     parallel_tool_calls: bool | None = Field(None, description="Whether one reply may have several calls.")
     reasoning_effort: str | None = Field(None, description="Handed to the chat template.")
+    include_reasoning: bool | None = Field(None, description="Whether reasoning is told; true unless given.")
+    documents: list[dict[str, Any]] | None = Field(None, description="Handed to the chat template.")
+    add_special_tokens: Annotated[bool | None, Ignored("The chat template writes them.")] = None
     thinking_token_budget: int | None = Field(None, ge=1, description="Tokens that reasoning may take, where the template has it.")
     chat_template_kwargs: dict[str, Any] | None = Field(None, description="Variables for the chat template.")
     metadata: Annotated[dict[str, Any] | None, Ignored("Nothing is stored.")] = None
@@ -86,7 +89,7 @@ async def create_chat_completion(request: Request, body: ChatBody) -> Response:
     names = {"logprobs": "top_logprobs"} | ({"max_tokens": "max_completion_tokens"} if body.max_completion_tokens else {})
     with told_as(names):
         plan = await unless_gone(request, plan_chat(service, body))
-        writer = ChatWriter(f"chatcmpl-{request.state.request_id}", service, body, plan)
+        writer = ChatWriter(f"chatcmpl-{body.request_id or request.state.request_id}", service, body, plan)
         return await answer(request, [plan], writer, body.stream, body.ignored)
 
 
@@ -125,7 +128,7 @@ def turn_of(service: Service, body: ChatBody) -> tuple[Turn, AskedConstraint]:
     body.ignored.extend(passed_over)
     tools = asked_tools(own, body.tool_choice, body.parallel_tool_calls, style, asked)
     variables = template_variables(body.chat_template_kwargs or {})
-    for name in ("reasoning_effort", "verbosity"):
+    for name in ("reasoning_effort", "verbosity", "documents"):
         if getattr(body, name) is not None:
             variables[name] = getattr(body, name)
     told = () if tools is None else tools.told
@@ -155,11 +158,12 @@ class ChatWriter:
     def __init__(self, reply_id: str, service: Service, body: ChatBody, plan: Plan) -> None:
         self._service, self._body, self._plan = service, body, plan
         self._head = {"id": reply_id, "created": int(time.time()), "model": service.model_name}
-        self._tells_usage = tells_usage(body.stream_options)
+        self._tells_usage, self._tells_usage_always = tells_usage(body.stream_options), tells_usage_always(body.stream_options)
+        self._num_written = 0  # tokens of all outputs
         num = len(plan.requests)
         self._readers = [reader_of(plan) for _ in range(num)]
         self._parts = [ReplyParts() for _ in range(num)]
-        self._logprobs = [LogprobWriter(service.llm.vocabulary, body.top_logprobs or 0) for _ in range(num)]
+        self._logprobs = [self._logprob_writer() for _ in range(num)]
         self._details = detail_writer(service, [plan], body.maskwright)
         self._outputs: dict[int, RequestOutput] = {}
         self._echoed = plan.prompt if body.echo and plan.requests[0].begun else ""
@@ -170,17 +174,19 @@ class ChatWriter:
             self._read(index, event)
         choices = [await self._choice(index) for index in range(len(self._parts))]
         usage = usage_of(list(self._outputs.values()))
-        remarks = {**remarks_of(self._plan), **head_of(self._details)}
+        remarks = {**remarks_of(self._plan), **head_of(self._details), **self._prompt_ids()}
         return {**self._head, "object": "chat.completion", "choices": choices, "usage": usage, **remarks}
 
     async def stream(self, events: Events) -> AsyncGenerator[bytes, None]:
         """The chunks, while they come."""
-        remarks = {**remarks_of(self._plan), **head_of(self._details)}
+        remarks = {**remarks_of(self._plan), **head_of(self._details), **self._prompt_ids()}
         for index in range(len(self._parts)):
             yield self._chunk(index, {"role": "assistant", "content": self._echoed}, **remarks)
             remarks = {}
         async for index, event in events:
             details = await details_of(self._details, index, event.tokens) if event.tokens else {}
+            details |= token_ids_of(self._body, event.tokens)
+            self._num_written += len(event.tokens)
             for chunk in self._chunks(index, event, details):
                 yield chunk
             if event.output is not None:
@@ -194,8 +200,18 @@ class ChatWriter:
     def failed(self, error: ApiError) -> bytes:
         return error_event(error)
 
+    def _logprob_writer(self) -> LogprobWriter:
+        body = self._body
+        by_id = bool(body.return_tokens_as_token_ids)
+        return LogprobWriter(self._service.llm.vocabulary, body.top_logprobs or 0, by_id=by_id)
+
+    def _prompt_ids(self) -> dict[str, Any]:
+        return {"prompt_token_ids": list(self._plan.requests[0].prompt_token_ids)} if self._body.return_token_ids else {}
+
     def _read(self, index: int, event: Event) -> list[ReplyDelta]:
         deltas = self._readers[index].read(event)
+        if self._body.include_reasoning is False:
+            deltas = [delta for delta in deltas if not isinstance(delta, ThoughtDelta)]
         for delta in deltas:
             self._parts[index].add(delta)
         if event.output is not None:
@@ -226,7 +242,9 @@ class ChatWriter:
     ) -> bytes:
         """more: members of the choice beside OpenAI's."""
         choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason, **more}
-        usage = {"usage": None} if self._tells_usage else {}
+        usage: dict[str, Any] = {"usage": None} if self._tells_usage else {}
+        if self._tells_usage_always:
+            usage = {"usage": usage_so_far(len(self._plan.requests[0].prompt_token_ids), self._num_written)}
         return data({**self._head, "object": "chat.completion.chunk", "choices": [choice], **usage, **remarks})
 
     async def _choice(self, index: int) -> dict[str, Any]:
@@ -236,6 +254,7 @@ class ChatWriter:
         details = await details_of(self._details, index, output.records)
         reason = self._finish_reason(index)
         more = {**self._readers[index].told_stop(output), **details, **await self._captures(index)}
+        more |= token_ids_of(self._body, output.records)
         return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": reason, **more}
 
     async def _captures(self, index: int) -> dict[str, Any]:

@@ -22,12 +22,12 @@ from .errors import ApiError, told_as
 from .remarks import remarks_of
 from .replies import reader_of
 from .requested_constraint import ConstraintBody, asked_constraint
-from .sampling_options import SamplingBody, StreamOptions, sampling_of, tells_usage
+from .sampling_options import SamplingBody, StreamOptions, sampling_of, tells_usage, tells_usage_always
 from .service import Service
 from .streams import DONE, data, error_event, unless_gone
 from .token_details import ExtendedBody, detail_writer, details_of, head_of, num_top_wanted
-from .token_logprobs import LogprobWriter
-from .usage import usage_of
+from .token_logprobs import LogprobWriter, token_ids_of
+from .usage import usage_of, usage_so_far
 
 Prompt = str | list[int]
 
@@ -39,6 +39,7 @@ class CompletionBody(SamplingBody, ConstraintBody, ExtendedBody):
     best_of: int | None = Field(None, ge=1, description="Outputs generated, of which the n most probable are given.")
     logprobs: int | None = Field(None, ge=0, description="Alternatives of each token.")
     stream_options: StreamOptions | None = None
+    add_special_tokens: bool | None = Field(None, description="Whether the tokens that the tokenizer puts around a text are added.")
     echo: Annotated[Literal[False] | None, Because("The prompt is not repeated: put it before the text.")] = None
     suffix: Annotated[Literal[""] | None, Because("Text is written behind the prompt; none is fitted in before a suffix.")] = None
 
@@ -52,8 +53,8 @@ async def create_completion(request: Request, body: CompletionBody) -> Response:
     service: Service = request.app.state.service
     with told_as({"messages": "prompt"}):
         plans = await unless_gone(request, plan_completion(service, body))
-        writer = CompletionWriter(f"cmpl-{request.state.request_id}", service, body, plans)
-        return await answer(request, plans, writer, body.stream)
+        writer = CompletionWriter(f"cmpl-{body.request_id or request.state.request_id}", service, body, plans)
+        return await answer(request, plans, writer, body.stream, body.ignored)
 
 
 async def plan_completion(service: Service, body: CompletionBody) -> list[Plan]:
@@ -79,6 +80,8 @@ async def plan_completion(service: Service, body: CompletionBody) -> list[Plan]:
     )
     asked = await service.in_thread(lambda: asked_constraint(body, allows_grammars=service.settings.client_grammars))
     prompts = _prompts(body.prompt)
+    if body.add_special_tokens is False:
+        prompts = [await service.in_thread(_bare, service, prompt) for prompt in prompts]
     if not 1 <= len(prompts) <= service.settings.max_prompts:
         message = f"prompt: {len(prompts)} prompts, and this server takes 1 to {service.settings.max_prompts}"
         raise ApiError(400, message, param="prompt", code="limit_exceeded")
@@ -90,12 +93,19 @@ def _prompts(prompt: Any) -> list[Prompt]:
     return [prompt] if is_one else list(prompt)
 
 
+def _bare(service: Service, prompt: Prompt) -> list[int]:
+    """The tokens of a prompt, without those that the tokenizer puts around a text."""
+    return list(service.llm.tokenizer.encode(prompt, add_special_tokens=False)) if isinstance(prompt, str) else prompt
+
+
 class CompletionWriter:
     """Makes what OpenAI's clients read from events. Choices are numbered over all prompts."""
 
     def __init__(self, reply_id: str, service: Service, body: CompletionBody, plans: Sequence[Plan]) -> None:
         self._service, self._body, self._plans = service, body, plans
-        self._tells_usage = tells_usage(body.stream_options)
+        self._tells_usage, self._tells_usage_always = tells_usage(body.stream_options), tells_usage_always(body.stream_options)
+        self._num_prompt = sum(len(plan.requests[0].prompt_token_ids) for plan in plans)
+        self._num_written = 0  # tokens of all outputs
         self._head = {"id": reply_id, "object": "text_completion", "created": int(time.time()), "model": service.model_name}
         self._vocabulary = service.llm.vocabulary
         self._details = detail_writer(service, plans, body.maskwright)
@@ -125,6 +135,10 @@ class CompletionWriter:
             text = self._read(index, event)
             writer = writers.setdefault(index, self._logprob_writer())
             details = await details_of(self._details, index, event.tokens) if event.tokens else {}
+            details |= token_ids_of(self._body, event.tokens)
+            self._num_written += len(event.tokens)
+            if self._tells_usage_always:
+                usage = {"usage": usage_so_far(self._num_prompt, self._num_written)}
             logprobs = writer.completion(event.tokens) if self._body.logprobs is not None else None
             reason = event.output.finish_reason if event.output is not None else None
             if not text and reason is None and logprobs is None and not details:
@@ -154,7 +168,9 @@ class CompletionWriter:
         """number: of the output among all that were generated."""
         logprobs = self._logprob_writer().completion(output.records) if self._body.logprobs is not None else None
         more = {**await details_of(self._details, number, output.records), **await self._captures(output, plan)}
-        more |= self._readers[number].told_stop(output)
+        more |= self._readers[number].told_stop(output) | token_ids_of(self._body, output.records)
+        if self._body.return_token_ids:
+            more["prompt_token_ids"] = list(plan.requests[0].prompt_token_ids)
         reason = output.finish_reason
         return {"index": index, "text": self._texts[number], "logprobs": logprobs, "finish_reason": reason, **more}
 
@@ -162,7 +178,7 @@ class CompletionWriter:
         return await captures_of(self._service, plan, output, output.text)
 
     def _logprob_writer(self) -> LogprobWriter:
-        return LogprobWriter(self._vocabulary, self._body.logprobs or 0)
+        return LogprobWriter(self._vocabulary, self._body.logprobs or 0, by_id=bool(self._body.return_tokens_as_token_ids))
 
     def _usage(self) -> dict[str, Any]:
         outputs = [self._outputs[index] for index in sorted(self._outputs)]

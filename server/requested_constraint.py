@@ -21,7 +21,7 @@ from ..constraint_choice import FREE, ConstraintChoice, choose
 from ..constraints import ConstraintError, Ebnf, Gbnf, JsonSchema, Lark, StructuralTag
 from ..constraints.front_ends.tags.tools import ANSWER_PATH
 from ..errors import UsageError
-from .body import Body
+from .body import Body, is_empty
 from .errors import ApiError, api_error
 from .requested_forms import AskedFormat, AskedStructure
 
@@ -34,6 +34,7 @@ class ConstraintNames(Body):
     guided_regex: str | None = None
     guided_choice: list[str] | None = None
     guided_grammar: str | None = None
+    guided_whitespace_pattern: str | None = Field(None, description="White space between tokens of JSON, as a regular expression.")
     json_schema: dict[str, Any] | str | bool | None = Field(None, description="A JSON Schema for the output.")
     grammar: str | None = Field(None, description="A grammar for the output, in GBNF or Lark's language.")
     regex: str | None = Field(None, description="A regular expression for the whole output.")
@@ -42,7 +43,8 @@ class ConstraintNames(Body):
     @property
     def named_constraints(self) -> dict[str, Any]:
         """The names that are given, with their values."""
-        return {name: getattr(self, name) for name in ConstraintNames.model_fields if getattr(self, name) is not None}
+        names = (name for name in ConstraintNames.model_fields if name != "guided_whitespace_pattern")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
 
 class ConstraintBody(ConstraintNames):
@@ -94,9 +96,25 @@ def asked_constraint(body: ConstraintBody, *, allows_grammars: bool) -> AskedCon
         if not allows_grammars and kind not in ("json", "loose json", "json_object", "choice"):
             message = f"{param}: this server takes no grammars from clients, only JSON schemas"
             raise ApiError(403, message, param=param, code="grammars_refused")
-        return AskedConstraint(_MAKERS[kind](value), param)
+        return _spaced(AskedConstraint(_MAKERS[kind](value), param), body)
     except (ConstraintError, UsageError) as error:
         raise api_error(error, param) from error
+
+
+def _spaced(asked: AskedConstraint, body: ConstraintNames) -> AskedConstraint:
+    """The constraint with the white space of JSON that vLLM's members ask for."""
+    form, source = body.structured_outputs or {}, asked.choice.source
+    given = {f"structured_outputs.{name}": form[name] for name in _SPACING if not is_empty(form.get(name))}
+    given |= {"guided_whitespace_pattern": body.guided_whitespace_pattern} if body.guided_whitespace_pattern else {}
+    if not given:
+        return asked
+    param, value = next(iter(given.items()))
+    if not isinstance(source, JsonSchema):
+        raise _wrong(param, "is about the white space of JSON, and the constraint is no schema")
+    pattern = "compact" if value is True else value
+    if not isinstance(pattern, str):
+        raise _wrong(param, "is a regular expression" if param.endswith("pattern") else "is true or false")
+    return replace(asked, choice=replace(asked.choice, source=replace(source, whitespace=pattern)))
 
 
 def json_schema_choice(schema: Any, strict: bool | None = None) -> ConstraintChoice:
@@ -130,6 +148,7 @@ _ALIASES = {
 }
 
 
+_SPACING = ("disable_any_whitespace", "whitespace_pattern")  # members of vLLM's form beside the constraint
 KINDS = {Mapping: "an object", bool: "true or false", str: "a string", list: "a list"}
 
 
@@ -190,7 +209,8 @@ def _of_json_schema(form: Mapping[str, Any]) -> tuple[str, Any, str]:
 
 def _of_structured_outputs(form: Mapping[str, Any]) -> tuple[str, Any, str]:
     kinds = ("json", "json_object", "regex", "choice", "grammar", "structural_tag")
-    _check_members(form, "structured_outputs", *kinds)
+    form = {name: value for name, value in form.items() if name in kinds or not is_empty(value)}
+    _check_members(form, "structured_outputs", *kinds, *_SPACING, "disable_fallback")
     if not isinstance(form.get("json_object"), bool | None):
         raise _wrong("structured_outputs.json_object", "is true or false")
     given = [kind for kind in kinds if form.get(kind) is not None and not (kind == "json_object" and form[kind] is False)]

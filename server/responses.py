@@ -77,6 +77,8 @@ class ResponseBody(SamplingExtras, ConstraintNames):
     include: list[Included] | None = Field(None, description="message.output_text.logprobs; the others have no effect.")
     top_logprobs: int | None = Field(None, ge=0, description="Alternatives of each token; needs include.")
     stream: bool | None = None
+    return_token_ids: Annotated[bool | None, Ignored("Chat completions tell them.")] = None
+    return_tokens_as_token_ids: Annotated[bool | None, Ignored("Chat completions tell them.")] = None
     user: str | None = None
     metadata: dict[str, Any] | None = Field(None, description="Given back.")
     truncation: Literal["disabled", "auto"] | None = Field(None, description="An input that is too long is always refused.")
@@ -113,7 +115,7 @@ async def create_response(request: Request, body: ResponseBody) -> Response:
     with told_as(NAMES, read.renamed):
         chat = _as_chat(body, read)
         plan = await unless_gone(request, plan_chat(service, chat))
-        writer = ResponseWriter(f"resp_{request.state.request_id}", service, body, plan)
+        writer = ResponseWriter(f"resp_{body.request_id or request.state.request_id}", service, body, plan)
         return await answer(request, [plan], writer, body.stream, [*body.ignored, *chat.ignored])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import GenericAlias, MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -14,9 +14,10 @@ from ..kernels.sampler.parameters import Range
 from ..sampling import SamplingParams
 from ..sampling.options import Option
 from ..sampling.params import OPTIONS
-from .body import Because, Body, Ignored
+from .body import Body, Ignored
 from .errors import PARAMETER_NAMES, ApiError
 from .settings import ServerSettings
+from .shared_parameters import SharedParameters
 
 BY_ENDPOINT = frozenset({"max_tokens", "stop", "logprobs", "n", "best_of"})  # under different names, or in different forms
 WITHHELD = frozenset({"banned_token_ids"})  # from clients
@@ -51,7 +52,7 @@ else:
     OptionForms = create_model("OptionForms", __base__=Body, __module__=__name__, **option_forms())
 
 
-class SamplingExtras(OptionForms):
+class SamplingExtras(SharedParameters, OptionForms):
     """Part of every request body that generates: the options of the table, some in another form, and a few words more."""
 
     top_k: int | None = Field(None, ge=-1, description="The k most probable tokens; 0 or -1 is off.")
@@ -61,8 +62,6 @@ class SamplingExtras(OptionForms):
         None, description="Whether stop strings also end an output that does not satisfy its constraint yet; unless given, they do."
     )
     priority: int | None = Field(None, description="Smaller is more urgent, with --policy priority.")
-    skip_special_tokens: Annotated[Literal[True] | None, Because("Special tokens are never text.")] = None
-    spaces_between_special_tokens: Annotated[Literal[True] | None, Because("Special tokens are never text.")] = None
 
     @property
     def sampling_extras(self) -> dict[str, Any]:
@@ -85,12 +84,18 @@ class StreamOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     include_usage: bool = False
+    continuous_usage_stats: bool = Field(False, description="With include_usage: whether every chunk tells the usage so far.")
     include_obfuscation: Annotated[bool | None, Ignored("Nothing is padded.")] = None
 
 
 def tells_usage(options: StreamOptions | None) -> bool:
     """Whether the last chunk of a stream tells the usage."""
     return options is not None and options.include_usage
+
+
+def tells_usage_always(options: StreamOptions | None) -> bool:
+    """Whether every chunk of a stream tells the usage so far."""
+    return options is not None and options.include_usage and options.continuous_usage_stats
 
 
 def sampling_of(

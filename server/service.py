@@ -139,6 +139,8 @@ class Service:
         if ending is not None:
             ends = partial(ending, constraint=plan.constraint, begun=plan.requests[0].begun)
             plan = replace(plan, requests=tuple(replace(request, ending=ends) for request in plan.requests))
+        if body.truncate_prompt_tokens is not None:
+            plan = _truncated(plan, self.model_len - 1 if body.truncate_prompt_tokens == -1 else body.truncate_prompt_tokens)
         return replace(plan, compile_seconds=seconds).ranked(body.priority or 0, body.user or "")
 
     @asynccontextmanager
@@ -220,6 +222,17 @@ class Service:
             return planner.plan_tokens(prompt, sampling, choice)
         (plan,) = planner.plan_all(prompt, sampling, {"constraint": choice.source})
         return plan
+
+
+def _truncated(plan: Plan, num_tokens: int) -> Plan:
+    """The plan with the last tokens of its prompt."""
+    if len(plan.requests[0].prompt_token_ids) <= num_tokens:
+        return plan
+    if num_tokens == 0:
+        message = "truncate_prompt_tokens leaves nothing of the prompt"
+        raise ApiError(400, message, param="truncate_prompt_tokens", code="invalid_value")
+    cut = (replace(each, prompt_token_ids=each.prompt_token_ids[-num_tokens:], num_shared_tokens=0) for each in plan.requests)
+    return replace(plan, requests=tuple(cut))
 
 
 def _stopping(choice: ConstraintChoice, sampling: SamplingParams, body: SamplingBody) -> tuple[SamplingParams, ReplyEnding | None]:

@@ -8,6 +8,7 @@ from typing import Any
 from ..constraints import Vocabulary
 from ..engine.requests.output import TokenRecord
 from ..sampling import TokenLogprob
+from .shared_parameters import SharedParameters
 
 LEAST = -9999.0  # a log-probability that JSON can write, for a probability of 0
 
@@ -16,8 +17,9 @@ class LogprobWriter:
     """Writes the log-probabilities of one output. Text offsets count the characters since its beginning. `num_top`:
     alternatives of each token."""
 
-    def __init__(self, vocabulary: Vocabulary, num_top: int) -> None:
-        self._vocabulary, self._num_top = vocabulary, num_top
+    def __init__(self, vocabulary: Vocabulary, num_top: int, *, by_id: bool = False) -> None:
+        """by_id: tokens are told by their ids, since several may have one text."""
+        self._vocabulary, self._num_top, self._by_id = vocabulary, num_top, by_id
         self._offset = 0
 
     def chat(self, records: Sequence[TokenRecord]) -> dict[str, Any]:
@@ -28,9 +30,9 @@ class LogprobWriter:
         """The log-probabilities in the form of completions."""
         texts = [self._text(record.token_id) for record in records]
         offsets = []
-        for text in texts:
+        for record in records:
             offsets.append(self._offset)
-            self._offset += len(text)
+            self._offset += len(self._bytes(record.token_id).decode(errors="replace"))
         top = [{self._text(each.token_id): _finite(each.logprob) for each in self._top(record)} for record in records]
         chosen = [_finite(record.logprob) for record in records]
         return {"tokens": texts, "token_logprobs": chosen, "top_logprobs": top, "text_offset": offsets}
@@ -49,7 +51,12 @@ class LogprobWriter:
         return self._vocabulary.tokens[token_id] or b""
 
     def _text(self, token_id: int) -> str:
-        return self._bytes(token_id).decode(errors="replace")
+        return f"token_id:{token_id}" if self._by_id else self._bytes(token_id).decode(errors="replace")
+
+
+def token_ids_of(body: SharedParameters, records: Sequence[TokenRecord]) -> dict[str, Any]:
+    """The member "token_ids" of a choice, where it was asked for."""
+    return {"token_ids": [record.token_id for record in records]} if body.return_token_ids else {}
 
 
 def _finite(logprob: float | None) -> float:

@@ -8,6 +8,11 @@ from typing import Any
 from ..engine.requests.output import RequestOutput
 
 
+def usage_so_far(num_prompt: int, num_completion: int) -> dict[str, Any]:
+    """The tokens of a stream that goes on."""
+    return {"prompt_tokens": num_prompt, "completion_tokens": num_completion, "total_tokens": num_prompt + num_completion}
+
+
 def usage_of(outputs: Sequence[RequestOutput], num_per_prompt: int | None = None) -> dict[str, Any]:
     """The tokens of some outputs. num_per_prompt: how many outputs belong to one prompt, whose tokens count once; None:
     all."""

@@ -172,7 +172,7 @@ def test_without_strict_it_is_left_out_and_told(http: httpx.Client, path: str, a
         ({"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}}, "response_format.json_schema.schema", "invalid_value"),
         ({"response_format": {"type": "regex", "regex": "a", "flags": "i"}}, "response_format.flags", "unknown_parameter"),
         ({"structured_outputs": {"regex": "a", "choice": ["a"]}}, "structured_outputs", "invalid_value"),
-        ({"structured_outputs": {"regex": "a", "whitespace_pattern": " "}}, "structured_outputs.whitespace_pattern", "unknown_parameter"),
+        ({"structured_outputs": {"regex": "a", "whitespace_pattern": " "}}, "structured_outputs.whitespace_pattern", "invalid_value"),
         ({"regex": "a", "guided_json": {}}, "regex", None),
         ({"regex": "[a-z]{30}", "max_tokens": 2}, "max_tokens", "max_tokens_too_small"),
         ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "array"}}}]}, "tools", "invalid_constraint"),

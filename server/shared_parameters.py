@@ -1,0 +1,60 @@
+"""Parameters that users of vLLM, SGLang and others send, each with its one declaration: honoured, ignored or refused.
+
+Values that ask for nothing are never refused: null, false, an empty text or list, and what stands in `neutral`.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from .body import Body, Ignored
+
+_SHARED = "the cache of prefixes is shared by all clients; a server of your own keeps prompts apart"
+_OPERATOR = "it is the operator's choice"
+
+
+class SharedParameters(Body):
+    """Part of every request body that generates text."""
+
+    refused = MappingProxyType(
+        {
+            "allowed_token_ids": "say what may come with choice, regex or another constraint",
+            "bad_words": "say what may come with a regex or grammar, or lower single tokens with logit_bias",
+            "cache_salt": _SHARED,
+            "chat_template": _OPERATOR,
+            "kv_transfer_params": "one server computes prompts and outputs",
+            "logits_processors": "say what may come with a constraint",
+            "lora_path": "there is one model",
+            "lora_request": "there is one model",
+            "prompt_embeds": "a prompt is text or token ids",
+            "prompt_logprobs": "log-probabilities are told of what is generated; see logprobs",
+            "return_hidden_states": "only text and log-probabilities are told",
+            "session_params": "send the whole conversation; its beginning is not computed again",
+            "use_beam_search": "sample n outputs, or search with LLM.beam_search",
+        }
+    )
+    neutral = MappingProxyType({"best_of": (1,), "n_probs": (0,)})
+
+    truncate_prompt_tokens: int | None = Field(None, ge=-1, description="The prompt's last tokens that are kept; -1: what fits.")
+    return_token_ids: bool | None = Field(None, description="Whether choices have token_ids, and the answer prompt_token_ids.")
+    return_tokens_as_token_ids: bool | None = Field(None, description="Log-probabilities name tokens as token_id:17.")
+    request_id: str | None = Field(None, pattern=r"^[\w.:/-]{1,128}$", description="What the id of the answer ends with.")
+    length_penalty: Annotated[float | None, Ignored("Nothing is searched.", (1.0,))] = None
+    early_stopping: Annotated[bool | str | None, Ignored("Nothing is searched.")] = None
+    skip_special_tokens: Annotated[bool | None, Ignored("Special tokens are never text.", (True,), is_empty_neutral=False)] = None
+    spaces_between_special_tokens: Annotated[
+        bool | None, Ignored("Special tokens are never text.", (True,), is_empty_neutral=False)
+    ] = None
+    guided_decoding_backend: Annotated[str | None, Ignored("There is one engine of constraints.", ("auto",))] = None
+    mm_processor_kwargs: Annotated[dict[str, Any] | None, Ignored("This model reads text.")] = None
+    vllm_xargs: Annotated[dict[str, Any] | None, Ignored("They are of another server.")] = None
+    custom_params: Annotated[dict[str, Any] | None, Ignored("They are of another server.")] = None
+    rid: Annotated[str | None, Ignored("See request_id.")] = None
+    separate_reasoning: Annotated[bool | None, Ignored("Reasoning is told apart.", (True,), is_empty_neutral=False)] = None
+    stream_reasoning: Annotated[bool | None, Ignored("It is streamed as it comes.", (True,), is_empty_neutral=False)] = None
+    cache_prompt: Annotated[bool | None, Ignored("Beginnings are always shared.", (True,), is_empty_neutral=False)] = None
+    no_stop_trim: Annotated[bool | None, Ignored("See include_stop_str_in_output.")] = None
+    chat_template_content_format: Annotated[str | None, Ignored("Content is text here.", ("auto", "string"))] = None
