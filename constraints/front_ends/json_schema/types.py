@@ -21,11 +21,12 @@ from pydantic import (
     TypeAdapter,
 )
 from pydantic.errors import PydanticUserError
+from pydantic_core import SchemaError
 
 from ...base.errors import ConstraintError
 from .python_types.kinds import walk_of
 
-_ERRORS = (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema, PydanticUndefinedAnnotation, PydanticUserError)
+_ERRORS = (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema, PydanticUndefinedAnnotation, PydanticUserError, SchemaError)
 
 
 def schema_of(type_: Any) -> dict[str, Any]:

@@ -73,6 +73,7 @@ from pydantic import (
     constr,
     field_validator,
     model_validator,
+    validate_call,
 )
 from pydantic import dataclasses as pydantic_dataclasses
 from pydantic.alias_generators import to_camel
@@ -538,6 +539,11 @@ def wrapped(value: Any, handler: Any) -> int:
     return int(handler(value))
 
 
+@validate_call
+def spend(amount: Annotated[int, Field(ge=0)], *, on: date | None = None) -> int:
+    return amount
+
+
 UserId = NewType("UserId", int)
 Alias = TypeAliasType("Alias", list[int])
 JsonLike = TypeAliasType("JsonLike", "dict[str, JsonLike] | list[JsonLike] | str | int | None")
@@ -592,6 +598,7 @@ TYPES: dict[str, Any] = {
     "aware ge": Annotated[AwareDatetime, Field(ge=datetime.datetime(2024, 1, 1, tzinfo=UTC))],
     "aware range": Annotated[AwareDatetime, Field(gt=datetime.datetime(2024, 1, 1, 5, tzinfo=PLUS_TWO), le=datetime.datetime(2024, 1, 1, 6, 0, 0, 7, tzinfo=PLUS_TWO))],
     "datetime aware bound": Annotated[datetime.datetime, Field(le=datetime.datetime(2024, 1, 1, tzinfo=UTC))],
+    "aware first": Annotated[AwareDatetime, Field(le=datetime.datetime(1, 1, 1, 12, tzinfo=PLUS_TWO))],
     "time range": Annotated[datetime.time, Field(ge=datetime.time(9), lt=datetime.time(17, 30))],
     "time micro": Annotated[datetime.time, Field(gt=datetime.time(9, 0, 0, 250))],
     "time aware": Annotated[datetime.time, Field(ge=datetime.time(9, tzinfo=UTC))],
@@ -668,6 +675,7 @@ TYPES: dict[str, Any] = {
     "box of dates": Box[Annotated[date, Field(ge=date(2020, 1, 1))]], "bare box": Box, "discarded": Discarded, "inherited": Inherited, "nan model": NanModel, "list of models": list[Plain],
     "dict of models": dict[str, Plain], "movie": Movie, "partial": Partial, "strict dict": StrictDict, "open dict": OpenDict, "extra items": ExtraItems, "closed items": ClosedItems, "old movie": OldMovie,
     "point": Point, "hidden": Hidden, "closed point": ClosedPoint, "checking": Checking, "post init data": PostInitData,
+    "function": spend,
     # validators and others
     "custom": Custom, "after": Annotated[int, AfterValidator(must_be_even)], "before int": Annotated[int, BeforeValidator(int)], "wrap": Annotated[int, WrapValidator(wrapped)],
     "plain validator": Annotated[int, PlainValidator(int)], "skip": SkipValidation[int], "as any": SerializeAsAny[Plain], "with schema": Annotated[int, WithJsonSchema({"type": "integer", "minimum": 3})],

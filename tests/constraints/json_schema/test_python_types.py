@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import datetime
 import ipaddress
+import json
 import random
 import typing
 import zoneinfo
@@ -201,10 +202,28 @@ CASES: list[tuple[Any, ...]] = [
 def test_texts_of_a_type(case: tuple[Any, ...]) -> None:
     type_, accepted, rejected = (*case, [])[:3]
     constraint = compiled(type_)
-    for json in accepted:
-        assert is_valid(type_, json) and constraint.accepts(json.encode()), json
-    for json in rejected:
-        assert not constraint.accepts(json.encode()), json
+    for written in accepted:
+        assert is_valid(type_, written) and constraint.accepts(written.encode()), written
+    for written in rejected:
+        assert not constraint.accepts(written.encode()), written
+
+
+@pytest.mark.parametrize(
+    ("type_", "accepted", "rejected"),
+    [
+        (int, ["1", "-20"], ["x", "1.5", "", "01"]),
+        (Annotated[float, Field(ge=1)], ["1.5"], ["0.5"]),
+        (Literal["a", 1], ["1", '"a"'], ["a"]),
+        (bool | None, ["null", "true"], ["None"]),
+        (Color, ['"red"'], ["red"]),
+    ],
+)
+def test_json_in_a_string(type_: Any, accepted: list[str], rejected: list[str]) -> None:
+    constraint = compiled(pydantic.Json[type_])
+    assert not is_noted(constraint)
+    for written in map(json.dumps, accepted):
+        assert is_valid(pydantic.Json[type_], written) and constraint.accepts(written.encode())
+    assert not any(constraint.accepts(json.dumps(each).encode()) for each in rejected)
 
 
 class WithCallback(BaseModel):

@@ -17,7 +17,7 @@ from .scalars import base64_pattern
 from .walk import REMARK, CoreNode, Schema, Walk, both, noted
 
 _TRANSPARENT = frozenset({  # they make a value of what is valid already
-    "pydantic.types.SecretStr", "pydantic.types.SecretBytes",
+    "pydantic.types.SecretStr", "pydantic.types.SecretBytes", "operator.attrgetter",
     "pydantic.types.Secret.__get_pydantic_core_schema__.<locals>.<lambda>",
     "pydantic.networks._BaseUrl.__get_pydantic_core_schema__.<locals>.wrap_val",
     "pydantic.networks._BaseMultiHostUrl.__get_pydantic_core_schema__.<locals>.wrap_val",

@@ -41,6 +41,25 @@ def _of_strings(walk: Walk, schema: Schema, node: CoreNode) -> list[Schema]:
     return [one for kind in kinds if (one := _of_type(kind, schema)) is not None]
 
 
+def json_texts(walk: Walk, schema: Schema) -> list[Schema] | None:
+    """The schemas of strings that are the JSON of values of a schema; None for others than numbers, constants and listed values."""
+    if "$ref" in schema:
+        below = {key: value for key, value in schema.items() if key != "$ref"}
+        target = walk.resolved(schema)
+        return json_texts(walk, target | below) if "enum" in target or "const" in target else None
+    if "anyOf" in schema:
+        found = [json_texts(walk, option) for option in schema["anyOf"]]
+        known = [one for one in found if one is not None]
+        return [each for one in known for each in one] if len(known) == len(found) and schema.keys() <= {"anyOf", "title"} else None
+    listed = schema["enum"] if "enum" in schema else [schema["const"]] if "const" in schema else None
+    if schema.get("type") == "null":
+        listed = [None]
+    if listed is not None:
+        return [{"type": "string", "enum": [dump_json(plain_value(each)) for each in listed]}]
+    one = _of_type(schema["type"], schema) if schema.get("type") in ("integer", "number", "boolean") else None
+    return None if one is None else [one]
+
+
 def _of_type(kind: str, schema: Schema) -> Schema | None:
     if kind == "boolean":
         return {"type": "string", "enum": ["true", "false"]}

@@ -111,7 +111,9 @@ _ENTRIES = (
     Kind("lax-or-strict", unions.lax_or_strict, _EXACT, "those of the one that is in force"),
     Kind("json-or-python", unions.json_or_python, _EXACT, "those for JSON"),
     Kind("custom-error", unions.inner, _EXACT, _SAME),
-    Kind("json", unions.json_text, _AFTERWARDS, "strings; that their text is JSON of the type is checked afterwards"),
+    Kind("json", unions.json_text, _AFTERWARDS,
+         "strings. For numbers, booleans, `null` and listed values their JSON; that other texts are JSON of the type is "
+         "checked afterwards"),
     Kind("function-after", functions.after, _AFTERWARDS,
          "those of the node inside; the function can reject. What Pydantic's own functions check is exact: base64, "
          "secrets, paths, `ByteSize`, bounds and lengths"),

@@ -199,7 +199,7 @@ def _by_place(walk: Walk, fields: list[tuple[str, CoreNode]]) -> Schema:
 
 def arguments(walk: Walk, node: CoreNode) -> Schema:
     """The arguments of a function: an object, or an array where some can be given by their place only."""
-    listed = node["arguments_schema"]
+    listed = [{"type": "model-field", **each} for each in node["arguments_schema"]]
     if any(each.get("mode") == "positional_only" for each in listed):
         return _by_place(walk, [(each["name"], each) for each in listed if each.get("mode") != "keyword_only"])
     return members(walk, {}, [(each["name"], each) for each in listed if not each.get("mode", "").startswith("var_")])

@@ -115,12 +115,8 @@ def datetime_kind(walk: Walk, node: CoreNode) -> Schema:
     wall = _with_valid_date(_datetime_within(bounds))
     if not _has_offset(bounds):
         return _with_now(_texts([wall], [wall], node), node)
-    far = Bounds(
-        *(None if bound is None else _shifted(bound, days) for bound, days in ((bounds.low, 2), (bounds.high, -2)))
-    )
-    with_offset = [_with_valid_date(rf"{_date_within(far)}T{_TIME}")]
     in_utc = [_with_valid_date(each) for each in _in_utc(bounds, _datetime_within) or ()]
-    return _with_now(_texts([wall], with_offset, node, in_utc), node)
+    return _with_now(_texts([wall], _far_within(bounds), node, in_utc), node)
 
 
 def _texts(naive: list[str], with_offset: list[str], node: CoreNode, in_utc: Sequence[str] | None = None) -> Schema:
@@ -162,11 +158,14 @@ def _to_utc(bound: Any) -> Any:
     return moved.timetz()
 
 
-def _shifted(value: datetime, days: int) -> date:
+def _far_within(bounds: Bounds) -> list[str]:
+    """The days that are in the bounds at any offset; none where a bound is next to the first or the last day."""
     try:
-        return value.date() + timedelta(days=days)
+        low = None if bounds.low is None else bounds.low.date() + timedelta(days=2)
+        high = None if bounds.high is None else bounds.high.date() - timedelta(days=2)
     except OverflowError:
-        return value.date()
+        return []
+    return [_with_valid_date(f"{_date_within(Bounds(low, high))}T{_TIME}")]
 
 
 def _with_valid_date(texts: str) -> str:

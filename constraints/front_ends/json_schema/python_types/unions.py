@@ -8,8 +8,9 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
+from .keys import json_texts
 from .scalars import any_of
-from .walk import CoreNode, NotInJson, Schema, Walk, both, noted
+from .walk import REMARK, CoreNode, NotInJson, Schema, Walk, both, noted
 
 
 def nullable(walk: Walk, node: CoreNode) -> Schema:
@@ -134,4 +135,7 @@ def json_text(walk: Walk, node: CoreNode) -> Schema:
     """A string whose text is JSON in turn."""
     out: Schema = {"type": "string", "contentMediaType": "application/json"}
     below = walk.schema(node["schema"]) if node.get("schema") else {}
+    texts = json_texts(walk, below)
+    if texts is not None:
+        return any_of(texts) | ({REMARK: below[REMARK]} if REMARK in below else {})
     return noted(out | ({"contentSchema": below} if below else {}), "whether the string is JSON of the type in it")
