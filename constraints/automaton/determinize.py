@@ -9,9 +9,9 @@ one word.
         on "b"   to the state { character then '"',  '"' }      written for all characters of one byte
         on '"'   to the state { EMPTY }, where the text may end
 
-An intersection or complement is a leaf too: a PRODUCT of the states of its operands, which live in the same automaton.
-Whether a product can be completed is found by a best-first search, and remembered for all products on the path that it
-finds.
+An intersection or complement is a leaf too. Most are tables, computed while compiling (counted_tables.py). Some are a PRODUCT
+of the states of their operands, which live in the same automaton (intersections.py says which). Whether a product can be
+completed is found by a best-first search, and remembered for all products on the path that it finds.
 
 Products need transitions of their operands, which may hold products again. That is no recursion here: what has to be
 known first is put on a stack of *requests*, which `serve_requests` serves until it is empty.

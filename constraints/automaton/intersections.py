@@ -28,8 +28,9 @@ from ..grammar.expression import Grammar, Node
 from ..grammar.source import Limits
 from ..grammar.stopwatch import Stopwatch
 from . import counted_tables, determinize
+from .automaton_loops import measure
 from .counted_tables import HEADER, NO_ROOM, Table
-from .finite_automata import FiniteAutomaton, TooManyStates, complement, determinized, measure, minimized, product
+from .finite_automata import FiniteAutomaton, TooManyStates, complement, determinized, minimized, product
 from .machine import Machine
 
 SHARE_OF_ONE = 0.1  # of the states that an intersection may have: those of what one keyword says by itself

@@ -1,0 +1,294 @@
+"""Loops over finite automata: states found and numbered, pairs of states, distances, classes of equivalent states.
+
+All functions here are compiled; finite_automata.py calls them. An automaton is its transitions, [states, letters], where state 0 is
+dead, and a number for each state that says whether a text may end there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..numba_support.jit import entry, inner, words_at
+from .determinize import step
+from .nodes import mix, wide
+from .tables import DEAD, REC, STATE_MASK, UNKNOWN, Counter, Fault, layout
+
+TOO_MANY_STATES = -1  # instead of the number of states
+
+
+@entry
+def explore(arena_address, start, limit, states, letters):
+    """(number of states, number of letters). Find all states behind `start`, itself included, and write them to states[1:];
+    write the letter of every byte. (TOO_MANY_STATES, 0) beyond `limit` states; means nothing on a fault."""
+    arena = words_at(arena_address)
+    tables = layout(arena)
+    count, num_letters, first = wide(0), wide(1), np.zeros(256, np.int64)  # first: a byte of each letter
+    for byte in range(256):
+        letters[byte] = 0
+    if start == DEAD:
+        return count, num_letters
+    number = np.zeros(tables.states_size, np.uint8)
+    number[start], states[1], count = 1, start, 1
+    i = wide(1)
+    while i <= count:
+        s = wide(states[i])
+        row = tables.next + 256 * s
+        for byte in range(256):
+            if arena[row + byte] == UNKNOWN:
+                step(arena, tables, s, wide(byte))
+                if arena[tables.n + Counter.FAULT] != Fault.NONE:
+                    return count, num_letters
+            target = wide(arena[row + byte]) & STATE_MASK
+            if target != DEAD and number[target] == 0:
+                if count >= limit:
+                    return wide(TOO_MANY_STATES), wide(0)
+                count += 1
+                number[target], states[count] = 1, target
+        num_letters = split_letters(arena, row, letters, first, num_letters)
+        i += 1
+    return count, num_letters
+
+
+@inner
+def split_letters(arena, row, letters, first, count):
+    """Give bytes different letters between which a row of transitions tells; returns how many letters there are then."""
+    for byte in range(256):
+        letter = wide(letters[byte])
+        if arena[row + byte] & STATE_MASK == arena[row + first[letter]] & STATE_MASK:
+            continue
+        target = arena[row + byte] & STATE_MASK
+        first[count] = byte
+        for other in range(byte, 256):
+            if letters[other] == letter and arena[row + other] & STATE_MASK == target:
+                letters[other] = count
+        count += 1
+    return count
+
+
+@entry
+def write_transitions(arena_address, states, count, letters, next_, accepts):
+    """Write the transitions of states[1 : count + 1] by letter, and which of them accept."""
+    arena = words_at(arena_address)
+    tables = layout(arena)
+    number, first = np.zeros(tables.states_size, np.int32), np.zeros(256, np.int64)
+    for i in range(1, count + 1):
+        number[states[i]] = i
+    for byte in range(255, -1, -1):
+        first[letters[byte]] = byte
+    for i in range(1, count + 1):
+        accepts[i] = arena[tables.state_accept + REC * states[i]]
+        for letter in range(next_.shape[1]):
+            next_[i, letter] = number[arena[tables.next + 256 * wide(states[i]) + first[letter]] & STATE_MASK]
+
+
+@entry
+def multiply(first, second, of_first, of_second, start_first, start_second, pairs, next_):
+    """Write the pairs of states that are reached together and live each by itself, from 1 on, and their transitions. Returns
+    their number, TOO_MANY_STATES when there is no room.
+
+    first, second: transitions; of_first, of_second: the letters of each by the letters of both.
+    """
+    most = len(pairs) - 2
+    size = wide(1)
+    while size < 4 * most:
+        size *= 2
+    slots = np.zeros(size, np.int32)
+    count = wide(0)
+    pairs[0, 0] = pairs[0, 1] = DEAD
+    if start_first == DEAD or start_second == DEAD:
+        return count
+    count, _ = enter_pair(slots, pairs, count, wide(start_first), wide(start_second))
+    i = wide(1)
+    while i <= count:
+        x, y = wide(pairs[i, 0]), wide(pairs[i, 1])
+        for letter in range(of_first.size):
+            a, b = wide(first[x, of_first[letter]]), wide(second[y, of_second[letter]])
+            if a == DEAD or b == DEAD:
+                next_[i, letter] = DEAD
+                continue
+            count, target = enter_pair(slots, pairs, count, a, b)
+            if count > most:
+                return wide(TOO_MANY_STATES)
+            next_[i, letter] = target
+        i += 1
+    return count
+
+
+@inner
+def enter_pair(slots, pairs, count, a, b):
+    """(number of pairs, the number of this one), which is entered if it is new."""
+    mask = slots.size - 1
+    slot = mix(a, b, wide(0), wide(0)) & mask
+    while slots[slot] != 0:
+        i = wide(slots[slot])
+        if pairs[i, 0] == a and pairs[i, 1] == b:
+            return count, i
+        slot = (slot + 1) & mask
+    count += 1
+    slots[slot], pairs[count, 0], pairs[count, 1] = count, a, b
+    return count, count
+
+
+@entry
+def measure(next_, accepts, distances):
+    """Write the bytes of the shortest text behind each state, -1 where there is none (breadth first, backwards)."""
+    num_states, num_letters = next_.shape
+    begin, source = into_states(next_)
+    queue, end = np.empty(num_states, np.int32), wide(0)
+    for state in range(num_states):
+        distances[state] = 0 if accepts[state] else -1
+        if accepts[state]:
+            queue[end], end = state, end + 1
+    at = wide(0)
+    while at < end:
+        state = queue[at]
+        at += 1
+        for k in range(begin[state], begin[state + 1]):
+            other = source[k] // num_letters
+            if distances[other] < 0:
+                distances[other] = distances[state] + 1
+                queue[end], end = other, end + 1
+
+
+@inner
+def into_states(next_):
+    """(begin, source): the transitions into each state but the dead one, source[begin[state] : begin[state + 1]], each as state
+    times letters plus letter."""
+    num_states, num_letters = next_.shape
+    begin = np.zeros(num_states + 2, np.int64)
+    for state in range(num_states):
+        for letter in range(num_letters):
+            if next_[state, letter] != DEAD:
+                begin[next_[state, letter] + 2] += 1
+    for state in range(num_states):
+        begin[state + 2] += begin[state + 1]
+    source = np.empty(begin[num_states + 1], np.int64)
+    for state in range(num_states):
+        for letter in range(num_letters):
+            target = next_[state, letter]
+            if target != DEAD:
+                source[begin[target + 1]] = state * num_letters + letter
+                begin[target + 1] += 1
+    return begin, source
+
+
+@entry
+def find_blocks(next_, accepts, block):
+    """Write the class of equivalent states that each state belongs to, from 1 on, 0 for the dead one. Returns their number.
+
+    Hopcroft's algorithm on partial automata, with a partition of the transitions beside that of the states (Valmari 2012).
+    """
+    num_states, num_letters = next_.shape
+    live = num_states - 1
+    begin, into = into_states(next_)
+    num_cords = into.size
+    tail, label = np.empty(num_cords, np.int32), np.empty(num_cords, np.int32)
+    for k in range(num_cords):
+        tail[k], label[k] = into[k] // num_letters, into[k] % num_letters
+    states, cords = new_partition(live + 1), new_partition(num_cords)
+    touched = np.empty(max(num_states, num_cords) + 1, np.int32)
+    # states: the dead one is a class by itself, then those that accept
+    num_blocks, num_touched = wide(1), wide(0)
+    num_touched = mark(states, wide(0), touched, num_touched)
+    num_blocks = split(states, touched, num_touched, num_blocks)
+    num_touched = wide(0)
+    for state in range(1, num_states):
+        if accepts[state]:
+            num_touched = mark(states, wide(state), touched, num_touched)
+    num_blocks = split(states, touched, num_touched, num_blocks)
+    # transitions: one class a letter
+    counts = np.zeros(num_letters + 1, np.int64)
+    for k in range(num_cords):
+        counts[label[k] + 1] += 1
+    for letter in range(num_letters):
+        counts[letter + 1] += counts[letter]
+    elements, places, sets, firsts, pasts, _ = cords
+    num_sets = wide(0)
+    for letter in range(num_letters):
+        if counts[letter + 1] > counts[letter]:
+            firsts[num_sets], pasts[num_sets] = counts[letter], counts[letter + 1]
+            num_sets += 1
+    fill = counts.copy()
+    for k in range(num_cords):
+        at = fill[label[k]]
+        fill[label[k]] += 1
+        elements[at], places[k] = k, at
+    for which in range(num_sets):
+        for at in range(firsts[which], pasts[which]):
+            sets[elements[at]] = which
+    # split each by the other, until nothing is left to do
+    done_blocks, done_sets = wide(1), wide(0)
+    while done_sets < num_sets:
+        num_touched = wide(0)
+        for at in range(firsts[done_sets], pasts[done_sets]):
+            num_touched = mark(states, wide(tail[elements[at]]), touched, num_touched)
+        num_blocks = split(states, touched, num_touched, num_blocks)
+        done_sets += 1
+        while done_blocks < num_blocks:
+            num_touched = wide(0)
+            for at in range(states[3][done_blocks], states[4][done_blocks]):
+                state = states[0][at]
+                for k in range(begin[state], begin[state + 1]):
+                    num_touched = mark(cords, wide(k), touched, num_touched)
+            num_sets = split(cords, touched, num_touched, num_sets)
+            done_blocks += 1
+    dead = states[2][0]
+    names, count = np.zeros(num_blocks, np.int32), wide(0)
+    for state in range(1, num_states):
+        which = states[2][state]
+        if which != dead and names[which] == 0:
+            count += 1
+            names[which] = count
+        block[state] = names[which]
+    block[0] = 0
+    return count
+
+
+@inner
+def new_partition(size):
+    """(elements by class, place of each element there, class of each element, first and past place of each class, number of
+    marked elements of each class): one class of all."""
+    elements, places, sets = np.arange(size), np.arange(size), np.zeros(size, np.int64)
+    firsts, pasts, marked = np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64)
+    pasts[0] = size
+    return elements, places, sets, firsts, pasts, marked
+
+
+@inner
+def mark(partition, element, touched, count):
+    """Mark an element that is not marked yet; returns how many classes have been touched."""
+    elements, places, sets, firsts, _, marked = partition
+    which, at = sets[element], places[element]
+    to = firsts[which] + marked[which]
+    if at < to:
+        return count
+    if marked[which] == 0:
+        touched[count], count = which, count + 1
+    elements[at] = elements[to]
+    places[elements[at]] = at
+    elements[to], places[element] = element, to
+    marked[which] += 1
+    return count
+
+
+@inner
+def split(partition, touched, num_touched, num_sets):
+    """Make the marked elements of each touched class, or the others where these are fewer, a class of their own. Returns
+    how many classes there are."""
+    elements, _, sets, firsts, pasts, marked = partition
+    while num_touched > 0:
+        num_touched -= 1
+        which = wide(touched[num_touched])
+        middle = firsts[which] + marked[which]
+        if middle == pasts[which]:
+            marked[which] = 0
+            continue
+        if marked[which] <= pasts[which] - middle:
+            firsts[num_sets], pasts[num_sets], firsts[which] = firsts[which], middle, middle
+        else:
+            firsts[num_sets], pasts[num_sets], pasts[which] = middle, pasts[which], middle
+        for at in range(firsts[num_sets], pasts[num_sets]):
+            sets[elements[at]] = num_sets
+        marked[which] = marked[num_sets] = 0
+        num_sets += 1
+    return num_sets
