@@ -130,6 +130,7 @@ class Shapes:
 
     def lacks_values(self, claims: list[Claim]) -> bool:
         """Whether claims obviously contradict each other, or list no common value: as `if` on one member often makes them."""
+        self._check()
         key = tuple(claims)
         known = self._lacking.get(key)
         if known is None:
@@ -137,7 +138,6 @@ class Shapes:
         return known
 
     def _finds_no_value(self, claims: list[Claim]) -> bool:
-        self._check()
         left: set[str] | None = None
         unwanted: set[str] = set()
         conj = self._conjoin(claims)

@@ -157,6 +157,7 @@ class Series:
                 left[i] = low - 1 if low else 0, None if high is None else high - 1
             bounds = tuple(left)
         if clauses:
+            self.check()
             clauses = frozenset(clause - effect.breaks for clause in clauses if clause.isdisjoint(effect.makes))
             if frozenset() in clauses:
                 return None
