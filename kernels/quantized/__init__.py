@@ -87,6 +87,6 @@ def _decode(kind: BlockType, data: Tensor, out: Tensor) -> None:
     if kind.name in FLOATS:
         out.copy_(data.view(FLOATS[kind.name]))
         return
-    from .cpu import decoder  # here, so that only who has packed weights waits for Numba
+    from .cpu import decode  # here, so that only who has packed weights waits for Numba
 
-    decoder(kind.name)(data.numpy(), out.numpy())
+    decode(kind.name, data.numpy(), out.numpy())

@@ -1,6 +1,6 @@
 """Blocks as numbers on a CPU, compiled by Numba: 0.1 to 0.3 ns a weight, and bit by bit what `reference.py` gives.
 
-`_ROWS` has for each block type the function that writes one row of a matrix, raw uint8 [row_bytes], to out float32 [columns], and
+For each block type a function writes one row of a matrix, raw uint8 [row_bytes], to out float32 [columns]; `_DECODERS` has with it
 `run`, the length of its inner loops. A loop of a length that is known only when it runs becomes vector instructions; one of a
 known length is unrolled instead, and takes three times as long. All compiled code is in this file: Numba looks at no other to see
 whether what it kept on disk is stale. A block type is compiled when it is first met, in half a second.
@@ -8,12 +8,9 @@ whether what it kept on disk is stale. A block type is compiled when it is first
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any
-
 import numba as nb
 import numpy as np
+from numpy.typing import NDArray
 
 from ...foundation import compile_cache as compile_cache  # before the first function that is kept on disk
 from .reference import IQ4_NL_VALUES, MXFP4_VALUES
@@ -202,30 +199,98 @@ def _mxfp4(raw, out, run):
             out[to + i + 16] = scale * _MXFP4[raw[at + i] >> 4]
 
 
-_ROWS = {
-    "Q4_0": (_q4_0, 16),
-    "Q4_1": (_q4_1, 16),
-    "Q5_0": (_q5_0, 16),
-    "Q5_1": (_q5_1, 16),
-    "Q8_0": (_q8_0, 32),
-    "Q2_K": (_q2_k, 16),
-    "Q3_K": (_q3_k, 16),
-    "Q4_K": (_q4_k, 32),
-    "Q5_K": (_q5_k, 32),
-    "Q6_K": (_q6_k, 16),
-    "IQ4_NL": (_iq4_nl, 16),
-    "MXFP4": (_mxfp4, 16),
+_kept = nb.njit(cache=True, nogil=True)  # on disk; not of a function made within another, which Numba never finds again
+
+
+@_kept
+def _decode_q4_0(data, out, run):
+    for r in range(data.shape[0]):
+        _q4_0(data[r], out[r], run)
+
+
+@_kept
+def _decode_q4_1(data, out, run):
+    for r in range(data.shape[0]):
+        _q4_1(data[r], out[r], run)
+
+
+@_kept
+def _decode_q5_0(data, out, run):
+    for r in range(data.shape[0]):
+        _q5_0(data[r], out[r], run)
+
+
+@_kept
+def _decode_q5_1(data, out, run):
+    for r in range(data.shape[0]):
+        _q5_1(data[r], out[r], run)
+
+
+@_kept
+def _decode_q8_0(data, out, run):
+    for r in range(data.shape[0]):
+        _q8_0(data[r], out[r], run)
+
+
+@_kept
+def _decode_q2_k(data, out, run):
+    for r in range(data.shape[0]):
+        _q2_k(data[r], out[r], run)
+
+
+@_kept
+def _decode_q3_k(data, out, run):
+    for r in range(data.shape[0]):
+        _q3_k(data[r], out[r], run)
+
+
+@_kept
+def _decode_q4_k(data, out, run):
+    for r in range(data.shape[0]):
+        _q4_k(data[r], out[r], run)
+
+
+@_kept
+def _decode_q5_k(data, out, run):
+    for r in range(data.shape[0]):
+        _q5_k(data[r], out[r], run)
+
+
+@_kept
+def _decode_q6_k(data, out, run):
+    for r in range(data.shape[0]):
+        _q6_k(data[r], out[r], run)
+
+
+@_kept
+def _decode_iq4_nl(data, out, run):
+    for r in range(data.shape[0]):
+        _iq4_nl(data[r], out[r], run)
+
+
+@_kept
+def _decode_mxfp4(data, out, run):
+    for r in range(data.shape[0]):
+        _mxfp4(data[r], out[r], run)
+
+
+_DECODERS = {
+    "Q4_0": (_decode_q4_0, 16),
+    "Q4_1": (_decode_q4_1, 16),
+    "Q5_0": (_decode_q5_0, 16),
+    "Q5_1": (_decode_q5_1, 16),
+    "Q8_0": (_decode_q8_0, 32),
+    "Q2_K": (_decode_q2_k, 16),
+    "Q3_K": (_decode_q3_k, 16),
+    "Q4_K": (_decode_q4_k, 32),
+    "Q5_K": (_decode_q5_k, 32),
+    "Q6_K": (_decode_q6_k, 16),
+    "IQ4_NL": (_decode_iq4_nl, 16),
+    "MXFP4": (_decode_mxfp4, 16),
 }
 
 
-@cache
-def decoder(name: str) -> Callable[[Any, Any], None]:
-    """decode(data uint8 [rows, row_bytes], out float32 [rows, columns]) for a block type."""
-    row, run = _ROWS[name]
-
-    @nb.njit(cache=True, nogil=True)
-    def decode(data, out, run):
-        for r in range(data.shape[0]):
-            row(data[r], out[r], run)
-
-    return lambda data, out: decode(data, out, run)
+def decode(name: str, data: NDArray[np.uint8], out: NDArray[np.float32]) -> None:
+    """Write the numbers of blocks of a type: data [rows, row_bytes], out [rows, columns]."""
+    function, run = _DECODERS[name]
+    function(data, out, run)

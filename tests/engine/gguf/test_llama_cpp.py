@@ -93,6 +93,22 @@ def test_a_trained_model_says_what_it_says_in_llama_cpp() -> None:
 
 
 @needs_trained_model
+def test_a_trained_model_computes_what_transformers_computes_of_its_numbers() -> None:
+    pytest.importorskip("accelerate", reason="transformers needs accelerate to read GGUF files")
+    from transformers import AutoModelForCausalLM
+
+    path = Path(REAL)
+    tokenizer, model = load_tokenizer(path, read_spec(path)), loaded(path)
+    reference = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32).eval()
+    for prompt in PROMPTS[:5]:
+        tokens = list(tokenizer.encode_chat([{"role": "user", "content": prompt}]))
+        with torch.inference_mode():
+            expected = reference(torch.tensor([tokens])).logits[0]
+        found = test_decoder.forward(model, model.allocate_cache(128, 4), [(tokens, 0, list(range(128)))])
+        assert torch.allclose(found, expected, atol=1e-3)
+
+
+@needs_trained_model
 def test_a_trained_tokenizer_encodes_as_llama_cpp_does() -> None:
     path = Path(REAL)
     tokenizer = load_tokenizer(path, read_spec(path))
