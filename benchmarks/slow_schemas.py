@@ -3,8 +3,8 @@
     python benchmarks/slow_schemas.py [--attackers 50] [--seconds 60] [--out benchmarks/results/slow-schemas-DATE.json]
 
 A neighbour asks in turn for a schema that is compiled already and for a small one that nobody has sent, and waits for the whole
-answer, a few tokens. That is measured in rounds, without and with --attackers requests under way from another key, each a `oneOf` of
-120 objects `{k: {type: string, pattern}, z: integer}`; half of them are dropped after 0.3 s and sent anew with another schema.
+answer, a few tokens. That is measured in rounds, without and with --attackers requests under way from another key, each a `oneOf`
+of 120 objects `{k: {type: string, pattern}, z: integer}`; half of them are dropped after 0.3 s and sent anew with another schema.
 Client, server and compile processes share the machine.
 """
 

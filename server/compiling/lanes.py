@@ -2,8 +2,8 @@
 
 The quick lane takes the shorter sources first. What is not compiled in QUICK_SECONDS is taken out of it and goes on in the slow
 lane, behind everybody else on the machine, in turns of SLICE_SECONDS: a turn of one client, then one of another. A client has
-one source at a time in the slow lane, and all together have MAX_BEGUN, because what is begun holds memory between its turns. While it
-has one there, others of at least half its length go there at once: many like it do not hold the quick lane up one by one.
+one source at a time in the slow lane, and all together have MAX_BEGUN, because what is begun holds memory between its turns. While
+it has one there, others of at least half its length go there at once: many like it do not hold the quick lane up one by one.
 """
 
 from __future__ import annotations
