@@ -2,13 +2,15 @@
 
 The quick lane takes the shorter sources first. What is not compiled in QUICK_SECONDS is taken out of it and goes on in the slow
 lane, behind everybody else on the machine, in turns of SLICE_SECONDS: a turn of one client, then one of another. A client has
-one source at a time in the slow lane, and all together have MAX_BEGUN, because what is begun holds memory between its turns.
+one source at a time in the slow lane, and all together have MAX_BEGUN, because what is begun holds memory between its turns. While
+it has one there, others of at least half its length go there at once: many like it do not hold the quick lane up one by one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import count
@@ -43,7 +45,12 @@ class Lanes:
         self._slow_clients: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._numbers = count()
         self._idle: list[CompileProcess] = []
-        self.num_slow = 0  # sources in the slow lane
+        self._slow_lengths: dict[str, list[int]] = {}  # of each client's sources in the slow lane
+
+    @property
+    def num_slow(self) -> int:
+        """Sources in the slow lane."""
+        return sum(map(len, self._slow_lengths.values()))
 
     @property
     def num_waiting(self) -> int:
@@ -66,23 +73,30 @@ class Lanes:
         rank = asyncio.get_running_loop().time() + min(len(source) / BYTES_A_SECOND, MOST_SECONDS_LATER)
         try:
             async with self._quick.turn(client, rank):
-                process = await self._asked(source)
-                if await process.answers_within(QUICK_SECONDS):
-                    answer = await self._answer(process)
-                    if process.num_asked < MAX_ASKED and not process.is_ended:
-                        self._idle.append(process)
-                        process = None
-                    return _checked(answer)
-                process.pause()
-            self.num_slow += 1
+                if not self._looks_slow(source, client):
+                    process = await self._asked(source)
+                    if await process.answers_within(QUICK_SECONDS):
+                        answer = await self._answer(process)
+                        if process.num_asked < MAX_ASKED and not process.is_ended:
+                            self._idle.append(process)
+                            process = None
+                        return _checked(answer)
+                    process.pause()
+                lengths = self._slow_lengths.setdefault(client, [])
+                lengths.append(len(source))
             try:
                 kept, process = process, None
                 return _checked(await self._compile_slowly(source, client, kept))
             finally:
-                self.num_slow -= 1
+                lengths.remove(len(source))
+                if not lengths:
+                    self._slow_lengths.pop(client, None)
         finally:
             if process is not None:
                 self._end(process)
+
+    def _looks_slow(self, source: bytes, client: str) -> bool:
+        return 2 * len(source) >= min(self._slow_lengths.get(client, ()), default=math.inf)
 
     async def _compile_slowly(self, source: bytes, client: str, process: CompileProcess | None) -> Handover | Exception:
         """process: which has begun, and is paused."""
