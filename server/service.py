@@ -41,7 +41,9 @@ class Service:
     def __init__(self, llm: LLM, settings: ServerSettings, model_name: str, tracer_provider: Any | None = None) -> None:
         self.llm, self.settings, self.model_name = llm, settings, model_name
         self.traces = Traces(tracer_provider, model_name)
-        self.metrics = Metrics(model_name, lambda: self.worker.statistics, lambda: llm.compiler.num_mask_misses)
+        self.metrics = Metrics(
+            model_name, lambda: self.worker.statistics, lambda: llm.compiler.num_mask_misses, _cache_config(llm)
+        )
         self.worker = EngineWorker(llm.driver, self.metrics.step_tokens.observe)
         self.compiler = ConstraintCompiler(llm.compiler, settings.compile_threads, self.metrics)
         self._pool = ThreadPoolExecutor(PLANNING_THREADS, thread_name_prefix="planning")
@@ -125,12 +127,12 @@ class Service:
     @asynccontextmanager
     async def running(self, plans: Sequence[Plan]) -> AsyncIterator[AsyncIterator[tuple[int, Event]]]:
         """The events of all outputs of some prompts, numbered in their order, while the block runs. All are admitted, or none."""
-        requests = [request for plan in plans for request in plan.requests]
+        requests, begun = [request for plan in plans for request in plan.requests], time.perf_counter()
         with self._place(len(requests)):
             async with self.worker.submitted(requests) as answers:
                 self.metrics.requested_n.observe(len(requests))
                 self.metrics.requested_tokens.observe(requests[0].sampling.max_tokens)
-                watches = [RequestWatch(self.metrics, request.constraint is not None) for request in requests]
+                watches = [RequestWatch(self.metrics, request.constraint is not None, begun) for request in requests]
                 seconds = self.settings.request_seconds
                 timer = asyncio.get_running_loop().call_later(seconds, answers.put, _too_long(seconds))
                 try:
@@ -203,6 +205,19 @@ class Service:
             return planner.plan_tokens(prompt, sampling, choice)
         (plan,) = planner.plan_all(prompt, sampling, {"constraint": choice.source})
         return plan
+
+
+def _cache_config(llm: LLM) -> dict[str, object]:
+    """The KV cache in the words of vLLM's `cache_config_info`."""
+    config = llm.config
+    return {
+        "block_size": config.block_size,
+        "cache_dtype": config.kv_dtype,
+        "enable_prefix_caching": llm.features.prefix_cache,
+        "gpu_memory_utilization": config.kv_memory_fraction,
+        "num_gpu_blocks": config.num_kv_blocks,
+        "num_cpu_blocks": llm.features.num_host_blocks,
+    }
 
 
 def _shutting_down() -> ApiError:
