@@ -12,6 +12,7 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from ..chat import Turn
+from ..conversation import answered_tools
 from ..engine.requests.output import Event, RequestOutput
 from ..planning import Plan
 from .answering import Events, answer
@@ -111,6 +112,9 @@ async def plan_chat(service: Service, body: ChatBody) -> Plan:
 def turn_of(service: Service, body: ChatBody) -> tuple[Turn, str | None]:
     """(the messages and what the reply must satisfy, where in the request that is said)."""
     planner, settings = service.llm.planner, service.settings
+    is_open = body.tool_choice in (None, "auto") and not planner.has_tool_role
+    if is_open and (answered := answered_tools(body.messages)):
+        body = body.model_copy(update={"tools": [tool for tool in body.tools or () if _name_of(tool) not in answered]})
     messages = template_messages(body.messages, has_tool_role=planner.has_tool_role)
     asked = asked_constraint(body, allows_grammars=settings.client_grammars)
     if len(body.tools or ()) > settings.max_tools:
@@ -135,6 +139,11 @@ def _check_free(asked: AskedConstraint) -> None:
     if not asked.is_free:
         message = f"{asked.param} and tools contradict each other: a reply has one constraint; set tool_choice to none for the last"
         raise ApiError(400, message, param=asked.param, code="invalid_value")
+
+
+def _name_of(tool: Mapping[str, Any]) -> Any:
+    function = tool.get("function", tool)
+    return function.get("name") if isinstance(function, Mapping) else None
 
 
 class ChatWriter:
