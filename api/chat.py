@@ -26,7 +26,7 @@ from .constraints import Constraint, JsonSchema, Tools, ToolStyle, parse_output
 from .constraints.front_ends.tags.events import ParsedReply
 from .constraints.grammar.expression import Grammar, Node
 from .constraints.grammar.source import Limits
-from .conversation import Message, read_messages
+from .conversation import Message, answered_tools, read_messages
 from .errors import UsageError
 from .outputs import GenerationIncomplete, GenerationOutput
 from .tools import Tool, ToolCall, ToolLike, calls_schema, read_call, unique_tools
@@ -120,10 +120,12 @@ def plan_turn(
     """The constraint of a reply. Raises UsageError for messages, tools or choices that make no sense together.
 
     tool_style: how the model writes calls; None for one JSON object.
-    has_tool_role: whether the chat template knows calls and their results.
+    has_tool_role: whether the chat template knows calls and their results; where it does not, `answered_tools` are left out.
     """
     checked = unique_tools(tools)
     tool_choice = _choice_word(tool_choice)
+    if tool_choice == "auto" and not has_tool_role:
+        checked = tuple(tool for tool in checked if tool.name not in answered_tools(messages))
     callable_tools = _callable_tools(checked, tool_choice)
     asked = choose(options)
     read = read_messages(messages, has_tool_role=has_tool_role)

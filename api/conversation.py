@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, TypeAlias
 
 from .errors import MessageError, UsageError
@@ -71,6 +72,37 @@ def _message(message: Any, place: str, roles: Collection[str] | None, members: C
         place = f"{place}.tool_calls"
         made["tool_calls"] = [_call(call, f"{place}[{index}]") for index, call in enumerate(_list(calls, place, "a list of calls"))]
     return made
+
+
+def answered_tools(messages: Any) -> set[str]:
+    """The names of tools that were called since the user spoke last, where a conversation, as it was given, ends with a result.
+
+    A model that has not learned what results are would ask for the same call again and again, so these are not offered to it.
+    """
+    given = messages if isinstance(messages, list | tuple) and all(isinstance(each, Mapping) for each in messages) else ()
+    if not given or given[-1].get("role") != "tool":
+        return set()
+    since = takewhile(lambda message: message.get("role") in ("assistant", "tool"), reversed(given))
+    return {name for message in since for function in _functions(message) if isinstance(name := function.get("name"), str)}
+
+
+def _functions(message: Message) -> list[Mapping[str, Any]]:
+    """What a message calls, whether it says so apart or in its text, as `_plain` writes it. Malformed calls are none."""
+    calls, content = message.get("tool_calls"), message.get("content")
+    if isinstance(calls, list | tuple) and calls:
+        functions = [call.get("function") for call in calls if isinstance(call, Mapping)]
+    elif message.get("role") == "assistant" and isinstance(content, str) and content.startswith("{"):
+        functions = [_object(line) for line in content.splitlines()]
+    else:
+        functions = []
+    return [each for each in functions if isinstance(each, Mapping)]
+
+
+def _object(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _role(message: Message, place: str, roles: Collection[str] | None) -> str:

@@ -23,6 +23,7 @@ from .constraints.front_ends.json_schema.documents.values import dump_json, plai
 
 Message = dict[str, str]
 
+ANY_OBJECT = '{"text":string}'  # how an object of which nothing is said is told: the model has learned to fill named members
 MAX_DEPTH = 6  # of nested or recursive schemas; deeper values are written as `any`
 MAX_CHARACTERS = 2000  # of a constraint as it is told, about half of the 2,048 tokens that the embedded model reads
 FORMATS_SHOWN = {"date", "date-time", "time", "email", "uri", "uuid"}
@@ -59,7 +60,7 @@ def system_text(
     if tools is not None:
         return f"Call {compact_tools(tools)}"
     if schema is not None:
-        return f"Fill {compact_schema(schema)}"
+        return f"Fill {ANY_OBJECT if schema == {'type': 'object'} else compact_schema(schema)}"
     if choice is not None:
         return "Choose " + "|".join(_json(option) for option in choice)[:MAX_CHARACTERS]
     if regex is not None:

@@ -52,7 +52,7 @@ def create_app(
     for part in (chat, completions, responses, anthropic_messages, tokens, operations, playground, reference):
         app.include_router(part.router)
     add_handlers(app)
-    app.add_middleware(Gate, settings=settings)
+    app.add_middleware(Gate, settings=settings, metrics=service.metrics.http)
     if settings.allowed_origins:  # around the gate: browsers ask first without a key, and may read why they were refused
         app.add_middleware(
             CORSMiddleware,

@@ -12,6 +12,7 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from ..chat import Turn
+from ..conversation import answered_tools
 from ..engine.requests.output import Event, RequestOutput
 from ..planning import Plan
 from .answering import Events, answer
@@ -116,6 +117,9 @@ async def plan_chat(service: Service, body: ChatBody) -> Plan:
 def turn_of(service: Service, body: ChatBody) -> tuple[Turn, AskedConstraint]:
     """(the messages and what the reply must satisfy, what of the request says so)."""
     planner, settings = service.llm.planner, service.settings
+    is_open = body.tool_choice in (None, "auto") and not planner.has_tool_role
+    if is_open and (answered := answered_tools(body.messages)):
+        body = body.model_copy(update={"tools": [tool for tool in body.tools or () if _name_of(tool) not in answered]})
     messages = template_messages(body.messages, has_tool_role=planner.has_tool_role)
     is_begun = _is_begun(body, messages)
     asked = asked_constraint(body, allows_grammars=settings.client_grammars)
@@ -150,6 +154,11 @@ def _is_begun(body: ChatBody, messages: Sequence[Mapping[str, Any]]) -> bool:
         message = f"{place}: a reply that is begun is a message of the assistant with a text and no calls"
         raise ApiError(400, message, param=place, code="invalid_value")
     return True
+
+
+def _name_of(tool: Mapping[str, Any]) -> Any:
+    function = tool.get("function", tool)
+    return function.get("name") if isinstance(function, Mapping) else None
 
 
 class ChatWriter:

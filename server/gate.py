@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .client import CLIENT, name_of
 from .errors import ANTHROPIC_PATH, ApiError, api_error, route_path
+from .metrics import HttpMetrics
 from .settings import ServerSettings
 
 logger = logging.getLogger("maskwright.server.access")
@@ -28,8 +29,8 @@ _REQUEST_ID = re.compile(r"[\w.:/-]{1,128}", re.ASCII)
 class Gate:
     """Around the application. A request id that the client gives is kept, so that logs of both sides can be joined."""
 
-    def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
-        self._app, self._settings = app, settings
+    def __init__(self, app: ASGIApp, settings: ServerSettings, metrics: HttpMetrics) -> None:
+        self._app, self._settings, self._metrics = app, settings, metrics
         self._digests = [_digest(key) for key in settings.api_key]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -42,13 +43,14 @@ class Gate:
         scope["path"] = self._settings.root_path + path
         scope.setdefault("state", {})["request_id"] = request_id
         answer = _Answer(send, request_id, path)
-        started = time.perf_counter()
+        started, asked = time.perf_counter(), scope
         try:
             self._check_headers(headers)
             self._check_key(path, headers)
             CLIENT.set(name_of(scope, _digest(_key(headers))))
             body = _LimitedBody(receive, headers, self._settings)
-            await self._app(_as_get(scope), body, answer)
+            asked = _as_get(scope)
+            await self._app(asked, body, answer)
         except Exception as error:  # answered here, or the connection would be closed under the client's next request
             if not answer.has_begun:
                 await api_error(error).response(path, request_id)(scope, receive, answer)
@@ -56,6 +58,7 @@ class Gate:
                 raise
         finally:
             seconds = time.perf_counter() - started
+            self._metrics.see(scope["method"], getattr(asked.get("route"), "path", None), answer.status, seconds)
             facts = {"request_id": request_id, "method": scope["method"], "path": scope["path"], "status": answer.status}
             logger.info("%s %s %s %s %.3fs", *facts.values(), seconds, extra=facts | {"seconds": round(seconds, 6)})
 

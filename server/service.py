@@ -47,7 +47,11 @@ class Service:
         self.llm, self.settings, self.model_name = llm, settings, model_name
         self.traces = Traces(tracer_provider, model_name)
         self.metrics = Metrics(
-            model_name, lambda: self.worker.statistics, lambda: llm.compiler.num_mask_misses, llm.driver.footprint
+            model_name,
+            lambda: self.worker.statistics,
+            lambda: llm.compiler.num_mask_misses,
+            llm.driver.footprint,
+            _cache_config(llm),
         )
         self.worker = EngineWorker(llm.driver, self.metrics.step_tokens.observe)
         num_processes = settings.compile_processes or max((os.cpu_count() or 1) // 4, 1)
@@ -146,12 +150,12 @@ class Service:
     @asynccontextmanager
     async def running(self, plans: Sequence[Plan]) -> AsyncIterator[AsyncIterator[tuple[int, Event]]]:
         """The events of all outputs of some prompts, numbered in their order, while the block runs. All are admitted, or none."""
-        requests = [request for plan in plans for request in plan.requests]
+        requests, begun = [request for plan in plans for request in plan.requests], time.perf_counter()
         with self._place(len(requests)):
             async with self.worker.submitted(requests) as answers:
                 self.metrics.requested_n.observe(len(requests))
                 self.metrics.requested_tokens.observe(requests[0].sampling.max_tokens)
-                watches = [RequestWatch(self.metrics, request.constraint is not None) for request in requests]
+                watches = [RequestWatch(self.metrics, request.constraint is not None, begun) for request in requests]
                 seconds = self.settings.request_seconds
                 timer = asyncio.get_running_loop().call_later(seconds, answers.put, _too_long(seconds))
                 try:
@@ -248,6 +252,19 @@ def _stopping(choice: ConstraintChoice, sampling: SamplingParams, body: Sampling
         stops_inside=body.stop_inside is not False,
     )
     return replace(sampling, stop=()), ending
+
+
+def _cache_config(llm: LLM) -> dict[str, object]:
+    """The KV cache in the words of vLLM's `cache_config_info`."""
+    config = llm.config
+    return {
+        "block_size": config.block_size,
+        "cache_dtype": config.kv_dtype,
+        "enable_prefix_caching": llm.features.prefix_cache,
+        "gpu_memory_utilization": config.kv_memory_fraction,
+        "num_gpu_blocks": config.num_kv_blocks,
+        "num_cpu_blocks": llm.features.num_host_blocks,
+    }
 
 
 def _shutting_down() -> ApiError:

@@ -97,15 +97,15 @@ class Verification:
             return self._logits
         return self._logits.index_select(0, torch.from_numpy(np.array(rows)).to(self._logits.device))
 
-    def finish(self) -> tuple[int, int]:
-        """Count drafts that became tokens as computed. Returns how many tokens were drafted, and how many of them became tokens."""
-        drafted = accepted = 0
+    def finish(self) -> list[tuple[int, int]]:
+        """Count drafts that became tokens as computed. Returns for each sequence with drafts (how many, how many became tokens)."""
+        verified = []
         for lead in self._leads:
             if lead.drafts:
                 matched = lead.num_matched
                 lead.sequence.num_drafted += len(lead.drafts)
                 lead.sequence.num_accepted += matched
-                drafted, accepted = drafted + len(lead.drafts), accepted + matched
+                verified.append((len(lead.drafts), matched))
                 if not lead.sequence.is_finished:
                     lead.sequence.num_computed = lead.base + matched
-        return drafted, accepted
+        return verified

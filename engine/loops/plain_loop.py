@@ -135,9 +135,7 @@ class PlainLoop:
                 else:
                     self._faults.take(sequence, drawn)
             self._look_ahead(sequence for sequence in ready if sequence not in invalid)
-        drafted, accepted = verification.finish()
-        self._totals.num_drafted_tokens += drafted
-        self._totals.num_accepted_tokens += accepted
+        self._totals.count_drafts(verification.finish())
         for chunk in [chunk for chunk in chunks if chunk.sequence in invalid]:
             self._doubt(chunk, is_alone=len(chunks) == 1)
 

@@ -19,8 +19,10 @@ class EngineStatistics:
     num_computed_tokens: int = 0  # that the model has read, drafts included
     num_prompt_tokens: int = 0  # of all requests admitted
     num_cached_tokens: int = 0  # of these, those that were in the cache
+    num_drafts: int = 0  # times that a sequence was guessed ahead
     num_drafted_tokens: int = 0  # guessed ahead
     num_accepted_tokens: int = 0  # of these, chosen by the model itself
+    num_accepted_at: tuple[int, ...] = ()  # the same by their place among the tokens guessed at once
     num_jumped_tokens: int = 0  # of forced text, taken without asking the model
     num_preemptions: int = 0  # sequences that gave their place up and began anew
     num_running: int = 0  # sequences in the batch
@@ -48,6 +50,16 @@ class EngineStatistics:
         """Count a forward pass over these chunks."""
         self.num_computed_tokens += sum(chunk.width for chunk in chunks)
         self.num_steps += 1
+
+
+    def count_drafts(self, verified: Iterable[tuple[int, int]]) -> None:
+        """Count guesses that were checked. verified: for each sequence (tokens guessed, how many from the first on were chosen)."""
+        for drafted, accepted in verified:
+            self.num_drafts += 1
+            self.num_drafted_tokens += drafted
+            self.num_accepted_tokens += accepted
+            before = (*self.num_accepted_at, *[0] * (drafted - len(self.num_accepted_at)))
+            self.num_accepted_at = tuple(count + (place < accepted) for place, count in enumerate(before))
 
 
 def statistics_of(totals: EngineStatistics, scheduler: Scheduler[Any], num_kept_back: int = 0) -> EngineStatistics:

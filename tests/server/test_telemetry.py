@@ -6,14 +6,18 @@ import io
 import json
 import logging
 import logging.config
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from maskwright import LLM, UsageError
+from maskwright.engine import EngineStatistics
 from maskwright.server.logs import JsonFormatter
+from maskwright.server.metrics import Metrics
 from maskwright.server.run import _log_config
 from maskwright.server.settings import ServerSettings
 
@@ -126,10 +130,112 @@ def test_the_log_format_is_an_option() -> None:
         ServerSettings(log_format="xml")
 
 
+# What the panels of vLLM's Grafana dashboard ask for, in the version for its older names and in that for its newer ones.
+DASHBOARD = (
+    *(f"vllm:{name}_{part}" for name in (
+        "e2e_request_latency_seconds", "time_per_output_token_seconds", "time_to_first_token_seconds", "inter_token_latency_seconds",
+        "request_time_per_output_token_seconds",
+    ) for part in ("bucket", "sum", "count")),
+    "vllm:prompt_tokens_total", "vllm:generation_tokens_total", "vllm:num_requests_running", "vllm:num_requests_waiting",
+    "vllm:gpu_cache_usage_perc", "vllm:kv_cache_usage_perc", "vllm:request_prompt_tokens_bucket", "vllm:request_generation_tokens_bucket",
+    "vllm:request_success_total", "vllm:request_queue_time_seconds_sum", "vllm:request_prefill_time_seconds_sum",
+    "vllm:request_decode_time_seconds_sum", "vllm:request_max_num_generation_tokens_sum",
+)  # fmt: skip
+QUIET = {  # 0 when nothing runs
+    "vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:gpu_cache_usage_perc", "vllm:kv_cache_usage_perc",
+}  # fmt: skip
+
+
+def samples_of(http: httpx.Client) -> list[Any]:
+    return [sample for family in text_string_to_metric_families(http.get("/metrics").text) for sample in family.samples]
+
+
+def test_every_panel_of_vllms_dashboard_is_filled(http: httpx.Client) -> None:
+    http.post(CHAT, json={**ASK, "messages": [{"role": "user", "content": "hello there, all of you"}], "max_tokens": 8})
+    samples = samples_of(http)
+    for name in DASHBOARD:
+        found = [sample for sample in samples if sample.name == name and sample.labels.get("model_name") == "embedded"]
+        assert found and (name in QUIET or any(sample.value > 0 for sample in found)), name
+    reasons = {sample.labels["finished_reason"] for sample in samples if sample.name == "vllm:request_success_total"}
+    assert reasons & {"stop", "length"}
+
+
+def test_series_have_the_labels_of_vllm(http: httpx.Client) -> None:
+    samples = [sample for sample in samples_of(http) if sample.name.startswith(("vllm:", "maskwright:"))]
+    assert {(sample.labels["model_name"], sample.labels["engine"]) for sample in samples} == {("embedded", "0")}
+    (info,) = [sample for sample in samples if sample.name == "vllm:cache_config_info"]
+    assert info.value == 1 and int(info.labels["num_gpu_blocks"]) > 0 and info.labels["block_size"] == "16"
+    assert info.labels["enable_prefix_caching"] == "True" and info.labels["cache_dtype"] == "auto"
+
+
+def test_cached_prompt_tokens_are_counted(http: httpx.Client) -> None:
+    asked = {**ASK, "messages": [{"role": "user", "content": "the same again " * 20}]}
+    http.post(CHAT, json=asked)
+
+    def read() -> dict[str, float]:
+        return {sample.name: sample.value for sample in samples_of(http)}
+
+    before = read()
+    usage = http.post(CHAT, json=asked).json()["usage"]
+    after = read()
+    cached = usage["prompt_tokens_details"]["cached_tokens"]
+    assert cached > 0 and after["vllm:prompt_tokens_cached_total"] - before["vllm:prompt_tokens_cached_total"] == cached
+    assert after["vllm:prompt_tokens_total"] - before["vllm:prompt_tokens_total"] == usage["prompt_tokens"]
+    name = "vllm:request_prefill_kv_computed_tokens_sum"
+    assert after[name] - before[name] == usage["prompt_tokens"] - cached
+
+
+def test_requests_are_counted_by_path_and_status(http: httpx.Client) -> None:
+    def read() -> dict[tuple[str, ...], float]:
+        samples = [sample for sample in samples_of(http) if sample.name == "http_requests_total"]
+        return {tuple(sample.labels[name] for name in ("method", "handler", "status", "code")): sample.value for sample in samples}
+
+    before = read()
+    http.get("/version")
+    http.head("/version")
+    http.get("/v1/models/none")
+    http.get("/nowhere-1")
+    http.get("/nowhere-2")
+    http.request("BREW", "/nowhere-3")
+    http.post(CHAT, json={})
+    after = read()
+    grown = {key: value - before.get(key, 0) for key, value in after.items() if value != before.get(key, 0)}
+    del grown["GET", "/metrics", "2xx", "200"]
+    assert grown == {
+        ("GET", "/version", "2xx", "200"): 1, ("HEAD", "/version", "2xx", "200"): 1, ("GET", "/v1/models/{name:path}", "4xx", "404"): 1,
+        ("GET", "none", "4xx", "404"): 2, ("other", "none", "4xx", "404"): 1, ("POST", CHAT, "4xx", "400"): 1,
+    }  # fmt: skip
+    names = {sample.name for sample in samples_of(http)}
+    assert {"http_request_duration_seconds_bucket", "python_info", "python_gc_collections_total"} <= names
+    if sys.platform == "linux":
+        assert {"process_resident_memory_bytes", "process_cpu_seconds_total", "process_open_fds"} <= names
+
+
+def test_guesses_are_counted_by_their_place() -> None:
+    statistics = EngineStatistics()
+    statistics.count_drafts([(3, 1), (4, 4), (2, 0)])
+    assert (statistics.num_drafts, statistics.num_drafted_tokens, statistics.num_accepted_tokens) == (3, 9, 5)
+    assert statistics.num_accepted_at == (2, 1, 1, 1)
+    samples = [sample for family in text_string_to_metric_families(Metrics("m", lambda: statistics, lambda: 0).text().decode()) for sample in family.samples]
+    by_place = {sample.labels["position"]: sample.value for sample in samples if sample.name == "vllm:spec_decode_num_accepted_tokens_per_pos_total"}
+    assert by_place == {"0": 2, "1": 1, "2": 1, "3": 1}
+    assert [sample.value for sample in samples if sample.name == "vllm:spec_decode_num_drafts_total"] == [3]
+
+
+def test_guesses_of_a_server_are_counted(llm: LLM) -> None:
+    with served(LLM(speculation="lookup", num_draft_tokens=3)) as guessing, guessing.http() as http:
+        http.post(CHAT, json={**ASK, "messages": [{"role": "user", "content": "one two three " * 6}], "max_tokens": 30})
+        read = {sample.name: sample.value for sample in samples_of(http) if "position" not in sample.labels}
+        places = [sample.value for sample in samples_of(http) if sample.name == "vllm:spec_decode_num_accepted_tokens_per_pos_total"]
+    assert read["vllm:spec_decode_num_drafts_total"] > 0
+    assert sum(places) == read["vllm:spec_decode_num_accepted_tokens_total"] and len(places) <= 3
+    assert places == sorted(places, reverse=True)  # one is accepted only behind another
+
+
 def test_metrics_of_dashboards_count(http: httpx.Client) -> None:
     def read() -> dict[str, float]:
         lines = [line.rsplit(" ", 1) for line in http.get("/metrics").text.splitlines() if not line.startswith("#")]
-        return {name.split("{")[0]: float(value) for name, value in lines if "_bucket" not in name and "reason" not in name}
+        return {name.split("{")[0]: float(value) for name, value in lines if "_bucket" not in name and "reason" not in name and ":" in name}
 
     before = read()
     http.post(CHAT, json={**ASK, "regex": "[0-9]{4}"})
