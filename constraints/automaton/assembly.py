@@ -141,6 +141,7 @@ def _copy_grammar(machine: Machine, grammar: Grammar, columns: NDArray[np.int32]
     counters[Counter.FREE_NAMES] = _has_free_names(grammar, columns)
     counters[Counter.FREE_ITEMS] = _has_free_items(grammar, columns)
     counters[Counter.ONLY_JSON], counters[Counter.MIXED] = grammar.only_json, grammar.mixed_arrays
+    counters[Counter.CALLS] = bool((columns[0] == _CALL).any())
     counters[Counter.PLAIN] = shared_vocabulary.single_bytes[list(_PLAIN_BYTES)].sum()
     counters[Counter.NODES] = counters[Counter.NUM_STATIC] = len(grammar)
     counters[Counter.POOL], counters[Counter.STATES] = 1, 1  # offset 0 and state 0 mean "none"

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
+from .containment import without_contained
 from .member_walks import left_behind, open_walk
 from .nodes import (
     EMPTY,
@@ -29,16 +30,20 @@ from .nodes import (
     push_work,
     wide,
 )
+from .sets import sort_unique
 from .tables import REC, Counter, Fault
+from .unions import merge
 
 ENDLESS = 1 << 30  # the radius of a body without bound
 MANY_EXPANDED = 256
+_MANY_ITEMS = 8  # of a closure; those beyond are merged where they begin alike
 CLOSURE_HEADER = 3  # words of a closure before its items
 
 
 @inner
-def make_closure(arena, tables, continuation):
-    """Make the closure of a continuation: pool[closure] = number of items, body class, `max_chars`, then the items.
+def make_closure(arena, tables, continuation, scratch):
+    """Make the closure of a continuation: pool[closure] = number of items, body class, `max_chars`, then the items. Uses
+    `items` from `scratch` on, and `work`.
 
     A closure without a body class has, instead of `max_chars`, the UNLISTED node with which the continuation begins, or 0
     (word_complement_masks.py uses it). On a fault nothing is kept.
@@ -46,7 +51,7 @@ def make_closure(arena, tables, continuation):
     arena[tables.n + Counter.EPOCH] += 1
     epoch = wide(arena[tables.n + Counter.EPOCH])
     start = wide(arena[tables.n + Counter.POOL])
-    count, body, max_chars, unlisted = wide(0), wide(NO_BODY), wide(0), wide(0)
+    count, body, max_chars, unlisted, has_known = wide(0), wide(NO_BODY), wide(0), wide(0), False
     arena[tables.work + 0] = continuation
     depth, expanded = wide(1), wide(0)
     while depth > 0:
@@ -61,6 +66,18 @@ def make_closure(arena, tables, continuation):
             if arena[tables.marked_in + REC * w] == epoch or arena[tables.size + REC * w] >= INFINITE:
                 continue
             arena[tables.marked_in + REC * w] = epoch
+            known = wide(arena[tables.closure + REC * w])
+            if known != 0 and w >= arena[tables.n + Counter.NUM_STATIC]:  # a stack that began here before, which may be deep
+                length = wide(arena[tables.pool + known])
+                if start + CLOSURE_HEADER + count + length > tables.pool_size:
+                    arena[tables.n + Counter.FAULT] = Fault.FULL_POOL
+                    return
+                for j in range(length):
+                    arena[tables.pool + start + CLOSURE_HEADER + count + j] = arena[tables.pool + known + CLOSURE_HEADER + j]
+                count, has_known = count + length, True
+                if arena[tables.pool + known + 1] != NO_BODY and arena[tables.pool + known + 2] > max_chars:
+                    body, max_chars = wide(arena[tables.pool + known + 1]), wide(arena[tables.pool + known + 2])
+                continue
             head, tail = w, wide(EMPTY)
             if arena[tables.kind + REC * w] == Kind.SEQ:
                 head, tail = wide(arena[tables.a + REC * w]), wide(arena[tables.b + REC * w])
@@ -90,8 +107,8 @@ def make_closure(arena, tables, continuation):
             ):
                 depth = expand(arena, tables, wide(arena[tables.lists + j]), tail, depth, expanded)
         elif kind == Kind.EITHER:
-            depth = expand(arena, tables, wide(arena[tables.b + REC * head]), tail, depth, expanded)
-            depth = expand(arena, tables, wide(arena[tables.a + REC * head]), tail, depth, expanded)
+            depth = push_work(arena, tables, join(arena, tables, wide(arena[tables.b + REC * head]), tail), depth)
+            depth = push_work(arena, tables, join(arena, tables, wide(arena[tables.a + REC * head]), tail), depth)
         elif kind == Kind.CALL:
             depth = expand(arena, tables, wide(arena[tables.rules + arena[tables.a + REC * head]]), tail, depth, expanded)
         elif kind == Kind.REPEAT:
@@ -122,10 +139,74 @@ def make_closure(arena, tables, continuation):
             depth = push_work(arena, tables, tail, depth)
         if arena[tables.n + Counter.FAULT] != Fault.NONE:
             return
+    if has_known:
+        count = sort_unique(arena, tables.pool + start + CLOSURE_HEADER, count)
+    count = without_contained(arena, tables, tables.pool + start + CLOSURE_HEADER, count, wide(0))
+    if count > _MANY_ITEMS and arena[tables.n + Counter.CALLS] != 0:
+        count = merged(arena, tables, tables.pool + start + CLOSURE_HEADER, count, scratch)
+    if arena[tables.n + Counter.FAULT] != Fault.NONE:
+        return
     arena[tables.pool + start], arena[tables.pool + start + 1] = count, body
     arena[tables.pool + start + 2] = max_chars if body != NO_BODY else unlisted
     arena[tables.n + Counter.POOL] = start + CLOSURE_HEADER + count
     arena[tables.closure + REC * continuation] = start
+
+
+@inner
+def merged(arena, tables, start, count, scratch):
+    """Make one item of those in arena[start : start + count] that begin with the same leaf; returns how many are left.
+    Uses `items` from `scratch` on."""
+    if scratch + count > tables.items_size:
+        arena[tables.n + Counter.FAULT] = Fault.FULL_ITEMS
+        return count
+    for j in range(count):
+        arena[tables.items + scratch + j] = arena[start + j]
+    count = merge(arena, tables, scratch, count)
+    for j in range(count):
+        arena[start + j] = arena[tables.items + scratch + j]
+    return count
+
+
+@inner
+def make_closures(arena, tables, continuation, scratch):
+    """Make the closure of a continuation, and first those of all that it may come to without reading a byte and that the
+    automaton has made itself: stacks that are deep, of which the next closures are made. Uses `items` from `scratch` on."""
+    arena[tables.items + scratch] = continuation
+    top = scratch + 1
+    while top > scratch and arena[tables.n + Counter.FAULT] == Fault.NONE:
+        node = wide(arena[tables.items + top - 1])
+        below = top
+        if arena[tables.n + Counter.CALLS] != 0 and node >= arena[tables.n + Counter.NUM_STATIC]:
+            if arena[tables.kind + REC * node] == Kind.EITHER:
+                part = node
+                while arena[tables.kind + REC * part] == Kind.EITHER:
+                    below = push_open(arena, tables, wide(arena[tables.a + REC * part]), below)
+                    part = wide(arena[tables.b + REC * part])
+                below = push_open(arena, tables, part, below)
+            elif arena[tables.kind + REC * node] == Kind.SEQ and arena[tables.size + REC * arena[tables.a + REC * node]] == 0:
+                below = push_open(arena, tables, wide(arena[tables.b + REC * node]), below)
+        if below > top:
+            top = below
+            continue
+        top -= 1
+        if arena[tables.closure + REC * node] == 0:
+            make_closure(arena, tables, node, top)
+
+
+@inner
+def push_open(arena, tables, node, top):
+    """Put a node on the stack items[:top] if its closure is still to be made; returns the new top."""
+    if (
+        node < arena[tables.n + Counter.NUM_STATIC]
+        or arena[tables.closure + REC * node] != 0
+        or arena[tables.kind + REC * head_of(arena, tables, node)] == Kind.LITERAL
+    ):
+        return top
+    if top + 1 >= tables.items_size:
+        arena[tables.n + Counter.FAULT] = Fault.FULL_ITEMS
+        return top
+    arena[tables.items + top] = node
+    return top + 1
 
 
 @inner
@@ -158,9 +239,12 @@ def append_closure(arena, tables, continuation, count):
         arena[tables.items + count] = continuation
         return count + 1
     if arena[tables.closure + REC * continuation] == 0:
-        make_closure(arena, tables, continuation)
+        if count >= tables.items_size:
+            arena[tables.n + Counter.FAULT] = Fault.FULL_ITEMS
+            return count
+        make_closures(arena, tables, continuation, count)
         if arena[tables.n + Counter.FAULT] == Fault.NONE:
-            make_body_closures(arena, tables, continuation)
+            make_body_closures(arena, tables, continuation, count)
         if arena[tables.n + Counter.FAULT] != Fault.NONE:
             arena[tables.closure + REC * continuation] = 0
             return count
@@ -175,7 +259,7 @@ def append_closure(arena, tables, continuation, count):
 
 
 @inner
-def make_body_closures(arena, tables, continuation):
+def make_body_closures(arena, tables, continuation, scratch):
     """Make the closures of the bodies of all UNLISTED nodes in a closure: they tell which bytes a state may read."""
     start = wide(arena[tables.closure + REC * continuation])
     for j in range(start + CLOSURE_HEADER, start + CLOSURE_HEADER + wide(arena[tables.pool + start])):
@@ -183,4 +267,4 @@ def make_body_closures(arena, tables, continuation):
         if arena[tables.kind + REC * node] == Kind.UNLISTED:
             body = wide(arena[tables.b + REC * node])
             if arena[tables.closure + REC * body] == 0 and arena[tables.kind + REC * head_of(arena, tables, body)] != Kind.LITERAL:
-                make_closure(arena, tables, body)
+                make_closure(arena, tables, body, scratch)

@@ -242,8 +242,8 @@ def cost_of_copies(arena, tables, head, rest, behind):
 def join(arena, tables, head, tail):
     """The continuation `head` then `tail`, where either may be EMPTY or FAIL.
 
-    A short sequence in `head` is taken apart, so that a continuation has one spelling only, and states that mean the
-    same are the same.
+    A short sequence in `head` is taken apart, and repetitions in a row are added up, so that a continuation has one
+    spelling only, and states that mean the same are the same.
     """
     if tail == EMPTY or head == FAIL:
         return head
@@ -252,8 +252,30 @@ def join(arena, tables, head, tail):
     if arena[tables.kind + REC * head] == Kind.SEQ:
         first, second = wide(arena[tables.a + REC * head]), wide(arena[tables.b + REC * head])
         if arena[tables.kind + REC * second] != Kind.SEQ:
-            return sequence(arena, tables, first, sequence(arena, tables, second, tail))
-    return sequence(arena, tables, head, tail)
+            return sequence(arena, tables, first, stacked(arena, tables, second, tail))
+    return stacked(arena, tables, head, tail)
+
+
+@inner
+def stacked(arena, tables, head, tail):
+    """The sequence of `head`, which is none itself, and `tail`. Where two repetitions of one body meet they are one,
+    with the sums of their bounds: nested calls of a rule that is a repetition say no more than one of them."""
+    if arena[tables.kind + REC * head] != Kind.REPEAT:
+        return sequence(arena, tables, head, tail)
+    following = head_of(arena, tables, tail)
+    body = wide(arena[tables.a + REC * head])
+    if (
+        arena[tables.kind + REC * following] != Kind.REPEAT
+        or arena[tables.a + REC * following] != body
+        or arena[tables.body_class + REC * body] != NO_BODY
+    ):
+        return sequence(arena, tables, head, tail)
+    low = wide(arena[tables.b + REC * head]) + wide(arena[tables.b + REC * following])
+    high, more = wide(arena[tables.c + REC * head]), wide(arena[tables.c + REC * following])
+    if max(low, max(high, more)) >= MAX_COPIES_BEGUN:
+        return sequence(arena, tables, head, tail)
+    both = repetition(arena, tables, body, low, wide(UNBOUNDED) if high < 0 or more < 0 else high + more)
+    return sequence(arena, tables, both, wide(arena[tables.b + REC * tail])) if tail != following else both
 
 
 @inner

@@ -29,6 +29,7 @@ from enum import IntEnum
 from ..base.kinds import INFINITE, Kind
 from ..numba_support.jit import inner
 from .closures import CLOSURE_HEADER, append_closure
+from .containment import without_contained
 from .counted_tables import mark_table
 from .nodes import (
     EMPTY,
@@ -218,7 +219,7 @@ def state_of_all(arena, tables, count):
     """The state in which any of the continuations items[:count] may come (`append_parts` has put them there). DEAD on a
     fault."""
     if count > 1 and arena[tables.n + Counter.FAULT] == Fault.NONE:
-        count = merge(arena, tables, count)
+        count = merge(arena, tables, wide(0), without_contained(arena, tables, tables.items, count, wide(0)))
     if count == 0 or arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(DEAD)
     if count == 1:
@@ -239,7 +240,10 @@ def state_of_all(arena, tables, count):
             body, max_chars = wide(arena[tables.pool + closure + 1]), wide(arena[tables.pool + closure + 2])
     for k in range(end - count):
         arena[tables.items + k] = arena[tables.items + count + k]
-    return intern_state(arena, tables, end - count, body, unlisted if body == NO_BODY and others == 1 else max_chars)
+    end = without_contained(arena, tables, tables.items, end - count, wide(0))
+    if arena[tables.n + Counter.FAULT] != Fault.NONE:
+        return wide(DEAD)
+    return intern_state(arena, tables, end, body, unlisted if body == NO_BODY and others == 1 else max_chars)
 
 
 @inner

@@ -69,6 +69,7 @@ class Counter(IntEnum):
     MARKED_INNER = 27
     FREE_ITEMS = 28  # 1 when every further item of a unique array may be any string but finitely many
     MIXED = 29  # 1 when arrays whose items must differ may stand in the same place as other arrays
+    CALLS = 30  # 1 when rules are called, so that stacks may grow
 
 
 class Fault(IntEnum):

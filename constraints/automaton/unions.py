@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from ..base.kinds import Kind
 from ..numba_support.jit import inner
+from .containment import mark_shared, without_contained
 from .nodes import EMPTY, FAIL, NO_BODY, head_of, intern_node, push_work, sequence, wide
 from .sets import sort_unique
 from .tables import REC, UNKNOWN, Counter, Fault
@@ -39,42 +40,27 @@ def append_parts(arena, tables, continuation, count):
 
 
 @inner
-def merge(arena, tables, count):
-    """Make one continuation of those in items[:count] that begin with the same part; returns how many are left."""
-    shared = mark_shared(arena, tables, count)
+def merge(arena, tables, first, count):
+    """Make one continuation of those in items[first : first + count] that begin with the same part; returns how many are
+    left."""
+    start = tables.items + first
+    shared = mark_shared(arena, tables, start, count, False)
     if shared == 0:
         return count
-    count, left = sort_unique(arena, tables.items, count), wide(0)
+    count, left = sort_unique(arena, start, count), wide(0)
     for i in range(count):
-        item = wide(arena[tables.items + i])
+        item = wide(arena[start + i])
         head = head_of(arena, tables, item)
         if arena[tables.marked_in + REC * head] == shared:
             arena[tables.marked_in + REC * head] = shared + 1
-            item = union_of_those(arena, tables, head, i, count)
+            item = union_of_those(arena, tables, head, first + i, first + count)
             if arena[tables.n + Counter.FAULT] != Fault.NONE:
                 return count
         elif arena[tables.marked_in + REC * head] == shared + 1:  # is in a union already
             continue
-        arena[tables.items + left] = item
+        arena[start + left] = item
         left += 1
     return left
-
-
-@inner
-def mark_shared(arena, tables, count):
-    """Mark the parts with which several of the continuations items[:count] begin. Returns the epoch that is in their
-    field `marked_in`, 0 if there is no such part."""
-    arena[tables.n + Counter.EPOCH] += 3
-    shared, found = wide(arena[tables.n + Counter.EPOCH]) - 1, wide(0)
-    for i in range(count):
-        head = head_of(arena, tables, wide(arena[tables.items + i]))
-        if arena[tables.body_class + REC * head] != NO_BODY or head == EMPTY:
-            continue
-        if arena[tables.marked_in + REC * head] >= shared - 1:
-            arena[tables.marked_in + REC * head] = found = shared
-        else:
-            arena[tables.marked_in + REC * head] = shared - 1
-    return found
 
 
 @inner
@@ -104,7 +90,7 @@ def union_of(arena, tables, start, count):
             return wide(FAIL)
         for k in range(start, start + count):
             arena[k] = arena[tables.b + REC * arena[k]] if arena[tables.kind + REC * arena[k]] == Kind.SEQ else EMPTY
-    out = either_of(arena, tables, start, count)
+    out = either_of(arena, tables, start, count, depth)
     while depth > 0 and arena[tables.n + Counter.FAULT] == Fault.NONE:
         depth -= 1
         out = sequence(arena, tables, wide(arena[tables.work + depth]), out)
@@ -123,9 +109,9 @@ def begins_all(arena, tables, head, start, count):
 
 
 @inner
-def either_of(arena, tables, start, count):
+def either_of(arena, tables, start, count, scratch):
     """The EITHER of the continuations arena[start : start + count], each union among them by its parts. Overwrites them and
-    what is behind."""
+    what is behind, and uses `work` from `scratch` on."""
     k = wide(0)
     while k < count:
         node = wide(arena[start + k])
@@ -137,7 +123,7 @@ def either_of(arena, tables, start, count):
         else:
             arena[start + k], arena[start + count] = arena[tables.a + REC * node], arena[tables.b + REC * node]
             count += 1
-    count = sort_unique(arena, start, count) - 1
+    count = without_contained(arena, tables, start, sort_unique(arena, start, count), scratch) - 1
     out = wide(arena[start + count])
     while count > 0 and arena[tables.n + Counter.FAULT] == Fault.NONE:
         count -= 1

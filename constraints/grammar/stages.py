@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Protocol
 
 from ..base.errors import UnsupportedKeyword
 from .expression import EMPTY, FAIL, UNBOUNDED, Grammar, Kind, Node
-from .left_factoring import left_factored
 from .left_recursion import without_left_recursion
+from .merged_repetitions import untangled
 from .recursion import children, reachable
 from .source import Limits
 
@@ -87,7 +87,7 @@ class StageOf:
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
         """The texts of the stage."""
-        return left_factored(grammar, self.source.stages(grammar, limits).all[self.number].node, limits)
+        return untangled(grammar, self.source.stages(grammar, limits).all[self.number].node, limits)
 
 
 def budgeted_root(grammar: Grammar, root: Node, budgets: Budgets, limits: Limits) -> Node:

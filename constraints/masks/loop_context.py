@@ -79,7 +79,7 @@ def begins_alike(arena, tables, own, continuation):
     if arena[tables.kind + REC * head_of(arena, tables, continuation)] == Kind.LITERAL:
         return overlaps(arena, tables, own, head_of(arena, tables, continuation))
     if arena[tables.closure + REC * continuation] == 0:
-        make_closure(arena, tables, continuation)
+        make_closure(arena, tables, continuation, wide(0))
         if arena[tables.n + Counter.FAULT] != Fault.NONE:
             return True
     start = wide(arena[tables.closure + REC * continuation])

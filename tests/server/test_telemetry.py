@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from maskwright import LLM, UsageError
 from maskwright.engine import EngineStatistics
+from maskwright.engine.footprint import Footprint
 from maskwright.server.logs import JsonFormatter
 from maskwright.server.metrics import Metrics
 from maskwright.server.run import _log_config
@@ -216,8 +217,10 @@ def test_guesses_are_counted_by_their_place() -> None:
     statistics.count_drafts([(3, 1), (4, 4), (2, 0)])
     assert (statistics.num_drafts, statistics.num_drafted_tokens, statistics.num_accepted_tokens) == (3, 9, 5)
     assert statistics.num_accepted_at == (2, 1, 1, 1)
-    samples = [sample for family in text_string_to_metric_families(Metrics("m", lambda: statistics, lambda: 0).text().decode()) for sample in family.samples]
-    by_place = {sample.labels["position"]: sample.value for sample in samples if sample.name == "vllm:spec_decode_num_accepted_tokens_per_pos_total"}
+    text = Metrics("m", lambda: statistics, lambda: 0, Footprint(0, 0, 1)).text().decode()
+    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    places = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
+    by_place = {sample.labels["position"]: sample.value for sample in samples if sample.name == places}
     assert by_place == {"0": 2, "1": 1, "2": 1, "3": 1}
     assert [sample.value for sample in samples if sample.name == "vllm:spec_decode_num_drafts_total"] == [3]
 

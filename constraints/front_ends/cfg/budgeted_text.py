@@ -9,7 +9,7 @@ from collections.abc import Callable
 from ...base.errors import ConstraintError, ConstraintLimit
 from ...base.utf8 import BYTE_ORDER_MARK
 from ...grammar.expression import Grammar, Node
-from ...grammar.left_factoring import left_factored
+from ...grammar.merged_repetitions import untangled
 from ...grammar.source import Limits, Source
 from ...grammar.stages import Budgets, Stages, refuse_budgets, stages_of
 from ...runtime.constraint import Constraint
@@ -38,12 +38,12 @@ class Budgeted(FrontEnd):
         `ConstraintError` for names that are not defined."""
         root, budgets = self.lower_with_budgets(grammar, limits)
         refuse_budgets(budgets)
-        return left_factored(grammar, root, limits)
+        return untangled(grammar, root, limits)
 
     def lower_whole(self, grammar: Grammar, limits: Limits) -> Node:
         """The node of a grammar that stands alone, so that `finish` can see to its budgets of tokens. Raises as
         `lower`."""
-        return left_factored(grammar, self.lower_with_budgets(grammar, limits)[0], limits)
+        return untangled(grammar, self.lower_with_budgets(grammar, limits)[0], limits)
 
     def stages(self, grammar: Grammar, limits: Limits) -> Stages:
         """The parts of the grammar, cut at rules with a budget of tokens."""

@@ -36,8 +36,8 @@ class JsonSchema(FrontEnd):
 
     schema: a schema as `dict` or `bool`, the JSON text of one, or a Python type (a Pydantic model, a dataclass, `list[int]`, ...).
         It is kept as text: an ASCII text as it is, so equal texts are equal constraints, and so are equal values.
-    whitespace: "compact" (none), "flexible" (up to 20 characters wherever JSON allows it), or a regular expression for
-        what stands between two tokens.
+    whitespace: "compact" (none), "flexible" (up to 20 characters wherever JSON allows it, but none behind the value), or a regular
+        expression for what stands between two tokens.
     property_order: "declared": members in the order of `properties`, then all others in any order; "any": all in any order.
     escapes: "json": each string in its one canonical spelling; "any": with every escape that JSON has. Patterns, lengths, formats
         and names are about the string that is meant. Items of unique arrays and names that `properties` does not list are

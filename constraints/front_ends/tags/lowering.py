@@ -12,7 +12,7 @@ from typing import Any
 from ...base.errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from ...grammar.excluded_strings import Outcome, text_until
 from ...grammar.expression import EMPTY, FAIL, Grammar, Node
-from ...grammar.left_factoring import left_factored
+from ...grammar.merged_repetitions import untangled
 from ...grammar.segments import MARKUP, TEXT, Segment
 from ...grammar.source import Limits, Source, is_source
 from ...grammar.stages import Budgets, refuse_budgets
@@ -153,7 +153,7 @@ class _TreeLowering:
             return source.lower(self._grammar, self._limits)
         node, budgets = source.lower_with_budgets(self._grammar, self._limits)
         self.budgets |= budgets
-        return node if budgets else left_factored(self._grammar, node, self._limits)
+        return node if budgets else untangled(self._grammar, node, self._limits)
 
     def _const(self, part: Const, context: Context) -> Node:
         """A constant. Special tokens in it are markup, whatever the rest is."""

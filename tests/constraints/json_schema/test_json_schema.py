@@ -327,7 +327,7 @@ def test_formats_as_annotations() -> None:
 
 
 WHITESPACE = [
-    ("flexible", ['{"a": [1, 2]}', ' {\n  "a" : [ 1 ,\t2 ]\r\n} ', '{"a":[1,2],"b":{ }}', '{"a":[ ]}'], ['{"a":[1,2]}' + " " * 21]),
+    ("flexible", ['{"a": [1, 2]}', ' {\n  "a" : [ 1 ,\t2 ]\r\n}', '{"a":[1,2],"b":{ }}', '{"a":[ ]}'], ['{"a":[1,2]} ', " " * 21 + '{"a":[1,2]}']),
     (" ?", ['{ "a": [1, 2] }', '{"a":[1,2]}'], ['{"a":  [1,2]}', ' {"a":[1,2]}']),
     ("compact", ['{"a":[1,2]}'], ['{"a": [1,2]}']),
 ]
@@ -364,6 +364,15 @@ def test_members_of_a_schema_given_as_text_are_those_of_its_value() -> None:
         assert source.schema == text and JsonSchema(text) == JsonSchema(text)
         assert reference.accepts(b'{"a":null,"b":true}') and reference.accepts(b'{"a":null,"x":1}')
         assert not reference.accepts(b'{"b":true}') and not reference.accepts(b'{"a":null,"b":"x"}')
+
+
+@pytest.mark.parametrize("whitespace", ["compact", "flexible", "[ ]?"])
+@pytest.mark.parametrize(("schema", "text"), [({"type": "object"}, b'{"a":[1]}'), ({"type": "array"}, b"[]"), ({"const": "x"}, b'"x"')])
+def test_nothing_comes_behind_the_value(whitespace: str, schema: Any, text: bytes) -> None:
+    grammar = Grammar()
+    reference = Reference(grammar, JsonSchema(schema, whitespace=whitespace).lower(grammar, Limits()))
+    assert reference.accepts(text) and not any(reference.accepts(text + space) for space in (b" ", b"\n", b"\t"))
+    assert reference.accepts(b" " + text) == (whitespace == "flexible")
 
 
 def test_broken_json_has_a_place() -> None:

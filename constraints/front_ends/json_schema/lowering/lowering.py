@@ -102,7 +102,7 @@ class Lowering:
         node = self.all_of(root)
         if node == FAIL:
             return FAIL
-        return self._grammar.seq(self._text.margin, node, self._text.margin)
+        return self._grammar.seq(self._text.margin, node)
 
     @property
     def cause(self) -> str | None:

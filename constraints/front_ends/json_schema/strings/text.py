@@ -42,7 +42,7 @@ class JsonText:
         self._other_names: dict[frozenset[str], Node] = {}
         self.whitespace = whitespace
         self.gap = self._gap(whitespace, limits)  # between two tokens
-        self.margin = self.gap if whitespace == "flexible" else EMPTY  # before and after the whole text
+        self.margin = self.gap if whitespace == "flexible" else EMPTY  # before the whole text; behind it nothing comes
         self.comma = grammar.seq(grammar.literal(","), self.gap)
         self.colon = grammar.seq(self.gap, grammar.literal(":"), self.gap)
         self._is_spaced = grammar.kind(self.colon) is not Kind.LITERAL
