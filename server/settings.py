@@ -14,7 +14,8 @@ class ServerSettings:
     host: str = "127.0.0.1"  # the address to listen on
     port: int = 8000  # the port to listen on; 0 takes a free one
     api_key: tuple[str, ...] = ()  # who may ask: one of these keys as bearer token; none = everybody; also MASKWRIGHT_API_KEY
-    served_model_name: str | None = None  # what clients call the model; else as it was named to --model
+    served_model_name: tuple[str, ...] = ()  # what clients call the model, several names too; else as it was named to --model
+    any_model: bool = False  # clients may call the model by any name
     client_grammars: bool = True  # clients may send grammars, regular expressions and structural tags, not only JSON schemas
     tool_style: str = "auto"  # how the model writes calls, such as hermes; auto: by its chat template
     max_body_bytes: int = 8 << 20  # of one request
@@ -52,6 +53,8 @@ class ServerSettings:
                 raise UsageError(f"{name} is more than 0, not {getattr(self, name)!r}")
         if self.log_format not in ("text", "json"):
             raise UsageError(f"log_format is text or json, not {self.log_format!r}")
+        if isinstance(self.served_model_name, str) or not all(self.served_model_name):
+            raise UsageError("served_model_name has names that are not empty, such as (\"a\", \"b\")")
         if not all(self.api_key):
             raise UsageError("an API key is not empty")
 
