@@ -76,8 +76,10 @@ def forward_to_quantize(context: typer.Context) -> None:
 @app.command("serve", cls=Forwarded)
 def forward_to_serve(context: typer.Context) -> None:
     """Serve a model over HTTP, as OpenAI's interface."""
+    from .options import spread
     from .serve import command
 
+    context.args = spread(context.args, "--served-model-name")
     _run(command(), context)
 
 

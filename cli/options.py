@@ -62,6 +62,17 @@ def with_parameters(function: Callable[..., Any], added: Sequence[inspect.Parame
     return wrapper
 
 
+def spread(arguments: Sequence[str], option: str) -> list[str]:
+    """Arguments in which several values of an option, as in `--name a b c`, are as many options."""
+    made: list[str] = []
+    is_value = False  # of the option, behind its first one
+    for place, argument in enumerate(arguments):
+        is_first = place > 0 and arguments[place - 1] == option
+        is_value = not argument.startswith("-") and (is_first or is_value)
+        made += [option, argument] if is_value and not is_first else [argument]
+    return made
+
+
 def _parameter(name: str, hint: Any, comment: str, panel: str, shown_default: str) -> inspect.Parameter:
     names = [_long_name(name), SHORT[name]] if name in SHORT else []
     option = typer.Option(*names, help=comment, rich_help_panel=panel, show_default=shown_default or False)

@@ -15,7 +15,7 @@ from ..engine.requests.output import Event
 from ..planning import Plan
 from .errors import ApiError
 from .service import Service
-from .streams import EventStream, unless_gone
+from .streams import EVENTS, EventStream, unless_gone
 
 MOST_TOLD = 2000  # characters of the header
 Events: TypeAlias = AsyncIterator[tuple[int, Event]]  # which output of the request, and its event
@@ -38,11 +38,17 @@ IGNORED = "X-Maskwright-Ignored"  # the header that names what of a request had 
 
 
 async def answer(
-    request: Request, plans: Sequence[Plan], writer: Writer, is_streamed: bool | None, ignored: Iterable[str] = ()
+    request: Request,
+    plans: Sequence[Plan],
+    writer: Writer,
+    is_streamed: bool | None,
+    ignored: Iterable[str] = (),
+    media_type: str = EVENTS,
 ) -> Response:
     """The answer to a request whose plans are ready. Raises ApiError while no event was sent.
 
-    ignored: what of the request had no effect, for a header.
+    ignored: what of the request had no effect, for a header. media_type: of a stream; where it is not that of events, no
+    comments keep it alive.
     Its outputs end with it: when it is written, when the client goes, and when it fails.
     """
     service: Service = request.app.state.service
@@ -51,7 +57,8 @@ async def answer(
     response: Response
     if is_streamed:
         settings = service.settings
-        response = EventStream(writer.stream(events), stack, settings.keep_alive_seconds, settings.send_seconds, writer.failed)
+        seconds = settings.keep_alive_seconds if media_type == EVENTS else None
+        response = EventStream(writer.stream(events), stack, seconds, settings.send_seconds, writer.failed, media_type)
     else:
         async with stack:
             response = JSONResponse(await unless_gone(request, writer.whole(events)))

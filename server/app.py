@@ -16,9 +16,12 @@ from . import anthropic_messages, chat, completions, operations, playground, ref
 from .documentation import document
 from .errors import add_handlers
 from .gate import Gate
+from .ollama import chats as ollama_chats
+from .ollama import models as ollama_models
 from .service import Service
 from .settings import ServerSettings
 from .traces import Tracing
+from .vllm import operations as vllm_operations
 
 DESCRIPTION = "OpenAI's interface, with output that satisfies its constraint: JSON Schema, regular expression, grammar, tools."
 
@@ -32,7 +35,7 @@ def create_app(
     OpenTelemetry's, which is told of every request; None for no traces.
     """
     settings = settings or ServerSettings()
-    service = Service(llm, settings, settings.served_model_name or model_name, tracer_provider)
+    service = Service(llm, settings, settings.served_model_name or (model_name,), tracer_provider)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -49,7 +52,8 @@ def create_app(
         redoc_url=None,
     )
     app.state.service = service
-    for part in (chat, completions, responses, anthropic_messages, tokens, operations, playground, reference):
+    others = (vllm_operations, ollama_chats, ollama_models)
+    for part in (chat, completions, responses, anthropic_messages, tokens, operations, *others, playground, reference):
         app.include_router(part.router)
     add_handlers(app)
     app.add_middleware(Gate, settings=settings, metrics=service.metrics.http)

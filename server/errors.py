@@ -32,6 +32,7 @@ TYPES = {
 }
 ANTHROPIC_TYPES = {413: "request_too_large", 500: "api_error", 503: "overloaded_error"}  # where it has another word
 ANTHROPIC_PATH = "/v1/messages"
+OLLAMA_PATH = "/api/"  # its clients read a string under "error"
 CONSTRAINT_CODES = (
     (UnsupportedKeyword, "unsupported_constraint"),
     (ConstraintLimit, "constraint_limit"),
@@ -66,6 +67,8 @@ class ApiError(HTTPException):
     def response(self, path: str = "", request_id: str | None = None) -> JSONResponse:
         """The error as an answer, in the shape that clients of this path read."""
         body = anthropic_body(self, request_id) if path.startswith(ANTHROPIC_PATH) else self.body
+        if path.startswith(OLLAMA_PATH):
+            body = {**body["error"], "error": self.message}
         return JSONResponse(body, self.status, dict(self.headers or {}))
 
 

@@ -56,19 +56,20 @@ async def show_version() -> dict[str, str]:
 
 @router.get("/v1/models", summary="The models that can be asked", responses=answers(ModelList))
 async def models(request: Request) -> dict[str, Any]:
-    return {"object": "list", "data": [_model(request.app.state.service)]}
+    service: Service = request.app.state.service
+    return {"object": "list", "data": [_model(service, name) for name in service.model_names]}
 
 
 @router.get("/v1/models/{name:path}", summary="One of them", responses=answers(ModelAnswer))
 async def model(request: Request, name: str) -> dict[str, Any]:
     service: Service = request.app.state.service
     service.check_model(name)
-    return _model(service)
+    return _model(service, name)
 
 
-def _model(service: Service) -> dict[str, Any]:
+def _model(service: Service, name: str) -> dict[str, Any]:
     return {
-        "id": service.model_name,
+        "id": name,
         "object": "model",
         "created": STARTED,
         "owned_by": "maskwright",

@@ -36,6 +36,7 @@ from .worker import EngineWorker
 T = TypeVar("T")
 ReplyEnding: TypeAlias = "partial[ReplyReader]"
 PLANNING_THREADS = 2
+DEFAULT_MODEL = "default"  # a name that every server knows its model by
 FAILURES_IN_A_ROW = 3  # of the engine, after which it is looked at more closely whether it works
 PROBE_SECONDS = 1.0
 
@@ -43,8 +44,12 @@ PROBE_SECONDS = 1.0
 class Service:
     """The model and the thread that steps it, from `start` to `stop`, on one event loop."""
 
-    def __init__(self, llm: LLM, settings: ServerSettings, model_name: str, tracer_provider: Any | None = None) -> None:
-        self.llm, self.settings, self.model_name = llm, settings, model_name
+    def __init__(
+        self, llm: LLM, settings: ServerSettings, model_names: Sequence[str], tracer_provider: Any | None = None
+    ) -> None:
+        """model_names: all names of the model; answers tell the first one."""
+        self.llm, self.settings, self.model_names = llm, settings, tuple(model_names)
+        self.model_name = model_name = self.model_names[0]
         self.traces = Traces(tracer_provider, model_name)
         self.metrics = Metrics(
             model_name,
@@ -107,11 +112,16 @@ class Service:
                 return all([event.output is None or event.output.finish_reason != "error" async for _, event in answers])
         return False
 
+    @property
+    def num_open(self) -> int:
+        """Outputs that are planned, wait or run."""
+        return self._num_open
+
     def check_model(self, name: str | None) -> None:
-        if name is not None and name != self.model_name:
-            raise ApiError(
-                404, f"there is no model {name!r} here; this server has {self.model_name!r}", param="model", code="model_not_found"
-            )
+        if name is None or self.settings.any_model or name in (*self.model_names, DEFAULT_MODEL):
+            return
+        known = " and ".join(map(repr, self.model_names))
+        raise ApiError(404, f"there is no model {name!r} here; this server has {known}", param="model", code="model_not_found")
 
     async def in_thread(self, function: Callable[..., T], *arguments: object) -> T:
         """The result of `function`, which runs away from the event loop: tokenizing and templates take their time."""

@@ -30,7 +30,8 @@ class ServerSettings:
     allowed_headers: tuple[str, ...] = ("*",)  # that these may send
     allow_credentials: bool = False  # whether browsers may send cookies along
     api_key: tuple[str, ...] = ()  # who may ask: one of these keys as bearer token; none = everybody; also MASKWRIGHT_API_KEY
-    served_model_name: str | None = None  # what clients call the model; else as it was named to --model
+    served_model_name: tuple[str, ...] = ()  # what clients call the model, several names too; else as it was named to --model
+    any_model: bool = False  # clients may call the model by any name
     client_grammars: bool = True  # clients may send grammars, regular expressions and structural tags, not only JSON schemas
     tool_style: str = "auto"  # how the model writes calls, such as hermes; auto: by its chat template
     max_body_bytes: int = 8 << 20  # of one request
@@ -84,6 +85,8 @@ class ServerSettings:
             raise UsageError("allow_credentials needs allowed_origins that are named, or any page could use its visitor's cookies")
         if self.ssl_certfile is None and (self.ssl_keyfile or self.ssl_ca_certs):
             raise UsageError("ssl_keyfile and ssl_ca_certs need ssl_certfile")
+        if isinstance(self.served_model_name, str) or not all(self.served_model_name):
+            raise UsageError("served_model_name has names that are not empty, such as (\"a\", \"b\")")
 
 
 def _require(name: str, value: int, at_least: int) -> None:

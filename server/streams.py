@@ -18,6 +18,7 @@ from .errors import ApiError, ClientGone, api_error
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+EVENTS = "text/event-stream"
 KEEP_ALIVE = b": keep-alive\n\n"
 DONE = b"data: [DONE]\n\n"  # the last event of OpenAI's completions
 
@@ -50,21 +51,20 @@ class EventStream(Response):
     An error becomes one last event, which `write_error` writes: the status has been sent long before.
     """
 
-    media_type = "text/event-stream"
-
     def __init__(
         self,
         events: AsyncGenerator[bytes, None],
         stack: AsyncExitStack,
-        keep_alive_seconds: float,
+        keep_alive_seconds: float | None,
         send_seconds: float = 60.0,
         write_error: Callable[[ApiError], bytes] = error_event,
+        media_type: str = EVENTS,
     ) -> None:
         """`stack` holds what the events come from; it is closed with the stream, even if no event was asked for.
 
-        send_seconds: how long the client may leave unread what was sent.
+        keep_alive_seconds: None for no comments. send_seconds: how long the client may leave unread what was sent.
         """
-        super().__init__(headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
+        super().__init__(headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}, media_type=media_type)
         del self.headers["content-length"]
         self._events, self._stack, self._write_error = events, stack, write_error
         self._keep_alive_seconds, self._send_seconds = keep_alive_seconds, send_seconds

@@ -1,0 +1,45 @@
+"""GET /api/tags, /api/version and POST /api/show: what Ollama's clients ask before they ask the model."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from ..body import Body
+from ..operations import STARTED
+from ..service import Service
+
+router = APIRouter(include_in_schema=False)
+
+
+class ShowBody(Body):
+    """Which model is asked about."""
+
+    model: str | None = None
+    name: str | None = None
+    verbose: bool | None = None
+
+
+@router.get("/api/tags", summary="The models that can be asked, as Ollama lists them")
+async def tags(request: Request) -> dict[str, Any]:
+    service: Service = request.app.state.service
+    modified = datetime.fromtimestamp(STARTED, UTC).isoformat()
+    return {"models": [{"name": name, "model": name, "modified_at": modified, "details": {}} for name in service.model_names]}
+
+
+@router.get("/api/version", summary="The version of the server, as Ollama tells it")
+async def show_version() -> dict[str, str]:
+    return {"version": version("maskwright")}
+
+
+@router.post("/api/show", summary="What the model can do, as Ollama tells it")
+async def show(request: Request, body: ShowBody) -> dict[str, Any]:
+    """The template of the model and its abilities."""
+    service: Service = request.app.state.service
+    service.check_model(body.model or body.name)
+    info = {"general.architecture": "maskwright", "maskwright.context_length": service.model_len}
+    template = service.llm.tokenizer.chat_template
+    return {"template": template, "details": {}, "model_info": info, "capabilities": ["completion", "tools"]}

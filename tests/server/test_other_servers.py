@@ -1,0 +1,122 @@
+"""Ollama's interface, the routes of vLLM's tools, and the names of the model."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import jsonschema
+import pytest
+
+from maskwright import LLM, UsageError
+from maskwright.cli.options import spread
+from maskwright.server.settings import ServerSettings
+
+from .serving import served
+
+SCHEMA = {"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"], "additionalProperties": False}
+SAID: Any = [{"role": "user", "content": "hello"}]
+TOOL: Any = {"type": "function", "function": {"name": "switch", "parameters": SCHEMA}}
+FEW = {"num_predict": 40, "temperature": 0}
+
+
+def lines(http: httpx.Client, path: str, body: Any) -> list[Any]:
+    answer = http.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"].startswith("application/x-ndjson")
+    return [json.loads(line) for line in answer.text.splitlines()]
+
+
+@pytest.mark.parametrize(("path", "asked"), [("/api/chat", {"messages": SAID}), ("/api/generate", {"prompt": "hello", "system": "be brief"})])
+@pytest.mark.parametrize("form", ["json", SCHEMA, None, ""])
+def test_ollamas_answers_whole_and_in_lines(http: httpx.Client, path: str, asked: Any, form: Any) -> None:
+    body = {**asked, "options": {**FEW, "num_ctx": 4096}, "format": form}
+    answer = http.post(path, json={**body, "stream": False, "keep_alive": "5m"})
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["x-maskwright-ignored"] == "keep_alive, options.num_ctx"
+    whole = answer.json()
+    content = whole["response"] if path == "/api/generate" else whole["message"]["content"]
+    assert whole["done"] is True and whole["done_reason"] in ("stop", "length") and whole["eval_count"] > 0
+    if form:
+        jsonschema.validate(json.loads(content), SCHEMA if isinstance(form, dict) else {"type": "object"})
+    *parts, last = lines(http, path, body)
+    joined = "".join(part["response"] if path == "/api/generate" else part["message"]["content"] for part in parts)
+    assert joined == content and last["done"] is True and not any(part["done"] for part in parts)
+
+
+def test_ollamas_tools_and_histories(http: httpx.Client) -> None:
+    bias: Any = {"messages": SAID, "tools": [TOOL], "options": {**FEW, "temperature": 2.0}, "stream": False}
+    for seed in range(6):
+        asked = {**bias, "options": {**bias["options"], "seed": seed}}
+        message = http.post("/api/chat", json=asked).json()["message"]
+        for call in message.get("tool_calls", ()):
+            jsonschema.validate(call["function"]["arguments"], SCHEMA)
+        told = [part["message"]["tool_calls"] for part in lines(http, "/api/chat", {**asked, "stream": True}) if "tool_calls" in part["message"]]
+        assert told == ([message["tool_calls"]] if "tool_calls" in message else [])
+    history = [*SAID, {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "switch", "arguments": {"on": True}}}]}]
+    history += [{"role": "tool", "content": "done", "tool_name": "switch"}]
+    assert http.post("/api/chat", json={"messages": history, "options": FEW, "stream": False}).status_code == 200
+
+
+def test_ollamas_last_message_is_gone_on_with(http: httpx.Client) -> None:
+    begun = [*SAID, {"role": "assistant", "content": '{"on": '}]
+    answer = http.post("/api/chat", json={"messages": begun, "format": SCHEMA, "options": FEW, "stream": False}).json()
+    assert set(json.loads('{"on": ' + answer["message"]["content"])) == {"on"}
+
+
+@pytest.mark.parametrize(
+    ("more", "param"),
+    [
+        ({"format": "xml"}, "format"),
+        ({"format": {"type": "robot"}}, "format.schema"),
+        ({"options": {"temprature": 1}}, "options.temprature"),
+        ({"options": {"temperature": -1}}, "options.temperature"),
+        ({"messages": [{"role": "user", "content": "x", "images": ["aGk="]}]}, "messages[0].images"),
+        ({"template": "x"}, "template"),
+        ({"model": "llama"}, "model"),
+    ],
+)
+def test_ollamas_errors(http: httpx.Client, more: Any, param: str) -> None:
+    answer = http.post("/api/chat", json={"messages": SAID, "stream": False, **more})
+    assert answer.status_code in (400, 404) and isinstance(answer.json()["error"], str)
+    assert answer.json()["param"] == param, answer.text
+
+
+def test_what_ollamas_clients_ask_first(http: httpx.Client) -> None:
+    (model,) = http.get("/api/tags").json()["models"]
+    assert model["name"] == "embedded" and http.get("/api/version").json()["version"]
+    assert http.post("/api/show", json={"model": "embedded"}).json()["capabilities"]
+
+
+def test_the_model_has_names(llm: LLM, http: httpx.Client) -> None:
+    few = {"messages": SAID, "max_tokens": 2}
+    assert http.post("/v1/chat/completions", json={**few, "model": "default"}).status_code == 200
+    assert http.post("/v1/chat/completions", json={**few, "model": "other"}).status_code == 404
+    with served(llm, ServerSettings(served_model_name=("first", "second"))) as running, running.http() as named:
+        assert [each["id"] for each in named.get("/v1/models").json()["data"]] == ["first", "second"]
+        for name in ("first", "second", "default"):
+            assert named.post("/v1/chat/completions", json={**few, "model": name}).json()["model"] == "first"
+        assert named.post("/v1/chat/completions", json={**few, "model": "embedded"}).status_code == 404
+    with served(llm, ServerSettings(any_model=True)) as running, running.http() as named:
+        assert named.post("/v1/chat/completions", json={**few, "model": "gpt-x"}).status_code == 200
+    with pytest.raises(UsageError, match="served_model_name"):
+        ServerSettings(served_model_name="one")  # type: ignore[arg-type]
+
+
+def test_names_on_the_command_line() -> None:
+    name = "--served-model-name"
+    assert spread(["--port", "1", name, "a", "b", "c", "--model", "m"], name) == ["--port", "1", name, "a", name, "b", name, "c", "--model", "m"]
+    assert spread([name, "a"], name) == [name, "a"] and spread(["--model", "m", "x"], name) == ["--model", "m", "x"]
+
+
+def test_what_vllms_tools_ask(llm: LLM) -> None:
+    with served(llm, ServerSettings(api_key=("secret",))) as running, running.http() as http:
+        http.headers["Authorization"] = "Bearer secret"
+        assert http.get("/ping").status_code == http.post("/ping").status_code == 200
+        assert http.get("/load").json() == {"server_load": 0}
+        told = http.get("/server_info")
+        assert told.json()["max_model_len"] > 0 and "secret" not in told.text
+        for path in ("/v1/embeddings", "/v1/rerank"):
+            error = http.post(path, json={"input": "x"}).json()["error"]
+            assert error["code"] == "unsupported_endpoint" and "embeds none" in error["message"]
