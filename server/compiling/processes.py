@@ -18,7 +18,7 @@ from ...constraints.runtime.loading import Handover
 from ..errors import ApiError
 from .fork_server import ANSWER, COMMAND, END, FORK, OUT_OF_MEMORY, READY, Start
 
-QUICK_NICENESS, SLOW_NICENESS = 5, 19  # the server itself has 0
+SLOW_NICENESS = 19  # the server and the quick lane have 0
 _ENTRY = "import sys; from maskwright.server.compiling.fork_server import main; main(int(sys.argv[1]))"
 _ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "VECLIB", "NUMBA")}
 
@@ -32,7 +32,6 @@ class CompileProcess:
         self.num_asked = 0
         self.is_ended = False
         self._in_use = threading.Lock()  # the connection, by a thread
-        self._set_niceness(QUICK_NICENESS)
 
     @property
     def is_idle(self) -> bool:
@@ -70,7 +69,8 @@ class CompileProcess:
 
     def slow_down(self) -> None:
         """From now on it gets what others leave."""
-        self._set_niceness(SLOW_NICENESS)
+        with suppress(ProcessLookupError):
+            os.setpriority(os.PRIO_PROCESS, self.pid, SLOW_NICENESS)
 
     def pause(self) -> None:
         self._signal(signal.SIGSTOP)
@@ -90,10 +90,6 @@ class CompileProcess:
         if not self.is_ended:
             with suppress(ProcessLookupError):  # ended with its fork server
                 os.kill(self.pid, number)
-
-    def _set_niceness(self, niceness: int) -> None:
-        with suppress(ProcessLookupError):
-            os.setpriority(os.PRIO_PROCESS, self.pid, niceness)
 
 
 class ForkServer:
