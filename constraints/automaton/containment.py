@@ -90,8 +90,9 @@ def contains(arena, tables, larger, smaller, scratch):
         at += 2
         if a == b:
             return True
-        is_product = arena[tables.kind + REC * head_of(arena, tables, a)] == Kind.PRODUCT  # whose size may not be known yet
-        if is_product or arena[tables.size + REC * a] > arena[tables.size + REC * b]:
+        kind = wide(arena[tables.kind + REC * head_of(arena, tables, a)])
+        is_boolean = kind == Kind.PRODUCT or kind == Kind.TABLE  # their end is an item of its own; a size may not be known yet
+        if is_boolean or arena[tables.size + REC * a] > arena[tables.size + REC * b]:
             continue
         if b == EMPTY:  # all that is left is as short
             return True
@@ -145,4 +146,4 @@ def may_be_passed(arena, tables, head):
         return False
     kind = arena[tables.kind + REC * head]
     is_end = kind == Kind.CALL and arena[tables.rules + arena[tables.a + REC * head]] == EMPTY
-    return kind != Kind.PRODUCT and not is_end
+    return kind != Kind.PRODUCT and kind != Kind.TABLE and not is_end

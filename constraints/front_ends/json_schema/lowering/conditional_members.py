@@ -196,7 +196,7 @@ class ConditionalMembers:
         if FALSE in diagrams:
             return None
         parts = [part for level, child in settled.items() if child for part in self._single(level, [child - 1], False)]
-        free = levels - settled.keys()
+        free = levels.difference(settled)
         for group in self._groups(diagrams):
             support = frozenset[int]().union(*map(self._diagrams.support, group))
             node = self._node_in_any_order(group, support)
