@@ -91,7 +91,10 @@ class Compiler:
 
     def take_over(self, source: Source, handover: Handover) -> Constraint:
         """The constraint that another process with the same vocabulary and limits has compiled of a source: `compile` gives it
-        from now on."""
+        from now on.
+
+        handover: what that process has made of it.
+        """
         constraint = take_over(handover, self._lexicon, self.limits, source)
         self._keep(source, constraint)
         return constraint

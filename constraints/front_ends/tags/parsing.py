@@ -59,6 +59,7 @@ class OutputParser:
 
     @property
     def vocabulary(self) -> Vocabulary:
+        """Of the constraint that is followed."""
         return self._constraint.vocabulary
 
     @property
