@@ -3,7 +3,8 @@
 Blocks and queues may be in any state when planning a step raises, or moving blocks does. So nothing of them is kept; what a
 sequence has produced is, and it goes on from there when its tokens have been computed once more. Sequences come back one at a
 time: the next one when the last has caught up. When the engine fails before that, the last one is suspected and comes back first,
-alone; after MAX_FAILURES such failures it is to blame. A failure that does not come back costs nobody more than time.
+alone. Who is alone with a failure MAX_FAILURES times, and does not catch up in between, is to blame: beside others it may be their
+doing. A failure that does not come back costs nobody more than time.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ..requests.request import Rank
 from ..requests.sequence import Sequence
 from .scheduler import Scheduler
 
-MAX_FAILURES = 3  # of the engine, each time with this sequence as the last that came back
+MAX_FAILURES = 3  # of the engine, each time with this sequence alone
 
 
 class Quarantine:
@@ -26,7 +27,8 @@ class Quarantine:
         self._waiting: list[Sequence] = []
         self._last: Sequence | None = None  # came back last and has not caught up
         self._length = 0  # tokens that it had then
-        self._num_failures: dict[int, int] = {}  # request id -> how often it was the last
+        self._is_alone = False  # whether nobody else was with the scheduler then
+        self._num_failures: dict[int, int] = {}  # request id -> how often it failed alone
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -62,10 +64,13 @@ class Quarantine:
 
     def let_in(self) -> None:
         """Give the next sequence to the scheduler if the last one has caught up; called before a step is planned."""
-        if self._last is not None and not self._has_caught_up(self._last):
-            return
+        if self._last is not None:
+            if not self._has_caught_up(self._last):
+                return
+            self._num_failures.pop(self._last.request_id, None)
         self._last = None
         if self._waiting:
+            self._is_alone = not (self._scheduler.running or self._scheduler.waiting)
             self._last = self._waiting.pop(0)
             self._length = self._last.num_tokens
             self._scheduler.add(self._last)
@@ -79,7 +84,7 @@ class Quarantine:
         return is_gone or sequence.num_computed >= self._length
 
     def _convicted(self, suspect: Sequence | None) -> Sequence | None:
-        if suspect is None or suspect.is_finished:
+        if suspect is None or suspect.is_finished or not self._is_alone:
             return None
         failures = self._num_failures[suspect.request_id] = self._num_failures.get(suspect.request_id, 0) + 1
         return suspect if failures >= MAX_FAILURES else None

@@ -82,7 +82,7 @@ def test_a_stop_string_is_looked_for_in_what_is_new(http: httpx.Client) -> None:
     [
         ('{"nme', r"behind '{\"n' comes"),
         ("Sure:", "behind '' comes"),
-        ('{"name":"x","age":1}}', "0x20, not '}'"),
+        ('{"name":"x","age":1}}', "nothing, not '}'"),
     ],
 )
 def test_what_cannot_be_a_beginning_is_refused(http: httpx.Client, text: str, said: str) -> None:

@@ -349,14 +349,14 @@ def test_what_is_served_is_told(llm: LLM, caplog: pytest.LogCaptureFixture) -> N
     from maskwright.server.run import told_of
     from maskwright.server.service import Service
 
-    lines = dict.fromkeys(line for _, line in told_of(Service(llm, ServerSettings(root_path="/llm"), "embedded"), "http://127.0.0.1:8000"))
+    lines = dict.fromkeys(line for _, line in told_of(Service(llm, ServerSettings(root_path="/llm"), ("embedded",)), "http://127.0.0.1:8000"))
     told = "\n".join(lines)
     assert "model embedded: 18 MB of weights in float32 on cpu, 1 thread" in told and "context 2,048 tokens; KV cache" in told
     assert "API http://127.0.0.1:8000/llm/v1, reference http://127.0.0.1:8000/llm/docs, playground http://127.0.0.1:8000/llm/" in told
     assert "everybody" not in told
-    exposed = [line for _, line in told_of(Service(llm, ServerSettings(host="0.0.0.0"), "embedded"), "http://0.0.0.0:8000")]
+    exposed = [line for _, line in told_of(Service(llm, ServerSettings(host="0.0.0.0"), ("embedded",)), "http://0.0.0.0:8000")]
     assert exposed[-1].startswith("everybody who reaches this machine may use it: give --api-key")
-    keyed = [line for _, line in told_of(Service(llm, ServerSettings(host="0.0.0.0", api_key=("k",)), "embedded"), "http://0.0.0.0:8000")]
+    keyed = [line for _, line in told_of(Service(llm, ServerSettings(host="0.0.0.0", api_key=("k",)), ("embedded",)), "http://0.0.0.0:8000")]
     assert len(keyed) == len(exposed) - 1
 
 

@@ -79,7 +79,7 @@ async def settled() -> None:
 
 
 def outcome(name: str) -> str:
-    return f'maskwright:constraint_compile_seconds_count{{model_name="m",outcome="{name}"}}'
+    return f'maskwright:constraint_compile_seconds_count{{engine="0",model_name="m",outcome="{name}"}}'
 
 
 def run(scene: Coroutine[Any, Any, None]) -> None:
