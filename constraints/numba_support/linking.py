@@ -8,6 +8,8 @@ point links each of them once (`_Whole`): the loops compile in a third of the ti
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from copy import copy
 from typing import Any
@@ -16,6 +18,7 @@ from numba.core.codegen import JITCodeLibrary
 
 from .enumerations import MemberCompiler
 
+_spent = threading.local()
 _RECURSION = ".numba.unresolved$"  # the names of Numba's pointers to functions that call themselves
 
 
@@ -93,4 +96,13 @@ class WholeCompiler(MemberCompiler):
     def compile_extra(self, func: Callable[..., Any]) -> Any:
         library = self.state.library = _Whole(self.state.targetctx.codegen(), func.__qualname__)
         library.enable_object_caching()
-        return super().compile_extra(func)
+        before, begun = seconds_spent(), time.thread_time()
+        try:
+            return super().compile_extra(func)
+        finally:
+            _spent.seconds = before + time.thread_time() - begun
+
+
+def seconds_spent() -> float:
+    """Processor time of this thread in which it has compiled entry points: no limit on work counts that."""
+    return float(getattr(_spent, "seconds", 0.0))
