@@ -139,15 +139,18 @@ def _call(call: Any, place: str) -> dict[str, Any]:
         function = call.get("function")
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise MessageError(f"{place}.function", "has a name and arguments", joint=" ", param=place)
-    wrapped = {"type": "function", "function": {"name": function["name"], "arguments": _arguments(function.get("arguments"))}}
+    given = function.get("arguments")
+    if not isinstance(given, str | Mapping | None):
+        raise MessageError(f"{place}.function.arguments", "are an object or a JSON text", joint=" ", param=place)
+    wrapped = {"type": "function", "function": {"name": function["name"], "arguments": _arguments(given)}}
     return wrapped | ({"id": call["id"]} if isinstance(call.get("id"), str) else {})
 
 
-def _arguments(given: Any) -> Any:
+def _arguments(given: str | Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Arguments as an object, which templates want. What is none, because a model has called a tool wrongly, is shown as
     the one argument of a custom tool is."""
     try:
-        arguments = json.loads(given or "{}") if isinstance(given, str | None) else given
+        arguments: Any = json.loads(given or "{}") if isinstance(given, str | None) else given
     except (ValueError, RecursionError):
         arguments = given
     return arguments if isinstance(arguments, Mapping) else {INPUT: given}

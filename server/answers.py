@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-FinishReason = Literal["stop", "length", "tool_calls", "constraint_limit"]
+FinishReason = Literal["stop", "length", "tool_calls"]
 Residue = Annotated[list[str] | None, Field(description='What is not enforced; only with "strict": false.')]
 
 
@@ -292,7 +292,7 @@ class MessageAnswer(Captured):
     role: Literal["assistant"]
     model: str
     content: list[MessageContent]
-    stop_reason: Literal["end_turn", "max_tokens", "stop_sequence", "tool_use", "constraint_limit"] | None
+    stop_reason: Literal["end_turn", "max_tokens", "stop_sequence", "tool_use"] | None
     stop_sequence: str | None
     usage: MessageUsage
     residue: Residue = None

@@ -292,3 +292,29 @@ def split(partition, touched, num_touched, num_sets):
         marked[which] = marked[num_sets] = 0
         num_sets += 1
     return num_sets
+
+
+@entry
+def merge_letters(next_, letter, first):
+    """Give letters between which no state tells one number, written to letter[letters], and to first[number] the first of them;
+    returns how many numbers there are."""
+    count = wide(0)
+    for i in range(next_.shape[1]):
+        letter[i] = count
+        for j in range(count):
+            if is_same_column(next_, i, first[j]):
+                letter[i] = j
+                break
+        if letter[i] == count:
+            first[count] = i
+            count += 1
+    return count
+
+
+@inner
+def is_same_column(next_, i, j):
+    """Whether all states go the same way on two letters."""
+    for s in range(next_.shape[0]):
+        if next_[s, i] != next_[s, j]:
+            return False
+    return True

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .automaton_loops import TOO_MANY_STATES, explore, find_blocks, measure, multiply, write_transitions
+from .automaton_loops import TOO_MANY_STATES, explore, find_blocks, measure, merge_letters, multiply, write_transitions
 from .machine import Machine
 from .tables import DEAD
 
@@ -95,11 +95,10 @@ def minimized(automaton: FiniteAutomaton) -> FiniteAutomaton:
     first = np.zeros(count + 1, np.int64)
     first[block[::-1]] = np.arange(automaton.num_states)[::-1]
     next_ = block[automaton.next[first]]
-    columns, letter = np.unique(next_, axis=1, return_inverse=True)
-    letters = letter.ravel().astype(np.int32)[automaton.letters]
-    return FiniteAutomaton(
-        letters, np.ascontiguousarray(columns, np.int32), automaton.accepts[first], int(block[automaton.start])
-    )
+    letter, kept = np.empty(next_.shape[1], np.int32), np.empty(next_.shape[1], np.int32)
+    num_letters = merge_letters(next_, letter, kept)
+    columns = np.ascontiguousarray(next_[:, kept[:num_letters]])
+    return FiniteAutomaton(letter[automaton.letters], columns, automaton.accepts[first], int(block[automaton.start]))
 
 
 def _live(automaton: FiniteAutomaton) -> NDArray[np.int64]:

@@ -34,6 +34,7 @@ from .finite_automata import FiniteAutomaton, TooManyStates, complement, determi
 from .machine import Machine
 
 SHARE_OF_ONE = 0.1  # of the states that an intersection may have: those of what one keyword says by itself
+MOST_IN_VAIN = 5  # of those that may turn out to have more: what comes then is not tried
 DISTANCES_PER_STATE = 100  # so many distances may a table have for each state that it may have
 _BOOLEAN = (Kind.BOTH, Kind.NEGATE)
 
@@ -54,6 +55,7 @@ class Intersections:
         self._machine, self._grammar, self._limits = machine, grammar, limits
         self._stopwatch = Stopwatch(limits, "computing intersections")
         self._most_states = limits.search_states
+        self._num_in_vain = 0
         self._entered: set[Node] = set()
         self._automata: dict[Node, FiniteAutomaton] = {}
         self._loops: dict[Node, tuple[FiniteAutomaton, NDArray[np.uint8]] | None] = {}
@@ -67,11 +69,14 @@ class Intersections:
         try:
             if excludes_words(self._grammar, node):
                 self._enter_product(node)
+            elif self._num_in_vain == MOST_IN_VAIN and not are_several:
+                self._enter_products(node)
             else:
                 self._enter(node)
         except TooManyStates:
             if are_several:
                 raise self._too_hard(*max(claims, key=lambda claim: len(claim[1]))) from None
+            self._num_in_vain += 1
             self._enter_products(node)
         self._entered.add(node)
 

@@ -121,6 +121,7 @@ def test_request_ids_are_kept_or_made(http: httpx.Client) -> None:
         ({"messages": [{"role": "robot", "content": "x"}]}, "messages[0].role"),
         ({"messages": [{"role": "user"}]}, "messages[0].content"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}, "messages[0].content[0]"),
+        ({"messages": [{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": 3}}]}]}, "messages[0].tool_calls[0]"),
         ({"messages": [{"role": "user", "content": "x" * 9000}]}, "messages"),
     ],
     ids=lambda value: str(value)[:60],
