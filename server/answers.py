@@ -38,7 +38,7 @@ class ErrorDetail(BaseModel):
     instead: str | None = Field(None, description="What to write instead.")
     line: int | None = Field(None, description="Of a grammar, from 1.")
     column: int | None = None
-    limit: str | None = Field(None, description="The limit that was reached.")
+    limit: str | int | None = Field(None, description="Of a constraint the name of the limit, of the server its value.")
 
 
 class ErrorAnswer(BaseModel):

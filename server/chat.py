@@ -31,13 +31,14 @@ from .requested_forms import AskedMessage, AskedTool, AskedToolChoice
 from .requested_tools import asked_tools, own_tools
 from .sampling_options import SamplingBody, StreamOptions, sampling_of, tells_usage, tells_usage_always
 from .service import Service
+from .shared_parameters import HostedParameters
 from .streams import DONE, data, error_event, unless_gone
 from .token_details import ExtendedBody, detail_writer, details_of, head_of, num_top_wanted
 from .token_logprobs import LogprobWriter, token_ids_of
 from .usage import usage_of, usage_so_far
 
 
-class ChatBody(SamplingBody, ConstraintBody, ExtendedBody):
+class ChatBody(SamplingBody, HostedParameters, ConstraintBody, ExtendedBody):
     """A conversation to be continued."""
 
     refused = MappingProxyType(
@@ -64,12 +65,6 @@ class ChatBody(SamplingBody, ConstraintBody, ExtendedBody):
     thinking_token_budget: int | None = Field(None, ge=1, description="Tokens that reasoning may take, where the template has it.")
     chat_template_kwargs: dict[str, Any] | None = Field(None, description="Variables for the chat template.")
     metadata: Annotated[dict[str, Any] | None, Ignored("Nothing is stored.")] = None
-    store: Annotated[bool | None, Ignored("Nothing is stored.")] = None
-    service_tier: Annotated[str | None, Ignored("There is one tier here.", ("auto", "default", "standard_only"))] = None
-    safety_identifier: Annotated[str | None, Ignored("It is the operator who knows the users.")] = None
-    prompt_cache_key: Annotated[str | None, Ignored("Equal beginnings of prompts are always shared.")] = None
-    prompt_cache_retention: Annotated[str | None, Ignored("What is shared is kept while there is room.")] = None
-    prompt_cache_options: Annotated[dict[str, Any] | None, Ignored("Equal beginnings of prompts are always shared.")] = None
     prediction: Annotated[dict[str, Any] | None, Ignored("Guesses ahead are the operator's choice.")] = None
     verbosity: str | None = Field(None, description="Handed to the chat template.")
     modalities: Annotated[list[Literal["text"]] | None, Because("This model writes text.")] = None

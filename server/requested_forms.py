@@ -47,7 +47,8 @@ _PART = _either(
     _object("type text", type=_one_of(*(kind for kind in TEXT_PARTS if kind != "refusal")), text=TEXT),
     _object("type refusal", type=_one_of("refusal"), refusal=TEXT),
 )
-_CALL = _object("function", id=TEXT, type=_one_of("function"), function=_object("name arguments", name=TEXT, arguments=TEXT))
+_ARGUMENTS = _either(TEXT, OBJECT, NULL)
+_CALL = _object("function", id=TEXT, type=_one_of("function"), function=_object("name", name=TEXT, arguments=_ARGUMENTS))
 _MESSAGE = _object(
     "role",
     role=_one_of(*ROLES),

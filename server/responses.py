@@ -28,6 +28,7 @@ from .response_input import InputMessages
 from .response_items import ItemWriter
 from .sampling_options import SamplingExtras
 from .service import Service
+from .shared_parameters import HostedParameters
 from .streams import data, unless_gone
 from .token_logprobs import LogprobWriter
 
@@ -51,7 +52,7 @@ class ResponseStreamOptions(Body):
 NOTHING_STORED = "nothing is stored here; send all items as input"
 
 
-class ResponseBody(SamplingExtras, ConstraintNames):
+class ResponseBody(SamplingExtras, HostedParameters, ConstraintNames):
     """An input to be answered."""
 
     refused = MappingProxyType(
@@ -85,12 +86,6 @@ class ResponseBody(SamplingExtras, ConstraintNames):
     background: Annotated[Literal[False] | None, Because("Nothing runs when its client has gone.")] = None
     stream_options: ResponseStreamOptions | None = None
     client_metadata: Annotated[dict[str, Any] | None, Ignored("It is about the client.")] = None
-    store: Annotated[bool | None, Ignored("Nothing is stored.")] = None
-    service_tier: Annotated[str | None, Ignored("There is one tier here.", ("auto", "default", "standard_only"))] = None
-    safety_identifier: Annotated[str | None, Ignored("It is the operator who knows the users.")] = None
-    prompt_cache_key: Annotated[str | None, Ignored("Equal beginnings of prompts are always shared.")] = None
-    prompt_cache_retention: Annotated[str | None, Ignored("What is shared is kept while there is room.")] = None
-    prompt_cache_options: Annotated[dict[str, Any] | None, Ignored("Equal beginnings of prompts are always shared.")] = None
 
 
 # How the parameters of a chat completion are called here.

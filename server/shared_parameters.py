@@ -58,3 +58,14 @@ class SharedParameters(Body):
     cache_prompt: Annotated[bool | None, Ignored("Beginnings are always shared.", (True,), is_empty_neutral=False)] = None
     no_stop_trim: Annotated[bool | None, Ignored("See include_stop_str_in_output.")] = None
     chat_template_content_format: Annotated[str | None, Ignored("Content is text here.", ("auto", "string"))] = None
+
+
+class HostedParameters(Body):
+    """What OpenAI's newer endpoints take for a service of many customers."""
+
+    store: Annotated[bool | None, Ignored("Nothing is stored.")] = None
+    service_tier: Annotated[str | None, Ignored("There is one tier here.", ("auto", "default", "standard_only"))] = None
+    safety_identifier: Annotated[str | None, Ignored("It is the operator who knows the users.")] = None
+    prompt_cache_key: Annotated[str | None, Ignored("Equal beginnings of prompts are always shared.")] = None
+    prompt_cache_retention: Annotated[str | None, Ignored("What is shared is kept while there is room.")] = None
+    prompt_cache_options: Annotated[dict[str, Any] | None, Ignored("Equal beginnings of prompts are always shared.")] = None

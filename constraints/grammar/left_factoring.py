@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from .expression import EMPTY, UNBOUNDED, Grammar, Kind, Node, Rule
-from .recursion import reachable
+from .recursion import nodes_with_calls, open_parts, reachable, rewrite_below
 from .source import Limits
 from .stopwatch import Stopwatch
 
@@ -45,15 +45,7 @@ class _Factoring:
         self._bodies = list(grammar.rule_bodies)  # as written
         self._chains: dict[Node, Chain] = {}
         self._rewritten: dict[Node, Node] = {}
-        self._calls = self._with_calls()
-
-    def _with_calls(self) -> list[bool]:
-        """[nodes] whether a call is below a node that may be taken apart."""
-        grammar, found = self._grammar, list[bool]()
-        for node in map(Node, range(len(grammar))):
-            kind, parts = grammar.kind(node), _parts(grammar, node)
-            found.append(kind is Kind.CALL or any(found[part] for part in parts))
-        return found
+        self._calls = nodes_with_calls(grammar)
 
     def rewrite(self, root: Node) -> Node:
         grammar = self._grammar
@@ -66,23 +58,13 @@ class _Factoring:
 
     def _factored_below(self, root: Node) -> Node:
         """A node with all alternatives below it factored, parts first."""
-        work, done = [root], self._rewritten
-        while work:
-            self._stopwatch.check()
-            node = work[-1]
-            missing = [part for part in self._open_parts(node) if part not in done]
-            if missing:
-                work += missing
-                continue
-            work.pop()
-            if node not in done:
-                done[node] = self._rebuilt(node)
-        return done[root]
+        return rewrite_below(root, self._open_parts, self._rebuilt, self._rewritten)
 
     def _open_parts(self, node: Node) -> list[Node]:
-        return _parts(self._grammar, node) if node < len(self._calls) and self._calls[node] else []
+        return open_parts(self._grammar, node) if node < len(self._calls) and self._calls[node] else []
 
     def _rebuilt(self, node: Node) -> Node:
+        self._stopwatch.check()
         grammar, done = self._grammar, self._rewritten
         if not self._open_parts(node) or len(grammar) > self._most_nodes:
             return node
@@ -206,10 +188,3 @@ def _grouped(chains: Iterable[Chain]) -> list[list[Chain]]:
             groups[found][0].append(chain)
             groups[found][1].intersection_update(chain)
     return [members for members, _ in groups]
-
-
-def _parts(grammar: Grammar, node: Node) -> list[Node]:
-    kind, (a, b, _) = grammar.kind(node), grammar.operands(node)
-    if kind is Kind.ALT:
-        return grammar.alternatives(node)
-    return [Node(a), Node(b)] if kind is Kind.SEQ else [Node(a)] if kind is Kind.REPEAT else []

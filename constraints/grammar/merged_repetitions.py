@@ -18,7 +18,7 @@ from __future__ import annotations
 from .expression import EMPTY, UNBOUNDED, Grammar, Kind, Node, Rule
 from .left_factoring import left_factored
 from .left_recursion import nullable_nodes
-from .recursion import reachable
+from .recursion import nodes_with_calls, open_parts, reachable, rewrite_below
 from .source import Limits
 
 _MOST_COPIES = 1 << 20  # that two repetitions in a row are written with
@@ -36,7 +36,7 @@ class _Merging:
     def __init__(self, grammar: Grammar) -> None:
         self._grammar, self._empty = grammar, nullable_nodes(grammar)
         self._bodies = list(grammar.rule_bodies)  # as written
-        self._with_calls = _with_calls(grammar)
+        self._with_calls = nodes_with_calls(grammar)
         self._rewritten: dict[Node, Node] = {}
         self._parts: dict[Node, Rule] = {}  # by what is repeated: the rule for it
 
@@ -56,21 +56,10 @@ class _Merging:
         return root
 
     def _rewritten_below(self, root: Node) -> Node:
-        """A node with all below it rewritten, parts first."""
-        work, done = [root], self._rewritten
-        while work:
-            node = work[-1]
-            missing = [part for part in self._open_parts(node) if part not in done]
-            if missing:
-                work += missing
-                continue
-            work.pop()
-            if node not in done:
-                done[node] = self._rebuilt(node)
-        return done[root]
+        return rewrite_below(root, self._open_parts, self._rebuilt, self._rewritten)
 
     def _open_parts(self, node: Node) -> list[Node]:
-        return _parts(self._grammar, node) if self._with_calls[node] else []
+        return open_parts(self._grammar, node) if self._with_calls[node] else []
 
     def _rebuilt(self, node: Node) -> Node:
         grammar, done = self._grammar, self._rewritten
@@ -148,18 +137,3 @@ class _Merging:
         if part not in self._parts:
             self._parts[part] = grammar.rule("repeated")
         return grammar.call(self._parts[part])
-
-
-def _with_calls(grammar: Grammar) -> list[bool]:
-    """[nodes] whether a call is below a node that may be taken apart."""
-    found: list[bool] = []
-    for node in map(Node, range(len(grammar))):
-        found.append(grammar.kind(node) is Kind.CALL or any(found[part] for part in _parts(grammar, node)))
-    return found
-
-
-def _parts(grammar: Grammar, node: Node) -> list[Node]:
-    kind, (a, b, _) = grammar.kind(node), grammar.operands(node)
-    if kind is Kind.ALT:
-        return grammar.alternatives(node)
-    return [Node(a), Node(b)] if kind is Kind.SEQ else [Node(a)] if kind is Kind.REPEAT else []

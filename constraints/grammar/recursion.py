@@ -1,11 +1,11 @@
-"""Facts about the graph of expressions: what the root can reach, and left recursion.
+"""Facts about the graph of expressions: what the root can reach, left recursion, what calls rules; and a walk of it, parts first.
 
 A rule that calls itself before any byte is read would never be expanded to an end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,3 +107,36 @@ def children(grammar: Grammar, node: Node) -> list[Node]:
     if kind is Kind.CLASS:
         return [Node(follow) for _, _, follow in grammar.class_edges(node) if follow != EMPTY]
     return []
+
+
+def open_parts(grammar: Grammar, node: Node) -> list[Node]:
+    """The parts of a node that may be taken apart: an alternative, a sequence or a repetition."""
+    kind, (a, b, _) = grammar.kind(node), grammar.operands(node)
+    if kind is Kind.ALT:
+        return grammar.alternatives(node)
+    return [Node(a), Node(b)] if kind is Kind.SEQ else [Node(a)] if kind is Kind.REPEAT else []
+
+
+def nodes_with_calls(grammar: Grammar) -> list[bool]:
+    """[nodes] whether a call is below a node that may be taken apart."""
+    found: list[bool] = []
+    for node in map(Node, range(len(grammar))):
+        found.append(grammar.kind(node) is Kind.CALL or any(found[part] for part in open_parts(grammar, node)))
+    return found
+
+
+def rewrite_below(
+    root: Node, parts: Callable[[Node], list[Node]], rebuilt: Callable[[Node], Node], done: dict[Node, Node]
+) -> Node:
+    """What becomes of `root` when all below it is rewritten, parts first. done: what has become of nodes so far."""
+    work = [root]
+    while work:
+        node = work[-1]
+        missing = [part for part in parts(node) if part not in done]
+        if missing:
+            work += missing
+            continue
+        work.pop()
+        if node not in done:
+            done[node] = rebuilt(node)
+    return done[root]
