@@ -199,7 +199,7 @@ def _choice_of_call(tools: tuple[Tool, ...], tool_choice: str, style: str | Tool
     if style is not None:
         choice: Any = tool_choice if tool_choice in ("auto", "required") else {"name": tool_choice}
         return ConstraintChoice(Tools(told["tools"], style=style, choice=choice), told=told)
-    calls = JsonSchema(calls_schema(tools))
+    calls = JsonSchema(calls_schema(tools), whitespace="compact")  # as the embedded model learned it
     if tool_choice == "auto":
         return ConstraintChoice(CallOrText(calls), told=told)
     return ConstraintChoice(calls, lambda text: read_call(text, tools), True, told)

@@ -53,7 +53,8 @@ def streamed(http: httpx.Client, path: str = "/v1/chat/completions", **options: 
 
 
 def test_each_token_says_how_free_it_was(http: httpx.Client) -> None:
-    head, tokens, text = streamed(http, **ASKED, response_format=FORM, maskwright={"tokens": True})
+    form = {"json": SCHEMA, "disable_any_whitespace": True}
+    head, tokens, text = streamed(http, **ASKED, structured_outputs=form, maskwright={"tokens": True})
     assert head["version"] == 1 and head["vocabulary_size"] > 1000
     assert head["constraint"]["compile_seconds"] >= 0 and head["constraint"]["min_tokens"] > 5
     assert "".join(token["text"] for token in tokens) == text and json.loads(text)["name"]

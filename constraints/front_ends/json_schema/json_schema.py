@@ -27,6 +27,7 @@ from .strings.text import JsonText
 from .types import schema_of
 
 EXPLAINING_SECONDS = 1.0  # for finding out which keywords leave no value
+WHITESPACES = ("auto", "compact", "spaced", "flexible")  # all others are patterns
 FORMATS_OPTIONS = {"assert": True, "annotation": False, "annotate": False}
 
 
@@ -36,8 +37,9 @@ class JsonSchema(FrontEnd):
 
     schema: a schema as `dict` or `bool`, the JSON text of one, or a Python type (a Pydantic model, a dataclass, `list[int]`, ...).
         It is kept as text: an ASCII text as it is, so equal texts are equal constraints, and so are equal values.
-    whitespace: "compact" (none), "flexible" (up to 20 characters wherever JSON allows it, but none behind the value), or a regular
-        expression for what stands between two tokens.
+    whitespace: "compact" (none), "spaced" (one space behind each colon and comma), "flexible" (up to 20 characters wherever JSON
+        allows it, but none behind the value), a regular expression for what stands between two tokens, or "auto": what costs a
+        model least of its answers by measurement, which is "flexible" with nothing before the value.
     property_order: "declared": members in the order of `properties`, then all others in any order; "any": all in any order.
     escapes: "json": each string in its one canonical spelling; "any": with every escape that JSON has. Patterns, lengths, formats
         and names are about the string that is meant. Items of unique arrays and names that `properties` does not list are
@@ -53,7 +55,7 @@ class JsonSchema(FrontEnd):
     """
 
     schema: Any
-    whitespace: str = "compact"
+    whitespace: str = "auto"
     property_order: str = "declared"
     escapes: str = "json"
     formats: str = "assert"
@@ -71,7 +73,8 @@ class JsonSchema(FrontEnd):
         ):
             _check_option(option, value, known)
         if not isinstance(self.whitespace, str):
-            raise ConstraintError("whitespace is 'compact', 'flexible' or a regular expression", keyword="whitespace")
+            names = ", ".join(map(repr, WHITESPACES))
+            raise ConstraintError(f"whitespace is {names} or a regular expression", keyword="whitespace")
         object.__setattr__(self, "_value", _value(self.schema))
         if not (isinstance(self.schema, str) and self.schema.isascii()):  # else all of it has a UTF-8 form
             object.__setattr__(self, "schema", _dumped(self._value))
@@ -86,13 +89,13 @@ class JsonSchema(FrontEnd):
     @property
     def is_plain_json(self) -> bool:
         """Whether all texts are JSON, with white space as JSON has it."""
-        return self.whitespace in ("compact", "flexible")
+        return self.whitespace in WHITESPACES
 
     def new_grammar(self, limits: Limits) -> Grammar:
         """A grammar that begins with what most schemas need: the characters of strings, numbers without bounds, any
         value."""
-        common = self.whitespace in ("compact", "flexible")
-        return Grammar.after(_common_parts(limits, self.whitespace if common else "compact", self.property_order == "declared"))
+        whitespace = self.whitespace if self.whitespace in WHITESPACES else "compact"
+        return Grammar.after(_common_parts(limits, whitespace, self.property_order == "declared"))
 
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
         """The texts as a node. Raises `ConstraintError`, `UnsupportedKeyword` or `ConstraintLimit`, with the path in the schema."""

@@ -52,7 +52,7 @@ class Tools(FrontEnd):
     choice: "auto" (text, with calls in it), "none" (text), "required" (one call or more), {"name": ...} (one call of that tool),
         or OpenAI's objects for these.
     parallel: whether there may be several calls.
-    whitespace: of JSON arguments, as in `JsonSchema`; "flexible" unless given, because models write spaces there.
+    whitespace: of JSON arguments, as in `JsonSchema`.
     on_unsupported: as in `JsonSchema`.
     answer: a source that the text of a reply satisfies; None for free text. A reply is then either calls or the answer, with no
         other text beside them. A text that is both is a call.
@@ -64,7 +64,7 @@ class Tools(FrontEnd):
     style: str | ToolStyle = "hermes"
     choice: Any = "auto"
     parallel: bool = True
-    whitespace: str = "flexible"
+    whitespace: str = "auto"
     on_unsupported: str = "refuse"
     answer: Source | None = None
 
@@ -224,7 +224,7 @@ class _Reply:
 
     def __init__(self, request: Tools, style: ToolStyle, grammar: Grammar, limits: Limits) -> None:
         self._request, self._style, self._grammar, self._limits = request, style, grammar, limits
-        self._space = SPACE if request.whitespace == "flexible" else request.whitespace
+        self._space = SPACE if request.whitespace in ("auto", "flexible") else request.whitespace
 
     def tree(self) -> Part:
         request, style = self._request, self._style
@@ -303,7 +303,7 @@ class _Reply:
 
     def _pieces(self, template: str, segment: Segment) -> list[Part]:
         """Literal text, and white space that may be other white space."""
-        if not self._style.spaced or self._request.whitespace == "compact":
+        if not self._style.spaced or self._request.whitespace in ("compact", "spaced"):
             return [Labelled(Const(template), segment)] if template else []
         pieces = re.split(r"(\s+)", template)
         gap = Regex(self._space, dialect="ecma")

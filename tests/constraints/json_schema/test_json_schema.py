@@ -186,7 +186,7 @@ CASES: list[tuple[Any, list[str], list[str]]] = [
 
 @pytest.mark.parametrize(("schema", "accepted", "rejected"), CASES, ids=lambda x: json.dumps(x, default=str)[:70])
 def test_texts_of_a_schema(schema: Any, accepted: list[str], rejected: list[str]) -> None:
-    reference = matcher(schema)
+    reference = matcher(schema, whitespace="compact")
     for text in accepted:
         assert reference.accepts(text.encode()), text
     for text in rejected:
@@ -260,7 +260,7 @@ BYTES = Vocabulary((*(bytes([value]) for value in range(256)), None), (256,))
 def test_compiled_schemas_accept_what_the_reference_accepts() -> None:
     compiler = Compiler(BYTES)
     for schema, accepted, rejected in CASES:
-        constraint = compiler.compile(JsonSchema(schema))
+        constraint = compiler.compile(JsonSchema(schema, whitespace="compact"))
         for text in accepted:
             assert constraint.accepts(text.encode()), (schema, text)
         for text in rejected:
@@ -330,6 +330,8 @@ WHITESPACE = [
     ("flexible", ['{"a": [1, 2]}', ' {\n  "a" : [ 1 ,\t2 ]\r\n}', '{"a":[1,2],"b":{ }}', '{"a":[ ]}'], ['{"a":[1,2]} ', " " * 21 + '{"a":[1,2]}']),
     (" ?", ['{ "a": [1, 2] }', '{"a":[1,2]}'], ['{"a":  [1,2]}', ' {"a":[1,2]}']),
     ("compact", ['{"a":[1,2]}'], ['{"a": [1,2]}']),
+    ("spaced", ['{"a": [1, 2], "b": {}}'], ['{"a":[1, 2]}', '{"a": [1,2]}', '{ "a": [1, 2]}', '{"a": [1, 2] }', ' {"a": [1, 2]}']),
+    ("auto", ['{"a":[1,2]}', '{"a": [1, 2]}', '{\n  "a" : [ 1 ,\t2 ]\r\n}'], [' {"a":[1,2]}', '{"a":[1,2]} ', '{' + " " * 21 + '"a":[1,2]}']),
 ]
 
 
@@ -357,7 +359,7 @@ def test_schemas_are_values() -> None:
 
 def test_members_of_a_schema_given_as_text_are_those_of_its_value() -> None:
     text = ' {"properties": {"a": {"const": null}, "b": {"type": ["null", "boolean"]}},\n "required": ["a"]} '
-    for whitespace in ("compact", "flexible"):
+    for whitespace in ("auto", "compact", "flexible"):
         grammar = Grammar()
         source = JsonSchema(text, whitespace=whitespace)
         reference = Reference(grammar, source.lower(grammar, Limits()))
@@ -366,7 +368,7 @@ def test_members_of_a_schema_given_as_text_are_those_of_its_value() -> None:
         assert not reference.accepts(b'{"b":true}') and not reference.accepts(b'{"a":null,"b":"x"}')
 
 
-@pytest.mark.parametrize("whitespace", ["compact", "flexible", "[ ]?"])
+@pytest.mark.parametrize("whitespace", ["auto", "compact", "flexible", "[ ]?"])
 @pytest.mark.parametrize(("schema", "text"), [({"type": "object"}, b'{"a":[1]}'), ({"type": "array"}, b"[]"), ({"const": "x"}, b'"x"')])
 def test_nothing_comes_behind_the_value(whitespace: str, schema: Any, text: bytes) -> None:
     grammar = Grammar()

@@ -82,14 +82,14 @@ def steps_of(text: bytes) -> list[tuple[Step, ...]]:
         take(1, way)
         count = 0
         while chars[len(found)] not in "}]":
-            if chars[len(found)] in ", \n":
+            if chars[len(found)] in ", \n\r\t":
                 take(1, way)
                 continue
             step: Step = count
             if first == "{":
                 step, end = decoder.raw_decode(chars, len(found))
                 take(end - len(found), way)
-                while chars[len(found)] in ": \n":
+                while chars[len(found)] in ": \n\r\t":
                     take(1, way)
             value((*way, step))
             count += 1

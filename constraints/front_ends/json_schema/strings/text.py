@@ -15,6 +15,7 @@ from ..documents.values import scalar_text, string_text
 
 JSON_SPACE: Ranges = ((0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x20))
 MAX_SPACE = 20  # characters of white space between two tokens under whitespace="flexible"
+AUTO = "flexible"  # what whitespace="auto" means: it cost trained models least of their answers (benchmarks/answers.py)
 _QUOTE = b'"'
 SHORT_ESCAPES = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
 _ESCAPED = normalize([(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C)])
@@ -40,11 +41,12 @@ class JsonText:
         self._members: dict[tuple[str, Node], Node] = {}
         self._behind_names: dict[Node, Node] = {}  # the colon and a value
         self._other_names: dict[frozenset[str], Node] = {}
-        self.whitespace = whitespace
-        self.gap = self._gap(whitespace, limits)  # between two tokens
+        self.whitespace = AUTO if whitespace == "auto" else whitespace
+        self.gap = self._gap(limits)  # between two tokens
         self.margin = self.gap if whitespace == "flexible" else EMPTY  # before the whole text; behind it nothing comes
-        self.comma = grammar.seq(grammar.literal(","), self.gap)
-        self.colon = grammar.seq(self.gap, grammar.literal(":"), self.gap)
+        behind = " " if self.whitespace == "spaced" else ""
+        self.comma = grammar.seq(grammar.literal("," + behind), self.gap)
+        self.colon = grammar.seq(self.gap, grammar.literal(":" + behind), self.gap)
         self._is_spaced = grammar.kind(self.colon) is not Kind.LITERAL
 
     @property
@@ -143,13 +145,13 @@ class JsonText:
             return FAIL
         return grammar.seq(grammar.literal("\\"), grammar.alt(*([grammar.bytes_in(short)] if short else []), *rows))
 
-    def _gap(self, whitespace: str, limits: Limits) -> Node:
-        if whitespace == "compact":
+    def _gap(self, limits: Limits) -> Node:
+        if self.whitespace in ("compact", "spaced"):
             return EMPTY
         grammar = self.grammar
-        if whitespace == "flexible":
+        if self.whitespace == "flexible":
             return grammar.repeat(grammar.chars(JSON_SPACE), 0, MAX_SPACE)
-        return lower_pattern(grammar, whitespace, dialect="ecma", full=True, unit=grammar.chars, limits=limits)
+        return lower_pattern(grammar, self.whitespace, dialect="ecma", full=True, unit=grammar.chars, limits=limits)
 
 
 class PythonText(JsonText):
