@@ -186,14 +186,38 @@ def _described(kind: Schema) -> str:
 # -- classification -----------------------------------------------------------------------------------------------------
 
 TOPICS = {
-    "sports": ("The {t} won the final after extra time.", "The coach of the {t} wants to sign a new goalkeeper.", "A record crowd watched the {t} lose by two points."),
-    "weather": ("Heavy rain and strong wind are expected in {c} tonight.", "It will be sunny in {c} until Friday, with 28 degrees.", "Snow has closed the roads around {c}."),
-    "business": ("Shares of the {p} maker fell after weak sales.", "The bank in {c} raised its interest rate again.", "The company will close its {p} factory to save costs."),
-    "food": ("This soup needs more salt and a little lemon.", "The new bakery in {c} sells wonderful bread.", "Bake the cake for forty minutes and let it cool."),
+    "sports": (
+        "The {t} won the final after extra time.",
+        "The coach of the {t} wants to sign a new goalkeeper.",
+        "A record crowd watched the {t} lose by two points.",
+    ),
+    "weather": (
+        "Heavy rain and strong wind are expected in {c} tonight.",
+        "It will be sunny in {c} until Friday, with 28 degrees.",
+        "Snow has closed the roads around {c}.",
+    ),
+    "business": (
+        "Shares of the {p} maker fell after weak sales.",
+        "The bank in {c} raised its interest rate again.",
+        "The company will close its {p} factory to save costs.",
+    ),
+    "food": (
+        "This soup needs more salt and a little lemon.",
+        "The new bakery in {c} sells wonderful bread.",
+        "Bake the cake for forty minutes and let it cool.",
+    ),
 }  # fmt: skip
 FEELINGS = {
-    "positive": ("I love this {p}, it works perfectly.", "Great service in {c}, we will come back!", "The {p} arrived early and is better than I hoped."),
-    "negative": ("The {p} broke after two days, I want my money back.", "Terrible hotel in {c}: dirty, loud and expensive.", "I regret buying this {p}. It is useless."),
+    "positive": (
+        "I love this {p}, it works perfectly.",
+        "Great service in {c}, we will come back!",
+        "The {p} arrived early and is better than I hoped.",
+    ),
+    "negative": (
+        "The {p} broke after two days, I want my money back.",
+        "Terrible hotel in {c}: dirty, loud and expensive.",
+        "I regret buying this {p}. It is useless.",
+    ),
 }  # fmt: skip
 INTENTS = {
     "cancel": ("Please cancel my order of the {p}.", "I do not want the {p} any more, stop the delivery."),
