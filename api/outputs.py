@@ -13,6 +13,7 @@ from .errors import OutputError
 
 if TYPE_CHECKING:
     from .constraints import Constraint
+    from .engine.requests.loops import Loop
     from .engine.requests.output import FinishReason, SearchScore, TokenRecord
 
 
@@ -41,6 +42,7 @@ class GenerationOutput:
     token_ids: tuple[int, ...]  # without the end-of-text token
     finish_reason: FinishReason  # "stop", "length", "cancelled", "constraint_limit" or "error"
     closed_by_budget: bool  # max_tokens narrowed the choice, so that the output is complete
+    loops: tuple[Loop, ...] = ()  # values in which the model repeated itself until they were ended; see SamplingParams.loop_bound
     bans_overridden: bool = False  # some bans left no legal token and were ignored there
     logprobs: tuple[TokenRecord, ...] | None = None  # one per token, when SamplingParams.logprobs asked for them
     error: str | None = None  # why, when finish_reason is "constraint_limit" or "error"

@@ -93,6 +93,7 @@ class Plan:
             token_ids=ended.token_ids,
             finish_reason=ended.finish_reason,
             closed_by_budget=ended.closed_by_budget,
+            loops=ended.loops,
             bans_overridden=ended.bans_overridden,
             logprobs=ended.logprobs,
             error=ended.error,

@@ -37,7 +37,7 @@ from .model_options import (
     sampling_options,
 )
 from .options import option_parameters, with_parameters
-from .show import notices
+from .show import notices, show_loops
 
 
 def chat(
@@ -106,6 +106,7 @@ class Conversation:
             messages, tools=self._tools, tool_choice=self._tool_choice, sampling=self._sampling, **self._constraint
         )
         print(reply.text, flush=True)
+        show_loops([reply.output])
         _run_calls(reply)
         self._messages = [*messages, reply.message()]
 

@@ -93,6 +93,7 @@ def generate(
             outputs = _many(llm, prompts, params, constraint, target)
         else:
             outputs = _one(llm, prompts[0], params, constraint, target, stream, show_mask)
+    show.show_loops(outputs)
     if timing:
         show.show_timing(sum(len(each.token_ids) for each in outputs), running(), load_seconds, llm.driver.footprint)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from ..engine.footprint import Footprint
+from ..outputs import GenerationOutput
 from ..pieces import TokenPiece
 
 FORCED_STYLE, FREE_STYLE = "grey58", "bold green"
@@ -75,6 +76,12 @@ def show_legend(pieces: Sequence[TokenPiece]) -> None:
     legend.append(", ")
     legend.append(f"{len(pieces) - num_forced} chosen by the model", style=FREE_STYLE)
     notices.print(legend)
+
+
+def show_loops(outputs: Iterable[GenerationOutput]) -> None:
+    """In which values the model repeated itself until they were ended."""
+    for loop in (loop for output in outputs for loop in output.loops):
+        _say(f"the model repeated {loop.text!r} {loop.count} times in {loop.path}, which was ended there (--loop-bound)")
 
 
 def show_timing(num_tokens: int, seconds: float, load_seconds: float, footprint: Footprint) -> None:

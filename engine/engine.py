@@ -111,7 +111,7 @@ class Engine:
         so as long as it runs all sequences are in the plain loop.
         """
         check_search(request, search, self.limits, shares=self.features.prefix_cache)
-        facade = admit(self.next_id(), request, self.vocabulary, self.limits)
+        facade = admit(self.next_id(), request, self.vocabulary, self.limits, steers=False)
         facade.rank = self._rank(facade)
         roster = self._roster
         around = Surroundings(

@@ -53,6 +53,9 @@ class SamplingParams(NamedOptions, RowParameters):
     best_of: Annotated[int | None, Range("n")] = (
         None  # None or >= n; outputs generated, of which the n most probable ones are given
     )
+    loop_bound: Annotated[int | None, Range(0)] = (
+        None  # >= 0; tokens that a repetition in a value may cover, then it is ended; 0 = any; None = 32 under schemas and tools
+    )
     jump_forward: bool = False  # forced text enters as its usual tokens without asking the model for each
 
     def __post_init__(self) -> None:

@@ -20,6 +20,21 @@ class Ended(BaseModel):
     is_complete: bool | None = Field(None, description="With a constraint: whether the text before the stop string satisfies it.")
 
 
+class EndedLoop(BaseModel):
+    """A value in which the model repeated itself, and which was ended."""
+
+    path: str = Field(description='A JSON Pointer to the value, "#/name"; in arguments behind the name of the tool.')
+    text: str = Field(description="What was repeated.")
+    count: int = Field(description="How often, until it was seen.")
+    start: int = Field(description="The number of the token of the output with which that began.")
+
+
+class Looped(BaseModel):
+    """Part of an answer whose model repeated itself."""
+
+    loops: list[EndedLoop] | None = Field(None, description="Values that were ended because the model looped; see loop_bound.")
+
+
 class Captured(BaseModel):
     """Part of an answer whose grammar names what its rules read."""
 
@@ -111,7 +126,7 @@ class ChatMessage(BaseModel):
     tool_calls: list[ToolCall] | None = None
 
 
-class ChatChoice(Captured, Ended):
+class ChatChoice(Captured, Ended, Looped):
     index: int
     message: ChatMessage
     logprobs: ChatLogprobs | None
@@ -153,7 +168,7 @@ class ChatDelta(BaseModel):
     tool_calls: list[ToolCallDelta] | None = None
 
 
-class ChatChunkChoice(Captured, Ended):
+class ChatChunkChoice(Captured, Ended, Looped):
     index: int
     delta: ChatDelta
     logprobs: ChatLogprobs | None
@@ -182,7 +197,7 @@ class CompletionLogprobs(BaseModel):
     text_offset: list[int]
 
 
-class CompletionChoice(Captured, Ended):
+class CompletionChoice(Captured, Ended, Looped):
     index: int
     text: str
     logprobs: CompletionLogprobs | None
@@ -238,7 +253,7 @@ class ResponseUsage(BaseModel):
     total_tokens: int
 
 
-class ResponseAnswer(Captured, Ended):
+class ResponseAnswer(Captured, Ended, Looped):
     id: str
     object: Literal["response"]
     created_at: float
@@ -285,7 +300,7 @@ class MessageUsage(BaseModel):
     cache_read_input_tokens: int | None = None
 
 
-class MessageAnswer(Captured):
+class MessageAnswer(Captured, Looped):
     is_complete: bool | None = Field(None, description="Of a reply that a stop sequence ended: does it satisfy its constraint?")
     id: str
     type: Literal["message"]
@@ -298,7 +313,7 @@ class MessageAnswer(Captured):
     residue: Residue = None
 
 
-class MessageEvent(Captured):
+class MessageEvent(Captured, Looped):
     """One event of a stream, with the members of its type."""
 
     is_complete: bool | None = Field(None, description="In message_delta, as in MessageAnswer.")

@@ -22,7 +22,7 @@ from .captured import captures_of
 from .chat import ChatBody, plan_chat
 from .documentation import anthropic_answers
 from .errors import ApiError, anthropic_body, told_as
-from .remarks import remarks_of
+from .remarks import loops_of, remarks_of
 from .replies import reader_of
 from .requested_constraint import ConstraintNames
 from .requested_forms import (
@@ -161,7 +161,7 @@ class MessageWriter:
         text = "".join(block["text"] for block in self._blocks.blocks if block["type"] == "text")
         captured = await captures_of(self._service, self._plan, self._output, text, has_calls=bool(self._blocks.num_calls))
         told = self._reader.told_stop(self._output)
-        return captured | {name: told[name] for name in ("is_complete",) if name in told}
+        return captured | loops_of(self._output) | {name: told[name] for name in ("is_complete",) if name in told}
 
     def _ending(self) -> dict[str, Any]:
         assert self._output is not None, "the output has ended"

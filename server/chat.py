@@ -24,7 +24,7 @@ from .documentation import answers
 from .errors import ApiError, told_as
 from .messages import template_messages, template_variables
 from .reasoning import with_reasoning
-from .remarks import remarks_of
+from .remarks import loops_of, remarks_of
 from .replies import Call, ReplyParts, reader_of
 from .requested_constraint import AskedConstraint, ConstraintBody, asked_constraint
 from .requested_forms import AskedMessage, AskedTool, AskedToolChoice
@@ -194,7 +194,7 @@ class ChatWriter:
             for chunk in self._chunks(index, event, details):
                 yield chunk
             if event.output is not None:
-                more = {**self._readers[index].told_stop(event.output), **await self._captures(index)}
+                more = {**self._readers[index].told_stop(event.output), **loops_of(event.output), **await self._captures(index)}
                 yield self._chunk(index, {}, finish_reason=self._finish_reason(index), more=more)
         if self._tells_usage:
             usage = usage_of(list(self._outputs.values()))
@@ -258,7 +258,7 @@ class ChatWriter:
         details = await details_of(self._details, index, output.records)
         reason = self._finish_reason(index)
         more = {**self._readers[index].told_stop(output), **details, **await self._captures(index)}
-        more |= token_ids_of(self._body, output.records)
+        more |= token_ids_of(self._body, output.records) | loops_of(output)
         return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": reason, **more}
 
     async def _captures(self, index: int) -> dict[str, Any]:

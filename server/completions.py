@@ -19,7 +19,7 @@ from .captured import captures_of
 from .deltas import ContentDelta
 from .documentation import answers
 from .errors import ApiError, told_as
-from .remarks import remarks_of
+from .remarks import loops_of, remarks_of
 from .replies import reader_of
 from .requested_constraint import ConstraintBody, asked_constraint
 from .sampling_options import SamplingBody, StreamOptions, sampling_of, tells_usage, tells_usage_always
@@ -145,7 +145,7 @@ class CompletionWriter:
                 continue
             choice = {"index": index, "text": text, "logprobs": logprobs, "finish_reason": reason, **details}
             if event.output is not None:
-                choice |= self._readers[index].told_stop(event.output)
+                choice |= self._readers[index].told_stop(event.output) | loops_of(event.output)
                 choice |= await self._captures(event.output, self._plans[index // len(self._plans[0].requests)])
             yield data({**self._head, "choices": [choice], **usage, **remarks})
             remarks = {}
@@ -168,7 +168,7 @@ class CompletionWriter:
         """number: of the output among all that were generated."""
         logprobs = self._logprob_writer().completion(output.records) if self._body.logprobs is not None else None
         more = {**await details_of(self._details, number, output.records), **await self._captures(output, plan)}
-        more |= self._readers[number].told_stop(output) | token_ids_of(self._body, output.records)
+        more |= self._readers[number].told_stop(output) | loops_of(output) | token_ids_of(self._body, output.records)
         if self._body.return_token_ids:
             more["prompt_token_ids"] = list(plan.requests[0].prompt_token_ids)
         reason = output.finish_reason

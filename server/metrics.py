@@ -116,6 +116,7 @@ class Metrics:
         self.masked_mass = self._counter(
             "maskwright:masked_mass", "Probability the model gave to what was masked, summed over sampled tokens (1 - kept_mass)."
         )
+        self.ended_loops = self._counter("maskwright:ended_loops", "Values that were ended because the model repeated itself.")
         self.kept_mass = self._histogram(
             "maskwright:kept_mass", "Probability the model gave to what the constraint allowed, for each sampled token.", SHARES
         )
@@ -208,6 +209,7 @@ class RequestWatch:
         metrics = self._metrics
         metrics.finished(output.finish_reason)
         metrics.whole.observe(now - self._begun)
+        metrics.ended_loops.inc(len(output.loops))
         if output.scheduled_at is not None:
             self._see_phases(output.scheduled_at, now)
         metrics.prompt_tokens.inc(output.num_prompt_tokens)

@@ -6,17 +6,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..chat import Turn
-from ..constraints import ConstraintError, Limits, Reasoning, Source, StructuralTag, Tools
+from ..constraints import Constraint, ConstraintError, Limits, Reasoning, Source, StructuralTag, Tools
 from ..constraints.front_ends.tags.lowering import lower_tree
 from ..constraints.front_ends.tags.tree import AnyOf, Joined, Labelled, Located, Part, Repeat, Sequence, Text, Triggered
 from ..constraints.grammar.expression import Grammar, Node
+from ..constraints.runtime.front_end import FrontEnd, front_end_of
+from ..constraints.runtime.values import Values
 from ..engine.models.tokenizer import Tokenizer
 
 START, END = "<think>", "</think>"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(FrontEnd):
     """What follows the reasoning: a source, or None for free text. Its text does not contain the mark that begins reasoning,
     so that a reply which begins with the mark is certain to be reasoning first."""
 
@@ -33,6 +35,10 @@ class Answer:
         else:
             tree = Text()
         return lower_tree(_without_start(tree), grammar, limits)
+
+    def values(self, constraint: Constraint) -> Values | None:
+        """Those of what it is."""
+        return None if self.inner is None else front_end_of(self.inner).values(constraint)
 
 
 def with_reasoning(turn: Turn, tokenizer: Tokenizer, budget: int | None = None) -> Turn:

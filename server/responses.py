@@ -21,7 +21,7 @@ from .captured import captures_of
 from .chat import ChatBody, plan_chat
 from .documentation import answers
 from .errors import ApiError, told_as
-from .remarks import remarks_of
+from .remarks import loops_of, remarks_of
 from .requested_constraint import ConstraintNames
 from .requested_forms import AskedItem, AskedReasoning, AskedText, AskedTool, AskedToolChoice
 from .response_input import InputMessages
@@ -159,7 +159,7 @@ class ResponseWriter:
 
     async def _end(self, event: Event) -> None:
         if event.output is not None:
-            self._remarks |= self._items.told_stop(event.output)
+            self._remarks |= self._items.told_stop(event.output) | loops_of(event.output)
             parts = self._items.parts
             has_calls = bool(parts.calls)
             self._remarks |= await captures_of(self._service, self._plan, event.output, parts.content, has_calls=has_calls)

@@ -20,6 +20,7 @@ from ..constraints.runtime.front_end import places_of
 from ..engine.requests.guide import with_tokens
 from ..engine.requests.output import TokenRecord
 from ..engine.requests.request import Request
+from ..engine.requests.steering import steering_for
 from ..planning import Plan
 from ..sampling import TokenLogprob
 from .errors import ApiError
@@ -28,6 +29,7 @@ from .service import Service
 VERSION = 1
 FREE_SHARE = 0.5  # of the vocabulary: with more of it allowed, as inside a string, a choice counts as free
 DECIMALS = 6  # of probabilities
+LOOPS = "allowed by the constraint, but the model repeats itself here, so the value is being ended"
 FINISHED_TOO_LATE = "allowed by the constraint, but from there the output could not finish within max_tokens"
 
 
@@ -69,6 +71,7 @@ class DetailReader:
             self._places.read(request.begun)
         self._num_left = min(request.sampling.max_tokens, model_len - len(request.prompt_token_ids))
         self._extra_end_ids = request.sampling.stop_token_ids
+        self._steering = None if constraint is None else steering_for(constraint, request.sampling.loop_bound, request.begun)
 
     def read(self, records: Iterable[TokenRecord]) -> list[dict[str, Any]]:
         """The details of the next tokens."""
@@ -88,9 +91,11 @@ class DetailReader:
             "paths": [] if self._places is None else list(self._places.read(self._tokens[record.token_id] or b"")),
             "candidates": candidates,
         }
+        self._num_left -= 1
         if self._constraint is not None:
             self._state = self._constraint.advance(self._state, record.token_id)
-        self._num_left -= 1
+        if self._steering is not None:
+            self._steering.take(record.token_id, self._state, self._constraint.min_tokens(self._state), self._num_left)
         return details
 
     def _kind(self, record: TokenRecord) -> str:
@@ -107,9 +112,12 @@ class DetailReader:
         if self._constraint is None or not record.top or not self._num_candidates:
             return None
         mask: NDArray[np.uint32] = self._constraint.mask(self._state)
+        steered = None if self._steering is None else self._steering.mask
+        if steered is not None:
+            mask = steered
         if self._extra_end_ids and self._constraint.is_accepting(self._state):
             mask = with_tokens(mask, self._extra_end_ids)
-        if int(np.bitwise_count(mask).sum()) != record.num_allowed:
+        if steered is None and int(np.bitwise_count(mask).sum()) != record.num_allowed:
             mask = mask & self._constraint.mask(self._state, budget=self._num_left)
         return mask
 
@@ -127,7 +135,8 @@ class DetailReader:
     def _why(self, token_id: int) -> dict[str, Any]:
         found = self._constraint.explain(self._state, token_id, num_nearest=0)
         if found.allowed:
-            return {"reason": FINISHED_TOO_LATE}
+            is_steered = self._steering is not None and self._steering.mask is not None
+            return {"reason": LOOPS if is_steered else FINISHED_TOO_LATE}
         return {"reason": found.reason, "dies_at": found.dies_at, "expected": found.expected}
 
     def _spelling(self, token_id: int) -> str | None:

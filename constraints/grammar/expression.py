@@ -62,6 +62,7 @@ class Grammar(NodeStore):
 
     ATTRIBUTES: ClassVar[tuple[str, ...]] = (
         *NodeStore.ATTRIBUTES, "labels", "claims", "notes", "residue", "search_share", "units", "segments", "only_json",
+        "has_json_values",
         "mixed_arrays", "special_tokens", "end_tokens", "spellings", "memo", "loops", "chain_ends", "_literals", "_unions",
         "_by_supply", "_steps", "_characters",
     )  # fmt: skip
@@ -76,6 +77,7 @@ class Grammar(NodeStore):
         self.units: dict[Node, Ranges] = {}  # the characters that `chars` nodes stand for
         self.segments: dict[Rule, Hashable] = {}  # by the empty rule that stands behind each, see `segment`
         self.only_json = False  # whether all texts are JSON, with white space as JSON has it
+        self.has_json_values = False  # the same for those who follow texts: a file may claim it, and no mask relies on it
         self.mixed_arrays = False  # whether arrays whose items must differ may stand in the same place as other arrays
         self.special_tokens: Mapping[str, int] = {}  # of the vocabulary: names that markup may spell by a token
         self.end_tokens: frozenset[int] = frozenset()  # of the vocabulary: EOS ids

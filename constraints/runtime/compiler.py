@@ -124,7 +124,7 @@ class Compiler:
     def _compiled(self, source: Source) -> Constraint:
         front_end = front_end_of(source)
         grammar = front_end.new_grammar(self.limits)
-        grammar.only_json = front_end.is_plain_json
+        grammar.only_json = grammar.has_json_values = front_end.is_plain_json
         tell_vocabulary(grammar, self.vocabulary)
         try:
             root = front_end.lower_whole(grammar, self.limits)

@@ -9,8 +9,8 @@
     source_text     where that raises an error that has a line and a column
     finish          for the constraint, once there is one
 
-Three more are asked by others: `stands_alone` by sources that have parts, `lower_marked` by `captures`, where `may_have_captures`,
-and `places` by `places_of`.
+Four more are asked by others: `stands_alone` by sources that have parts, `lower_marked` by `captures`, where `may_have_captures`,
+`places` by `places_of`, and `values` by `values_of`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..base.errors import UnsupportedKeyword
 from ..grammar.capture_marks import Marks
 from ..grammar.expression import Grammar, Node
+from ..grammar.segments import Segment
 from ..grammar.source import Limits, Source
 from ..grammar.stages import Budgets
 from .constraint import Constraint
+from .values import JsonValues, SegmentedValues, Values
 
 
 class Places(Protocol):
@@ -78,6 +80,11 @@ class FrontEnd(ABC):
         """Follows a text and tells the places in the source that its bytes belong to; None where these are not known."""
         return None
 
+    def values(self, constraint: Constraint) -> Values | None:
+        """Follows a text and knows which of its values are open; None where texts have none. constraint: what this source, or
+        one that this is a part of, was compiled to."""
+        return None
+
     @property
     def stands_alone(self) -> bool:
         """Whether it cannot be a part of a structural tag: `lower` leaves to `finish` what it does not refuse."""
@@ -115,6 +122,25 @@ def places_of(constraint: Constraint) -> Places | None:
     """Follows a text from its beginning; None for a constraint without known places: those of a schema are known."""
     source = constraint.source
     return source.places(constraint.limits) if isinstance(source, FrontEnd) else None
+
+
+def values_of(constraint: Any) -> Values | None:
+    """Follows a text from its beginning; None for a constraint whose texts have no known values: those of schemas and tools have.
+
+    Of a constraint that was read from a file its tables tell, not its source: reasoning before a schema is not known there.
+    """
+    source = getattr(constraint, "source", None)
+    if isinstance(source, FrontEnd):
+        return source.values(constraint)
+    if source is not None or not isinstance(constraint, Constraint):
+        return None
+    whole: Constraint = getattr(constraint, "unbudgeted", constraint)
+    with whole.exclusively() as (automaton, _):
+        roles = {segment.role for segment in automaton.grammar.segments.values() if isinstance(segment, Segment)}
+        is_json = automaton.grammar.has_json_values
+    if roles & {"arguments", "value"}:
+        return SegmentedValues(constraint, is_text_json=False)
+    return JsonValues() if is_json else None
 
 
 def may_have_captures(source: object) -> bool:

@@ -5,8 +5,9 @@ only when it knows more than the device: a sequence is new in the batch, forced 
 first time (the device says so), or tokens become few, and the mask depends on how many are left. All of this is sent while the next
 forward pass computes, and takes effect before its logits are sampled.
 
-On the host stay sequences whose constraint is ended by other tokens than its own end-of-text, and those of which the device's
-tables cannot hold what they need: a row of the mask pool is theirs, and the host writes their mask into it at every step.
+On the host stay sequences whose constraint is ended by other tokens than its own end-of-text, those in which a loop is being
+ended, as long as it is, and those of which the device's tables cannot hold what they need: a row of the mask pool is theirs, and
+the host writes their mask into it at every step.
 """
 
 from __future__ import annotations
@@ -130,9 +131,7 @@ class DeviceMasks:
         self._look_ahead(sequences)
 
     def release(self, slot: int) -> None:
-        if self._known.pop(slot, None) is not None:
-            self._automata.vacate(slot)
-        self._tight.pop(slot, None)
+        self._vacate(slot)
         self._on_host.discard(slot)
 
     # ---- the device's work
@@ -157,6 +156,10 @@ class DeviceMasks:
         guide, slot = row.sequence.guide, row.slot
         if guide is None:
             return UNCONSTRAINED
+        if guide.is_steered:
+            self._vacate(slot)
+            self._automata.write_row(slot, guide.mask)
+            return slot
         if slot in self._on_host or guide.has_end_ids_of_its_own or not self._place(row):
             self._automata.write_row(slot, guide.mask)
             return slot
@@ -180,6 +183,12 @@ class DeviceMasks:
             self._tight.pop(row.slot, None)
         self._known[row.slot] = Known(sequence.request_id, sequence.num_tokens)
         return True
+
+    def _vacate(self, slot: int) -> None:
+        """The device knows nothing of this slot any more."""
+        if self._known.pop(slot, None) is not None:
+            self._automata.vacate(slot)
+        self._tight.pop(slot, None)
 
     def _learn(self, slot: int, state: int, pending: int, flags: int) -> None:
         if flags & Flag.COUNTED:

@@ -6,7 +6,8 @@ refused by the budget, its text is complete) draws nothing until the visit is ov
 see, stop strings and end-of-text of free text, the host finds in the tokens, and drops those behind it.
 
 Rows that need the host at every step keep the whole batch from it: penalties (which count tokens), `min_tokens`, forced text taken
-ahead (`jump_forward`), masks near the limit of tokens, and constraints whose masks are made on the host.
+ahead (`jump_forward`), masks near the limit of tokens, constraints whose masks are made on the host, and a value that is ended
+because the model loops in it. A visit is over before such a loop may be seen.
 
 A step reads and writes the same addresses each time. So on a GPU it is captured in a CUDA graph (`graphs.py`), one for each number
 of rows in `BUCKETS` and each set of sampler stages; rows beyond those in use pad. Batches with biased or banned tokens are not
@@ -204,4 +205,5 @@ def needs_host(sequence: Sequence) -> bool:
         return True
     if guide is None:
         return False
-    return guide.has_end_ids_of_its_own or guide.is_narrowed or sequence.request.sampling.jump_forward
+    is_narrowed = guide.is_narrowed or guide.is_steered
+    return guide.has_end_ids_of_its_own or is_narrowed or sequence.request.sampling.jump_forward

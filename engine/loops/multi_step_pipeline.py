@@ -61,7 +61,7 @@ class MultiStepPipeline(Pipeline):
         if any(self._device_masks.is_on_host(self._slots.of(sequence)) for sequence in running):
             return 0
         longest = max(sequence.num_draftable + 1 - sequence.num_expected for sequence in running)
-        num_steps = min(self._visits.num_steps, longest)
+        num_steps = _num_before_loops(running, min(self._visits.num_steps, longest))
         missing = sum(space.num_missing(sequence, sequence.num_tokens + num_steps) for sequence in running)
         return num_steps if num_steps > 0 and missing <= space.pool.num_free else 0
 
@@ -162,6 +162,14 @@ class MultiStepPipeline(Pipeline):
         self._device_masks.look_at_ends(sequences)
         for sequence in sequences:
             sequence.num_computed = sequence.num_tokens - 1
+
+
+def _num_before_loops(sequences: Sequence_[Sequence], num_steps: int) -> int:
+    """How many of these steps may come before a loop is seen, from when on only the host knows the masks."""
+    guides = [(sequence.guide, sequence.num_expected) for sequence in sequences if sequence.guide is not None]
+    while num_steps and not all(guide.is_idle_for(num_expected + num_steps - 1) for guide, num_expected in guides):
+        num_steps -= 1
+    return num_steps
 
 
 def _is_single(sequence: Any) -> bool:

@@ -13,16 +13,18 @@ from .detokenizer import Detokenizer
 from .guide import Guide
 from .request import Constraint, Request
 from .sequence import Sequence
+from .steering import steering_for
 
 
-def admit(request_id: int, request: Request, vocabulary: Vocabulary, limits: Limits) -> Sequence:
+def admit(request_id: int, request: Request, vocabulary: Vocabulary, limits: Limits, *, steers: bool = True) -> Sequence:
     """Make a request into a sequence. Raises RequestError, which names what cannot run as asked.
 
-    max_tokens is cut to what the model's length leaves after the prompt.
+    max_tokens is cut to what the model's length leaves after the prompt. steers: whether loops are ended, where the request
+    does not say otherwise.
     """
     _check_prompt(request.prompt_token_ids, vocabulary, limits)
     max_tokens = min(request.sampling.max_tokens, limits.max_model_len - len(request.prompt_token_ids))
-    guide = _guide(request, vocabulary, max_tokens, limits)
+    guide = _guide(request, vocabulary, max_tokens, limits, steers)
     min_tokens = request.sampling.min_tokens if guide is None else guide.min_tokens
     return Sequence(
         request_id=request_id,
@@ -64,13 +66,14 @@ def _stop_matcher(sampling: SamplingParams) -> StopMatcher | None:
     return StopMatcher(sampling.stop, include_stop_in_output=sampling.include_stop_in_output)
 
 
-def _guide(request: Request, vocabulary: Vocabulary, max_tokens: int, limits: Limits) -> Guide | None:
+def _guide(request: Request, vocabulary: Vocabulary, max_tokens: int, limits: Limits, steers: bool) -> Guide | None:
     constraint = request.constraint
     if constraint is None:
         return None
     _check_vocabulary(constraint.vocabulary, vocabulary)
     _check_stop_tokens(constraint, request.sampling)
-    guide = Guide(constraint, max_tokens, request.sampling.stop_token_ids, _state_after(constraint, request.begun))
+    steering = steering_for(constraint, request.sampling.loop_bound, request.begun) if steers else None
+    guide = Guide(constraint, max_tokens, request.sampling.stop_token_ids, _state_after(constraint, request.begun), steering)
     if guide.min_tokens > max_tokens:
         was_cut = request.sampling.max_tokens >= guide.min_tokens
         raise BudgetTooSmall(max_tokens, guide.min_tokens, limits.shortest if was_cut else None)

@@ -3,10 +3,13 @@
 Promise: `min_tokens(state) <= num_left` holds at all times. Near the limit the mask is asked for with that budget. Far from
 it the plain mask is used, which every sequence in that state shares; should the token drawn from it lead too far away
 (a key that opens a large object), it is not taken: `advance` refuses, and the next mask is the one with the budget.
+
+Where the model repeats itself in a value, the mask may be narrower yet (`steering.py`).
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InternalError
+from .loops import Loop
 from .request import Constraint
+from .steering import Steering
 
 NEAR = 16  # tokens between min_tokens and the limit, below which masks are asked for with a budget
 
@@ -22,8 +27,15 @@ NEAR = 16  # tokens between min_tokens and the limit, below which masks are aske
 class Guide:
     """One sequence's state in its constraint. `MaskViews.fill` makes `mask`; `advance` takes a token that it allows."""
 
-    def __init__(self, constraint: Constraint, num_left: int, extra_end_ids: Iterable[int] = (), state: Any = None) -> None:
-        """state: where the output begins; None for the start of the constraint."""
+    def __init__(
+        self,
+        constraint: Constraint,
+        num_left: int,
+        extra_end_ids: Iterable[int] = (),
+        state: Any = None,
+        steering: Steering | None = None,
+    ) -> None:
+        """state: where the output begins; None for the start of the constraint. steering: what ends loops, if anything does."""
         self.constraint = constraint
         self.state = constraint.start() if state is None else state
         self.num_left = num_left  # tokens that may still be generated
@@ -36,6 +48,7 @@ class Guide:
         self._num_needed = constraint.min_tokens(self.state)
         self.is_tight = False  # the last draw led too far: ask with the budget
         self.is_narrowed = False  # the mask was asked for with the budget
+        self.steering = steering
 
     @property
     def min_tokens(self) -> int:
@@ -46,6 +59,26 @@ class Guide:
     def has_end_ids_of_its_own(self) -> bool:
         """Whether the output may also end with tokens that the constraint does not know."""
         return bool(self._extra_end_ids)
+
+    @property
+    def is_steered(self) -> bool:
+        """A loop is being ended: only the host knows the next mask."""
+        return self.steering is not None and self.steering.is_active
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """The loops that were ended."""
+        return () if self.steering is None else self.steering.loops
+
+    def is_idle_for(self, num_tokens: int) -> bool:
+        """Whether no loop will be seen in the next so many tokens, whatever they are."""
+        return self.steering is None or self.steering.is_idle_for(num_tokens)
+
+    def fork(self) -> Guide:
+        """One that has come as far as this one and goes on by itself."""
+        child = copy.copy(self)
+        child.steering = None if self.steering is None else self.steering.fork()
+        return child
 
     @property
     def leaves_a_choice(self) -> bool:
@@ -79,6 +112,8 @@ class Guide:
             self.is_tight = True
             return False
         self.state, self.num_left, self.is_tight, self._num_needed = state, self.num_left - 1, False, num_needed
+        if self.steering is not None:
+            self.steering.take(token_id, state, num_needed, self.num_left)
         return True
 
     def legal_prefix(self, token_ids: Sequence[int]) -> list[int]:
@@ -111,6 +146,8 @@ class Guide:
         if self.is_narrowed:
             self.mask = self.constraint.mask(self.state, budget=self.num_left)
             self.closed_by_budget |= not np.array_equal(self.mask, plain)
+        if self.steering is not None and self.steering.mask is not None:
+            self.mask = self.steering.mask
         if self._extra_end_ids and self.is_accepting:
             self.mask = with_tokens(self.mask, self._extra_end_ids)
         self.num_allowed = count_tokens(self.mask) if num_allowed is None or self.mask is not plain else num_allowed

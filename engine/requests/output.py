@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ...sampling import TokenLogprob
+from .loops import Loop
 
 TINY = 1e-300  # a mass of 0 is one too small for a float
 FinishReason = Literal["stop", "length", "cancelled", "constraint_limit", "error"]
@@ -62,6 +63,7 @@ class RequestOutput:
     num_drafted_tokens: int = 0  # tokens that were proposed ahead, and those of them that the model chose itself
     num_accepted_tokens: int = 0
     stop_string: str | None = None  # that ended the output
+    loops: tuple[Loop, ...] = ()  # in which the model repeated itself, and which were ended (`steering.py`)
     is_cut: bool = False  # max_tokens ended an output that its constraint would have let go on
     scheduled_at: float | None = field(default=None, compare=False)  # time.perf_counter() when a step first computed tokens of it
     score: SearchScore | None = None  # of an output that was searched for

@@ -72,6 +72,11 @@ class Request:
             raise RequestError("the prompt has no tokens; give at least one (most models start with a BOS token)").about("prompt")
         if self.constraint is not None:
             _refuse_contradictions(self.sampling)
+        elif self.sampling.loop_bound:
+            raise RequestError(
+                f"loop_bound={self.sampling.loop_bound} brings values to the end that their constraint has, and there is no "
+                "constraint; penalties and stop strings are for free text"
+            ).about("loop_bound")
 
 
 def _refuse_contradictions(sampling: SamplingParams) -> None:

@@ -138,7 +138,7 @@ class Sequence:
         child.num_computed, child.num_expected, child.num_reported, child.num_reported_characters = 0, 0, 0, 0
         child.sampling = self.sampling.fork(seed)
         child.detokenizer, child.stop_matcher = copy.deepcopy(self.detokenizer), copy.copy(self.stop_matcher)
-        child.guide, child.ngrams = copy.copy(self.guide), None
+        child.guide, child.ngrams = None if self.guide is None else self.guide.fork(), None
         if self.request.ending is not None:
             child.ending = self.request.ending()
             for record in child.records:
@@ -165,6 +165,7 @@ class Sequence:
             text=self.text,
             finish_reason=self.finish_reason,
             closed_by_budget=self.guide is not None and self.guide.closed_by_budget,
+            loops=() if self.guide is None else self.guide.loops,
             bans_overridden=self.bans_overridden,
             records=tuple(self.records),
             wants_logprobs=self.request.sampling.logprobs is not None,

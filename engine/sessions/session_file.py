@@ -151,6 +151,7 @@ def _belonging(found: dict[str, Any]) -> Belonging:
 def _sampling(found: dict[str, Any], num_records: int) -> SamplingParams:
     """Its own checks are those of any user's; a SamplingError is a ValueError."""
     known = {field.name for field in fields(SamplingParams)}
+    found = {"loop_bound": 0, **found}  # files that were written before there was one
     _require(set(found) == known, f"sampling has the fields {', '.join(sorted(found))}")
     sampling = SamplingParams(**{**found, "logit_bias": dict(found["logit_bias"])})
     _require(sampling.num_copies == 1 and sampling.seed is not None, "sampling is not that of one output with a seed")

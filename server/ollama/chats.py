@@ -24,15 +24,17 @@ from ..body import Body, Ignored
 from ..chat import ChatBody, plan_chat
 from ..deltas import ContentDelta, ReplyDelta, ThoughtDelta
 from ..errors import ApiError, told_as
+from ..remarks import loops_of
 from ..replies import ReplyParts, reader_of
 from ..service import Service
 from ..streams import unless_gone
 
 LINES = "application/x-ndjson"
 # Ollama's options, as chat completions call them.
-HONOURED = {"num_predict": "max_tokens", "repeat_penalty": "repetition_penalty"} | {
-    name: name for name in ("temperature", "top_k", "top_p", "min_p", "seed", "stop", "presence_penalty", "frequency_penalty")
-}
+SAME_NAMES = (
+    "temperature", "top_k", "top_p", "min_p", "seed", "stop", "presence_penalty", "frequency_penalty", "loop_bound",
+)  # fmt: skip
+HONOURED = {"num_predict": "max_tokens", "repeat_penalty": "repetition_penalty"} | {name: name for name in SAME_NAMES}
 IGNORED_OPTIONS = (
     "num_ctx", "num_keep", "num_batch", "num_gpu", "main_gpu", "num_thread", "use_mmap", "use_mlock", "low_vram", "numa",
     "repeat_last_n", "tfs_z", "typical_p", "mirostat", "mirostat_eta", "mirostat_tau", "penalize_newline", "vocab_only", "f16_kv",
@@ -165,6 +167,7 @@ class OllamaWriter:
             "prompt_eval_count": self._output.num_prompt_tokens,
             "eval_count": len(self._output.token_ids),
             **self._reader.told_stop(self._output),
+            **loops_of(self._output),
         }
 
 

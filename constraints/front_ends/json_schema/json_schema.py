@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, lru_cache, partial
@@ -12,7 +13,9 @@ from typing import Any
 from ...base.errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from ...grammar.expression import FAIL, Grammar, Node
 from ...grammar.source import Limits
+from ...runtime.constraint import Constraint
 from ...runtime.front_end import FrontEnd
+from ...runtime.values import JsonValues, Values
 from ..numbers.numbers import number_node
 from .clashes import clash
 from .documents.document import Library, Site
@@ -28,6 +31,7 @@ from .types import schema_of
 
 EXPLAINING_SECONDS = 1.0  # for finding out which keywords leave no value
 WHITESPACES = ("auto", "compact", "spaced", "flexible")  # all others are patterns
+_OF_SPACE = re.compile(r"(?:[ \t\n\r\[\](){}?*+|,0-9]|\\[stnr ]|\(\?:)*")  # patterns of nothing but white space
 FORMATS_OPTIONS = {"assert": True, "annotation": False, "annotate": False}
 
 
@@ -168,6 +172,11 @@ class JsonSchema(FrontEnd):
         grammar = self.new_grammar(limits)
         policy = self.policy(grammar, inf)
         return SchemaPlaces(self._lowering(grammar, limits, policy), policy, self.root(limits))
+
+    def values(self, constraint: Constraint) -> Values | None:
+        """Follows a JSON text; None where what stands between its tokens is not white space."""
+        is_space = self.is_plain_json or _OF_SPACE.fullmatch(self.whitespace)
+        return JsonValues() if is_space else None
 
     def relaxed(self, limits: Limits) -> Relaxation:
         """What has to be left out. It is found by lowering the schema until nothing more is refused."""

@@ -10,8 +10,9 @@ from ...grammar.expression import Grammar, Node
 from ...grammar.segments import END_OF_REASONING, MARKUP, REASONING
 from ...grammar.source import Limits, Source, is_source
 from ...runtime.constraint import Constraint
-from ...runtime.front_end import FrontEnd
+from ...runtime.front_end import FrontEnd, front_end_of
 from ...runtime.token_budget import BudgetedConstraint
+from ...runtime.values import JsonValues, SegmentedValues, Values
 from ..regex.regex import Regex
 from .lowering import lower_tree
 from .tree import AnyOf, Labelled, Part, Sequence, Tag, Text
@@ -68,6 +69,11 @@ class Reasoning(FrontEnd):
             reason = f"the marks of the reasoning alone take {needed} tokens"
             raise ConstraintError(reason, keyword="max_tokens", instead=f"{needed} or more")
         return BudgetedConstraint(constraint, part, self.max_tokens)
+
+    def values(self, constraint: Constraint) -> Values | None:
+        """Those of what follows; reasoning has none."""
+        found = front_end_of(self.inner).values(constraint)
+        return SegmentedValues(constraint, is_text_json=True) if isinstance(found, JsonValues) else found
 
     def _part(self) -> Part:
         return Tag(self.start, Text(), self.end, segment=REASONING, closing=END_OF_REASONING)

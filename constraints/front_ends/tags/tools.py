@@ -11,7 +11,9 @@ from ...base.errors import ConstraintError
 from ...grammar.expression import Grammar, Node
 from ...grammar.segments import MARKUP, REASONING, TEXT, Segment
 from ...grammar.source import Limits, Source, is_source
+from ...runtime.constraint import Constraint
 from ...runtime.front_end import FrontEnd, front_end_of
+from ...runtime.values import SegmentedValues, Values
 from ..cfg.lark_grammar import Lark
 from ..json_schema.documents.values import dump_json, parse_json, plain_value
 from ..json_schema.json_schema import JsonSchema
@@ -83,6 +85,11 @@ class Tools(FrontEnd):
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
         """The replies as a node. Raises `ConstraintError` with the path of the tool."""
         return lower_tree(self.tree(grammar, limits), grammar, limits)
+
+    def values(self, constraint: Constraint) -> Values:
+        """The arguments of calls, and an answer that is JSON."""
+        is_json = self.answer is not None and front_end_of(self.answer).values(constraint) is not None
+        return SegmentedValues(constraint, is_json)
 
     def tree(self, grammar: Grammar, limits: Limits) -> Part:
         """The structural tag that the tools stand for."""
