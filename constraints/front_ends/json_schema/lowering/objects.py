@@ -12,8 +12,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ....grammar.expression import FAIL, Event, Grammar, Node
-from ..algebra.claims import Claim, Conj, Formula, Keys, NameTest
-from ..algebra.clauses import FEW_CLAUSES, Clause, formula_of
+from ..algebra.claims import Claim, Conj, Formula, Has, Keys, NameTest
+from ..algebra.clauses import FEW_CLAUSES, Clause, Need, formula_of
+from ..algebra.formulas import any_of
 from ..algebra.names import Names
 from ..algebra.shapes import ObjectShape
 from ..documents.values import string_text
@@ -28,6 +29,7 @@ from .variants import NO_EFFECT, Watches, Where
 MAX_FOLLOWED = 8  # states of some clauses behind members in any order
 MAX_APART = 256  # ways in which required members may come, by their cases, that are told apart
 MAX_CLAUSES = 16  # that are followed one by one where they have no small diagram
+MAX_WITNESSES = 7  # kinds of members of other names that meet different needs beside conditions
 
 
 class _Member(NamedTuple):
@@ -119,7 +121,7 @@ class Objects:
 
         None where there are other conditions too, and where there are so few that they need not be, or clauses that had better not.
         """
-        if shape.needs or not (shape.conditions or len(shape.clauses) > FEW_CLAUSES):
+        if not (shape.conditions or len(shape.clauses) > FEW_CLAUSES):
             return None
         is_closed = not shape.tests and self._node_of(shape.value(None, frozenset())) == FAIL
         names = list(shape.named) if is_closed else None
@@ -134,15 +136,23 @@ class Objects:
                 raise
             return None
 
-    def _conditional(self, shape: ObjectShape, formulas: list[Formula]) -> Node:
+    def _conditional(self, shape: ObjectShape, formulas: list[Formula]) -> Node | None:
         tests = shape.tests
         named = dict.fromkeys([*shape.named, *self._names.listed(tests)])
-        values = {name: shape.value(name, self._passed(name, tests)) for name in named}
-        nothing = Watches((), (), self._conjoin, self._lacks_values, self._are_apart)
-        classes = self._others(shape, tests, named, nothing)
-        others = [(text, each.available) for each in classes for text in each.texts.values()]
+        passed = {name: self._passed(name, tests) for name in named}
+        values = {name: shape.value(name, passed[name]) for name in named}
+        watches = Watches(shape.needs, (), self._conjoin, self._lacks_values, self._are_apart)
+        others = self._others(shape, tests, named, watches)
+        witnesses = _witnesses(shape.needs, others, named)
+        if witnesses is None:
+            return None
+        for number, need in enumerate(shape.needs, TOTAL + 1):
+            of_names = [Has(name, need.conj) for name in named if need.keys.admits(name, passed[name])]
+            formulas = [*formulas, any_of([*of_names, *(Has(name, ()) for name, told in witnesses if number in told.counts_in)])]
+        texts = {name: self._grammar.alt(*(each.texts.get(told, FAIL) for each in others)) for name, told in witnesses}
         in_order = list(dict.fromkeys(shape.declared)) if self._is_ordered else []
-        return self._conditionals.node(shape, formulas, values, in_order, others)
+        counted = [(each.whole, each.available) for each in others]
+        return self._conditionals.node(shape, formulas, values, in_order, counted, texts)
 
     def in_any_order(self, values: dict[str, Node], required: frozenset[str], other: Node) -> Node:
         """The texts of objects with members of given names, FAIL for those that there are not, and of others, where these are."""
@@ -271,6 +281,17 @@ class Objects:
         return self._other_members.of(
             shape, tests, named, lambda value, passed: self._cases(value, watches, partial(_is_meant, None, passed))
         )
+
+
+def _witnesses(needs: list[Need], others: list[Others], named: Iterable[str]) -> list[tuple[str, Effect]] | None:
+    """The cases of members of other names in which these count in some needs, each with a name that no member has. None where there
+    are many, where a need is more than one member, and where the names of such members may run out."""
+    effects = dict.fromkeys(effect for each in others for effect in each.texts if effect.counts_in)
+    run_out = any(each.available is not None and any(effect.counts_in for effect in each.texts) for each in others)
+    if run_out or len(effects) > MAX_WITNESSES or any((need.low, need.high) != (1, None) for need in needs):
+        return None
+    prefix = "-" * (1 + max(map(len, named), default=0))
+    return [(f"{prefix}{number}", effect) for number, effect in enumerate(effects)]
 
 
 def _is_meant(name: str | None, passed: frozenset[NameTest], where: Where) -> bool:
