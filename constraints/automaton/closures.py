@@ -7,7 +7,8 @@ are entered, alternatives are spread out, repetitions are begun or ended. A clos
     rule "x"* "y"    its closure: { "x" then ("x"* "y"),  "y" }
 
 A closure also says what its state will loop on: the *body class*, the class of characters that a repetition at the
-beginning reads, and `max_chars`, the most characters of the class that may still come.
+beginning reads, and `max_chars`, the most characters of the class that may still come. A call that says of its rule that any
+characters of a class may come is such a repetition, though each of them may lead elsewhere.
 
 All functions here are compiled. `arena` and `tables` are the arena and its layout; tables.py explains both, and faults.
 """
@@ -110,6 +111,9 @@ def make_closure(arena, tables, continuation, scratch):
             depth = push_work(arena, tables, join(arena, tables, wide(arena[tables.b + REC * head]), tail), depth)
             depth = push_work(arena, tables, join(arena, tables, wide(arena[tables.a + REC * head]), tail), depth)
         elif kind == Kind.CALL:
+            unit = wide(arena[tables.b + REC * head])
+            if unit != FAIL and arena[tables.body_class + REC * unit] != NO_BODY:
+                body, max_chars = wide(arena[tables.body_class + REC * unit]), wide(ENDLESS)
             depth = expand(arena, tables, wide(arena[tables.rules + arena[tables.a + REC * head]]), tail, depth, expanded)
         elif kind == Kind.REPEAT:
             high = wide(ENDLESS) if arena[tables.c + REC * head] < 0 else wide(arena[tables.c + REC * head])

@@ -79,13 +79,13 @@ def product(first: FiniteAutomaton, second: FiniteAutomaton, limit: int) -> tupl
     pairs, next_ = pairs[: count + 1], next_[: count + 1]
     accepts = first.accepts[pairs[:, 0]] & second.accepts[pairs[:, 1]]
     whole = FiniteAutomaton(letters.astype(np.int32).ravel(), next_, accepts, min(1, count))
-    kept = _live(whole)
-    return _only(whole, kept), pairs[kept, 1]
+    kept = live(whole)
+    return only(whole, kept), pairs[kept, 1]
 
 
 def trimmed(automaton: FiniteAutomaton) -> FiniteAutomaton:
     """The same set without states from which no text is completed."""
-    return _only(automaton, _live(automaton))
+    return only(automaton, live(automaton))
 
 
 def minimized(automaton: FiniteAutomaton) -> FiniteAutomaton:
@@ -101,14 +101,14 @@ def minimized(automaton: FiniteAutomaton) -> FiniteAutomaton:
     return FiniteAutomaton(letter[automaton.letters], columns, automaton.accepts[first], int(block[automaton.start]))
 
 
-def _live(automaton: FiniteAutomaton) -> NDArray[np.int64]:
+def live(automaton: FiniteAutomaton) -> NDArray[np.int64]:
     """The states from which some text is completed, behind the dead one."""
     distances = np.empty(automaton.num_states, np.int32)
     measure(automaton.next, automaton.accepts, distances)
     return np.append(DEAD, np.flatnonzero(distances >= 0))
 
 
-def _only(automaton: FiniteAutomaton, kept: NDArray[np.int64]) -> FiniteAutomaton:
+def only(automaton: FiniteAutomaton, kept: NDArray[np.int64]) -> FiniteAutomaton:
     """The automaton with those states that are kept, the dead one first."""
     if kept.size == automaton.num_states:
         return automaton

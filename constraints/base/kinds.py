@@ -22,7 +22,7 @@ class Kind(IntEnum):
     SEQ = 4  # a = head, b = tail
     ALT = 5  # a = offset into the list pool, b = number of alternatives, c = their supply
     REPEAT = 6  # a = body, b = low, c = high or UNBOUNDED
-    CALL = 7  # a = rule
+    CALL = 7  # a = rule, b = CLASS node of characters of which any may come at first, one after another, or FAIL
     BOTH = 8  # a, b = operands
     NEGATE = 9  # a = operand
     BAG = 10  # a = first TALLY, b = low, c = high or UNBOUNDED

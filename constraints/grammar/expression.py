@@ -319,8 +319,9 @@ class Grammar(NodeStore):
     def define(self, rule: Rule, body: Node) -> None:
         self.rule_bodies[rule] = body
 
-    def call(self, rule: Rule) -> Node:
-        return self.intern((Kind.CALL, rule, 0, 0))
+    def call(self, rule: Rule, free: Node = FAIL) -> Node:
+        """What a rule stands for. free: characters of `chars`; every string of them begins some string of the rule."""
+        return self.intern((Kind.CALL, rule, free, 0))
 
     def segment(self, body: Node, segment: Hashable) -> Node:
         """`body`, with its bytes marked as those of a segment, which parsers ask for.

@@ -7,6 +7,7 @@ Nodes are named by small integers and made after their parts. `Kind` says what t
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 from copy import copy
 from typing import ClassVar, NewType, Self
 
@@ -159,6 +160,16 @@ class NodeStore:
             for edge in edges:
                 self.edges.extend(edge)
         return node
+
+    def readers(self, edges: bytes, counts: Iterable[int]) -> list[Node]:
+        """New CLASS nodes of so many edges each; `edges` is the array of all of them: low, high, follow, one after the other."""
+        start, nodes = len(self.edges) // 3, []
+        self.edges.frombytes(edges)
+        self.events.add(Event.NONE)
+        for count in counts:
+            nodes.append(self._new((_CLASS, start, count, Event.NONE)) if count else FAIL)
+            start += count
+        return nodes
 
     def _wide_edges(self, ranges: Ranges) -> Edges:
         """The edges of the first bytes of characters beyond ASCII. Most sets have all of these characters or none."""

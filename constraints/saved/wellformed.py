@@ -97,8 +97,9 @@ class _Nodes:
         return bool(_inside(body, 0, node).all() and _bounds(low, high).all() and (high != 0).all())
 
     def calls(self) -> bool:
-        _, rule, _, _ = self._of(Kind.CALL)
-        return bool(_inside(rule, 0, self._num_rules).all())
+        node, rule, free, _ = self._of(Kind.CALL)
+        are_right = _inside(rule, 0, self._num_rules).all() and _inside(free, 0, node).all()
+        return bool(are_right and (self._are(free, Kind.CLASS) | (free == FAIL)).all())
 
     def bags(self) -> bool:
         """Check that a bag begins a list of repetitions."""

@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from maskwright.constraints import Compiler, Constraint, ConstraintLimit, JsonSchema, Vocabulary
+from maskwright.constraints import Compiler, Constraint, ConstraintError, ConstraintLimit, JsonSchema, Vocabulary
 from maskwright.constraints.grammar.expression import Grammar
 from maskwright.constraints.grammar.source import Limits
 from maskwright.constraints.runtime.constraint import as_token_ids
@@ -184,6 +184,42 @@ def test_all_subsets_of_random_conditions(order: str) -> None:
 def every_object() -> Iterator[tuple[tuple[str, int], ...]]:
     for present in itertools.product((None, 1, 2), repeat=5):
         yield tuple((name, value) for name, value in zip("abcde", present, strict=True) if value is not None)
+
+
+NEEDS: list[Schema] = [
+    {"patternProperties": {"^x": {"const": 1}}}, {"patternProperties": {"1$": {"enum": [1, 2]}}}, {"propertyNames": {"maxLength": 1}},
+    {"additionalProperties": {"type": "integer"}}, {"patternProperties": {"y": {"maximum": 1}}, "additionalProperties": {"minimum": 2}},
+]  # fmt: skip
+
+
+@order
+@pytest.mark.parametrize("seed", range(15))
+def test_conditions_beside_members_that_there_must_be(seed: int, order: str) -> None:
+    """Some member of any name that a pattern, a length or nothing describes, violates something: as many of these as there are."""
+    rng = Random(seed)
+    schema: Schema = {
+        "type": "object", "properties": {name: {"enum": [1, 2]} for name in "abcd"},
+        "allOf": [random_condition(rng, 1) for _ in range(3)] + [{"not": each} for each in rng.sample(NEEDS, rng.randint(1, 3))],
+    }  # fmt: skip
+    if rng.random() < 0.5:
+        schema |= {"minProperties": rng.randint(0, 3), "maxProperties": rng.randint(3, 5)}
+    if rng.random() < 0.4:
+        schema["patternProperties"] = {"^x": {"type": "integer"}, "y": {"minimum": 1}}
+    validator, names = jsonschema.Draft202012Validator(schema), ["a", "b", "c", "d", "x", "x1", "y1", "xy", "z", "yy"]
+    try:
+        constraint = COMPILER.compile(JsonSchema(schema, property_order=order))
+    except ConstraintError as error:
+        assert "no value" in str(error), error
+        return
+    for _ in range(400):
+        chosen = [name for name in names if rng.random() < rng.choice([0.1, 0.3, 0.6])]
+        value = {name: rng.choice([1, 2]) if name in "abcd" else rng.choice([0, 1, 2, "x"]) for name in chosen}
+        members = rng.sample([*value.items()], len(value)) if order == "any" else value.items()
+        text = json.dumps(dict(members), separators=(",", ":"))
+        assert constraint.accepts(text) == validator.is_valid(value), (schema, text)
+    for each in range(4):
+        text = walk(constraint, Random(each))
+        assert validator.is_valid(json.loads(text)), (schema, text)
 
 
 def random_condition(rng: Random, depth: int) -> Schema:

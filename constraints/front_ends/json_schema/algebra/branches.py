@@ -90,16 +90,20 @@ class Branches:
             if not spelled:
                 done.append(current)
                 continue
-            open_terms += self.spelled_out(current, spelled)[::-1]
+            open_terms += self._told_apart(current, spelled)[::-1]
             check_count(len(open_terms) + len(done), (spelled[0].site,))
         return done
 
-    def spelled_out(self, term: Term, conditions: Sequence[Condition] | None = None) -> list[Term]:
-        """The alternatives that a term comes to without some of its conditions, or without all."""
-        told = [each for each in term if isinstance(each, Condition)] if conditions is None else conditions
-        rest = tuple(literal for literal in term if literal not in told)
-        groups = [self._alternatives(each.site, each.keyword, each.dependent) for each in told]
-        return self._products.joined([[rest], *groups], (told[0].site,)) if told else [term]
+    def spelled_out(self, term: Term) -> list[Term]:
+        """The alternatives that a term comes to without its conditions."""
+        told = [each for each in term if isinstance(each, Condition)]
+        return list(dict.fromkeys(each for case in self._told_apart(term, told) for each in self._settled(case)))
+
+    def _told_apart(self, term: Term, conditions: Sequence[Condition]) -> list[Term]:
+        """The alternatives that a term comes to without some of its conditions; there may be `Exclusive` literals in them."""
+        rest = tuple(literal for literal in term if literal not in conditions)
+        groups = [self._alternatives(each.site, each.keyword, each.dependent) for each in conditions]
+        return self._products.joined([[rest], *groups], (conditions[0].site,)) if conditions else [term]
 
     def _plain_terms(self, conj: Conj) -> list[Term]:
         """The one alternative of a schema that applies no others to the value itself, as most do; none for other schemas."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 
+from ....automaton.finite_automata import FiniteAutomaton, TooManyStates, product
+from ....automaton.text_classes import TextClasses, automaton_of, classified, number_of_texts, without
 from ....base.errors import ConstraintLimit
 from ....grammar.cardinality import MAX_POSITIONS, count_words, list_words
-from ....grammar.expression import FAIL, Grammar, Node
+from ....grammar.expression import FAIL, Grammar, Kind, Node
 from ....grammar.matcher import Matcher
 from ..documents.reading import Pattern
 from ..strings.strings import Body, Strings
@@ -16,10 +19,23 @@ from ..strings.text import JsonText
 from .claims import Conj, Named, NameTest, negated
 
 MAX_CLASSES = 256  # combinations of conditions on the names of one object
-FEW_TESTS = 3  # so few make few combinations, whether or not a name can pass two of them
+FEW_TESTS = 2  # so few make few combinations, whether or not a name can pass two of them; more are sorted by one automaton
+MAX_STATES = 20_000  # of that automaton
+_MAX_STATES_OF_ONE = 3_000  # of the automaton of one test, for that
+_FEW_CLASSES = 32  # of tests that have larger automata
 _MAX_LISTED, _MAX_LISTED_LENGTH = 4, 40  # names that a pattern is a list of, and their length
 MAX_AVAILABLE = 1000  # names of a class; more are as good as infinitely many
 Passed = frozenset[NameTest]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SortedNames:
+    """All names but some in classes: their bodies, by class, and of each class the tests that its names pass, and how many there are
+    (None for more than can matter)."""
+
+    texts: TextClasses
+    passed: dict[int, Passed]
+    available: dict[int, int | None]
 
 
 class Names:
@@ -39,6 +55,8 @@ class Names:
         self._matchers: dict[NameTest, Matcher] = {}
         self._bodies: dict[NameTest, Body] = {}
         self._apart: dict[frozenset[NameTest], bool] = {}
+        self._automata: dict[Node, FiniteAutomaton] = {}
+        self._sorted: dict[tuple[tuple[NameTest, ...], frozenset[str], Passed], SortedNames | None] = {}
 
     def passed(self, name: str, tests: Iterable[NameTest]) -> Passed:
         """The tests that a name passes."""
@@ -54,18 +72,75 @@ class Names:
 
     def classes(self, tests: list[NameTest]) -> list[Passed]:
         """The combinations of tests that names not listed anywhere may pass."""
-        certain = frozenset(test for test in tests if self._passes_unless_listed(test))
-        unlisted = [test for test in tests if self._is_open(test)]
+        sorted_names = self.sorted(tests)
+        if sorted_names is not None:
+            return list(sorted_names.passed.values())
+        certain, unlisted = self._certain(tests), self._open(tests)
         found: list[Passed] = [frozenset()]
         for test in unlisted:
             many = len(unlisted) > FEW_TESTS
             found += [passed | {test} for passed in found if not many or not any(self._are_apart(test, other) for other in passed)]
-            if len(found) > MAX_CLASSES:
-                raise ConstraintLimit(
-                    f"{len(unlisted)} patterns of names in one object, many of which a name may match at once",
-                    limit="name_classes", value=MAX_CLASSES, instead="fewer patternProperties, or one pattern for several",
-                )  # fmt: skip
+            if many and len(found) > _FEW_CLASSES:
+                raise self._too_many(unlisted)
         return [certain | passed for passed in found]
+
+    def sorted(self, tests: list[NameTest], named: Iterable[str] = (), wanted: Passed = frozenset()) -> SortedNames | None:
+        """All names but `named` by the tests that they pass, among which are those `wanted`; None where few tests, or hard ones, are
+        left to themselves."""
+        if len(tests) <= FEW_TESTS or len(self._open(tests)) <= FEW_TESTS:
+            return None
+        key = tuple(tests), frozenset(named), wanted
+        if key not in self._sorted:
+            self._sorted[key] = self._new_sorted(*key)
+        return self._sorted[key]
+
+    def _new_sorted(self, told: tuple[NameTest, ...], named: frozenset[str], wanted: Passed) -> SortedNames | None:
+        certain, tests = self._certain(told), self._open(told)
+        try:
+            automata = [self._automaton(self._body(test), _MAX_STATES_OF_ONE) for test in tests]
+            words = self._automaton(self._grammar.words(map(self._text.body, sorted(named))), MAX_STATES)
+        except TooManyStates:
+            return None
+        try:
+            whole = without(self._automaton(self._text.any_body, MAX_STATES), words, MAX_STATES)
+            for test, automaton in zip(tests, automata, strict=True):
+                if test in wanted:
+                    whole = product(whole, automaton, MAX_STATES)[0]
+            found = classified(whole, automata, MAX_STATES)
+        except TooManyStates:
+            raise self._too_many(tests) from None
+        if len(found.numbers) > MAX_CLASSES:
+            raise self._too_many(tests)
+        passed = {
+            number: certain | frozenset(test for bit, test in enumerate(tests) if number >> bit & 1) for number in found.numbers
+        }
+        return SortedNames(found, passed, number_of_texts(found, MAX_AVAILABLE))
+
+    def any_characters(self) -> tuple[Node, FiniteAutomaton]:
+        """The characters that stand for themselves in names, and the automaton of all strings of them."""
+        grammar, any_character = self._grammar, self._text.any_character
+        options = grammar.alternatives(any_character) if grammar.kind(any_character) is Kind.ALT else [any_character]
+        free = next(option for option in options if option in grammar.units)
+        return free, self._automaton(grammar.repeat(free), MAX_STATES)
+
+    def _automaton(self, node: Node, limit: int) -> FiniteAutomaton:
+        if node not in self._automata:
+            self._automata[node] = automaton_of(self._strings.steps, node, limit)
+        return self._automata[node]
+
+    def _certain(self, tests: Iterable[NameTest]) -> Passed:
+        return frozenset(test for test in tests if self._passes_unless_listed(test))
+
+    def _open(self, tests: Iterable[NameTest]) -> list[NameTest]:
+        return [test for test in tests if self._is_open(test)]
+
+    def _too_many(self, tests: Sequence[NameTest]) -> ConstraintLimit:
+        path = next((test.site.path for test in tests if isinstance(test, Pattern)), None)
+        return ConstraintLimit(
+            f"{len(tests)} patterns of names in one object, many of which a name may match at once",
+            limit="name_classes", value=MAX_CLASSES, path=path, keyword="patternProperties",
+            instead="fewer patternProperties, patterns that begin with ^, or one pattern for several",
+        )  # fmt: skip
 
     def _are_apart(self, test: NameTest, other: NameTest) -> bool:
         """Whether no name passes both; False when that is not found out quickly."""

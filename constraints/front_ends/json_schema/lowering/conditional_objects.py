@@ -50,10 +50,12 @@ class ConditionalObjects:
         self._explain, self._check, self._tree = explain, check, tree
 
     def node(
-        self, shape: ObjectShape, formulas: list[Formula], values: Mapping[str, Conj], in_order: Sequence[str], others: Others
-    ) -> Node:
+        self, shape: ObjectShape, formulas: list[Formula], values: Mapping[str, Conj], in_order: Sequence[str], others: Others,
+        witnesses: Mapping[str, Node],
+    ) -> Node:  # fmt: skip
         """The texts of the objects of a shape for which all formulas hold. values: of all members that have a name; in_order: the
-        names that come first, in this order. Raises `TooLarge`."""
+        names that come first, in this order; witnesses: members of other names by which formulas hold, each under a name that no
+        member has; there may be more like them. Raises `TooLarge`."""
         told = _told(formulas)
         position = {name: place for place, name in enumerate(in_order, 1)}
         named = [
@@ -71,6 +73,7 @@ class ConditionalObjects:
         parts = [*self._declared(free, build), *self._undeclared(free, build)]
         parts += [build.counted(build.member(text), 0, count) for text, count in others]
         members = [self._member(each) for each in named if each.name in told]
+        members += [Member(name, LAST, (text,), ({},), text) for name, text in witnesses.items()]
         required = [Has(each.name, ()) for each in named if each.is_required and each.name in told]
         found = ConditionalMembers(self._grammar, build, members, self._check).alternatives([*formulas, *required])
         is_remembered = bool(others) or _are_many(free)

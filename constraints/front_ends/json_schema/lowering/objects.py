@@ -12,8 +12,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ....grammar.expression import FAIL, Event, Grammar, Node
-from ..algebra.claims import Claim, Conj, Formula, Keys, NameTest
-from ..algebra.clauses import FEW_CLAUSES, Clause, formula_of
+from ..algebra.claims import Claim, Conj, Formula, Has, Keys, NameTest
+from ..algebra.clauses import FEW_CLAUSES, Clause, Need, formula_of
+from ..algebra.formulas import any_of
 from ..algebra.names import Names
 from ..algebra.shapes import ObjectShape
 from ..documents.values import string_text
@@ -21,27 +22,20 @@ from ..strings.text import JsonText
 from .conditional_objects import MAX_SINGLE, ConditionalObjects
 from .containers import bounds_of
 from .diagrams import TooLarge
+from .other_members import OtherMembers, Others
 from .series import TOTAL, Bounds, Effect, Series, Sort, Stage
 from .variants import NO_EFFECT, Watches, Where
 
 MAX_FOLLOWED = 8  # states of some clauses behind members in any order
 MAX_APART = 256  # ways in which required members may come, by their cases, that are told apart
 MAX_CLAUSES = 16  # that are followed one by one where they have no small diagram
+MAX_WITNESSES = 7  # kinds of members of other names that meet different needs beside conditions
 
 
 class _Member(NamedTuple):
     """The values of a member: in all, and by case."""
 
     name: str
-    value: Conj
-    cases: dict[Effect, Node]
-
-
-class _Class(NamedTuple):
-    """Members of names that are listed nowhere and pass the same tests: their key, how many there are, and their values."""
-
-    key: Node
-    available: int | None
     value: Conj
     cases: dict[Effect, Node]
 
@@ -68,6 +62,7 @@ class Objects:
         self._conditionals = ConditionalObjects(
             grammar, text, node_of, stand_together, conjoin, lacks_values, values_of, explain, check, self._tree
         )  # fmt: skip
+        self._other_members = OtherMembers(grammar, text, names, node_of)
         self._known: dict[Hashable, Node] = {}  # by what they mean: different terms often come to the same
 
     def forget(self) -> None:
@@ -116,8 +111,8 @@ class Objects:
         if missing:
             self._explain(f"the required member {missing[0]!r} admits no value")
             return FAIL
-        classes = self._classes(shape, tests, list(named), watches)
-        count = self._add_in_any_order(shape, members, classes, series, watches)
+        others = self._others(shape, tests, named, watches)
+        count = self._add_in_any_order(shape, members, others, series, watches)
         series.conditions[TOTAL] = _total(shape, series, count)
         return self._whole(series)
 
@@ -126,7 +121,7 @@ class Objects:
 
         None where there are other conditions too, and where there are so few that they need not be, or clauses that had better not.
         """
-        if shape.needs or not (shape.conditions or len(shape.clauses) > FEW_CLAUSES):
+        if not (shape.conditions or len(shape.clauses) > FEW_CLAUSES):
             return None
         is_closed = not shape.tests and self._node_of(shape.value(None, frozenset())) == FAIL
         names = list(shape.named) if is_closed else None
@@ -141,15 +136,23 @@ class Objects:
                 raise
             return None
 
-    def _conditional(self, shape: ObjectShape, formulas: list[Formula]) -> Node:
+    def _conditional(self, shape: ObjectShape, formulas: list[Formula]) -> Node | None:
         tests = shape.tests
         named = dict.fromkeys([*shape.named, *self._names.listed(tests)])
-        values = {name: shape.value(name, self._passed(name, tests)) for name in named}
-        nothing = Watches((), (), self._conjoin, self._lacks_values, self._are_apart)
-        classes = self._classes(shape, tests, list(named), nothing)
-        others = [(self._pair(each.key, node), each.available) for each in classes for node in each.cases.values()]
+        passed = {name: self._passed(name, tests) for name in named}
+        values = {name: shape.value(name, passed[name]) for name in named}
+        watches = Watches(shape.needs, (), self._conjoin, self._lacks_values, self._are_apart)
+        others = self._others(shape, tests, named, watches)
+        witnesses = _witnesses(shape.needs, others, named)
+        if witnesses is None:
+            return None
+        for number, need in enumerate(shape.needs, TOTAL + 1):
+            of_names = [Has(name, need.conj) for name in named if need.keys.admits(name, passed[name])]
+            formulas = [*formulas, any_of([*of_names, *(Has(name, ()) for name, told in witnesses if number in told.counts_in)])]
+        texts = {name: self._grammar.alt(*(each.texts.get(told, FAIL) for each in others)) for name, told in witnesses}
         in_order = list(dict.fromkeys(shape.declared)) if self._is_ordered else []
-        return self._conditionals.node(shape, formulas, values, in_order, others)
+        counted = [(each.whole, each.available) for each in others]
+        return self._conditionals.node(shape, formulas, values, in_order, counted, texts)
 
     def in_any_order(self, values: dict[str, Node], required: frozenset[str], other: Node) -> Node:
         """The texts of objects with members of given names, FAIL for those that there are not, and of others, where these are."""
@@ -209,7 +212,7 @@ class Objects:
     # -- members in any order -----------------------------------------------------------------------------------------
 
     def _add_in_any_order(
-        self, shape: ObjectShape, members: list[_Member], classes: list[_Class], series: Series, watches: Watches
+        self, shape: ObjectShape, members: list[_Member], classes: list[Others], series: Series, watches: Watches
     ) -> int | None:
         """Members of given names, required ones first, and of all others. Returns how many of them there can be."""
         required = [member for member in members if member.name in shape.required]
@@ -222,8 +225,7 @@ class Objects:
             self._add_names(required, True, series)
             self._add_names(optional, False, series)
             for each in classes:
-                nodes = each.cases.values()
-                series.sorts += [Sort(self._pair(each.key, node), NO_EFFECT, each.available, is_marked=True) for node in nodes]
+                series.sorts += [Sort(text, NO_EFFECT, each.available, is_marked=True) for text in each.texts.values()]
         return None if others is None else sum(bool(member.cases) for member in members) + others
 
     def _add_names(self, members: list[_Member], is_required: bool, series: Series) -> None:
@@ -239,7 +241,7 @@ class Objects:
             series.sorts.append(Sort(self._text.member(name, node), Effect(frozenset([index]))))
 
     def _add_watched(
-        self, required: list[_Member], optional: list[_Member], classes: list[_Class], series: Series, watches: Watches,
+        self, required: list[_Member], optional: list[_Member], classes: list[Others], series: Series, watches: Watches,
         limit: int | None,
     ) -> None:  # fmt: skip
         """By case, one sort for all names with the same cases. No key comes twice, so all have come when so many have.
@@ -259,12 +261,10 @@ class Objects:
                     values = {member.name: self._node_of(member.value) for group in groups for member in group}
                     series.plain.append(Sort(self._tree(values), Effect(counts_in), len(values), is_marked=True))
         for each in classes:
-            spare = each.key if each.available is None else self._grammar.spared(each.key)
-            nodes = {effect: (self._pair(each.key, node), self._pair(spare, node)) for effect, node in each.cases.items()}
+            nodes = {effect: (text, each.spare[effect]) for effect, text in each.texts.items()}
             series.sorts += _by_case(nodes, each.available, at_most, always, series)
             if watches.may_settle:
-                plain = self._pair(each.key, self._node_of(each.value))
-                series.plain.append(Sort(plain, Effect(at_most), each.available, is_marked=True))
+                series.plain.append(Sort(each.whole, Effect(at_most), each.available, is_marked=True))
 
     def _tree(self, values: dict[str, Node], is_spare: bool = False) -> Node:
         """Members of given names, marked so that none comes twice."""
@@ -276,17 +276,22 @@ class Objects:
         pairs = (self._pair(grammar.spared(key) if is_spare else key, value) for value, key in keys.items())
         return grammar.scarce(*pairs)
 
-    def _classes(self, shape: ObjectShape, tests: list[NameTest], named: list[str], watches: Watches) -> list[_Class]:
-        """Members of all other names, by the tests that these pass."""
-        found = []
-        for passed in self._names.classes(tests):
-            value = shape.value(None, passed)
-            if self._node_of(value) == FAIL:
-                continue
-            key, available = self._names.key(passed, tests, named)
-            if key != FAIL:
-                found.append(_Class(key, available, value, self._cases(value, watches, partial(_is_meant, None, passed))))
-        return found
+    def _others(self, shape: ObjectShape, tests: list[NameTest], named: Iterable[str], watches: Watches) -> list[Others]:
+        """Members of all other names."""
+        return self._other_members.of(
+            shape, tests, named, lambda value, passed: self._cases(value, watches, partial(_is_meant, None, passed))
+        )
+
+
+def _witnesses(needs: list[Need], others: list[Others], named: Iterable[str]) -> list[tuple[str, Effect]] | None:
+    """The cases of members of other names in which these count in some needs, each with a name that no member has. None where there
+    are many, where a need is more than one member, and where the names of such members may run out."""
+    effects = dict.fromkeys(effect for each in others for effect in each.texts if effect.counts_in)
+    run_out = any(each.available is not None and any(effect.counts_in for effect in each.texts) for each in others)
+    if run_out or len(effects) > MAX_WITNESSES or any((need.low, need.high) != (1, None) for need in needs):
+        return None
+    prefix = "-" * (1 + max(map(len, named), default=0))
+    return [(f"{prefix}{number}", effect) for number, effect in enumerate(effects)]
 
 
 def _is_meant(name: str | None, passed: frozenset[NameTest], where: Where) -> bool:
@@ -328,9 +333,9 @@ def _is_possible(group: list[_Member], watches: Watches) -> bool:
     return any(not effect.breaks and watches.bounded.isdisjoint(effect.counts_in) for effect in group[0].cases)
 
 
-def _always_possible(classes: list[_Class], watches: Watches) -> Effect:
+def _always_possible(classes: list[Others], watches: Watches) -> Effect:
     """The effects of classes without end, which can be had for as long as one more member may come."""
-    cases = [effect for each in classes if each.available is None for effect in each.cases]
+    cases = [effect for each in classes if each.available is None for effect in each.texts]
     free = [effect for effect in cases if not effect.breaks and watches.bounded.isdisjoint(effect.counts_in)]
     none: frozenset[int] = frozenset()
     counts_in, makes = none.union(*(effect.counts_in for effect in free)), none.union(*(effect.makes for effect in free))

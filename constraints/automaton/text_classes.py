@@ -1,0 +1,223 @@
+"""Texts sorted by which of some languages they belong to: one minimal automaton for all, and the grammar of it.
+
+The keys of an object are sorted so, where several patterns say what their values must be. As one expression for each class, a state
+inside a key would be a state of every class at a time; here it is one state, which knows what may still matter of the text so far:
+
+    any text, with a, with b         classes: neither, a, b, both        states: nothing yet, a found, b found, both found
+
+A class is the set of the languages that its texts belong to, as the bits of a number. An automaton over classes is one where texts
+of every class end in states of their own, so it is multiplied and minimised as others are (finite_automata.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..grammar.expression import FAIL, Grammar, Node
+from ..grammar.matcher import Steps
+from .automaton_loops import TOO_MANY_STATES, find_blocks, merge_letters, multiply
+from .finite_automata import FiniteAutomaton, TooManyStates, complement, live, minimized, only, product, trimmed
+from .tables import DEAD
+
+NO_TEXT = -1  # the class of a state where no text ends
+_FIRST_STATES = 512  # for which room is made at first
+_LONGEST_CHARACTER = 4  # bytes
+_MOST_ROUNDS = 16  # to find the states from which any characters may come
+_CONTINUED = np.arange(256) >> 6 == 2  # the bytes of a character behind its first one (RFC 3629)
+
+
+class TextClasses(NamedTuple):
+    """Texts, and the class of each."""
+
+    letters: NDArray[np.int32]  # [256] the letter of a byte
+    next: NDArray[np.int32]  # [states, letters]
+    classes: NDArray[np.int64]  # [states] the class of the texts that end there, NO_TEXT where none does
+    start: int
+
+    @property
+    def num_states(self) -> int:
+        return len(self.next)
+
+    @property
+    def numbers(self) -> list[int]:
+        """The classes that have texts."""
+        found: list[int] = np.unique(self.classes).tolist()
+        return [each for each in found if each != NO_TEXT]
+
+
+def automaton_of(steps: Steps, node: Node, limit: int) -> FiniteAutomaton:
+    """The minimal automaton of an expression, found before there is a machine. Raises `TooManyStates` beyond `limit` states."""
+    positions = [steps.before(node)]
+    number = {positions[0]: 1}
+    rows: list[list[tuple[int, int, int]]] = []
+    for position in positions:  # it grows
+        rows.append(row := [])
+        for low, high, after in steps.intervals(position):
+            if after not in number:
+                number[after] = len(number) + 1
+                positions.append(after)
+            row.append((low, high, number[after]))
+        if len(positions) > limit:
+            raise TooManyStates
+    bounds = sorted({0}.union(*({low, high + 1} for row in rows for low, high, _ in row)) - {256})
+    letters = np.searchsorted(bounds, np.arange(256), side="right").astype(np.int32) - 1
+    next_ = np.zeros((len(rows) + 1, len(bounds)), np.int32)
+    for state, row in enumerate(rows, 1):
+        for low, high, target in row:
+            next_[state, letters[low] : letters[high] + 1] = target
+    accepts = np.array([False, *map(steps.is_accepting, positions)], np.uint8)
+    return minimized(trimmed(FiniteAutomaton(letters.astype(np.int32), next_, accepts, 1)))
+
+
+def classified(whole: FiniteAutomaton, languages: Iterable[FiniteAutomaton], limit: int) -> TextClasses:
+    """The texts of `whole` by which of the languages they belong to; the first one is bit 0. The automaton need not be minimal.
+    Raises `TooManyStates` beyond `limit` states."""
+    found = TextClasses(whole.letters, whole.next, np.where(whole.accepts == 1, 0, NO_TEXT), whole.start)
+    for bit, language in enumerate(languages):
+        found = _divided(minimal(found), language, bit, limit)
+    return found
+
+
+def without(whole: FiniteAutomaton, excluded: FiniteAutomaton, limit: int) -> FiniteAutomaton:
+    """The texts of one automaton that are none of another's. Raises `TooManyStates` beyond `limit` states."""
+    return minimized(product(whole, complement(excluded), limit)[0])
+
+
+def _divided(texts: TextClasses, language: FiniteAutomaton, bit: int, limit: int) -> TextClasses:
+    """The same texts, with one more bit in the classes of those that belong to a language."""
+    nowhere = language.num_states  # behind what no text of the language begins with
+    rows = np.where(language.next == DEAD, nowhere, language.next)
+    rows[DEAD] = DEAD
+    rows = np.vstack([rows, np.full((1, rows.shape[1]), nowhere)]).astype(np.int32)
+    accepts = np.append(language.accepts, 0)
+    codes, letters = np.unique(texts.letters * 256 + language.letters, return_inverse=True)
+    of_texts, of_language = (codes // 256).astype(np.int32), (codes % 256).astype(np.int32)
+    room = min(_FIRST_STATES, limit)
+    while True:
+        pairs, next_ = np.empty((room + 2, 2), np.int32), np.zeros((room + 2, codes.size), np.int32)
+        start = language.start if language.start != DEAD else nowhere
+        count = multiply(texts.next, rows, of_texts, of_language, texts.start, start, pairs, next_)
+        if count != TOO_MANY_STATES:
+            break
+        if room == limit:
+            raise TooManyStates
+        room = min(8 * room, limit)
+    pairs = pairs[: count + 1]
+    before = texts.classes[pairs[:, 0]]
+    classes = np.where(before == NO_TEXT, NO_TEXT, before | (accepts[pairs[:, 1]].astype(np.int64) << bit))
+    return TextClasses(letters.astype(np.int32).ravel(), next_[: count + 1], classes, min(1, count))
+
+
+def minimal(texts: TextClasses) -> TextClasses:
+    """The same texts and classes with the fewest states and letters. From every state some text is completed.
+
+    Classes become letters: one for each bit, which leads from the states of the classes that have it to a state of its own.
+    """
+    count = texts.num_states
+    bits = [(texts.classes >= 0) & (texts.classes >> bit & 1 == 1) for bit in range(int(texts.classes.max(initial=0)).bit_length())]
+    rows = np.hstack([texts.next, *(np.where(has, count, DEAD)[:, None] for has in bits)])
+    rows = np.vstack([rows, np.full((1, rows.shape[1]), DEAD)]).astype(np.int32)
+    accepts = np.append(texts.classes != NO_TEXT, True).astype(np.uint8)
+    block = np.zeros(count + 1, np.int32)
+    blocks = find_blocks(np.ascontiguousarray(rows), accepts, block)
+    first = np.full(blocks + 1, count, np.int64)
+    first[block[:count][::-1]] = np.arange(count)[::-1]
+    kept_states = first < count  # all, but the state behind classes where nothing else is like it
+    number = np.cumsum(kept_states) - 1
+    next_ = number[block[texts.next[first[kept_states]]]].astype(np.int32)
+    letter, kept = np.empty(next_.shape[1], np.int32), np.empty(next_.shape[1], np.int32)
+    num_letters = merge_letters(next_, letter, kept)
+    columns = np.ascontiguousarray(next_[:, kept[:num_letters]])
+    start = int(number[block[texts.start]])
+    return TextClasses(letter[texts.letters], columns, texts.classes[first[kept_states]], start)
+
+
+def renamed(texts: TextClasses, numbers: Mapping[int, int]) -> TextClasses:
+    """The texts of some classes, with other numbers for these; what has the same number becomes one class."""
+    classes = np.array([numbers.get(each, NO_TEXT) for each in texts.classes.tolist()], np.int64)
+    flags = FiniteAutomaton(texts.letters, texts.next, (classes != NO_TEXT).astype(np.uint8), texts.start)
+    kept = live(flags)
+    whole = only(flags, kept)
+    return minimal(TextClasses(whole.letters, whole.next, classes[kept], whole.start))
+
+
+def number_of_texts(texts: TextClasses, most: int) -> dict[int, int | None]:
+    """How many texts each class has; None for `most` or more."""
+    rows = texts.next[:, texts.letters]
+    into = np.bincount(rows.ravel(), minlength=texts.num_states)  # how many bytes lead to each state
+    ways = dict.fromkeys([texts.start], 1)
+    found: dict[int, int | None] = dict.fromkeys(texts.numbers, 0)
+    work = [texts.start] if texts.start != DEAD and into[texts.start] == 0 else []
+    ends = np.flatnonzero(texts.classes != NO_TEXT).tolist()
+    while work:
+        state = work.pop()
+        for target, count in zip(*np.unique(rows[state][rows[state] != DEAD], return_counts=True), strict=True):
+            ways[int(target)] = min(ways.get(int(target), 0) + ways[state] * int(count), most)
+            into[target] -= count
+            if into[target] == 0:
+                work.append(int(target))
+    for state in ends:  # a state that bytes are left to lead to stands behind a loop
+        which, before = int(texts.classes[state]), found[int(texts.classes[state])]
+        total = most if before is None or into[state] > 0 else before + ways.get(state, 0)
+        found[which] = total if total < most else None
+    return found
+
+
+def as_grammar(grammar: Grammar, texts: TextClasses, ends: Sequence[Node], free: Node, loop: FiniteAutomaton) -> Node:
+    """The texts of an automaton as rules, one for each state between two characters, and behind them ends[the class of the text].
+
+    From every state of the automaton some text is completed. free, loop: characters of `chars`, and all strings of them. Where any
+    of these may come, the rule says so, and masks need not look at them one by one.
+    """
+    rows = texts.next[:, texts.letters]
+    if texts.start == DEAD:
+        return FAIL
+    is_rule = (rows[:, ~_CONTINUED] != DEAD).any(axis=1) | (texts.classes != NO_TEXT)
+    inside, known = [], is_rule | (np.arange(len(rows)) == DEAD)
+    for _ in range(_LONGEST_CHARACTER - 1):  # states inside of a character, those before its last byte first
+        inside.append(np.flatnonzero(~known & known[rows].all(axis=1)))
+        known[inside[-1]] = True
+    is_rule |= ~known
+    nodes = np.full(len(rows), FAIL, np.int32)
+    is_free = _read_all(texts, loop)
+    rules = {state: grammar.rule("a key") for state in np.flatnonzero(is_rule).tolist()}
+    for state, rule in rules.items():
+        nodes[state] = grammar.call(rule, free if is_free[state] else FAIL)
+    for states in inside:
+        nodes[states] = _readers(grammar, nodes[rows[states]])
+    for (state, rule), reader in zip(rules.items(), _readers(grammar, nodes[rows[list(rules)]]), strict=True):
+        end = texts.classes[state]
+        grammar.define(rule, reader if end == NO_TEXT else grammar.alt(reader, ends[end]))
+    return Node(int(nodes[texts.start]))
+
+
+def _read_all(texts: TextClasses, loop: FiniteAutomaton) -> NDArray[np.bool_]:
+    """From which states every text of `loop` leads to one that is not dead, as far as that shows in a few rounds."""
+    _, byte = np.unique(texts.letters * 256 + loop.letters, return_index=True)  # one for each letter of both
+    behind, steps = texts.next[:, texts.letters[byte]], loop.next[:, loop.letters[byte]]
+    can = np.full((texts.num_states, loop.num_states), True)  # reads all that a state of `loop` reads
+    can[DEAD] = False
+    for _ in range(_MOST_ROUNDS):
+        before = can.copy()
+        for state, letter in zip(*np.nonzero(steps), strict=True):
+            can[:, state] &= can[behind[:, letter], steps[state, letter]]
+        if (can == before).all():
+            return can[:, loop.start]
+    return np.full(texts.num_states, False)
+
+
+def _readers(grammar: Grammar, follows: NDArray[np.int32]) -> list[Node]:
+    """A node for each row of `follows`, [nodes, 256]: what follows each byte, FAIL where it is not read."""
+    if len(follows) == 0:
+        return []
+    begins = np.hstack([np.full((len(follows), 1), True), follows[:, 1:] != follows[:, :-1]])
+    which, low = np.nonzero(begins)
+    high = np.append(low[1:] - 1, 255) % 256  # the next row begins at 0
+    follow = follows[which, low]
+    is_read = follow != FAIL
+    edges = np.stack([low, high, follow], axis=1)[is_read].astype(np.int32)
+    return grammar.readers(edges.tobytes(), np.bincount(which[is_read], minlength=len(follows)).tolist())
