@@ -11,6 +11,7 @@ import torch
 from .assembly import assemble
 from .attention.methods import METHODS
 from .config import KV_DTYPES, EngineConfig, limits_of, resolve, resolve_num_blocks
+from .device.memory import free_bytes
 from .device.threads import threads_for
 from .engine import Engine
 from .errors import ConfigError
@@ -82,17 +83,3 @@ def _limits(config: EngineConfig, model: Model, wanted_len: int | None) -> Limit
 
 def _with_limits(config: EngineConfig, limits: Limits) -> EngineConfig:
     return replace(config, num_kv_blocks=limits.num_blocks, max_model_len=limits.max_model_len)
-
-
-def free_bytes(device: torch.device) -> int:
-    """Memory that is free now, in bytes."""
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
-    for line in _lines(Path("/proc/meminfo")):
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    return 4 << 30  # not Linux: assume little
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text().splitlines() if path.exists() else []

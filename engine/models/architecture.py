@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 
@@ -12,6 +12,10 @@ from ..attention.methods import Scoring
 from ..attention.paged import Window
 from ..kv_cache.tensors import LayerShape
 from .rope import RopeSpec
+
+if TYPE_CHECKING:
+    from .quantized.online import OnlineKind
+    from .quantized.plan import Plan
 
 DTYPES: Mapping[str, torch.dtype] = {  # that a model can be computed in, by the names that config.json has for them
     "float32": torch.float32,
@@ -33,6 +37,7 @@ class ModelInfo:
     prefix: str = ""  # of all names of tensors in checkpoints
     ignored: tuple[str, ...] = ()  # prefixes of tensors that are in checkpoints but take no part
     is_recurrent: bool = False  # a state per sequence instead of keys and values per token
+    quantization: Plan | OnlineKind | None = None  # how matrices are stored in codes, or into which they are made while loading
     is_stretchable: bool = False  # an engine for sequences beyond max_positions turns all of them accordingly (dynamic NTK)
 
 
