@@ -140,8 +140,8 @@ def spec_from_config(config: Mapping[str, Any]) -> ModelInfo:
     plan, spec = read_plan(quantised), _plain_spec(config)
     if not isinstance(spec, ModelSpec):
         raise UnsupportedModel(
-            f'config.json: quantised weights ("{plan.method}") of {spec.architecture} are not supported: it is not computed natively; '
-            "use an unquantised copy"
+            f'config.json: quantised weights ("{plan.method}") of {spec.architecture} are not supported: it is not computed '
+            "natively; use an unquantised copy"
         )
     return replace(spec, quantization=plan)
 

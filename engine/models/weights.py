@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Set
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -35,6 +36,10 @@ class Checkpoint:
         """As safetensors name it: "F32", "BF16", "F8_E4M3", "I32", ..."""
         found: str = self._shard_of[name].get_slice(name).get_dtype()
         return found
+
+    def num_bytes(self, name: str) -> int:
+        bits = int("".join(char for char in self.dtype(name).split("_")[0] if char.isdigit()) or 8)  # "BOOL" has no number
+        return math.prod(self.shape(name)) * bits // 8
 
     def tensor(self, name: str) -> Tensor:
         """The tensor as stored, backed by the file. Raises WeightError when its bytes cannot be read."""

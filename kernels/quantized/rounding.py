@@ -18,8 +18,8 @@ FLOAT8_MAX = 448.0  # of e4m3
 class Rounding:
     """To which grid the rows of an input are rounded, each for itself, so that a row has the same numbers in any batch.
 
-    The formulas are those of compressed-tensors: scale = largest magnitude / half the range of the grid, or, where zero is not in the
-    middle, range of the numbers / range of the grid.
+    The formulas are those of compressed-tensors: scale = largest magnitude / half the range of the grid, or, where zero is not in
+    the middle, range of the numbers / range of the grid.
     """
 
     grid: Literal["int8", "float8"]

@@ -1,4 +1,4 @@
-"""Matrices of codes with scales beside them, as GPTQ, AWQ, compressed-tensors, FP8 and bitsandbytes have them, and products with them.
+"""Matrices of codes with scales beside them, as GPTQ, AWQ, compressed-tensors, FP8 and bitsandbytes have them, and their products.
 
 Codes are integers of 1 to 8 bits or small floats; a scale, and perhaps a zero point, holds for a block of them: a piece of a row, a
 row, a rectangle, or all. `scaled_reference.py` says what they mean in plain PyTorch on any device; `scaled_cpu.py` has the same
@@ -33,7 +33,7 @@ class CodeType:
     middle: int = 0
 
     def row_bytes(self, columns: int) -> int:
-        """Bytes of a row: codes without gaps, the first in the lowest bits, up to a whole number of 4 bytes where they share bytes."""
+        """Bytes of a row: codes without gaps, the first in the lowest bits, filled up to 4 bytes where codes share bytes."""
         return columns if self.bits == 8 else -(-columns * self.bits // 32) * 4
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -21,6 +22,7 @@ _CODES_AT_A_TIME = 1 << 20
 class Awq:
     """Codes of eight rows in a word; a scale and a zero point for each group of columns."""
 
+    is_in_place: ClassVar[bool] = False
     group_size: int  # columns; -1: all
 
     def stored(self, rows: int, columns: int) -> tuple[Stored, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -19,6 +19,8 @@ _STATE = "weight.quant_state.bitsandbytes__nf4"
 @dataclass(frozen=True, slots=True)
 class Nf4:
     """Two codes a byte, the first in the upper bits, with a largest magnitude for each 64, perhaps in 8 bits itself."""
+
+    is_in_place: ClassVar[bool] = False
 
     def stored(self, rows: int, columns: int) -> tuple[Stored, ...]:
         count = rows * columns
@@ -51,6 +53,8 @@ class Nf4:
 @dataclass(frozen=True, slots=True)
 class Int8:
     """A byte each, with the largest magnitude of each row. Inputs stay as they are: nothing has to be taken out of them."""
+
+    is_in_place: ClassVar[bool] = True
 
     def stored(self, rows: int, columns: int) -> tuple[Stored, ...]:
         return (

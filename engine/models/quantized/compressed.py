@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -40,6 +40,7 @@ class Granularity:
 class PackedIntegers:
     """"pack-quantized": integers of a row in turn without gaps, used as they lie. Columns may be in groups of another order."""
 
+    is_in_place: ClassVar[bool] = True
     bits: int
     granularity: Granularity
     is_symmetric: bool
@@ -78,6 +79,7 @@ class PackedIntegers:
 class PlainCodes:
     """"int-quantized", "float-quantized" and "naive-quantized": a byte each, used as they lie."""
 
+    is_in_place: ClassVar[bool] = True
     kind: Literal["int8", "float8"]
     granularity: Granularity
     is_symmetric: bool = True
@@ -121,6 +123,8 @@ class PlainCodes:
 @dataclass(frozen=True, slots=True)
 class MxFloats:
     """"mxfp4-pack-quantized": floats of 4 bits (e2m1), two a byte, with a power of two for each 32 (OCP Microscaling 1.0)."""
+
+    is_in_place: ClassVar[bool] = True
 
     def stored(self, rows: int, columns: int) -> tuple[Stored, ...]:
         if columns % 32:

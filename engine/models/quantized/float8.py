@@ -1,9 +1,10 @@
-"""FP8 (e4m3) as transformers' "fp8" and "fbgemm_fp8" and vLLM's "fp8" have it: a scale for all, for each row, or for a rectangle."""
+"""FP8 (e4m3) as "fp8" and "fbgemm_fp8" of transformers and vLLM have it: a scale for all, for each row, or for a rectangle."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -21,6 +22,7 @@ _ONE: tuple[Shape, ...] = ((), (1,), (1, 1))
 class Float8:
     """Codes as they lie."""
 
+    is_in_place: ClassVar[bool] = True
     block: tuple[int, int] | None  # rows and columns that have a scale together; None: all, or each row, as the shape says
     inputs: Rounding | None
     has_input_scale: bool = False

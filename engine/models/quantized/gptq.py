@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -18,13 +19,15 @@ class Gptq:
     In the first version of the format zero points are stored less one. "g_idx" says which group a column belongs to.
     """
 
+    is_in_place: ClassVar[bool] = False
     bits: int  # 2, 3, 4 or 8
     group_size: int  # columns; -1: all
     is_first_version: bool
 
     def stored(self, rows: int, columns: int) -> tuple[Stored, ...]:
         if columns * self.bits % 32 or rows * self.bits % 32:
-            raise BadTensor("qweight", f"cannot hold {rows} rows of {columns} columns: {self.bits} bits each do not fill whole words")
+            reason = f"cannot hold {rows} rows of {columns} columns: {self.bits} bits each do not fill whole words"
+            raise BadTensor("qweight", reason)
         groups = self._groups(columns)
         return (
             Stored(("qweight",), ((words(columns, self.bits), rows),), ("I32",)),

@@ -1,6 +1,6 @@
 """The weights of a native decoder out of safetensors: packed matrices as codes, large ones where they lie, the rest as numbers.
 
-A matrix is plain where its "weight" is there in floating point, whatever config.json says of it; else it is stored as the plan says.
+A matrix is plain where its "weight" is there in floating point, whatever config.json says; else it is stored as the plan says.
 On a CPU tensors stay in the mapped files if they have the type that is computed in, or if a format keeps codes as we do: the
 parts of a joined matrix are multiplied one after another then, because joining would copy them.
 """
@@ -8,6 +8,7 @@ parts of a joined matrix are multiplied one after another then, because joining 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,7 +34,7 @@ from .scheme import FLOATS, BadTensor, Scheme, Stored
 logger = logging.getLogger(__name__)
 
 LEAST_MAPPED = 1 << 20  # bytes of a joined matrix: below, one product of a copy is quicker than several
-_OF_CACHES = (".k_scale", ".v_scale", ".k_zero_point", ".v_zero_point")  # of keys and values in 8 bits, which `kv_dtype` needs none of
+_OF_CACHES = (".k_scale", ".v_scale", ".k_zero_point", ".v_zero_point")  # of keys and values in 8 bits; `kv_dtype` needs none
 DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
 
@@ -94,7 +95,8 @@ class Parts:
         if is_plain or (scheme is None and not has_it):
             return Plain(full, shape)
         if scheme is None:
-            raise WeightError(f"tensor {full} is of type {self._checkpoint.dtype(full)}, and config.json does not say what it means")
+            kind = self._checkpoint.dtype(full)
+            raise WeightError(f"tensor {full} is of type {kind}, and config.json does not say what it means")
         try:
             stored = tuple(scheme.stored(*shape))
         except BadTensor as error:
@@ -140,8 +142,9 @@ class _Reader:
                     expected[name], types[name] = tensor.shapes, tensor.dtypes
         check_checkpoint(self.checkpoint, self.spec, expected, self._passed_over(coded))
         for name, dtypes in types.items():
-            if self.checkpoint.dtype(name) not in dtypes:
-                raise WeightError(f"tensor {name} is of type {self.checkpoint.dtype(name)}, config.json calls for {' or '.join(dtypes)}")
+            kind = self.checkpoint.dtype(name)
+            if kind not in dtypes:
+                raise WeightError(f"tensor {name} is of type {kind}, config.json calls for {' or '.join(dtypes)}")
 
     def _passed_over(self, coded: set[str]) -> frozenset[str]:
         """What the product does not need: scales of caches, and biases that are zero, which some tools write for every matrix."""
@@ -155,31 +158,39 @@ class _Reader:
         )
 
     def say_what_memory_is_needed(self, folder: Path) -> None:
-        """Where weights do not fit into free memory: that they are read from the file again and again, or that copies of them will not fit."""
+        """Where weights do not fit into free memory: that they are read again and again, or that copies will not fit."""
         if self.device.type != "cpu":
             return
         free, mapped, copied = free_bytes(self.device), 0, 0
         for name, source in self.sources.items():
-            size = sum(self._bytes(part) for part in self.parts[name])
-            is_mapped = self._is_lazy(name) or (source.finish is None and len(source.parts) == 1)
-            is_same = all(isinstance(part, Coded) or self._is_stored_as_computed(part) for part in self.parts[name])
-            mapped, copied = (mapped + size, copied) if is_mapped and is_same else (mapped, copied + size)
+            is_alone = source.finish is None and len(source.parts) == 1
+            for part in self.parts[name]:
+                size = self._bytes(name, part)
+                is_mapped = (self._is_lazy(name) or is_alone) and self._stays_mapped(name, part)
+                mapped, copied = (mapped + size, copied) if is_mapped else (mapped, copied + size)
         if copied > free:
             logger.warning(
-                "%s: %.1f GB of weights are converted to %s and held in memory, of which %.1f GB are free; weights of the type that "
-                "is computed in (dtype=), and packed ones, are used where they lie in the file",
+                "%s: %.3g GB of weights are converted to %s and held in memory, of which %.3g GB are free; weights of the type "
+                "that is computed in (dtype=), and packed ones, are used where they lie in the file",
                 folder, copied / 1e9, str(self.dtype).removeprefix("torch."), free / 1e9,
             )  # fmt: skip
         elif mapped + copied > free:
             logger.warning(
-                "%s: its weights take %.1f GB, of which %.1f GB of free memory hold a part: the others are read from the file "
-                "in every step, as fast as the disk is", folder, (mapped + copied) / 1e9, free / 1e9,
+                "%s: its weights take %.3g GB, and %.3g GB of memory are free: what does not fit is read from the file in every "
+                "step, as fast as the disk is", folder, (mapped + copied) / 1e9, free / 1e9,
             )  # fmt: skip
 
-    def _bytes(self, part: Part) -> int:
+    def _bytes(self, name: str, part: Part) -> int:
+        """In memory; of what is quantised while it is loaded without its scales."""
         if isinstance(part, Coded):
-            return part.shape[0] * part.shape[1] // 2  # about: of 4 bits
-        return torch.Size(part.shape).numel() * self.dtype.itemsize
+            return sum(map(self.checkpoint.num_bytes, part.names.values()))
+        bits = (4 if self.online == "int4" else 8) if self._becomes_codes(name, part) else 8 * self.dtype.itemsize
+        return math.prod(part.shape) * bits // 8
+
+    def _stays_mapped(self, name: str, part: Part) -> bool:
+        if isinstance(part, Coded):
+            return part.scheme.is_in_place
+        return self._is_stored_as_computed(part) and not self._becomes_codes(name, part)
 
     def _is_stored_as_computed(self, part: Plain) -> bool:
         return DTYPES.get(self.checkpoint.dtype(part.name)) == self.dtype
@@ -213,9 +224,10 @@ class _Reader:
             return True
         if self.device.type != "cpu" or len(parts) == 1:
             return False
-        size = sum(self._bytes(part) for part in parts) // (len(parts) if source.holds == "experts" else 1)
+        size = sum(self._bytes(name, part) for part in parts) // (len(parts) if source.holds == "experts" else 1)
         plain = [part for part in parts if isinstance(part, Plain)]
-        return size >= LEAST_MAPPED and all(self._is_stored_as_computed(part) for part in plain) and source.dtype in (None, self.dtype)
+        is_as_computed = source.dtype in (None, self.dtype) and all(self._is_stored_as_computed(part) for part in plain)
+        return size >= LEAST_MAPPED and is_as_computed
 
     def _becomes_codes(self, name: str, part: Part) -> bool:
         """Whether the matrix is quantised now."""

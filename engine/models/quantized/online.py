@@ -24,7 +24,7 @@ def can_quantize(kind: OnlineKind, columns: int) -> bool:
 
 
 def quantized(kind: OnlineKind, weight: Tensor) -> Scaled:
-    """A matrix [rows, columns] in codes, made a few rows at a time: "fp8" and "int8" with a scale a row, "int4" with one a group."""
+    """A matrix [rows, columns] in codes, made a few rows at a time: "fp8" and "int8" with a scale a row, "int4" one a group."""
     step = max(1, _ROWS_AT_A_TIME // weight.shape[1])
     pieces = [_QUANTIZERS[kind](part.float(), _scale_dtype(weight)) for part in weight.split(step)]
     data, scales = (torch.cat(list(parts)) for parts in zip(*pieces, strict=True))
@@ -60,7 +60,8 @@ def _int4(weight: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         found = (groups / tried).round().clamp(-8, 7)
         error = (found * tried - groups).square().sum(dim=2, keepdim=True)
         better = error < best
-        best, scales, codes = torch.where(better, error, best), torch.where(better, tried, scales), torch.where(better, found, codes)
+        best, scales = torch.where(better, error, best), torch.where(better, tried, scales)
+        codes = torch.where(better, found, codes)
     return packed((codes + 8).to(torch.uint8).flatten(1), CODE_TYPES["uint4"]), scales.squeeze(2).to(dtype)
 
 

@@ -59,7 +59,7 @@ def compiled(expression: str) -> re.Pattern[str]:
     """
     shown = expression if len(expression) < 80 else f"{expression[:77]}..."
     try:
-        parser: Any = re._parser  # type: ignore[attr-defined]
+        parser: Any = re._parser
         is_simple = len(expression) <= MOST_CHARACTERS and _is_simple(parser.parse(expression))
         pattern = re.compile(expression)
     except (re.error, RecursionError, OverflowError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -24,9 +25,9 @@ def read_plan(config: Config) -> Plan:
     method = config.get("quant_method")
     if method is None and (config.get("load_in_4bit") or config.get("load_in_8bit")):
         method = "bitsandbytes"
-    if method not in _METHODS:
+    if not isinstance(method, str) or method not in _METHODS:
         _refuse(f'quantised weights ("{method}") are not supported; supported: {", ".join(_METHODS)}')
-    return Plan(str(method), tuple(_METHODS[method](config)))
+    return Plan(method, tuple(_METHODS[method](config)))
 
 
 # ---- methods
@@ -43,10 +44,13 @@ def _gptq(config: Config) -> Iterable[Rule]:
     for name, changes in _mapping(config, "dynamic").items():  # patterns of GPTQModel; "-:" excludes
         expression = name.removeprefix("+:").removeprefix("-:")
         patterns = _patterns([expression], "regex")
-        yield Rule(patterns, None if name.startswith("-:") or changes is False else scheme({**config, **(changes or {})}))
+        excluded = name.startswith("-:") or changes is False
+        yield Rule(patterns, None if excluded else scheme({**config, **_mapping({name: changes}, name)}))
     inner = config.get("modules_in_block_to_quantize")
     if inner:
-        names = [name for group in inner for name in ([group] if isinstance(group, str) else group)]
+        groups = inner if isinstance(inner, list) else [inner]
+        flat = [name for group in groups for name in (group if isinstance(group, list) else [group])]
+        names = _names({"modules_in_block_to_quantize": flat}, "modules_in_block_to_quantize")
         yield Rule(_patterns([*names, "lm_head"], "part"), scheme(config))
     else:
         yield Rule(EVERYTHING, scheme(config))
@@ -78,7 +82,9 @@ def _fp8(config: Config) -> Iterable[Rule]:
 
 def _fbgemm(config: Config) -> Iterable[Rule]:
     ceiling = config.get("activation_scale_ub")
-    inputs = Rounding("float8", ceiling=None if ceiling is None else float(ceiling))
+    if ceiling is not None and not (isinstance(ceiling, int | float) and 0 < ceiling < math.inf):
+        _refuse(f'"activation_scale_ub" is {ceiling!r}; it must be a positive number')
+    inputs = Rounding("float8", ceiling=ceiling)
     yield from _except(config, "modules_to_not_convert", Float8(None, inputs))
 
 
@@ -95,10 +101,8 @@ def _bitsandbytes(config: Config) -> Iterable[Rule]:
 
 
 def _compressed(config: Config) -> Iterable[Rule]:
-    for key in ("sparsity_config", "transform_config"):
-        inner = config.get(key)
-        if inner and (key != "sparsity_config" or inner.get("format") not in (None, "dense")):
-            _refuse(f'"{key}" of compressed-tensors is not supported')
+    if _mapping(config, "transform_config") or _mapping(config, "sparsity_config").get("format") not in (None, "dense"):
+        _refuse('"transform_config" and "sparsity_config" of compressed-tensors are not supported')
     yield Rule(tuple(pattern for name in _names(config, "ignore") for pattern in _target(name)), None)
     groups = _mapping(config, "config_groups")
     ordered: list[tuple[tuple[Pattern, ...], Scheme]] = []
@@ -107,7 +111,7 @@ def _compressed(config: Config) -> Iterable[Rule]:
             _refuse(f'group "{name}" of "config_groups" does not say how weights are stored')
         form = group.get("format") or config.get("format")
         targets = tuple(pattern for target in _names(group, "targets") for pattern in _target(target))
-        ordered.append((targets, _compressed_scheme(str(form), group["weights"], group.get("input_activations"))))
+        ordered.append((targets, _compressed_scheme(str(form), group["weights"], _mapping(group, "input_activations"))))
     for kind in ("name", "regex", "all"):  # as there: names come before expressions, and these before classes
         for patterns, scheme in ordered:
             yield Rule(tuple(pattern for pattern in patterns if pattern.kind == kind), scheme)
@@ -122,7 +126,7 @@ def _target(name: str) -> tuple[Pattern, ...]:
 _FORMATS = ("pack-quantized", "int-quantized", "float-quantized", "naive-quantized", "mxfp4-pack-quantized")
 
 
-def _compressed_scheme(form: str, weights: Config, inputs: Config | None) -> Scheme:
+def _compressed_scheme(form: str, weights: Config, inputs: Config) -> Scheme:
     if form not in _FORMATS:
         _refuse(f'the format "{form}" of compressed-tensors is not supported; supported: {", ".join(_FORMATS)}')
     if weights.get("dynamic"):
@@ -138,11 +142,11 @@ def _compressed_scheme(form: str, weights: Config, inputs: Config | None) -> Sch
     if form == "pack-quantized":
         if kind != "int":
             _refuse('"type" is "float" with the format "pack-quantized"; supported: int')
-        if rounding is not None and not inputs.get("dynamic"):  # type: ignore[union-attr]
+        if rounding is not None and not inputs.get("dynamic"):
             _refuse('static "input_activations" with the format "pack-quantized" are not supported')
         return PackedIntegers(_choice(weights, "num_bits", tuple(range(2, 9))), granularity, is_symmetric, rounding)
     _choice(weights, "num_bits", (8,))
-    has_input_scale = bool(inputs) and not inputs.get("dynamic")  # type: ignore[union-attr]
+    has_input_scale = bool(inputs) and not inputs.get("dynamic")
     return PlainCodes("int8" if kind == "int" else "float8", granularity, is_symmetric, rounding, has_input_scale)
 
 
@@ -153,9 +157,11 @@ def _granularity(weights: Config) -> Granularity:
         return Granularity("group", (1, _positive(weights, "group_size")))
     if strategy == "block":
         return Granularity("block", _pair(weights, "block_structure"))
-    if strategy not in ("tensor", "channel"):
-        _refuse(f'"strategy" of weights is "{strategy}"; supported: tensor, channel, group, block')
-    return Granularity(strategy)
+    if strategy == "tensor":
+        return Granularity("tensor")
+    if strategy == "channel":
+        return Granularity("channel")
+    _refuse(f'"strategy" of weights is "{strategy}"; supported: tensor, channel, group, block')
 
 
 def _rounding(inputs: Config) -> Rounding:

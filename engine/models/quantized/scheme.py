@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -38,6 +38,8 @@ class BadTensor(Exception):
 
 class Scheme(Protocol):
     """How matrices are stored, with the numbers that config.json gives."""
+
+    is_in_place: ClassVar[bool]  # whether codes are used where they lie
 
     def stored(self, rows: int, columns: int) -> Sequence[Stored]:
         """The tensors of a matrix, the one with the codes first. Raises BadTensor for a size that the format cannot store."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,13 @@ TOKENS = torch.randint(3, SIZES["vocab_size"], (21,), generator=torch.Generator(
 
 
 def ours(folder: Path, **changes: Any) -> Tensor:
-    """Logits of 21 tokens, in two chunks and one decode step."""
-    from dataclasses import replace
-
+    """Logits of a checkpoint, with changes of its plan."""
     spec = read_spec(folder)
-    if changes:
-        spec = replace(spec, quantization=replace(spec.quantization, **changes))
+    return logits_of(folder, replace(spec, quantization=replace(spec.quantization, **changes)) if changes else spec)
+
+
+def logits_of(folder: Path, spec: Any) -> Tensor:
+    """Of 21 tokens, in two chunks and one decode step."""
     model = load_model(folder, spec, torch.float32, torch.device("cpu"), 128)
     cache = model.allocate_cache(num_blocks=16, block_size=4)
     chunks = [(TOKENS[:12], 0), (TOKENS[12:20], 12), (TOKENS[20:], 20)]
