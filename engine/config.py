@@ -16,7 +16,7 @@ from .attention.methods import METHODS
 from .errors import ConfigError
 from .limits import Limits
 from .models.architecture import DTYPES, ModelInfo
-from .models.quantized.online import ONLINE_KINDS, OnlineKind
+from .quantization.online import ONLINE_KINDS, OnlineKind
 
 KV_LAYOUTS = ("paged", "contiguous")
 KV_DTYPES: Mapping[str, torch.dtype | None] = {"auto": None, "fp8": FP8}  # None = the model's

@@ -20,9 +20,9 @@ from .gguf.files import is_gguf
 from .limits import Limits
 from .models.architecture import DTYPES, ModelInfo, ModelSpec
 from .models.model import Model, load_model
-from .models.quantized.plan import Plan
 from .models.spec import read_spec
 from .models.tokenizer import Tokenizer, load_tokenizer
+from .quantization.plan import Plan
 from .steps.runner import ModelRunner
 
 

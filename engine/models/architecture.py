@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 
 from ..attention.methods import Scoring
 from ..attention.paged import Window
 from ..kv_cache.tensors import LayerShape
+from ..quantization.online import OnlineKind
+from ..quantization.plan import Plan
 from .rope import RopeSpec
-
-if TYPE_CHECKING:
-    from .quantized.online import OnlineKind
-    from .quantized.plan import Plan
 
 DTYPES: Mapping[str, torch.dtype] = {  # that a model can be computed in, by the names that config.json has for them
     "float32": torch.float32,

@@ -19,12 +19,12 @@ from ..attention.paged import Plan, Span
 from ..gguf.files import is_gguf
 from ..kv_cache.tensors import KVCache, kv_block_bytes
 from .architecture import ModelSpec, NormSpec
+from .checkpoint_weights import read_decoder_weights
 from .gguf_weights import read_gguf_weights
 from .layers import Attention, LatentAttention, Layer, Step
 from .layout import head_name
 from .linear import DenseLinears, Linears
 from .modules import Experts, Mlp, Norm, Rotation
-from .quantized.loading import read_decoder_weights
 from .rope import inverse_frequencies
 
 

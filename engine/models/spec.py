@@ -11,11 +11,11 @@ from typing import Any
 from ..errors import ModelFolderError, UnsupportedModel
 from ..gguf.config import config_of
 from ..gguf.files import GgufModel, is_gguf, open_gguf
+from ..quantization.reading import read_plan
 from .architecture import ModelInfo, ModelSpec
 from .families import FAMILIES, spec_of
 from .files import read_json, refuse_other_formats
 from .mamba import mamba_spec
-from .quantized.reading import read_plan
 from .transformers_model import transformers_spec
 
 PERMUTED = frozenset({"llama", "mistral3"})  # GGUF architectures whose queries and keys are stored for interleaved rotation

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...foundation import compile_cache as compile_cache  # before the first function that is kept on disk
-from .scaled import CODE_TYPES, Scaled
+from .codes import CODE_TYPES, Scaled
 
 _kept = nb.njit(cache=True, nogil=True)  # on disk
 

@@ -7,7 +7,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from .scaled import CODE_TYPES, CodeType, Scaled
+from .codes import CODE_TYPES, CodeType, Scaled
 
 
 def decode(piece: Scaled) -> Tensor:

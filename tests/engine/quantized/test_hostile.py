@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from maskwright.engine.errors import EngineError, UnsupportedModel, WeightError
-from maskwright.engine.models.quantized.plan import Pattern, compiled
-from maskwright.engine.models.quantized.reading import read_plan
 from maskwright.engine.models.spec import read_spec
+from maskwright.engine.quantization.plan import Pattern, compiled
+from maskwright.engine.quantization.reading import read_plan
 
 from ..conftest import save_tiny_model
 from .test_formats import CASES, MODELS, ours

@@ -12,9 +12,9 @@ import torch
 
 from maskwright.engine import EngineConfig, load
 from maskwright.engine.errors import ConfigError
+from maskwright.engine.models import checkpoint_weights as loading
+from maskwright.engine.models.checkpoint_weights import read_decoder_weights
 from maskwright.engine.models.model import load_model
-from maskwright.engine.models.quantized import loading
-from maskwright.engine.models.quantized.loading import read_decoder_weights
 from maskwright.engine.models.spec import read_spec
 
 from ..conftest import MODELS as FAMILIES

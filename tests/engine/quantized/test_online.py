@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from maskwright.engine.models.quantized.online import GROUP_SIZE, ONLINE_KINDS, quantized
+from maskwright.engine.quantization.online import GROUP_SIZE, ONLINE_KINDS, quantized
 from maskwright.kernels.quantized.scaled import dequantize
 
 
@@ -41,7 +41,7 @@ def test_groups_of_4_bits_are_better_than_what_the_largest_number_says() -> None
 @pytest.mark.parametrize("kind", ONLINE_KINDS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_pieces_and_types_make_no_difference(kind, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    from maskwright.engine.models.quantized import online
+    from maskwright.engine.quantization import online
 
     whole = quantized(kind, matrix(dtype))
     monkeypatch.setattr(online, "_ROWS_AT_A_TIME", 300)

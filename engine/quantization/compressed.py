@@ -9,10 +9,21 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from ....kernels.quantized.rounding import Rounding
-from ....kernels.quantized.scaled import CODE_TYPES, Scaled
-from ..layout import Shape
-from .scheme import FLOATS, BadTensor, Stored, bytes_of, order_of, reordered, shaped_scales, unsigned, words, zeros_of
+from ...kernels.quantized.rounding import Rounding
+from ...kernels.quantized.scaled import CODE_TYPES, Scaled
+from .scheme import (
+    FLOATS,
+    BadTensor,
+    Shape,
+    Stored,
+    bytes_of,
+    order_of,
+    reordered,
+    shaped_scales,
+    unsigned,
+    words,
+    zeros_of,
+)
 
 Strategy = Literal["tensor", "channel", "group", "block"]
 

@@ -9,11 +9,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ....kernels.quantized.rounding import Rounding
-from ....kernels.quantized.scaled import CODE_TYPES, Scaled
-from ..layout import Shape
+from ...kernels.quantized.rounding import Rounding
+from ...kernels.quantized.scaled import CODE_TYPES, Scaled
 from .compressed import positive
-from .scheme import FLOATS, Stored, shaped_scales
+from .scheme import FLOATS, Shape, Stored, shaped_scales
 
 _ONE: tuple[Shape, ...] = ((), (1,), (1, 1))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from ...errors import UnsupportedModel
+from ..errors import UnsupportedModel
 from .scheme import Scheme
 
 MOST_CHARACTERS = 2000  # of a pattern

@@ -1,18 +1,22 @@
-"""Linear layers whose matrices are codes with scales (`kernels/quantized/scaled.py`), and joints of several matrices."""
+"""Linear layers whose matrices are codes with scales (`kernels/quantized/scaled.py`), and joints of several matrices.
+
+They keep to the protocols of `engine/models/linear.py`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from ....kernels.moe import ACTIVATIONS
-from ....kernels.quantized import scaled
-from ....kernels.quantized.rounding import Rounding
-from ....kernels.quantized.scaled import Scaled
-from ..linear import DenseLinears, DensePerHeadLinear, Embedding, GroupedMlp, Linear
+from ...kernels.moe import ACTIVATIONS
+from ...kernels.quantized import scaled
+from ...kernels.quantized.rounding import Rounding
+from ...kernels.quantized.scaled import Scaled
+
+Product = Callable[[Tensor], Tensor]  # a `Linear` of `engine/models/linear.py`
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,7 @@ class ScaledLinear:
 class JoinedLinear:
     """A `Linear` whose rows are those of others, one under another, perhaps in another order."""
 
-    parts: tuple[Linear, ...]
+    parts: tuple[Product, ...]
     order: Tensor | None = None  # int64 [rows]: which row of the parts each row is; None: as they are
     bias: Tensor | None = None
 
@@ -61,8 +65,8 @@ class ScaledEmbedding:
 class ExpertwiseMlp:
     """A `GroupedMlp` on a CPU whose matrices are linear layers: one expert after another, of those that some token has chosen."""
 
-    gate_up: tuple[Linear, ...]  # of each expert: gate, then up
-    down: tuple[Linear, ...]
+    gate_up: tuple[Product, ...]  # of each expert: gate, then up
+    down: tuple[Product, ...]
     activation: str
     scales_input: bool = False
 
@@ -79,35 +83,3 @@ class ExpertwiseMlp:
     def _expert(self, expert: int, hidden: Tensor) -> Tensor:
         gate, up = self.gate_up[expert](hidden).chunk(2, dim=-1)
         return self.down[expert](ACTIVATIONS[self.activation](gate) * up)
-
-
-@dataclass(frozen=True, slots=True)
-class MadeLinears:
-    """The linear layers that were made while weights were loaded, and dense ones of all other matrices.
-
-    `made` has them by the layer's name, and those of each expert in turn by "NAME.gate_up" and "NAME.down".
-    """
-
-    made: Mapping[str, tuple[Linear, ...]]
-    embeddings: Mapping[str, Embedding]
-    weights: Mapping[str, Tensor]
-
-    @property
-    def _dense(self) -> DenseLinears:
-        return DenseLinears(self.weights)
-
-    def embedding(self, name: str, *, uses_triton: bool) -> Embedding:
-        return self.embeddings.get(name) or self._dense.embedding(name, uses_triton=uses_triton)
-
-    def linear(self, name: str) -> Linear:
-        if name not in self.made:
-            return self._dense.linear(name)
-        return self.made[name][0]
-
-    def per_head(self, name: str) -> DensePerHeadLinear:
-        return self._dense.per_head(name)
-
-    def grouped_mlp(self, name: str, activation: str, *, scales_input: bool, uses_triton: bool) -> GroupedMlp:
-        if f"{name}.down" not in self.made:
-            return self._dense.grouped_mlp(name, activation, scales_input=scales_input, uses_triton=uses_triton)
-        return ExpertwiseMlp(self.made[f"{name}.gate_up"], self.made[f"{name}.down"], activation, scales_input)

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from ....kernels.quantized.rounding import Rounding
-from ...errors import UnsupportedModel
+from ...kernels.quantized.rounding import Rounding
+from ..errors import UnsupportedModel
 from .awq import Awq
 from .bitsandbytes import Int8, Nf4
 from .compressed import Granularity, MxFloats, PackedIntegers, PlainCodes

@@ -9,8 +9,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ....kernels.quantized.scaled import Scaled
-from ....kernels.quantized.scaled_reference import packed, unpacked
+from ...kernels.quantized.scaled import Scaled
+from ...kernels.quantized.scaled_reference import packed, unpacked
 from .scheme import FLOATS, BadTensor, Stored, bytes_of, unsigned
 
 BITS, PER_WORD = 4, 8

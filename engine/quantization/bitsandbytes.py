@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from ....kernels.quantized.scaled import CODE_TYPES, Scaled
+from ...kernels.quantized.scaled import CODE_TYPES, Scaled
 from .scheme import FLOATS, BadTensor, Stored
 
 _STATE = "weight.quant_state.bitsandbytes__nf4"

@@ -7,9 +7,9 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from ....kernels.quantized.rounding import FLOAT8_MAX
-from ....kernels.quantized.scaled import CODE_TYPES, Scaled
-from ....kernels.quantized.scaled_reference import packed
+from ...kernels.quantized.rounding import FLOAT8_MAX
+from ...kernels.quantized.scaled import CODE_TYPES, Scaled
+from ...kernels.quantized.scaled_reference import packed
 
 OnlineKind = Literal["fp8", "int8", "int4"]
 ONLINE_KINDS: tuple[OnlineKind, ...] = get_args(OnlineKind)

@@ -17,25 +17,57 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ....kernels.quantized import scaled
-from ....kernels.quantized.rounding import Rounding
-from ....kernels.quantized.scaled import Scaled
-from ...device.memory import free_bytes
-from ...errors import WeightError
-from ..architecture import ModelSpec
-from ..layout import Shape, Source, sources_of
-from ..linear import DenseLinear, Embedding, Linear
-from ..weights import Checkpoint, check_checkpoint, finished, open_checkpoint
-from .online import OnlineKind, can_quantize, quantized
-from .plan import Plan
-from .scaled_linear import JoinedLinear, MadeLinears, ScaledEmbedding, ScaledLinear
-from .scheme import FLOATS, BadTensor, Scheme, Stored
+from ...kernels.quantized import scaled
+from ...kernels.quantized.rounding import Rounding
+from ...kernels.quantized.scaled import Scaled
+from ..device.memory import free_bytes
+from ..errors import WeightError
+from ..quantization.linears import ExpertwiseMlp, JoinedLinear, ScaledEmbedding, ScaledLinear
+from ..quantization.online import OnlineKind, can_quantize, quantized
+from ..quantization.plan import Plan
+from ..quantization.scheme import FLOATS, BadTensor, Scheme, Stored
+from .architecture import ModelSpec
+from .layout import Shape, Source, sources_of
+from .linear import DenseLinear, DenseLinears, DensePerHeadLinear, Embedding, GroupedMlp, Linear
+from .weights import Checkpoint, check_checkpoint, finished, open_checkpoint
 
 logger = logging.getLogger(__name__)
 
 LEAST_MAPPED = 1 << 20  # bytes of a joined matrix: below, one product of a copy is quicker than several
 _OF_CACHES = (".k_scale", ".v_scale", ".k_zero_point", ".v_zero_point")  # of keys and values in 8 bits; `kv_dtype` needs none
 DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+
+
+@dataclass(frozen=True, slots=True)
+class MadeLinears:
+    """The linear layers that were made while weights were loaded, and dense ones of all other matrices.
+
+    `made` has them by the layer's name, and those of each expert in turn by "NAME.gate_up" and "NAME.down".
+    """
+
+    made: Mapping[str, tuple[Linear, ...]]
+    embeddings: Mapping[str, Embedding]
+    weights: Mapping[str, Tensor]
+
+    @property
+    def _dense(self) -> DenseLinears:
+        return DenseLinears(self.weights)
+
+    def embedding(self, name: str, *, uses_triton: bool) -> Embedding:
+        return self.embeddings.get(name) or self._dense.embedding(name, uses_triton=uses_triton)
+
+    def linear(self, name: str) -> Linear:
+        if name not in self.made:
+            return self._dense.linear(name)
+        return self.made[name][0]
+
+    def per_head(self, name: str) -> DensePerHeadLinear:
+        return self._dense.per_head(name)
+
+    def grouped_mlp(self, name: str, activation: str, *, scales_input: bool, uses_triton: bool) -> GroupedMlp:
+        if f"{name}.down" not in self.made:
+            return self._dense.grouped_mlp(name, activation, scales_input=scales_input, uses_triton=uses_triton)
+        return ExpertwiseMlp(self.made[f"{name}.gate_up"], self.made[f"{name}.down"], activation, scales_input)
 
 
 class DecoderWeights(NamedTuple):

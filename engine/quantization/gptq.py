@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from ....kernels.quantized.scaled import Scaled
+from ...kernels.quantized.scaled import Scaled
 from .scheme import FLOATS, BadTensor, Stored, bytes_of, order_of, reordered, unsigned, words, zeros_of
 
 

@@ -9,11 +9,11 @@ from typing import ClassVar, Protocol
 import torch
 from torch import Tensor
 
-from ....kernels.quantized.rounding import Rounding
-from ....kernels.quantized.scaled import CODE_TYPES, CodeType, Scaled
-from ....kernels.quantized.scaled_reference import packed, unpacked
-from ..layout import Shape
+from ...kernels.quantized.rounding import Rounding
+from ...kernels.quantized.scaled import CODE_TYPES, CodeType, Scaled
+from ...kernels.quantized.scaled_reference import packed, unpacked
 
+Shape = tuple[int, ...]
 FLOATS = ("F32", "F16", "BF16")  # as safetensors name them
 _CODES_AT_A_TIME = 1 << 20
 
