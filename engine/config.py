@@ -16,6 +16,7 @@ from .attention.methods import METHODS
 from .errors import ConfigError
 from .limits import Limits
 from .models.architecture import DTYPES, ModelInfo
+from .quantization.online import ONLINE_KINDS, OnlineKind
 
 KV_LAYOUTS = ("paged", "contiguous")
 KV_DTYPES: Mapping[str, torch.dtype | None] = {"auto": None, "fp8": FP8}  # None = the model's
@@ -40,6 +41,8 @@ class EngineConfig(NamedOptions):
     kv_layout: str = "paged"  # "paged", or "contiguous": one block of max_model_len tokens for each sequence
     attention: str = "fused"  # "fused" (on CUDA by Triton kernels), "streaming" or "naive": see engine/attention/methods.py
     kernels: Backend = "auto"  # "auto" (Triton on CUDA), "reference" (plain PyTorch) or "triton": see kernels/backend.py
+    quantization: OnlineKind | None = None  # of 16-bit weights while loading: "fp8", "int8" or "int4"; None: as stored
+    quantized_activations: bool = True  # inputs rounded to 8 bits where the checkpoint says so; False: weights alone are
     kv_dtype: str = "auto"  # of the KV cache: "auto" (that of the model) or "fp8" (e4m3, half the memory of 16 bits)
     max_batch_tokens: int = 512  # tokens per step; longer prompts are prefilled in chunks
     max_sequences: int = 64  # sequences in the batch at once
@@ -61,6 +64,8 @@ class EngineConfig(NamedOptions):
         if self.dtype not in ("auto", *DTYPES):
             raise ConfigError(f'dtype must be "auto" or one of {", ".join(DTYPES)}, got "{self.dtype}"')
         named = {"kv_layout": KV_LAYOUTS, "attention": METHODS, "kernels": get_args(Backend), "kv_dtype": KV_DTYPES}
+        if self.quantization not in (None, *ONLINE_KINDS):
+            raise ConfigError(f'quantization must be one of {", ".join(ONLINE_KINDS)}, got "{self.quantization}"')
         for name, choices in named.items():
             if getattr(self, name) not in choices:
                 raise ConfigError(f'{name} must be one of {", ".join(choices)}, got "{getattr(self, name)}"')

@@ -11,15 +11,18 @@ import torch
 from .assembly import assemble
 from .attention.methods import METHODS
 from .config import KV_DTYPES, EngineConfig, limits_of, resolve, resolve_num_blocks
+from .device.memory import free_bytes
 from .device.threads import threads_for
 from .engine import Engine
 from .errors import ConfigError
 from .features import EngineFeatures
+from .gguf.files import is_gguf
 from .limits import Limits
-from .models.architecture import DTYPES, ModelInfo
+from .models.architecture import DTYPES, ModelInfo, ModelSpec
 from .models.model import Model, load_model
 from .models.spec import read_spec
 from .models.tokenizer import Tokenizer, load_tokenizer
+from .quantization.plan import Plan
 from .steps.runner import ModelRunner
 
 
@@ -34,7 +37,7 @@ class Loaded(NamedTuple):
 
 def load(config: EngineConfig, features: EngineFeatures | None = None) -> Loaded:
     """Load the model that `config` names. Raises ConfigError (one line, naming the file or setting) when it cannot."""
-    spec = read_spec(config.model)
+    spec = _quantized(read_spec(config.model), config)
     resolved = resolve(config, spec)
     tokenizer = load_tokenizer(resolved.model, spec)
     assert resolved.max_model_len is not None
@@ -46,6 +49,21 @@ def load(config: EngineConfig, features: EngineFeatures | None = None) -> Loaded
     draft = _draft_runner(features, resolved, limits, spec)
     engine = assemble(runner, tokenizer, limits, features, threads=threads, draft=draft)
     return Loaded(engine, tokenizer, spec, _with_limits(resolved, limits))
+
+
+def _quantized(spec: ModelInfo, config: EngineConfig) -> ModelInfo:
+    """`spec` with what the config wants of its matrices. Raises ConfigError where they are quantised already, or not ours."""
+    if isinstance(spec.quantization, Plan) and not config.quantized_activations:
+        spec = replace(spec, quantization=replace(spec.quantization, rounds_inputs=False))
+    if config.quantization is None:
+        return spec
+    asked, stored = f'quantization="{config.quantization}"', spec.quantization
+    if isinstance(stored, Plan) or is_gguf(config.model):
+        method = stored.method if isinstance(stored, Plan) else "GGUF"
+        raise ConfigError(f"{asked} is for weights of 16 or 32 bits; {config.model} is quantised already ({method}): leave it out")
+    if not isinstance(spec, ModelSpec):
+        raise ConfigError(f"{asked} is for models that are computed natively; {spec.architecture} is not: leave it out")
+    return replace(spec, quantization=config.quantization)
 
 
 def _model(folder: Path, spec: ModelInfo, config: EngineConfig, longest: int) -> Model:
@@ -82,17 +100,3 @@ def _limits(config: EngineConfig, model: Model, wanted_len: int | None) -> Limit
 
 def _with_limits(config: EngineConfig, limits: Limits) -> EngineConfig:
     return replace(config, num_kv_blocks=limits.num_blocks, max_model_len=limits.max_model_len)
-
-
-def free_bytes(device: torch.device) -> int:
-    """Memory that is free now, in bytes."""
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
-    for line in _lines(Path("/proc/meminfo")):
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    return 4 << 30  # not Linux: assume little
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text().splitlines() if path.exists() else []

@@ -11,6 +11,8 @@ import torch
 from ..attention.methods import Scoring
 from ..attention.paged import Window
 from ..kv_cache.tensors import LayerShape
+from ..quantization.online import OnlineKind
+from ..quantization.plan import Plan
 from .rope import RopeSpec
 
 DTYPES: Mapping[str, torch.dtype] = {  # that a model can be computed in, by the names that config.json has for them
@@ -33,6 +35,7 @@ class ModelInfo:
     prefix: str = ""  # of all names of tensors in checkpoints
     ignored: tuple[str, ...] = ()  # prefixes of tensors that are in checkpoints but take no part
     is_recurrent: bool = False  # a state per sequence instead of keys and values per token
+    quantization: Plan | OnlineKind | None = None  # how matrices are stored in codes, or into which they are made while loading
     is_stretchable: bool = False  # an engine for sequences beyond max_positions turns all of them accordingly (dynamic NTK)
 
 

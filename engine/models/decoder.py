@@ -19,13 +19,13 @@ from ..attention.paged import Plan, Span
 from ..gguf.files import is_gguf
 from ..kv_cache.tensors import KVCache, kv_block_bytes
 from .architecture import ModelSpec, NormSpec
+from .checkpoint_weights import read_decoder_weights
 from .gguf_weights import read_gguf_weights
 from .layers import Attention, LatentAttention, Layer, Step
-from .layout import head_name, sources_of
+from .layout import head_name
 from .linear import DenseLinears, Linears
 from .modules import Experts, Mlp, Norm, Rotation
 from .rope import inverse_frequencies
-from .weights import read_weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,4 +223,5 @@ def load_decoder(
     if is_gguf(folder):
         weights, linears = read_gguf_weights(folder, spec, dtype, device)
         return Decoder(spec, weights, backend, kv_dtype, linears)
-    return Decoder(spec, read_weights(folder, spec, sources_of(spec), dtype, device), backend, kv_dtype)
+    weights, made = read_decoder_weights(folder, spec, dtype, device)
+    return Decoder(spec, weights, backend, kv_dtype, made)

@@ -11,6 +11,7 @@ from typing import Any
 from ..errors import ModelFolderError, UnsupportedModel
 from ..gguf.config import config_of
 from ..gguf.files import GgufModel, is_gguf, open_gguf
+from ..quantization.reading import read_plan
 from .architecture import ModelInfo, ModelSpec
 from .families import FAMILIES, spec_of
 from .files import read_json, refuse_other_formats
@@ -27,7 +28,19 @@ def read_spec(folder: Path) -> ModelInfo:
     refuse_other_formats(folder)
     if not folder.is_dir():
         raise ModelFolderError(f"{folder}: no such model folder")
-    return spec_from_config(read_json(folder / "config.json"))
+    config = read_json(folder / "config.json")
+    return spec_from_config(config if config.get("quantization_config") else {**config, **_older_plan(folder)})
+
+
+_OLDER_FILES = {"quantize_config.json": "gptq", "quant_config.json": "awq"}  # before it was written into config.json
+
+
+def _older_plan(folder: Path) -> dict[str, Any]:
+    """What older GPTQ and AWQ checkpoints say in a file of its own, as config.json would."""
+    for name, method in _OLDER_FILES.items():
+        if (folder / name).is_file():
+            return {"quantization_config": {"quant_method": method, **read_json(folder / name)}}
+    return {}
 
 
 def _gguf_spec(model: GgufModel) -> ModelInfo:
@@ -120,11 +133,20 @@ def _text_part(architecture: str, config: Mapping[str, Any]) -> ModelInfo:
 def spec_from_config(config: Mapping[str, Any]) -> ModelInfo:
     """Translate the content of config.json. Raises UnsupportedModel naming the key or architecture."""
     quantised = config.get("quantization_config") or (config.get("text_config") or {}).get("quantization_config")
-    if quantised:
-        method = quantised.get("quant_method", "unknown")
+    if not quantised:
+        return _plain_spec(config)
+    if not isinstance(quantised, dict):
+        raise UnsupportedModel('config.json: "quantization_config" must be an object')
+    plan, spec = read_plan(quantised), _plain_spec(config)
+    if not isinstance(spec, ModelSpec):
         raise UnsupportedModel(
-            f'config.json: quantised weights ("{method}") are not supported; use an unquantised copy'
+            f'config.json: quantised weights ("{plan.method}") of {spec.architecture} are not supported: it is not computed '
+            "natively; use an unquantised copy"
         )
+    return replace(spec, quantization=plan)
+
+
+def _plain_spec(config: Mapping[str, Any]) -> ModelInfo:
     architectures = _architectures(config)
     for name in architectures:
         if name in WITH_IMAGES:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Set
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,15 @@ class Checkpoint:
 
     def shape(self, name: str) -> Shape:
         return tuple(self._shard_of[name].get_slice(name).get_shape())
+
+    def dtype(self, name: str) -> str:
+        """As safetensors name it: "F32", "BF16", "F8_E4M3", "I32", ..."""
+        found: str = self._shard_of[name].get_slice(name).get_dtype()
+        return found
+
+    def num_bytes(self, name: str) -> int:
+        bits = int("".join(char for char in self.dtype(name).split("_")[0] if char.isdigit()) or 8)  # "BOOL" has no number
+        return math.prod(self.shape(name)) * bits // 8
 
     def tensor(self, name: str) -> Tensor:
         """The tensor as stored, backed by the file. Raises WeightError when its bytes cannot be read."""
@@ -71,30 +81,40 @@ def read_weights(
     Raises ModelFolderError when a file is missing or damaged, WeightError when the checkpoint is not one of `spec`.
     """
     with open_checkpoint(folder) as checkpoint:
-        check_checkpoint(checkpoint, spec, sources)
+        expected = {spec.prefix + name: (shape,) for source in sources.values() for name, shape in source.parts}
+        check_checkpoint(checkpoint, spec, expected)
         return {name: _read(checkpoint, spec.prefix, source, dtype, device) for name, source in sources.items()}
 
 
 def _read(checkpoint: Checkpoint, prefix: str, source: Source, dtype: torch.dtype, device: torch.device) -> Tensor:
     parts = [checkpoint.tensor(prefix + name).to(device, source.dtype or dtype) for name, _ in source.parts]
+    return finished(parts, source)
+
+
+def finished(parts: list[Tensor], source: Source) -> Tensor:
+    """Our tensor, of those of the checkpoint that make it."""
     joined = parts[0] if len(parts) == 1 else torch.cat(parts)
     return joined if source.finish is None else source.finish(joined)
 
 
-def check_checkpoint(checkpoint: Checkpoint, spec: ModelInfo, sources: Mapping[str, Source]) -> None:
-    """Raise WeightError naming the first missing, unknown or misshaped tensors, before any tensor is read."""
-    expected = {spec.prefix + name: shape for source in sources.values() for name, shape in source.parts}
+def check_checkpoint(
+    checkpoint: Checkpoint, spec: ModelInfo, expected: Mapping[str, tuple[Shape, ...]], passed_over: Set[str] = frozenset()
+) -> None:
+    """Raise WeightError naming the first missing, unknown or misshaped tensors, before any tensor is read.
+
+    `expected` has the shapes that each tensor of the checkpoint may have; those that are `passed_over` may be there.
+    """
     missing = sorted(expected.keys() - checkpoint.names)
     if missing:
         raise WeightError(f"the checkpoint lacks {_first(missing)}, which config.json calls for")
-    unknown = sorted(name for name in checkpoint.names - expected.keys() if not _is_redundant(name, spec))
+    others = checkpoint.names - expected.keys() - passed_over
+    unknown = sorted(name for name in others if not _is_redundant(name, spec))
     if unknown:
         raise WeightError(f"the checkpoint holds {_first(unknown)}, which {spec.architecture} has no place for")
-    for name, shape in expected.items():
-        if checkpoint.shape(name) != shape:
-            raise WeightError(
-                f"tensor {name} has shape {list(checkpoint.shape(name))}, config.json calls for {list(shape)}"
-            )
+    for name, shapes in expected.items():
+        if checkpoint.shape(name) not in shapes:
+            wanted = " or ".join(str(list(shape)) for shape in shapes[:3])
+            raise WeightError(f"tensor {name} has shape {list(checkpoint.shape(name))}, config.json calls for {wanted}")
 
 
 def _is_redundant(name: str, spec: ModelInfo) -> bool:

@@ -132,8 +132,6 @@ def test_folder_and_config_errors(tmp_path):
     ("file", "message"),
     [
         ("adapter_config.json", "LoRA adapters are not supported; merge it"),
-        ("quantize_config.json", "quantize_config.json: quantised weights are not supported"),
-        ("quant_config.json", "quant_config.json: quantised weights are not supported"),
     ],
 )
 def test_what_a_folder_may_not_be(file, message, tmp_path):
@@ -182,8 +180,9 @@ def test_what_says_nothing_of_the_model_is_named(config, message):
         ),
         ({"hidden_size": None}, '"hidden_size" must be a positive integer'),
         ({"hidden_act": "relu"}, 'hidden_act "relu" is not supported'),
-        ({"quantization_config": {"quant_method": "gptq"}}, r'quantised weights \("gptq"\) are not supported'),
-        ({"text_config": {"quantization_config": {"quant_method": "awq"}}}, r'quantised weights \("awq"\) are not supported'),
+        ({"quantization_config": {"quant_method": "aqlm"}}, r'quantised weights \("aqlm"\) are not supported; supported: gptq, awq, compr'),
+        ({"text_config": {"quantization_config": {"quant_method": "hqq"}}}, r'quantised weights \("hqq"\) are not supported'),
+        ({"quantization_config": [1]}, '"quantization_config" must be an object'),
         ({"rope_parameters": {"rope_type": "dynamic"}}, 'rope type "dynamic" needs the parameter "factor"'),
         ({"num_key_value_heads": 3}, "4 attention heads cannot share 3 key-value heads"),
         ({"rope_parameters": {"rope_type": "spiral"}}, 'rope type "spiral" is not supported'),

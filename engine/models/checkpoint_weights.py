@@ -1,0 +1,329 @@
+"""The weights of a native decoder out of safetensors: packed matrices as codes, large ones where they lie, the rest as numbers.
+
+A matrix is plain where its "weight" is there in floating point, whatever config.json says; else it is stored as the plan says.
+On a CPU tensors stay in the mapped files if they have the type that is computed in, or if a format keeps codes as we do: the
+parts of a joined matrix are multiplied one after another then, because joining would copy them.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ...kernels.quantized import scaled
+from ...kernels.quantized.rounding import Rounding
+from ...kernels.quantized.scaled import Scaled
+from ..device.memory import free_bytes
+from ..errors import WeightError
+from ..quantization.linears import ExpertwiseMlp, JoinedLinear, ScaledEmbedding, ScaledLinear
+from ..quantization.online import OnlineKind, can_quantize, quantized
+from ..quantization.plan import Plan
+from ..quantization.scheme import FLOATS, BadTensor, Scheme, Stored
+from .architecture import ModelSpec
+from .layout import Shape, Source, sources_of
+from .linear import DenseLinear, DenseLinears, DensePerHeadLinear, Embedding, GroupedMlp, Linear
+from .weights import Checkpoint, check_checkpoint, finished, open_checkpoint
+
+logger = logging.getLogger(__name__)
+
+LEAST_MAPPED = 1 << 20  # bytes of a joined matrix: below, one product of a copy is quicker than several
+_OF_CACHES = (".k_scale", ".v_scale", ".k_zero_point", ".v_zero_point")  # of keys and values in 8 bits; `kv_dtype` needs none
+DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+
+
+@dataclass(frozen=True, slots=True)
+class MadeLinears:
+    """The linear layers that were made while weights were loaded, and dense ones of all other matrices.
+
+    `made` has them by the layer's name, and those of each expert in turn by "NAME.gate_up" and "NAME.down".
+    """
+
+    made: Mapping[str, tuple[Linear, ...]]
+    embeddings: Mapping[str, Embedding]
+    weights: Mapping[str, Tensor]
+
+    @property
+    def _dense(self) -> DenseLinears:
+        return DenseLinears(self.weights)
+
+    def embedding(self, name: str, *, uses_triton: bool) -> Embedding:
+        return self.embeddings.get(name) or self._dense.embedding(name, uses_triton=uses_triton)
+
+    def linear(self, name: str) -> Linear:
+        if name not in self.made:
+            return self._dense.linear(name)
+        return self.made[name][0]
+
+    def per_head(self, name: str) -> DensePerHeadLinear:
+        return self._dense.per_head(name)
+
+    def grouped_mlp(self, name: str, activation: str, *, scales_input: bool, uses_triton: bool) -> GroupedMlp:
+        if f"{name}.down" not in self.made:
+            return self._dense.grouped_mlp(name, activation, scales_input=scales_input, uses_triton=uses_triton)
+        return ExpertwiseMlp(self.made[f"{name}.gate_up"], self.made[f"{name}.down"], activation, scales_input)
+
+
+class DecoderWeights(NamedTuple):
+    """What a `Decoder` takes."""
+
+    weights: dict[str, Tensor]  # by the names of `layout.py`; the tensors of linear layers as "NAME.0.codes" and so on
+    linears: MadeLinears
+
+
+def read_decoder_weights(folder: Path, spec: ModelSpec, dtype: torch.dtype, device: torch.device) -> DecoderWeights:
+    """All tensors of `spec`, checked before any is read, as they are stored or converted to `dtype`, on `device`.
+
+    Raises ModelFolderError when a file is missing or damaged, WeightError when a tensor is missing, unknown, misshaped or wrong.
+    """
+    with open_checkpoint(folder) as checkpoint:
+        reader = _Reader(checkpoint, spec, dtype, device)
+        reader.check()
+        reader.say_what_memory_is_needed(folder)
+        return reader.read()
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A tensor in floating point."""
+
+    name: str
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A matrix that is stored by a scheme."""
+
+    module: str
+    scheme: Scheme
+    shape: Shape
+    stored: tuple[Stored, ...]
+    names: Mapping[str, str]  # of the tensors that are there, in the checkpoint, by ours
+
+
+Part = Plain | Coded
+
+
+class Parts:
+    """What the tensors of a checkpoint are, by its configuration and by what is there."""
+
+    def __init__(self, checkpoint: Checkpoint, prefix: str, plan: Plan | None) -> None:
+        self._checkpoint, self._prefix, self._plan = checkpoint, prefix, plan
+
+    def part(self, name: str, shape: Shape) -> Part:
+        """Raises WeightError where the plan's format cannot store such a matrix, or no plan says how it is stored."""
+        full = self._prefix + name
+        module = full.removesuffix(".weight")
+        has_it = full in self._checkpoint.names
+        is_plain = has_it and self._checkpoint.dtype(full) in (*FLOATS, "F64")
+        scheme = None if self._plan is None or module == full or len(shape) != 2 else self._plan.scheme_of(module)
+        if is_plain or (scheme is None and not has_it):
+            return Plain(full, shape)
+        if scheme is None:
+            kind = self._checkpoint.dtype(full)
+            raise WeightError(f"tensor {full} is of type {kind}, and config.json does not say what it means")
+        try:
+            stored = tuple(scheme.stored(*shape))
+        except BadTensor as error:
+            raise WeightError(f"tensor {module}.{error.name} {error.reason}") from None
+        return Coded(module, scheme, shape, stored, dict(self._found(module, stored)))
+
+    def _found(self, module: str, stored: tuple[Stored, ...]) -> list[tuple[str, str]]:
+        """(our name, the checkpoint's), of all that is there or must be."""
+        found = []
+        for tensor in stored:
+            names = [f"{module}.{name}" for name in tensor.names]
+            there = next((name for name in names if name in self._checkpoint.names), None)
+            if there is not None or not tensor.is_optional:
+                found.append((tensor.names[0], there or names[0]))
+        return found
+
+
+class _Reader:
+    def __init__(self, checkpoint: Checkpoint, spec: ModelSpec, dtype: torch.dtype, device: torch.device) -> None:
+        self.checkpoint, self.spec, self.dtype, self.device = checkpoint, spec, dtype, device
+        self.plan = spec.quantization if isinstance(spec.quantization, Plan) else None
+        self.online: OnlineKind | None = None if isinstance(spec.quantization, Plan) else spec.quantization
+        parts = Parts(checkpoint, spec.prefix, self.plan)
+        self.sources = sources_of(spec)
+        self.parts = {name: [parts.part(*part) for part in source.parts] for name, source in self.sources.items()}
+        self.weights: dict[str, Tensor] = {}
+        self.made: dict[str, tuple[Linear, ...]] = {}
+        self.embeddings: dict[str, Embedding] = {}
+
+    # ---- before anything is read
+
+    def check(self) -> None:
+        expected: dict[str, tuple[Shape, ...]] = {}
+        types: dict[str, tuple[str, ...]] = {}
+        coded = set()
+        for part in (part for parts in self.parts.values() for part in parts):
+            if isinstance(part, Plain):
+                expected[part.name] = (part.shape,)
+                continue
+            coded.add(part.module)
+            for tensor in part.stored:
+                if (name := part.names.get(tensor.names[0])) is not None:
+                    expected[name], types[name] = tensor.shapes, tensor.dtypes
+        check_checkpoint(self.checkpoint, self.spec, expected, self._passed_over(coded))
+        for name, dtypes in types.items():
+            kind = self.checkpoint.dtype(name)
+            if kind not in dtypes:
+                raise WeightError(f"tensor {name} is of type {kind}, config.json calls for {' or '.join(dtypes)}")
+
+    def _passed_over(self, coded: set[str]) -> frozenset[str]:
+        """What the product does not need: scales of caches, and biases that are zero, which some tools write for every matrix."""
+        if self.plan is None:
+            return frozenset()
+        return frozenset(
+            name
+            for name in self.checkpoint.names
+            if name.endswith(_OF_CACHES)
+            or (name.endswith(".bias") and name.removesuffix(".bias") in coded and not self.checkpoint.tensor(name).any())
+        )
+
+    def say_what_memory_is_needed(self, folder: Path) -> None:
+        """Where weights do not fit into free memory: that they are read again and again, or that copies will not fit."""
+        if self.device.type != "cpu":
+            return
+        free, mapped, copied = free_bytes(self.device), 0, 0
+        for name, source in self.sources.items():
+            is_alone = source.finish is None and len(source.parts) == 1
+            for part in self.parts[name]:
+                size = self._bytes(name, part)
+                is_mapped = (self._is_lazy(name) or is_alone) and self._stays_mapped(name, part)
+                mapped, copied = (mapped + size, copied) if is_mapped else (mapped, copied + size)
+        if copied > free:
+            logger.warning(
+                "%s: %.3g GB of weights are converted to %s and held in memory, of which %.3g GB are free; weights of the type "
+                "that is computed in (dtype=), and packed ones, are used where they lie in the file",
+                folder, copied / 1e9, str(self.dtype).removeprefix("torch."), free / 1e9,
+            )  # fmt: skip
+        elif mapped + copied > free:
+            logger.warning(
+                "%s: its weights take %.3g GB, and %.3g GB of memory are free: what does not fit is read from the file in every "
+                "step, as fast as the disk is", folder, (mapped + copied) / 1e9, free / 1e9,
+            )  # fmt: skip
+
+    def _bytes(self, name: str, part: Part) -> int:
+        """In memory; of what is quantised while it is loaded without its scales."""
+        if isinstance(part, Coded):
+            return sum(map(self.checkpoint.num_bytes, part.names.values()))
+        bits = (4 if self.online == "int4" else 8) if self._becomes_codes(name, part) else 8 * self.dtype.itemsize
+        return math.prod(part.shape) * bits // 8
+
+    def _stays_mapped(self, name: str, part: Part) -> bool:
+        if isinstance(part, Coded):
+            return part.scheme.is_in_place
+        return self._is_stored_as_computed(part) and not self._becomes_codes(name, part)
+
+    def _is_stored_as_computed(self, part: Plain) -> bool:
+        return DTYPES.get(self.checkpoint.dtype(part.name)) == self.dtype
+
+    # ---- reading
+
+    def read(self) -> DecoderWeights:
+        for name, source in self.sources.items():
+            parts, ours = self.parts[name], name.removesuffix(".weight")
+            if not self._is_lazy(name):
+                self.weights[name] = finished([self._numbers(part, source) for part in parts], source)
+            elif ours == "embedding":
+                self._make_embedding(parts)
+            elif source.holds == "experts":
+                self._make_experts(ours, parts)
+            else:
+                self._make_linear(ours, parts)
+        for name in self.made:
+            if f"{name}.bias" in self.weights:
+                joined = self.made[name][0]
+                assert isinstance(joined, JoinedLinear)
+                self.made[name] = (replace(joined, bias=self.weights[f"{name}.bias"]),)
+        return DecoderWeights(self.weights, MadeLinears(self.made, self.embeddings, self.weights))
+
+    def _is_lazy(self, name: str) -> bool:
+        """Whether the parts become linear layers of their own. Experts are only where products may wait: on a CPU."""
+        source, parts = self.sources[name], self.parts[name]
+        if source.holds == "values" or (source.holds == "experts" and self.device.type != "cpu"):
+            return False
+        if any(isinstance(part, Coded) or self._becomes_codes(name, part) for part in parts):
+            return True
+        if self.device.type != "cpu" or len(parts) == 1:
+            return False
+        size = sum(self._bytes(name, part) for part in parts) // (len(parts) if source.holds == "experts" else 1)
+        plain = [part for part in parts if isinstance(part, Plain)]
+        is_as_computed = source.dtype in (None, self.dtype) and all(self._is_stored_as_computed(part) for part in plain)
+        return size >= LEAST_MAPPED and is_as_computed
+
+    def _becomes_codes(self, name: str, part: Part) -> bool:
+        """Whether the matrix is quantised now."""
+        if self.online is None or isinstance(part, Coded):
+            return False
+        return is_inner(name, self.sources[name]) and can_quantize(self.online, part.shape[1])
+
+    def _make_embedding(self, parts: list[Part]) -> None:
+        matrix, _ = self._codes(parts[0])
+        self._hold("embedding.0", matrix)
+        self.embeddings["embedding"] = ScaledEmbedding(matrix, self.dtype)
+        self.made["embedding"] = (JoinedLinear((ScaledLinear(matrix),)),)
+
+    def _make_linear(self, ours: str, parts: list[Part]) -> None:
+        source, linears = self.sources[f"{ours}.weight"], self._linears(ours, parts)
+        rows = torch.arange(sum(part.shape[0] for part in parts))
+        order = rows if source.finish is None else source.finish(rows)
+        self.made[ours] = (JoinedLinear(linears, None if torch.equal(order, rows) else order.to(self.device)),)
+
+    def _make_experts(self, ours: str, parts: list[Part]) -> None:
+        assert self.spec.experts is not None
+        each, linears = len(parts) // self.spec.experts.count, self._linears(ours, parts)
+        groups = (linears[begin : begin + each] for begin in range(0, len(linears), each))
+        self.made[ours] = tuple(group[0] if each == 1 else JoinedLinear(group) for group in groups)
+
+    def _linears(self, ours: str, parts: list[Part]) -> tuple[Linear, ...]:
+        return tuple(self._linear(f"{ours}.{number}", part, f"{ours}.weight") for number, part in enumerate(parts))
+
+    def _linear(self, name: str, part: Part, of: str) -> Linear:
+        if isinstance(part, Coded) or self._becomes_codes(of, part):
+            matrix, rounding = self._codes(part)
+            self._hold(name, matrix)
+            return ScaledLinear(matrix, rounding)
+        self.weights[f"{name}.weight"] = self._numbers(part, self.sources[of])
+        return DenseLinear(self.weights[f"{name}.weight"])
+
+    def _hold(self, name: str, matrix: Scaled) -> None:
+        self.weights |= {f"{name}.{what}": tensor for what, tensor in matrix.tensors.items()}
+
+    def _codes(self, part: Part) -> tuple[Scaled, Rounding | None]:
+        if isinstance(part, Plain):
+            assert self.online is not None
+            return quantized(self.online, self.checkpoint.tensor(part.name)).to(self.device), None
+        tensors = {ours: self.checkpoint.tensor(name) for ours, name in part.names.items()}
+        try:
+            matrix, rounding = part.scheme.matrix(tensors, *part.shape), part.scheme.rounding(tensors)
+        except BadTensor as error:
+            raise WeightError(f"tensor {part.module}.{error.name} {error.reason}") from None
+        assert self.plan is not None
+        if rounding is None or not self.plan.rounds_inputs:
+            return matrix.to(self.device), None
+        scale, zero = (None if tensor is None else tensor.to(self.device) for tensor in (rounding.scale, rounding.zero))
+        return matrix.to(self.device), replace(rounding, scale=scale, zero=zero)
+
+    def _numbers(self, part: Part, source: Source) -> Tensor:
+        if isinstance(part, Coded):
+            return scaled.dequantize(self._codes(part)[0]).to(source.dtype or self.dtype)
+        return self.checkpoint.tensor(part.name).to(self.device, source.dtype or self.dtype)
+
+
+
+def is_inner(name: str, source: Source) -> bool:
+    """Whether our tensor is a matrix within a layer that loses little by fewer bits.
+
+    What is lost in embedding, head and router is lost in every token.
+    """
+    return source.holds != "values" and name.startswith("layers.") and not name.endswith("router.weight")
