@@ -51,7 +51,8 @@ def shard_paths(folder: Path) -> list[Path]:
 def refuse_other_formats(path: Path) -> None:
     """Raises UnsupportedModel, naming the file, where `path` is a model in a format that is not read."""
     if not (path / "config.json").is_file() and (path / "adapter_config.json").is_file():
-        raise UnsupportedModel(f"{path}: LoRA adapters are not supported; merge it into its base model, and name that folder")
+        advice = 'name its base model, and give this folder as adapters={"name": folder}'
+        raise UnsupportedModel(f"{path}: this is a LoRA adapter and no model; {advice}")
     for name in ("quantize_config.json", "quant_config.json"):  # GPTQ and AWQ, before it was written into config.json
         if (path / name).is_file():
             raise UnsupportedModel(f"{path}: {name}: quantised weights are not supported; use an unquantised copy")
