@@ -53,8 +53,8 @@ class AdapterInUse(AdapterError):
     """Requests that run with an adapter are not finished, so that it cannot be unloaded."""
 
     def __init__(self, name: str, num_requests: int) -> None:
-        many = f"{num_requests} requests run" if num_requests > 1 else "a request runs"
-        super().__init__(f'adapter "{name}" is in use: {many} or wait with it; unload it when they have ended, or with wait=True')
+        many = f"{num_requests} requests run or wait" if num_requests > 1 else "a request runs or waits"
+        super().__init__(f'adapter "{name}" is in use: {many} with it; unload it when that has ended, or with wait=True')
         self.name, self.num_requests = name, num_requests
 
 

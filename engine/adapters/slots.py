@@ -101,12 +101,12 @@ class AdapterSlots:
         """A block in which layers add what the rows of a step want.
 
         tokens: the slot of each row, integers [num_tokens], negative for none; None: no row wants any. logit_rows: int64, the rows
-        that the head gets; None: all.
+        that the head gets; None: all, and the step may be captured, so that nothing is asked of the device.
         """
         if tokens is None or not self._num_slots:
             yield
             return
-        wanted = rows_of(tokens, self._num_slots, backend=self.backend)
+        wanted = rows_of(tokens, self._num_slots, backend=self.backend, may_wait=logit_rows is not None)
         of_head = wanted if logit_rows is None else None
         if logit_rows is not None and self._head is not None and self._head.stack is not None:
             of_head = rows_of(tokens.index_select(0, logit_rows), self._num_slots, backend=self.backend)

@@ -46,17 +46,18 @@ class LoraRows:
     """Which slot each row of a step wants, as a backend reads it."""
 
     slots: Tensor  # integers [num_rows]
-    plan: Any  # (slot, its rows or None for all) of each; on a GPU `gpu.lora.Blocks`
+    plan: Any  # `reference.Group`s, or with Triton `gpu.lora.SlotBlocks`
     uses_triton: bool
 
 
-def rows_of(slots: Tensor, num_slots: int, *, backend: Backend = "auto") -> LoraRows:
+def rows_of(slots: Tensor, num_slots: int, *, backend: Backend = "auto", may_wait: bool = True) -> LoraRows:
     """slots: integers [num_rows] below num_slots, NO_ADAPTER or any other negative number for none.
 
-    With Triton nothing is asked of the device, so that a CUDA graph can capture it.
+    With Triton nothing is asked of the device, so that a CUDA graph can capture it; neither is it in PyTorch unless it `may_wait`.
     """
     if not uses_triton(backend, slots.device):
-        return LoraRows(slots, reference.groups_of(slots), False)
+        groups = reference.groups_of(slots) if may_wait else reference.masks_of(slots, num_slots)
+        return LoraRows(slots, groups, False)
     from .gpu.lora import blocks_of_slots
 
     return LoraRows(slots, blocks_of_slots(slots, num_slots), True)

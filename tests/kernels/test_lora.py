@@ -48,6 +48,8 @@ def test_every_row_gets_what_its_slot_adds(backend, slots, shape, seed):
     expected = row_by_row(y, x, stack, slots)
     rows = rows_of(torch.tensor(slots, device=DEVICE), 3, backend=backend)
     torch.testing.assert_close(add_lora(y.clone(), x, stack, rows), expected, atol=2e-3, rtol=2e-4)
+    unasked = rows_of(torch.tensor(slots, device=DEVICE), 3, backend=backend, may_wait=False)
+    torch.testing.assert_close(add_lora(y.clone(), x, stack, unasked), expected, atol=2e-3, rtol=2e-4)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

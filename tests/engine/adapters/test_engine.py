@@ -9,6 +9,7 @@ import pytest
 from maskwright.constraints import Compiler, Regex
 from maskwright.engine.engine import Engine
 from maskwright.engine.errors import AdapterError, AdapterInUse, RequestError, SessionError
+from maskwright.engine.loops import choice
 from maskwright.engine.models.fingerprints import model_fingerprint
 from maskwright.engine.requests.request import Request
 from maskwright.engine.search.beams import BeamSearch
@@ -17,6 +18,7 @@ from maskwright.engine.sessions.sessions import Sessions
 from maskwright.sampling import SamplingParams
 
 from ..conftest import check_nothing_leaked, run_all, save_tiny_model, tiny_vocabulary
+from ..recorded import RecordedCapture
 from .making import make_engine, peft_adapter, peft_greedy, request
 
 PROMPTS = [[10, 20, 30, 40, 50, 60, 70, 80, 90], [10, 20, 30, 40, 50, 60, 70, 80, 11], [33, 34, 35]]
@@ -64,6 +66,23 @@ def test_a_mixed_batch_gives_what_each_gives_alone(loop, made):
     run_mixed(engine, expected)  # with what is known from before
     if "small" in loop or "host" in loop:
         assert engine.statistics.num_preemptions > 0
+
+
+def test_captured_steps_read_who_wants_what_where_it_is(made, monkeypatch):
+    """A step captured with some rows' adapters is replayed for other rows; one captured before stacks grew is not used again."""
+    folder, adapters, expected = made
+    capture = RecordedCapture()
+    monkeypatch.setattr(choice, "capture_for", lambda device: capture)
+    engine = make_engine(folder, {"sql": adapters["sql"]}, automaton="device", cuda_graphs=True, steps_per_visit=2)
+    asked = [("sql", 0), (None, 1), ("sql", 2), (None, 0), ("sql", 1), (None, 2)]
+    for pairs in (asked, asked[::-1]):
+        outputs = run_all(engine, {0: [request(PROMPTS[place], name) for name, place in pairs]})
+        assert [list(outputs[number].token_ids) for number in range(6)] == [expected[pair] for pair in pairs]
+    before = engine.runner.adapter_version
+    engine.load_adapter("chat", engine.registry.read(adapters["chat"]))
+    assert engine.runner.adapter_version > before
+    run_mixed(engine, expected)
+    assert sum(step.num_replays for step in capture.steps) > len(capture.steps) >= 3
 
 
 def test_by_triton_kernels(made):
