@@ -163,9 +163,9 @@ class Driver:
             self._engine.retire_adapter(name, is_leaving=is_leaving)
 
     def step_for_all(self) -> None:
-        """Compute a step for whoever has something to do, on behalf of a caller who waits for others to end."""
+        """Compute a step on behalf of a caller who waits for others to end; where somebody only steps, it is theirs to do."""
         with self._lock:
-            if self._engine.has_work:
+            if self._engine.has_work and not self._pushed:
                 self._step()
 
     def cancel(self, request_id: int) -> None:

@@ -17,7 +17,7 @@ from ..models.architecture import ModelInfo, ModelSpec
 from ..models.layout import Source, Sources, head_name, sources_of
 from ..models.mamba import MambaSpec, mamba_sources
 
-TURNED_IN_GGUF = frozenset({"LlamaForCausalLM", "MistralForCausalLM", "MixtralForCausalLM", "Ministral3ForCausalLM"})
+TURNED_IN_GGUF = frozenset({"LlamaForCausalLM", "MistralForCausalLM", "MixtralForCausalLM"})
 """Families whose queries and keys GGUF files store for another rotation than checkpoints and adapters of peft do."""
 
 

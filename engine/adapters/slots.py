@@ -73,15 +73,19 @@ class AdapterSlots:
         if slot is None:
             raise AdapterError(f"{adapter.path}: {len(self._held)} adapters are loaded, and max_adapters is {self.max_adapters}")
         prepared = {place: self._prepared(adapter, place, part) for place, part in adapter.parts.items()}
+        least = LEAST_RANK if uses_triton(self.backend, self.device) else 1
+        room = (max(self._num_slots, 1 << slot.bit_length()), max(self._rank, _power_of_two(max(adapter.rank, least))))
         try:
-            stacks = self._made_room(slot, adapter)
+            stacks = self._with_room(*room, {place.linear for place in adapter.parts})
         except torch.OutOfMemoryError:
             advice = "lower kv_memory_fraction, or name it when the engine starts"
             raise AdapterError(f"{adapter.path}: no memory for it on {self.device}; {advice}") from None
         for name, stack in stacks.items():
             self._write(name, stack, slot, prepared)
+        self.version += any(stack is not self._layers[name].stack for name, stack in stacks.items())
         for name, stack in stacks.items():
             self._layers[name].stack = stack
+        self._num_slots, self._rank = room
         self._held[slot] = adapter
         return slot
 
@@ -126,21 +130,14 @@ class AdapterSlots:
             raise AdapterError(f"{adapter.path}: what it adds to {place.linear} is too large for {kind}")
         return LowRank(down, up, 1.0)
 
-    def _made_room(self, slot: int, adapter: Adapter) -> dict[str, LoraStack]:
-        """The stack of every layer that has, or is to have, one; with room for a slot and its rank."""
-        least = LEAST_RANK if uses_triton(self.backend, self.device) else 1
-        num_slots = max(self._num_slots, 1 << slot.bit_length())
-        rank = max(self._rank, 1 << (max(adapter.rank, least) - 1).bit_length())
-        touched = {place.linear for place in adapter.parts}
+    def _with_room(self, num_slots: int, rank: int, touched: set[str]) -> dict[str, LoraStack]:
+        """The stack of every layer that has, or is to have, one: that of now where it has the room."""
         made: dict[str, LoraStack] = {}
         for name, layer in self._layers.items():
             if layer.stack is not None and (num_slots, rank) == (self._num_slots, self._rank):
                 made[name] = layer.stack
             elif layer.stack is not None or name in touched:
                 made[name] = self._grown(layer, num_slots, rank)
-        if any(stack is not self._layers[name].stack for name, stack in made.items()):
-            self.version += 1
-        self._num_slots, self._rank = num_slots, rank
         return made
 
     def _grown(self, layer: Adapted, num_slots: int, rank: int) -> LoraStack:
@@ -163,3 +160,8 @@ class AdapterSlots:
                 begin = number * stack.rank
                 stack.down[slot, begin : begin + part.rank] = part.down.to(self.device)
                 stack.up[slot, first:stop, : part.rank] = part.up.to(self.device)
+
+
+def _power_of_two(number: int) -> int:
+    """The smallest one that is not less."""
+    return 1 << (number - 1).bit_length()

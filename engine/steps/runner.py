@@ -90,7 +90,7 @@ class ModelRunner:
             positions=self._to_device(positions),
             logit_rows=self._to_device(logit_rows),
             attention=self.decoder.plan(spans, self.cache, self.attend),
-            adapters=self._to_device(slots) if self.adapters is not None and max(slots) >= 0 else None,
+            adapters=self._to_device(slots) if self.adapters is not None and max(slots, default=-1) >= 0 else None,
         )
 
     def _to_device(self, numbers: list[int]) -> Tensor:

@@ -12,11 +12,14 @@ from pydantic import Field
 
 from ...engine.errors import AdapterError, AdapterInUse
 from ...errors import UsageError
+from ..answers import ErrorAnswer
 from ..body import Body, Ignored
+from ..documentation import answers
 from ..errors import ApiError
 from ..service import Service
 
 router = APIRouter()
+ERRORS = {status: said for status, said in answers(ErrorAnswer).items() if status != 200}
 POLL_SECONDS = 0.02  # between two looks whether the last request with an adapter has ended
 
 
@@ -37,7 +40,7 @@ class UnloadBody(Body):
     wait: bool | None = Field(None, description="Take no more requests for it, and answer when the last one has ended.")
 
 
-@router.post("/v1/load_lora_adapter", summary="Load an adapter", response_class=PlainTextResponse)
+@router.post("/v1/load_lora_adapter", summary="Load an adapter", response_class=PlainTextResponse, responses=ERRORS)
 async def load(request: Request, body: LoadBody) -> Response:
     """Load a LoRA adapter from a folder of the server, for requests whose model has its name. Needs --runtime-adapters."""
     service = _allowed(request)
@@ -55,7 +58,7 @@ async def load(request: Request, body: LoadBody) -> Response:
     return PlainTextResponse(f"Success: LoRA adapter '{body.lora_name}' added successfully.")
 
 
-@router.post("/v1/unload_lora_adapter", summary="Unload an adapter", response_class=PlainTextResponse)
+@router.post("/v1/unload_lora_adapter", summary="Unload an adapter", response_class=PlainTextResponse, responses=ERRORS)
 async def unload(request: Request, body: UnloadBody) -> Response:
     """Unload a LoRA adapter, unless requests run with it. Needs --runtime-adapters."""
     service = _allowed(request)

@@ -134,7 +134,7 @@ def launch(y: Tensor, x: Tensor, down: Tensor, up: Tensor, widths: tuple[int, ..
     (num_rows, in_features), (num_slots, out_features, rank) = x.shape, up.shape
     num_slices, num_blocks = len(widths), len(blocks.expert)
     chunk = triton.cdiv(triton.cdiv(in_features, SPLITS), BLOCK_K) * BLOCK_K
-    inner = torch.zeros((SPLITS, num_rows, num_slices * rank), dtype=torch.float32, device=x.device)
+    inner = torch.empty((SPLITS, num_rows, num_slices * rank), dtype=torch.float32, device=x.device)
     shrink_kernel[(num_blocks, num_slices, SPLITS)](
         x, down, blocks, inner, x.stride(0), in_features, num_rows, num_slots, num_slices, chunk,
         RANK=rank, BLOCK_M=block_m, BLOCK_K=BLOCK_K,
