@@ -18,6 +18,7 @@ from .constraints import ToolStyle
 from .conversation import Message
 from .engine import EngineStatistics, Request, RequestOutput
 from .engine import Event as EngineEvent
+from .engine.adapters.loaded import LoadedAdapter
 from .engine.search.beams import BeamSearch
 from .engine.search.particles import Particles
 from .engine.search.searches import Search
@@ -53,6 +54,19 @@ class AsyncLLM:
         """See `LLM.statistics`."""
         return self.llm.statistics
 
+    @property
+    def adapters(self) -> Mapping[str, LoadedAdapter]:
+        """See `LLM.adapters`."""
+        return self.llm.adapters
+
+    async def load_adapter(self, name: str, path: str | os.PathLike[str]) -> LoadedAdapter:
+        """See `LLM.load_adapter`."""
+        return await asyncio.to_thread(self.llm.load_adapter, name, path)
+
+    async def unload_adapter(self, name: str, *, wait: bool = False) -> None:
+        """See `LLM.unload_adapter`."""
+        await asyncio.to_thread(self.llm.unload_adapter, name, wait=wait)
+
     async def generate(
         self,
         prompts: str | Sequence[str],
@@ -61,10 +75,11 @@ class AsyncLLM:
         priority: int = 0,
         user: str = "",
         progress: Progress | None = None,
+        adapter: str | Sequence[str | None] | None = None,
         **constraint: Unpack[ConstraintOptions],
     ) -> list[GenerationOutput]:
         """See `LLM.generate`."""
-        plans = await asyncio.to_thread(self.llm.planner.plan_all, prompts, sampling, constraint)
+        plans = await asyncio.to_thread(self.llm.planner.plan_all, prompts, sampling, constraint, adapter)
         return await self._outputs([plan.ranked(priority, user) for plan in plans], progress)
 
     async def beam_search(
@@ -76,11 +91,12 @@ class AsyncLLM:
         length_penalty: float = 1.0,
         early_stopping: bool | Literal["never"] = False,
         sampling: SamplingParams | None = None,
+        adapter: str | Sequence[str | None] | None = None,
         **constraint: Unpack[ConstraintOptions],
     ) -> list[GenerationOutput]:
         """See `LLM.beam_search`."""
         search = BeamSearch(width=width, num_wanted=n, length_penalty=length_penalty, early_stopping=early_stopping)
-        plans = await asyncio.to_thread(self.llm.planner.plan_all, prompts, sampling or SamplingParams(), constraint)
+        plans = await asyncio.to_thread(self.llm.planner.plan_all, prompts, sampling or SamplingParams(), constraint, adapter)
         return await self._found(plans, search)
 
     async def particles(
@@ -90,27 +106,38 @@ class AsyncLLM:
         count: int = 8,
         resample_below: float = 0.5,
         sampling: SamplingParams | None = None,
+        adapter: str | Sequence[str | None] | None = None,
         **constraint: Unpack[ConstraintOptions],
     ) -> list[GenerationOutput]:
         """See `LLM.particles`."""
         search = Particles(count=count, resample_below=resample_below)
-        plans = await asyncio.to_thread(self.llm.planner.plan_all, prompts, sampling or SamplingParams(), constraint)
+        plans = await asyncio.to_thread(self.llm.planner.plan_all, prompts, sampling or SamplingParams(), constraint, adapter)
         return await self._found(plans, search)
 
     async def stream(
-        self, prompt: str, *, sampling: SamplingParams | None = None, **constraint: Unpack[ConstraintOptions]
+        self,
+        prompt: str,
+        *,
+        sampling: SamplingParams | None = None,
+        adapter: str | None = None,
+        **constraint: Unpack[ConstraintOptions],
     ) -> AsyncGenerator[Event, None]:
         """See `LLM.stream`."""
-        (plan,) = await asyncio.to_thread(self.llm.planner.plan_all, prompt, sampling, constraint)
+        (plan,) = await asyncio.to_thread(self.llm.planner.plan_all, prompt, sampling, constraint, adapter)
         async with aclosing(self._stream(plan)) as events:
             async for event in events:
                 yield event
 
     async def stream_text(
-        self, prompt: str, *, sampling: SamplingParams | None = None, **constraint: Unpack[ConstraintOptions]
+        self,
+        prompt: str,
+        *,
+        sampling: SamplingParams | None = None,
+        adapter: str | None = None,
+        **constraint: Unpack[ConstraintOptions],
     ) -> AsyncGenerator[Delta | Done, None]:
         """See `LLM.stream_text`."""
-        (plan,) = await asyncio.to_thread(self.llm.planner.plan_all, prompt, sampling, constraint)
+        (plan,) = await asyncio.to_thread(self.llm.planner.plan_all, prompt, sampling, constraint, adapter)
         async with aclosing(self._engine_events(plan)) as events:
             async for event in events:
                 if event.text:
@@ -119,10 +146,15 @@ class AsyncLLM:
                     yield Done(plan.output(event.output))
 
     async def stream_tokens(
-        self, prompt: str, *, sampling: SamplingParams | None = None, **constraint: Unpack[ConstraintOptions]
+        self,
+        prompt: str,
+        *,
+        sampling: SamplingParams | None = None,
+        adapter: str | None = None,
+        **constraint: Unpack[ConstraintOptions],
     ) -> AsyncGenerator[TokenPiece | Done, None]:
         """See `LLM.stream_tokens`."""
-        (plan,) = await asyncio.to_thread(self.llm.planner.plan_all, prompt, sampling, constraint)
+        (plan,) = await asyncio.to_thread(self.llm.planner.plan_all, prompt, sampling, constraint, adapter)
         reader = PieceReader(self.llm.vocabulary, plan.constraint)
         async with aclosing(self._engine_events(plan)) as events:
             async for event in events:
@@ -136,16 +168,22 @@ class AsyncLLM:
         prompt: str | Sequence[Message],
         *,
         sampling: SamplingParams | None = None,
+        adapter: str | None = None,
         **constraint: Unpack[ConstraintOptions],
     ) -> AsyncSession:
         """See `LLM.open`."""
-        return await self._opened(lambda: self.llm.open(prompt, sampling=sampling, **constraint))
+        return await self._opened(lambda: self.llm.open(prompt, sampling=sampling, adapter=adapter, **constraint))
 
     async def resume(
-        self, path: str | os.PathLike[str], *, cache: CacheUse = "private", **constraint: Unpack[ConstraintOptions]
+        self,
+        path: str | os.PathLike[str],
+        *,
+        cache: CacheUse = "private",
+        adapter: str | None = None,
+        **constraint: Unpack[ConstraintOptions],
     ) -> AsyncSession:
         """See `LLM.resume`."""
-        return await self._opened(lambda: self.llm.resume(path, cache=cache, **constraint))
+        return await self._opened(lambda: self.llm.resume(path, cache=cache, adapter=adapter, **constraint))
 
     async def chat(
         self,
@@ -155,12 +193,13 @@ class AsyncLLM:
         tool_choice: str | Mapping[str, Any] = "auto",
         tool_style: str | ToolStyle | None = "auto",
         sampling: SamplingParams | None = None,
+        adapter: str | None = None,
         **constraint: Unpack[ConstraintOptions],
     ) -> Reply:
         """See `LLM.chat`."""
         turn = self.llm.planner.turn(messages, tools, tool_choice, tool_style, constraint)
         plan = await asyncio.to_thread(self.llm.planner.plan_turn, turn, sampling)
-        (output,) = await self._outputs([plan], None)
+        (output,) = await self._outputs([plan.adapted(adapter)], None)
         return reply_of(output, turn, plan.constraint)
 
     async def stream_chat(
@@ -171,12 +210,13 @@ class AsyncLLM:
         tool_choice: str | Mapping[str, Any] = "auto",
         tool_style: str | ToolStyle | None = "auto",
         sampling: SamplingParams | None = None,
+        adapter: str | None = None,
         **constraint: Unpack[ConstraintOptions],
     ) -> AsyncGenerator[Event, None]:
         """See `LLM.stream_chat`."""
         turn = self.llm.planner.turn(messages, tools, tool_choice, tool_style, constraint)
         plan = await asyncio.to_thread(self.llm.planner.plan_turn, turn, sampling)
-        async with aclosing(self._stream(plan)) as events:
+        async with aclosing(self._stream(plan.adapted(adapter))) as events:
             async for event in events:
                 yield event
 

@@ -6,11 +6,14 @@ who came before. A server has a thread that only steps; what it submits is `push
 
 from __future__ import annotations
 
+import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from .engine.adapters.adapter import Adapter
+from .engine.adapters.loaded import LoadedAdapter
 from .engine.engine import Engine
 from .engine.errors import SessionError
 from .engine.footprint import Footprint
@@ -125,13 +128,45 @@ class Driver:
                 raise SessionError("request", "it was closed before it had ended")
             return replace(self._sessions.snapshot(request_id, keeps_cache=keeps_cache), label=label)
 
-    def resume(self, snapshot: Snapshot, constraint: Constraint | None, cache: CacheUse) -> int:
+    def resume(
+        self, snapshot: Snapshot, constraint: Constraint | None, cache: CacheUse, adapter: str | None = None
+    ) -> int:
         """Queue a request that was put aside and return its id. Raises SessionError."""
         with self._lock:
             assert self._sessions is not None, "an engine without a model folder has no sessions"
-            request_id = self._sessions.resume(snapshot, constraint, cache)
+            request_id = self._sessions.resume(snapshot, constraint, cache, adapter)
             self._news[request_id] = deque()
             return request_id
+
+    @property
+    def adapters(self) -> Mapping[str, LoadedAdapter]:
+        """The adapters that requests can ask for, by name, as they are now: nobody is waited for."""
+        return {} if self._engine.adapters is None else self._engine.adapters.loaded
+
+    def read_adapter(self, path: str | os.PathLike[str]) -> Adapter:
+        """An adapter out of its files, checked, while requests run. Raises AdapterError."""
+        return self._engine.registry.read(path)
+
+    def load_adapter(self, name: str, adapter: Adapter) -> LoadedAdapter:
+        """Let requests ask for an adapter, from the next step on. Raises AdapterError."""
+        with self._lock:
+            return self._engine.load_adapter(name, adapter)
+
+    def unload_adapter(self, name: str) -> None:
+        """Forget an adapter. Raises AdapterInUse while requests with it are not finished, AdapterError for an unknown name."""
+        with self._lock:
+            self._engine.unload_adapter(name)
+
+    def retire_adapter(self, name: str, *, is_leaving: bool = True) -> None:
+        """Refuse new requests for an adapter that is to be unloaded, or take them again."""
+        with self._lock:
+            self._engine.retire_adapter(name, is_leaving=is_leaving)
+
+    def step_for_all(self) -> None:
+        """Compute a step on behalf of a caller who waits for others to end; where somebody only steps, it is theirs to do."""
+        with self._lock:
+            if self._engine.has_work and not self._pushed:
+                self._step()
 
     def cancel(self, request_id: int) -> None:
         """End a request whose events nobody will read any more; nothing happens when it has given its final one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,9 @@ from .conversation import Message
 from .driver import Driver
 from .engine import EngineConfig, EngineFeatures, EngineStatistics, RequestOutput, load
 from .engine import Event as EngineEvent
+from .engine.adapters.loaded import LoadedAdapter
 from .engine.engine import Engine
+from .engine.errors import AdapterError, AdapterInUse
 from .engine.models.fingerprints import model_fingerprint
 from .engine.search.beams import BeamSearch
 from .engine.search.particles import Particles
@@ -36,7 +39,7 @@ from .session import Session
 from .stream_events import StreamEvents
 from .tools import ToolLike
 
-_OWN_OPTIONS = ("prompt_style", "constraint_limits", "constraint_cache_bytes", "revision", "download")  # of LLM itself
+_OWN_OPTIONS = ("prompt_style", "constraint_limits", "constraint_cache_bytes", "revision", "download", "adapters")  # of LLM itself
 Progress = Callable[[int, int], None]  # (prompts finished, prompts)
 
 
@@ -47,6 +50,7 @@ class LLM:
         model: a folder in Hugging Face layout, a GGUF file, the name of a repository in the local Hugging Face cache, or
             "embedded".
         revision: of a repository: a branch, tag or commit.
+        adapters: LoRA adapters by name, each a folder of peft or a GGUF file; more with `load_adapter`.
         download: fetch a repository that is not in the cache, with a progress bar.
         device: "auto" (a GPU when there is one), "cpu", "cuda", "cuda:1", ...
         dtype: "auto", "float32", "bfloat16" or "float16".
@@ -82,12 +86,15 @@ class LLM:
         constraint_cache_bytes: int = 1 << 30,
         revision: str | None = None,
         download: bool = False,
+        adapters: Mapping[str, str | os.PathLike[str]] | None = None,
         **engine_options: Any,
     ) -> None:
         if not isinstance(constraint_limits, ConstraintLimits | None):
             raise UsageError(f"constraint_limits= is maskwright.constraints.Limits(...), not {type(constraint_limits).__name__}")
         if type(constraint_cache_bytes) is not int or constraint_cache_bytes < 0:
             raise UsageError(f"constraint_cache_bytes= is a number of bytes, not {constraint_cache_bytes!r}")
+        if not isinstance(adapters, Mapping | None):
+            raise UsageError(f"adapters= is a mapping from names to folders, not {type(adapters).__name__}")
         folder = find_model(model, revision=revision, download=download)
         misplaced = next((option.name for option in OPTIONS if option.name in engine_options), None)
         if misplaced is not None:
@@ -95,7 +102,7 @@ class LLM:
         self.features, settings = EngineFeatures.split(engine_options)
         others = [*(feature.name for feature in fields(EngineFeatures)), *_OWN_OPTIONS]
         config = EngineConfig.from_options({"model": folder, "device": device, "dtype": dtype, **settings}, others)
-        engine, self.tokenizer, _, self.config = load(config, self.features)
+        engine, self.tokenizer, _, self.config = load(config, self.features, adapters)
         self.vocabulary: Vocabulary = self.tokenizer.vocabulary
         self.compiler = Compiler(self.vocabulary, constraint_limits, constraint_cache_bytes)
         self.driver = Driver(engine, _sessions(engine, folder, self.features))
@@ -112,6 +119,38 @@ class LLM:
         use."""
         return self.driver.statistics
 
+    @property
+    def adapters(self) -> Mapping[str, LoadedAdapter]:
+        """The adapters that are loaded, by name."""
+        return self.driver.adapters
+
+    def load_adapter(self, name: str, path: str | os.PathLike[str]) -> LoadedAdapter:
+        """Load a LoRA adapter, a folder of peft or a GGUF file, for requests with adapter=name. Requests may run meanwhile.
+
+        Raises AdapterError: it cannot be read or does not fit, the name is taken, or max_adapters are loaded.
+        """
+        return self.driver.load_adapter(name, self.driver.read_adapter(path))
+
+    def unload_adapter(self, name: str, *, wait: bool = False) -> None:
+        """Forget an adapter. Raises AdapterInUse while requests run with it, and AdapterError where there is none of that name.
+
+        wait: take no more requests for it, and return when those that run have ended.
+        """
+        if not wait:
+            self.driver.unload_adapter(name)
+            return
+        self.driver.retire_adapter(name)
+        try:
+            while True:
+                try:
+                    return self.driver.unload_adapter(name)
+                except AdapterInUse:
+                    self.driver.step_for_all()
+        except BaseException:
+            with suppress(AdapterError):
+                self.driver.retire_adapter(name, is_leaving=False)
+            raise
+
     def generate(
         self,
         prompts: str | Sequence[str],
@@ -120,6 +159,7 @@ class LLM:
         priority: int = 0,
         user: str = "",
         progress: Progress | None = None,
+        adapter: str | Sequence[str | None] | None = None,
         **constraint: Unpack[ConstraintOptions],
     ) -> list[GenerationOutput]:
         """One output for each prompt, in their order; all prompts share the batch. More of a prompt are its `alternatives`.
@@ -130,6 +170,7 @@ class LLM:
             priority: smaller is more urgent, with policy="priority".
             user: who shares the engine with others, with policy="fair".
             progress: called with (finished, all) whenever a prompt is finished.
+            adapter: the name of a loaded adapter for all prompts, or a list with one or None for each.
             constraint: schema=, json_schema=, regex=, grammar=, choice= or constraint=, for all prompts or as a list with
                 one for each (see `constraint_choice.py`).
 
@@ -137,7 +178,7 @@ class LLM:
             ConstraintError: a constraint does not compile. UsageError: arguments contradict each other.
             RequestError: a prompt is too long, or max_tokens too small for its constraint.
         """
-        plans = self.planner.plan_all(prompts, sampling, constraint)
+        plans = self.planner.plan_all(prompts, sampling, constraint, adapter)
         return self._run([plan.ranked(priority, user) for plan in plans], progress)
 
     def beam_search(
@@ -149,6 +190,7 @@ class LLM:
         length_penalty: float = 1.0,
         early_stopping: bool | Literal["never"] = False,
         sampling: SamplingParams | None = None,
+        adapter: str | Sequence[str | None] | None = None,
         **constraint: Unpack[ConstraintOptions],
     ) -> list[GenerationOutput]:
         """The outputs that the model finds most probable, as far as `width` beams find them; the best one, others as
@@ -166,7 +208,7 @@ class LLM:
         Errors are those of `generate`.
         """
         search = BeamSearch(width=width, num_wanted=n, length_penalty=length_penalty, early_stopping=early_stopping)
-        return self._search(self.planner.plan_all(prompts, sampling or SamplingParams(), constraint), search)
+        return self._search(self.planner.plan_all(prompts, sampling or SamplingParams(), constraint, adapter), search)
 
     def particles(
         self,
@@ -175,6 +217,7 @@ class LLM:
         count: int = 8,
         resample_below: float = 0.5,
         sampling: SamplingParams | None = None,
+        adapter: str | Sequence[str | None] | None = None,
         **constraint: Unpack[ConstraintOptions],
     ) -> list[GenerationOutput]:
         """Weighted outputs from the model's own distribution given that the output satisfies the constraint.
@@ -192,23 +235,33 @@ class LLM:
         Errors are those of `generate`.
         """
         search = Particles(count=count, resample_below=resample_below)
-        return self._search(self.planner.plan_all(prompts, sampling or SamplingParams(), constraint), search)
+        return self._search(self.planner.plan_all(prompts, sampling or SamplingParams(), constraint, adapter), search)
 
     def stream(
-        self, prompt: str, *, sampling: SamplingParams | None = None, **constraint: Unpack[ConstraintOptions]
+        self,
+        prompt: str,
+        *,
+        sampling: SamplingParams | None = None,
+        adapter: str | None = None,
+        **constraint: Unpack[ConstraintOptions],
     ) -> Iterator[Event]:
         """Typed events of one prompt while it runs: FieldOpened, Delta, FieldClosed, and Done with the output.
 
         Arguments and errors are those of `generate`. Closing the iterator early cancels the request.
         """
-        (plan,) = self.planner.plan_all(prompt, sampling, constraint)
+        (plan,) = self.planner.plan_all(prompt, sampling, constraint, adapter)
         return self._stream(plan)
 
     def stream_text(
-        self, prompt: str, *, sampling: SamplingParams | None = None, **constraint: Unpack[ConstraintOptions]
+        self,
+        prompt: str,
+        *,
+        sampling: SamplingParams | None = None,
+        adapter: str | None = None,
+        **constraint: Unpack[ConstraintOptions],
     ) -> Iterator[Delta | Done]:
         """The raw text of the output while it is made, whatever its constraint, then Done. Arguments are those of `generate`."""
-        (plan,) = self.planner.plan_all(prompt, sampling, constraint)
+        (plan,) = self.planner.plan_all(prompt, sampling, constraint, adapter)
         for event in self._engine_events(plan):
             if event.text:
                 yield Delta((), event.text)
@@ -216,10 +269,15 @@ class LLM:
                 yield Done(plan.output(event.output))
 
     def stream_tokens(
-        self, prompt: str, *, sampling: SamplingParams | None = None, **constraint: Unpack[ConstraintOptions]
+        self,
+        prompt: str,
+        *,
+        sampling: SamplingParams | None = None,
+        adapter: str | None = None,
+        **constraint: Unpack[ConstraintOptions],
     ) -> Iterator[TokenPiece | Done]:
         """Every token while it is made, with what the constraint left free, then Done. Arguments are those of `generate`."""
-        (plan,) = self.planner.plan_all(prompt, sampling, constraint)
+        (plan,) = self.planner.plan_all(prompt, sampling, constraint, adapter)
         reader = PieceReader(self.vocabulary, plan.constraint)
         for event in self._engine_events(plan):
             yield from reader.read_all(record.token_id for record in event.tokens)
@@ -231,6 +289,7 @@ class LLM:
         prompt: str | Sequence[Message],
         *,
         sampling: SamplingParams | None = None,
+        adapter: str | None = None,
         **constraint: Unpack[ConstraintOptions],
     ) -> Session:
         """One request as an object that gives its typed events, can be saved between two of them, and resumed (see `session.py`).
@@ -239,14 +298,19 @@ class LLM:
             prompt: as for `generate`, or a conversation as for `chat`. The other arguments and errors are those of `generate`.
         """
         if isinstance(prompt, str):
-            (plan,) = self.planner.plan_all(prompt, sampling, constraint)
+            (plan,) = self.planner.plan_all(prompt, sampling, constraint, adapter)
         else:
-            plan = self.planner.plan_turn(self.planner.turn(prompt, (), "auto", None, constraint), sampling)
+            plan = self.planner.plan_turn(self.planner.turn(prompt, (), "auto", None, constraint), sampling).adapted(adapter)
         (request_id,) = self.driver.submit([plan.request])
         return Session(self.driver, plan, request_id)
 
     def resume(
-        self, path: str | os.PathLike[str], *, cache: CacheUse = "private", **constraint: Unpack[ConstraintOptions]
+        self,
+        path: str | os.PathLike[str],
+        *,
+        cache: CacheUse = "private",
+        adapter: str | None = None,
+        **constraint: Unpack[ConstraintOptions],
     ) -> Session:
         """Go on with a session that was saved: exactly the tokens that would have come anyway.
 
@@ -254,14 +318,15 @@ class LLM:
             path: a file that `Session.save` wrote. It is checked in full, and nothing in it is executed.
             cache: what becomes of the keys and values in it. "private": only this session uses them; "shared": so do prompts
                 that begin alike, for files that only you can write; "recompute": nobody, they are computed again.
+            adapter: the name under which the adapter that it was opened with is loaded.
             constraint: the one it was opened with.
 
         Raises:
             SessionError: it was changed, or does not fit; `keyword` is what differs, such as "model" or "constraint".
         """
         snapshot = load_snapshot(path)
-        plan = self.planner.plan_resumed(snapshot, constraint)
-        return Session(self.driver, plan, self.driver.resume(snapshot, plan.constraint, cache))
+        plan = self.planner.plan_resumed(snapshot, constraint, adapter)
+        return Session(self.driver, plan, self.driver.resume(snapshot, plan.constraint, cache, adapter))
 
     def chat(
         self,
@@ -271,6 +336,7 @@ class LLM:
         tool_choice: str | Mapping[str, Any] = "auto",
         tool_style: str | ToolStyle | None = "auto",
         sampling: SamplingParams | None = None,
+        adapter: str | None = None,
         **constraint: Unpack[ConstraintOptions],
     ) -> Reply:
         """The model's next message in a conversation: text, or calls of `tools`.
@@ -285,7 +351,7 @@ class LLM:
             constraint: beside tools, what a reply without calls satisfies: `reply.parsed` is a call or the object then.
         """
         turn = self.planner.turn(messages, tools, tool_choice, tool_style, constraint)
-        plan = self.planner.plan_turn(turn, sampling)
+        plan = self.planner.plan_turn(turn, sampling).adapted(adapter)
         (output,) = self._run([plan], None)
         return reply_of(output, turn, plan.constraint)
 
@@ -297,12 +363,13 @@ class LLM:
         tool_choice: str | Mapping[str, Any] = "auto",
         tool_style: str | ToolStyle | None = "auto",
         sampling: SamplingParams | None = None,
+        adapter: str | None = None,
         **constraint: Unpack[ConstraintOptions],
     ) -> Iterator[Event]:
         """`chat` as typed events while the model writes: those of `stream`, and in a tool style text, reasoning and calls.
         Arguments are those of `chat`."""
         turn = self.planner.turn(messages, tools, tool_choice, tool_style, constraint)
-        return self._stream(self.planner.plan_turn(turn, sampling))
+        return self._stream(self.planner.plan_turn(turn, sampling).adapted(adapter))
 
     def _run(self, plans: list[Plan], progress: Progress | None) -> list[GenerationOutput]:
         request_ids = self.driver.submit([request for plan in plans for request in plan.requests])

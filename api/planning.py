@@ -67,6 +67,14 @@ class Plan:
             return self
         return replace(self, requests=tuple(replace(each, priority=priority, user=user) for each in self.requests))
 
+    def adapted(self, adapter: str | None) -> Plan:
+        """This plan, run with the adapter of that name, None for none."""
+        if adapter is None:
+            return self
+        if not isinstance(adapter, str):
+            raise UsageError(f"adapter= is the name of a loaded adapter, not {adapter!r:.80}")
+        return replace(self, requests=tuple(replace(each, adapter=adapter) for each in self.requests))
+
     @property
     def constraint(self) -> Any:
         """The compiled constraint, None for free text."""
@@ -133,8 +141,9 @@ class Planner:
         prompts: str | Sequence[str],
         sampling: SamplingParams | Sequence[SamplingParams] | None,
         options: ConstraintOptions,
+        adapter: str | Sequence[str | None] | None = None,
     ) -> list[Plan]:
-        """One plan for each prompt."""
+        """One plan for each prompt. adapter: the name of one for all, or one or None for each."""
         if isinstance(prompts, Mapping) or not isinstance(prompts, Iterable):
             raise UsageError(f"a prompt is a str, not {type(prompts).__name__}; conversations go to chat()")
         each = [prompts] if isinstance(prompts, str) else list(prompts)
@@ -143,7 +152,9 @@ class Planner:
             raise UsageError(f"a prompt is a str, not {type(wrong).__name__}; conversations go to chat()")
         samplings = self._samplings(sampling, len(each))
         choices = choose_for_each(len(each), options)
-        return [self._plan(*row) for row in zip(each, choices, samplings, strict=True)]
+        adapters = _one_for_each(adapter, len(each))
+        plans = [self._plan(*row) for row in zip(each, choices, samplings, strict=True)]
+        return [plan.adapted(name) for plan, name in zip(plans, adapters, strict=True)]
 
     def turn(
         self,
@@ -180,7 +191,7 @@ class Planner:
         """The plan for a prompt that is given in tokens."""
         return Plan("", choice, _requests(tuple(token_ids), sampling, self._compile(choice)), sampling.n)
 
-    def plan_resumed(self, snapshot: Snapshot, options: ConstraintOptions) -> Plan:
+    def plan_resumed(self, snapshot: Snapshot, options: ConstraintOptions, adapter: str | None = None) -> Plan:
         """The plan of a session that was saved, which reads what the session gives."""
         choice = choose(options)
         request = Request(
@@ -188,6 +199,7 @@ class Planner:
             sampling=snapshot.sampling,
             constraint=self._compile(choice),
             priority=snapshot.priority,
+            adapter=adapter,
             user=snapshot.user,
         )
         return Plan(snapshot.label, choice, (request,))
@@ -261,6 +273,17 @@ def _requests(
         Request(prompt_token_ids=token_ids, sampling=copy, constraint=constraint, num_shared_tokens=num_shared, begun=begun)
         for copy in sampling.copies()
     )
+
+
+def _one_for_each(adapter: str | Sequence[str | None] | None, count: int) -> list[str | None]:
+    """The names of adapters, one or None for each prompt."""
+    if adapter is None or isinstance(adapter, str):
+        return [adapter] * count
+    if not isinstance(adapter, list | tuple):
+        raise UsageError(f"adapter= is a name, or a list with one or None for each prompt, not {adapter!r:.80}")
+    if len(adapter) != count:
+        raise UsageError(f"adapter= has {len(adapter)} values for {count} prompts")
+    return list(adapter)
 
 
 def _spelled(text: str, vocabulary: Vocabulary) -> bytes:

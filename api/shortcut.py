@@ -18,6 +18,7 @@ def generate(
     *,
     model: LLM | str | os.PathLike[str] = EMBEDDED,
     sampling: SamplingParams | None = None,
+    adapter: str | None = None,
     **constraint: Unpack[ConstraintOptions],
 ) -> Any:
     """What the model answers: an instance for a type, parsed JSON for a raw schema, else a str.
@@ -31,6 +32,7 @@ def generate(
         model: a loaded `LLM`, or what `LLM` takes; the last one named stays loaded. The model that ships in the package is
             a small demonstration: it fills schemas from short texts.
         sampling: how to choose tokens; None: as the model recommends.
+        adapter: the name of an adapter that `model`, a loaded `LLM`, has.
         constraint: schema=, json_schema=, regex=, grammar=, choice= or constraint= (see `constraint_choice.py`).
 
     Raises:
@@ -38,7 +40,7 @@ def generate(
         GenerationIncomplete: generation ended before the output was complete. ValidationFailed: a validator rejected it.
     """
     llm = model if isinstance(model, LLM) else _loaded(str(find_model(model)))
-    outputs = llm.generate(prompt, sampling=sampling, **constraint)
+    outputs = llm.generate(prompt, sampling=sampling, adapter=adapter, **constraint)
     return outputs[0].parsed if isinstance(prompt, str) else [output.parsed for output in outputs]
 
 

@@ -69,6 +69,7 @@ class Simulated:
     finished: float = math.nan
     num_needed: int = 0
     num_draftable: int = 0
+    cache_key: str | None = None
 
     @property
     def num_tokens(self) -> int:

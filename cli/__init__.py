@@ -79,7 +79,8 @@ def forward_to_serve(context: typer.Context) -> None:
     from .options import spread
     from .serve import command
 
-    context.args = spread(context.args, "--served-model-name")
+    for option in ("--served-model-name", "--lora-modules"):
+        context.args = spread(context.args, option)
     _run(command(), context)
 
 

@@ -20,6 +20,7 @@ from .inputs import named_object
 from .model_options import (
     CONSTRAINT,
     SAMPLING,
+    AdapterOption,
     ChoiceOption,
     DeviceOption,
     DownloadOption,
@@ -34,6 +35,7 @@ from .model_options import (
     engine_options,
     engine_parameters,
     load_model,
+    named_adapter,
     sampling_options,
 )
 from .options import option_parameters, with_parameters
@@ -58,6 +60,7 @@ def chat(
     download: DownloadOption = False,
     device: DeviceOption = "auto",
     dtype: DtypeOption = "auto",
+    adapter: AdapterOption = None,
     greedy: GreedyOption = False,
     **options: Any,
 ) -> None:
@@ -69,8 +72,9 @@ def chat(
     constraint = constraint_options(schema, regex, grammar, choice)
     tools = [named_object(name, "--tool") for name in tool or ()]
     asked, engine = sampling_options(options, greedy), engine_options(options)  # wrong values are refused before a model is loaded
-    llm = load_model(model, device, dtype, revision=revision, download=download, **engine)
-    conversation = Conversation(llm, system, replace(llm.default_sampling, **asked), constraint, tools, tool_choice)
+    name, adapters = named_adapter(adapter)
+    llm = load_model(model, device, dtype, revision=revision, download=download, adapters=adapters, **engine)
+    conversation = Conversation(llm, system, replace(llm.default_sampling, **asked), constraint, tools, tool_choice, name)
     for line in _lines():
         conversation.say(line)
 
@@ -94,7 +98,9 @@ class Conversation:
         constraint: ConstraintOptions,
         tools: list[Any],
         tool_choice: str,
+        adapter: str | None = None,
     ) -> None:
+        self._adapter = adapter
         self._llm, self._sampling, self._constraint = llm, sampling, constraint
         self._tools, self._tool_choice = tools, tool_choice
         self._messages: list[dict[str, Any]] = [] if system is None else [{"role": "system", "content": system}]
@@ -103,7 +109,12 @@ class Conversation:
         """One turn: the user's text, then the reply, shown and remembered."""
         messages = [*self._messages, {"role": "user", "content": text}]
         reply = self._llm.chat(
-            messages, tools=self._tools, tool_choice=self._tool_choice, sampling=self._sampling, **self._constraint
+            messages,
+            tools=self._tools,
+            tool_choice=self._tool_choice,
+            sampling=self._sampling,
+            adapter=self._adapter,
+            **self._constraint,
         )
         print(reply.text, flush=True)
         show_loops([reply.output])

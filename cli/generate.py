@@ -28,6 +28,7 @@ from .model_options import (
     CONSTRAINT,
     OUTPUT,
     SAMPLING,
+    AdapterOption,
     ChoiceOption,
     DeviceOption,
     DownloadOption,
@@ -42,6 +43,7 @@ from .model_options import (
     engine_options,
     engine_parameters,
     load_model,
+    named_adapter,
     sampling_options,
 )
 from .options import option_parameters, with_parameters
@@ -63,6 +65,7 @@ def generate(
     download: DownloadOption = False,
     device: DeviceOption = "auto",
     dtype: DtypeOption = "auto",
+    adapter: AdapterOption = None,
     greedy: GreedyOption = False,
     stream: Annotated[bool, typer.Option(help="Show the output while it is made.", rich_help_panel=OUTPUT)] = True,
     show_mask: Annotated[
@@ -84,15 +87,16 @@ def generate(
     prompts = read_prompts(_one_of(prompt, named_prompt), prompt_file)
     asked, engine = sampling_options(options, greedy), engine_options(options)  # wrong values are refused before a model is loaded
     with show.stopwatch() as loading:
-        llm = load_model(model, device, dtype, revision=revision, download=download, **engine)
+        name, adapters = named_adapter(adapter)
+        llm = load_model(model, device, dtype, revision=revision, download=download, adapters=adapters, **engine)
     if compiled is not None:
         constraint = {"constraint": _loaded(llm, compiled)}
     params, load_seconds = replace(llm.default_sampling, **asked), loading()
     with show.stopwatch() as running, _opened(output) as target:
         if prompt_file is not None:
-            outputs = _many(llm, prompts, params, constraint, target)
+            outputs = _many(llm, prompts, params, constraint, target, name)
         else:
-            outputs = _one(llm, prompts[0], params, constraint, target, stream, show_mask)
+            outputs = _one(llm, prompts[0], params, constraint, target, stream, show_mask, name)
     show.show_loops(outputs)
     if timing:
         show.show_timing(sum(len(each.token_ids) for each in outputs), running(), load_seconds, llm.driver.footprint)
@@ -120,10 +124,15 @@ def _loaded(llm: LLM, path: Path) -> Constraint:
 
 
 def _many(
-    llm: LLM, prompts: Sequence[str], params: SamplingParams, constraint: ConstraintOptions, target: TextIO
+    llm: LLM,
+    prompts: Sequence[str],
+    params: SamplingParams,
+    constraint: ConstraintOptions,
+    target: TextIO,
+    adapter: str | None,
 ) -> list[GenerationOutput]:
     with show.prompt_progress(len(prompts)) as progress:
-        outputs = llm.generate(prompts, sampling=params, progress=progress, **constraint)
+        outputs = llm.generate(prompts, sampling=params, progress=progress, adapter=adapter, **constraint)
     given = [each for output in outputs for each in (output, *output.alternatives)]
     for each in given:
         print(json.dumps(_as_record(each), ensure_ascii=False), file=target)
@@ -137,16 +146,23 @@ def _as_record(output: GenerationOutput) -> dict[str, Any]:
 
 
 def _one(
-    llm: LLM, prompt: str, params: SamplingParams, constraint: ConstraintOptions, target: TextIO, stream: bool, show_mask: bool
+    llm: LLM,
+    prompt: str,
+    params: SamplingParams,
+    constraint: ConstraintOptions,
+    target: TextIO,
+    stream: bool,
+    show_mask: bool,
+    adapter: str | None,
 ) -> list[GenerationOutput]:
     if show_mask:
         show.show_prompt(prompt)
-        outputs = [_coloured(llm.stream_tokens(prompt, sampling=params, **constraint))]
+        outputs = [_coloured(llm.stream_tokens(prompt, sampling=params, adapter=adapter, **constraint))]
         show.show_value(outputs[0].parsed)
     elif stream and params.num_copies == 1:
-        outputs = [_streamed(llm.stream_text(prompt, sampling=params, **constraint), target)]
+        outputs = [_streamed(llm.stream_text(prompt, sampling=params, adapter=adapter, **constraint), target)]
     else:
-        (first,) = llm.generate(prompt, sampling=params, **constraint)
+        (first,) = llm.generate(prompt, sampling=params, adapter=adapter, **constraint)
         outputs = [first, *first.alternatives]
         for output in outputs:
             print(output.text, file=target)

@@ -43,6 +43,10 @@ DownloadOption = Annotated[
     bool, typer.Option("--download", help="Fetch a repository that is not in the cache.", rich_help_panel=MODEL)
 ]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, ...", rich_help_panel=MODEL)]
+AdapterOption = Annotated[
+    Path | None,
+    typer.Option("--adapter", help="A LoRA adapter to run with: a folder of peft, or a GGUF file.", rich_help_panel=MODEL),
+]
 GreedyOption = Annotated[
     bool, typer.Option("--greedy", help="The most probable token each time: --temperature 0.", rich_help_panel=SAMPLING)
 ]
@@ -86,6 +90,11 @@ def engine_options(values: Mapping[str, Any]) -> dict[str, Any]:
     config = {name: value for name, value in given_options(EngineConfig, values).items() if name not in NAMED}
     EngineFeatures(**features), EngineConfig(model=Path(), **config)
     return features | config
+
+
+def named_adapter(adapter: Path | None) -> tuple[str | None, dict[str, Path]]:
+    """(the name of the adapter that was given, all adapters by name)"""
+    return (None, {}) if adapter is None else ("adapter", {"adapter": adapter})
 
 
 def load_model(model: str, device: str, dtype: str, *, says_all: bool = False, **features: Any) -> LLM:

@@ -28,7 +28,7 @@ from .options import given_options, option_parameters, with_parameters
 try:
     from ..server.run import prepare
     from ..server.run import serve as run_server
-    from ..server.settings import ServerSettings
+    from ..server.settings import ServerSettings, named_paths
 except ModuleNotFoundError as error:
     missing = (error.name or "").split(".")[0]
     raise UsageError(f'serve needs {missing}, which is not installed; pip install "maskwright[server]"') from error
@@ -54,6 +54,7 @@ def serve(
     limits = Limits(seconds=settings.compile_seconds)
     engine = engine_options(options)
     engine |= {"constraint_limits": limits, "constraint_cache_bytes": settings.constraint_cache_bytes}
+    engine["adapters"] = named_paths(settings.lora_modules)
     check_prompt_style(prompt_style)
     ground = prepare(settings)  # with what is wrong told before a model is loaded
     with ground.listening:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .adapters.registry import AdapterRegistry
 from .drafts.draft_model import DraftModel
 from .drafts.drafter import Drafter, ForcedDrafts, Lookup, NoDrafts
 from .drafts.forced_text import ForcedText
@@ -20,14 +21,25 @@ def assemble(
     *,
     threads: int | None = None,
     draft: ModelRunner | None = None,
+    adapters: AdapterRegistry | None = None,
 ) -> Engine:
-    """An engine around `runner`. `draft` runs the model of speculation="draft"; its cache has as many blocks as `runner`'s."""
+    """An engine around `runner`, in whose slots `adapters` are.
+
+    `draft` runs the model of speculation="draft"; its cache has as many blocks as `runner`'s.
+    """
     if runner.decoder.spec.is_recurrent:
         features = features.for_recurrent()
     forced_text = ForcedText(tokenizer.vocabulary, lambda text: tokenizer.encode(text, add_special_tokens=False))
     drafter = _drafter(features, forced_text, draft, tokenizer.vocabulary.size)
     return Engine(
-        runner, tokenizer.vocabulary, limits, features, forced_text=forced_text, drafter=drafter, threads=threads
+        runner,
+        tokenizer.vocabulary,
+        limits,
+        features,
+        forced_text=forced_text,
+        drafter=drafter,
+        threads=threads,
+        adapters=adapters,
     )
 
 

@@ -49,12 +49,17 @@ class EngineConfig(NamedOptions):
     max_model_len: int | None = None  # prompt + output tokens; None: all that model and KV cache allow
     num_kv_blocks: int | None = None  # None: from kv_memory_fraction, never more than can be used
     kv_memory_fraction: float | None = None  # of the memory left after the weights; None: 0.9 on CUDA, 0.3 on a CPU
+    max_adapters: int = 8  # LoRA adapters that may be loaded at once; they take memory when they are. 0: none may
+    max_adapter_rank: int = 64  # the highest rank of their matrices
     threads: int | None = None  # CPU threads of a step; None: one for a small model, else as PyTorch is set
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "model", Path(self.model))
-        for name in ("block_size", "max_batch_tokens", "max_sequences", "max_model_len", "num_kv_blocks", "threads"):
+        positive = ("block_size", "max_batch_tokens", "max_sequences", "max_model_len", "num_kv_blocks", "threads")
+        for name in (*positive, "max_adapter_rank"):
             _require_positive(name, getattr(self, name))
+        if self.max_adapters != 0 or isinstance(self.max_adapters, bool):
+            _require_positive("max_adapters, where it is not 0,", self.max_adapters)
         if self.max_batch_tokens < self.max_sequences:
             raise ConfigError(
                 f"max_batch_tokens ({self.max_batch_tokens}) must be at least max_sequences ({self.max_sequences}): "

@@ -6,10 +6,14 @@ from itertools import count
 from time import perf_counter
 
 from ..constraints.vocabulary.vocabulary import Vocabulary
+from .adapters.adapter import Adapter
+from .adapters.loaded import LoadedAdapter, names_of
+from .adapters.modules import why_no_adapters
+from .adapters.registry import AdapterRegistry
 from .device.threads import threads_used, use_threads
 from .drafts.drafter import Drafter, NoDrafts
 from .drafts.forced_text import ForcedText
-from .errors import RequestError
+from .errors import AdapterError, RequestError
 from .features import EngineFeatures
 from .footprint import Footprint
 from .kv_cache.kv_space import Brought, KVSpace
@@ -43,6 +47,7 @@ class Engine:
 
     `features` make it fast; the output is the same either way. `forced_text` knows how forced text is written in tokens, for
     requests that ask for `jump_forward`; `drafter` guesses ahead. `threads` is how many CPU threads a step uses (None: as set).
+    `adapters` are those that requests may ask for, in the slots of `runner`.
     """
 
     def __init__(
@@ -55,10 +60,11 @@ class Engine:
         forced_text: ForcedText | None = None,
         drafter: Drafter | None = None,
         threads: int | None = None,
+        adapters: AdapterRegistry | None = None,
     ) -> None:
         self.runner, self.vocabulary, self.limits = runner, vocabulary, limits
         self.features = features or EngineFeatures()
-        self.forced_text, self.threads = forced_text, threads
+        self.forced_text, self.threads, self.adapters = forced_text, threads, adapters
         self.drafter = drafter or NoDrafts()
         self.space = KVSpace(limits, reuses=self.features.prefix_cache, num_host_blocks=self.features.num_host_blocks)
         self.scheduler: Scheduler[Sequence] = Scheduler(limits, self.space, max_drafts=self.features.max_drafts)
@@ -81,7 +87,12 @@ class Engine:
     @property
     def statistics(self) -> EngineStatistics:
         """What has been done since the engine started, and what is in use now."""
-        return statistics_of(self._totals, self.scheduler, len(self._roster.quarantine))
+        statistics = statistics_of(self._totals, self.scheduler, len(self._roster.quarantine))
+        if self.adapters is not None and self.adapters.loaded:
+            statistics.num_adapters, statistics.adapter_bytes = len(self.adapters.loaded), self.adapters.slots.num_bytes
+            statistics.running_adapters = names_of(self.scheduler.running)
+            statistics.waiting_adapters = names_of(self.scheduler.waiting)
+        return statistics
 
     @property
     def footprint(self) -> Footprint:
@@ -96,7 +107,7 @@ class Engine:
 
         When prompt and max_tokens together exceed the model's length, the output may get only as long as what is left.
         """
-        sequence = admit(self.next_id(), request, self.vocabulary, self.limits)
+        sequence = self.admit(request)
         if request.sampling.jump_forward and request.constraint is not None and self.forced_text is None:
             raise RequestError("jump_forward needs the model's tokenizer, and this engine was made without one")
         self.adopt(sequence)
@@ -111,7 +122,7 @@ class Engine:
         so as long as it runs all sequences are in the plain loop.
         """
         check_search(request, search, self.limits, shares=self.features.prefix_cache)
-        facade = admit(self.next_id(), request, self.vocabulary, self.limits, steers=False)
+        facade = self.admit(request, steers=False)
         facade.rank = self._rank(facade)
         roster = self._roster
         around = Surroundings(
@@ -120,6 +131,10 @@ class Engine:
         begin_search(facade, search, around)
         roster.register(facade)
         return facade.request_id
+
+    def admit(self, request: Request, *, steers: bool = True) -> Sequence:
+        """A request as a sequence, which is not queued. Raises RequestError when it can never run as asked."""
+        return admit(self.next_id(), request, self.vocabulary, self.limits, self.adapters, steers=steers)
 
     def adopt(self, sequence: Sequence, brought: Brought | None = None) -> None:
         """Queue a sequence that is ready to run or ended elsewhere, with keys and values that it brings from elsewhere
@@ -173,6 +188,30 @@ class Engine:
 
     def next_id(self) -> int:
         return next(self._ids)
+
+    # ---- adapters
+
+    def load_adapter(self, name: str, adapter: Adapter) -> LoadedAdapter:
+        """Let requests ask for an adapter from now on. Raises AdapterError."""
+        self.settle()
+        return self.registry.load(name, adapter)
+
+    def unload_adapter(self, name: str) -> None:
+        """Forget an adapter and free its slot. Raises AdapterInUse while requests with it are not finished, AdapterError for a name
+        that there is not."""
+        self.settle()
+        self.registry.unload(name, (sequence.adapter for sequence in self._roster.unfinished()))
+
+    def retire_adapter(self, name: str, *, is_leaving: bool = True) -> None:
+        """Refuse new requests for an adapter that is to be unloaded, or take them again. Raises AdapterError."""
+        self.registry.retire(name, is_leaving=is_leaving)
+
+    @property
+    def registry(self) -> AdapterRegistry:
+        """Where its adapters are. Raises AdapterError where there can be none."""
+        if self.adapters is None:
+            raise AdapterError(why_no_adapters(self.runner.decoder.spec))
+        return self.adapters
 
     # ---- steps
 

@@ -4,7 +4,9 @@ EngineError
 ├── ConfigError            the engine cannot start with these settings or this model folder
 │   ├── ModelFolderError   a file of the model folder is missing or unreadable
 │   ├── UnsupportedModel   the folder is sound, but describes something this engine does not run
-│   └── WeightError        the checkpoint does not fit the model that config.json describes
+│   ├── WeightError        the checkpoint does not fit the model that config.json describes
+│   └── AdapterError       an adapter cannot be read, does not fit the model, or cannot be loaded or unloaded now
+│       └── AdapterInUse   requests that run with it are not finished
 ├── RequestError           one request cannot be admitted as it was asked
 │   ├── PromptTooLong
 │   ├── BudgetTooSmall
@@ -41,6 +43,19 @@ class UnsupportedModel(ConfigError):
 
 class WeightError(ConfigError):
     """A tensor of the checkpoint is missing, unknown, misshaped or unreadable."""
+
+
+class AdapterError(ConfigError):
+    """An adapter cannot be used: its files, its kind, its shapes, its name, or because there is no room for it."""
+
+
+class AdapterInUse(AdapterError):
+    """Requests that run with an adapter are not finished, so that it cannot be unloaded."""
+
+    def __init__(self, name: str, num_requests: int) -> None:
+        many = f"{num_requests} requests run or wait" if num_requests > 1 else "a request runs or waits"
+        super().__init__(f'adapter "{name}" is in use: {many} with it; unload it when that has ended, or with wait=True')
+        self.name, self.num_requests = name, num_requests
 
 
 class RequestError(EngineError, ValueError):
@@ -83,8 +98,8 @@ class SessionError(RequestError):
     """A session that cannot be saved or resumed here.
 
     `keyword` is why: "file" (none of ours, cut short or changed), "format" (of another version), "content" (well written, but no
-    session), "model", "tokenizer", "constraint", "cache" (what is kept of a token, its dtype or the draft model's), "max_model_len"
-    (what differs from where it was saved), or "request" (it is not one that can be saved).
+    session), "model", "tokenizer", "constraint", "adapter", "cache" (what is kept of a token, its dtype or the draft model's),
+    "max_model_len" (what differs from where it was saved), or "request" (it is not one that can be saved).
     """
 
     def __init__(self, keyword: str, reason: str) -> None:

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
+from .adapters.linears import AdaptedLinears
+from .adapters.modules import modules_of, takes_adapters, why_no_adapters
+from .adapters.registry import AdapterRegistry
+from .adapters.slots import AdapterSlots
 from .assembly import assemble
 from .attention.methods import METHODS
 from .config import KV_DTYPES, EngineConfig, limits_of, resolve, resolve_num_blocks
 from .device.memory import free_bytes
 from .device.threads import threads_for
 from .engine import Engine
-from .errors import ConfigError
+from .errors import AdapterError, ConfigError
 from .features import EngineFeatures
 from .gguf.files import is_gguf
 from .limits import Limits
 from .models.architecture import DTYPES, ModelInfo, ModelSpec
+from .models.layout import head_name
+from .models.linear import Adapt
 from .models.model import Model, load_model
 from .models.spec import read_spec
 from .models.tokenizer import Tokenizer, load_tokenizer
@@ -35,19 +44,26 @@ class Loaded(NamedTuple):
     config: EngineConfig  # resolved: nothing in it is "auto" or None any more, but `threads`
 
 
-def load(config: EngineConfig, features: EngineFeatures | None = None) -> Loaded:
-    """Load the model that `config` names. Raises ConfigError (one line, naming the file or setting) when it cannot."""
+def load(
+    config: EngineConfig, features: EngineFeatures | None = None, adapters: Mapping[str, str | os.PathLike[str]] | None = None
+) -> Loaded:
+    """Load the model that `config` names, and adapters. Raises ConfigError (one line, naming file or setting) when it cannot."""
     spec = _quantized(read_spec(config.model), config)
     resolved = resolve(config, spec)
     tokenizer = load_tokenizer(resolved.model, spec)
     assert resolved.max_model_len is not None
     features = features or EngineFeatures()
-    model = _model(resolved.model, spec, resolved, resolved.max_model_len)
+    registry = _registry(resolved, spec)
+    adapt = None
+    if registry is not None:
+        adapt = partial(AdaptedLinears, slots=registry.slots, modules=modules_of(spec), head=head_name(spec))
+    model = _model(resolved.model, spec, resolved, resolved.max_model_len, adapt)
+    _load_adapters(registry, spec, adapters or {})  # before the cache takes the memory that is left
     limits = _limits(resolved, model, config.max_model_len)
     threads = threads_for(resolved.threads, model.num_bytes)
-    runner = _runner(model, resolved, limits, features)
+    runner = _runner(model, resolved, limits, features, None if registry is None else registry.slots)
     draft = _draft_runner(features, resolved, limits, spec)
-    engine = assemble(runner, tokenizer, limits, features, threads=threads, draft=draft)
+    engine = assemble(runner, tokenizer, limits, features, threads=threads, draft=draft, adapters=registry)
     return Loaded(engine, tokenizer, spec, _with_limits(resolved, limits))
 
 
@@ -66,14 +82,34 @@ def _quantized(spec: ModelInfo, config: EngineConfig) -> ModelInfo:
     return replace(spec, quantization=config.quantization)
 
 
-def _model(folder: Path, spec: ModelInfo, config: EngineConfig, longest: int) -> Model:
+def _model(
+    folder: Path, spec: ModelInfo, config: EngineConfig, longest: int, adapt: Adapt | None = None
+) -> Model:
     dtype, device, kv_dtype = DTYPES[config.dtype], torch.device(config.device), KV_DTYPES[config.kv_dtype]
-    return load_model(folder, spec, dtype, device, longest, backend=config.kernels, kv_dtype=kv_dtype)
+    return load_model(folder, spec, dtype, device, longest, backend=config.kernels, kv_dtype=kv_dtype, adapt=adapt)
 
 
-def _runner(model: Model, config: EngineConfig, limits: Limits, features: EngineFeatures) -> ModelRunner:
+def _runner(
+    model: Model, config: EngineConfig, limits: Limits, features: EngineFeatures, adapters: AdapterSlots | None = None
+) -> ModelRunner:
     cache = model.allocate_cache(limits.num_blocks, limits.block_size)
-    return ModelRunner(model, cache, METHODS[config.attention], features.num_host_blocks)
+    return ModelRunner(model, cache, METHODS[config.attention], features.num_host_blocks, adapters)
+
+
+def _registry(config: EngineConfig, spec: ModelInfo) -> AdapterRegistry | None:
+    """Where adapters of this model are kept; None where there can be none."""
+    if not config.max_adapters or not takes_adapters(spec):
+        return None
+    slots = AdapterSlots(config.max_adapters, DTYPES[config.dtype], torch.device(config.device), config.kernels)
+    return AdapterRegistry(spec, slots, config.max_adapter_rank)
+
+
+def _load_adapters(registry: AdapterRegistry | None, spec: ModelInfo, adapters: Mapping[str, str | os.PathLike[str]]) -> None:
+    if adapters and registry is None:
+        raise AdapterError(f'adapter "{next(iter(adapters))}": {why_no_adapters(spec)}')
+    for name, path in adapters.items():
+        assert registry is not None
+        registry.load(name, registry.read(path))
 
 
 def _draft_runner(

@@ -28,7 +28,8 @@ from triton.compiler import ASTSource
 
 from .triton_support import INTERPRETED
 
-OPERATIONS: tuple[str, ...] = ("attention", "automaton", "fused", "moe", "sampler")  # folders of kernels/ that have a variants.py
+# folders of kernels/ that have a variants.py
+OPERATIONS: tuple[str, ...] = ("attention", "automaton", "fused", "lora", "moe", "sampler")
 HOPPER = GPUTarget("cuda", 90, 32)
 
 

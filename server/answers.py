@@ -348,6 +348,8 @@ class ModelAnswer(BaseModel):
     created: int
     owned_by: str
     max_model_len: int
+    parent: str | None = None
+    root: str | None = None
 
 
 class ModelList(BaseModel):

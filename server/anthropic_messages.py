@@ -152,7 +152,7 @@ class MessageWriter:
         return told
 
     def _message(self, content: list[dict[str, Any]], ending: dict[str, Any], usage: dict[str, Any]) -> dict[str, Any]:
-        head = {"id": self._id, "type": "message", "role": "assistant", "model": self._service.model_name}
+        head = {"id": self._id, "type": "message", "role": "assistant", "model": self._service.told_name(self._plan)}
         return {**head, "content": content, **ending, "usage": usage, **self._remarks}
 
     async def _more(self) -> dict[str, Any]:

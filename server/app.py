@@ -21,6 +21,7 @@ from .ollama import models as ollama_models
 from .service import Service
 from .settings import ServerSettings
 from .traces import Tracing
+from .vllm import adapters as vllm_adapters
 from .vllm import operations as vllm_operations
 
 DESCRIPTION = "OpenAI's interface, with output that satisfies its constraint: JSON Schema, regular expression, grammar, tools."
@@ -52,7 +53,7 @@ def create_app(
         redoc_url=None,
     )
     app.state.service = service
-    others = (vllm_operations, ollama_chats, ollama_models)
+    others = (vllm_adapters, vllm_operations, ollama_chats, ollama_models)
     for part in (chat, completions, responses, anthropic_messages, tokens, operations, *others, playground, reference):
         app.include_router(part.router)
     add_handlers(app)

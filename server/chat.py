@@ -161,7 +161,7 @@ class ChatWriter:
 
     def __init__(self, reply_id: str, service: Service, body: ChatBody, plan: Plan) -> None:
         self._service, self._body, self._plan = service, body, plan
-        self._head = {"id": reply_id, "created": int(time.time()), "model": service.model_name}
+        self._head = {"id": reply_id, "created": int(time.time()), "model": service.told_name(plan)}
         self._tells_usage, self._tells_usage_always = tells_usage(body.stream_options), tells_usage_always(body.stream_options)
         self._num_written = 0  # tokens of all outputs
         num = len(plan.requests)

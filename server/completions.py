@@ -106,7 +106,8 @@ class CompletionWriter:
         self._tells_usage, self._tells_usage_always = tells_usage(body.stream_options), tells_usage_always(body.stream_options)
         self._num_prompt = sum(len(plan.requests[0].prompt_token_ids) for plan in plans)
         self._num_written = 0  # tokens of all outputs
-        self._head = {"id": reply_id, "object": "text_completion", "created": int(time.time()), "model": service.model_name}
+        told = service.told_name(plans[0])
+        self._head = {"id": reply_id, "object": "text_completion", "created": int(time.time()), "model": told}
         self._vocabulary = service.llm.vocabulary
         self._details = detail_writer(service, plans, body.maskwright)
         self._readers = [reader_of(plan) for plan in plans for _ in plan.requests]

@@ -123,6 +123,8 @@ def api_error(error: Exception, param: str | None = None) -> ApiError:
         return ApiError(400, str(error), param=name, code="invalid_value")
     if isinstance(error, RequestError) and isinstance(error.__cause__, SamplingError):
         return api_error(error.__cause__)
+    if isinstance(error, RequestError) and error.part == "adapter":
+        return ApiError(404, str(error), param="model", code="model_not_found")
     if isinstance(error, RequestError):
         return ApiError(400, str(error), param=error.part or param, code="invalid_value")
     if isinstance(error, MessageError):

@@ -38,6 +38,8 @@ GAUGES = (
     ("vllm:num_requests_running", "Requests in the batch.", lambda s: s.num_running),
     ("vllm:num_requests_waiting", "Requests that wait for a place in the batch.", lambda s: s.num_waiting),
     ("vllm:kv_cache_usage_perc", "Share of KV cache blocks in use, 0 to 1.", lambda s: s.num_blocks_in_use / max(s.num_blocks, 1)),
+    ("maskwright:adapters", "LoRA adapters that are loaded.", lambda s: s.num_adapters),
+    ("maskwright:adapter_bytes", "Memory of their matrices, free slots included.", lambda s: s.adapter_bytes),
     ("vllm:gpu_cache_usage_perc", "The same under its older name.", lambda s: s.num_blocks_in_use / max(s.num_blocks, 1)),
 )
 COUNTERS = (
@@ -63,10 +65,11 @@ class Metrics:
         num_mask_misses: Callable[[], int],
         footprint: Footprint,
         cache_config: Mapping[str, object] = MappingProxyType({}),
+        max_adapters: int = 0,
     ) -> None:
-        """cache_config: what `vllm:cache_config_info` tells of the KV cache, as labels."""
+        """cache_config: what `vllm:cache_config_info` tells of the KV cache, as labels. max_adapters: that may be loaded."""
         self._registry, self._model_name = CollectorRegistry(), model_name
-        self._registry.register(_EngineCollector(model_name, statistics, num_mask_misses, cache_config))
+        self._registry.register(_EngineCollector(model_name, statistics, num_mask_misses, cache_config, max_adapters))
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
         self.http = HttpMetrics(self._registry)
@@ -240,9 +243,10 @@ class _EngineCollector(Collector):
         statistics: Callable[[], EngineStatistics],
         num_mask_misses: Callable[[], int],
         cache_config: Mapping[str, object],
+        max_adapters: int,
     ) -> None:
         self._labels, self._statistics, self._num_mask_misses = [model_name, ENGINE], statistics, num_mask_misses
-        self._cache_config = cache_config
+        self._cache_config, self._max_adapters = cache_config, max_adapters
 
     def collect(self) -> Iterator[Metric]:
         statistics = self._statistics()
@@ -254,6 +258,8 @@ class _EngineCollector(Collector):
         yield self._metric(misses, self._num_mask_misses())
         yield self._accepted(statistics)
         yield self._cache_info()
+        if self._max_adapters:
+            yield self._adapters_info(statistics)
 
     def _metric(self, metric: Metric, value: float) -> Metric:
         metric.add_metric(self._labels, value)  # type: ignore[attr-defined]  # families have it
@@ -272,6 +278,14 @@ class _EngineCollector(Collector):
         names = [*LABELS, *self._cache_config]
         family = GaugeMetricFamily("vllm:cache_config_info", "What the KV cache is like, as labels.", labels=names)
         family.add_metric([*self._labels, *map(str, self._cache_config.values())], 1)
+        return family
+
+    def _adapters_info(self, statistics: EngineStatistics) -> Metric:
+        """A gauge that is the time, whose labels tell which adapters are at work."""
+        names = ["max_lora", "waiting_lora_adapters", "running_lora_adapters"]
+        family = GaugeMetricFamily("vllm:lora_requests_info", "Adapters that requests run or wait with, as labels.", labels=names)
+        told = (statistics.waiting_adapters, statistics.running_adapters)
+        family.add_metric([str(self._max_adapters), *map(",".join, told)], time.time())
         return family
 
 

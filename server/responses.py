@@ -195,7 +195,7 @@ class ResponseWriter:
             "object": "response",
             "created_at": self._created,
             "status": status,
-            "model": self._service.model_name,
+            "model": self._service.told_name(self._plan),
             "output": self._items.items if status != "in_progress" else [],
             "usage": self._usage,
             "error": None,

@@ -107,6 +107,8 @@ def told_of(service: Service, url: str) -> Iterator[tuple[int, str]]:
     yield logging.INFO, f"model {service.model_name}: {weights} of weights in {config.dtype} on {config.device}, {threads}"
     room = f"{config.num_kv_blocks:,} blocks of {config.block_size:,} tokens"
     yield logging.INFO, f"context {service.model_len:,} tokens; KV cache {cache}, {room}"
+    if service.adapters:
+        yield logging.INFO, f"adapters {', '.join(service.adapters)}"
     base = url + settings.root_path
     yield logging.INFO, f"API {base}/v1, reference {base}/docs, playground {base}/"
     if settings.host in EVERYWHERE and not settings.api_key:

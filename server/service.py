@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
@@ -15,8 +15,10 @@ from typing import Any, TypeAlias, TypeVar
 from ..chat import Turn
 from ..constraint_choice import ConstraintChoice
 from ..constraints import Source
+from ..engine.adapters.loaded import LoadedAdapter
 from ..engine.requests.output import Event, RequestOutput
 from ..engine.requests.request import Request
+from ..errors import UsageError
 from ..llm import LLM
 from ..planning import Plan
 from ..sampling import SamplingParams
@@ -50,6 +52,8 @@ class Service:
         """model_names: all names of the model; answers tell the first one."""
         self.llm, self.settings, self.model_names = llm, settings, tuple(model_names)
         self.model_name = model_name = self.model_names[0]
+        for name in self.adapters:
+            self.check_adapter_name(name)
         self.traces = Traces(tracer_provider, model_name)
         self.metrics = Metrics(
             model_name,
@@ -57,6 +61,7 @@ class Service:
             lambda: llm.compiler.num_mask_misses,
             llm.driver.footprint,
             _cache_config(llm),
+            llm.config.max_adapters,
         )
         self.worker = EngineWorker(llm.driver, self.metrics.step_tokens.observe)
         num_processes = settings.compile_processes or max((os.cpu_count() or 1) // 4, 1)
@@ -117,10 +122,28 @@ class Service:
         """Outputs that are planned, wait or run."""
         return self._num_open
 
+    @property
+    def adapters(self) -> Mapping[str, LoadedAdapter]:
+        """Those that clients can name as a model."""
+        return self.llm.driver.adapters
+
+    def adapter_of(self, model: str | None) -> str | None:
+        """The adapter that a request runs with whose model has this name, None for the model alone."""
+        return model if model in self.adapters else None
+
+    def told_name(self, plan: Plan) -> str:
+        """What the answer to a request calls the model."""
+        return plan.requests[0].adapter or self.model_name
+
+    def check_adapter_name(self, name: str) -> None:
+        """Raises UsageError for the name of an adapter that is one of the model's."""
+        if name in (*self.model_names, DEFAULT_MODEL):
+            raise UsageError(f'the model itself is called "{name}"; give the adapter another name')
+
     def check_model(self, name: str | None) -> None:
-        if name is None or self.settings.any_model or name in (*self.model_names, DEFAULT_MODEL):
+        if name is None or self.settings.any_model or name in (*self.model_names, DEFAULT_MODEL, *self.adapters):
             return
-        known = " and ".join(map(repr, self.model_names))
+        known = " and ".join(map(repr, [*self.model_names, *self.adapters]))
         raise ApiError(404, f"there is no model {name!r} here; this server has {known}", param="model", code="model_not_found")
 
     async def in_thread(self, function: Callable[..., T], *arguments: object) -> T:
@@ -155,6 +178,7 @@ class Service:
             plan = replace(plan, requests=tuple(replace(request, ending=ends) for request in plan.requests))
         if body.truncate_prompt_tokens is not None:
             plan = _truncated(plan, self.model_len - 1 if body.truncate_prompt_tokens == -1 else body.truncate_prompt_tokens)
+        plan = plan.adapted(self.adapter_of(body.model))
         return replace(plan, compile_seconds=seconds).ranked(body.priority or 0, body.user or "")
 
     @asynccontextmanager

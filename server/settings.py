@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,8 @@ class ServerSettings:
     allow_credentials: bool = False  # whether browsers may send cookies along
     api_key: tuple[str, ...] = ()  # who may ask: one of these keys as bearer token; none = everybody; also MASKWRIGHT_API_KEY
     served_model_name: tuple[str, ...] = ()  # what clients call the model, several names too; else as it was named to --model
+    lora_modules: tuple[str, ...] = ()  # LoRA adapters, as NAME=PATH of a folder or GGUF file: model=NAME runs with it
+    runtime_adapters: bool = False  # clients may load and unload adapters of this machine's folders, as vLLM's do
     any_model: bool = False  # clients may call the model by any name
     client_grammars: bool = True  # clients may send grammars, regular expressions and structural tags, not only JSON schemas
     tool_style: str = "auto"  # how the model writes calls, such as hermes; auto: by its chat template
@@ -85,8 +88,22 @@ class ServerSettings:
             raise UsageError("allow_credentials needs allowed_origins that are named, or any page could use its visitor's cookies")
         if self.ssl_certfile is None and (self.ssl_keyfile or self.ssl_ca_certs):
             raise UsageError("ssl_keyfile and ssl_ca_certs need ssl_certfile")
+        named_paths(self.lora_modules)
         if isinstance(self.served_model_name, str) or not all(self.served_model_name):
             raise UsageError("served_model_name has names that are not empty, such as (\"a\", \"b\")")
+
+
+def named_paths(entries: Iterable[str]) -> dict[str, Path]:
+    """Adapters out of NAME=PATH. Raises UsageError for what is written otherwise, or named twice."""
+    found: dict[str, Path] = {}
+    for entry in entries:
+        name, equals, path = entry.partition("=")
+        if not (name and equals and path):
+            raise UsageError(f"an adapter is given as NAME=PATH, such as sql=adapters/sql, not {entry!r}")
+        if name in found:
+            raise UsageError(f'two adapters are named "{name}"')
+        found[name] = Path(path)
+    return found
 
 
 def _require(name: str, value: int, at_least: int) -> None:

@@ -43,7 +43,7 @@ class Traces:
         attributes = {
             "gen_ai.operation.name": "text_completion",
             "gen_ai.provider.name": "maskwright",
-            "gen_ai.request.model": self._model_name,
+            "gen_ai.request.model": request.adapter or self._model_name,
             "gen_ai.request.max_tokens": sampling.max_tokens,
             "gen_ai.request.temperature": sampling.temperature,
             "gen_ai.request.top_p": sampling.top_p,

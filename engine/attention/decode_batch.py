@@ -1,6 +1,6 @@
 """A decode step's input at fixed addresses: what a forward pass captured in a CUDA graph reads, and how it is refilled.
 
-Everything that differs from one decode step to the next is in five int32 tensors. `DecodeBuffers` owns them for the largest batch
+Everything that differs from one decode step to the next is in six int32 tensors. `DecodeBuffers` owns them for the largest batch
 and writes them from the host; `DecodeBuffers.batch(n)` is the same memory seen as a batch of n rows, one for each size that is
 captured. `Decoder.decode(batch, cache)` reads nothing else but weights and cache: it depends on the shapes alone, asks nothing
 of the device, and has no branch on data. So this is a step, captured once for each size and replayed:
@@ -42,6 +42,7 @@ class DecodeBatch:
     block_tables: Tensor  # [n, max_blocks]
     query_starts: Tensor  # [n + 1]: 0, 1, 2, ...
     block_size: int
+    adapters: Tensor | None = None  # [n]: the slot of each sequence's adapter, NOBODY for none; None: no sequence has one
 
     def __len__(self) -> int:
         return len(self.token_ids)
@@ -73,29 +74,32 @@ class DecodeBuffers:
 
     def __init__(self, max_rows: int, max_blocks: int, block_size: int, device: torch.device) -> None:
         self.block_size, self.device = block_size, device
-        self._numbers = torch.full((4, max_rows), NOBODY, dtype=torch.int32, device=device)
+        self._numbers = torch.full((5, max_rows), NOBODY, dtype=torch.int32, device=device)
         self._numbers[2] = 0  # lengths
         self._block_tables = torch.full((max_rows, max_blocks), NOBODY, dtype=torch.int32, device=device)
         self._query_starts = torch.arange(max_rows + 1, dtype=torch.int32, device=device)
         self._written: list[list[int]] = [[] for _ in range(max_rows)]  # what the block tables hold
 
-    def batch(self, num_rows: int) -> DecodeBatch:
+    def batch(self, num_rows: int, *, has_adapters: bool = False) -> DecodeBatch:
         """The first `num_rows` rows, always in the same memory: batches made before see what is filled in."""
-        token_ids, positions, context_lengths, slots = self._numbers[:, :num_rows]
-        starts = self._query_starts[: num_rows + 1]
-        return DecodeBatch(
-            token_ids, positions, context_lengths, slots, self._block_tables[:num_rows], starts, self.block_size
-        )
+        token_ids, positions, context_lengths, slots, adapters = self._numbers[:, :num_rows]
+        starts, tables = self._query_starts[: num_rows + 1], self._block_tables[:num_rows]
+        wanted = adapters if has_adapters else None
+        return DecodeBatch(token_ids, positions, context_lengths, slots, tables, starts, self.block_size, wanted)
 
     @torch.inference_mode()
     def fill(
-        self, token_ids: Sequence[int] | None, num_past: Sequence[int], block_tables: Sequence[Sequence[int]]
+        self,
+        token_ids: Sequence[int] | None,
+        num_past: Sequence[int],
+        block_tables: Sequence[Sequence[int]],
+        adapters: Sequence[int] = (),
     ) -> None:
         """Row i computes token_ids[i], which num_past[i] tokens in the cache precede, into the blocks of block_tables[i].
 
-        Rows behind the last one pad. token_ids None: those that are there stay, because the device wrote them. Copies are
-        ordered with what is launched on the current stream, and the host does not wait for them. Of the tables only what
-        changed is sent.
+        Rows behind the last one pad. token_ids None: those that are there stay, because the device wrote them. adapters: the slot
+        of each row's adapter, as many as there are rows, or none at all. Copies are ordered with what is launched on the current
+        stream, and the host does not wait for them. Of the tables only what changed is sent.
         """
         num_rows, size = len(num_past), self.block_size
         numbers = np.full(self._numbers.shape, NOBODY, dtype=np.int32)
@@ -107,6 +111,7 @@ class DecodeBuffers:
         numbers[3, :num_rows] = [
             table[past // size] * size + past % size for past, table in zip(num_past, block_tables, strict=True)
         ]
+        numbers[4, : len(adapters)] = adapters
         first = 1 if token_ids is None else 0
         self._numbers[first:].copy_(self._staged(numbers[first:]), non_blocking=True)
         self.write_tables(block_tables)

@@ -42,6 +42,9 @@ class Occupant(Protocol):
     num_cached: int | None  # prompt tokens that were known when it was admitted first; None before
 
     @property
+    def cache_key(self) -> str | None: ...  # blocks are shared by those with the same key
+
+    @property
     def num_tokens(self) -> int: ...  # len(token_ids)
 
     @property
@@ -218,7 +221,7 @@ class KVSpace:
         """The known prefix, at most all tokens but one: the last one's logits are wanted."""
         if not self.reuses or sequence in self._brought:
             return [], 0
-        path, taken = self._known.tree.match(sequence.token_ids, sequence.num_tokens - 1)
+        path, taken = self._known.tree.match(sequence.token_ids, sequence.num_tokens - 1, sequence.cache_key)
         if path and taken < self.block_size and (taken < self._min_copied or path[-1].block in self._is_planned):
             path, taken = path[:-1], self.block_size
         return path, taken
@@ -260,7 +263,7 @@ class KVSpace:
 
     def _remember_all(self, sequence: Occupant) -> list[Node]:
         """Make all that was computed known, also the block it ends in; the nodes on its path."""
-        node, path, on_own_blocks = self._known.tree.root, list[Node](), True
+        node, path, on_own_blocks = self._known.tree.root(sequence.cache_key), list[Node](), True
         for place in range(self._num_blocks(sequence.num_computed)):
             tokens = self._tokens(sequence, place)[: sequence.num_computed - place * self.block_size]
             if len(tokens) < self.block_size and (len(tokens) < self._min_copied or node.nearest(tokens)[1] == len(tokens)):
@@ -290,7 +293,7 @@ class KVSpace:
         return self.pool.num_users(block) > 1 and block not in self._is_planned
 
     def _node_before(self, sequence: Occupant, place: int) -> Node | None:
-        return self._known.node_of(sequence.block_table[place - 1]) if place else self._known.tree.root
+        return self._known.node_of(sequence.block_table[place - 1]) if place else self._known.tree.root(sequence.cache_key)
 
     def _tokens(self, sequence: Occupant, place: int) -> Tokens:
         return tuple(sequence.token_ids[place * self.block_size : (place + 1) * self.block_size])

@@ -150,7 +150,7 @@ class PrefixCache:
             assert node.keys == sorted(node.children)
             if node.block is not None:
                 assert self._node_of[node.block] is node
-            if node.parent is not self.tree.root and node.parent is not None:
+            if node.parent is not None and node.parent.parent is not None:
                 assert node.block is None or node.parent.block is not None, "a block's parent is in the cache too"
                 _validate_order(node, node.parent, order)
         assert len(self._node_of) == sum(node.block is not None for node in self.tree)

@@ -1,9 +1,10 @@
 """A radix tree over token ids: which prefixes have their keys and values in a block of the cache, or in host memory.
 
-Every node stands for one block: its tokens continue those of its parent. Inner nodes are full; a leaf may have fewer tokens, when
-a sequence ended within a block. So the tokens on a path are a prefix of some sequence, and prefixes that are equal up to a block's
-end are one path. Children are kept in the order of their tokens: the one that shares most of a given text is a neighbour of the
-place where that text would stand (O(log children)).
+There is a root for each key of a sequence: what its keys and values depend on beside its tokens, such as an adapter. Nothing is
+shared between roots. Every node stands for one block: its tokens continue those of its parent. Inner nodes are full; a leaf may
+have fewer tokens, when a sequence ended within a block. So the tokens on a path are a prefix of some sequence, and prefixes that
+are equal up to a block's end are one path. Children are kept in the order of their tokens: the one that shares most of a given text
+is a neighbour of the place where that text would stand (O(log children)).
 
 The tree knows content only. Who uses a block is the pool's business (`block_pool.py`), which block goes where is that of
 `kv_space.py`.
@@ -66,14 +67,21 @@ class PrefixTree:
 
     def __init__(self, block_size: int) -> None:
         self.block_size = block_size
-        self.root = Node((), None)
+        self._roots: dict[str | None, Node] = {}
 
-    def match(self, token_ids: Sequence[int], num_tokens: int) -> tuple[list[Node], int]:
+    def root(self, key: str | None = None) -> Node:
+        """The root of all prefixes of a key."""
+        if key not in self._roots:
+            self._roots = {known: root for known, root in self._roots.items() if root.children}  # those that are left go
+            self._roots[key] = Node((), None)
+        return self._roots[key]
+
+    def match(self, token_ids: Sequence[int], num_tokens: int, key: str | None = None) -> tuple[list[Node], int]:
         """The longest known prefix of the first `num_tokens` tokens: its nodes, and how many tokens of the last one it takes.
 
         The second is block_size when the prefix ends with a block, 0 when nothing is known.
         """
-        node, path, taken = self.root, list[Node](), 0
+        node, path, taken = self.root(key), list[Node](), 0
         for start in range(0, num_tokens, self.block_size):
             wanted = tuple(token_ids[start : min(start + self.block_size, num_tokens)])
             found, common = node.nearest(wanted)
@@ -86,7 +94,8 @@ class PrefixTree:
         return path, taken
 
     def __iter__(self) -> Iterator[Node]:
-        return self.root.descendants()
+        for root in self._roots.values():
+            yield from root.descendants()
 
 
 def common_length(left: Sequence[int], right: Sequence[int]) -> int:

@@ -47,6 +47,7 @@ class Start(NamedTuple):
     token_ids: list[int]
     num_past: list[int]
     block_tables: list[list[int]]
+    adapters: list[int]  # slots; -1 for none
 
 
 class MultiStep:
@@ -79,6 +80,7 @@ class MultiStep:
         num_rows = len(sequences)
         captures = self._graphs is not None and sampling_inputs.rows.bias is None
         padded = bucket_of(num_rows) if captures else num_rows
+        has_adapters = max(start.adapters) >= 0
 
         def work() -> Read:
             if continues:
@@ -89,13 +91,14 @@ class MultiStep:
             if has_news:
                 self._automata.settle()
             self._memory.begin(sampling_inputs.num_top_logprobs)
-            batch = self._buffers.batch(padded)
+            batch = self._buffers.batch(padded, has_adapters=has_adapters)
             if not captures:
                 batch = replace(batch, block_tables=batch.block_tables[:, : max(map(len, start.block_tables))])
             step = self._step(batch, sampling_inputs, padded)
+            adapters = self._runner.adapter_version if has_adapters else None
             for _ in range(num_steps):
                 if captures and self._graphs is not None:
-                    self._graphs.run((padded, sampling_inputs.rows.stages, sampling_inputs.num_top_logprobs), step)
+                    self._graphs.run((padded, sampling_inputs.rows.stages, sampling_inputs.num_top_logprobs, adapters), step)
                 else:
                     step()
             self._automata.mark()

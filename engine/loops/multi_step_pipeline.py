@@ -90,6 +90,7 @@ class MultiStepPipeline(Pipeline):
             [] if continues else [sequence.token_ids[-1] for sequence in sequences],
             [sequence.num_computed for sequence in sequences],
             [list(sequence.block_table) for sequence in sequences],
+            [sequence.adapter_slot for sequence in sequences],
         )
         has_news = self._device_masks.send()
         visit = self._visits.work(sequences, start, num_steps, continues=continues, has_news=has_news)

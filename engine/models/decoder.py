@@ -23,7 +23,7 @@ from .checkpoint_weights import read_decoder_weights
 from .gguf_weights import read_gguf_weights
 from .layers import Attention, LatentAttention, Layer, Step
 from .layout import head_name
-from .linear import DenseLinears, Linears
+from .linear import Adapt, DenseLinears, Linears
 from .modules import Experts, Mlp, Norm, Rotation
 from .rope import inverse_frequencies
 
@@ -36,14 +36,15 @@ class ForwardBatch:
     positions: Tensor  # int64 [num_tokens]
     logit_rows: Tensor  # int64 [num_logits]: the rows whose next token is wanted
     attention: Any  # the plan of the step, made by the model that will run it
+    adapters: Tensor | None = None  # int64 [num_tokens]: the slot of each token's adapter, -1 for none; None: no token has one
 
 
 class Decoder:
     """A loaded model. `forward` and `decode` change nothing but the KV cache they are given.
 
     `weights` are all tensors that the model holds, by the names of `layout.sources_of(spec)`. `linears` makes its linear layers;
-    None: dense ones, of `weights`. `backend` says whether Triton kernels compute what lies between the matrix products, "auto":
-    on a GPU. `kv_dtype` is what the KV cache holds, the weights' dtype or fp8.
+    None: dense ones, of `weights`; `adapt` wraps them. `backend` says whether Triton kernels compute what lies between the matrix
+    products, "auto": on a GPU. `kv_dtype` is what the KV cache holds, the weights' dtype or fp8.
     """
 
     def __init__(
@@ -53,9 +54,11 @@ class Decoder:
         backend: Backend = "auto",
         kv_dtype: torch.dtype | None = None,
         linears: Linears | None = None,
+        adapt: Adapt | None = None,
     ) -> None:
         self.spec = spec
         linears = linears or DenseLinears(weights)
+        linears = linears if adapt is None else adapt(linears)
         self.uses_triton = uses_triton(backend, next(iter(weights.values())).device)
         self.embedding = linears.embedding("embedding", uses_triton=self.uses_triton)  # vocab -> hidden
         self.head = linears.linear(head_name(spec))  # hidden -> vocab
@@ -214,14 +217,15 @@ def load_decoder(
     device: torch.device,
     backend: Backend = "auto",
     kv_dtype: torch.dtype | None = None,
+    adapt: Adapt | None = None,
 ) -> Decoder:
-    """The decoder of the checkpoint in `folder`, its weights converted to `dtype`; `backend` and `kv_dtype` as in `Decoder`.
+    """The decoder of the checkpoint in `folder`, its weights converted to `dtype`; `backend`, `kv_dtype`, `adapt` as in `Decoder`.
 
     `folder` may be a GGUF file: its matrices stay in their blocks. Raises ModelFolderError when a file is missing or damaged,
     WeightError when tensors are not those that `spec` calls for, UnsupportedModel when one is of a type that cannot be read.
     """
     if is_gguf(folder):
         weights, linears = read_gguf_weights(folder, spec, dtype, device)
-        return Decoder(spec, weights, backend, kv_dtype, linears)
+        return Decoder(spec, weights, backend, kv_dtype, linears, adapt)
     weights, made = read_decoder_weights(folder, spec, dtype, device)
-    return Decoder(spec, weights, backend, kv_dtype, made)
+    return Decoder(spec, weights, backend, kv_dtype, made, adapt)

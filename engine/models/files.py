@@ -51,7 +51,8 @@ def shard_paths(folder: Path) -> list[Path]:
 def refuse_other_formats(path: Path) -> None:
     """Raises UnsupportedModel, naming the file, where `path` is a model in a format that is not read."""
     if not (path / "config.json").is_file() and (path / "adapter_config.json").is_file():
-        raise UnsupportedModel(f"{path}: LoRA adapters are not supported; merge it into its base model, and name that folder")
+        advice = 'name its base model, and give this folder as adapters={"name": folder}'
+        raise UnsupportedModel(f"{path}: this is a LoRA adapter and no model; {advice}")
 
 
 def _other_formats(folder: Path) -> str:

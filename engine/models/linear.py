@@ -4,7 +4,7 @@ There are three kinds, each a protocol here: a `Linear` (projections of attentio
 `PerHeadLinear` (latent attention) and a `GroupedMlp` (all experts of a layer). An `Embedding` looks up rows of a matrix, which may
 be the head's too. A `Linears` makes them by the names of `layout.py` when `Decoder` or `Mamba` is built. `DenseLinears` makes them
 of matrices in floating point, `packed_linear.PackedLinears` of matrices in blocks. Another way to store matrices (shards) is
-another `Linears`; adapters are a `Linears` that wraps the objects of another.
+another `Linears`; adapters are a `Linears` that wraps the objects of another (`engine/adapters/linears.py`).
 
 A CUDA graph may capture a call, so every implementation keeps to this: a call waits for nothing on the device and changes no
 object, and what differs between steps, such as the adapter of each row, lies in tensors that stay where they are. The rows of x are
@@ -13,7 +13,7 @@ the tokens of the step in their order, those that pad the batch included; only t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -80,6 +80,9 @@ class Linears(Protocol):
 
     def grouped_mlp(self, name: str, activation: str, *, scales_input: bool, uses_triton: bool) -> GroupedMlp:
         """`activation` and `scales_input` as in `kernels.moe.grouped_mlp`, `uses_triton` as in `modules.py`."""
+
+
+Adapt = Callable[[Linears], Linears]  # makes linear layers that add to those of another kind: adapters
 
 
 @dataclass(frozen=True, slots=True)

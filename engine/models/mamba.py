@@ -24,7 +24,7 @@ from .architecture import ModelInfo
 from .decoder import ForwardBatch
 from .families import dtype_of, token_ids
 from .layout import Source, Sources, head_name, linear_sources
-from .linear import DenseLinears, Linears
+from .linear import Adapt, DenseLinears, Linears
 from .state_plan import StatePlan, plan_states
 from .weights import read_weights
 
@@ -126,11 +126,14 @@ class StatePool:
 class Mamba:
     """A loaded model. `weights` are all tensors that it holds, by the names of `mamba_sources(spec)`.
 
-    `linears` makes its linear layers; None: dense ones, of `weights`.
+    `linears` makes its linear layers; None: dense ones, of `weights`. `adapt` wraps them.
     """
 
-    def __init__(self, spec: MambaSpec, weights: Mapping[str, Tensor], linears: Linears | None = None) -> None:
+    def __init__(
+        self, spec: MambaSpec, weights: Mapping[str, Tensor], linears: Linears | None = None, adapt: Adapt | None = None
+    ) -> None:
         linears = linears or DenseLinears(weights)
+        linears = linears if adapt is None else adapt(linears)
         self.spec, self.weights = spec, weights
         self.num_bytes = sum(tensor.nbytes for tensor in weights.values())
         self._mixers = tuple(_Mixer(spec, weights, linears, f"layers.{index}.") for index in range(spec.num_layers))
@@ -316,9 +319,11 @@ def _one(name: str, *shape: int, dtype: torch.dtype | None = None) -> Source:
     return Source(((name, shape),), dtype=dtype)
 
 
-def load_mamba(folder: Path, spec: MambaSpec, dtype: torch.dtype, device: torch.device) -> Mamba:
-    """The model in `folder`, its weights converted to `dtype`.
+def load_mamba(
+    folder: Path, spec: MambaSpec, dtype: torch.dtype, device: torch.device, adapt: Adapt | None = None
+) -> Mamba:
+    """The model in `folder`, its weights converted to `dtype`; `adapt` as in `Mamba`.
 
     Raises ModelFolderError when a file is missing or damaged, WeightError when tensors are not those that `spec` calls for.
     """
-    return Mamba(spec, read_weights(folder, spec, mamba_sources(spec), dtype, device))
+    return Mamba(spec, read_weights(folder, spec, mamba_sources(spec), dtype, device), adapt=adapt)

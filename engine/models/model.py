@@ -15,6 +15,7 @@ from ..attention.paged import Span
 from ..errors import UnsupportedModel
 from .architecture import ModelInfo, ModelSpec
 from .decoder import ForwardBatch, load_decoder
+from .linear import Adapt
 from .mamba import MambaSpec, load_mamba
 from .transformers_loader import load_transformers_model
 from .transformers_model import TransformersSpec
@@ -55,17 +56,19 @@ def load_model(
     *,
     backend: Backend = "auto",
     kv_dtype: torch.dtype | None = None,
+    adapt: Adapt | None = None,
 ) -> Model:
     """The model in `folder`, for sequences of at most `longest` tokens.
 
-    `backend` says who computes what there are Triton kernels for; `kv_dtype` is what the KV cache holds, `dtype` or fp8.
+    `backend` says who computes what there are Triton kernels for; `kv_dtype` is what the KV cache holds, `dtype` or fp8. `adapt`
+    wraps the linear layers of native models.
     Raises ModelFolderError, WeightError, or UnsupportedModel for fp8 in a model without keys and values.
     """
     if isinstance(info, ModelSpec):
-        return load_decoder(folder, info.for_length(longest), dtype, device, backend, kv_dtype)
+        return load_decoder(folder, info.for_length(longest), dtype, device, backend, kv_dtype, adapt)
     if isinstance(info, MambaSpec):
         if kv_dtype not in (None, dtype):
             raise UnsupportedModel(f"{info.architecture} has no keys and values, so kv_dtype={kv_dtype} means nothing for it")
-        return load_mamba(folder, info, dtype, device)
+        return load_mamba(folder, info, dtype, device, adapt)
     assert isinstance(info, TransformersSpec)
     return load_transformers_model(folder, info, dtype, device, backend, kv_dtype)

@@ -7,6 +7,8 @@ from typing import Any
 
 from ...constraints.vocabulary.vocabulary import Vocabulary
 from ...sampling import SamplingError, SamplingParams, SequenceSampling, StopMatcher
+from ..adapters.loaded import LoadedAdapter
+from ..adapters.registry import AdapterRegistry
 from ..errors import BudgetTooSmall, PromptTooLong, RequestError
 from ..limits import Limits
 from .detokenizer import Detokenizer
@@ -16,11 +18,19 @@ from .sequence import Sequence
 from .steering import steering_for
 
 
-def admit(request_id: int, request: Request, vocabulary: Vocabulary, limits: Limits, *, steers: bool = True) -> Sequence:
+def admit(
+    request_id: int,
+    request: Request,
+    vocabulary: Vocabulary,
+    limits: Limits,
+    adapters: AdapterRegistry | None = None,
+    *,
+    steers: bool = True,
+) -> Sequence:
     """Make a request into a sequence. Raises RequestError, which names what cannot run as asked.
 
-    max_tokens is cut to what the model's length leaves after the prompt. steers: whether loops are ended, where the request
-    does not say otherwise.
+    adapters: those that it may ask for. max_tokens is cut to what the model's length leaves after the prompt. steers: whether
+    loops are ended, where the request does not say otherwise.
     """
     _check_prompt(request.prompt_token_ids, vocabulary, limits)
     max_tokens = min(request.sampling.max_tokens, limits.max_model_len - len(request.prompt_token_ids))
@@ -36,7 +46,16 @@ def admit(request_id: int, request: Request, vocabulary: Vocabulary, limits: Lim
         stop_matcher=_stop_matcher(request.sampling),
         guide=guide,
         ending=request.ending() if request.ending is not None else None,
+        adapter=_adapter(request.adapter, adapters),
     )
+
+
+def _adapter(name: str | None, adapters: AdapterRegistry | None) -> LoadedAdapter | None:
+    if name is None:
+        return None
+    if adapters is None:
+        raise RequestError(f'adapter "{name!s:.80}": this engine has no adapters').about("adapter")
+    return adapters.find(name)
 
 
 def _check_prompt(token_ids: Tokens[int], vocabulary: Vocabulary, limits: Limits) -> None:

@@ -68,6 +68,7 @@ class RequestOutput:
     scheduled_at: float | None = field(default=None, compare=False)  # time.perf_counter() when a step first computed tokens of it
     score: SearchScore | None = None  # of an output that was searched for
     alternatives: tuple[RequestOutput, ...] = ()  # the search's other outputs, the next best first
+    adapter: str | None = None  # fingerprint of the adapter that it was made with
 
     @property
     def mean_logprob(self) -> float:

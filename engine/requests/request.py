@@ -55,6 +55,7 @@ class Request:
     sampling: SamplingParams = field(default_factory=SamplingParams)
     constraint: Constraint | None = None
     priority: int = 0  # smaller is more urgent, for an engine with that policy
+    adapter: str | None = None  # the name of a loaded adapter that it runs with
     user: str = ""  # who shares the engine with others, for an engine with the policy "fair"
     num_shared_tokens: int = 0  # leading tokens that other prompts will begin with too: their blocks are evicted last
     begun: bytes = b""  # of the output: what the prompt ends with already, behind which the constraint goes on

@@ -8,7 +8,9 @@ from typing import Protocol
 
 from torch import Tensor
 
+from ...kernels.lora import NO_ADAPTER
 from ...sampling import SequenceSampling, StopMatcher
+from ..adapters.loaded import LoadedAdapter
 from .detokenizer import Detokenizer
 from .guide import Guide
 from .ngrams import Ngrams
@@ -49,6 +51,7 @@ class Sequence:
     stop_matcher: StopMatcher | None = None
     guide: Guide | None = None
     ending: Ending | None = None
+    adapter: LoadedAdapter | None = None
     scheduled_at: float | None = None  # seconds of the clock of steps, when it was computed first
 
     token_ids: list[int] = field(default_factory=list)  # prompt, then output
@@ -83,6 +86,16 @@ class Sequence:
     @property
     def num_pinned(self) -> int:
         return self.request.num_shared_tokens
+
+    @property
+    def adapter_slot(self) -> int:
+        """Where its adapter is on the device, -1 without one."""
+        return NO_ADAPTER if self.adapter is None else self.adapter.slot
+
+    @property
+    def cache_key(self) -> str | None:
+        """What its keys and values depend on beside its tokens: they are shared among sequences of the same key only."""
+        return None if self.adapter is None else self.adapter.fingerprint
 
     @property
     def num_needed(self) -> int:
@@ -175,6 +188,7 @@ class Sequence:
             scheduled_at=self.scheduled_at,
             score=self.score,
             alternatives=self.alternatives,
+            adapter=self.cache_key,
         )
 
     def _append(self, record: TokenRecord) -> None:

@@ -40,6 +40,10 @@ class Roster:
             if not sequence.is_finished:
                 yield from [sequence] if sequence.search_group is None else sequence.search_group.begin_anew()
 
+    def unfinished(self) -> Iterator[Sequence]:
+        """All requests that have not ended; of a search the request alone."""
+        return (sequence for sequence in self._sequences.values() if not sequence.is_finished)
+
     # ---- who is there
 
     def register(self, sequence: Sequence) -> None:

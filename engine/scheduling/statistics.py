@@ -35,6 +35,10 @@ class EngineStatistics:
     num_saved: int = 0  # of these, those that moved to host memory
     num_loaded: int = 0  # blocks that came back from there
     num_copied: int = 0  # blocks copied before they were written
+    num_adapters: int = 0  # that are loaded
+    adapter_bytes: int = 0  # of their matrices, free slots included
+    running_adapters: tuple[str, ...] = ()  # names of those that sequences in the batch run with
+    waiting_adapters: tuple[str, ...] = ()  # and those that wait
 
     @property
     def hit_rate(self) -> float:

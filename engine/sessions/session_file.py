@@ -112,7 +112,7 @@ def _header(snapshot: Snapshot) -> dict[str, Any]:
     cache = snapshot.cache
     return {
         "format": FORMAT,
-        "belongs_to": asdict(snapshot.belongs_to),
+        "belongs_to": {name: value for name, value in asdict(snapshot.belongs_to).items() if (name, value) != ("adapter", None)},
         "sampling": {**asdict(snapshot.sampling), "logit_bias": list(snapshot.sampling.logit_bias.items())},
         "progress": asdict(snapshot.progress),
         "request": {name: getattr(snapshot, name) for name in ("priority", "user", "num_shared_tokens", "label")},
@@ -144,7 +144,8 @@ def _snapshot(header: dict[str, Any], tensors: dict[str, Tensor]) -> Snapshot:
 
 
 def _belonging(found: dict[str, Any]) -> Belonging:
-    _require_types(found, {"model": str, "tokenizer": str, "constraint": str | None})
+    found = {"adapter": None, **found}  # it is told where there is one
+    _require_types(found, {"model": str, "tokenizer": str, "constraint": str | None, "adapter": str | None})
     return Belonging(**found)
 
 

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 from ...constraints.base.errors import ConstraintLimit
+from ..adapters.loaded import LoadedAdapter
 from ..engine import Engine
 from ..errors import InternalError, RequestError, SessionError
 from ..kv_cache.kept_blocks import BlockContent, KeptLayout, cut_into_blocks, layout_of, take_out
 from ..kv_cache.kv_space import Brought
-from ..requests.admission import admit
 from ..requests.guide import MaskViews
 from ..requests.output import RequestOutput
 from ..requests.request import Constraint, Request
@@ -51,30 +51,37 @@ class Sessions:
         if sequence.request.begun:
             raise RequestError(f"request {request_id} goes on with a text of its prompt, which a snapshot cannot keep")
         kept = self._kept(sequence.block_table, sequence.num_computed) if keeps_cache else None
-        return snapshot_of(sequence, self._belonging(sequence.request.constraint), kept)
+        return snapshot_of(sequence, self._belonging(sequence.request.constraint, sequence.cache_key), kept)
 
     def snapshot_of_ended(self, request: Request, output: RequestOutput, *, keeps_cache: bool = True) -> Snapshot:
         """A request that has ended, with what is still known of its keys and values: the beginning of a conversation."""
         self._engine.settle()
-        visitor = _Visitor((*request.prompt_token_ids, *output.token_ids))
+        visitor = _Visitor((*request.prompt_token_ids, *output.token_ids), output.adapter)
         kept = None
         if keeps_cache and self._engine.space.num_needed(visitor) <= self._engine.space.pool.num_free:
             self._engine.space.admit(visitor)
             self._engine.move_blocks()  # some of it may be in host memory
             kept = self._kept(visitor.block_table, visitor.num_computed)
             self._engine.space.release(visitor)
-        return snapshot_of_ended(request, output, self._belonging(request.constraint), kept)
+        return snapshot_of_ended(request, output, self._belonging(request.constraint, output.adapter), kept)
 
-    def resume(self, snapshot: Snapshot, constraint: Constraint | None = None, cache: CacheUse = "private") -> int:
+    def resume(
+        self,
+        snapshot: Snapshot,
+        constraint: Constraint | None = None,
+        cache: CacheUse = "private",
+        adapter: str | None = None,
+    ) -> int:
         """Queue the request anew and return its id; its events begin with the tokens it has.
 
-        `constraint` is the one it was made with, compiled again. Of a session that had ended, the next step gives the final event,
-        and with cache="shared" prompts that begin with it find its keys and values. Raises SessionError.
+        `constraint` is the one it was made with, compiled again; `adapter` the name of that which it ran with.
+        Of a session that had ended, the next step gives the final event, and with cache="shared" prompts that begin with it find
+        its keys and values. Raises SessionError.
         """
         if cache not in get_args(CacheUse):
             raise SessionError("request", f'cache must be one of {", ".join(get_args(CacheUse))}, got {cache!r}')
-        self._check_belonging(snapshot.belongs_to, constraint)
-        sequence = self._replayed(snapshot, constraint)
+        self._check_belonging(snapshot.belongs_to, constraint, self._adapter(adapter))
+        sequence = self._replayed(snapshot, constraint, adapter)
         brought = None if cache == "recompute" else self._brought(snapshot.cache, is_trusted=cache == "shared")
         if not sequence.is_finished:
             self._engine.adopt(sequence, brought)
@@ -114,7 +121,7 @@ class Sessions:
     def _teach(self, sequence: Sequence, brought: Brought) -> None:
         """Let the prefix cache know what an ended session brings, if there is room for it."""
         self._engine.settle()
-        space, visitor = self._engine.space, _Visitor(tuple(sequence.token_ids))
+        space, visitor = self._engine.space, _Visitor(tuple(sequence.token_ids), sequence.cache_key)
         if space.reuses and space.num_needed(visitor) <= space.pool.num_free:
             space.bring(visitor, brought)
             space.admit(visitor)
@@ -127,18 +134,30 @@ class Sessions:
 
     # ---- what it belongs to
 
-    def _belonging(self, constraint: Constraint | None) -> Belonging:
-        return Belonging(self._model(), self._engine.vocabulary.fingerprint, _fingerprint(constraint))
+    def _belonging(self, constraint: Constraint | None, adapter: str | None) -> Belonging:
+        return Belonging(self._model(), self._engine.vocabulary.fingerprint, _fingerprint(constraint), adapter)
+
+    def _adapter(self, name: str | None) -> LoadedAdapter | None:
+        if name is None:
+            return None
+        if self._engine.adapters is None:
+            raise SessionError("adapter", "this engine was made without adapters")
+        try:
+            return self._engine.adapters.find(name)
+        except RequestError as error:
+            raise SessionError("adapter", str(error)) from error
 
     def _draft_fingerprint(self) -> str | None:
         return None if self._draft_model is None else self._draft_model()
 
-    def _check_belonging(self, found: Belonging, constraint: Constraint | None) -> None:
-        own = self._belonging(constraint)
+    def _check_belonging(self, found: Belonging, constraint: Constraint | None, adapter: LoadedAdapter | None) -> None:
+        own = self._belonging(constraint, None if adapter is None else adapter.fingerprint)
         if found.model != own.model:
             raise SessionError("model", "it was made by another model, or by other weights of it")
         if found.tokenizer != own.tokenizer:
             raise SessionError("tokenizer", "its tokens are those of another tokenizer")
+        if found.adapter != own.adapter:
+            raise SessionError("adapter", _other_adapter(found.adapter, adapter))
         if found.constraint == own.constraint:
             return
         if found.constraint is None:
@@ -148,8 +167,8 @@ class Sessions:
 
     # ---- replaying
 
-    def _replayed(self, snapshot: Snapshot, constraint: Constraint | None) -> Sequence:
-        sequence = self._admitted(snapshot, constraint)
+    def _replayed(self, snapshot: Snapshot, constraint: Constraint | None, adapter: str | None) -> Sequence:
+        sequence = self._admitted(snapshot, constraint, adapter)
         try:
             for place, record in enumerate(snapshot.records):
                 if not sequence.is_finished and sequence.takes(record.token_id):
@@ -168,17 +187,18 @@ class Sessions:
         self._set_progress(sequence, snapshot)
         return sequence
 
-    def _admitted(self, snapshot: Snapshot, constraint: Constraint | None) -> Sequence:
+    def _admitted(self, snapshot: Snapshot, constraint: Constraint | None, adapter: str | None) -> Sequence:
         try:
             request = Request(
                 prompt_token_ids=snapshot.prompt_token_ids,
                 sampling=snapshot.sampling,
                 constraint=constraint,
                 priority=snapshot.priority,
+                adapter=adapter,
                 user=snapshot.user,
                 num_shared_tokens=snapshot.num_shared_tokens,
             )
-            sequence = admit(self._engine.next_id(), request, self._engine.vocabulary, self._engine.limits)
+            sequence = self._engine.admit(request)
         except SessionError:
             raise
         except RequestError as error:
@@ -217,8 +237,8 @@ class _Visitor:
 
     num_pinned = 0
 
-    def __init__(self, token_ids: tuple[int, ...]) -> None:
-        self.token_ids = list(token_ids)
+    def __init__(self, token_ids: tuple[int, ...], cache_key: str | None) -> None:
+        self.token_ids, self.cache_key = list(token_ids), cache_key
         self.block_table: list[int] = []
         self.num_computed = 0
         self.num_cached: int | None = 0  # it takes no part in statistics
@@ -226,6 +246,13 @@ class _Visitor:
     @property
     def num_tokens(self) -> int:
         return len(self.token_ids)
+
+
+def _other_adapter(found: str | None, given: LoadedAdapter | None) -> str:
+    if found is None:
+        return "it was made without an adapter; give none"
+    what = "none was given" if given is None else f'"{given.name}" has other weights'
+    return f"it was made with an adapter, and {what}; give the name that the same one is loaded under"
 
 
 def _fingerprint(constraint: Any) -> str | None:

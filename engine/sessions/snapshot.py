@@ -24,6 +24,7 @@ class Belonging:
     model: str
     tokenizer: str
     constraint: str | None = None
+    adapter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

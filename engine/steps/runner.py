@@ -8,6 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from ...kernels.to_device import to_device
+from ..adapters.slots import AdapterSlots
 from ..attention.decode_batch import DecodeBatch
 from ..attention.methods import Attend, fused
 from ..attention.paged import Span
@@ -22,11 +23,19 @@ from ..scheduling.scheduler import Chunk
 class ModelRunner:
     """A model with its KV cache, or pool of states, some blocks of which may be kept in host memory.
 
-    `attend` is how attention is computed, where there is a choice.
+    `attend` is how attention is computed, where there is a choice. `adapters` are the slots that the model's layers look into;
+    None: it is computed without adapters, whatever the sequences ask for.
     """
 
-    def __init__(self, decoder: Model, cache: Any, attend: Attend = fused, num_host_blocks: int = 0) -> None:
-        self.decoder, self.cache, self.attend = decoder, cache, attend
+    def __init__(
+        self,
+        decoder: Model,
+        cache: Any,
+        attend: Attend = fused,
+        num_host_blocks: int = 0,
+        adapters: AdapterSlots | None = None,
+    ) -> None:
+        self.decoder, self.cache, self.attend, self.adapters = decoder, cache, attend, adapters
         self._mover = BlockMover(cache, num_host_blocks)
 
     def move_blocks(self, transfers: list[Transfer | Restored]) -> None:
@@ -42,11 +51,22 @@ class ModelRunner:
 
     def compute(self, batch: ForwardBatch) -> Tensor:
         """`forward` of a batch that `pack` made."""
-        return self.decoder.forward(batch, self.cache)
+        if self.adapters is None or batch.adapters is None:
+            return self.decoder.forward(batch, self.cache)
+        with self.adapters.applied(batch.adapters, batch.logit_rows):
+            return self.decoder.forward(batch, self.cache)
 
     def decode(self, batch: DecodeBatch) -> Tensor:
         """Logits [rows, head width] of a step whose input is on the device (`decode_batch.py`), if `can_decode`."""
-        return self.decoder.decode(batch, self.cache, self.attend)  # type: ignore[attr-defined]
+        if self.adapters is None or batch.adapters is None:
+            return self.decoder.decode(batch, self.cache, self.attend)  # type: ignore[attr-defined]
+        with self.adapters.applied(batch.adapters):
+            return self.decoder.decode(batch, self.cache, self.attend)  # type: ignore[attr-defined]
+
+    @property
+    def adapter_version(self) -> int:
+        """Of the memory that captured steps read adapters from."""
+        return 0 if self.adapters is None else self.adapters.version
 
     @property
     def can_decode(self) -> bool:
@@ -55,13 +75,14 @@ class ModelRunner:
     def pack(self, chunks: list[Chunk[Sequence]]) -> ForwardBatch:
         """The input of a step, on its way to the device. A token that is drawn but not read yet is 0 here."""
         spans: list[Span] = []
-        token_ids, positions, logit_rows = list[int](), list[int](), list[int]()
+        token_ids, positions, logit_rows, slots = list[int](), list[int](), list[int](), list[int]()
         for chunk in chunks:
             sequence, past, drafts = chunk.sequence, chunk.sequence.num_computed, chunk.drafts
             known, width = sequence.token_ids[past : past + chunk.num_tokens], chunk.width
             spans.append((past, width, sequence.block_table))
             token_ids += known if len(known) == width else [*known, *[0] * (chunk.num_tokens - len(known)), *drafts]
             positions += range(past, past + width)
+            slots += [sequence.adapter_slot] * width
             if chunk.completes:
                 logit_rows += range(len(token_ids) - 1 - len(drafts), len(token_ids))
         return ForwardBatch(
@@ -69,6 +90,7 @@ class ModelRunner:
             positions=self._to_device(positions),
             logit_rows=self._to_device(logit_rows),
             attention=self.decoder.plan(spans, self.cache, self.attend),
+            adapters=self._to_device(slots) if self.adapters is not None and max(slots, default=-1) >= 0 else None,
         )
 
     def _to_device(self, numbers: list[int]) -> Tensor:

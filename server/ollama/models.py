@@ -27,7 +27,8 @@ class ShowBody(Body):
 async def tags(request: Request) -> dict[str, Any]:
     service: Service = request.app.state.service
     modified = datetime.fromtimestamp(STARTED, UTC).isoformat()
-    return {"models": [{"name": name, "model": name, "modified_at": modified, "details": {}} for name in service.model_names]}
+    names = (*service.model_names, *service.adapters)
+    return {"models": [{"name": name, "model": name, "modified_at": modified, "details": {}} for name in names]}
 
 
 @router.get("/api/version", summary="The version of the server, as Ollama tells it")

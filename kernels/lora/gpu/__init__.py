@@ -1,0 +1,1 @@
+"""Grouped products in Triton."""
