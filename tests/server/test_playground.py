@@ -554,7 +554,7 @@ def test_shares_next_to_nothing_are_not_alarming(opened: Opener) -> None:
     page.locator(".token", has_text="job").hover()
     heat, soft = page.evaluate("['--heat', '--soft'].map((name) => { const probe = document.createElement('i'); probe.style.color = `var(${name})`; document.body.append(probe); return getComputedStyle(probe).color; })")
     rows = page.evaluate("[...document.querySelectorAll('#inspector .masked')].map((row) => [row.querySelector('.share').textContent, getComputedStyle(row.querySelector('.verdict')).color])")
-    colours = {share: colour for share, colour in rows}
+    colours = dict(rows)
     assert soft in colours.values()
     for share, colour in colours.items():
         assert share != "0 %" and (colour == heat) == (not share.startswith("<") and float(share.split()[0]) >= 0.5), (share, colour)
