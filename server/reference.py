@@ -1,7 +1,9 @@
-"""GET /docs: the OpenAPI document as one page of HTML, without scripts and without anything from elsewhere."""
+"""GET /docs: the OpenAPI document as one page of HTML, with nothing from elsewhere. A script of it searches."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from .body import STATUS
 from .playground import HEADERS
 
 router = APIRouter(include_in_schema=False)
@@ -33,20 +36,26 @@ def page(document: Form) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta name="color-scheme" content="light dark"><title>{title}</title>'
         '<link rel="icon" href="playground/icon.svg" type="image/svg+xml"><link rel="stylesheet" href="playground/style.css">'
-        '<link rel="stylesheet" href="playground/reference.css"></head>\n<body class="reference"><header class="top">'
-        f'<h1>{title}</h1><nav aria-label="This server"><a class="quiet" href="openapi.json">OpenAPI document</a>'
-        f'<a class="quiet" href=".">Playground</a></nav></header>\n<main><p>{escape(info.get("description", ""))}</p>'
-        f'<nav aria-label="Endpoints"><ul class="index">{index}</ul></nav>\n'
+        '<link rel="stylesheet" href="playground/reference.css">'
+        '<script type="module" src="playground/reference.mjs"></script></head>\n'
+        f'<body class="reference"><header class="top"><h1>{title}</h1>'
+        '<search id="search-field" hidden><label class="field">Search routes and parameters '
+        '<input type="search" id="search"></label>'
+        '<p class="hint" id="found" role="status"></p></search>'
+        '<nav aria-label="This server"><a class="quiet" href="openapi.json">OpenAPI document</a>'
+        '<a class="quiet" href=".">Playground</a></nav></header>\n'
+        f'<nav class="index" aria-label="Endpoints"><ul>{index}</ul><a href="#forms">Forms</a></nav>\n'
+        f"<main>{_text(info.get('description', ''))}\n"
         + "\n".join(_operation(*each) for each in operations)
-        + "\n<h2>Forms</h2>\n"
+        + '\n<h2 id="forms">Forms</h2>\n'
         + "\n".join(_form(name, form) for name, form in sorted(forms.items()))
         + "\n</main></body></html>\n"
     )
 
 
 def _operation(method: str, path: str, told: Form) -> str:
-    lines = [f'<section class="panel" id="{_anchor(method, path)}"><h2>{_entry(method, path)}</h2>']
-    lines.append(f"<p>{escape(told.get('summary', ''))}. {escape(told.get('description', ''))}</p>")
+    lines = [f'<section class="panel route" id="{_anchor(method, path)}"><h2>{_entry(method, path)}</h2>']
+    lines.append(_text(f"{told.get('summary', '').rstrip('.')}. {told.get('description', '')}"))
     parameters = {each["name"]: each["schema"] for each in told.get("parameters", ())}
     if parameters:
         lines.append(_table(parameters, [each["name"] for each in told["parameters"] if each.get("required")]))
@@ -58,22 +67,60 @@ def _operation(method: str, path: str, told: Form) -> str:
 
 def _answer(status: str, answer: Form) -> str:
     named = {_type(content["schema"]) for content in answer.get("content", {}).values() if "$ref" in content.get("schema", {})}
-    return f"<dt>{escape(status)}</dt><dd>{escape(answer.get('description', ''))} {' '.join(sorted(named))}</dd>"
+    return f"<dt>{escape(status)}</dt><dd>{_code(answer.get('description', ''))} {' '.join(sorted(named))}</dd>"
 
 
 def _form(name: str, form: Form) -> str:
-    description = f"<p>{escape(form.get('description', ''))}</p>" if form.get("description") else ""
     members = _table(form["properties"], form.get("required", ())) if form.get("properties") else f"<p>{_type(form)}</p>"
-    return f'<section class="panel" id="{escape(name)}"><h3>{escape(name)}</h3>{description}{members}</section>'
+    told = _text(form.get("description", ""))
+    return f'<section class="panel form" id="{escape(name)}"><h3>{escape(name)}</h3>{told}{members}</section>'
 
 
 def _table(members: Form, required: Any) -> str:
-    rows = []
-    for name, form in members.items():
-        mark = ' <span class="required">required</span>' if name in required else ""
-        told = escape(form.get("description", ""))
-        rows.append(f"<tr><th scope=row><code>{escape(name)}</code>{mark}</th><td>{_type(form)}</td><td>{told}</td></tr>")
-    return f'<div class="wide" tabindex="0"><table><tbody>{"".join(rows)}</tbody></table></div>'
+    """What a form consists of, what has to be given first. Columns in which nothing stands are left out."""
+
+    def rank(name: str) -> tuple[bool, int]:
+        return name not in required, STATUSES.index(members[name].get(STATUS, ""))
+
+    rows = {name: _cells(members[name], is_required=name in required) for name in sorted(members, key=rank)}
+    columns = [title for title in COLUMNS if any(cells[title] for cells in rows.values())]
+    head = "".join(f'<th scope=col data-column="{title}">{title}</th>' for title in ("Name", *columns))
+    lines = [
+        f"<tr><th scope=row><code>{escape(name)}</code></th>"
+        + "".join(f'<td data-column="{title}">{cells[title]}</td>' for title in columns)
+        + "</tr>"
+        for name, cells in rows.items()
+    ]
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+
+
+STATUSES = ("", "honoured", "ignored", "refused")
+COLUMNS = ("Type", "Default", "Status", "Meaning")
+
+
+def _cells(form: Form, *, is_required: bool) -> dict[str, str]:
+    """The cells of a row, by their columns."""
+    status = form.get(STATUS, "")
+    default = f"<code>{escape(_written(form['default']))}</code>" if "default" in form else ""
+    return {
+        "Type": "" if status == "refused" else _type(form),
+        "Default": '<span class="required">required</span>' if is_required else default,
+        "Status": f'<span class="status {status}">{status}</span>' if status else "",
+        "Meaning": _code(form.get("description", "").removeprefix(f"{status.capitalize()}: ")),
+    }
+
+
+def _written(value: Any) -> str:
+    return value if isinstance(value, str) and value else json.dumps(value)
+
+
+def _text(told: str) -> str:
+    """Paragraphs of a description, in which `this` is code."""
+    return "".join(f"<p>{_code(part)}</p>" for part in told.split("\n\n") if part.strip())
+
+
+def _code(told: str) -> str:
+    return re.sub(r"`+([^`]+)`+", r"<code>\1</code>", escape(told))
 
 
 def _type(form: Form) -> str:
@@ -95,7 +142,7 @@ def _kinds(form: Form) -> Iterator[str]:
     elif kind == "object" and form.get("properties"):
         yield "object with " + ", ".join(f"<code>{escape(name)}</code>" for name in form["properties"])
     elif kind is not None:
-        limits = [f"{sign} {form[word]}" for word, sign in LIMITS.items() if word in form]
+        limits = [f"{sign} {form[word]:g}" for word, sign in LIMITS.items() if word in form]
         yield " ".join([kind, *limits])
 
 

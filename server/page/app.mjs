@@ -2,107 +2,76 @@
 
 import { ApiError, get, key, stream } from "./api.mjs";
 import { byId } from "./dom.mjs";
-import { Editor } from "./editor.mjs";
 import { frame, jsonError, placed } from "./error_place.mjs";
-import { EXAMPLES, ofLibrary } from "./examples.mjs";
+import { RequestForm } from "./form.mjs";
 import { Inspector } from "./inspector.mjs";
 import { count, milliseconds, percent } from "./meters.mjs";
 import { ObjectView } from "./object_view.mjs";
 import { asCurl, requestOf } from "./request.mjs";
 import { Run } from "./run.mjs";
+import { keep, linkOf, readLink, recall } from "./state.mjs";
 import { startTheme } from "./theme.mjs";
 import { TokenList } from "./token_list.mjs";
 
-const LABELS = {
-  schema: ["JSON Schema", "json", 14],
-  regex: ["Regular expression", "regex", 3],
-  grammar: ["Grammar", "gbnf", 14],
-  choices: ["Choices, one a line", "plain", 4],
-  tools: ["Tools, as JSON", "json", 14],
-};
+const LINK_DELAY = 300; // ms after the last edit; browsers refuse to change the address for every letter
 
-const editor = new Editor(byId("editor"), () => (kept[kind()].source = editor.text));
+const form = new RequestForm(edited);
 const inspector = new Inspector(byId("inspector"), byId("inspector-place"));
 const tokens = new TokenList(byId("tokens"), byId("ribbon"), (details, index, total) => inspector.show(details, index, total));
 const value = new ObjectView(byId("object"));
 
-let examples = EXAMPLES;
-const kept = Object.fromEntries(Object.keys(EXAMPLES).map((name) => [name, stateOf(EXAMPLES[name][0], 0)])); // what was edited, of each kind
 let server = { model: null };
 let running = null; // an AbortController
 let maxCandidates;
+let linkTimer;
 
-function kind() {
-  return new FormData(byId("form")).get("kind");
+function asked() {
+  return { ...form.request, model: server.model, maxCandidates };
 }
 
-function stateOf(example, index) {
-  return { index, source: example.source, prompt: example.prompt, language: example.language };
+// -- what is kept, and shared
+
+function edited() {
+  keep(form.whole, location.hash);
+  clearTimeout(linkTimer);
+  linkTimer = setTimeout(updateLink, LINK_DELAY);
 }
 
-// -- the form
-
-function showKind() {
-  const name = kind();
-  const isFree = name === "free";
-  byId("source-field").hidden = isFree;
-  byId("language-field").hidden = name !== "grammar";
-  byId("tool-choice-field").hidden = name !== "tools";
-  const options = examples[name].map((example, index) => new Option(example.name, String(index)));
-  byId("example").replaceChildren(...options);
-  showState();
+/** The address becomes a link to what is shown. */
+function updateLink() {
+  clearTimeout(linkTimer);
+  history.replaceState(null, "", linkOf(form.shown));
+  keep(form.whole, location.hash);
 }
 
-function showState() {
-  const name = kind();
-  const state = kept[name];
-  hideError();
-  byId("example").value = String(state.index);
-  byId("example-hint").textContent = examples[name][state.index].hint;
-  byId("prompt").value = state.prompt;
-  if (name === "free") return;
-  const [label, language, rows] = LABELS[name];
-  byId("source-label").textContent = label;
-  if (name === "grammar") byId("language").value = state.language;
-  editor.text = state.source;
-  editor.setLanguage(name === "grammar" ? state.language : language, rows);
-}
-
-function formState() {
-  const number = (id) => (byId(id).value === "" ? null : Number(byId(id).value));
-  const name = kind();
-  return {
-    kind: name,
-    source: name === "free" ? "" : editor.text,
-    language: byId("language").value,
-    toolChoice: byId("tool-choice").value,
-    prompt: byId("prompt").value,
-    endpoint: byId("endpoint").value,
-    model: server.model,
-    temperature: number("temperature"),
-    topP: number("top-p"),
-    topK: number("top-k"),
-    minP: number("min-p"),
-    seed: number("seed"),
-    maxTokens: number("max-tokens"),
-    details: byId("details").checked,
-    maxCandidates,
-  };
+/** A link that came from elsewhere goes before what this tab has kept; one that the tab made itself may lag behind. */
+function restore() {
+  const kept = recall();
+  const isOwn = kept !== null && kept.fragment === location.hash;
+  try {
+    const linked = isOwn ? null : readLink(location.hash);
+    if (kept) form.fill(kept);
+    if (linked) form.fill(linked);
+    keep(form.whole, location.hash);
+  } catch {
+    if (kept) form.fill(kept);
+    showError({ title: "This link cannot be read", reason: "It was cut off, or made by another version of this page.", instead: "ask for the link again" }, {});
+  }
 }
 
 /** The request, or null when the text in the editor is not even JSON: then that is shown. */
-function checkedRequest(form) {
-  const wrong = form.kind === "schema" || form.kind === "tools" ? jsonError(form.source) : null;
-  const notList = form.kind === "tools" && !wrong && !Array.isArray(JSON.parse(form.source));
-  if (wrong) showError(wrong, form);
-  else if (notList) showError({ title: "These are no tools", reason: "a list of functions is expected", instead: "[{\"name\": …, \"parameters\": …}]" }, form);
-  else return requestOf(form);
+function checkedRequest(asked) {
+  const wrong = asked.kind === "schema" || asked.kind === "tools" ? jsonError(asked.source) : null;
+  const notList = asked.kind === "tools" && !wrong && !Array.isArray(JSON.parse(asked.source));
+  if (wrong) showError(wrong, asked);
+  else if (notList) showError({ title: "These are no tools", reason: "a list of functions is expected", instead: "[{\"name\": …, \"parameters\": …}]" }, asked);
+  else return requestOf(asked);
   return null;
 }
 
 // -- errors
 
-function showError(told, form) {
+function showError(told, asked) {
   byId("error").hidden = false;
   byId("error-title").textContent = told.title;
   byId("error-reason").textContent = told.reason;
@@ -113,46 +82,62 @@ function showError(told, form) {
   byId("error-place").parentElement.hidden = !place;
   byId("error-go").hidden = !told.range;
   byId("error-frame").hidden = !told.line;
-  byId("error-frame").textContent = told.line ? frame(form.source, told.line, told.column) : "";
-  editor.markError(told.range ?? null);
+  byId("error-frame").textContent = told.line ? frame(asked.source, told.line, told.column) : "";
+  form.markError(told.range ?? null);
+  view("results");
 }
 
 function hideError() {
   byId("error").hidden = true;
-  editor.markError(null);
+  form.markError(null);
+}
+
+/** Where there is no room for both, the request or its results are shown; where there is, the beginning of the results. */
+function view(name) {
+  byId("main").dataset.view = name;
+  for (const button of document.querySelectorAll(".views button")) button.setAttribute("aria-pressed", String(button.dataset.view === name));
+  byId("results").scrollTop = 0;
+  scrollTo(0, 0);
 }
 
 // -- a run
 
-async function start(form) {
-  const request = checkedRequest(form);
+async function start(asked) {
+  const request = checkedRequest(asked);
   if (!request) return;
   clearResults();
+  view("results");
   running = new AbortController();
   setRunning(true);
-  const run = new Run({ isJson: form.kind === "schema", started: performance.now() });
+  const run = new Run({ isJson: asked.kind === "schema", started: performance.now() });
   try {
     for await (const event of stream(request.path, request.body, running.signal)) {
       run.read(event, performance.now());
-      showEvent(run, form);
+      showEvent(run, asked);
     }
     run.finish();
-    showEnd(run, form);
+    showEnd(run, asked);
   } catch (error) {
     if (error.name === "AbortError") byId("state").textContent = "stopped";
     else if (!(error instanceof ApiError)) throw error;
     else if (error.error.param === "maskwright.candidates" && maxCandidates === undefined) {
       maxCandidates = error.error.limit;
-      await start({ ...form, maxCandidates });
+      await start({ ...asked, maxCandidates });
     } else {
       byId("state").textContent = run.meter.numTokens ? "failed" : "";
-      showError(placed(error.error, form), form);
+      showError(placed(error.error, asked), asked);
       if (error.status === 401) askForKey();
     }
   } finally {
-    byId("empty").hidden = run.meter.numTokens > 0 || run.text !== "";
+    if (!run.meter.numTokens && run.text === "" && byId("tokens").childElementCount === 0) stage("empty");
     setRunning(false);
   }
+}
+
+/** empty: nothing has come yet; begun: there is an output. */
+function stage(name) {
+  byId("results").dataset.stage = name;
+  byId("empty").hidden = name !== "empty";
 }
 
 function clearResults() {
@@ -160,8 +145,9 @@ function clearResults() {
   tokens.clear();
   inspector.clear();
   value.clear();
-  byId("empty").hidden = true;
+  stage("begun");
   byId("copy").hidden = true;
+  byId("next-turn").hidden = true;
   byId("object-state").textContent = "";
   for (const name of ["rate", "first", "forced", "masked", "compile", "tokens"]) byId(`m-${name}`).textContent = "–";
 }
@@ -175,18 +161,18 @@ function setRunning(isRunning) {
 
 let isDrawn = true;
 
-function showEvent(run, form) {
+function showEvent(run, asked) {
   inspector.vocabularySize = run.vocabularySize;
   for (const details of run.tokens) tokens.add(details);
   if (!isDrawn) return;
   isDrawn = false;
   requestAnimationFrame(() => {
     isDrawn = true;
-    showProgress(run, form);
+    showProgress(run, asked);
   });
 }
 
-function showProgress(run, form) {
+function showProgress(run, asked) {
   const figures = run.meter.figures();
   byId("m-rate").textContent = figures.rate === null ? "–" : figures.rate.toFixed(figures.rate < 100 ? 1 : 0);
   byId("m-first").textContent = milliseconds(figures.firstToken);
@@ -197,17 +183,17 @@ function showProgress(run, form) {
   const box = byId("tokens");
   if (box.scrollHeight > box.clientHeight && running) box.scrollTop = box.scrollHeight;
   if (!run.hasDetails) box.textContent = run.text || run.calls.map((call) => call.text).join("\n");
-  showValue(run, form);
+  showValue(run, asked);
 }
 
-function showValue(run, form) {
-  if (run.calls.length) value.showValues(run.calls.map((call) => ({ title: call.name, root: call.reader.root, schema: parametersOf(call.name, form) })));
-  else if (run.reader && !run.reader.failed) value.showValues([{ title: "", root: run.reader.root, schema: JSON.parse(form.source) }]);
+function showValue(run, asked) {
+  if (run.calls.length) value.showValues(run.calls.map((call) => ({ title: call.name, root: call.reader.root, schema: parametersOf(call.name, asked) })));
+  else if (run.reader && !run.reader.failed) value.showValues([{ title: "", root: run.reader.root, schema: JSON.parse(asked.source) }]);
   else value.showText(run.text);
 }
 
-function parametersOf(name, form) {
-  const tools = JSON.parse(form.source).map((tool) => tool.function ?? tool);
+function parametersOf(name, asked) {
+  const tools = JSON.parse(asked.source).map((tool) => tool.function ?? tool);
   return tools.find((tool) => tool.name === name)?.parameters ?? {};
 }
 
@@ -218,12 +204,18 @@ const ENDS = {
   constraint_limit: "ended at a limit of the constraint",
 };
 
-function showEnd(run, form) {
-  showProgress(run, form);
+function showEnd(run, asked) {
+  showProgress(run, asked);
   tokens.selectMostMasked();
   const prompt = run.usage ? `, prompt of ${count(run.usage.prompt_tokens)}${cachedOf(run.usage)}` : "";
   byId("state").textContent = `${ENDS[run.finishReason] ?? run.finishReason}: ${count(run.usage?.completion_tokens ?? run.meter.numTokens)} tokens${prompt}`;
-  byId("object-state").textContent = run.reader || run.calls.length ? "typed, as the schema says" : "text";
+  byId("object-state").textContent = run.reader || run.calls.length ? "as the schema types it" : "text";
+  byId("next-turn").hidden = asked.kind !== "tools" && asked.endpoint !== "chat";
+  byId("next-turn").onclick = () => {
+    byId("next-turn").hidden = true;
+    view("request");
+    form.takeTurn(asked, run);
+  };
   byId("copy").hidden = false;
   byId("copy").onclick = () => copy(byId("copy"), run.calls.length ? run.calls.map((call) => call.text).join("\n") : run.text);
 }
@@ -257,9 +249,7 @@ async function connect() {
 }
 
 async function loadLibrary() {
-  const grammars = await get("playground/grammars").catch(() => []);
-  examples = { ...EXAMPLES, grammar: [...EXAMPLES.grammar, ...ofLibrary(grammars)] };
-  if (kind() === "grammar") showKind();
+  form.addLibrary(await get("playground/grammars").catch(() => []));
 }
 
 function askForKey() {
@@ -272,28 +262,26 @@ function askForKey() {
 
 byId("form").addEventListener("submit", (event) => {
   event.preventDefault();
-  if (!byId("run").disabled) start(formState());
+  if (!byId("run").disabled) start(asked());
 });
 byId("form").addEventListener("change", (event) => {
-  if (event.target.name === "kind") showKind();
-  if (event.target.id === "example") {
-    const index = Number(event.target.value);
-    kept[kind()] = stateOf(examples[kind()][index], index);
-    showState();
-  }
-  if (event.target.id === "language") {
-    kept.grammar.language = event.target.value;
-    editor.setLanguage(event.target.value, LABELS.grammar[2]);
-  }
+  if (event.target.name === "kind" || event.target.id === "example") hideError();
 });
-byId("prompt").addEventListener("input", () => (kept[kind()].prompt = byId("prompt").value));
 byId("stop").addEventListener("click", () => running?.abort());
-byId("error-go").addEventListener("click", () => editor.goToError());
+byId("error-go").addEventListener("click", () => {
+  view("request");
+  form.goToError();
+});
+for (const button of document.querySelectorAll(".views button")) button.addEventListener("click", () => view(button.dataset.view));
 document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) byId("form").requestSubmit();
 });
+byId("link").addEventListener("click", () => {
+  updateLink();
+  copy(byId("link"), location.href);
+});
 byId("show-request").addEventListener("click", () => {
-  const request = checkedRequest(formState());
+  const request = checkedRequest(asked());
   if (!request) return;
   byId("request-text").textContent = asCurl(new URL(request.path, location.href).href, request.body, key.get() !== "");
   byId("request-dialog").showModal();
@@ -305,8 +293,9 @@ byId("key-dialog").addEventListener("close", () => {
   key.set(byId("key").value.trim());
   connect();
 });
+addEventListener("hashchange", restore);
 
 startTheme(byId("theme"));
-showKind();
+restore();
 connect();
 loadLibrary();

@@ -9,14 +9,14 @@ export const EXAMPLES = {
     {
       name: "A person",
       hint: "Keys, brackets and quotes are forced; names and numbers are the model's.",
-      prompt: "Ada Lovelace, 36, lives in London and works as a mathematician.",
+      prompt: "Ada Lovelace is a 36-year-old mathematician from London who likes French, music and chess.",
       source: json(
         closed({
           name: { type: "string", maxLength: 40 },
           age: { type: "integer", minimum: 0, maximum: 150 },
           city: { type: "string", maxLength: 40 },
           job: { type: "string", maxLength: 40 },
-          languages: { type: "array", items: { enum: ["en", "fr", "de"] }, minItems: 1, maxItems: 3, uniqueItems: true },
+          likes: { type: "array", items: { type: "string", maxLength: 20 }, minItems: 1, maxItems: 3, uniqueItems: true },
         }),
       ),
     },

@@ -1,8 +1,12 @@
 /** One token: what it was chosen from, and what was masked and why. */
 
-import { count, percent } from "./meters.mjs";
+import { percent } from "./meters.mjs";
 import { element } from "./dom.mjs";
 import { commonReason, kindTold, reasonTold, spelled } from "./token_text.mjs";
+
+const NEGLIGIBLE = 0.005; // a share that the model would hardly have taken: whether it was masked matters to nobody
+
+const SMALLEST = 1e-6; // what the server rounds shares to; none is quite 0
 
 export class Inspector {
   constructor(box, place) {
@@ -32,9 +36,8 @@ export class Inspector {
       numbers.append(pair);
     };
     if (details.probability === null) facts.append(element("p", "", "The model was not asked."));
-    else add("the model gave it", percent(details.probability));
-    if (details.kept_mass !== null) add("kept mass", percent(details.kept_mass));
-    add("allowed", `${count(details.num_allowed)} of ${count(this.vocabularySize)}`);
+    else add("the model gave it", percent(details.probability || SMALLEST));
+    if (details.kept_mass !== null) add("kept mass", percent(details.kept_mass || SMALLEST));
     if (details.place) add("in the value", details.place);
     if (details.paths.length) add("in the constraint", details.paths.slice(0, 4).join(", "));
     add("id", String(details.id));
@@ -56,12 +59,13 @@ export class Inspector {
   #candidate(candidate, isChosen, common) {
     const row = element("li", isChosen ? "chosen" : candidate.allowed ? "allowed" : "masked");
     const bar = element("span", "bar");
+    row.classList.toggle("negligible", candidate.probability < NEGLIGIBLE && !isChosen);
     bar.style.setProperty("--share", String(candidate.probability));
     const verdict = isChosen ? "✓ chosen" : candidate.allowed ? "allowed" : "✕ masked";
     row.append(
       element("code", "", spelled(candidate.token)),
       bar,
-      element("span", "share", percent(candidate.probability)),
+      element("span", "share", percent(candidate.probability || SMALLEST)),
       element("span", "verdict", verdict),
     );
     const reason = candidate.allowed ? null : reasonTold(candidate, common !== null);

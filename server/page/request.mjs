@@ -3,14 +3,14 @@
 const CANDIDATES = 8;
 
 /**
- * {path, body} of a form {kind, source, language, toolChoice, prompt, endpoint, model, temperature, topP, topK, minP, seed, maxTokens,
+ * {path, body} of a form {kind, source, language, toolChoice, system, turns, prompt, endpoint, model, temperature, topP, topK, minP, seed, maxTokens,
  * details}. `source` has been checked to be JSON where it has to be. Empty numbers are left out.
  */
 export function requestOf(form) {
   const isChat = form.endpoint === "chat" || form.kind === "tools";
   const body = {
     model: form.model,
-    ...(isChat ? { messages: [{ role: "user", content: form.prompt }] } : { prompt: form.prompt }),
+    ...(isChat ? { messages: messagesOf(form) } : { prompt: form.prompt }),
     ...constraintOf(form),
     ...given({
       max_tokens: form.maxTokens,
@@ -25,6 +25,12 @@ export function requestOf(form) {
   };
   if (form.details) body.maskwright = { version: 1, tokens: true, candidates: Math.min(CANDIDATES, form.maxCandidates ?? CANDIDATES) };
   return { path: isChat ? "v1/chat/completions" : "v1/completions", body };
+}
+
+/** The last message is the prompt; after the result of a function there need be none. */
+function messagesOf({ system, turns, prompt }) {
+  const isAsked = prompt !== "" || turns.at(-1)?.role !== "tool";
+  return [...(system ? [{ role: "system", content: system }] : []), ...turns, ...(isAsked ? [{ role: "user", content: prompt }] : [])];
 }
 
 export function constraintOf({ kind, source, language, toolChoice }) {

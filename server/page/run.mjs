@@ -5,7 +5,7 @@ import { Meter } from "./meters.mjs";
 
 /**
  * Follows one output. `tokens` are the details that came with the last event, each with `place`; `text` all of the content; `calls`
- * [{name, text, reader}]; `reader` reads the content when `isJson`.
+ * [{id, name, text, reader}]; `reader` reads the content when `isJson`.
  */
 export class Run {
   text = "";
@@ -56,9 +56,10 @@ export class Run {
     }
   }
 
-  #readCall({ index, function: called }) {
-    this.calls[index] ??= { name: "", text: "", reader: new JsonReader() };
+  #readCall({ index, id, function: called }) {
+    this.calls[index] ??= { id: "", name: "", text: "", reader: new JsonReader() };
     const call = this.calls[index];
+    if (id) call.id = id;
     if (called.name) call.name = called.name;
     call.text += called.arguments ?? "";
     call.reader.feed(called.arguments ?? "");

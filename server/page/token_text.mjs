@@ -1,5 +1,7 @@
 /** Tokens as people read them. */
 
+import { count } from "./meters.mjs";
+
 const SIGNS = { " ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥", "": "∅" };
 
 /** A token on its own: white space and what cannot be seen is shown as signs. */
@@ -9,11 +11,12 @@ export function spelled(token) {
   return token.replaceAll(/^ +| +$|[\n\r\t]/g, (run) => [...run].map((char) => SIGNS[char]).join(""));
 }
 
-/** What a kind means, in a sentence. */
+/** What a kind means, in a sentence. A forced text can often be spelled by several tokens, long ones and short ones. */
 export function kindTold({ kind, num_allowed: allowed }, vocabularySize) {
-  if (kind === "forced") return "Every way to go on begins with this token: there was nothing to choose.";
-  if (kind === "constrained") return `The constraint left ${allowed} of ${vocabularySize} tokens.`;
-  return allowed >= vocabularySize ? "Nothing was masked." : `${allowed} of ${vocabularySize} tokens were allowed, as inside a string.`;
+  const share = `${count(allowed)} of ${count(vocabularySize)} tokens`;
+  if (kind === "forced") return allowed === 1 ? "The only token that could follow." : `Only one text could follow; ${share} begin it, long and short ones.`;
+  if (kind === "constrained") return `The constraint left ${share} to choose from.`;
+  return allowed >= vocabularySize ? "Nothing was masked." : `${share} were allowed, as inside a string.`;
 }
 
 /** What holds for all candidates that die with their first byte, which is most of them; null when there is none. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -41,7 +42,8 @@ def opened(browser: Any, server: Served) -> Iterator[Opener]:
         page.set_default_timeout(WAIT)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda said: said.type == "error" and "Failed to load resource" not in said.text and wrong.append(said.text))
-        page.on("request", lambda request: request.url.startswith(url) or wrong.append(request.url))
+        origin = url.partition("/#")[0]
+        page.on("request", lambda request: request.url.startswith(origin) or wrong.append(request.url))
         page.on("response", lambda answer: answer.status >= 400 and answer.status not in expect and wrong.append(f"{answer.status} {answer.url}"))
         page.goto(url)
         page.locator("#example option").first.wait_for(state="attached")
@@ -80,7 +82,7 @@ def test_a_schema_is_filled_in(opened: Opener) -> None:
     page = opened()
     run(page)
     person = json.loads(shown_text(page))
-    assert list(person) == ["name", "age", "city", "job", "languages"]
+    assert list(person) == ["name", "age", "city", "job", "likes"]
     assert page.locator("#state").inner_text().startswith("complete")
     for kind in ("forced", "constrained", "free"):
         assert page.locator(f".token.{kind}").count() > 0
@@ -355,7 +357,216 @@ def test_an_error_of_something_else_marks_nothing(opened: Opener) -> None:
     assert "max_tokens" in error_of(page) and page.locator(".paint mark").count() == 0
 
 
+# -- what is kept, and shared
+
+
+def linked(page: Any) -> str:
+    """The address, when it has become a link to what is shown."""
+    page.locator("#link").click()
+    return str(page.url)
+
+
+def test_edits_survive_a_reload(opened: Opener) -> None:
+    page = opened()
+    page.locator("#prompt").fill("Zoë ☃")
+    choose(page, "regex")
+    page.locator("#source").fill("a+")
+    page.locator("#add-system").click()
+    page.locator("#system").fill("Be brief.")
+    page.locator("summary").click()
+    page.locator("#seed").fill("7")
+    page.reload()
+    assert page.locator("input[name=kind]:checked").get_attribute("value") == "regex"
+    assert [page.locator(f"#{name}").input_value() for name in ("source", "system", "seed")] == ["a+", "Be brief.", "7"]
+    choose(page, "schema")
+    assert page.locator("#prompt").input_value() == "Zoë ☃" and page.locator("#undo").is_visible()
+    page.locator("#undo").click()
+    assert page.locator("#prompt").input_value().startswith("Ada") and not page.locator("#undo").is_visible()
+
+
+def test_a_link_shares_what_is_shown_and_nothing_else(opened: Opener) -> None:
+    page = opened()
+    choose(page, "choices")
+    page.locator("#source").fill("private")
+    choose(page, "schema")
+    page.locator("#source").fill('{"type": "boolean"}')
+    page.locator("#prompt").fill("<b>&#x27;\u2028")
+    page.locator("summary").click()
+    page.locator("#temperature").fill("0.5")
+    page.locator("#details").uncheck()
+    page.evaluate("sessionStorage.setItem('maskwright-key', 'secret')")
+    url = linked(page)
+    told = base64.urlsafe_b64decode(url.partition("#s=")[2] + "===").decode()
+    assert "boolean" in told and "secret" not in told and "private" not in told
+    other = opened(url)
+    assert other.locator("#source").input_value() == '{"type": "boolean"}' and other.locator("#prompt").input_value() == "<b>&#x27;\u2028"
+    assert other.locator("#temperature").input_value() == "0.5" and not other.locator("#details").is_checked()
+    other.locator("#prompt").fill("edited")
+    other.reload()
+    assert other.locator("#prompt").input_value() == "edited"
+
+
+def test_another_link_in_the_same_tab_is_followed(opened: Opener) -> None:
+    page = opened()
+    choose(page, "regex")
+    page.locator("#source").fill("first")
+    first = linked(page)
+    page.locator("#source").fill("second")
+    linked(page)
+    page.evaluate("(url) => { location.href = url; }", first)
+    page.wait_for_url(first)
+    assert page.locator("#source").input_value() == "first"
+
+
+@pytest.mark.parametrize("link", ["#s=%%%", "#s=", "#s=bnVsbA", "#s=eyJ2ZXJzaW9uIjo5fQ"])  # null; another version
+def test_a_link_that_cannot_be_read_is_told(opened: Opener, server: Served, link: str) -> None:
+    page = opened(f"{server.url}/{link}")
+    assert "link cannot be read" in error_of(page)
+    assert page.locator("#prompt").input_value().startswith("Ada")
+
+
+def test_of_a_link_only_what_fits_is_taken(opened: Opener, server: Served) -> None:
+    wrong = {"source": ["x"], "prompt": "kept", "turns": [{"role": "robot", "content": ""}], "system": {}}
+    state = {"version": 1, "kind": "regex", "one": wrong, "all": {"temperature": "hot", "seed": 3, "endpoint": "elsewhere"}}
+    page = opened(f"{server.url}/#s={base64.urlsafe_b64encode(json.dumps(state).encode()).decode().rstrip('=')}")
+    assert page.locator("#prompt").input_value() == "kept" and page.locator("#source").input_value() != "x"
+    assert (page.locator("#temperature").input_value(), page.locator("#seed").input_value()) == ("0", "3")
+    assert page.locator("#endpoint").input_value() == "chat" and page.locator("#turns li").count() == 0
+
+
+# -- conversations
+
+
+def messages_of(page: Any) -> Any:
+    """What is sent when it is run."""
+    with page.expect_request("**/v1/chat/completions") as asked:
+        run(page)
+    return asked.value.post_data_json["messages"]
+
+
+def test_a_system_message_and_a_second_turn(opened: Opener) -> None:
+    page = opened()
+    page.locator("#prompt").fill("Ada Lovelace, 36, lives in London.")
+    page.locator("#add-system").click()
+    page.keyboard.type("Be exact.")  # where it can be written at once
+    assert messages_of(page) == [{"role": "system", "content": "Be exact."}, {"role": "user", "content": "Ada Lovelace, 36, lives in London."}]
+    reply = shown_text(page)
+    page.locator("#next-turn").click()
+    assert page.evaluate("document.activeElement.id") == "prompt" and page.locator("#prompt").input_value() == ""
+    page.keyboard.type("Grace Hopper, 85, lives in Arlington.")
+    page.reload()
+    assert [message["content"] for message in messages_of(page)] == ["Be exact.", "Ada Lovelace, 36, lives in London.", reply, "Grace Hopper, 85, lives in Arlington."]
+    assert page.locator("#state").inner_text().startswith("complete")
+    page.locator("#turns textarea").nth(1).fill("edited")
+    assert messages_of(page)[2] == {"role": "assistant", "content": "edited"}
+    page.locator("#start-over").click()
+    assert page.locator("#turns li").count() == 0 and page.locator("#prompt").input_value() == "Ada Lovelace, 36, lives in London."
+
+
+def test_the_result_of_a_call_is_a_turn(opened: Opener) -> None:
+    page = opened()
+    choose(page, "tools")
+    run(page)
+    page.locator("#next-turn").click()
+    assert page.evaluate("document.activeElement.className") == "result"
+    page.keyboard.type("It rains.")
+    question, call, result = messages_of(page)
+    assert question["role"] == "user" and call["tool_calls"][0]["function"]["name"] == "get_weather"
+    assert json.loads(call["tool_calls"][0]["function"]["arguments"])["city"] == "Oslo"
+    assert result == {"role": "tool", "tool_call_id": call["tool_calls"][0]["id"], "content": "It rains."}
+    assert page.locator("#state").inner_text().startswith("complete")
+
+
+def test_completions_have_no_conversation(opened: Opener) -> None:
+    page = opened()
+    page.locator("#add-system").click()
+    page.locator("#system").fill("Be exact.")
+    page.locator("summary").click()
+    page.locator("#endpoint").select_option("completions")
+    assert not page.locator("#system").is_visible() and not page.locator("#add-system").is_visible()
+    run(page)
+    assert not page.locator("#next-turn").is_visible()
+    page.locator("#endpoint").select_option("chat")
+    assert page.locator("#system").input_value() == "Be exact." and page.locator("#system").is_visible()
+
+
 # -- how it looks and feels
+
+DESK, WALL, PHONE = {"width": 1280, "height": 720}, {"width": 1920, "height": 1080}, {"width": 390, "height": 844}
+
+
+def assert_seen(page: Any, *selectors: str) -> None:
+    """All of each is in the window, without scrolling."""
+    size = page.viewport_size
+    assert page.evaluate("[scrollX, scrollY]") == [0, 0]
+    for selector in selectors:
+        box = page.locator(selector).bounding_box()
+        assert box is not None, selector
+        assert box["x"] >= 0 and box["y"] >= 0 and box["x"] + box["width"] <= size["width"] and box["y"] + box["height"] <= size["height"], (selector, box)
+
+
+@pytest.mark.parametrize("viewport", [DESK, WALL, PHONE], ids=["desk", "wall", "phone"])
+def test_an_error_is_seen_without_scrolling(opened: Opener, viewport: dict[str, int]) -> None:
+    page = opened(viewport=viewport, expect=(400,))
+    page.locator("#example").select_option(label="A schema with a mistake")
+    page.locator("summary").click()
+    run(page)
+    assert_seen(page, "#error", "#run")
+    page.locator("#error-go").click()
+    assert page.locator("#source").is_visible() and page.evaluate("document.activeElement.id") == "source"
+
+
+@pytest.mark.parametrize("viewport", [DESK, WALL, PHONE], ids=["desk", "wall", "phone"])
+def test_what_came_is_seen_without_scrolling(opened: Opener, viewport: dict[str, int]) -> None:
+    page = opened(viewport=viewport)
+    run(page)
+    assert_seen(page, "#output", "#object .key >> nth=0", "#run")
+    if viewport is not PHONE:
+        assert_seen(page, "#form", "#inspector", "#object")
+        for panel in (".request", ".inspector"):  # down to the end of the window
+            box = page.locator(panel).bounding_box()
+            assert box["y"] + box["height"] > viewport["height"] - 40
+
+
+def test_on_a_phone_the_request_and_its_result_take_turns(opened: Opener) -> None:
+    page = opened(viewport=PHONE)
+    assert page.locator("#form").is_visible() and not page.locator("#results").is_visible()
+    run(page)
+    assert page.locator("#results").is_visible() and not page.locator("#form").is_visible()
+    page.get_by_role("button", name="Request", exact=True).click()
+    assert page.locator("#form").is_visible() and not page.locator("#results").is_visible()
+
+
+def test_in_the_first_example_the_model_says_what_the_prompt_states(opened: Opener) -> None:
+    """The constraint keeps it from next to nothing, and no value is made up."""
+    page = opened()
+    prompt = page.locator("#prompt").input_value()
+    run(page)
+    person = json.loads(shown_text(page))
+    assert all(str(value) in prompt for value in (person["name"], person["age"], person["city"], person["job"], *person["likes"]))
+    shares = page.evaluate("[...document.querySelectorAll('.token')].map((token) => Number(token.ariaLabel.match(/([\\d.]+) % masked/)[1]))")
+    assert max(shares) < 10
+
+
+def test_shares_next_to_nothing_are_not_alarming(opened: Opener) -> None:
+    page = opened()
+    run(page)
+    page.locator(".token", has_text="job").hover()
+    heat, soft = page.evaluate("['--heat', '--soft'].map((name) => { const probe = document.createElement('i'); probe.style.color = `var(${name})`; document.body.append(probe); return getComputedStyle(probe).color; })")
+    rows = page.evaluate("[...document.querySelectorAll('#inspector .masked')].map((row) => [row.querySelector('.share').textContent, getComputedStyle(row.querySelector('.verdict')).color])")
+    colours = dict(rows)
+    assert soft in colours.values()
+    for share, colour in colours.items():
+        assert share != "0 %" and (colour == heat) == (not share.startswith("<") and float(share.split()[0]) >= 0.5), (share, colour)
+
+
+def test_what_is_forced_is_told_without_contradiction(opened: Opener) -> None:
+    page = opened()
+    run(page)
+    for index in range(page.locator(".token.forced").count()):
+        page.locator(".token.forced").nth(index).hover()
+        told = page.locator("#inspector .facts").inner_text()
+        assert ("The only token that could follow" in told) != ("Only one text could follow" in told)
 
 
 def test_nothing_is_wider_than_the_window(opened: Opener) -> None:
@@ -396,11 +607,15 @@ def test_axe_finds_no_barriers(opened: Opener, scheme: str) -> None:
     """Labels, roles, contrast and what else Deque's axe-core knows."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
     page = opened(color_scheme=scheme, reduced_motion="reduce", bypass_csp=True, expect=(400,))  # axe is injected as a script
-    for example in ("A person", "A schema with a mistake"):
-        page.locator("#example").select_option(label=example)
-        run(page)
-        found = axe.Axe().run(page)
-        assert found.violations_count == 0, found.generate_report()
+    for viewport in (DESK, PHONE):
+        page.set_viewport_size(viewport)
+        for example in ("A person", "A schema with a mistake"):
+            if viewport is PHONE:
+                page.get_by_role("button", name="Request", exact=True).click()
+            page.locator("#example").select_option(label=example)
+            run(page)
+            found = axe.Axe().run(page)
+            assert found.violations_count == 0, found.generate_report()
 
 
 # -- other servers

@@ -33,7 +33,7 @@ test("highlighting changes no character", () => {
 });
 
 const FORM = {
-  kind: "schema", source: '{"type": "integer"}', language: "gbnf", toolChoice: "required", prompt: "x", endpoint: "chat", model: "m",
+  kind: "schema", source: '{"type": "integer"}', language: "gbnf", toolChoice: "required", system: "", turns: [], prompt: "x", endpoint: "chat", model: "m",
   temperature: 0, topP: null, topK: null, minP: null, seed: 3, maxTokens: 9, details: true,
 };
 
