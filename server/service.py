@@ -79,10 +79,11 @@ class Service:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def drain(self, seconds: float | None) -> None:
-        """Take no more requests; those that run after so many seconds end with an error. None: they may finish."""
+        """Take no more requests; those that are compiled or run after so many seconds end with an error. None: they may finish."""
         self.is_draining = True
         if seconds is not None:
-            asyncio.get_running_loop().call_later(seconds, self.worker.end_all, _shutting_down())
+            for end_all in (self.compiler.end_all, self.worker.end_all):
+                asyncio.get_running_loop().call_later(seconds, end_all, _shutting_down())
 
     @property
     def model_len(self) -> int:
@@ -161,7 +162,7 @@ class Service:
     async def running(self, plans: Sequence[Plan]) -> AsyncIterator[AsyncIterator[tuple[int, Event]]]:
         """The events of all outputs of some prompts, numbered in their order, while the block runs. All are admitted, or none."""
         requests, begun = [request for plan in plans for request in plan.requests], time.perf_counter()
-        with self._place(len(requests)):
+        with self._place(len(requests), is_new=False):
             async with self.worker.submitted(requests) as answers:
                 self.metrics.requested_n.observe(len(requests))
                 self.metrics.requested_tokens.observe(requests[0].sampling.max_tokens)
@@ -193,8 +194,10 @@ class Service:
             self.metrics.longest_output.observe(max(lengths))
 
     @contextmanager
-    def _place(self, count: int) -> Iterator[None]:
-        """A place for outputs that are planned, wait or run, as long as the block."""
+    def _place(self, count: int, *, is_new: bool = True) -> Iterator[None]:
+        """A place for outputs that are planned, wait or run, as long as the block. is_new: they were not planned here."""
+        if is_new and self.is_draining:
+            raise _shutting_down()
         self._check_room(count)
         self._num_open += count
         try:
@@ -203,8 +206,6 @@ class Service:
             self._num_open -= count
 
     def _check_room(self, num_more: int) -> None:
-        if self.is_draining:
-            raise _shutting_down()
         if num_more > self.settings.max_open:
             message = f"{num_more} outputs, and this server takes {self.settings.max_open} at once"
             raise ApiError(400, message, code="limit_exceeded")

@@ -60,6 +60,7 @@ class EngineWorker:
         self._commands: SimpleQueue[Command | None] = SimpleQueue()
         self._readers: dict[int, tuple[Answers, int]] = {}  # of requests that are not finished
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+        self._ending: Exception | None = None  # the error with which all requests have been ended
         self.statistics: EngineStatistics = driver.statistics  # after the last step
 
     @property
@@ -94,7 +95,8 @@ class EngineWorker:
             self._let_go(answers)
 
     def end_all(self, error: Exception) -> None:
-        """End all requests that are not finished; who waits for one is told this error."""
+        """End all requests that are not finished, and those that are still to come; who waits for one is told this error."""
+        self._ending = error
         self._fail(error)
 
     # ---- on the event loop
@@ -106,6 +108,9 @@ class EngineWorker:
             self._let_go(answers)
         elif error is not None:
             admitted.set_exception(error)
+        elif self._ending is not None:
+            self._let_go(answers)
+            admitted.set_exception(self._ending)
         else:
             admitted.set_result(None)
 

@@ -216,6 +216,7 @@ class _Visitor:
     """Occupies blocks for a moment, to read what is known of some tokens or to make it known."""
 
     num_pinned = 0
+    reads_all = False
 
     def __init__(self, token_ids: tuple[int, ...]) -> None:
         self.token_ids = list(token_ids)

@@ -23,6 +23,7 @@ class Simulated:
     num_outputs: int
     num_reserved: int = 0  # tokens that it needs at least
     num_pinned: int = 0
+    reads_all: bool = False
     tokens_per_step: int = 1
     num_computed: int = 0
     num_cached: int | None = None
