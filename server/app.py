@@ -20,6 +20,7 @@ from .ollama import chats as ollama_chats
 from .ollama import models as ollama_models
 from .service import Service
 from .settings import ServerSettings
+from .stored import routes as stored_responses
 from .traces import Tracing
 from .vllm import operations as vllm_operations
 
@@ -53,7 +54,7 @@ def create_app(
     )
     app.state.service = service
     others = (vllm_operations, ollama_chats, ollama_models)
-    for part in (chat, completions, responses, anthropic_messages, tokens, operations, *others, playground, reference):
+    for part in (chat, completions, responses, stored_responses, anthropic_messages, tokens, operations, *others, playground, reference):
         app.include_router(part.router)
     add_handlers(app)
     app.add_middleware(Gate, settings=settings, metrics=service.metrics.http)
@@ -68,5 +69,5 @@ def create_app(
         )
     if tracer_provider is not None:
         app.add_middleware(Tracing, provider=tracer_provider)
-    app.openapi = cache(partial(document, app, needs_key=bool(settings.api_key)))  # type: ignore[method-assign]  # FastAPI's own way to give another document
+    app.openapi = cache(partial(document, app, needs_key=bool(settings.api_key or settings.admin_api_key)))  # type: ignore[method-assign]  # FastAPI's own way to give another document
     return app

@@ -53,8 +53,8 @@ async def create_completion(request: Request, body: CompletionBody) -> Response:
     service: Service = request.app.state.service
     with told_as({"messages": "prompt"}):
         plans = await unless_gone(request, plan_completion(service, body))
-        writer = CompletionWriter(f"cmpl-{body.request_id or request.state.request_id}", service, body, plans)
-        return await answer(request, plans, writer, body.stream, body.ignored)
+        writer = CompletionWriter(f"cmpl-{body.reply_id or request.state.request_id}", service, body, plans)
+        return await answer(request, plans, writer, body.stream, body.ignored, names=body.names)
 
 
 async def plan_completion(service: Service, body: CompletionBody) -> list[Plan]:

@@ -20,7 +20,7 @@ from ..engine.requests.request import Request
 from ..llm import LLM
 from ..planning import Plan
 from ..sampling import SamplingParams
-from .client import CLIENT
+from .client import CALLER, CLIENT
 from .compiling.compiler import ConstraintCompiler
 from .compiling.lanes import Lanes
 from .errors import ApiError, api_error
@@ -28,8 +28,10 @@ from .metrics import Metrics, RequestWatch
 from .reasoning import is_about_budget
 from .replies import ReplyReader
 from .requested_constraint import AskedConstraint
+from .running import RunningRequests
 from .sampling_options import SamplingBody
 from .settings import ServerSettings
+from .stored.store import StoredResponses
 from .traces import OutputSpan, Traces, closing_all
 from .worker import EngineWorker
 
@@ -64,6 +66,8 @@ class Service:
         self.compiler = ConstraintCompiler(llm.compiler, lanes, self.metrics, settings.max_compiles)
         self._pool = ThreadPoolExecutor(PLANNING_THREADS, thread_name_prefix="planning")
         self._counting = ThreadPoolExecutor(1, thread_name_prefix="counting")
+        self.requests = RunningRequests()
+        self.responses = StoredResponses(settings.max_stored_responses, settings.max_stored_bytes)
         self._num_open = 0
         self.is_draining = False
 
@@ -124,6 +128,13 @@ class Service:
         known = " and ".join(map(repr, self.model_names))
         raise ApiError(404, f"there is no model {name!r} here; this server has {known}", param="model", code="model_not_found")
 
+    async def forget_prefixes(self) -> None:
+        """Empty the cache of prefixes. Raises ApiError (403) for callers that are no operators."""
+        if not CALLER.get().is_operator:
+            message = "the cache of prefixes is shared by all clients: it is emptied with one of the operator's keys (--admin-api-key)"
+            raise ApiError(403, message, code="operators_only")
+        await self.worker.forget_prefixes()
+
     async def in_thread(self, function: Callable[..., T], *arguments: object) -> T:
         """The result of `function`, which runs away from the event loop: tokenizing and templates take their time."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
@@ -159,8 +170,11 @@ class Service:
         return replace(plan, compile_seconds=seconds).ranked(body.priority or 0, body.user or "")
 
     @asynccontextmanager
-    async def running(self, plans: Sequence[Plan]) -> AsyncIterator[AsyncIterator[tuple[int, Event]]]:
-        """The events of all outputs of some prompts, numbered in their order, while the block runs. All are admitted, or none."""
+    async def running(self, plans: Sequence[Plan], names: Sequence[str] = ()) -> AsyncIterator[AsyncIterator[tuple[int, Event]]]:
+        """The events of all outputs of some prompts, numbered in their order, while the block runs. All are admitted, or none.
+
+        names: under which the request can be ended from elsewhere.
+        """
         requests, begun = [request for plan in plans for request in plan.requests], time.perf_counter()
         with self._place(len(requests), is_new=False):
             async with self.worker.submitted(requests) as answers:
@@ -170,7 +184,7 @@ class Service:
                 seconds = self.settings.request_seconds
                 timer = asyncio.get_running_loop().call_later(seconds, answers.put, _too_long(seconds))
                 try:
-                    with closing_all(map(self.traces.output, requests)) as spans:
+                    with self.requests.named(names, answers.put), closing_all(map(self.traces.output, requests)) as spans:
                         yield self._watched(answers, watches, spans)
                 finally:
                     timer.cancel()

@@ -94,6 +94,12 @@ class EngineWorker:
         finally:
             self._let_go(answers)
 
+    async def forget_prefixes(self) -> None:
+        """Empty the cache of prefixes, between two steps."""
+        done: asyncio.Future[None] = self._loop.create_future()
+        self._commands.put(partial(self._forget, done))
+        await done
+
     def end_all(self, error: Exception) -> None:
         """End all requests that are not finished, and those that are still to come; who waits for one is told this error."""
         self._ending = error
@@ -176,6 +182,15 @@ class EngineWorker:
             failed = error
         self._tell(self._admit, answers, admitted, ids, failed)
 
+    def _forget(self, done: asyncio.Future[None]) -> None:
+        failed: Exception | None = None
+        try:
+            self._driver.forget_prefixes()
+        except Exception as error:
+            failed = error
+        self.statistics = self._driver.statistics
+        self._tell(_settle, done, failed)
+
     def _cancel(self, request_ids: Sequence[int]) -> None:
         for request_id in request_ids:
             try:
@@ -190,3 +205,11 @@ class EngineWorker:
         except RuntimeError:  # the loop is closed: nobody waits any more
             logger.debug("news after the end of the event loop")
 
+
+def _settle(done: asyncio.Future[None], error: Exception | None) -> None:
+    if done.done():  # nobody waits any more
+        return
+    if error is not None:
+        done.set_exception(error)
+    else:
+        done.set_result(None)
