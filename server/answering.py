@@ -24,7 +24,7 @@ Events: TypeAlias = AsyncIterator[tuple[int, Event]]  # which output of the requ
 class Writer(Protocol):
     """Makes an endpoint's answer of the events of one request."""
 
-    async def whole(self, events: Events) -> dict[str, Any]:
+    async def whole(self, events: Events) -> dict[str, Any] | list[dict[str, Any]]:
         """The answer when all outputs have ended."""
 
     def stream(self, events: Events) -> AsyncGenerator[bytes, None]:
@@ -63,7 +63,12 @@ async def answer(
     else:
         async with stack:
             response = JSONResponse(await unless_gone(request, writer.whole(events)))
+    tell_ignored(response, ignored)
+    return response
+
+
+def tell_ignored(response: Response, ignored: Iterable[str]) -> None:
+    """Name in the header of an answer what of its request had no effect."""
     told = ", ".join(dict.fromkeys(ignored)).encode("ascii", "backslashreplace").decode()
     if told:
         response.headers[IGNORED] = told[:MOST_TOLD]
-    return response

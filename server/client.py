@@ -17,7 +17,7 @@ class Caller:
 
 
 CLIENT: ContextVar[str] = ContextVar("client", default="")  # of the request that is being answered
-CALLER: ContextVar[Caller] = ContextVar("caller", default=Caller())
+CALLER: ContextVar[Caller] = ContextVar("caller", default=Caller())  # noqa: B039  # it is frozen
 
 
 def name_of(scope: Scope, key_digest: bytes) -> str:

@@ -64,7 +64,8 @@ class Gate:
             logger.info("%s %s %s %s %.3fs", *facts.values(), seconds, extra=facts | {"seconds": round(seconds, 6)})
 
     def _tell_caller(self, scope: Scope, digest: bytes) -> None:
-        is_operator = not self._digests or any([hmac.compare_digest(digest, known) for known in self._operators])
+        matches = [hmac.compare_digest(digest, known) for known in self._operators]
+        is_operator = any(matches) or not self._digests
         CLIENT.set(name_of(scope, digest))
         CALLER.set(Caller(digest.hex(), is_operator))
 

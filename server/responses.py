@@ -66,7 +66,7 @@ class ResponseBody(SamplingExtras, HostedParameters, ConstraintNames):
     )
     model: str | None = None
     input: str | list[AskedItem] = Field(description="Text, or messages, calls and their results.")
-    previous_response_id: str | None = Field(None, description="The stored response that this one goes on from, without its instructions.")
+    previous_response_id: str | None = Field(None, description="The stored response that this one goes on from.")
     store: bool | None = Field(None, description="Whether the response can be asked for later; true unless given.")
     instructions: str | None = Field(None, description="What the model is told first.")
     max_output_tokens: int | None = Field(None, ge=1)

@@ -131,7 +131,7 @@ class Service:
     async def forget_prefixes(self) -> None:
         """Empty the cache of prefixes. Raises ApiError (403) for callers that are no operators."""
         if not CALLER.get().is_operator:
-            message = "the cache of prefixes is shared by all clients: it is emptied with one of the operator's keys (--admin-api-key)"
+            message = "the cache of prefixes is shared by all: it is emptied with one of the operator's keys (--admin-api-key)"
             raise ApiError(403, message, code="operators_only")
         await self.worker.forget_prefixes()
 

@@ -33,7 +33,7 @@ class SharedParameters(Body):
             "lora_path": "there is one model",
             "lora_request": "there is one model",
             "prompt_embeds": "a prompt is text or token ids",
-            "prompt_logprobs": "log-probabilities are told of what is generated; see logprobs",
+            "prompt_logprobs": "/v1/completions tells them",
             "return_hidden_states": "only text and log-probabilities are told",
             "session_params": "send the whole conversation; its beginning is not computed again",
             "use_beam_search": "sample n outputs, or search with LLM.beam_search",

@@ -175,7 +175,9 @@ class KVSpace:
     def skip_known(self, sequence: Occupant) -> None:
         """Pass over what others have computed, or compute in this step, since the sequence was admitted."""
         size = self.block_size
-        while self.reuses and not sequence.reads_all and sequence.num_computed % size == 0 and sequence.num_computed + size < sequence.num_tokens:
+        if not self.reuses or sequence.reads_all:
+            return
+        while sequence.num_computed % size == 0 and sequence.num_computed + size < sequence.num_tokens:
             place = sequence.num_computed // size
             parent = self._node_before(sequence, place)
             known = None if parent is None else parent.children.get(self._tokens(sequence, place))

@@ -98,7 +98,7 @@ class Event:
     tokens: tuple[TokenRecord, ...]
     text: str  # whole characters only; may lag behind the tokens
     output: RequestOutput | None = None  # given with the last event
-    prompt_scores: tuple[PromptScore, ...] | None = None  # of the prompt's tokens behind its first; with the first event, if asked for
+    prompt_scores: tuple[PromptScore, ...] | None = None  # of the prompt's tokens behind its first; with the first event
 
     @property
     def is_final(self) -> bool:

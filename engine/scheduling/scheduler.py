@@ -26,7 +26,6 @@ from ..limits import Limits
 from ..requests.request import Rank
 from .proposal import Proposal
 
-
 MOST_READ = 256  # tokens a step of prompts behind each of whose tokens the logits are wanted: these take much memory
 
 

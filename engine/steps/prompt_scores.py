@@ -40,6 +40,6 @@ def _score(chunk: Chunk[Sequence], logits: Tensor, vocab_size: int) -> None:
     chosen = logprobs.gather(1, torch.tensor(followers, device=logprobs.device)[:, None])
     ranks = (logprobs > chosen).sum(1) + 1
     top = torch.topk(logprobs, min(sequence.request.num_prompt_logprobs or 0, vocab_size), dim=1)
-    table = zip(followers, chosen[:, 0].tolist(), ranks.tolist(), top.indices.tolist(), top.values.tolist(), strict=True)
-    scores = [PromptScore(token, logprob, rank, tuple(map(TokenLogprob, ids, values))) for token, logprob, rank, ids, values in table]
+    alternatives = [tuple(map(TokenLogprob, *each)) for each in zip(top.indices.tolist(), top.values.tolist(), strict=True)]
+    scores = list(map(PromptScore, followers, chosen[:, 0].tolist(), ranks.tolist(), alternatives))
     sequence.prompt_scores[first : first + len(scores)] = scores  # computed anew, they are the same

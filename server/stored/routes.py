@@ -71,7 +71,7 @@ async def list_input_items(
     return {"object": "list", "data": shown, "first_id": first, "last_id": last, "has_more": len(items) > limit}
 
 
-@router.post("/v1/responses/{response_id}/cancel", summary="Refused: nothing runs in the background", responses=answers(ResponseAnswer))
+@router.post("/v1/responses/{response_id}/cancel", summary="Refused: none is in the background", responses=answers(ResponseAnswer))
 async def cancel_response(request: Request, response_id: str) -> dict[str, Any]:
     """Only responses in the background can be cancelled so, and there are none: close the connection of one that runs."""
     service: Service = request.app.state.service

@@ -32,7 +32,7 @@ class StoredResponses:
 
     def __init__(self, max_count: int, max_bytes: int) -> None:
         self._max_count, self._max_bytes = max_count, max_bytes
-        self._stored: OrderedDict[tuple[str, str], StoredResponse] = OrderedDict()  # by key digest and id, used least recently first
+        self._stored: OrderedDict[tuple[str, str], StoredResponse] = OrderedDict()  # by key and id, the oldest use first
         self._num_bytes = 0
 
     @property
@@ -48,18 +48,21 @@ class StoredResponses:
         return len(self._stored)
 
     def get(self, owner: str, response_id: str, param: str | None = None) -> StoredResponse:
-        """A response of this owner. Raises ApiError (404) for one that is not there, or is somebody else's."""
+        """A response of this owner. Raises ApiError for one that is not there, or is somebody else's: 404, or 400 where it is
+        named by a parameter."""
         found = self._stored.get((owner, response_id))
         if found is None:
             message = f"there is no response {response_id!r} here: it was not stored, was deleted, or had to make room for others"
-            code = "previous_response_not_found" if param else "response_not_found"
-            raise ApiError(404, message, param=param, code=code)
+            if param is not None:
+                raise ApiError(400, message, param=param, code="previous_response_not_found")
+            raise ApiError(404, message, code="response_not_found")
         self._stored.move_to_end((owner, response_id))
         return found
 
     def put(self, owner: str, response: dict[str, Any], input_items: Sequence[Item]) -> None:
         """Store a response under its id. One that is too large for the store is not kept."""
-        num_bytes = sum(len(json.dumps(each, ensure_ascii=False).encode(errors="replace")) for each in (response, list(input_items)))
+        written = json.dumps([response, list(input_items)], ensure_ascii=False)
+        num_bytes = len(written.encode(errors="replace"))
         key = owner, str(response["id"])
         if key in self._stored:
             self._drop(key)

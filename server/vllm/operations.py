@@ -72,7 +72,7 @@ async def server_info(request: Request) -> dict[str, Any]:
 
 @router.post("/reset_prefix_cache", summary="Forget all prompts that are known", response_class=Response, responses=EMPTY)
 async def reset_prefix_cache(request: Request) -> Response:
-    """Beginnings of prompts are computed anew from now on. Requests that run are not touched. For operators, where there are keys."""
+    """Prompts are computed anew from now on. Requests that run are not touched. For operators, where there are keys."""
     await request.app.state.service.forget_prefixes()
     return Response()
 
