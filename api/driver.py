@@ -178,6 +178,11 @@ class Driver:
                 self._pushed.remove(request_id)
                 self._engine.cancel(request_id)
 
+    def forget_prefixes(self) -> None:
+        """Empty the cache of prefixes."""
+        with self._lock:
+            self._engine.forget_prefixes()
+
     def _step(self) -> None:
         for event in self._engine.step():
             if event.request_id not in self._pushed:

@@ -177,15 +177,22 @@ class Planner:
     def plan_replies(self, turn: Turn, sampling: SamplingParams) -> Plan:
         """The plan for as many replies as `sampling` asks for, one of which the caller takes."""
         constraint = self._compile(turn.choice)
-        messages = self._told(turn.messages, turn.choice)
-        definitions = [tool.definition() for tool in turn.tools] if turn.tools and self.style != "task" else None
-        token_ids = self._encode_chat(messages, tools=definitions, is_begun=turn.is_begun, **turn.variables)
-        shared = self._num_shared(token_ids, messages, definitions)
+        token_ids = self.encode(self.rendered(turn), add_special_tokens=False)
+        shared = self._num_shared(token_ids, self._told(turn.messages, turn.choice), self._definitions(turn))
         begun = _spelled(turn.begun, self._tokenizer.vocabulary)
         if constraint is not None:
             _check_beginning(begun, constraint)
         requests = _requests(token_ids, sampling, constraint, shared, begun)
         return Plan(turn.messages[-1]["content"], turn.choice, requests, sampling.n)
+
+    def rendered(self, turn: Turn) -> str:
+        """The text that the model is shown of a conversation."""
+        messages, tools = self._told(turn.messages, turn.choice), self._definitions(turn)
+        return self._tokenizer.render_chat(messages, tools=tools, is_begun=turn.is_begun, **turn.variables)
+
+    def _definitions(self, turn: Turn) -> list[dict[str, Any]] | None:
+        """The tools that the chat template is shown."""
+        return [tool.definition() for tool in turn.tools] if turn.tools and self.style != "task" else None
 
     def plan_tokens(self, token_ids: Sequence[int], sampling: SamplingParams, choice: ConstraintChoice = FREE) -> Plan:
         """The plan for a prompt that is given in tokens."""
@@ -211,17 +218,17 @@ class Planner:
     def _plan(self, prompt: str, choice: ConstraintChoice, sampling: SamplingParams) -> Plan:
         constraint = self._compile(choice)  # first: a constraint that does not compile is reported before anything else
         if self.style == "plain":
-            return Plan(prompt, choice, _requests(self._encode(prompt), sampling, constraint), sampling.n)
+            return Plan(prompt, choice, _requests(self.encode(prompt), sampling, constraint), sampling.n)
         messages = self._told([{"role": "user", "content": prompt}], choice)
         token_ids = self._encode_chat(messages)
         requests = _requests(token_ids, sampling, constraint, self._num_shared(token_ids, messages, None))
         return Plan(prompt, choice, requests, sampling.n)
 
     def _encode_chat(self, messages: Sequence[Message], **variables: Any) -> tuple[int, ...]:
-        return self._encode(self._tokenizer.render_chat(messages, **variables), add_special_tokens=False)
+        return self.encode(self._tokenizer.render_chat(messages, **variables), add_special_tokens=False)
 
-    def _encode(self, text: str, add_special_tokens: bool = True) -> tuple[int, ...]:
-        """Raises PromptTooLong for a text that is far too long, before all of it is read."""
+    def encode(self, text: str, add_special_tokens: bool = True) -> tuple[int, ...]:
+        """The tokens of a prompt. Raises PromptTooLong for a text that is far too long, before all of it is read."""
         encode = partial(self._tokenizer.encode, add_special_tokens=add_special_tokens)
         return tuple(prompt_tokens(text, encode, self._limits))
 

@@ -222,7 +222,7 @@ class Engine:
         with an error, the others go on as if it had not been there.
         """
         try:
-            if self._pipeline is not None and self._roster.quarantine.is_over and not self._roster.has_searches:
+            if self._pipeline is not None and self._roster.quarantine.is_over and not self._roster.needs_plain_loop:
                 self._pipeline.step()
             else:
                 self.settle()
@@ -236,6 +236,11 @@ class Engine:
         """Read the tokens of a step that is still under way, so that each sequence has all that was drawn for it."""
         if self._pipeline is not None:
             self._pipeline.settle()
+
+    def forget_prefixes(self) -> None:
+        """Forget all prefixes that are known: the next prompts are computed anew. Requests that run are not touched."""
+        self.settle()
+        self.space.forget()
 
     def move_blocks(self) -> None:
         """Carry out the transfers of blocks that the KV space has planned."""

@@ -24,7 +24,7 @@ Events: TypeAlias = AsyncIterator[tuple[int, Event]]  # which output of the requ
 class Writer(Protocol):
     """Makes an endpoint's answer of the events of one request."""
 
-    async def whole(self, events: Events) -> dict[str, Any]:
+    async def whole(self, events: Events) -> dict[str, Any] | list[dict[str, Any]]:
         """The answer when all outputs have ended."""
 
     def stream(self, events: Events) -> AsyncGenerator[bytes, None]:
@@ -44,16 +44,17 @@ async def answer(
     is_streamed: bool | None,
     ignored: Iterable[str] = (),
     media_type: str = EVENTS,
+    names: Sequence[str] = (),
 ) -> Response:
     """The answer to a request whose plans are ready. Raises ApiError while no event was sent.
 
     ignored: what of the request had no effect, for a header. media_type: of a stream; where it is not that of events, no
-    comments keep it alive.
+    comments keep it alive. names: under which the request can be ended from elsewhere, beside the id that it has by its headers.
     Its outputs end with it: when it is written, when the client goes, and when it fails.
     """
     service: Service = request.app.state.service
     stack = AsyncExitStack()
-    events = await stack.enter_async_context(service.running(plans))
+    events = await stack.enter_async_context(service.running(plans, [request.state.request_id, *names]))
     response: Response
     if is_streamed:
         settings = service.settings
@@ -62,7 +63,12 @@ async def answer(
     else:
         async with stack:
             response = JSONResponse(await unless_gone(request, writer.whole(events)))
+    tell_ignored(response, ignored)
+    return response
+
+
+def tell_ignored(response: Response, ignored: Iterable[str]) -> None:
+    """Name in the header of an answer what of its request had no effect."""
     told = ", ".join(dict.fromkeys(ignored)).encode("ascii", "backslashreplace").decode()
     if told:
         response.headers[IGNORED] = told[:MOST_TOLD]
-    return response

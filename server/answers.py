@@ -192,8 +192,8 @@ class ChatCompletionChunk(BaseModel):
 
 class CompletionLogprobs(BaseModel):
     tokens: list[str]
-    token_logprobs: list[float]
-    top_logprobs: list[dict[str, float]]
+    token_logprobs: list[float | None] = Field(description="The first token of a prompt that is told, with echo, has none.")
+    top_logprobs: list[dict[str, float] | None]
     text_offset: list[int]
 
 
@@ -201,6 +201,7 @@ class CompletionChoice(Captured, Ended, Looped):
     index: int
     text: str
     logprobs: CompletionLogprobs | None
+    prompt_logprobs: list[dict[str, Any] | None] | None = None
     finish_reason: FinishReason | None = Field(description="None while a stream goes on.")
 
 
@@ -357,15 +358,27 @@ class ModelList(BaseModel):
     data: list[ModelAnswer]
 
 
+class TokenPiece(BaseModel):
+    id: int
+    piece: str | list[int]
+
+
 class TokenizeAnswer(BaseModel):
-    count: int
-    max_model_len: int
-    tokens: list[int]
+    """With content, tokens alone: ids, or with their texts, those that are none as bytes."""
+
+    count: int | None = None
+    max_model_len: int | None = None
+    tokens: list[int] | list[TokenPiece]
     token_strs: list[str] | None = None
 
 
 class DetokenizeAnswer(BaseModel):
     prompt: str
+    content: str
+
+
+class HealthAnswer(BaseModel):
+    status: Literal["ok", "error"]
 
 
 class VersionAnswer(BaseModel):

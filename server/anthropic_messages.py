@@ -97,9 +97,9 @@ async def create_message(request: Request, body: MessageBody) -> Response:
     with told_as(NAMES):
         chat = _as_chat(body)
         plan = await unless_gone(request, plan_chat(service, chat))
-        message_id = f"msg_{body.request_id or request.state.request_id}"
+        message_id = f"msg_{body.reply_id or request.state.request_id}"
         writer = MessageWriter(message_id, service, plan, hides_thought=_hides_thought(body))
-        return await answer(request, [plan], writer, body.stream, [*body.ignored, *chat.ignored])
+        return await answer(request, [plan], writer, body.stream, [*body.ignored, *chat.ignored], names=body.names)
 
 
 @router.post(

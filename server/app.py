@@ -16,10 +16,15 @@ from . import anthropic_messages, chat, completions, operations, playground, ref
 from .documentation import document
 from .errors import add_handlers
 from .gate import Gate
+from .llamacpp import completion as llamacpp_completion
+from .llamacpp import operations as llamacpp_operations
 from .ollama import chats as ollama_chats
 from .ollama import models as ollama_models
 from .service import Service
 from .settings import ServerSettings
+from .sglang import generate as sglang_generate
+from .sglang import operations as sglang_operations
+from .stored import routes as stored_responses
 from .traces import Tracing
 from .vllm import adapters as vllm_adapters
 from .vllm import operations as vllm_operations
@@ -53,8 +58,12 @@ def create_app(
         redoc_url=None,
     )
     app.state.service = service
-    others = (vllm_adapters, vllm_operations, ollama_chats, ollama_models)
-    for part in (chat, completions, responses, anthropic_messages, tokens, operations, *others, playground, reference):
+    others = (
+        vllm_adapters, vllm_operations, llamacpp_completion, llamacpp_operations, sglang_generate, sglang_operations,
+        ollama_chats, ollama_models,
+    )  # fmt: skip
+    own = (chat, completions, responses, stored_responses, anthropic_messages, tokens, operations)
+    for part in (*own, *others, playground, reference):
         app.include_router(part.router)
     add_handlers(app)
     app.add_middleware(Gate, settings=settings, metrics=service.metrics.http)
@@ -69,5 +78,5 @@ def create_app(
         )
     if tracer_provider is not None:
         app.add_middleware(Tracing, provider=tracer_provider)
-    app.openapi = cache(partial(document, app, needs_key=bool(settings.api_key)))  # type: ignore[method-assign]  # FastAPI's own way to give another document
+    app.openapi = cache(partial(document, app, needs_key=bool(settings.api_key or settings.admin_api_key)))  # type: ignore[method-assign]  # FastAPI's own way to give another document
     return app

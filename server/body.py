@@ -27,6 +27,7 @@ class Body(BaseModel):
     """A parameter that is not known is refused by name. JSON can write half of a surrogate pair, which no tokenizer can read."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
+    place: ClassVar[str] = ""  # of a body inside of another one: what its parameters' names begin with
     _ignored: list[str] = PrivateAttr(default_factory=list)
     refused: ClassVar[Mapping[str, str]] = {}  # parameters of other servers, and what to do instead; a class adds to its bases
     neutral: ClassVar[Mapping[str, tuple[Any, ...]]] = {}  # of parameters that are refused or unknown: values that ask for nothing
@@ -61,6 +62,7 @@ class Body(BaseModel):
     def check_given(cls, given: Any) -> Any:
         place = _half_pair(given)
         if place is not None:
+            place = cls.place + place
             raise ApiError(400, f"{place} contains half of a surrogate pair", param=place, code="invalid_value")
         return cls._without_refused(given) if isinstance(given, dict) else given
 
@@ -70,12 +72,13 @@ class Body(BaseModel):
         others = [name for name in given if name not in cls.model_fields]
         kept = {name: value for name, value in given.items() if name not in others or not cls._asks_nothing(name, value)}
         for name in others:
+            full = cls.place + name
             if name in kept and name in refused:
-                raise ApiError(400, f"{name} is not supported: {refused[name]}", param=name, code="unsupported_parameter")
+                raise ApiError(400, f"{full} is not supported: {refused[name]}", param=full, code="unsupported_parameter")
             if name in kept:
                 near = get_close_matches(name, cls.model_fields, n=1, cutoff=0.75)
                 hint = f"; did you mean {near[0]}?" if near else "; /docs shows those that there are"
-                raise ApiError(400, f"unknown parameter: {name}{hint}", param=name, code="unknown_parameter")
+                raise ApiError(400, f"unknown parameter: {full}{hint}", param=full, code="unknown_parameter")
         return kept
 
     @classmethod

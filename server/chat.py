@@ -85,8 +85,8 @@ async def create_chat_completion(request: Request, body: ChatBody) -> Response:
     names = {"logprobs": "top_logprobs"} | ({"max_tokens": "max_completion_tokens"} if body.max_completion_tokens else {})
     with told_as(names):
         plan = await unless_gone(request, plan_chat(service, body))
-        writer = ChatWriter(f"chatcmpl-{body.request_id or request.state.request_id}", service, body, plan)
-        return await answer(request, [plan], writer, body.stream, body.ignored)
+        writer = ChatWriter(f"chatcmpl-{body.reply_id or request.state.request_id}", service, body, plan)
+        return await answer(request, [plan], writer, body.stream, body.ignored, names=body.names)
 
 
 async def plan_chat(service: Service, body: ChatBody) -> Plan:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import Field
 
-from ..engine.requests.output import Event, RequestOutput
+from ..engine.requests.output import Event, PromptScore, RequestOutput
 from ..planning import Plan
 from .answering import Events, answer
 from .answers import Completion
@@ -40,7 +41,9 @@ class CompletionBody(SamplingBody, ConstraintBody, ExtendedBody):
     logprobs: int | None = Field(None, ge=0, description="Alternatives of each token.")
     stream_options: StreamOptions | None = None
     add_special_tokens: bool | None = Field(None, description="Whether the tokens that the tokenizer puts around a text are added.")
-    echo: Annotated[Literal[False] | None, Because("The prompt is not repeated: put it before the text.")] = None
+    max_tokens: int | None = Field(None, ge=0, description="Tokens of one output at most; 0: nothing is written, see echo.")
+    echo: bool | None = Field(None, description="Whether the prompt is told before the output, with logprobs its tokens too.")
+    prompt_logprobs: int | None = Field(None, ge=0, description="Alternatives of each token of the prompt; not in a stream.")
     suffix: Annotated[Literal[""] | None, Because("Text is written behind the prompt; none is fitted in before a suffix.")] = None
 
 
@@ -53,8 +56,8 @@ async def create_completion(request: Request, body: CompletionBody) -> Response:
     service: Service = request.app.state.service
     with told_as({"messages": "prompt"}):
         plans = await unless_gone(request, plan_completion(service, body))
-        writer = CompletionWriter(f"cmpl-{body.request_id or request.state.request_id}", service, body, plans)
-        return await answer(request, plans, writer, body.stream, body.ignored)
+        writer = CompletionWriter(f"cmpl-{body.reply_id or request.state.request_id}", service, body, plans)
+        return await answer(request, plans, writer, body.stream, body.ignored, names=body.names)
 
 
 async def plan_completion(service: Service, body: CompletionBody) -> list[Plan]:
@@ -75,17 +78,39 @@ async def plan_completion(service: Service, body: CompletionBody) -> list[Plan]:
         defaults=defaults,
         settings=service.settings,
         model_len=service.model_len,
+        max_tokens=1 if body.max_tokens == 0 else None,
         logprobs=num_top_wanted(body.logprobs, body.maskwright, service.settings.max_logprobs),
         best_of=body.best_of,
     )
     asked = await service.in_thread(lambda: asked_constraint(body, allows_grammars=service.settings.client_grammars))
+    if body.max_tokens == 0 and (asked.choice.source is not None or body.sampling_extras.get("min_tokens")):
+        message = "max_tokens: 0 leaves no room for what the output has to be"
+        raise ApiError(400, message, param="max_tokens", code="max_tokens_too_small")
     prompts = _prompts(body.prompt)
     if body.add_special_tokens is False:
         prompts = [await service.in_thread(_bare, service, prompt) for prompt in prompts]
     if not 1 <= len(prompts) <= service.settings.max_prompts:
         message = f"prompt: {len(prompts)} prompts, and this server takes 1 to {service.settings.max_prompts}"
         raise ApiError(400, message, param="prompt", code="limit_exceeded")
-    return [await service.plan_prompt(prompt, asked, sampling, body) for prompt in prompts]
+    plans = [await service.plan_prompt(prompt, asked, sampling, body) for prompt in prompts]
+    num_scored = _num_prompt_logprobs(body, service.settings.max_logprobs)
+    return plans if num_scored is None else [_scored(plan, num_scored) for plan in plans]
+
+
+def _num_prompt_logprobs(body: CompletionBody, most: int) -> int | None:
+    """How many alternatives of each token of the prompt are wanted; None if its tokens are not scored."""
+    if body.prompt_logprobs is not None and body.stream:
+        message = "prompt_logprobs are told with a whole answer: ask without stream"
+        raise ApiError(400, message, param="prompt_logprobs", code="invalid_value")
+    if (body.prompt_logprobs or 0) > most:
+        message = f"prompt_logprobs asks for {body.prompt_logprobs} alternatives of a token, and this server allows {most}"
+        raise ApiError(400, message, param="prompt_logprobs", code="limit_exceeded")
+    wanted = [number for number in (body.prompt_logprobs, body.logprobs if body.echo else None) if number is not None]
+    return max(wanted, default=None)
+
+
+def _scored(plan: Plan, num_top: int) -> Plan:
+    return replace(plan, requests=tuple(replace(request, num_prompt_logprobs=num_top) for request in plan.requests))
 
 
 def _prompts(prompt: Any) -> list[Prompt]:
@@ -96,6 +121,29 @@ def _prompts(prompt: Any) -> list[Prompt]:
 def _bare(service: Service, prompt: Prompt) -> list[int]:
     """The tokens of a prompt, without those that the tokenizer puts around a text."""
     return list(service.llm.tokenizer.encode(prompt, add_special_tokens=False)) if isinstance(prompt, str) else prompt
+
+
+def _echoed(service: Service, plan: Plan, body: CompletionBody) -> str:
+    """The prompt as it is told before the output: the client's text, or what the model has read where that is something else."""
+    if not body.echo:
+        return ""
+    if plan.prompt and service.llm.planner.style == "plain":
+        return plan.prompt
+    tokens = service.llm.vocabulary.text_tokens
+    return b"".join(tokens[token_id] or b"" for token_id in plan.requests[0].prompt_token_ids).decode(errors="replace")
+
+
+def silent(event: Event) -> Event:
+    """An event of an output of which nothing is wanted: the engine draws one token all the same."""
+    output = event.output
+    if output is not None:
+        output = replace(output, token_ids=(), records=(), text="", finish_reason="length", stop_string=None)
+    return replace(event, tokens=(), text="", output=output)
+
+
+def _joined(begun: dict[str, Any], logprobs: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The log-probabilities of a prompt and of what follows it."""
+    return {name: [*begun.get(name, ()), *values] for name, values in logprobs.items()} if logprobs is not None else None
 
 
 class CompletionWriter:
@@ -112,6 +160,8 @@ class CompletionWriter:
         self._details = detail_writer(service, plans, body.maskwright)
         self._readers = [reader_of(plan) for plan in plans for _ in plan.requests]
         self._texts = [""] * len(self._readers)
+        self._echoed = [_echoed(service, plan, body) for plan in plans for _ in plan.requests]
+        self._scores: dict[int, Sequence[PromptScore]] = {}
         self._outputs: dict[int, RequestOutput] = {}
 
     async def whole(self, events: Events) -> dict[str, Any]:
@@ -133,14 +183,18 @@ class CompletionWriter:
         usage: dict[str, Any] = {"usage": None} if self._tells_usage else {}
         remarks = {**remarks_of(self._plans[0]), **head_of(self._details)}
         async for index, event in events:
-            text = self._read(index, event)
+            is_first = index not in writers
             writer = writers.setdefault(index, self._logprob_writer())
+            event, text = self._read(index, event)
+            begun = self._begun(index, writer) if is_first and self._body.echo else None
             details = await details_of(self._details, index, event.tokens) if event.tokens else {}
             details |= token_ids_of(self._body, event.tokens)
             self._num_written += len(event.tokens)
             if self._tells_usage_always:
                 usage = {"usage": usage_so_far(self._num_prompt, self._num_written)}
             logprobs = writer.completion(event.tokens) if self._body.logprobs is not None else None
+            if begun is not None:
+                text, logprobs = self._echoed[index] + text, _joined(begun, logprobs)
             reason = event.output.finish_reason if event.output is not None else None
             if not text and reason is None and logprobs is None and not details:
                 continue
@@ -157,29 +211,45 @@ class CompletionWriter:
     def failed(self, error: ApiError) -> bytes:
         return error_event(error)
 
-    def _read(self, index: int, event: Event) -> str:
-        """The text that an event adds."""
+    def _read(self, index: int, event: Event) -> tuple[Event, str]:
+        """(what is told of an event, the text that it adds)"""
+        if event.prompt_scores is not None:
+            self._scores[index] = event.prompt_scores
+        if self._body.max_tokens == 0:
+            event = silent(event)
         text = "".join(delta.text for delta in self._readers[index].read(event) if isinstance(delta, ContentDelta))
         self._texts[index] += text
         if event.output is not None:
             self._outputs[index] = event.output
-        return text
+        return event, text
+
+    def _begun(self, index: int, writer: LogprobWriter) -> dict[str, Any]:
+        """The log-probabilities of the prompt that is told before an output; {} if they are not wanted."""
+        if self._body.logprobs is None:
+            return {}
+        prompt = self._plans[index // len(self._plans[0].requests)].requests[0].prompt_token_ids
+        return writer.prompt(prompt, self._scores[index])
 
     async def _choice(self, index: int, output: RequestOutput, number: int, plan: Plan) -> dict[str, Any]:
         """number: of the output among all that were generated."""
-        logprobs = self._logprob_writer().completion(output.records) if self._body.logprobs is not None else None
+        writer = self._logprob_writer()
+        begun = self._begun(number, writer) if self._body.echo else {}
+        logprobs = _joined(begun, writer.completion(output.records)) if self._body.logprobs is not None else None
         more = {**await details_of(self._details, number, output.records), **await self._captures(output, plan)}
         more |= self._readers[number].told_stop(output) | loops_of(output) | token_ids_of(self._body, output.records)
         if self._body.return_token_ids:
             more["prompt_token_ids"] = list(plan.requests[0].prompt_token_ids)
-        reason = output.finish_reason
-        return {"index": index, "text": self._texts[number], "logprobs": logprobs, "finish_reason": reason, **more}
+        if self._body.prompt_logprobs is not None:
+            more["prompt_logprobs"] = self._logprob_writer(self._body.prompt_logprobs).ranked(self._scores[number])
+        reason, text = output.finish_reason, self._echoed[number] + self._texts[number]
+        return {"index": index, "text": text, "logprobs": logprobs, "finish_reason": reason, **more}
 
     async def _captures(self, output: RequestOutput, plan: Plan) -> dict[str, Any]:
         return await captures_of(self._service, plan, output, output.text)
 
-    def _logprob_writer(self) -> LogprobWriter:
-        return LogprobWriter(self._vocabulary, self._body.logprobs or 0, by_id=bool(self._body.return_tokens_as_token_ids))
+    def _logprob_writer(self, num_top: int | None = None) -> LogprobWriter:
+        num_top = (self._body.logprobs or 0) if num_top is None else num_top
+        return LogprobWriter(self._vocabulary, num_top, by_id=bool(self._body.return_tokens_as_token_ids))
 
     def _usage(self) -> dict[str, Any]:
         outputs = [self._outputs[index] for index in sorted(self._outputs)]

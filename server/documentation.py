@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import UnionType
 from typing import Any
 
 from fastapi import FastAPI
@@ -28,7 +29,9 @@ REASONS: dict[int | str, str] = {
 }
 
 
-def answers(whole: type[BaseModel], event: type[BaseModel] | None = None, error: type[BaseModel] = ErrorAnswer) -> Responses:
+def answers(
+    whole: type[BaseModel] | UnionType, event: type[BaseModel] | None = None, error: type[BaseModel] = ErrorAnswer
+) -> Responses:
     """The answers of an endpoint for the document: its answer, which with "stream" comes as events, and its errors."""
     success: dict[str, Any] = {"model": whole}
     if event is not None:

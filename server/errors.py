@@ -220,4 +220,6 @@ def _joined(reasons: list[str]) -> str:
 def _is_kind(step: Any) -> bool:
     """Whether a step of a path says which kind was tried of a parameter that may be of several; it is no part of the
     path then."""
-    return isinstance(step, str) and (step in ("str", "int", "bool") or step.startswith(("list[", "dict[", "constrained-")))
+    if not isinstance(step, str):
+        return False
+    return step in ("str", "int", "float", "bool") or step.startswith(("list[", "dict[", "constrained-", "function-"))

@@ -14,7 +14,7 @@ from uuid import uuid4
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .client import CLIENT, name_of
+from .client import CALLER, CLIENT, Caller, name_of
 from .errors import ANTHROPIC_PATH, ApiError, api_error, route_path
 from .metrics import HttpMetrics
 from .settings import ServerSettings
@@ -31,7 +31,8 @@ class Gate:
 
     def __init__(self, app: ASGIApp, settings: ServerSettings, metrics: HttpMetrics) -> None:
         self._app, self._settings, self._metrics = app, settings, metrics
-        self._digests = [_digest(key) for key in settings.api_key]
+        self._operators = [_digest(key) for key in settings.admin_api_key]
+        self._digests = [_digest(key) for key in settings.api_key] + self._operators
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -47,7 +48,7 @@ class Gate:
         try:
             self._check_headers(headers)
             self._check_key(path, headers)
-            CLIENT.set(name_of(scope, _digest(_key(headers))))
+            self._tell_caller(scope, _digest(_key(headers)))
             body = _LimitedBody(receive, headers, self._settings)
             asked = _as_get(scope)
             await self._app(asked, body, answer)
@@ -61,6 +62,12 @@ class Gate:
             self._metrics.see(scope["method"], getattr(asked.get("route"), "path", None), answer.status, seconds)
             facts = {"request_id": request_id, "method": scope["method"], "path": scope["path"], "status": answer.status}
             logger.info("%s %s %s %s %.3fs", *facts.values(), seconds, extra=facts | {"seconds": round(seconds, 6)})
+
+    def _tell_caller(self, scope: Scope, digest: bytes) -> None:
+        matches = [hmac.compare_digest(digest, known) for known in self._operators]
+        is_operator = any(matches) or not self._digests
+        CLIENT.set(name_of(scope, digest))
+        CALLER.set(Caller(digest.hex(), is_operator))
 
     def _check_headers(self, headers: Headers) -> None:
         num_bytes, settings = sum(len(name) + len(value) for name, value in headers.raw), self._settings

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from .answers import ModelAnswer, ModelList, ReadyAnswer, VersionAnswer
+from .answers import HealthAnswer, ModelAnswer, ModelList, ReadyAnswer, VersionAnswer
 from .documentation import answers
 from .service import Service
 
@@ -21,13 +21,16 @@ STARTED = int(time.time())
 @router.get(
     "/health",
     summary="Whether the server lives",
-    response_class=Response,
-    responses={200: {"description": "It lives."}, 503: {"description": "It does not."}},
+    response_class=JSONResponse,
+    responses={
+        200: {"model": HealthAnswer, "description": "It lives."},
+        503: {"model": HealthAnswer, "description": "It does not."},
+    },
 )
 async def health(request: Request) -> Response:
     """200 while the engine's thread runs, else 503: start the server anew."""
     service: Service = request.app.state.service
-    return Response(status_code=200 if service.worker.is_alive else 503)
+    return JSONResponse({"status": "ok"}) if service.worker.is_alive else JSONResponse({"status": "error"}, 503)
 
 
 @router.get(

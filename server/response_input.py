@@ -29,13 +29,18 @@ class InputMessages:
         for index, item in enumerate(items):
             self._read(item, f"input[{index}]")
 
+    def recall(self, items: Sequence[Mapping[str, Any]]) -> None:
+        """Add the items of a response that this one goes on from."""
+        for item in items:
+            self._read(item, "previous_response_id")
+
     def renamed(self, param: str) -> str:
         """A place in the messages as a place in the input."""
         head, _, rest = param.removeprefix("messages[").partition("]")
         if not param.startswith("messages[") or not head.isdigit() or int(head) >= len(self._places):
             return param
         place = self._places[int(head)]
-        if place in ("instructions", "input"):
+        if place in ("instructions", "input", "previous_response_id"):
             return place
         is_output = self.messages[int(head)]["role"] == "tool"
         return place + (rest.replace(".content", ".output", 1) if is_output else rest)

@@ -1,9 +1,10 @@
-"""POST /v1/responses: OpenAI's newer interface over the same conversations. Nothing is stored: a request has all of its input."""
+"""POST /v1/responses: OpenAI's newer interface over the same conversations. What it was and what it answered is stored for a while
+(`stored/`), so that a later request can go on from there."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
@@ -19,6 +20,7 @@ from .answers import ResponseAnswer, ResponseEvent
 from .body import Because, Body, Ignored
 from .captured import captures_of
 from .chat import ChatBody, plan_chat
+from .client import CALLER
 from .documentation import answers
 from .errors import ApiError, told_as
 from .remarks import loops_of, remarks_of
@@ -29,6 +31,8 @@ from .response_items import ItemWriter
 from .sampling_options import SamplingExtras
 from .service import Service
 from .shared_parameters import HostedParameters
+from .stored.items import stored_items
+from .stored.store import Item
 from .streams import data, unless_gone
 from .token_logprobs import LogprobWriter
 
@@ -49,16 +53,12 @@ class ResponseStreamOptions(Body):
     include_obfuscation: Annotated[bool | None, Ignored("Nothing is padded.")] = None
 
 
-NOTHING_STORED = "nothing is stored here; send all items as input"
-
-
 class ResponseBody(SamplingExtras, HostedParameters, ConstraintNames):
     """An input to be answered."""
 
     refused = MappingProxyType(
         {
-            "previous_response_id": NOTHING_STORED,
-            "conversation": NOTHING_STORED,
+            "conversation": "conversations are not stored here; go on with previous_response_id, or send all items as input",
             "prompt": "no templates are stored here; send instructions and input",
             "context_management": "send the items that the model is to read",
             "moderation": "nothing is moderated here",
@@ -66,6 +66,8 @@ class ResponseBody(SamplingExtras, HostedParameters, ConstraintNames):
     )
     model: str | None = None
     input: str | list[AskedItem] = Field(description="Text, or messages, calls and their results.")
+    previous_response_id: str | None = Field(None, description="The stored response that this one goes on from.")
+    store: bool | None = Field(None, description="Whether the response can be asked for later; true unless given.")
     instructions: str | None = Field(None, description="What the model is told first.")
     max_output_tokens: int | None = Field(None, ge=1)
     stop: str | list[str] | None = Field(None, description="Strings that end the output; see also stop_inside.")
@@ -104,21 +106,27 @@ router = APIRouter()
 
 @router.post("/v1/responses", summary="Answer an input", responses=answers(ResponseAnswer, ResponseEvent))
 async def create_response(request: Request, body: ResponseBody) -> Response:
-    """OpenAI's responses, without storage."""
+    """OpenAI's responses."""
     service: Service = request.app.state.service
     read = InputMessages(body.instructions)
     with told_as(NAMES, read.renamed):
+        before = _items_before(service, body)
+        read.recall(before)
         chat = _as_chat(body, read)
+        if body.store and not service.responses.stores:
+            body.ignored.append("store")
         plan = await unless_gone(request, plan_chat(service, chat))
-        writer = ResponseWriter(f"resp_{body.request_id or request.state.request_id}", service, body, plan)
-        return await answer(request, [plan], writer, body.stream, [*body.ignored, *chat.ignored])
+        writer = ResponseWriter(f"resp_{body.reply_id or request.state.request_id}", service, body, plan, before)
+        return await answer(request, [plan], writer, body.stream, [*body.ignored, *chat.ignored], names=body.names)
 
 
 class ResponseWriter:
     """Makes a response of the events of one output, whole or as typed events."""
 
-    def __init__(self, response_id: str, service: Service, body: ResponseBody, plan: Plan) -> None:
-        self._id, self._service, self._body, self._plan = response_id, service, body, plan
+    def __init__(self, response_id: str, service: Service, body: ResponseBody, plan: Plan, before: Sequence[Item]) -> None:
+        """before: the items of the conversation that this response goes on from."""
+        self._id, self._service, self._body, self._plan, self._before = response_id, service, body, plan, before
+        self._is_stored = body.store is not False and service.responses.stores
         self._created = time.time()
         logprobs = LogprobWriter(service.llm.vocabulary, body.top_logprobs or 0) if LOGPROBS in (body.include or ()) else None
         self._items = ItemWriter(response_id, plan, logprobs)
@@ -132,7 +140,7 @@ class ResponseWriter:
         async for _, event in events:
             self._read(event)
             await self._end(event)
-        return self._response(self._status)
+        return self._ended()
 
     async def stream(self, events: Events) -> AsyncGenerator[bytes, None]:
         """The events, while they come."""
@@ -142,7 +150,7 @@ class ResponseWriter:
             for each in self._read(event):
                 yield self._event(each)
             await self._end(event)
-        yield self._event({"type": f"response.{self._status}", "response": self._response(self._status)})
+        yield self._event({"type": f"response.{self._status}", "response": self._ended()})
 
     def failed(self, error: ApiError) -> bytes:
         """The last event of a stream that failed."""
@@ -163,6 +171,14 @@ class ResponseWriter:
             parts = self._items.parts
             has_calls = bool(parts.calls)
             self._remarks |= await captures_of(self._service, self._plan, event.output, parts.content, has_calls=has_calls)
+
+    def _ended(self) -> dict[str, Any]:
+        """The response as it ends, which is stored."""
+        response = self._response(self._status)
+        if self._is_stored:
+            items = [*self._before, *stored_items(self._body.input, self._id)]
+            self._service.responses.put(CALLER.get().key_digest, response, items)
+        return response
 
     @property
     def _status(self) -> str:
@@ -203,10 +219,10 @@ class ResponseWriter:
             "background": False,
             "metadata": body.metadata or {},
             "parallel_tool_calls": body.parallel_tool_calls is not False,
-            "previous_response_id": None,
+            "previous_response_id": body.previous_response_id,
             "reasoning": {"effort": None, "summary": None, **(body.reasoning or {})},
             "service_tier": "default",
-            "store": False,
+            "store": self._is_stored,
             "text": {"format": {"type": "text"}, **(body.text or {})},
             "tool_choice": body.tool_choice or "auto",
             "tools": body.tools or [],
@@ -214,6 +230,13 @@ class ResponseWriter:
             **{name: getattr(body, name) for name in ECHOED},
             **self._remarks,
         }
+
+
+def _items_before(service: Service, body: ResponseBody) -> list[Item]:
+    """The conversation that a response goes on from. Raises ApiError for one that is not stored."""
+    if body.previous_response_id is None:
+        return []
+    return service.responses.get(CALLER.get().key_digest, body.previous_response_id, "previous_response_id").items
 
 
 def _as_chat(body: ResponseBody, read: InputMessages) -> ChatBody:

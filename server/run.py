@@ -111,7 +111,7 @@ def told_of(service: Service, url: str) -> Iterator[tuple[int, str]]:
         yield logging.INFO, f"adapters {', '.join(service.adapters)}"
     base = url + settings.root_path
     yield logging.INFO, f"API {base}/v1, reference {base}/docs, playground {base}/"
-    if settings.host in EVERYWHERE and not settings.api_key:
+    if settings.host in EVERYWHERE and not (settings.api_key or settings.admin_api_key):
         advice = "give --api-key, or --host 127.0.0.1 for this machine alone"
         yield logging.WARNING, f"everybody who reaches this machine may use it: {advice}"
 

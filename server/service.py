@@ -22,7 +22,7 @@ from ..errors import UsageError
 from ..llm import LLM
 from ..planning import Plan
 from ..sampling import SamplingParams
-from .client import CLIENT
+from .client import CALLER, CLIENT
 from .compiling.compiler import ConstraintCompiler
 from .compiling.lanes import Lanes
 from .errors import ApiError, api_error
@@ -30,8 +30,10 @@ from .metrics import Metrics, RequestWatch
 from .reasoning import is_about_budget
 from .replies import ReplyReader
 from .requested_constraint import AskedConstraint
+from .running import RunningRequests
 from .sampling_options import SamplingBody
 from .settings import ServerSettings
+from .stored.store import StoredResponses
 from .traces import OutputSpan, Traces, closing_all
 from .worker import EngineWorker
 
@@ -69,6 +71,8 @@ class Service:
         self.compiler = ConstraintCompiler(llm.compiler, lanes, self.metrics, settings.max_compiles)
         self._pool = ThreadPoolExecutor(PLANNING_THREADS, thread_name_prefix="planning")
         self._counting = ThreadPoolExecutor(1, thread_name_prefix="counting")
+        self.requests = RunningRequests()
+        self.responses = StoredResponses(settings.max_stored_responses, settings.max_stored_bytes)
         self._num_open = 0
         self.is_draining = False
 
@@ -84,10 +88,11 @@ class Service:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def drain(self, seconds: float | None) -> None:
-        """Take no more requests; those that run after so many seconds end with an error. None: they may finish."""
+        """Take no more requests; those that are compiled or run after so many seconds end with an error. None: they may finish."""
         self.is_draining = True
         if seconds is not None:
-            asyncio.get_running_loop().call_later(seconds, self.worker.end_all, _shutting_down())
+            for end_all in (self.compiler.end_all, self.worker.end_all):
+                asyncio.get_running_loop().call_later(seconds, end_all, _shutting_down())
 
     @property
     def model_len(self) -> int:
@@ -146,6 +151,13 @@ class Service:
         known = " and ".join(map(repr, [*self.model_names, *self.adapters]))
         raise ApiError(404, f"there is no model {name!r} here; this server has {known}", param="model", code="model_not_found")
 
+    async def forget_prefixes(self) -> None:
+        """Empty the cache of prefixes. Raises ApiError (403) for callers that are no operators."""
+        if not CALLER.get().is_operator:
+            message = "the cache of prefixes is shared by all: it is emptied with one of the operator's keys (--admin-api-key)"
+            raise ApiError(403, message, code="operators_only")
+        await self.worker.forget_prefixes()
+
     async def in_thread(self, function: Callable[..., T], *arguments: object) -> T:
         """The result of `function`, which runs away from the event loop: tokenizing and templates take their time."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
@@ -182,10 +194,13 @@ class Service:
         return replace(plan, compile_seconds=seconds).ranked(body.priority or 0, body.user or "")
 
     @asynccontextmanager
-    async def running(self, plans: Sequence[Plan]) -> AsyncIterator[AsyncIterator[tuple[int, Event]]]:
-        """The events of all outputs of some prompts, numbered in their order, while the block runs. All are admitted, or none."""
+    async def running(self, plans: Sequence[Plan], names: Sequence[str] = ()) -> AsyncIterator[AsyncIterator[tuple[int, Event]]]:
+        """The events of all outputs of some prompts, numbered in their order, while the block runs. All are admitted, or none.
+
+        names: under which the request can be ended from elsewhere.
+        """
         requests, begun = [request for plan in plans for request in plan.requests], time.perf_counter()
-        with self._place(len(requests)):
+        with self._place(len(requests), is_new=False):
             async with self.worker.submitted(requests) as answers:
                 self.metrics.requested_n.observe(len(requests))
                 self.metrics.requested_tokens.observe(requests[0].sampling.max_tokens)
@@ -193,7 +208,7 @@ class Service:
                 seconds = self.settings.request_seconds
                 timer = asyncio.get_running_loop().call_later(seconds, answers.put, _too_long(seconds))
                 try:
-                    with closing_all(map(self.traces.output, requests)) as spans:
+                    with self.requests.named(names, answers.put), closing_all(map(self.traces.output, requests)) as spans:
                         yield self._watched(answers, watches, spans)
                 finally:
                     timer.cancel()
@@ -217,8 +232,10 @@ class Service:
             self.metrics.longest_output.observe(max(lengths))
 
     @contextmanager
-    def _place(self, count: int) -> Iterator[None]:
-        """A place for outputs that are planned, wait or run, as long as the block."""
+    def _place(self, count: int, *, is_new: bool = True) -> Iterator[None]:
+        """A place for outputs that are planned, wait or run, as long as the block. is_new: they were not planned here."""
+        if is_new and self.is_draining:
+            raise _shutting_down()
         self._check_room(count)
         self._num_open += count
         try:
@@ -227,8 +244,6 @@ class Service:
             self._num_open -= count
 
     def _check_room(self, num_more: int) -> None:
-        if self.is_draining:
-            raise _shutting_down()
         if num_more > self.settings.max_open:
             message = f"{num_more} outputs, and this server takes {self.settings.max_open} at once"
             raise ApiError(400, message, code="limit_exceeded")

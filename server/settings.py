@@ -31,6 +31,7 @@ class ServerSettings:
     allowed_headers: tuple[str, ...] = ("*",)  # that these may send
     allow_credentials: bool = False  # whether browsers may send cookies along
     api_key: tuple[str, ...] = ()  # who may ask: one of these keys as bearer token; none = everybody; also MASKWRIGHT_API_KEY
+    admin_api_key: tuple[str, ...] = ()  # of operators: these may also end requests of others and empty the cache of prefixes
     served_model_name: tuple[str, ...] = ()  # what clients call the model, several names too; else as it was named to --model
     lora_modules: tuple[str, ...] = ()  # LoRA adapters, as NAME=PATH of a folder or GGUF file: model=NAME runs with it
     runtime_adapters: bool = False  # clients may load and unload adapters of this machine's folders, as vLLM's do
@@ -47,6 +48,8 @@ class ServerSettings:
     max_logprobs: int = 20  # alternatives of each token
     max_stop: int = 16  # stop strings of one request
     max_tools: int = 128  # tools of one request
+    max_stored_responses: int = 1000  # of /v1/responses; those used least recently go; 0 stores none
+    max_stored_bytes: int = 64 << 20  # that stored responses and what was asked may have together
     compile_seconds: float = 10.0  # processor time for one constraint
     constraint_cache_bytes: int = 1 << 30  # of compiled constraints that are kept for the next request
     compile_processes: int | None = None  # that compile, in the quick lane and in the slow one each; else a quarter of the cores
@@ -67,6 +70,8 @@ class ServerSettings:
             _require(name, getattr(self, name), at_least=1)
         for name in ("max_logprobs", "max_stop", "max_tools", "port", "constraint_cache_bytes", "compile_memory_bytes"):
             _require(name, getattr(self, name), at_least=0)
+        for name in ("max_stored_responses", "max_stored_bytes"):
+            _require(name, getattr(self, name), at_least=0)
         for name in ("max_tokens", "drain_seconds", "compile_processes"):
             if getattr(self, name) is not None:
                 _require(name, getattr(self, name), at_least=1)
@@ -75,7 +80,7 @@ class ServerSettings:
                 raise UsageError(f"{name} is more than 0, not {getattr(self, name)!r}")
         if self.log_format not in ("text", "json"):
             raise UsageError(f"log_format is text or json, not {self.log_format!r}")
-        for key in self.api_key:
+        for key in (*self.api_key, *self.admin_api_key):
             if not _TOKEN.fullmatch(key):
                 raise UsageError("an API key is made of visible ASCII characters, one at least: a header carries no others")
         if self.port > MOST_PORTS:

@@ -16,6 +16,9 @@ _SHARED = "the cache of prefixes is shared by all clients; a server of your own 
 _OPERATOR = "it is the operator's choice"
 
 
+REQUEST_ID = r"^[\w.:/-]{1,128}$"
+
+
 class SharedParameters(Body):
     """Part of every request body that generates text."""
 
@@ -30,7 +33,7 @@ class SharedParameters(Body):
             "lora_path": "name a loaded adapter as the model",
             "lora_request": "name a loaded adapter as the model",
             "prompt_embeds": "a prompt is text or token ids",
-            "prompt_logprobs": "log-probabilities are told of what is generated; see logprobs",
+            "prompt_logprobs": "/v1/completions tells them",
             "return_hidden_states": "only text and log-probabilities are told",
             "session_params": "send the whole conversation; its beginning is not computed again",
             "use_beam_search": "sample n outputs, or search with LLM.beam_search",
@@ -41,7 +44,8 @@ class SharedParameters(Body):
     truncate_prompt_tokens: int | None = Field(None, ge=-1, description="The prompt's last tokens that are kept; -1: what fits.")
     return_token_ids: bool | None = Field(None, description="Whether choices have token_ids, and the answer prompt_token_ids.")
     return_tokens_as_token_ids: bool | None = Field(None, description="Log-probabilities name tokens as token_id:17.")
-    request_id: str | None = Field(None, pattern=r"^[\w.:/-]{1,128}$", description="What the id of the answer ends with.")
+    request_id: str | None = Field(None, pattern=REQUEST_ID, description="What the id of the answer ends with.")
+    rid: str | None = Field(None, pattern=REQUEST_ID, description="As request_id, as SGLang calls it.")
     length_penalty: Annotated[float | None, Ignored("Nothing is searched.", (1.0,))] = None
     early_stopping: Annotated[bool | str | None, Ignored("Nothing is searched.")] = None
     skip_special_tokens: Annotated[bool | None, Ignored("Special tokens are never text.", (True,), is_empty_neutral=False)] = None
@@ -52,12 +56,21 @@ class SharedParameters(Body):
     mm_processor_kwargs: Annotated[dict[str, Any] | None, Ignored("This model reads text.")] = None
     vllm_xargs: Annotated[dict[str, Any] | None, Ignored("They are of another server.")] = None
     custom_params: Annotated[dict[str, Any] | None, Ignored("They are of another server.")] = None
-    rid: Annotated[str | None, Ignored("See request_id.")] = None
     separate_reasoning: Annotated[bool | None, Ignored("Reasoning is told apart.", (True,), is_empty_neutral=False)] = None
     stream_reasoning: Annotated[bool | None, Ignored("It is streamed as it comes.", (True,), is_empty_neutral=False)] = None
     cache_prompt: Annotated[bool | None, Ignored("Beginnings are always shared.", (True,), is_empty_neutral=False)] = None
     no_stop_trim: Annotated[bool | None, Ignored("See include_stop_str_in_output.")] = None
     chat_template_content_format: Annotated[str | None, Ignored("Content is text here.", ("auto", "string"))] = None
+
+    @property
+    def reply_id(self) -> str | None:
+        """What the id of the answer ends with, where the client says so."""
+        return self.request_id or self.rid
+
+    @property
+    def names(self) -> list[str]:
+        """What the client calls this request."""
+        return [name for name in (self.request_id, self.rid) if name is not None]
 
 
 class HostedParameters(Body):

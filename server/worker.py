@@ -60,6 +60,7 @@ class EngineWorker:
         self._commands: SimpleQueue[Command | None] = SimpleQueue()
         self._readers: dict[int, tuple[Answers, int]] = {}  # of requests that are not finished
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+        self._ending: Exception | None = None  # the error with which all requests have been ended
         self.statistics: EngineStatistics = driver.statistics  # after the last step
 
     @property
@@ -93,8 +94,15 @@ class EngineWorker:
         finally:
             self._let_go(answers)
 
+    async def forget_prefixes(self) -> None:
+        """Empty the cache of prefixes, between two steps."""
+        done: asyncio.Future[None] = self._loop.create_future()
+        self._commands.put(partial(self._forget, done))
+        await done
+
     def end_all(self, error: Exception) -> None:
-        """End all requests that are not finished; who waits for one is told this error."""
+        """End all requests that are not finished, and those that are still to come; who waits for one is told this error."""
+        self._ending = error
         self._fail(error)
 
     # ---- on the event loop
@@ -106,6 +114,9 @@ class EngineWorker:
             self._let_go(answers)
         elif error is not None:
             admitted.set_exception(error)
+        elif self._ending is not None:
+            self._let_go(answers)
+            admitted.set_exception(self._ending)
         else:
             admitted.set_result(None)
 
@@ -171,6 +182,15 @@ class EngineWorker:
             failed = error
         self._tell(self._admit, answers, admitted, ids, failed)
 
+    def _forget(self, done: asyncio.Future[None]) -> None:
+        failed: Exception | None = None
+        try:
+            self._driver.forget_prefixes()
+        except Exception as error:
+            failed = error
+        self.statistics = self._driver.statistics
+        self._tell(_settle, done, failed)
+
     def _cancel(self, request_ids: Sequence[int]) -> None:
         for request_id in request_ids:
             try:
@@ -185,3 +205,11 @@ class EngineWorker:
         except RuntimeError:  # the loop is closed: nobody waits any more
             logger.debug("news after the end of the event loop")
 
+
+def _settle(done: asyncio.Future[None], error: Exception | None) -> None:
+    if done.done():  # nobody waits any more
+        return
+    if error is not None:
+        done.set_exception(error)
+    else:
+        done.set_result(None)

@@ -50,6 +50,9 @@ class Occupant(Protocol):
     @property
     def num_pinned(self) -> int: ...  # leading tokens that others will begin with too
 
+    @property
+    def reads_all(self) -> bool: ...  # every token of the prompt is to be computed, known or not
+
 
 class KVSpace:
     """Gives sequences their blocks. `reuses` = False: every sequence has blocks of its own, and nothing is remembered."""
@@ -175,7 +178,9 @@ class KVSpace:
     def skip_known(self, sequence: Occupant) -> None:
         """Pass over what others have computed, or compute in this step, since the sequence was admitted."""
         size = self.block_size
-        while self.reuses and sequence.num_computed % size == 0 and sequence.num_computed + size < sequence.num_tokens:
+        if not self.reuses or sequence.reads_all:
+            return
+        while sequence.num_computed % size == 0 and sequence.num_computed + size < sequence.num_tokens:
             place = sequence.num_computed // size
             parent = self._node_before(sequence, place)
             known = None if parent is None else parent.children.get(self._tokens(sequence, place))
@@ -206,6 +211,11 @@ class KVSpace:
         own = [block for block in sequence.block_table if self.pool.num_users(block) == 1]
         self._transfers += [Transfer("wipe", block, block) for block in own]
 
+    def forget(self) -> None:
+        """Forget all that is known; between steps. Who runs keeps its blocks, and what those hold is known again when it ends."""
+        for node in list(self._known.tree.root.children.values()):
+            self._known.unlearn(node)
+
     def take_transfers(self) -> list[Transfer | Restored]:
         taken = list(self._transfers)
         self._transfers.clear()
@@ -219,7 +229,7 @@ class KVSpace:
 
     def _match(self, sequence: Occupant) -> tuple[list[Node], int]:
         """The known prefix, at most all tokens but one: the last one's logits are wanted."""
-        if not self.reuses or sequence in self._brought:
+        if not self.reuses or sequence.reads_all or sequence in self._brought:
             return [], 0
         path, taken = self._known.tree.match(sequence.token_ids, sequence.num_tokens - 1, sequence.cache_key)
         if path and taken < self.block_size and (taken < self._min_copied or path[-1].block in self._is_planned):

@@ -19,6 +19,7 @@ from ..scheduling.roster import Roster
 from ..scheduling.scheduler import Chunk
 from ..scheduling.statistics import EngineStatistics
 from ..search.searches import by_group
+from ..steps.prompt_scores import take_prompt_scores
 from ..steps.runner import ModelRunner
 from ..steps.step_sampler import Drawn, StepSampler
 from .faults import Faults
@@ -34,7 +35,7 @@ class Computed(NamedTuple):
     """Chunks that were computed, and the logits behind them."""
 
     chunks: Chunks
-    logits: Tensor  # [rows, head width], see `ModelRunner.forward`
+    logits: Tensor  # [rows, head width] that tokens are drawn from: of chunks that complete their sequence, and of drafts
 
 
 class PlainLoop:
@@ -112,7 +113,7 @@ class PlainLoop:
         chunks = sorted((chunk for chunk in chunks if chunk.sequence.block_table), key=lambda chunk: chunk.width)
         if not chunks:
             return None
-        logits = self._runner.forward(chunks)
+        drawn = take_prompt_scores(chunks, self._runner.forward(chunks), self._sampler.vocab_size)
         try:
             self._drafter.follow(chunks)
         except Exception:
@@ -120,7 +121,7 @@ class PlainLoop:
         self._totals.count_step(chunks)
         for chunk in chunks:
             chunk.sequence.num_computed += chunk.num_tokens
-        return Computed(chunks, logits)
+        return Computed(chunks, drawn)
 
     # ---- draw
 

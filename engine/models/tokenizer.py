@@ -40,6 +40,16 @@ class Tokenizer:
             template = template.get("tool_use", template.get("default"))
         return template or ""
 
+    @property
+    def bos_token(self) -> str:
+        """The token that begins a text, "" if there is none."""
+        return self._backend.bos_token or ""
+
+    @property
+    def eos_token(self) -> str:
+        """The token that ends a text, "" if there is none."""
+        return self._backend.eos_token or ""
+
     def encode(self, text: str, *, add_special_tokens: bool = True) -> tuple[int, ...]:
         """Token ids of a prompt, with the special tokens (BOS, ...) that the tokenizer puts around a text."""
         quiet = {"verbose": False}  # about length: admission judges that by the engine's own limit

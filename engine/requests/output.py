@@ -30,6 +30,16 @@ class TokenRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class PromptScore:
+    """What the model thinks of one token of a prompt, behind those before it."""
+
+    token_id: int
+    logprob: float
+    rank: int  # 1: no token is more probable
+    top: tuple[TokenLogprob, ...] = ()  # the most probable tokens, as many as were asked for
+
+
+@dataclass(frozen=True, slots=True)
 class SearchScore:
     """By what a search compares this output with the others."""
 
@@ -91,6 +101,7 @@ class Event:
     tokens: tuple[TokenRecord, ...]
     text: str  # whole characters only; may lag behind the tokens
     output: RequestOutput | None = None  # given with the last event
+    prompt_scores: tuple[PromptScore, ...] | None = None  # of the prompt's tokens behind its first; with the first event
 
     @property
     def is_final(self) -> bool:

@@ -59,6 +59,7 @@ class Request:
     user: str = ""  # who shares the engine with others, for an engine with the policy "fair"
     num_shared_tokens: int = 0  # leading tokens that other prompts will begin with too: their blocks are evicted last
     begun: bytes = b""  # of the output: what the prompt ends with already, behind which the constraint goes on
+    num_prompt_logprobs: int | None = None  # the prompt's tokens are scored, with so many most probable ones; None: they are not
     ending: Callable[[], Ending] | None = None  # makes what may end the output early, even before its constraint is satisfied
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ from ..adapters.loaded import LoadedAdapter
 from .detokenizer import Detokenizer
 from .guide import Guide
 from .ngrams import Ngrams
-from .output import Event, FinishReason, RequestOutput, SearchScore, TokenRecord
+from .output import Event, FinishReason, PromptScore, RequestOutput, SearchScore, TokenRecord
 from .request import Ending, Rank, Request
 
 
@@ -73,6 +73,7 @@ class Sequence:
     search_group: SequenceGroup | None = None  # of a search, which decides what comes next
     score: SearchScore | None = None
     alternatives: tuple[RequestOutput, ...] = ()
+    prompt_scores: list[PromptScore] = field(default_factory=list)  # of the prompt's tokens behind its first, as far as computed
     num_reported: int = 0  # records and characters that events have told of
     num_reported_characters: int = 0
 
@@ -96,6 +97,11 @@ class Sequence:
     def cache_key(self) -> str | None:
         """What its keys and values depend on beside its tokens: they are shared among sequences of the same key only."""
         return None if self.adapter is None else self.adapter.fingerprint
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether some tokens of the prompt are to be scored yet."""
+        return self.request.num_prompt_logprobs is not None and len(self.prompt_scores) < len(self.request.prompt_token_ids) - 1
 
     @property
     def num_needed(self) -> int:
@@ -148,6 +154,7 @@ class Sequence:
         child = copy.copy(self)
         child.request_id, child.rank = request_id, rank
         child.token_ids, child.records, child.block_table = list(self.token_ids), list(self.records), []
+        child.prompt_scores = list(self.prompt_scores)
         child.num_computed, child.num_expected, child.num_reported, child.num_reported_characters = 0, 0, 0, 0
         child.sampling = self.sampling.fork(seed)
         child.detokenizer, child.stop_matcher = copy.deepcopy(self.detokenizer), copy.copy(self.stop_matcher)
@@ -161,9 +168,11 @@ class Sequence:
     def take_event(self) -> Event:
         """The event of all that happened since the last one."""
         news = tuple(self.records[self.num_reported :])
+        is_first = self.num_reported == 0 and self.num_reported_characters == 0
+        scores = tuple(self.prompt_scores) if is_first and self.request.num_prompt_logprobs is not None else None
         text = self.text[self.num_reported_characters :]
         self.num_reported, self.num_reported_characters = len(self.records), len(self.text)
-        return Event(self.request_id, news, text, self.output() if self.is_finished else None)
+        return Event(self.request_id, news, text, self.output() if self.is_finished else None, scores)
 
     def output(self) -> RequestOutput:
         assert self.finish_reason is not None, "only a finished sequence has an output"

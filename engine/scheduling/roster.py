@@ -19,7 +19,7 @@ class Roster:
         self.scheduler, self.quarantine = scheduler, Quarantine(scheduler)
         self._sequences: dict[int, Sequence] = {}  # not yet finished, or with an event still to be given
         self._news: dict[int, Sequence] = {}  # those with an event to be given after this step
-        self._searches: set[int] = set()  # requests that are searched for
+        self._plain: set[int] = set()  # requests that the plain loop alone computes: searches, and those whose prompt is scored
 
     def __len__(self) -> int:
         return len(self._sequences)
@@ -31,8 +31,8 @@ class Roster:
         return sequence
 
     @property
-    def has_searches(self) -> bool:
-        return bool(self._searches)
+    def needs_plain_loop(self) -> bool:
+        return bool(self._plain)
 
     def computed(self) -> Iterator[Sequence]:
         """All sequences that are computed: requests, and in place of searches their members, which are to be seen once more."""
@@ -49,8 +49,8 @@ class Roster:
     def register(self, sequence: Sequence) -> None:
         """Know a request from now on; one that has ended elsewhere has only to tell that."""
         self._sequences[sequence.request_id] = sequence
-        if sequence.search_group is not None:
-            self._searches.add(sequence.request_id)
+        if sequence.search_group is not None or sequence.reads_all:
+            self._plain.add(sequence.request_id)
         if sequence.is_finished:
             self.tell(sequence)
 
@@ -67,14 +67,14 @@ class Roster:
         """Forget a request, which gives no further event."""
         del self._sequences[request_id]
         self._news.pop(request_id, None)
-        self._searches.discard(request_id)
+        self._plain.discard(request_id)
 
     def take_events(self) -> list[Event]:
         news, self._news = self._news, {}
         for request_id, sequence in news.items():
             if sequence.is_finished:
                 del self._sequences[request_id]
-                self._searches.discard(request_id)
+                self._plain.discard(request_id)
         return [sequence.take_event() for sequence in news.values()]
 
     # ---- where they are

@@ -26,6 +26,8 @@ from ..limits import Limits
 from ..requests.request import Rank
 from .proposal import Proposal
 
+MOST_READ = 256  # tokens a step of prompts behind each of whose tokens the logits are wanted: these take much memory
+
 
 class Schedulable(Occupant, Protocol):
     """What the scheduler sees of a sequence. Ranks are distinct."""
@@ -51,6 +53,7 @@ class Chunk(Generic[S]):
     num_draftable: int = 0  # drafts for which there is room
     drafts: list[int] = field(default_factory=list)
     proposals: list[Proposal] = field(default_factory=list)  # how the drafts were drawn, if that matters for their acceptance
+    reads_all: bool = False  # the logits behind each of its tokens are wanted
 
     @property
     def width(self) -> int:
@@ -62,17 +65,30 @@ class Chunk(Generic[S]):
         """After this chunk the next token of the sequence can be sampled."""
         return self.sequence.num_computed + self.num_tokens == self.sequence.num_tokens
 
+    @property
+    def num_rows(self) -> int:
+        """Tokens behind which the logits are wanted, the last ones."""
+        if self.reads_all:
+            return self.width
+        return 1 + len(self.drafts) if self.completes else 0
+
 
 @dataclass(slots=True)
 class _Budget:
     """Tokens left in this step."""
 
     left: int
+    left_to_read: int = MOST_READ  # of these, for prompts that are read token by token
 
-    def take(self, wanted: int) -> int:
-        taken = min(wanted, self.left)
+    def take(self, wanted: int, reads_all: bool = False) -> int:
+        taken = min(wanted, self.left, self.left_to_read) if reads_all else min(wanted, self.left)
         self.left -= taken
+        self.left_to_read -= taken if reads_all else 0
         return taken
+
+    def has_room(self, sequence: Schedulable) -> bool:
+        """Whether some token of a sequence can be computed."""
+        return self.left > 0 and not (sequence.reads_all and not self.left_to_read)
 
 
 class Scheduler(Generic[S]):
@@ -174,16 +190,16 @@ class Scheduler(Generic[S]):
 
     def _prefills(self, budget: _Budget) -> Iterator[Chunk[S]]:
         for sequence in self.running:
-            if _num_pending(sequence) > 1 and budget.left:
+            if _num_pending(sequence) > 1 and budget.has_room(sequence):
                 self.space.skip_known(sequence)
-                yield self._planned(sequence, budget.take(_num_pending(sequence)))
+                yield self._planned(sequence, budget.take(_num_pending(sequence), sequence.reads_all))
 
     def _admissions(self, budget: _Budget) -> Iterator[Chunk[S]]:
-        while budget.left and self.waiting and self._admits(self.waiting[0]):
+        while self.waiting and budget.has_room(self.waiting[0]) and self._admits(self.waiting[0]):
             sequence = self.waiting.pop(0)  # nobody overtakes
             self.space.admit(sequence)
             insort(self.running, sequence, key=_rank)
-            yield self._planned(sequence, budget.take(_num_pending(sequence)))
+            yield self._planned(sequence, budget.take(_num_pending(sequence), sequence.reads_all))
 
     def _allow_drafts(self, chunks: list[Chunk[S]], budget: _Budget) -> None:
         """Room for drafts, as far as blocks are free: nobody is preempted for them."""
@@ -196,7 +212,7 @@ class Scheduler(Generic[S]):
 
     def _planned(self, sequence: S, num_tokens: int) -> Chunk[S]:
         self.space.plan(sequence, sequence.num_computed + num_tokens)
-        return Chunk(sequence, num_tokens)
+        return Chunk(sequence, num_tokens, reads_all=sequence.reads_all)
 
     def _admits(self, sequence: S) -> bool:
         has_place = len(self.running) < self.limits.max_sequences

@@ -236,6 +236,7 @@ class _Visitor:
     """Occupies blocks for a moment, to read what is known of some tokens or to make it known."""
 
     num_pinned = 0
+    reads_all = False
 
     def __init__(self, token_ids: tuple[int, ...], cache_key: str | None) -> None:
         self.token_ids, self.cache_key = list(token_ids), cache_key

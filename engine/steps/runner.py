@@ -43,7 +43,7 @@ class ModelRunner:
         self._mover.move(transfers)
 
     def forward(self, chunks: list[Chunk[Sequence]]) -> Tensor:
-        """Logits [rows, head width]: of each chunk that completes its last token's, and one for each draft behind it.
+        """Logits [rows, head width]: of each chunk as many as it has `num_rows`, behind its last tokens.
 
         Writes the keys and values of all tokens and drafts.
         """
@@ -83,8 +83,7 @@ class ModelRunner:
             token_ids += known if len(known) == width else [*known, *[0] * (chunk.num_tokens - len(known)), *drafts]
             positions += range(past, past + width)
             slots += [sequence.adapter_slot] * width
-            if chunk.completes:
-                logit_rows += range(len(token_ids) - 1 - len(drafts), len(token_ids))
+            logit_rows += range(len(token_ids) - chunk.num_rows, len(token_ids))
         return ForwardBatch(
             token_ids=self._to_device(token_ids),
             positions=self._to_device(positions),

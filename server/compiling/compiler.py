@@ -48,6 +48,11 @@ class ConstraintCompiler:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._lanes.stop()
 
+    def end_all(self, error: ApiError) -> None:
+        """End all that is being compiled or waits for it; who waits for one is told this error."""
+        for job in list(self._jobs.values()):
+            self._drop(job, error)
+
     async def compile(self, source: Source, client: str = "") -> Constraint:
         """The compiled constraint. Raises ConstraintError; ApiError when too many wait, or the process that compiles it breaks."""
         self._metrics.constraint_queries.inc()

@@ -24,6 +24,7 @@ class Simulated:
     num_reserved: int = 0  # tokens that it needs at least
     num_pinned: int = 0
     cache_key: str | None = None
+    reads_all: bool = False
     tokens_per_step: int = 1
     num_computed: int = 0
     num_cached: int | None = None

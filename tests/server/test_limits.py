@@ -150,7 +150,7 @@ def test_parts_of_messages_are_joined(http: httpx.Client) -> None:
 def test_tokens_there_and_back(http: httpx.Client) -> None:
     answer = http.post("/tokenize", json={"prompt": "Grüße, Ada", "return_token_strs": True}).json()
     assert answer["count"] == len(answer["tokens"]) and answer["max_model_len"] == 2048
-    assert http.post("/detokenize", json={"tokens": answer["tokens"]}).json() == {"prompt": "Grüße, Ada"}
+    assert http.post("/detokenize", json={"tokens": answer["tokens"]}).json() == {"prompt": "Grüße, Ada", "content": "Grüße, Ada"}
     assert http.post("/tokenize", json={"messages": MESSAGES}).json()["count"] > 1
     error_of(http.post("/detokenize", json={"tokens": [10**9]}), 400)
     error_of(http.post("/tokenize", json={}), 400)

@@ -54,6 +54,7 @@ class OutputParser:
         self._state: State = self._constraint.start()
         self._num_read = 0
         self._held = bytearray()  # read, but not certain what it is
+        self._options: list[list[Segment]] = []  # the segments in which each of these bytes may lie
         self._calls: list[Segment] | None = []  # what the bytes that are held are if all are a call; None: they are not
         self._roles = _Roles()
 
@@ -89,7 +90,7 @@ class OutputParser:
         """The events of the end of the reply: text that was held back, and the end of what was open."""
         if self._calls and self._calls[-1].role == "close call" and self.is_complete:
             self._take_calls(self._calls)
-        self._roles.finish(bytes(self._held), self.is_complete)
+        self._roles.finish(bytes(self._held), self.is_complete, _may_be_text(self._options))
         self._hold_after(len(self._held))
         return self._roles.taken()
 
@@ -101,6 +102,7 @@ class OutputParser:
         self._num_read += 1
         self._held.append(byte)
         segments = [each if isinstance(each, Segment) else TEXT for each in found]
+        self._options.append(segments)
         if len(segments) == 1:
             if self._calls and segments[0].role != "text":
                 self._take_calls(self._calls)
@@ -123,7 +125,13 @@ class OutputParser:
     def _hold_after(self, num_certain: int) -> None:
         """Forget held bytes that are certain now."""
         del self._held[:num_certain]
+        del self._options[:num_certain]
         self._calls = None if self._held else []
+
+
+def _may_be_text(options: list[list[Segment]]) -> bool:
+    """Whether all bytes may be text."""
+    return all(any(segment.role == "text" for segment in each) for each in options)
 
 
 def parse_output(constraint: Constraint, reply: bytes | str | Iterable[int]) -> ParsedReply:
@@ -180,9 +188,13 @@ class _Roles:
         elif role != "markup":
             self._delta(self._decoder.decode(data))
 
-    def finish(self, held: bytes, is_complete: bool) -> None:
-        """Take the end of the reply. What was held back belongs to what is open."""
-        if held and self._closed is None:
+    def finish(self, held: bytes, is_complete: bool, is_text: bool) -> None:
+        """Take the end of the reply. What was held back belongs to what is open, and behind a mark to the text, if it may be text
+        (`is_text`): else it is markup."""
+        if held and self._closed is not None and is_text:
+            self._begin("text", "")
+            self._delta(self._decoder.decode(held))
+        elif held and self._closed is None:
             if self._value is not None:
                 self._value_text += held
             elif self._open is None or self._open[0] != "call":

@@ -210,3 +210,17 @@ def test_it_stands_around_the_whole() -> None:
     with pytest.raises(UnsupportedKeyword, match="around the whole"):
         PLAIN.compile(StructuralTag(Reasoning(Regex("a"), max_tokens=9)))
     assert PLAIN.compile(Reasoning(StructuralTag(Text(["a"])))).accepts("<think>a</think>b")
+
+
+PIECES = ["<", "<tool", "<tool_call>", "\n", " ", "a", "</", "<think>", "</think>"]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=6))
+@settings(max_examples=150, deadline=None)
+def test_nothing_behind_the_reasoning_is_lost(pieces: list[str]) -> None:
+    """Where text ends with what might have become a call, it is text."""
+    answer, reply = "".join(pieces), "<think>hm</think>" + "".join(pieces)
+    constraint = PLAIN.compile(Reasoning(Tools([WEATHER], style="hermes")))
+    if not constraint.accepts(reply):
+        return
+    assert parse_output(constraint, reply).text == answer

@@ -21,6 +21,12 @@ NUM_EXAMPLES = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "15"))  # of each end
 PATHS = [
     ("POST", "/v1/chat/completions"), ("POST", "/v1/completions"), ("POST", "/v1/responses"), ("POST", "/v1/messages"),
     ("POST", "/v1/messages/count_tokens"), ("POST", "/tokenize"), ("POST", "/detokenize"), ("GET", "/v1/models"), ("GET", "/v1/models/{name}"),
+    ("GET", "/v1/responses/{response_id}"), ("DELETE", "/v1/responses/{response_id}"), ("GET", "/v1/responses/{response_id}/input_items"),
+    ("POST", "/v1/responses/{response_id}/cancel"), ("POST", "/completion"), ("POST", "/completions"), ("GET", "/props"), ("GET", "/slots"),
+    ("POST", "/apply-template"), ("POST", "/infill"), ("POST", "/generate"), ("GET", "/get_model_info"), ("GET", "/model_info"),
+    ("GET", "/flush_cache"), ("POST", "/flush_cache"), ("POST", "/abort_request"), ("POST", "/abort_requests"), ("POST", "/reset_prefix_cache"),
+    ("GET", "/ping"), ("POST", "/ping"), ("GET", "/load"), ("GET", "/server_info"), ("POST", "/v1/embeddings"), ("POST", "/v1/rerank"),
+    ("POST", "/v1/score"), ("POST", "/pooling"), ("POST", "/embedding"),
     ("GET", "/health"), ("GET", "/ready"), ("GET", "/metrics"), ("GET", "/version"),
 ]  # fmt: skip
 

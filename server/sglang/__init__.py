@@ -1,0 +1,1 @@
+"""SGLang's own interface: /generate, /get_model_info, /flush_cache and /abort_request."""

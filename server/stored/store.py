@@ -1,0 +1,82 @@
+"""A bounded store of responses. Each client's are its own: who has another API key does not find them."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import ApiError
+
+Item = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResponse:
+    """A response that has ended, with all that it was an answer to. It needs no other one: those before it may go."""
+
+    response: dict[str, Any]
+    input_items: tuple[Item, ...]  # what the model was shown, from the beginning of the conversation on; without instructions
+    num_bytes: int  # as JSON; items that it shares with those before it count again
+
+    @property
+    def items(self) -> list[Item]:
+        """The conversation up to the end of this response."""
+        return [*self.input_items, *self.response["output"]]
+
+
+class StoredResponses:
+    """At most so many responses, and so many bytes of them; which was used least recently goes first. Belongs to the event loop."""
+
+    def __init__(self, max_count: int, max_bytes: int) -> None:
+        self._max_count, self._max_bytes = max_count, max_bytes
+        self._stored: OrderedDict[tuple[str, str], StoredResponse] = OrderedDict()  # by key and id, the oldest use first
+        self._num_bytes = 0
+
+    @property
+    def stores(self) -> bool:
+        """Whether anything is stored at all."""
+        return self._max_count > 0 and self._max_bytes > 0
+
+    @property
+    def num_bytes(self) -> int:
+        return self._num_bytes
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+    def get(self, owner: str, response_id: str, param: str | None = None) -> StoredResponse:
+        """A response of this owner. Raises ApiError for one that is not there, or is somebody else's: 404, or 400 where it is
+        named by a parameter."""
+        found = self._stored.get((owner, response_id))
+        if found is None:
+            message = f"there is no response {response_id!r} here: it was not stored, was deleted, or had to make room for others"
+            if param is not None:
+                raise ApiError(400, message, param=param, code="previous_response_not_found")
+            raise ApiError(404, message, code="response_not_found")
+        self._stored.move_to_end((owner, response_id))
+        return found
+
+    def put(self, owner: str, response: dict[str, Any], input_items: Sequence[Item]) -> None:
+        """Store a response under its id. One that is too large for the store is not kept."""
+        written = json.dumps([response, list(input_items)], ensure_ascii=False)
+        num_bytes = len(written.encode(errors="replace"))
+        key = owner, str(response["id"])
+        if key in self._stored:
+            self._drop(key)
+        if not self.stores or num_bytes > self._max_bytes:
+            return
+        self._stored[key] = StoredResponse(response, tuple(input_items), num_bytes)
+        self._num_bytes += num_bytes
+        while len(self._stored) > self._max_count or self._num_bytes > self._max_bytes:
+            self._drop(next(iter(self._stored)))
+
+    def delete(self, owner: str, response_id: str) -> None:
+        """Forget a response. Raises ApiError (404)."""
+        self.get(owner, response_id)
+        self._drop((owner, response_id))
+
+    def _drop(self, key: tuple[str, str]) -> None:
+        self._num_bytes -= self._stored.pop(key).num_bytes
