@@ -16,7 +16,14 @@ import pytest
 
 from maskwright.constraints import Compiler, Constraint, ConstraintLimit, JsonSchema, Vocabulary
 from maskwright.constraints.automaton.text_classes import (
-    NO_TEXT, TextClasses, automaton_of, classified, minimal, number_of_texts, renamed, without,
+    NO_TEXT,
+    TextClasses,
+    automaton_of,
+    classified,
+    minimal,
+    number_of_texts,
+    renamed,
+    without,
 )  # fmt: skip
 from maskwright.constraints.front_ends.regex.regex import lower_pattern
 from maskwright.constraints.grammar.expression import Grammar

@@ -30,8 +30,8 @@ Passed = frozenset[NameTest]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SortedNames:
-    """All names but some in classes: their bodies, by class, and of each class the tests that its names pass, and how many there are
-    (None for more than can matter)."""
+    """All names but some in classes: their bodies, by class, and of each class the tests that its names pass, and how many there
+    are (None for more than can matter)."""
 
     texts: TextClasses
     passed: dict[int, Passed]
@@ -85,8 +85,8 @@ class Names:
         return [certain | passed for passed in found]
 
     def sorted(self, tests: list[NameTest], named: Iterable[str] = (), wanted: Passed = frozenset()) -> SortedNames | None:
-        """All names but `named` by the tests that they pass, among which are those `wanted`; None where few tests, or hard ones, are
-        left to themselves."""
+        """All names but `named` by the tests that they pass, among which are those `wanted`; None where few tests, or hard ones,
+        are left to themselves."""
         if len(tests) <= FEW_TESTS or len(self._open(tests)) <= FEW_TESTS:
             return None
         key = tuple(tests), frozenset(named), wanted

@@ -83,7 +83,8 @@ class OtherMembers:
             different = {value: number for number, value in enumerate(dict.fromkeys(values.values()))}
             texts = renamed(names.texts, {number: different[value] for number, value in values.items()})
             ends = [grammar.seq(close, self._text.colon, value) for value in different]
-            self._together[key] = grammar.mark(b'"', Event.KEY_OPEN, as_grammar(grammar, texts, ends, *self._names.any_characters()))
+            body = as_grammar(grammar, texts, ends, *self._names.any_characters())
+            self._together[key] = grammar.mark(b'"', Event.KEY_OPEN, body)
         return self._together[key]
 
     def _pair(self, key: Node, value: Node) -> Node:
