@@ -22,6 +22,7 @@ from ..grammar.source import Limits
 from ..vocabulary.packed_vocabulary import SET_WORDS, first_bytes
 from ..vocabulary.shared_vocabulary import SharedVocabulary
 from . import determinize, shortest_completion
+from .containment import CONTAINED
 from .intersections import Intersections, outermost
 from .machine import Machine
 from .nodes import EMPTY, NO_BODY
@@ -83,6 +84,7 @@ def assemble(
         machine.table(name)[: hash_sizes[name]] = 0
     _measure(machine, grammar, root, columns, shared_vocabulary, limits)
     _refuse_left_recursion(machine, grammar)
+    machine.table("n")[Counter.GIVES_UP] = 1
     return machine
 
 
@@ -401,6 +403,7 @@ def _sizes(grammar: Grammar, columns: NDArray[np.int32], num_classes: int, max_d
         "path": PATH_WIDTH * (max_depth + 1),
         "ends": 2 * MAX_ENDS,
         "requests": 2048,
+        "contained": CONTAINED,
     }
     return {name: sizes[name] for name in FIELDS}
 

@@ -37,7 +37,6 @@ from .unions import merge
 
 ENDLESS = 1 << 30  # the radius of a body without bound
 MANY_EXPANDED = 256
-_MANY_ITEMS = 8  # of a closure; those beyond are merged where they begin alike
 CLOSURE_HEADER = 3  # words of a closure before its items
 
 
@@ -146,7 +145,7 @@ def make_closure(arena, tables, continuation, scratch):
     if has_known:
         count = sort_unique(arena, tables.pool + start + CLOSURE_HEADER, count)
     count = without_contained(arena, tables, tables.pool + start + CLOSURE_HEADER, count, wide(0))
-    if count > _MANY_ITEMS and arena[tables.n + Counter.CALLS] != 0:
+    if count > 1 and arena[tables.n + Counter.CALLS] != 0:
         count = merged(arena, tables, tables.pool + start + CLOSURE_HEADER, count, scratch)
     if arena[tables.n + Counter.FAULT] != Fault.NONE:
         return

@@ -293,6 +293,9 @@ def search(arena, tables, origin):
     visited, to INFINITE. Products are visited in the order of the distance so far plus the greater of what their
     operands cost by themselves. When half of the limit is used up, of the latter alone: where there are too many ways
     to the shortest completion, any will do.
+
+    A search that visits too many products is a limit while a grammar is compiled. Later there is a way on beside `origin`, the one
+    that an earlier search has found, so `origin` is left out, as if it had no completion.
     """
     if product_accepts(arena, tables, origin):
         arena[tables.size + REC * origin] = arena[tables.cost + REC * origin] = 0
@@ -330,6 +333,9 @@ def search(arena, tables, origin):
                 continue
             successor = intern_node(arena, tables, wide(Kind.PRODUCT), x, y, wide(arena[tables.c + REC * node]))
             if end >= limit or arena[tables.n + Counter.SEARCHED] >= SEARCHES * limit:
+                if arena[tables.n + Counter.GIVES_UP]:
+                    arena[tables.size + REC * origin] = arena[tables.cost + REC * origin] = INFINITE
+                    return True
                 arena[tables.n + Counter.FAULT] = Fault.SEARCH_EXHAUSTED
             if arena[tables.n + Counter.FAULT] != Fault.NONE:
                 return False

@@ -11,7 +11,8 @@ So it is known before any text is made whether there is one, and how far it is, 
 
 Two kinds stay products of states, which are made as texts are read. One is anything without a list of words, such as the names
 that an object has already: its states are those of the words, one after another. The other is what one keyword says by itself
-and takes many states for, such as a number that is no multiple of some: there completions lie near.
+and takes many states for, such as a number that is no multiple of some: there completions lie near. Where one does not, the way
+there is left out (`determinize.search`), so no text meets a limit; a note says that there may be such texts.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from numpy.typing import NDArray
 from ..base.errors import ConstraintLimit
 from ..base.kinds import INFINITE, UNBOUNDED, Kind
 from ..grammar.expression import Grammar, Node
+from ..grammar.lowering_cache import shape_of
 from ..grammar.source import Limits
 from ..grammar.stopwatch import Stopwatch
 from . import counted_tables, determinize
+from .automaton_cache import AUTOMATON_CACHE
 from .automaton_loops import measure
 from .counted_tables import HEADER, NO_ROOM, Table
 from .finite_automata import FiniteAutomaton, TooManyStates, complement, determinized, minimized, product
@@ -78,7 +81,15 @@ class Intersections:
                 raise self._too_hard(*max(claims, key=lambda claim: len(claim[1]))) from None
             self._num_in_vain += 1
             self._enter_products(node)
+            self._note(claims)
         self._entered.add(node)
+
+    def _note(self, claims: list[tuple[str, tuple[str, ...]]]) -> None:
+        """Say that texts may be left out; `claims` say where."""
+        where = f"{claims[0][0]}: " if claims else ""
+        note = f"{where}takes too many states to be kept at once: texts whose end lies far behind all others are left out"
+        if note not in self._grammar.notes:
+            self._grammar.notes.append(note)
 
     def _enter_products(self, node: Node) -> None:
         for part in reversed([part for part in parts_of(self._grammar, node) if self._grammar.kind(part) in _BOOLEAN]):
@@ -136,6 +147,12 @@ class Intersections:
         if kind is Kind.BOTH:
             parts = map(self._automaton, conjuncts(self._grammar, node))
             return self._multiplied(sorted(parts, key=lambda automaton: automaton.num_states))
+        shape = shape_of(self._grammar, node)
+        if shape is None:
+            return self._found(node)
+        return AUTOMATON_CACHE.automaton(shape, self._most_states, lambda: self._found(node))
+
+    def _found(self, node: Node) -> FiniteAutomaton:
         start = int(self._machine.call(determinize.start_state, node))
         return minimized(determinized(self._machine, start, self._most_states))
 

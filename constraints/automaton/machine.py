@@ -18,7 +18,7 @@ from . import determinize
 from .tables import FAULT_WORD, FIELDS, HASHES, REC, STATE_FIELDS, Arena, Counter, Fault
 
 # Hash tables follow from the others, the rest is scratch.
-REBUILT = (*HASHES, "work", "items", "path", "ends", "requests")
+REBUILT = (*HASHES, "work", "items", "path", "ends", "requests", "contained")
 _NO_FAULT = int(Fault.NONE)  # to look up a member takes 50 ns, and every call compares
 
 

@@ -241,6 +241,8 @@ def state_of_all(arena, tables, count):
     for k in range(end - count):
         arena[tables.items + k] = arena[tables.items + count + k]
     end = without_contained(arena, tables, tables.items, end - count, wide(0))
+    if end > 1 and arena[tables.n + Counter.CALLS] != 0:
+        end = merge(arena, tables, wide(0), end)
     if arena[tables.n + Counter.FAULT] != Fault.NONE:
         return wide(DEAD)
     return intern_state(arena, tables, end, body, unlisted if body == NO_BODY and others == 1 else max_chars)

@@ -32,7 +32,7 @@ UNKNOWN = -1
 FRAMED = -1  # instead of the number of a state's items
 TOO_MANY = -1  # instead of the ends of a state
 
-NUM_COUNTERS = 32  # words of the table `n`, whole records
+NUM_COUNTERS = 48  # words of the table `n`, whole records
 
 
 class Counter(IntEnum):
@@ -70,6 +70,8 @@ class Counter(IntEnum):
     FREE_ITEMS = 28  # 1 when every further item of a unique array may be any string but finitely many
     MIXED = 29  # 1 when arrays whose items must differ may stand in the same place as other arrays
     CALLS = 30  # 1 when rules are called, so that stacks may grow
+    PARTS = 31  # of unions that were looked at
+    GIVES_UP = 32  # 1 when a search that is exhausted says that there is no completion: texts are being made
 
 
 class Fault(IntEnum):
@@ -100,6 +102,7 @@ _TABLES = [
         "path",  # [PATH_WIDTH * (depth of the vocabulary's trie + 1)] scratch: a frame for every byte of a token, see trie_walk.py
         "ends",  # [2 * MAX_ENDS] scratch: ends of the state that is being walked, see shared_continuations.py
         "requests",  # [2 * depth] what has to be known first: (state, byte) transitions, (product, SEARCH) searches
+        "contained",  # [2 * pairs] (continuation, one that it contains), 0 where free, see containment.py
         # static parts of the grammar
         "edge_low", "edge_high", "edge_next",  # [class edges]
         "lists",  # alternatives

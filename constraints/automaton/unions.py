@@ -32,6 +32,7 @@ def append_parts(arena, tables, continuation, count):
             return count
         is_union = arena[tables.kind + REC * continuation] == Kind.EITHER
         arena[tables.items + count] = arena[tables.a + REC * continuation] if is_union else continuation
+        arena[tables.n + Counter.PARTS] += 1
         count += 1
         if not is_union:
             break
@@ -123,11 +124,12 @@ def either_of(arena, tables, start, count, scratch):
         else:
             arena[start + k], arena[start + count] = arena[tables.a + REC * node], arena[tables.b + REC * node]
             count += 1
-    count = without_contained(arena, tables, start, sort_unique(arena, start, count), scratch) - 1
-    out = wide(arena[start + count])
-    while count > 0 and arena[tables.n + Counter.FAULT] == Fault.NONE:
-        count -= 1
-        out = either(arena, tables, wide(arena[start + count]), out)
+    arena[tables.n + Counter.PARTS] += count
+    count = without_contained(arena, tables, start, sort_unique(arena, start, count), scratch)
+    out = wide(arena[start])  # the oldest is the last: unions that differ in newer ones share it
+    for k in range(start + 1, start + count):
+        if arena[tables.n + Counter.FAULT] == Fault.NONE:
+            out = either(arena, tables, wide(arena[k]), out)
     return out
 
 

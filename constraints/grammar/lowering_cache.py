@@ -64,6 +64,12 @@ def _room(steps: list[Step] | None) -> int:
 LOWERING_CACHE = LoweringCache()  # of the process
 
 
+def shape_of(grammar: Grammar, root: Node) -> Hashable | None:
+    """How a node is built, equal for equal ones of all grammars; None for one that is large, or no regular expression."""
+    steps = _steps(grammar, root)
+    return tuple((kind, tuple(a) if isinstance(a, list) else a, b, c) for kind, a, b, c in steps) or None
+
+
 def _steps(grammar: Grammar, root: Node) -> list[Step]:
     """The steps that make a node, parts first; none for a node that is large, or no regular expression."""
     seen, work = {root}, [root]

@@ -64,7 +64,7 @@ def check(file: GrammarFile, compiler: Compiler, encode: Encode | None = None, s
             return Check(file, (Finding(ERROR, "syntax", str(error), error.path, error.line),), None, 0)
         failure = error
     outline = None
-    if failure is None or failure.reason.startswith("nothing satisfies"):
+    if failure is None or failure.keyword == "ambiguity" or failure.reason.startswith("nothing satisfies"):
         outline = file.outline
     if outline is not None:
         found = outline_findings(outline, steps)

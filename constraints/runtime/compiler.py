@@ -16,6 +16,7 @@ from ..vocabulary.vocabulary import Vocabulary
 from .constraint import Constraint
 from .front_end import front_end_of
 from .garbage import collection_paused
+from .growth import refuse_growth
 from .loading import Handover, load, take_over
 
 PAGE_BYTES = 256 << 10  # of the pages that every constraint touches first, measured as growth of the process
@@ -135,6 +136,8 @@ class Compiler:
             raise ConstraintLimit(f"the grammar has {len(grammar)} expressions", limit="nodes", value=self.limits.nodes)
         automaton = TokenAutomaton(grammar, root, self._lexicon, self.limits)
         automaton.check_spelling()
+        if not front_end.is_plain_json:
+            refuse_growth(automaton)
         return front_end.finish(Constraint(automaton, source), self._compiled)
 
     def _evict(self, keep: Source) -> None:

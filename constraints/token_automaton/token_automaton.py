@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..automaton import counter_abstraction, determinize, shortest_completion
+from ..automaton import counter_abstraction, determinize, pumping, shortest_completion
 from ..automaton.assembly import assemble, repeated_units, restore
 from ..automaton.nodes import EMPTY, NO_BODY
 from ..automaton.states import Frame
@@ -83,6 +83,15 @@ class Distant(NamedTuple):
     more: int  # tokens that suffice for their lower bounds
     needed: int  # tokens that suffice to finish without those
     reach: int  # bytes of room that whoever is in `state` must have; 0 of a state that stands for itself alone
+
+
+class Pumped(NamedTuple):
+    """A text that repeats itself."""
+
+    free: int  # the first byte from which on it does so wherever it can
+    states: NDArray[np.int32]  # [bytes + 1] before each byte
+    text: NDArray[np.int32]  # [bytes]
+    work: NDArray[np.int32]  # [bytes] what each took
 
 
 class TokenAutomaton:
@@ -153,6 +162,15 @@ class TokenAutomaton:
         """The state behind a token, DEAD when it does not survive."""
         after: State = self._machine.call(trie_walk.advance_one, self._atlas, state, token_id)
         return after
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether rules are called, so that what is kept of a text may grow with it."""
+        return bool(self._machine.table("n")[Counter.CALLS])
+
+    def pump(self, period: int, seed: int, at: int, end: int, most_work: int, pumped: Pumped) -> int:
+        """The length of a text that is made up from its byte `at` on, see pumping.py."""
+        return int(self._machine.call(pumping.pump, period, seed, at, end, most_work, *pumped))
 
     def forced(self, state: State) -> bytes:
         """The bytes of text that every completion begins with; a special token ends them."""

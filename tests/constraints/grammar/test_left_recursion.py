@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maskwright.constraints import Compiler, ConstraintError, ConstraintLimit, Ebnf, Gbnf, Lark, Limits, Vocabulary
+from maskwright.constraints import Compiler, ConstraintError, ConstraintLimit, Ebnf, Gbnf, Lark, Limits
 from maskwright.constraints.grammar.expression import Grammar, Node
 from maskwright.constraints.grammar.left_recursion import without_left_recursion
 
 from .bounded_languages import all_strings, strings_of
+from .growing import BYTES, unchecked
 
-BYTES = Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=[256])
 COMPILER = Compiler(BYTES)
-SMALL = Compiler(BYTES, limits=Limits(nodes=50_000))
+SMALL = Limits(nodes=50_000)
 ALPHABET, LONGEST, RULES = b"ab", 5, 3
 
 
@@ -71,7 +71,7 @@ calls = st.lists(_bodies, min_size=RULES, max_size=RULES).map(lambda bodies: Cal
 def accepted_by(source: Any) -> set[bytes] | None:
     """The short strings that the machine accepts; None when counters in recursion have more stacks than it may hold."""
     try:
-        constraint = SMALL.compile(source)
+        constraint = unchecked(source, SMALL)
         return {text for text in all_strings(ALPHABET, LONGEST) if constraint.accepts(text)}
     except ConstraintLimit:
         return None

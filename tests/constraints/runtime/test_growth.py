@@ -1,0 +1,42 @@
+"""Ambiguous grammars whose stacks grow without end are refused while compiling, by name and with the text; others are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from maskwright.constraints import Compiler, Gbnf, UnsupportedKeyword, Vocabulary
+
+COMPILER = Compiler(Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=[256]))
+GROWS = {
+    "optional ones in turn": 'root ::= x\nx ::= "a" x? y? | "b"\ny ::= "a" y? x? | "c"',
+    "three ways to go on": 'root ::= x "c" "a" | "a" | x*\nx ::= root+ | "b" root',
+    "deeper ones in lists": 'root ::= "a" "b" | "b" | "a" (z{0,3})?\nx ::= "a" (root{2} | z?) | "a" x x\nz ::= x{2} | z | "a"',
+}
+STAYS = {
+    "brackets": 'root ::= "(" root* ")" | "x"',
+    "palindromes": 'root ::= "a" root "a" | "b" root "b" | "a" | "b" | ""',
+    "operators": 'root ::= root "+" root | root "*" root | "(" root ")" | [0-9]+',
+    "many words": 'root ::= word (" " root)?\nword ::= ' + " | ".join(f'"w{k * 7919 % 10_007}"' for k in range(2_000)),
+    "counted in brackets": 'root ::= ("(" root ")"){2,5000} | "x"{1,300}',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GROWS)
+def test_a_grammar_whose_stacks_grow_is_refused_with_the_text(name: str) -> None:
+    with pytest.raises(UnsupportedKeyword, match=r"ever more ways to read a text .* '[abc]+' and goes on with '[abc]+'") as caught:
+        COMPILER.compile(Gbnf(GROWS[name]))
+    assert caught.value.keyword == "ambiguity" and caught.value.instead is not None
+
+
+@pytest.mark.parametrize("name", STAYS)
+def test_other_grammars_compile(name: str) -> None:
+    COMPILER.compile(Gbnf(STAYS[name]))
+
+
+def test_the_verdict_is_the_same_each_time() -> None:
+    texts = []
+    for _ in range(2):
+        with pytest.raises(UnsupportedKeyword) as caught:
+            Compiler(COMPILER.vocabulary).compile(Gbnf(GROWS["optional ones in turn"]))
+        texts.append(str(caught.value))
+    assert texts[0] == texts[1]
