@@ -50,7 +50,10 @@ def load(config: EngineConfig, features: EngineFeatures | None = None) -> Loaded
 
 def _model(folder: Path, spec: ModelInfo, config: EngineConfig, longest: int) -> Model:
     dtype, device, kv_dtype = DTYPES[config.dtype], torch.device(config.device), KV_DTYPES[config.kv_dtype]
-    return load_model(folder, spec, dtype, device, longest, backend=config.kernels, kv_dtype=kv_dtype)
+    rounds = config.products == "int8"
+    return load_model(
+        folder, spec, dtype, device, longest, backend=config.kernels, kv_dtype=kv_dtype, rounds_activations=rounds
+    )
 
 
 def _runner(model: Model, config: EngineConfig, limits: Limits, features: EngineFeatures) -> ModelRunner:
