@@ -1,9 +1,10 @@
 """Builds the package; the modules that lower schemas to grammars become machine code.
 
 They are the same typed Python, made C of by mypyc (https://mypyc.readthedocs.io): a constraint compiles in 60 % of the time. Where
-mypyc or a C compiler is missing they stay Python, with a warning. MASKWRIGHT_NATIVE=require makes that an error;
-MASKWRIGHT_NATIVE=never leaves them Python. A wheel has machine code beside its sources. For an editable installation it lies in a
-folder of its own, and is used as long as the sources are those it was made of: constraints/machine_code.py.
+mypyc or a C compiler is missing they stay Python, with a warning. A wheel has the products of `kernels/cpu` compiled, too.
+MASKWRIGHT_NATIVE=require makes that an error; MASKWRIGHT_NATIVE=never leaves them Python. A wheel has machine code beside its
+sources. For an editable installation it lies in a folder of its own, and is used as long as the sources are those it was made of:
+constraints/machine_code.py.
 """
 
 import hashlib
@@ -89,6 +90,20 @@ def native_modules() -> list[Extension]:
     return mypycify([*options, *paths], target_dir=str(ROOT / "build"), group_name="maskwright", opt_level="2", debug_level="0")
 
 
+def products() -> Extension:
+    """Products of `kernels/cpu`, a plain library that ctypes loads: what a checkout compiles when it is first needed."""
+    folder = Path("kernels/cpu/native")
+    flags = ["-O3", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-pthread"]
+    return Extension(
+        "maskwright.kernels.cpu.products",
+        sources=[str(file) for file in sorted(folder.glob("*.c"))],
+        depends=[str(file) for file in sorted(folder.glob("*.h"))],
+        extra_compile_args=flags,
+        extra_link_args=["-pthread"],
+        optional=True,  # its sources ship too
+    )
+
+
 def manifest() -> dict[str, object]:
     """What machine code is made of: the digest of each source, and how the names of the files that hold it end."""
     sources = {name: hashlib.sha256((ROOT / "constraints" / f"{name}.py").read_bytes()).hexdigest() for name in native_names()}
@@ -107,11 +122,12 @@ def wanted_modules() -> list[Extension]:
     is_editable = "editable_wheel" in sys.argv
     if MODE == "never" or not (is_editable or "bdist_wheel" in sys.argv) or (is_editable and is_made()):
         return []
+    others = [] if is_editable else [products()]
     try:
-        return native_modules()
+        return [*native_modules(), *others]
     except (ImportError, SystemExit) as problem:
         stay_python(problem)
-        return []
+        return others
 
 
 def stay_python(problem: BaseException) -> None:

@@ -12,12 +12,15 @@ import torch
 from ..foundation.option_names import NamedOptions, unknown_name
 from ..kernels.attention import FP8
 from ..kernels.backend import Backend, uses_triton
+from ..kernels.cpu import is_available
 from .attention.methods import METHODS
 from .errors import ConfigError
+from .gguf.files import is_gguf
 from .limits import Limits
 from .models.architecture import DTYPES, ModelInfo
 from .quantization.online import ONLINE_KINDS, OnlineKind
 
+PRODUCTS = ("auto", "int8", "float32")
 KV_LAYOUTS = ("paged", "contiguous")
 KV_DTYPES: Mapping[str, torch.dtype | None] = {"auto": None, "fp8": FP8}  # None = the model's
 
@@ -43,6 +46,7 @@ class EngineConfig(NamedOptions):
     kernels: Backend = "auto"  # "auto" (Triton on CUDA), "reference" (plain PyTorch) or "triton": see kernels/backend.py
     quantization: OnlineKind | None = None  # of 16-bit weights while loading: "fp8", "int8" or "int4"; None: as stored
     quantized_activations: bool = True  # inputs rounded to 8 bits where the checkpoint says so; False: weights alone are
+    products: str = "auto"  # with matrices in blocks (GGUF) on a CPU: "int8", "float32" (exact) or "auto": see docs/weights.md
     kv_dtype: str = "auto"  # of the KV cache: "auto" (that of the model) or "fp8" (e4m3, half the memory of 16 bits)
     max_batch_tokens: int = 512  # tokens per step; longer prompts are prefilled in chunks
     max_sequences: int = 64  # sequences in the batch at once
@@ -68,7 +72,10 @@ class EngineConfig(NamedOptions):
         _require_fraction("kv_memory_fraction", self.kv_memory_fraction)
         if self.dtype not in ("auto", *DTYPES):
             raise ConfigError(f'dtype must be "auto" or one of {", ".join(DTYPES)}, got "{self.dtype}"')
-        named = {"kv_layout": KV_LAYOUTS, "attention": METHODS, "kernels": get_args(Backend), "kv_dtype": KV_DTYPES}
+        named = {
+            "kv_layout": KV_LAYOUTS, "attention": METHODS, "kernels": get_args(Backend), "kv_dtype": KV_DTYPES,
+            "products": PRODUCTS,
+        }  # fmt: skip
         if self.quantization not in (None, *ONLINE_KINDS):
             raise ConfigError(f'quantization must be one of {", ".join(ONLINE_KINDS)}, got "{self.quantization}"')
         for name, choices in named.items():
@@ -102,6 +109,7 @@ def resolve(config: EngineConfig, spec: ModelInfo) -> EngineConfig:
         max_model_len=max_model_len,
         kv_memory_fraction=config.kv_memory_fraction or default_fraction,
         kernels=_resolve_kernels(config.kernels, device),
+        products=_resolve_products(config, device),
     )
 
 
@@ -124,6 +132,24 @@ def _resolve_kernels(backend: Backend, device: torch.device) -> Backend:
         return "triton" if uses_triton(backend, device) else "reference"
     except ValueError as error:
         raise ConfigError(f"kernels: {error}") from None
+
+
+def _resolve_products(config: EngineConfig, device: torch.device) -> str:
+    """How matrices in blocks are multiplied on a CPU, where there are such.
+
+    "auto" rounds activations to 8 bits, as llama.cpp does, unless float32 was asked for as `dtype`, or nothing does it here.
+    """
+    if device.type != "cpu":
+        if config.products != "auto":
+            raise ConfigError(f'products="{config.products}" is for a CPU; on "{device}" blocks are multiplied in {config.dtype}')
+        return "auto"
+    if config.products == "float32" or not is_gguf(config.model):
+        return "float32"
+    if is_available():
+        return "float32" if config.products == "auto" and config.dtype == "float32" else "int8"
+    if config.products == "int8":
+        raise ConfigError('products="int8" needs a C compiler, or a wheel made with one, and AVX2 or NEON; use "auto" or "float32"')
+    return "float32"
 
 
 def resolve_num_blocks(config: EngineConfig, bytes_per_block: int, free_bytes: int) -> int:

@@ -86,7 +86,10 @@ def _model(
     folder: Path, spec: ModelInfo, config: EngineConfig, longest: int, adapt: Adapt | None = None
 ) -> Model:
     dtype, device, kv_dtype = DTYPES[config.dtype], torch.device(config.device), KV_DTYPES[config.kv_dtype]
-    return load_model(folder, spec, dtype, device, longest, backend=config.kernels, kv_dtype=kv_dtype, adapt=adapt)
+    return load_model(
+        folder, spec, dtype, device, longest, backend=config.kernels, kv_dtype=kv_dtype, adapt=adapt,
+        rounds_activations=config.products == "int8",
+    )  # fmt: skip
 
 
 def _runner(

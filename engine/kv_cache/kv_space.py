@@ -213,7 +213,7 @@ class KVSpace:
 
     def forget(self) -> None:
         """Forget all that is known; between steps. Who runs keeps its blocks, and what those hold is known again when it ends."""
-        for node in list(self._known.tree.root.children.values()):
+        for node in self._known.tree.first_blocks():
             self._known.unlearn(node)
 
     def take_transfers(self) -> list[Transfer | Restored]:

@@ -76,6 +76,10 @@ class PrefixTree:
             self._roots[key] = Node((), None)
         return self._roots[key]
 
+    def first_blocks(self) -> list[Node]:
+        """The nodes that have no parent but a root, of all keys."""
+        return [node for root in self._roots.values() for node in root.children.values()]
+
     def match(self, token_ids: Sequence[int], num_tokens: int, key: str | None = None) -> tuple[list[Node], int]:
         """The longest known prefix of the first `num_tokens` tokens: its nodes, and how many tokens of the last one it takes.
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 import torch
 from torch import Tensor
 
+from ...kernels.cpu import Product
 from ...kernels.quantized import BLOCK_TYPES, Packed
 from ..errors import UnsupportedModel, WeightError
 from ..gguf.dequantization import dequantized
@@ -35,9 +37,12 @@ class GgufWeights(NamedTuple):
     linears: PackedLinears
 
 
-def read_gguf_weights(path: Path, spec: ModelSpec, dtype: torch.dtype, device: torch.device) -> GgufWeights:
+def read_gguf_weights(
+    path: Path, spec: ModelSpec, dtype: torch.dtype, device: torch.device, *, rounds_activations: bool = False
+) -> GgufWeights:
     """All tensors of `spec`, checked, as the file has them or converted to `dtype`, on `device`.
 
+    `rounds_activations`: matrices are multiplied by the compiled code of `kernels/cpu`, which must be available.
     Raises WeightError where a tensor is missing, unknown or misshaped, UnsupportedModel for a type that cannot be read.
     """
     checkpoint, sources = GgufCheckpoint(open_gguf(path), spec), sources_of(spec)
@@ -50,6 +55,8 @@ def read_gguf_weights(path: Path, spec: ModelSpec, dtype: torch.dtype, device: t
             continue
         ours = name.removesuffix(".weight")
         packed[ours] = checkpoint.packed(source, device)
+        if rounds_activations:
+            packed[ours] = tuple(replace(rows, product=Product(rows.parts, rows.order)) for rows in packed[ours])
         blocks = (part.data for rows in packed[ours] for part in rows.parts)
         weights |= {f"{ours}.blocks.{number}": data for number, data in enumerate(blocks)}
     return GgufWeights(weights, PackedLinears(packed, weights, dtype))

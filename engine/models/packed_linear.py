@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ...kernels import quantized
+from ...kernels.cpu import MAX_FLOAT_ROWS, Product
 from ...kernels.moe import ACTIVATIONS
 from ...kernels.quantized import Packed
 from .linear import DenseLinears, DensePerHeadLinear, Embedding, GroupedMlp, Linear
@@ -20,9 +21,12 @@ class PackedRows:
 
     parts: tuple[Packed, ...]
     order: Tensor | None = None  # int64 [rows]: which row of the parts each row is; None: as they are
+    product: Product | None = None  # that of compiled code, which rounds activations to 8 bits; None: float32
 
     def multiply(self, x: Tensor) -> Tensor:
         """x W^T."""
+        if self.product is not None and (len(x) <= MAX_FLOAT_ROWS or not self.product.has_floats):
+            return self.product(x).to(x.dtype)
         products = [quantized.multiply(x, part) for part in self.parts]
         joined = products[0] if len(products) == 1 else torch.cat(products, dim=1)
         return joined if self.order is None else joined.index_select(1, self.order)

@@ -1,0 +1,20 @@
+#include "products.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
+#else
+#pragma GCC target("avx2,fma,f16c")
+#endif
+
+#include "simd_avx2.h"
+#include "kernel.h"
+
+const InstructionSet maskwright_avx2 = {LANES, quantize, multiply, multiply_floats};
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
+#endif

@@ -1,0 +1,65 @@
+/* AVX2 with FMA and F16C: eight rows at a time. */
+#define LANES 8
+#define SIGNED_AS 0
+#define SIGNED_OFFSET 0
+
+typedef int32_t Ints __attribute__((vector_size(32)));
+typedef float Floats __attribute__((vector_size(32)));
+
+/* Unsigned weights below 128 only: two products fit into 16 bits. */
+static inline Ints dot(Ints sum, Ints weights, Ints x) {
+  __m256i pairs = _mm256_maddubs_epi16((__m256i)weights, (__m256i)x);
+  return sum + (Ints)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+}
+static inline Ints dot_signed(Ints sum, Ints weights, Ints x) {
+  return dot(sum, (Ints)_mm256_abs_epi8((__m256i)weights), (Ints)_mm256_sign_epi8((__m256i)x, (__m256i)weights));
+}
+static inline Floats fused(Floats a, Floats b, Floats c) { return (Floats)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+static inline Floats floats_of(Ints a) { return (Floats)_mm256_cvtepi32_ps((__m256i)a); }
+static inline Ints all_ints(int32_t a) { return (Ints)_mm256_set1_epi32(a); }
+static inline Floats all_floats(float a) { return (Floats)_mm256_set1_ps(a); }
+
+static inline Ints looked_up(const int8_t *table, Ints nibbles) {
+  __m256i whole = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
+  return (Ints)_mm256_shuffle_epi8(whole, (__m256i)nibbles);
+}
+
+static inline __m256i two_rows(const uint8_t *p, int64_t stride) {
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)p)), _mm_loadu_si128((const __m128i *)(p + 4 * stride)), 1);
+}
+
+/* Sixteen bytes of each row: out[i] has the i-th four of all. */
+static inline void columns(const uint8_t *p, int64_t stride, Ints *out) {
+  __m256i a = two_rows(p, stride), b = two_rows(p + stride, stride), c = two_rows(p + 2 * stride, stride), d = two_rows(p + 3 * stride, stride);
+  __m256i ab = _mm256_unpacklo_epi32(a, b), cd = _mm256_unpacklo_epi32(c, d);
+  __m256i ab_high = _mm256_unpackhi_epi32(a, b), cd_high = _mm256_unpackhi_epi32(c, d);
+  out[0] = (Ints)_mm256_unpacklo_epi64(ab, cd);
+  out[1] = (Ints)_mm256_unpackhi_epi64(ab, cd);
+  out[2] = (Ints)_mm256_unpacklo_epi64(ab_high, cd_high);
+  out[3] = (Ints)_mm256_unpackhi_epi64(ab_high, cd_high);
+}
+
+static inline Floats from_halves(Ints low_halves) {
+  __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)low_halves, (__m256i)low_halves), 8);
+  return (Floats)_mm256_cvtph_ps(_mm256_castsi256_si128(packed));
+}
+
+#define ROW(i) (p + (i) * stride)
+#define HALF(i) (*(const Unaligned16 *)ROW(i))
+#define WORD(i) (*(const Unaligned32 *)ROW(i))
+
+static inline Floats halves(const uint8_t *p, int64_t stride) {
+  return (Floats)_mm256_cvtph_ps(_mm_set_epi16(HALF(7), HALF(6), HALF(5), HALF(4), HALF(3), HALF(2), HALF(1), HALF(0)));
+}
+
+static inline Ints bytes(const uint8_t *p, int64_t stride) {
+  return (Ints)_mm256_set_epi32(*ROW(7), *ROW(6), *ROW(5), *ROW(4), *ROW(3), *ROW(2), *ROW(1), *ROW(0));
+}
+
+static inline Ints words(const uint8_t *p, int64_t stride) {
+  return (Ints)_mm256_set_epi32(WORD(7), WORD(6), WORD(5), WORD(4), WORD(3), WORD(2), WORD(1), WORD(0));
+}
+
+/* Eight numbers of 16 bits. */
+static inline Floats converted_halves(const uint8_t *p) { return (Floats)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
+static inline Ints extended(const uint8_t *p) { return (Ints)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)); }

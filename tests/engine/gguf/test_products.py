@@ -1,0 +1,55 @@
+"""Which products a GGUF file is computed with on a CPU, and by how much they differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from maskwright.engine import config as engine_config
+from maskwright.engine.config import EngineConfig, resolve
+from maskwright.engine.errors import ConfigError
+from maskwright.engine.models.model import load_model
+from maskwright.engine.models.spec import read_spec
+from maskwright.kernels.cpu import is_available
+
+from ..conftest import save_tiny_model
+from ..models import test_decoder
+from .test_models import K_BLOCKS
+from .writing import Kind, write_gguf
+
+needs_library = pytest.mark.skipif(not is_available(), reason="no C compiler, or a processor without AVX2 and NEON")
+
+
+def chosen(path: Path, is_there: bool, monkeypatch: pytest.MonkeyPatch, **options: str) -> str:
+    monkeypatch.setattr(engine_config, "is_available", lambda: is_there)
+    return resolve(EngineConfig(model=path, **options), read_spec(path)).products
+
+
+def test_activations_are_rounded_where_nobody_asked_for_float32(tmp_path: Path, tiny_model, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tiny_model("llama").folder
+    path = write_gguf(tmp_path / "model.gguf", folder)
+    assert chosen(path, True, monkeypatch) == chosen(path, True, monkeypatch, products="int8", dtype="float32") == "int8"
+    assert chosen(path, True, monkeypatch, dtype="float32") == chosen(path, True, monkeypatch, products="float32") == "float32"
+    assert chosen(path, False, monkeypatch) == chosen(folder, True, monkeypatch) == "float32"
+    with pytest.raises(ConfigError, match='products="int8" needs a C compiler'):
+        chosen(path, False, monkeypatch, products="int8")
+    with pytest.raises(ConfigError, match="products must be one of auto, int8, float32"):
+        EngineConfig(model=path, products="int4")
+
+
+@needs_library
+@pytest.mark.parametrize("kind", [Kind.Q8_0, Kind.Q4_0, Kind.Q5_1, Kind.F16], ids=lambda kind: kind.name)
+def test_logits_are_those_of_exact_products_but_for_the_rounding(kind: Kind, tmp_path: Path) -> None:
+    folder = save_tiny_model(tmp_path / "folder", "LlamaConfig", {**K_BLOCKS, "tie_word_embeddings": True}).folder
+    path = write_gguf(tmp_path / "model.gguf", folder, kind)
+
+    def logits(rounds: bool) -> torch.Tensor:
+        model = load_model(path, read_spec(path), torch.float32, torch.device("cpu"), 128, rounds_activations=rounds)
+        steps = [([token], 0, [token]) for token in range(3, 15)]  # sequences of one token: sharp attention would magnify what differs
+        return test_decoder.forward(model, model.allocate_cache(16, 4), steps)
+
+    exact, rounded = logits(False), logits(True)
+    apart = (rounded - exact).abs().max() / exact.abs().max()
+    assert apart < 1e-4 if kind == Kind.F16 else 1e-5 < apart < 0.05
