@@ -1,9 +1,10 @@
 """Where sources are compiled: in a quick lane first, and in a slow one what takes longer.
 
-The quick lane takes the shorter sources first. What is not compiled in QUICK_SECONDS is taken out of it and goes on in the slow
-lane, behind everybody else on the machine, in turns of SLICE_SECONDS: a turn of one client, then one of another. A client has
-one source at a time in the slow lane, and all together have MAX_BEGUN, because what is begun holds memory between its turns. While
-it has one there, others of at least half its length go there at once: many like it do not hold the quick lane up one by one.
+The quick lane takes the shorter sources first. What is not compiled in QUICK_SECONDS is taken out of it, unless it had less than
+STARVED_SECONDS of the processor, as on a busy machine: then it has PATIENCE_SECONDS. It goes on in the slow lane, behind everybody
+else on the machine, in turns of SLICE_SECONDS: a turn of one client, then one of another. A client has one source at a time in the
+slow lane, and all together have MAX_BEGUN, because what is begun holds memory between its turns. While it has one there, others of
+at least half its length go there at once: many like it do not hold the quick lane up one by one.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 QUICK_SECONDS = 0.08
+STARVED_SECONDS = QUICK_SECONDS / 2
+PATIENCE_SECONDS = 10 * QUICK_SECONDS
 SLICE_SECONDS = 0.5
 MAX_BEGUN = 4  # sources in the slow lane that have a process
 MAX_ASKED = 256  # of one process: what it has learned of the vocabulary does not grow for ever
@@ -75,7 +78,7 @@ class Lanes:
             async with self._quick.turn(client, rank):
                 if not self._looks_slow(source, client):
                     process = await self._asked(source)
-                    if await process.answers_within(QUICK_SECONDS):
+                    if await self._answers_quickly(process):
                         answer = await self._answer(process)
                         if process.num_asked < MAX_ASKED and not process.is_ended:
                             self._idle.append(process)
@@ -94,6 +97,16 @@ class Lanes:
         finally:
             if process is not None:
                 self._end(process)
+
+    async def _answers_quickly(self, process: CompileProcess) -> bool:
+        """Whether a process answers while it is in the quick lane. That it had to wait for a processor is not held against it."""
+        now = asyncio.get_running_loop().time
+        end = now() + PATIENCE_SECONDS
+        while not await process.answers_within(QUICK_SECONDS):
+            is_starved = process.seconds_used < STARVED_SECONDS
+            if not is_starved or now() >= end:
+                return False
+        return True
 
     def _looks_slow(self, source: bytes, client: str) -> bool:
         return 2 * len(source) >= min(self._slow_lengths.get(client, ()), default=math.inf)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import pickle
 import signal
 import sys
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ from maskwright.constraints import (
     Vocabulary,
 )
 from maskwright.server.compiling.lanes import Lanes
-from maskwright.server.compiling.processes import SLOW_NICENESS
+from maskwright.server.compiling.processes import SLOW_NICENESS, processor_seconds
 from maskwright.server.errors import ApiError
 
 VOCABULARY = Vocabulary([*(bytes([byte]) for byte in range(256)), b"ab", None], eos_token_ids=[257])
@@ -144,6 +146,52 @@ def test_what_was_begun_goes_on_between_the_turns_of_others(scene: Scene, monkey
         await scene.end(endless)
 
     scene.run(slices())
+
+
+class Held:
+    """A process that answers when it has been asked often enough, having used so much of the processor each time."""
+
+    def __init__(self, seconds: float, num_waits: int) -> None:
+        self.seconds_used, self.num_waits, self._seconds = 0.0, num_waits, seconds
+
+    async def answers_within(self, _: float) -> bool:
+        self.seconds_used, self.num_waits = self.seconds_used + self._seconds, self.num_waits - 1
+        return self.num_waits < 0
+
+
+@pytest.mark.parametrize(
+    ("process", "is_quick"),
+    [
+        (Held(0.0, 0), True),
+        (Held(0.001, 5), True),  # on a busy machine
+        (Held(0.03, 5), False),  # had enough of the processor after the second time
+        (Held(0.08, 1), False),
+        (Held(float("nan"), 1), False),  # nobody can tell
+    ],
+)  # fmt: skip
+def test_who_waits_for_a_processor_stays_in_the_quick_lane(scene: Scene, process: Any, is_quick: bool) -> None:
+    assert scene.run(scene.lanes._answers_quickly(process)) == is_quick
+
+
+def test_patience_ends(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("maskwright.server.compiling.lanes.PATIENCE_SECONDS", 0.0)
+    assert not scene.run(scene.lanes._answers_quickly(Held(0.0, 1000)))  # type: ignore[arg-type]
+
+
+@on_linux
+def test_the_processor_time_of_a_process_is_its_own(scene: Scene) -> None:
+    mine = processor_seconds(os.getpid())
+    assert time.process_time() - 5 < mine <= time.process_time()
+    assert math.isnan(processor_seconds(2**22 + 1))  # more than there are
+
+    async def asked() -> None:
+        endless = scene.ask(slow(8))
+        await until(lambda: len(scene.nice_ones()) == 1)
+        before = processor_seconds(scene.nice_ones()[0])
+        await until(lambda: processor_seconds(scene.nice_ones()[0]) > before > 0)
+        await scene.end(endless)
+
+    scene.run(asked())
 
 
 @on_linux
