@@ -178,6 +178,42 @@ def test_patience_ends(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not scene.run(scene.lanes._answers_quickly(Held(0.0, 1000)))  # type: ignore[arg-type]
 
 
+def test_what_proved_slow_is_remembered_for_a_while(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    lanes, (tired, starved) = scene.lanes, (Held(1.0, 1), Held(0.0, 1))
+    tired.seconds_used = 1.0
+
+    async def looks(source: bytes, client: str) -> bool:
+        return lanes._looks_slow(source, client)
+
+    async def note(process: Any, source: bytes) -> None:
+        lanes._note(process, source, "a")
+
+    scene.run(note(starved, b"x" * 10))
+    assert not scene.run(looks(b"x" * 10, "a"))
+    scene.run(note(tired, b"x" * 10))
+    assert scene.run(looks(b"x" * 5, "a"))
+    assert not scene.run(looks(b"x" * 4, "a")) and not scene.run(looks(b"x" * 10, "b"))
+    monkeypatch.setattr("maskwright.server.compiling.lanes.MEMORY_SECONDS", 0.0)
+    lanes._proven.clear()
+    scene.run(note(tired, b"x" * 10))
+    assert not scene.run(looks(b"x" * 10, "a"))
+
+
+@on_linux
+def test_what_only_looks_slow_draws_nothing_after_it(scene: Scene) -> None:
+    """One accident is no reason to keep all that a client sends in the slow lane for good."""
+
+    async def accident() -> None:
+        scene.lanes._proven.append(("a", 1, asyncio.get_running_loop().time() + 60))
+        held = [scene.ask(Regex(f"looks{number}"), "a") for number in range(5)]
+        await until(lambda: scene.lanes.num_slow > 0 or all(task.done() for task in held))
+        scene.lanes._proven.clear()  # its time is over, while the others still wait
+        await asyncio.gather(*held)
+        assert not scene.lanes._proven and scene.lanes.num_slow == 0
+
+    scene.run(accident())
+
+
 @on_linux
 def test_the_processor_time_of_a_process_is_its_own(scene: Scene) -> None:
     mine = processor_seconds(os.getpid())
