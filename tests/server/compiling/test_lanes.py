@@ -25,6 +25,8 @@ from maskwright.constraints import (
     Source,
     Vocabulary,
 )
+from maskwright.constraints.runtime.loading import Handover
+from maskwright.server.compiling import fork_server
 from maskwright.server.compiling.lanes import Lanes
 from maskwright.server.compiling.processes import SLOW_NICENESS, processor_seconds
 from maskwright.server.errors import ApiError
@@ -113,6 +115,12 @@ def test_an_error_comes_back_as_it_is(scene: Scene) -> None:
     with pytest.raises(ConstraintError) as there:
         scene.run(scene.compiled(source))
     assert type(there.value) is type(here.value) and vars(there.value) == vars(here.value)
+
+
+def test_what_processes_begin_with_compiles() -> None:
+    """An error there would be silent, and each new process would be slow at its first source."""
+    compiler = Compiler(VOCABULARY)
+    assert [type(fork_server._compiled(compiler, source)) for source in fork_server._FAMILIAR] == [Handover] * len(fork_server._FAMILIAR)
 
 
 @on_linux
