@@ -42,13 +42,6 @@ def order(page: Any) -> None:
     person(page)
 
 
-def second_turn(page: Any) -> None:
-    person(page)
-    page.locator("#next-turn").click()
-    page.keyboard.type("Grace Hopper, 85, lives in Arlington and likes boats.")
-    run(page)
-
-
 def mistake(page: Any) -> None:
     page.locator("#example").select_option(label="A schema with a mistake")
     page.locator("#run").click()
@@ -60,7 +53,6 @@ SHOTS: tuple[tuple[str, str, dict[str, int], Callable[[Any], None], str | None],
     ("dark", "dark", WIDE, person, None),
     ("order", "dark", WIDE, order, None),
     ("phone", "light", PHONE, person, None),
-    ("turns", "light", WIDE, second_turn, None),
     ("error", "light", WIDE, mistake, None),
 )
 

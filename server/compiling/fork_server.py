@@ -26,7 +26,20 @@ from math import ceil
 from multiprocessing.connection import Connection
 from typing import NamedTuple, NoReturn
 
-from ...constraints import Compiler, ConstraintError, JsonSchema, Limits, Source, Vocabulary
+from ...constraints import (
+    Choice,
+    Compiler,
+    ConstraintError,
+    Ebnf,
+    Gbnf,
+    JsonSchema,
+    Lark,
+    Limits,
+    Regex,
+    Source,
+    Tools,
+    Vocabulary,
+)
 from ...constraints.runtime.loading import Handover, handed_over
 
 COMMAND = struct.Struct("!Bi")  # what to do, and with which process
@@ -37,7 +50,26 @@ OUT_OF_MEMORY = 77  # exit status of a process that holds more than it may
 SPARE_SECONDS = 1  # of processor time, for what does not look at the clock itself
 MEMORY_CHECK_SECONDS = 0.05
 _PR_SET_PDEATHSIG = 1
-_FAMILIAR = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}  # parts that most schemas need
+_OBJECT = {
+    "type": "object",
+    "properties": {
+        "a": {"type": "string", "maxLength": 9}, "b": {"type": "integer", "minimum": 0, "maximum": 99}, "c": {"type": "number"},
+        "d": {"enum": ["x", 1]}, "e": {"type": "string", "pattern": "^[a-z]+$"}, "f": {"type": "string", "format": "date"},
+        "g": {"type": "array", "items": {"type": "boolean"}, "maxItems": 3},
+    },
+    "required": ["a"],
+    "additionalProperties": False,
+}  # fmt: skip
+_FAMILIAR: tuple[Source, ...] = (  # of every kind: what is loaded and done at the first time is there when a process is forked
+    JsonSchema({"type": "object"}),
+    JsonSchema(_OBJECT),
+    Regex("[a-z]{2,6}[0-9]+|x"),
+    Choice(["a", "b"]),
+    Gbnf('root ::= "a" part{1,3} [0-9]*\npart ::= [a-z] | "b"'),
+    Ebnf('root ::= "a" part\npart ::= [a-z]+'),
+    Lark('start: "a" WORD "b"?\nWORD: /[a-z]+/'),
+    Tools([{"name": "f", "parameters": _OBJECT}], style="hermes", answer=JsonSchema(_OBJECT)),
+)
 _MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes
 
 
@@ -60,7 +92,8 @@ def _run(fd: int) -> None:
     with control.makefile("rb") as pipe:
         start: Start = pickle.load(pipe)
     compiler = Compiler(start.vocabulary, start.limits, cache_bytes=0)
-    _compiled(compiler, JsonSchema(_FAMILIAR))
+    for source in _FAMILIAR:
+        _compiled(compiler, source)
     gc.collect()
     gc.freeze()
     control.sendall(ANSWER.pack(READY))

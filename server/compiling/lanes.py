@@ -1,16 +1,17 @@
 """Where sources are compiled: in a quick lane first, and in a slow one what takes longer.
 
-The quick lane takes the shorter sources first. What is not compiled in QUICK_SECONDS is taken out of it and goes on in the slow
-lane, behind everybody else on the machine, in turns of SLICE_SECONDS: a turn of one client, then one of another. A client has
-one source at a time in the slow lane, and all together have MAX_BEGUN, because what is begun holds memory between its turns. While
-it has one there, others of at least half its length go there at once: many like it do not hold the quick lane up one by one.
+The quick lane takes the shorter sources first. What is not compiled in QUICK_SECONDS is taken out of it, unless it had less than
+STARVED_SECONDS of the processor, as on a busy machine: then it has PATIENCE_SECONDS. It goes on in the slow lane, behind everybody
+else on the machine, in turns of SLICE_SECONDS: a turn of one client, then one of another. A client has one source at a time in the
+slow lane, and all together have MAX_BEGUN, because what is begun holds memory between its turns. While a client has had one that
+proved slow within MEMORY_SECONDS, others of at least half its length go there at once: many like it do not hold the quick lane up
+one by one. What went there by its looks proves nothing, or one accident would keep all that a client sends there for good.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import count
@@ -26,6 +27,9 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 QUICK_SECONDS = 0.08
+STARVED_SECONDS = QUICK_SECONDS / 2
+PATIENCE_SECONDS = 10 * QUICK_SECONDS
+MEMORY_SECONDS = 2.0
 SLICE_SECONDS = 0.5
 MAX_BEGUN = 4  # sources in the slow lane that have a process
 MAX_ASKED = 256  # of one process: what it has learned of the vocabulary does not grow for ever
@@ -45,12 +49,13 @@ class Lanes:
         self._slow_clients: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._numbers = count()
         self._idle: list[CompileProcess] = []
-        self._slow_lengths: dict[str, list[int]] = {}  # of each client's sources in the slow lane
+        self._proven: list[tuple[str, int, float]] = []  # clients, the lengths of what proved slow, and until when that counts
+        self._num_slow = 0
 
     @property
     def num_slow(self) -> int:
         """Sources in the slow lane."""
-        return sum(map(len, self._slow_lengths.values()))
+        return self._num_slow
 
     @property
     def num_waiting(self) -> int:
@@ -75,28 +80,43 @@ class Lanes:
             async with self._quick.turn(client, rank):
                 if not self._looks_slow(source, client):
                     process = await self._asked(source)
-                    if await process.answers_within(QUICK_SECONDS):
+                    if await self._answers_quickly(process):
                         answer = await self._answer(process)
                         if process.num_asked < MAX_ASKED and not process.is_ended:
                             self._idle.append(process)
                             process = None
                         return _checked(answer)
                     process.pause()
-                lengths = self._slow_lengths.setdefault(client, [])
-                lengths.append(len(source))
+                    self._note(process, source, client)
+            self._num_slow += 1
             try:
                 kept, process = process, None
                 return _checked(await self._compile_slowly(source, client, kept))
             finally:
-                lengths.remove(len(source))
-                if not lengths:
-                    self._slow_lengths.pop(client, None)
+                self._num_slow -= 1
         finally:
             if process is not None:
                 self._end(process)
 
+    async def _answers_quickly(self, process: CompileProcess) -> bool:
+        """Whether a process answers while it is in the quick lane. That it had to wait for a processor is not held against it."""
+        now = asyncio.get_running_loop().time
+        end = now() + PATIENCE_SECONDS
+        while not await process.answers_within(QUICK_SECONDS):
+            if not _is_starved(process) or now() >= end:
+                return False
+        return True
+
     def _looks_slow(self, source: bytes, client: str) -> bool:
-        return 2 * len(source) >= min(self._slow_lengths.get(client, ()), default=math.inf)
+        now = asyncio.get_running_loop().time()
+        return any(one == client and now < until and 2 * len(source) >= length for one, length, until in self._proven)
+
+    def _note(self, process: CompileProcess, source: bytes, client: str) -> None:
+        """Remember of a client that this source is slow, if that is not for want of a processor."""
+        if not _is_starved(process):
+            now = asyncio.get_running_loop().time()
+            self._proven = [known for known in self._proven if now < known[2]]
+            self._proven.append((client, len(source), now + MEMORY_SECONDS))
 
     async def _compile_slowly(self, source: bytes, client: str, process: CompileProcess | None) -> Handover | Exception:
         """process: which has begun, and is paused."""
@@ -115,6 +135,7 @@ class Lanes:
                         if await process.answers_within(SLICE_SECONDS):
                             return await self._answer(process)
                         process.pause()
+                        self._note(process, source, client)
         finally:
             if process is not None:
                 self._end(process)
@@ -169,6 +190,10 @@ class Lanes:
 
     async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+
+
+def _is_starved(process: CompileProcess) -> bool:
+    return process.seconds_used < STARVED_SECONDS
 
 
 def _checked(answer: Handover | Exception) -> Handover:

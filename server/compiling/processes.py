@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import pickle
 import signal
@@ -10,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 from multiprocessing.connection import Connection
 
@@ -20,6 +22,7 @@ from .fork_server import ANSWER, COMMAND, END, FORK, OUT_OF_MEMORY, READY, Start
 
 SLOW_NICENESS = 19  # the server and the quick lane have 0
 _ENTRY = "import sys; from maskwright.server.compiling.fork_server import main; main(int(sys.argv[1]))"
+_SCHEDULED = 2  # the kind of clock of a process in Linux (CPUCLOCK_SCHED); its number is made of the process id and this
 _ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "VECLIB", "NUMBA")}
 
 
@@ -31,6 +34,7 @@ class CompileProcess:
         self.pid, self.control, self._connection = pid, control, connection
         self.num_asked = 0
         self.is_ended = False
+        self._seconds_before = math.nan
         self._in_use = threading.Lock()  # the connection, by a thread
 
     @property
@@ -41,8 +45,14 @@ class CompileProcess:
     def ask(self, source: bytes) -> None:
         """Have a pickled source compiled."""
         self.num_asked += 1
+        self._seconds_before = processor_seconds(self.pid)
         with self._in_use, suppress(OSError):  # of a process that has ended: `answer` says so
             self._connection.send_bytes(source)
+
+    @property
+    def seconds_used(self) -> float:
+        """Processor time for what it was asked last. Not a number where that cannot be told, or when it has ended."""
+        return processor_seconds(self.pid) - self._seconds_before
 
     async def answers_within(self, seconds: float) -> bool:
         """Whether an answer, or the end of the process, has come before that time is over."""
@@ -90,6 +100,16 @@ class CompileProcess:
         if not self.is_ended:
             with suppress(ProcessLookupError):  # ended with its fork server
                 os.kill(self.pid, number)
+
+
+def processor_seconds(pid: int) -> float:
+    """What a process has had of processors. Not a number where that cannot be told, or when it has ended."""
+    if sys.platform != "linux":
+        return math.nan
+    try:
+        return time.clock_gettime((~pid << 3) | _SCHEDULED)
+    except OSError:
+        return math.nan
 
 
 class ForkServer:

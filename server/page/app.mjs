@@ -48,6 +48,7 @@ function updateLink() {
 function restore() {
   const kept = recall();
   const isOwn = kept !== null && kept.fragment === location.hash;
+  hideError();
   try {
     const linked = isOwn ? null : readLink(location.hash);
     if (kept) form.fill(kept);

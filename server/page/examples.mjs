@@ -21,7 +21,7 @@ export const EXAMPLES = {
       ),
     },
     {
-      name: "An order, with a definition used twice",
+      name: "An order, with a list of what a definition describes",
       hint: "A reference, a list of objects, an optional field.",
       prompt: "Please send 3 green lamps and 2 chairs to Maria Silva in Lisbon, order 48213.",
       source: json({
@@ -31,7 +31,6 @@ export const EXAMPLES = {
             customer: { type: "string", maxLength: 40 },
             city: { type: "string", maxLength: 40 },
             items: { type: "array", items: { $ref: "#/$defs/item" }, minItems: 1, maxItems: 3 },
-            gift: { $ref: "#/$defs/item" },
           },
           ["order_id", "customer", "items"],
         ),
@@ -39,15 +38,15 @@ export const EXAMPLES = {
       }),
     },
     {
-      name: "A ticket, with an enum, a pattern and a date",
-      hint: "The pattern and the format are enforced while the text is written.",
-      prompt: "Ticket AB-1204: the login page has been broken since 2024-03-18, this is urgent.",
+      name: "A meeting, with a date and a pattern",
+      hint: "The format and the pattern are enforced while the text is written.",
+      prompt: "The team meeting is on 2024-03-18 at 14:30 in Room 12.",
       source: json(
         closed({
-          ticket: { type: "string", pattern: "^[A-Z]{2}-[0-9]{4}$" },
-          summary: { type: "string", minLength: 4, maxLength: 60 },
-          priority: { enum: ["low", "normal", "urgent"] },
-          since: { type: "string", format: "date" },
+          title: { type: "string", maxLength: 40 },
+          date: { type: "string", format: "date" },
+          time: { type: "string", pattern: "^[0-2][0-9]:[0-5][0-9]$" },
+          place: { type: "string", maxLength: 40 },
         }),
       ),
     },

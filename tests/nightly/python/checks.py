@@ -82,6 +82,7 @@ def raises(function: Callable[[], Any], words: str = UNKNOWN) -> None:
 
 
 def run_checks() -> None:
+    """Lines begin anew: some libraries print what they stream."""
     is_wrong = False
     for name, function in _CHECKS.items():
         try:
@@ -90,8 +91,8 @@ def run_checks() -> None:
                 asyncio.run(made)  # type: ignore[arg-type]
         except Exception:
             is_wrong = True
-            print(f"failed\t{name}\t{' | '.join(traceback.format_exc().strip().splitlines()[-6:])[:1500]}", flush=True)
+            print(f"\nfailed\t{name}\t{' | '.join(traceback.format_exc().strip().splitlines()[-6:])[:1500]}", flush=True)
         else:
-            print(f"ok\t{name}\t", flush=True)
+            print(f"\nok\t{name}\t", flush=True)
     sys.stdout.flush()
     os._exit(is_wrong)  # libraries leave threads behind that would wait

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import pickle
 import signal
 import sys
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,8 +25,10 @@ from maskwright.constraints import (
     Source,
     Vocabulary,
 )
+from maskwright.constraints.runtime.loading import Handover
+from maskwright.server.compiling import fork_server
 from maskwright.server.compiling.lanes import Lanes
-from maskwright.server.compiling.processes import SLOW_NICENESS
+from maskwright.server.compiling.processes import SLOW_NICENESS, processor_seconds
 from maskwright.server.errors import ApiError
 
 VOCABULARY = Vocabulary([*(bytes([byte]) for byte in range(256)), b"ab", None], eos_token_ids=[257])
@@ -113,6 +117,12 @@ def test_an_error_comes_back_as_it_is(scene: Scene) -> None:
     assert type(there.value) is type(here.value) and vars(there.value) == vars(here.value)
 
 
+def test_what_processes_begin_with_compiles() -> None:
+    """An error there would be silent, and each new process would be slow at its first source."""
+    compiler = Compiler(VOCABULARY)
+    assert [type(fork_server._compiled(compiler, source)) for source in fork_server._FAMILIAR] == [Handover] * len(fork_server._FAMILIAR)
+
+
 @on_linux
 def test_slow_ones_leave_the_quick_lane_and_the_processor_to_others(scene: Scene) -> None:
     async def attacked() -> None:
@@ -144,6 +154,88 @@ def test_what_was_begun_goes_on_between_the_turns_of_others(scene: Scene, monkey
         await scene.end(endless)
 
     scene.run(slices())
+
+
+class Held:
+    """A process that answers when it has been asked often enough, having used so much of the processor each time."""
+
+    def __init__(self, seconds: float, num_waits: int) -> None:
+        self.seconds_used, self.num_waits, self._seconds = 0.0, num_waits, seconds
+
+    async def answers_within(self, _: float) -> bool:
+        self.seconds_used, self.num_waits = self.seconds_used + self._seconds, self.num_waits - 1
+        return self.num_waits < 0
+
+
+@pytest.mark.parametrize(
+    ("process", "is_quick"),
+    [
+        (Held(0.0, 0), True),
+        (Held(0.001, 5), True),  # on a busy machine
+        (Held(0.03, 5), False),  # had enough of the processor after the second time
+        (Held(0.08, 1), False),
+        (Held(float("nan"), 1), False),  # nobody can tell
+    ],
+)  # fmt: skip
+def test_who_waits_for_a_processor_stays_in_the_quick_lane(scene: Scene, process: Any, is_quick: bool) -> None:
+    assert scene.run(scene.lanes._answers_quickly(process)) == is_quick
+
+
+def test_patience_ends(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("maskwright.server.compiling.lanes.PATIENCE_SECONDS", 0.0)
+    assert not scene.run(scene.lanes._answers_quickly(Held(0.0, 1000)))  # type: ignore[arg-type]
+
+
+def test_what_proved_slow_is_remembered_for_a_while(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    lanes, (tired, starved) = scene.lanes, (Held(1.0, 1), Held(0.0, 1))
+    tired.seconds_used = 1.0
+
+    async def looks(source: bytes, client: str) -> bool:
+        return lanes._looks_slow(source, client)
+
+    async def note(process: Any, source: bytes) -> None:
+        lanes._note(process, source, "a")
+
+    scene.run(note(starved, b"x" * 10))
+    assert not scene.run(looks(b"x" * 10, "a"))
+    scene.run(note(tired, b"x" * 10))
+    assert scene.run(looks(b"x" * 5, "a"))
+    assert not scene.run(looks(b"x" * 4, "a")) and not scene.run(looks(b"x" * 10, "b"))
+    monkeypatch.setattr("maskwright.server.compiling.lanes.MEMORY_SECONDS", 0.0)
+    lanes._proven.clear()
+    scene.run(note(tired, b"x" * 10))
+    assert not scene.run(looks(b"x" * 10, "a"))
+
+
+@on_linux
+def test_what_only_looks_slow_draws_nothing_after_it(scene: Scene) -> None:
+    """One accident is no reason to keep all that a client sends in the slow lane for good."""
+
+    async def accident() -> None:
+        scene.lanes._proven.append(("a", 1, asyncio.get_running_loop().time() + 60))
+        held = [scene.ask(Regex(f"looks{number}"), "a") for number in range(5)]
+        await until(lambda: scene.lanes.num_slow > 0 or all(task.done() for task in held))
+        scene.lanes._proven.clear()  # its time is over, while the others still wait
+        await asyncio.gather(*held)
+        assert not scene.lanes._proven and scene.lanes.num_slow == 0
+
+    scene.run(accident())
+
+
+@on_linux
+def test_the_processor_time_of_a_process_is_its_own(scene: Scene) -> None:
+    mine = processor_seconds(os.getpid())
+    assert time.process_time() - 5 < mine <= time.process_time()
+    assert math.isnan(processor_seconds(2**22 + 1))  # more than there are
+
+    async def asked() -> None:
+        endless = scene.ask(slow(8))
+        await until(lambda: len(scene.nice_ones()) == 1)
+        before = processor_seconds(scene.nice_ones()[0])
+        await until(lambda: processor_seconds(scene.nice_ones()[0]) > before > 0)
+        await scene.end(endless)
+
+    scene.run(asked())
 
 
 @on_linux
