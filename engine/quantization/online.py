@@ -26,15 +26,16 @@ def can_quantize(kind: OnlineKind, columns: int) -> bool:
 def quantized(kind: OnlineKind, weight: Tensor) -> Scaled:
     """A matrix [rows, columns] in codes, made a few rows at a time: "fp8" and "int8" with a scale a row, "int4" one a group."""
     step = max(1, _ROWS_AT_A_TIME // weight.shape[1])
-    pieces = [_QUANTIZERS[kind](part.float(), _scale_dtype(weight)) for part in weight.split(step)]
+    pieces = [_QUANTIZERS[kind](part.float(), scale_dtype(weight.dtype)) for part in weight.split(step)]
     data, scales = (torch.cat(list(parts)) for parts in zip(*pieces, strict=True))
     columns = weight.shape[1]
     name = {"fp8": "float8", "int8": "uint8", "int4": "uint4"}[kind]
     return Scaled(CODE_TYPES[name], data, scales, columns, (1, GROUP_SIZE if kind == "int4" else columns))
 
 
-def _scale_dtype(weight: Tensor) -> torch.dtype:
-    return torch.float16 if weight.dtype == torch.float16 else torch.bfloat16
+def scale_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Of the scales of integers, for weights of a dtype."""
+    return torch.float16 if dtype == torch.float16 else torch.bfloat16
 
 
 def _fp8(weight: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -44,8 +45,9 @@ def _fp8(weight: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
 
 
 def _int8(weight: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    scales = _nonzero(weight.abs().amax(dim=1, keepdim=True) / 127)
-    codes = (weight / scales).round().clamp(-127, 127) + 128
+    """Codes count from the scale as it is kept."""
+    scales = _nonzero((weight.abs().amax(dim=1, keepdim=True) / 127).to(dtype))
+    codes = (weight / scales.float()).round().clamp(-127, 127) + 128
     return codes.to(torch.uint8), scales
 
 
@@ -67,7 +69,7 @@ def _int4(weight: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
 
 def _nonzero(scales: Tensor) -> Tensor:
     """Where all weights are zero any scale will do."""
-    return torch.where(scales == 0, 1.0, scales)
+    return torch.where(scales == 0, torch.ones_like(scales), scales)
 
 
 _QUANTIZERS = {"fp8": _fp8, "int8": _int8, "int4": _int4}
