@@ -14,7 +14,7 @@ from ...kernels.quantized.scaled_reference import packed
 OnlineKind = Literal["fp8", "int8", "int4"]
 ONLINE_KINDS: tuple[OnlineKind, ...] = get_args(OnlineKind)
 GROUP_SIZE = 32  # columns with one scale, of "int4"
-_DIVISORS = (7.0, 7.5, 8.0, 8.5, 9.0, 10.0)  # of a group's largest magnitude: of these scales the one with the least error is taken
+_DIVISORS = (-7.0, -7.5, -8.0, -8.5, -9.0, 7.5)  # of a group's largest number: the scale with the least error is taken
 _ROWS_AT_A_TIME = 1 << 20  # weights
 
 
@@ -52,9 +52,12 @@ def _int8(weight: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
 
 
 def _int4(weight: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Codes count from the scale as it is kept, so that nothing is lost by its rounding but range."""
+    """Codes count from the scale as it is kept, so that nothing is lost by its rounding but range.
+
+    A scale may be negative: codes reach from -8 to 7, so that the largest number of a group is best the lowest code.
+    """
     groups = weight.unflatten(1, (-1, GROUP_SIZE))
-    largest = groups.abs().amax(dim=2, keepdim=True)
+    largest = groups.gather(2, groups.abs().argmax(dim=2, keepdim=True))
     best = torch.full_like(largest, torch.inf)
     scales, codes = _nonzero(largest), torch.zeros_like(groups)
     for divisor in _DIVISORS:

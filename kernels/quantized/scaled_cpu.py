@@ -18,6 +18,8 @@ from torch import Tensor
 from ...foundation import compile_cache as compile_cache  # before the first function that is kept on disk
 from .codes import CODE_TYPES, Scaled
 
+_EXPONENTS = np.float32(2.0**120)  # between those of e4m3 and float32
+
 _kept = nb.njit(cache=True, nogil=True)  # on disk
 
 
@@ -65,8 +67,15 @@ def _integers8(data, scales, zeros, values, bits, width, out):
                 to[i] = (np.float32(code - ((code >> 7) * wrap << 8)) - zero) * scale
 
 
+@nb.njit
+def _float(bits):
+    """The float32 of 32 bits."""
+    return np.uint32(bits).view(np.float32)
+
+
 @_kept
-def _values8(data, scales, zeros, values, bits, width, out):
+def _floats8(data, scales, zeros, values, bits, width, out):
+    """e4m3: sign, exponent and fraction where float32 has them, times what is between the exponents. 127 is no number."""
     columns = out.shape[1]
     for r in range(out.shape[0]):
         for block in range(scales.shape[1]):
@@ -74,7 +83,9 @@ def _values8(data, scales, zeros, values, bits, width, out):
             scale = scales[r, block]
             raw, to = data[r, begin : min(begin + width, columns)], out[r, begin : min(begin + width, columns)]
             for i in range(raw.size):
-                to[i] = values[raw[i]] * scale
+                rest = np.uint32(raw[i]) & 127
+                found = _float((np.uint32(raw[i]) & 128) << 24 | rest << 20) * _EXPONENTS
+                to[i] = (np.float32(np.nan) if rest == 127 else found) * scale
 
 
 @_kept
@@ -99,7 +110,7 @@ def decode(piece: Scaled, out: Tensor) -> None:
     if kind.bits == 4 and is_even:
         function = _integers4 if kind.name == "uint4" else _values4
     elif kind.bits == 8:
-        function = _values8 if kind.name == "float8" else _integers8
+        function = _floats8 if kind.name == "float8" else _integers8
     else:
         function = _any
     function(piece.data.numpy(), scales, zeros, _values(kind.name), kind.bits, width, out.numpy())
