@@ -184,6 +184,7 @@ _METHODS: Mapping[Any, Callable[[Config], Iterable[Rule]]] = {
     "fp8": _fp8,
     "fbgemm_fp8": _fbgemm,
     "bitsandbytes": _bitsandbytes,
+    "mxfp4": lambda config: (),  # the experts of gpt-oss, which are all that it stores so: `gpt_oss.py`
 }
 
 # ---- values
