@@ -35,7 +35,9 @@ from .weights import Checkpoint, check_checkpoint, finished, open_checkpoint
 logger = logging.getLogger(__name__)
 
 LEAST_MAPPED = 1 << 20  # bytes of a joined matrix: below, one product of a copy is quicker than several
-_OF_CACHES = (".k_scale", ".v_scale", ".k_zero_point", ".v_zero_point")  # of keys and values in 8 bits; `kv_dtype` needs none
+_OF_CACHES = (  # of keys and values in 8 bits: `kv_dtype` needs none
+    ".k_scale", ".v_scale", ".kv_scale", ".k_zero_point", ".v_zero_point", ".k_proj.output_scale", ".v_proj.output_scale",
+)  # fmt: skip
 HALVES = ("F16", "BF16")
 DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 

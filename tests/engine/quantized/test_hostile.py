@@ -59,7 +59,7 @@ def broken(plain: Path, target: Path, name: str, changes: dict[str, Any]) -> Pat
         ("awq", {"qzeros": None}, rf"lacks {Q}\.qzeros"),
         ("awq", {"qweight": lambda t: t.T}, rf"tensor {Q}\.qweight has shape \[8, 64\]"),
         ("fp8-blocks", {"weight_scale_inv": lambda t: t[:, :-1]}, rf"tensor {Q}\.weight_scale_inv has shape \[4, 1\]"),
-        ("fp8-blocks", {"weight_scale_inv": None}, rf"lacks {Q}\.weight_scale, "),
+        ("fp8-blocks", {"weight_scale_inv": None}, rf"lacks {Q}\.weight_scale_inv, "),
         ("fp8-blocks", {"weight": lambda t: t.view(torch.int8)}, rf"tensor {Q}\.weight is of type I8, config.json calls for F8_E4M3"),
         ("fp8-static", {"input_scale": None}, rf"lacks {Q}\.input_scale"),
         ("fp8-static", {"input_scale": lambda t: t * 0}, rf"tensor {Q}\.input_scale is 0\.0; it must be positive"),
@@ -106,6 +106,7 @@ COMPRESSED = {"quant_method": "compressed-tensors", "format": "pack-quantized", 
         ({"quant_method": "gptq", "bits": True}, r'"bits" is True'),
         ({"quant_method": "gptq", "bits": 4, "group_size": 0}, r'"group_size" is 0; it must be a positive integer'),
         ({"quant_method": "gptq", "bits": 4, "checkpoint_format": "marlin"}, 'in the layout "marlin" is not supported; supported: gptq, gptq_v2'),
+        ({"quant_method": "gptq", "bits": 4, "pack_dtype": "int16"}, '"pack_dtype" is .int16.; supported: int32'),
         ({"quant_method": "gptq", "bits": 4, "dynamic": [1]}, '"dynamic" must be an object'),
         ({"quant_method": "gptq", "bits": 4, "dynamic": {"+:(": {}}}, r'"\(" is no expression for names'),
         ({"quant_method": "awq", "version": "gemv"}, 'AWQ in the layout "gemv" is not supported; supported: gemm'),
@@ -116,6 +117,10 @@ COMPRESSED = {"quant_method": "compressed-tensors", "format": "pack-quantized", 
         ({"quant_method": "fp8", "scale_fmt": "ue8m0"}, '"scale_fmt" is "ue8m0"'),
         ({"quant_method": "bitsandbytes", "load_in_4bit": True}, '"fp4" is not supported; supported: nf4, and 8 bits'),
         ({**COMPRESSED, "format": "nvfp4-pack-quantized"}, 'the format "nvfp4-pack-quantized" .* supported: pack-quantized, int-q'),
+        (
+            {**COMPRESSED, "config_groups": {"g": {**GROUP, "weights": {"num_bits": 4, "strategy": "tensor", "symmetric": False}}}},
+            'zero points with "strategy" "tensor" are not supported; supported: channel, group',
+        ),
         ({**COMPRESSED, "transform_config": {"a": 1}}, '"transform_config" and "sparsity_config" of compressed-tensors are not'),
         ({**COMPRESSED, "config_groups": {"g": {"targets": ["Linear"]}}}, 'group "g" of "config_groups" does not say'),
         ({**COMPRESSED, "config_groups": {"g": {**GROUP, "weights": {"num_bits": 4, "strategy": "row"}}}}, '"strategy" of weights is "row"'),
@@ -133,6 +138,14 @@ def test_quantised_weights_of_other_models_are_refused(tmp_path: Path) -> None:
     (folder / "config.json").write_text(json.dumps(edited))
     with pytest.raises(UnsupportedModel, match=r'quantised weights \("awq"\) of Olmo2ForCausalLM are not supported: mxfp4 is for gpt-oss, the other'):
         read_spec(folder)
+
+
+def test_scales_of_caches_are_passed_over(plain: Path, tmp_path: Path) -> None:
+    expected = ours(broken(plain, tmp_path / "first", "fp8-whole", {}))
+    folder = broken(plain, tmp_path / "second", "fp8-whole", {})
+    tensors = load_file(folder / "model.safetensors") | {"model.layers.0.self_attn.k_scale": torch.ones(1)}
+    save_file(tensors, folder / "model.safetensors")
+    assert torch.equal(ours(folder), expected)
 
 
 @pytest.mark.parametrize("expression", ["(a+)+$", "(?:a|a)*b", "([a-z._0-9]+)*!", "(?:(?:ab)?){20}", "a" * 3000, r"(a)(?(1)b|c)"])

@@ -62,9 +62,11 @@ def test_large_weights_of_the_type_that_is_computed_in_stay_in_the_file(class_na
     assert_same(ours(folder), theirs(folder))
 
 
-def test_small_matrices_are_joined() -> None:
+def test_small_matrices_are_joined(tmp_path: Path) -> None:
     """One product is quicker than three."""
-    assert loading.LEAST_MAPPED > 48 * 32 * 4
+    folder = save_tiny_model(tmp_path, "LlamaConfig", WIDE).folder
+    weights, _ = read_decoder_weights(folder, read_spec(folder), torch.float32, CPU)
+    assert weights["layers.0.attention.qkv.weight"].shape == (64 + 2 * 32, 64)
 
 
 @pytest.mark.parametrize("name", ["fp8-blocks", "fbgemm", "llm-int8"])
