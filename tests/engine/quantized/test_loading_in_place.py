@@ -11,11 +11,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from maskwright import LLM
 from maskwright.engine import EngineConfig, load
 from maskwright.engine.conversion.quantized_folder import write_quantized_folder
 from maskwright.engine.errors import ConfigError
 from maskwright.engine.models import checkpoint_weights as loading
 from maskwright.engine.models.checkpoint_weights import read_decoder_weights
+from maskwright.engine.models.fingerprints import model_fingerprint
 from maskwright.engine.models.model import load_model
 from maskwright.engine.models.spec import read_spec
 
@@ -164,6 +166,18 @@ def test_the_engine_takes_the_option(tmp_path: Path) -> None:
     assert small.footprint.weight_bytes < 0.5 * plain.footprint.weight_bytes
     with pytest.raises(ConfigError, match='quantization must be one of fp8, int8, int4, got "int3"'):
         EngineConfig(model=folder, quantization="int3")
+
+
+def test_a_session_belongs_to_weights_of_as_many_bits(tmp_path: Path) -> None:
+    """Keys and values that were computed by other numbers are not gone on with."""
+    folder = save_tiny_model(tmp_path / "model", *FAMILIES["llama"]).folder
+    add_tokenizer(folder)
+
+    def belonging(**options: Any) -> str:
+        return LLM(folder, device="cpu", num_kv_blocks=8, **options).driver._sessions._model()
+
+    assert belonging() == belonging() == model_fingerprint(folder)
+    assert len({belonging(), belonging(quantization="int8"), belonging(quantization="int4"), belonging(quantized_activations=False)}) == 4
 
 
 def test_what_is_quantised_already_is_not_quantised_again(tmp_path: Path) -> None:
