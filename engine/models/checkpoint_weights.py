@@ -191,8 +191,11 @@ class _Reader:
             name
             for name in self.checkpoint.names
             if name.endswith(_OF_CACHES)
-            or (name.endswith(".bias") and name.removesuffix(".bias") in coded and not self.checkpoint.tensor(name).any())
+            or (name.endswith(".bias") and name.removesuffix(".bias") in coded and self._is_zero(name))
         )
+
+    def _is_zero(self, name: str) -> bool:
+        return self.checkpoint.dtype(name) in FLOATS and not self.checkpoint.tensor(name).any()
 
     def plan_memory(self, folder: Path) -> None:
         """Leave matrices of 16 bits in the file where copies would not fit into memory; say what does not fit even so."""

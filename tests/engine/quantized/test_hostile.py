@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
+from maskwright.engine.conversion.quantized_folder import FOLDER_KINDS, write_quantized_folder
 from maskwright.engine.errors import EngineError, UnsupportedModel, WeightError
 from maskwright.engine.models.spec import read_spec
 from maskwright.engine.quantization.plan import Pattern, compiled
@@ -180,3 +181,43 @@ VALUES = st.recursive(
 def test_any_configuration_is_read_or_refused(config: dict[str, Any]) -> None:
     with suppress(EngineError):
         read_plan(config).scheme_of(Q)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A checkpoint of one layer in every format."""
+    parent = tmp_path_factory.mktemp("small")
+    plain = save_tiny_model(parent / "plain", "LlamaConfig", {**MODELS["llama"][1], "num_hidden_layers": 1}).folder
+    for kind in FOLDER_KINDS:
+        write_quantized_folder(plain, parent / kind, kind)
+    written = {kind: parent / kind for kind in FOLDER_KINDS}
+    return written | {name: quantise_folder(plain, parent / name, *CASES[name])[0] for name in FUZZED if name not in written}
+
+
+FUZZED = (*FOLDER_KINDS, "gptq-4", "gptq-3-act-order", "awq", "fp8-blocks", "fp8-static", "nf4-nested", "llm-int8")
+DTYPES = (torch.uint8, torch.int8, torch.int32, torch.int64, torch.float16, torch.float32, torch.float8_e4m3fn, torch.bool)
+
+
+@given(st.sampled_from(FUZZED), st.integers(0, 10**6), st.sampled_from(["drop", "cut", "turn", "type", "bits", "flat", "rename"]), st.sampled_from(DTYPES))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_any_tensor_is_read_or_refused(small: dict[str, Path], tmp_path_factory, name: str, place: int, change: str, dtype: torch.dtype) -> None:
+    folder = small[name]
+    tensors = load_file(folder / "model.safetensors")
+    key = sorted(tensors)[place % len(tensors)]
+    tensor = tensors.pop(key)
+    made = {
+        "drop": lambda: None,
+        "cut": lambda: tensor.flatten()[: tensor.numel() // 2] if tensor.ndim < 2 else tensor[: len(tensor) // 2],
+        "turn": lambda: tensor.T if tensor.ndim == 2 else tensor.reshape(1, -1),
+        "type": lambda: tensor.float().to(dtype),
+        "bits": lambda: torch.randint(0, 256, (tensor.nbytes,), dtype=torch.uint8).view(tensor.dtype).view(tensor.shape),
+        "flat": lambda: tensor.flatten(),
+        "rename": lambda: tensor,
+    }[change]()
+    target = tmp_path_factory.mktemp("broken") / "model"
+    target.mkdir()
+    (target / "config.json").write_text((folder / "config.json").read_text())
+    changed = {} if made is None else {f"{key}x" if change == "rename" else key: made.clone().contiguous()}
+    save_file(tensors | changed, target / "model.safetensors")
+    with suppress(EngineError):
+        assert ours(target).shape == (21, 99)
