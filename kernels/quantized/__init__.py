@@ -2,7 +2,7 @@
 
 `blocks.py` says what a packed matrix is, `reference.py` what its blocks mean, in plain PyTorch on any device; `cpu.py` has the same
 compiled for a CPU. A product decodes as many rows as fit into a nearby cache, multiplies by them, and goes on with the next rows in
-the same place, so that no more than that is ever unpacked. `scaled.py` does the same with codes whose scales lie beside them.
+the same place, so that no more than that is ever unpacked.
 """
 
 from __future__ import annotations
