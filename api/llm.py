@@ -105,7 +105,7 @@ class LLM:
         engine, self.tokenizer, _, self.config = load(config, self.features, adapters)
         self.vocabulary: Vocabulary = self.tokenizer.vocabulary
         self.compiler = Compiler(self.vocabulary, constraint_limits, constraint_cache_bytes)
-        self.driver = Driver(engine, _sessions(engine, folder, self.features))
+        self.driver = Driver(engine, _sessions(engine, folder, self.features, _variant(self.config)))
         self.planner = Planner(folder, self.tokenizer, self.compiler, prompt_style, engine.limits)
 
     @property
@@ -415,6 +415,12 @@ class LLM:
             self.driver.cancel(request_id)
 
 
-def _sessions(engine: Engine, folder: Path, features: EngineFeatures) -> Sessions:
+def _variant(config: EngineConfig) -> str:
+    """What makes a model's numbers others than those of its folder."""
+    return f"{config.quantization or ''}{'' if config.quantized_activations else ', inputs as they are'}"
+
+
+def _sessions(engine: Engine, folder: Path, features: EngineFeatures, variant: str) -> Sessions:
     draft = features.draft_model
-    return Sessions(engine, partial(model_fingerprint, folder), None if draft is None else partial(model_fingerprint, draft))
+    draft_fingerprint = None if draft is None else partial(model_fingerprint, draft)
+    return Sessions(engine, partial(model_fingerprint, folder, variant), draft_fingerprint)

@@ -1,11 +1,12 @@
 """What a model costs and loses in each type of blocks: one GGUF file in many, each in a process of its own, beside llama.cpp.
 
     python benchmarks/weights.py MODEL.gguf [--types F16 Q8_0 Q4_1 Q4_0] [--threads 1] [--out FILE.json]
+    python benchmarks/weights.py FOLDER --types as-is FP8 INT8 INT4
 
 For each type: seconds until it is loaded; resident memory that loading and 64 steps add, KV cache apart, as a multiple of the
 file; tokens a second of one sequence, of this engine and of llama.cpp (the wheel xllamacpp, if it is there) on the same file; and
 the mean negative log probability of a text of this repository, less that of the first type. Types that no library writes
-(K-quants) are measured by naming such a file and `--types as-is`.
+(K-quants) are measured by naming such a file and `--types as-is`; a folder, which llama.cpp does not read, in bfloat16 as it is.
 """
 
 from __future__ import annotations
@@ -44,15 +45,22 @@ def measured(path: Path, threads: int) -> dict[str, float]:
     from maskwright.engine.models.model import load_model
     from maskwright.engine.models.spec import read_spec
     from maskwright.engine.models.tokenizer import load_tokenizer
-    from maskwright.kernels.quantized import BLOCK_TYPES, Packed, dequantize
+    from maskwright.kernels.quantized import BLOCK_TYPES, Packed, dequantize, scaled
+    from maskwright.kernels.quantized.codes import CODE_TYPES, Scaled
 
     torch.set_num_threads(threads)
     tokens = load_tokenizer(path, read_spec(path)).encode(TEXT.read_text(encoding="utf-8"))[:NUM_TEXT]
     (torch.randn(64, 64) @ torch.randn(64, 64)).sum().item()  # memory of PyTorch's and Numba's own code comes first
     for kind in BLOCK_TYPES.values():
         dequantize(Packed(kind, torch.zeros(1, kind.num_bytes, dtype=torch.uint8)))
+    for code in CODE_TYPES.values():
+        matrix = Scaled(code, torch.zeros(1, code.row_bytes(8), dtype=torch.uint8), torch.ones(1, 1), 8, (1, 8))
+        scaled.dequantize(matrix)
     before, start = resident(), time.perf_counter()
-    model = load_model(path, read_spec(path), torch.float32, torch.device("cpu"), NUM_TEXT)
+    spec = read_spec(path)
+    is_plain = path.is_dir() and spec.quantization is None
+    dtype = torch.bfloat16 if is_plain else torch.float32
+    model = load_model(path, spec, dtype, torch.device("cpu"), NUM_TEXT)
     load_seconds = time.perf_counter() - start
     cache = model.allocate_cache(NUM_TEXT // 16, 16)
 
@@ -70,7 +78,7 @@ def measured(path: Path, threads: int) -> dict[str, float]:
     grown = resident() - before - model.block_bytes(16) * (NUM_STEPS // 16)
     logits = forward(tokens, 0, list(range(len(tokens))))
     loss = torch.nn.functional.cross_entropy(logits[:-1].float(), torch.tensor(tokens[1:])).item()
-    size = path.stat().st_size
+    size = sum(file.stat().st_size for file in path.glob("*.safetensors")) if path.is_dir() else path.stat().st_size
     rate = 1 / sorted(times)[len(times) // 4]  # the quieter quarter of the steps
     return {"load_s": load_seconds, "file_mb": size / 1e6, "resident": grown / size, "tokens_s": rate, "loss": loss}
 
@@ -119,16 +127,15 @@ def main() -> None:
 
 
 def compared(model: Path, kind: str, folder: Path, threads: int) -> dict[str, float]:
+    from maskwright.engine.conversion.quantized_folder import write_quantized_folder
     from maskwright.engine.gguf.writer import write_quantized
 
-    path = model if kind == "as-is" else folder / f"{kind}.gguf"
+    path = model if kind == "as-is" else folder / (kind if model.is_dir() else f"{kind}.gguf")
     if path != model:
-        write_quantized(model, path, kind)
+        (write_quantized_folder if model.is_dir() else write_quantized)(model, path, kind)
     found: dict[str, float] = in_process(path, threads, "engine")
-    if find_spec("xllamacpp"):
+    if find_spec("xllamacpp") and not model.is_dir():
         found["llama_cpp_tokens_s"] = in_process(path, threads, "llama.cpp")
-    if path != model:
-        path.unlink()
     return found
 
 

@@ -1,4 +1,4 @@
-"""`maskwright quantize`: a GGUF file with its matrices in other blocks."""
+"""`maskwright quantize`: a GGUF file with its matrices in other blocks, or a folder with its matrices quantised."""
 
 from __future__ import annotations
 
@@ -7,23 +7,40 @@ from typing import Annotated, Any
 
 import typer
 
+from ..engine.conversion.quantized_folder import FOLDER_KINDS, write_quantized_folder
 from ..engine.gguf.writer import KINDS, write_quantized
 from .show import notices
 
 
 def quantize(
-    source: Annotated[Path, typer.Argument(help="A GGUF file, best one of 16 or 32 bits: what is lost adds up.")],
-    target: Annotated[Path, typer.Argument(help="The GGUF file to write.")],
-    type: Annotated[str, typer.Option(help=f"Of the matrices: {', '.join(KINDS)}.")] = "Q8_0",
+    source: Annotated[Path, typer.Argument(help="A GGUF file or a model folder, best of 16 or 32 bits: what is lost adds up.")],
+    target: Annotated[Path, typer.Argument(help="The GGUF file, or the folder, to write.")],
+    type: Annotated[
+        str | None,
+        typer.Option(help=f"Of a GGUF file {', '.join(KINDS)} (else Q8_0), of a folder {', '.join(FOLDER_KINDS)} (else INT8)."),
+    ] = None,
 ) -> None:
-    """Write a GGUF file with its matrices in other blocks.
+    """Write a model with its matrices in fewer bits: a GGUF file of a GGUF file, a folder of a folder.
 
-    Norms and routers stay as they are; embedding and head keep at least 8 bits.
+    Norms and routers stay as they are; embedding and head of a GGUF file keep at least 8 bits, those of a folder all.
     """
     with notices.status("") as status:
-        write_quantized(source, target, type.upper(), lambda done, total: status.update(f"tensor {done} of {total}"))
-    before, after = (path.stat().st_size / 1e6 for path in (source, target))
+
+        def progress(done: int, total: int) -> None:
+            status.update(f"tensor {done} of {total}")
+
+        if source.is_dir():
+            write_quantized_folder(source, target, (type or "INT8").upper(), progress)
+        else:
+            write_quantized(source, target, (type or "Q8_0").upper(), progress)
+    before, after = (_megabytes(path) for path in (source, target))
     notices.print(f"{target}: {after:,.0f} MB ({source.name}: {before:,.0f} MB)", markup=False)
+
+
+def _megabytes(path: Path) -> float:
+    """Of a file, or of the weights in a folder."""
+    files = path.glob("*.safetensors") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files) / 1e6
 
 
 def command() -> Any:

@@ -1,8 +1,8 @@
 """The weights of a native decoder out of safetensors: packed matrices as codes, large ones where they lie, the rest as numbers.
 
 A matrix is plain where its "weight" is there in floating point, whatever config.json says; else it is stored as the plan says.
-On a CPU tensors stay in the mapped files if they have the type that is computed in, or if a format keeps codes as we do: the
-parts of a joined matrix are multiplied one after another then, because joining would copy them.
+On a CPU tensors stay in the mapped files if they have the type that is computed in, if a format keeps codes as we do, or if they
+have 16 bits and copies would not fit. The parts of a joined matrix are multiplied one after another then: joining would copy them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ...kernels.quantized import scaled
+from ...kernels.quantized import BLOCK_TYPES, Packed, scaled
 from ...kernels.quantized.rounding import Rounding
 from ...kernels.quantized.scaled import Scaled
 from ..device.memory import free_bytes
@@ -29,12 +29,16 @@ from ..quantization.scheme import FLOATS, BadTensor, Scheme, Stored
 from .architecture import ModelSpec
 from .layout import Shape, Source, sources_of
 from .linear import DenseLinear, DenseLinears, DensePerHeadLinear, Embedding, GroupedMlp, Linear
+from .packed_linear import PackedEmbedding, PackedLinear, PackedRows
 from .weights import Checkpoint, check_checkpoint, finished, open_checkpoint
 
 logger = logging.getLogger(__name__)
 
 LEAST_MAPPED = 1 << 20  # bytes of a joined matrix: below, one product of a copy is quicker than several
-_OF_CACHES = (".k_scale", ".v_scale", ".k_zero_point", ".v_zero_point")  # of keys and values in 8 bits; `kv_dtype` needs none
+_OF_CACHES = (  # of keys and values in 8 bits: `kv_dtype` needs none
+    ".k_scale", ".v_scale", ".kv_scale", ".k_zero_point", ".v_zero_point", ".k_proj.output_scale", ".v_proj.output_scale",
+)  # fmt: skip
+HALVES = ("F16", "BF16")
 DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
 
@@ -85,7 +89,7 @@ def read_decoder_weights(folder: Path, spec: ModelSpec, dtype: torch.dtype, devi
     with open_checkpoint(folder) as checkpoint:
         reader = _Reader(checkpoint, spec, dtype, device)
         reader.check()
-        reader.say_what_memory_is_needed(folder)
+        reader.plan_memory(folder)
         return reader.read()
 
 
@@ -154,6 +158,7 @@ class _Reader:
         parts = Parts(checkpoint, spec.prefix, self.plan)
         self.sources = sources_of(spec)
         self.parts = {name: [parts.part(*part) for part in source.parts] for name, source in self.sources.items()}
+        self.keeps_halves = device.type == "cpu" and spec.quantization is not None
         self.weights: dict[str, Tensor] = {}
         self.made: dict[str, tuple[Linear, ...]] = {}
         self.embeddings: dict[str, Embedding] = {}
@@ -186,43 +191,55 @@ class _Reader:
             name
             for name in self.checkpoint.names
             if name.endswith(_OF_CACHES)
-            or (name.endswith(".bias") and name.removesuffix(".bias") in coded and not self.checkpoint.tensor(name).any())
+            or (name.endswith(".bias") and name.removesuffix(".bias") in coded and self._is_zero(name))
         )
 
-    def say_what_memory_is_needed(self, folder: Path) -> None:
-        """Where weights do not fit into free memory: that they are read again and again, or that copies will not fit."""
+    def _is_zero(self, name: str) -> bool:
+        return self.checkpoint.dtype(name) in FLOATS and not self.checkpoint.tensor(name).any()
+
+    def plan_memory(self, folder: Path) -> None:
+        """Leave matrices of 16 bits in the file where copies would not fit into memory; say what does not fit even so."""
         if self.device.type != "cpu":
             return
-        free, mapped, copied = free_bytes(self.device), 0, 0
+        free, (mapped, copied) = free_bytes(self.device), self._sizes()
+        if copied > free and not self.keeps_halves:
+            self.keeps_halves = True
+            logger.warning(
+                "%s: in %s its weights would take %.3g GB of memory, of which %.3g GB are free: those of 16 bits stay as they are",
+                folder, str(self.dtype).removeprefix("torch."), copied / 1e9, free / 1e9,
+            )  # fmt: skip
+            mapped, copied = self._sizes()
+        if mapped + copied > free:
+            logger.warning(
+                "%s: its weights take %.3g GB (%.3g GB of them in the file), and %.3g GB of memory are free: what does not fit is "
+                "read from the file in every step, as fast as the disk is",
+                folder, (mapped + copied) / 1e9, mapped / 1e9, free / 1e9,
+            )  # fmt: skip
+
+    def _sizes(self) -> tuple[int, int]:
+        """Bytes of weights that stay in the file, and of those that are copied."""
+        mapped = copied = 0
         for name, source in self.sources.items():
             is_alone = source.finish is None and len(source.parts) == 1
             for part in self.parts[name]:
                 size = self._bytes(name, part)
                 is_mapped = (self._is_lazy(name) or is_alone) and self._stays_mapped(name, part)
                 mapped, copied = (mapped + size, copied) if is_mapped else (mapped, copied + size)
-        if copied > free:
-            logger.warning(
-                "%s: %.3g GB of weights are converted to %s and held in memory, of which %.3g GB are free; weights of the type "
-                "that is computed in (dtype=), and packed ones, are used where they lie in the file",
-                folder, copied / 1e9, str(self.dtype).removeprefix("torch."), free / 1e9,
-            )  # fmt: skip
-        elif mapped + copied > free:
-            logger.warning(
-                "%s: its weights take %.3g GB, and %.3g GB of memory are free: what does not fit is read from the file in every "
-                "step, as fast as the disk is", folder, (mapped + copied) / 1e9, free / 1e9,
-            )  # fmt: skip
+        return mapped, copied
 
     def _bytes(self, name: str, part: Part) -> int:
         """In memory; of what is quantised while it is loaded without its scales."""
         if isinstance(part, Coded):
             return sum(map(self.checkpoint.num_bytes, part.names.values()))
-        bits = (4 if self.online == "int4" else 8) if self._becomes_codes(name, part) else 8 * self.dtype.itemsize
-        return math.prod(part.shape) * bits // 8
+        if self._becomes_codes(name, part):
+            return math.prod(part.shape) * (4 if self.online == "int4" else 8) // 8
+        return math.prod(part.shape) * (2 if self._stays_half(name, part) else self.dtype.itemsize)
 
     def _stays_mapped(self, name: str, part: Part) -> bool:
         if isinstance(part, Coded):
             return part.scheme.is_in_place
-        return self._is_stored_as_computed(part) and not self._becomes_codes(name, part)
+        is_as_stored = self._is_stored_as_computed(part) or self._stays_half(name, part)
+        return is_as_stored and not self._becomes_codes(name, part)
 
     def _is_stored_as_computed(self, part: Plain) -> bool:
         return DTYPES.get(self.checkpoint.dtype(part.name)) == self.dtype
@@ -241,9 +258,8 @@ class _Reader:
             else:
                 self._make_linear(ours, parts)
         for name in self.made:
-            if f"{name}.bias" in self.weights:
-                joined = self.made[name][0]
-                assert isinstance(joined, JoinedLinear)
+            joined = self.made[name][0]
+            if f"{name}.bias" in self.weights and isinstance(joined, JoinedLinear):
                 self.made[name] = (replace(joined, bias=self.weights[f"{name}.bias"]),)
         return DecoderWeights(self.weights, MadeLinears(self.made, self.embeddings, self.weights))
 
@@ -252,7 +268,7 @@ class _Reader:
         source, parts = self.sources[name], self.parts[name]
         if source.holds == "values" or (source.holds == "experts" and self.device.type != "cpu"):
             return False
-        if any(isinstance(part, Coded) or self._becomes_codes(name, part) for part in parts):
+        if any(isinstance(part, Coded) or self._becomes_codes(name, part) or self._stays_half(name, part) for part in parts):
             return True
         if self.device.type != "cpu" or len(parts) == 1:
             return False
@@ -268,7 +284,13 @@ class _Reader:
         return is_inner(name, self.sources[name]) and can_quantize(self.online, part.shape[1])
 
     def _make_embedding(self, parts: list[Part]) -> None:
-        matrix, _ = self._codes(parts[0])
+        (part,) = parts
+        if isinstance(part, Plain):
+            half = self._half("embedding.0", part)
+            self.embeddings["embedding"] = PackedEmbedding(half, self.dtype)
+            self.made["embedding"] = (PackedLinear(PackedRows((half,))),)
+            return
+        matrix, _ = self._codes(part)
         self._hold("embedding.0", matrix)
         self.embeddings["embedding"] = ScaledEmbedding(matrix, self.dtype)
         self.made["embedding"] = (JoinedLinear((ScaledLinear(matrix),)),)
@@ -288,11 +310,27 @@ class _Reader:
     def _linears(self, ours: str, parts: list[Part]) -> tuple[Linear, ...]:
         return tuple(self._linear(f"{ours}.{number}", part, f"{ours}.weight") for number, part in enumerate(parts))
 
+    def _stays_half(self, name: str, part: Part) -> bool:
+        """Whether a matrix of 16 bits is left in the file and multiplied in float32, as the others are that have fewer."""
+        if isinstance(part, Coded) or not self.keeps_halves or self._becomes_codes(name, part):
+            return False
+        source = self.sources[name]
+        is_matrix = source.holds != "values" and source.dtype is None
+        return is_matrix and self.dtype == torch.float32 and self.checkpoint.dtype(part.name) in HALVES
+
+    def _half(self, name: str, part: Plain) -> Packed:
+        """The matrix as blocks of one number."""
+        data = self.checkpoint.tensor(part.name)
+        self.weights[f"{name}.weight"] = data
+        return Packed(BLOCK_TYPES[self.checkpoint.dtype(part.name)], data.view(torch.uint8))
+
     def _linear(self, name: str, part: Part, of: str) -> Linear:
         if isinstance(part, Coded) or self._becomes_codes(of, part):
             matrix, rounding = self._codes(part)
             self._hold(name, matrix)
             return ScaledLinear(matrix, rounding)
+        if self._stays_half(of, part):
+            return PackedLinear(PackedRows((self._half(name, part),)))
         self.weights[f"{name}.weight"] = self._numbers(part, self.sources[of])
         return DenseLinear(self.weights[f"{name}.weight"])
 

@@ -18,17 +18,18 @@ VOLATILE = ("_name_or_path", "transformers_version")  # in config.json: they say
 
 
 @lru_cache(maxsize=8)
-def model_fingerprint(folder: Path) -> str:
+def model_fingerprint(folder: Path, variant: str = "") -> str:
     """SHA-256 (hex) over config.json and all tensors: names, dtypes, shapes and, of each, its bytes at 16 spots of 4 KiB.
 
     A model that was trained further differs in nearly all bytes of nearly all tensors, so that spots suffice to tell it, and 16 GB
     are fingerprinted in a fraction of a second. It is no protection against somebody who changes a few weights between the spots.
+    `variant` says what else makes its numbers others than those that are stored, such as weights that are quantised while loading.
     Raises ModelFolderError.
     """
     if is_gguf(folder):
         return _gguf_fingerprint(open_gguf(folder))
     config = {key: value for key, value in read_json(folder / "config.json").items() if key not in VOLATILE}
-    digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
+    digest = hashlib.sha256((json.dumps(config, sort_keys=True) + variant).encode())
     tensors = sorted((name, path, entry, start) for path in shard_paths(folder) for name, entry, start in _directory(path))
     for name, path, entry, start in tensors:
         digest.update(json.dumps([name, entry["dtype"], entry["shape"]]).encode())

@@ -16,7 +16,7 @@ from .architecture import ModelInfo, ModelSpec
 from .families import FAMILIES, spec_of
 from .files import read_json, refuse_other_formats
 from .mamba import mamba_spec
-from .transformers_model import transformers_spec
+from .transformers_model import TransformersSpec, transformers_spec
 
 PERMUTED = frozenset({"llama", "mistral3"})  # GGUF architectures whose queries and keys are stored for interleaved rotation
 
@@ -138,10 +138,11 @@ def spec_from_config(config: Mapping[str, Any]) -> ModelInfo:
     if not isinstance(quantised, dict):
         raise UnsupportedModel('config.json: "quantization_config" must be an object')
     plan, spec = read_plan(quantised), _plain_spec(config)
-    if not isinstance(spec, ModelSpec):
+    is_gpt_oss = isinstance(spec, TransformersSpec) and spec.model_type == "gpt_oss"
+    if is_gpt_oss != (plan.method == "mxfp4") or not (is_gpt_oss or isinstance(spec, ModelSpec)):
         raise UnsupportedModel(
-            f'config.json: quantised weights ("{plan.method}") of {spec.architecture} are not supported: it is not computed '
-            "natively; use an unquantised copy"
+            f'config.json: quantised weights ("{plan.method}") of {spec.architecture} are not supported: mxfp4 is for gpt-oss, the '
+            "other formats are for models that are computed natively; use an unquantised copy"
         )
     return replace(spec, quantization=plan)
 

@@ -9,9 +9,11 @@ import torch
 
 from ...kernels.backend import Backend
 from ..errors import ModelFolderError, WeightError
+from ..quantization.gpt_oss import PackedExperts
 from .files import shard_paths
 from .transformers_hybrids import HybridModel
 from .transformers_model import TransformersModel, TransformersSpec
+from .weights import check_checkpoint, open_checkpoint
 
 
 def load_transformers_model(
@@ -29,6 +31,9 @@ def load_transformers_model(
     from transformers import AutoModelForCausalLM
 
     shard_paths(folder)
+    kind = HybridModel if spec.is_recurrent else TransformersModel
+    if spec.quantization is not None:
+        return kind(spec, _with_packed_experts(folder, spec, dtype).eval().to(device), backend, kv_dtype)
     module: Any
     loaded: Any
     try:
@@ -41,5 +46,31 @@ def load_transformers_model(
     for key, verb in (("missing_keys", "lacks"), ("unexpected_keys", "holds"), ("mismatched_keys", "misshapes")):
         if loaded.get(key):
             raise WeightError(f"the checkpoint {verb} {min(map(str, loaded[key]))} ({key} of {spec.architecture})")
-    kind = HybridModel if spec.is_recurrent else TransformersModel
     return kind(spec, module.eval().to(device), backend, kv_dtype)
+
+
+def _with_packed_experts(folder: Path, spec: TransformersSpec, dtype: torch.dtype) -> Any:
+    """gpt-oss, whose experts stay as they are stored. Raises WeightError for a tensor that is missing, unknown or misshaped."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.from_pretrained(folder, local_files_only=True)
+    del config.quantization_config
+    with torch.device("meta"):
+        module: Any = AutoModelForCausalLM.from_config(config, dtype=dtype)
+        for layer in module.model.layers:
+            layer.mlp.experts = PackedExperts(config)
+    module.model.rotary_emb = type(module.model.rotary_emb)(config)  # what no checkpoint holds
+    with open_checkpoint(folder) as checkpoint:
+        wanted = dict(module.named_parameters())
+        check_checkpoint(checkpoint, spec, {name: (tuple(parameter.shape),) for name, parameter in wanted.items()})
+        state = {}
+        for name, parameter in wanted.items():
+            is_packed = parameter.dtype == torch.uint8
+            if is_packed != (checkpoint.dtype(name) == "U8"):
+                kind = checkpoint.dtype(name)
+                raise WeightError(f"tensor {name} is of type {kind}, which is {'no' if is_packed else 'for'} MXFP4")
+            tensor = checkpoint.tensor(name)
+            state[name] = tensor if is_packed else tensor.to(dtype)
+    module.load_state_dict(state, strict=False, assign=True)
+    module.tie_weights()
+    return module

@@ -98,7 +98,7 @@ def _largest(tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> Tensor:
     size, offset = _integer(state, "nested_blocksize"), state.get("nested_offset")
     if "weight.nested_absmax" not in tensors or "weight.nested_quant_map" not in tensors:
         raise BadTensor("weight.nested_absmax", "or weight.nested_quant_map is missing; weight.absmax has 8 bits")
-    if not isinstance(offset, float) or tensors["weight.nested_absmax"].numel() != -(-stored.numel() // size):
+    if not isinstance(offset, int | float) or tensors["weight.nested_absmax"].numel() != -(-stored.numel() // size):
         raise BadTensor("weight.nested_absmax", f"does not go with blocks of {size} and an offset of {offset!r}")
     numbers = tensors["weight.nested_quant_map"][stored.long()]
     return numbers * tensors["weight.nested_absmax"].repeat_interleave(size)[: stored.numel()] + offset

@@ -32,13 +32,18 @@ class Float8:
             shapes = ((-(-rows // self.block[0]), -(-columns // self.block[1])),)
         return (
             Stored(("weight",), ((rows, columns),), ("F8_E4M3",)),
-            Stored(("weight_scale", "weight_scale_inv"), shapes, FLOATS),
+            Stored((self._scale, "weight_scale", "weight_scale_inv"), shapes, FLOATS),
             Stored(("input_scale", "activation_scale"), _ONE, FLOATS, is_optional=not self.has_input_scale),
             Stored(("input_scale_ub",), _ONE, FLOATS, is_optional=True),
         )
 
+    @property
+    def _scale(self) -> str:
+        """What it is called, as a rule."""
+        return "weight_scale" if self.block is None else "weight_scale_inv"
+
     def matrix(self, tensors: Mapping[str, Tensor], rows: int, columns: int) -> Scaled:
-        scales, block = shaped_scales(tensors["weight_scale"], rows, columns, self.block)
+        scales, block = shaped_scales(tensors[self._scale], rows, columns, self.block)
         return Scaled(CODE_TYPES["float8"], tensors["weight"].view(torch.uint8), scales, columns, block)
 
     def rounding(self, tensors: Mapping[str, Tensor]) -> Rounding | None:

@@ -14,7 +14,7 @@ from ...kernels.quantized.scaled_reference import packed
 OnlineKind = Literal["fp8", "int8", "int4"]
 ONLINE_KINDS: tuple[OnlineKind, ...] = get_args(OnlineKind)
 GROUP_SIZE = 32  # columns with one scale, of "int4"
-_DIVISORS = (7.0, 7.5, 8.0, 8.5, 9.0, 10.0)  # of a group's largest magnitude: of these scales the one with the least error is taken
+_DIVISORS = (-7.0, -7.5, -8.0, -8.5, -9.0, 7.5)  # of a group's largest number: the scale with the least error is taken
 _ROWS_AT_A_TIME = 1 << 20  # weights
 
 
@@ -26,15 +26,16 @@ def can_quantize(kind: OnlineKind, columns: int) -> bool:
 def quantized(kind: OnlineKind, weight: Tensor) -> Scaled:
     """A matrix [rows, columns] in codes, made a few rows at a time: "fp8" and "int8" with a scale a row, "int4" one a group."""
     step = max(1, _ROWS_AT_A_TIME // weight.shape[1])
-    pieces = [_QUANTIZERS[kind](part.float(), _scale_dtype(weight)) for part in weight.split(step)]
+    pieces = [_QUANTIZERS[kind](part.float(), scale_dtype(weight.dtype)) for part in weight.split(step)]
     data, scales = (torch.cat(list(parts)) for parts in zip(*pieces, strict=True))
     columns = weight.shape[1]
     name = {"fp8": "float8", "int8": "uint8", "int4": "uint4"}[kind]
     return Scaled(CODE_TYPES[name], data, scales, columns, (1, GROUP_SIZE if kind == "int4" else columns))
 
 
-def _scale_dtype(weight: Tensor) -> torch.dtype:
-    return torch.float16 if weight.dtype == torch.float16 else torch.bfloat16
+def scale_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Of the scales of integers, for weights of a dtype."""
+    return torch.float16 if dtype == torch.float16 else torch.bfloat16
 
 
 def _fp8(weight: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -44,15 +45,19 @@ def _fp8(weight: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
 
 
 def _int8(weight: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    scales = _nonzero(weight.abs().amax(dim=1, keepdim=True) / 127)
-    codes = (weight / scales).round().clamp(-127, 127) + 128
+    """Codes count from the scale as it is kept."""
+    scales = _nonzero((weight.abs().amax(dim=1, keepdim=True) / 127).to(dtype))
+    codes = (weight / scales.float()).round().clamp(-127, 127) + 128
     return codes.to(torch.uint8), scales
 
 
 def _int4(weight: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Codes count from the scale as it is kept, so that nothing is lost by its rounding but range."""
+    """Codes count from the scale as it is kept, so that nothing is lost by its rounding but range.
+
+    A scale may be negative: codes reach from -8 to 7, so that the largest number of a group is best the lowest code.
+    """
     groups = weight.unflatten(1, (-1, GROUP_SIZE))
-    largest = groups.abs().amax(dim=2, keepdim=True)
+    largest = groups.gather(2, groups.abs().argmax(dim=2, keepdim=True))
     best = torch.full_like(largest, torch.inf)
     scales, codes = _nonzero(largest), torch.zeros_like(groups)
     for divisor in _DIVISORS:
@@ -67,7 +72,7 @@ def _int4(weight: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
 
 def _nonzero(scales: Tensor) -> Tensor:
     """Where all weights are zero any scale will do."""
-    return torch.where(scales == 0, 1.0, scales)
+    return torch.where(scales == 0, torch.ones_like(scales), scales)
 
 
 _QUANTIZERS = {"fp8": _fp8, "int8": _int8, "int4": _int4}

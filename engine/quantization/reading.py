@@ -38,6 +38,9 @@ def _gptq(config: Config) -> Iterable[Rule]:
     if layout not in ("gptq", "gptq_v2"):
         _refuse(f'a GPTQ checkpoint in the layout "{layout}" is not supported; supported: gptq, gptq_v2')
 
+    if config.get("pack_dtype", "int32") not in (None, "int32"):
+        _refuse(f'"pack_dtype" is {config["pack_dtype"]!r}; supported: int32')
+
     def scheme(values: Config) -> Gptq:
         return Gptq(_choice(values, "bits", (2, 3, 4, 8)), _group_size(values), layout == "gptq")
 
@@ -140,6 +143,8 @@ def _compressed_scheme(form: str, weights: Config, inputs: Config) -> Scheme:
     granularity, is_symmetric = _granularity(weights), bool(weights.get("symmetric", True))
     rounding = None if not inputs else _rounding(inputs)
     if form == "pack-quantized":
+        if not is_symmetric and granularity.strategy not in ("group", "channel"):
+            _refuse(f'zero points with "strategy" "{granularity.strategy}" are not supported; supported: channel, group')
         if kind != "int":
             _refuse('"type" is "float" with the format "pack-quantized"; supported: int')
         if rounding is not None and not inputs.get("dynamic"):
@@ -184,6 +189,7 @@ _METHODS: Mapping[Any, Callable[[Config], Iterable[Rule]]] = {
     "fp8": _fp8,
     "fbgemm_fp8": _fbgemm,
     "bitsandbytes": _bitsandbytes,
+    "mxfp4": lambda config: (),  # the experts of gpt-oss, which are all that it stores so: `gpt_oss.py`
 }
 
 # ---- values

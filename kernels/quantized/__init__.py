@@ -8,14 +8,13 @@ ones, of activations that are rounded to 8 bits.
 
 from __future__ import annotations
 
-import threading
-
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
 from . import reference
 from .blocks import BLOCK_TYPES, BlockType, Packed
+from .scratch import scratch
 
 __all__ = ["BLOCK_TYPES", "BlockType", "Packed", "dequantize", "multiply", "rows"]
 
@@ -54,25 +53,11 @@ def dequantize(matrix: Packed) -> Tensor:
     return out
 
 
-class _Scratch(threading.local):
-    """Where each thread unpacks rows: memory that is asked for at every product costs as much as what is done in it."""
-
-    weights = torch.empty(0)
-
-    def of(self, num_rows: int, num_columns: int) -> Tensor:
-        if self.weights.numel() < num_rows * num_columns:
-            self.weights = torch.empty(num_rows * num_columns)
-        return self.weights[: num_rows * num_columns].view(num_rows, num_columns)
-
-
-_scratch = _Scratch()
-
-
 def _multiply_on_cpu(x: Tensor, matrix: Packed) -> Tensor:
     if matrix.type.name == "F32":
         return x @ matrix.data.view(torch.float32).T
     step = min(matrix.num_rows, max(16, CPU_SCRATCH // matrix.num_columns))
-    out, unpacked = x.new_empty(len(x), matrix.num_rows), _scratch.of(step, matrix.num_columns)
+    out, unpacked = x.new_empty(len(x), matrix.num_rows), scratch.of(step, matrix.num_columns)
     for begin in range(0, matrix.num_rows, step):
         data = matrix.data[begin : begin + step]
         weights = unpacked[: len(data)]

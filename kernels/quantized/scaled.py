@@ -13,6 +13,7 @@ from torch.nn.functional import linear
 
 from . import scaled_reference
 from .codes import CODE_TYPES, CodeType, Scaled
+from .scratch import scratch
 
 __all__ = ["CODE_TYPES", "CodeType", "Scaled", "dequantize", "multiply", "rows"]
 
@@ -59,7 +60,7 @@ def _step(matrix: Scaled) -> int:
 
 def _multiply_on_cpu(x: Tensor, matrix: Scaled) -> Tensor:
     step = _step(matrix)
-    out, unpacked = x.new_empty(len(x), matrix.num_rows), torch.empty(step, matrix.num_columns)
+    out, unpacked = x.new_empty(len(x), matrix.num_rows), scratch.of(step, matrix.num_columns)
     for begin, piece in matrix.pieces(step):
         weights = unpacked[: piece.num_rows]
         _decode(piece, weights)

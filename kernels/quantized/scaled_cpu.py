@@ -18,6 +18,8 @@ from torch import Tensor
 from ...foundation import compile_cache as compile_cache  # before the first function that is kept on disk
 from .codes import CODE_TYPES, Scaled
 
+_EXPONENTS = np.float32(2.0**120)  # between those of e4m3 and float32
+
 _kept = nb.njit(cache=True, nogil=True)  # on disk
 
 
@@ -66,15 +68,41 @@ def _integers8(data, scales, zeros, values, bits, width, out):
 
 
 @_kept
-def _values8(data, scales, zeros, values, bits, width, out):
+def _floats8(data, scales, zeros, values, bits, width, out):
+    """e4m3: sign, exponent and fraction where float32 has them, times what is between the exponents. 127 is no number.
+
+    In two loops, of integers and of numbers, so that both become vector instructions.
+    """
+    columns = out.shape[1]
+    as_bits = out.view(np.int32)
+    for r in range(out.shape[0]):
+        for i in range(columns):
+            code = np.int32(data[r, i])
+            rest = code & 127
+            as_bits[r, i] = (code & 128) << 24 | (rest << 20 if rest < 127 else 0x7FC00000)
+        for block in range(scales.shape[1]):
+            begin = block * width
+            scale, to = scales[r, block], out[r, begin : min(begin + width, columns)]
+            for i in range(to.size):
+                to[i] = to[i] * _EXPONENTS * scale
+
+
+@_kept
+def _eights(data, scales, zeros, values, bits, width, out):
+    """Integers of any number of bits, eight of which are as many bytes, in blocks of whole eights."""
+    mask = np.uint64((1 << bits) - 1)
     columns = out.shape[1]
     for r in range(out.shape[0]):
         for block in range(scales.shape[1]):
             begin = block * width
-            scale = scales[r, block]
-            raw, to = data[r, begin : min(begin + width, columns)], out[r, begin : min(begin + width, columns)]
-            for i in range(raw.size):
-                to[i] = values[raw[i]] * scale
+            scale, zero = scales[r, block], zeros[r, block]
+            for eight in range(begin // 8, min(begin + width, columns) // 8):
+                word = np.uint64(0)
+                for byte in range(bits):
+                    word |= np.uint64(data[r, eight * bits + byte]) << np.uint64(8 * byte)
+                to = out[r, 8 * eight : 8 * eight + 8]
+                for i in range(8):
+                    to[i] = (np.float32(np.int32(word >> np.uint64(i * bits) & mask)) - zero) * scale
 
 
 @_kept
@@ -99,7 +127,9 @@ def decode(piece: Scaled, out: Tensor) -> None:
     if kind.bits == 4 and is_even:
         function = _integers4 if kind.name == "uint4" else _values4
     elif kind.bits == 8:
-        function = _values8 if kind.name == "float8" else _integers8
+        function = _floats8 if kind.name == "float8" else _integers8
+    elif kind.name.startswith("uint") and width % 8 == 0 and piece.num_columns % 8 == 0:
+        function = _eights
     else:
         function = _any
     function(piece.data.numpy(), scales, zeros, _values(kind.name), kind.bits, width, out.numpy())

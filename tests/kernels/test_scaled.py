@@ -8,9 +8,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from maskwright.kernels import quantized
 from maskwright.kernels.quantized import scaled, scaled_reference
 from maskwright.kernels.quantized.rounding import Rounding
 from maskwright.kernels.quantized.scaled import CODE_TYPES, Scaled, dequantize, multiply, rows
+from maskwright.kernels.quantized.scratch import scratch
 
 
 def random_matrix(name: str, num_rows: int, columns: int, block: tuple[int, int], *, has_zeros: bool = False, ordered: bool = True, seed: int = 0) -> Scaled:
@@ -79,6 +81,14 @@ def test_a_product_is_that_of_the_numbers(name: str, num_tokens: int) -> None:
     found = multiply(x, matrix)
     assert ((found.double() - x.double() @ weights.T) / scale).abs().max() < 1e-5
     assert torch.equal(multiply(x.bfloat16(), matrix), multiply(x.bfloat16().float(), matrix).bfloat16())
+
+
+def test_a_product_in_inference_mode_leaves_nothing_behind_that_hinders_others() -> None:
+    matrix, wider = random_matrix("uint4", 20, 4096, (1, 32)), quantized.Packed(quantized.BLOCK_TYPES["F16"], torch.zeros(20, 8192, dtype=torch.uint8))
+    scratch.weights = torch.empty(0)
+    with torch.inference_mode():
+        multiply(torch.ones(1, 4096), matrix)
+    assert torch.equal(quantized.multiply(torch.ones(1, 4096), wider), torch.zeros(1, 20))
 
 
 @pytest.mark.parametrize("name", BLOCKS)

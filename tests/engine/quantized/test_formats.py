@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from maskwright.engine.models.model import load_model
 from maskwright.engine.models.spec import read_spec
 
 from ..conftest import LATENT, SIZES, save_tiny_model
+from ..conftest import MODELS as FAMILIES
 from ..models import test_decoder
 from .writing import awq, float8, gptq, llm_int8, nf4, quantise_folder
 
@@ -94,6 +96,12 @@ def test_a_format_computes_what_its_numbers_do(model: str, name: str, tmp_path: 
     expected = theirs(same)
     assert_same(ours(quantised, rounds_inputs=False), expected)
     assert not torch.allclose(theirs(folder), expected, atol=1e-3 * expected.abs().max().item()), "numbers were rounded"
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_family_is_computed_from_codes(name: str, tmp_path: Path, tiny_model: Callable[[str], Any]) -> None:
+    quantised, same = quantise_folder(tiny_model(name).folder, tmp_path, BLOCKS, float8((16, 32)))
+    assert_same(ours(quantised, rounds_inputs=False), ours(same))
 
 
 @pytest.mark.parametrize("name", ["gptq-act-order", "awq", "fp8-blocks", "nf4"])

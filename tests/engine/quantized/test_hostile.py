@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
+from maskwright.engine.conversion.quantized_folder import FOLDER_KINDS, write_quantized_folder
 from maskwright.engine.errors import EngineError, UnsupportedModel, WeightError
 from maskwright.engine.models.spec import read_spec
 from maskwright.engine.quantization.plan import Pattern, compiled
@@ -59,7 +60,7 @@ def broken(plain: Path, target: Path, name: str, changes: dict[str, Any]) -> Pat
         ("awq", {"qzeros": None}, rf"lacks {Q}\.qzeros"),
         ("awq", {"qweight": lambda t: t.T}, rf"tensor {Q}\.qweight has shape \[8, 64\]"),
         ("fp8-blocks", {"weight_scale_inv": lambda t: t[:, :-1]}, rf"tensor {Q}\.weight_scale_inv has shape \[4, 1\]"),
-        ("fp8-blocks", {"weight_scale_inv": None}, rf"lacks {Q}\.weight_scale, "),
+        ("fp8-blocks", {"weight_scale_inv": None}, rf"lacks {Q}\.weight_scale_inv, "),
         ("fp8-blocks", {"weight": lambda t: t.view(torch.int8)}, rf"tensor {Q}\.weight is of type I8, config.json calls for F8_E4M3"),
         ("fp8-static", {"input_scale": None}, rf"lacks {Q}\.input_scale"),
         ("fp8-static", {"input_scale": lambda t: t * 0}, rf"tensor {Q}\.input_scale is 0\.0; it must be positive"),
@@ -106,6 +107,7 @@ COMPRESSED = {"quant_method": "compressed-tensors", "format": "pack-quantized", 
         ({"quant_method": "gptq", "bits": True}, r'"bits" is True'),
         ({"quant_method": "gptq", "bits": 4, "group_size": 0}, r'"group_size" is 0; it must be a positive integer'),
         ({"quant_method": "gptq", "bits": 4, "checkpoint_format": "marlin"}, 'in the layout "marlin" is not supported; supported: gptq, gptq_v2'),
+        ({"quant_method": "gptq", "bits": 4, "pack_dtype": "int16"}, '"pack_dtype" is .int16.; supported: int32'),
         ({"quant_method": "gptq", "bits": 4, "dynamic": [1]}, '"dynamic" must be an object'),
         ({"quant_method": "gptq", "bits": 4, "dynamic": {"+:(": {}}}, r'"\(" is no expression for names'),
         ({"quant_method": "awq", "version": "gemv"}, 'AWQ in the layout "gemv" is not supported; supported: gemm'),
@@ -116,6 +118,10 @@ COMPRESSED = {"quant_method": "compressed-tensors", "format": "pack-quantized", 
         ({"quant_method": "fp8", "scale_fmt": "ue8m0"}, '"scale_fmt" is "ue8m0"'),
         ({"quant_method": "bitsandbytes", "load_in_4bit": True}, '"fp4" is not supported; supported: nf4, and 8 bits'),
         ({**COMPRESSED, "format": "nvfp4-pack-quantized"}, 'the format "nvfp4-pack-quantized" .* supported: pack-quantized, int-q'),
+        (
+            {**COMPRESSED, "config_groups": {"g": {**GROUP, "weights": {"num_bits": 4, "strategy": "tensor", "symmetric": False}}}},
+            'zero points with "strategy" "tensor" are not supported; supported: channel, group',
+        ),
         ({**COMPRESSED, "transform_config": {"a": 1}}, '"transform_config" and "sparsity_config" of compressed-tensors are not'),
         ({**COMPRESSED, "config_groups": {"g": {"targets": ["Linear"]}}}, 'group "g" of "config_groups" does not say'),
         ({**COMPRESSED, "config_groups": {"g": {**GROUP, "weights": {"num_bits": 4, "strategy": "row"}}}}, '"strategy" of weights is "row"'),
@@ -131,8 +137,16 @@ def test_quantised_weights_of_other_models_are_refused(tmp_path: Path) -> None:
     folder = save_tiny_model(tmp_path, "Olmo2Config", {}).folder
     edited = json.loads((folder / "config.json").read_text()) | {"quantization_config": CASES["awq"][0]}
     (folder / "config.json").write_text(json.dumps(edited))
-    with pytest.raises(UnsupportedModel, match=r'quantised weights \("awq"\) of Olmo2ForCausalLM are not supported: it is not computed'):
+    with pytest.raises(UnsupportedModel, match=r'quantised weights \("awq"\) of Olmo2ForCausalLM are not supported: mxfp4 is for gpt-oss, the other'):
         read_spec(folder)
+
+
+def test_scales_of_caches_are_passed_over(plain: Path, tmp_path: Path) -> None:
+    expected = ours(broken(plain, tmp_path / "first", "fp8-whole", {}))
+    folder = broken(plain, tmp_path / "second", "fp8-whole", {})
+    tensors = load_file(folder / "model.safetensors") | {"model.layers.0.self_attn.k_scale": torch.ones(1)}
+    save_file(tensors, folder / "model.safetensors")
+    assert torch.equal(ours(folder), expected)
 
 
 @pytest.mark.parametrize("expression", ["(a+)+$", "(?:a|a)*b", "([a-z._0-9]+)*!", "(?:(?:ab)?){20}", "a" * 3000, r"(a)(?(1)b|c)"])
@@ -167,3 +181,43 @@ VALUES = st.recursive(
 def test_any_configuration_is_read_or_refused(config: dict[str, Any]) -> None:
     with suppress(EngineError):
         read_plan(config).scheme_of(Q)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A checkpoint of one layer in every format."""
+    parent = tmp_path_factory.mktemp("small")
+    plain = save_tiny_model(parent / "plain", "LlamaConfig", {**MODELS["llama"][1], "num_hidden_layers": 1}).folder
+    for kind in FOLDER_KINDS:
+        write_quantized_folder(plain, parent / kind, kind)
+    written = {kind: parent / kind for kind in FOLDER_KINDS}
+    return written | {name: quantise_folder(plain, parent / name, *CASES[name])[0] for name in FUZZED if name not in written}
+
+
+FUZZED = (*FOLDER_KINDS, "gptq-4", "gptq-3-act-order", "awq", "fp8-blocks", "fp8-static", "nf4-nested", "llm-int8")
+DTYPES = (torch.uint8, torch.int8, torch.int32, torch.int64, torch.float16, torch.float32, torch.float8_e4m3fn, torch.bool)
+
+
+@given(st.sampled_from(FUZZED), st.integers(0, 10**6), st.sampled_from(["drop", "cut", "turn", "type", "bits", "flat", "rename"]), st.sampled_from(DTYPES))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_any_tensor_is_read_or_refused(small: dict[str, Path], tmp_path_factory, name: str, place: int, change: str, dtype: torch.dtype) -> None:
+    folder = small[name]
+    tensors = load_file(folder / "model.safetensors")
+    key = sorted(tensors)[place % len(tensors)]
+    tensor = tensors.pop(key)
+    made = {
+        "drop": lambda: None,
+        "cut": lambda: tensor.flatten()[: tensor.numel() // 2] if tensor.ndim < 2 else tensor[: len(tensor) // 2],
+        "turn": lambda: tensor.T if tensor.ndim == 2 else tensor.reshape(1, -1),
+        "type": lambda: tensor.float().to(dtype),
+        "bits": lambda: torch.randint(0, 256, (tensor.nbytes,), dtype=torch.uint8).view(tensor.dtype).view(tensor.shape),
+        "flat": lambda: tensor.flatten(),
+        "rename": lambda: tensor,
+    }[change]()
+    target = tmp_path_factory.mktemp("broken") / "model"
+    target.mkdir()
+    (target / "config.json").write_text((folder / "config.json").read_text())
+    changed = {} if made is None else {f"{key}x" if change == "rename" else key: made.clone().contiguous()}
+    save_file(tensors | changed, target / "model.safetensors")
+    with suppress(EngineError):
+        assert ours(target).shape == (21, 99)

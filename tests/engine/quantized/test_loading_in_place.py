@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
+from maskwright import LLM
 from maskwright.engine import EngineConfig, load
+from maskwright.engine.conversion.quantized_folder import write_quantized_folder
 from maskwright.engine.errors import ConfigError
 from maskwright.engine.models import checkpoint_weights as loading
 from maskwright.engine.models.checkpoint_weights import read_decoder_weights
+from maskwright.engine.models.fingerprints import model_fingerprint
 from maskwright.engine.models.model import load_model
 from maskwright.engine.models.spec import read_spec
 
@@ -60,9 +64,11 @@ def test_large_weights_of_the_type_that_is_computed_in_stay_in_the_file(class_na
     assert_same(ours(folder), theirs(folder))
 
 
-def test_small_matrices_are_joined() -> None:
+def test_small_matrices_are_joined(tmp_path: Path) -> None:
     """One product is quicker than three."""
-    assert loading.LEAST_MAPPED > 48 * 32 * 4
+    folder = save_tiny_model(tmp_path, "LlamaConfig", WIDE).folder
+    weights, _ = read_decoder_weights(folder, read_spec(folder), torch.float32, CPU)
+    assert weights["layers.0.attention.qkv.weight"].shape == (64 + 2 * 32, 64)
 
 
 @pytest.mark.parametrize("name", ["fp8-blocks", "fbgemm", "llm-int8"])
@@ -78,19 +84,39 @@ def test_packed_integers_of_compressed_tensors_stay_in_the_file(tmp_path: Path) 
     assert mapped_share(tmp_path / "quantised") > 0.98
 
 
-@pytest.mark.parametrize(("free", "line"), [(10**3, "converted to bfloat16 and held in memory"), (10**9, "")])
-def test_copies_that_do_not_fit_into_memory_are_told(free: int, line: str, tmp_path: Path, monkeypatch, caplog) -> None:
-    folder = save_tiny_model(tmp_path, "LlamaConfig", WIDE).folder
-    monkeypatch.setattr(loading, "free_bytes", lambda device: free)
-    read_decoder_weights(folder, read_spec(folder), torch.bfloat16, CPU)
-    assert (line in caplog.text) if line else not caplog.text
+def half(folder: Path, target: Path) -> Path:
+    """The model in `folder` with weights of 16 bits."""
+    shutil.copytree(folder, target)
+    weights = load_file(folder / "model.safetensors")
+    save_file({name: tensor.bfloat16() for name, tensor in weights.items()}, target / "model.safetensors")
+    return target
+
+
+def test_weights_of_16_bits_stay_as_they_are_where_copies_do_not_fit(tmp_path: Path, monkeypatch, caplog) -> None:
+    folder = half(save_tiny_model(tmp_path / "whole", "LlamaConfig", {**LARGE, "vocab_size": 1100}).folder, tmp_path / "half")
+    expected = ours(folder)
+    assert mapped_share(folder) < 0.02 and not caplog.text
+    monkeypatch.setattr(loading, "free_bytes", lambda device: 20_000_000)
+    assert mapped_share(folder) > 0.98
+    assert "in float32 its weights would take 0.0255 GB of memory, of which 0.02 GB are free: those of 16 bits stay" in caplog.text
+    assert "read from the file in every step" not in caplog.text
+    assert_same(ours(folder), expected)
 
 
 def test_a_model_larger_than_memory_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     folder = save_tiny_model(tmp_path, "LlamaConfig", LARGE).folder
     monkeypatch.setattr(loading, "free_bytes", lambda device: 2_000_000)
     read_decoder_weights(folder, read_spec(folder), torch.float32, CPU)
-    assert "its weights take 0.0214 GB, and 0.002 GB of memory are free: what does not fit is read from the file" in caplog.text
+    assert "its weights take 0.0214 GB (0.0214 GB of them in the file), and 0.002 GB of memory are free: what does not fit" in caplog.text
+
+
+def test_what_is_not_packed_of_a_packed_model_stays_in_the_file_too(tmp_path: Path) -> None:
+    """A tied embedding of 16 bits beside matrices of 4."""
+    changes = {**LARGE, "vocab_size": 1100, "tie_word_embeddings": True}
+    folder = half(save_tiny_model(tmp_path / "whole", "LlamaConfig", changes).folder, tmp_path / "half")
+    write_quantized_folder(folder, tmp_path / "packed", "INT4")
+    assert mapped_share(tmp_path / "packed") > 0.98
+    assert_same(ours(tmp_path / "packed"), theirs(tmp_path / "packed"))
 
 
 # ---- quantised while loading
@@ -140,6 +166,18 @@ def test_the_engine_takes_the_option(tmp_path: Path) -> None:
     assert small.footprint.weight_bytes < 0.5 * plain.footprint.weight_bytes
     with pytest.raises(ConfigError, match='quantization must be one of fp8, int8, int4, got "int3"'):
         EngineConfig(model=folder, quantization="int3")
+
+
+def test_a_session_belongs_to_weights_of_as_many_bits(tmp_path: Path) -> None:
+    """Keys and values that were computed by other numbers are not gone on with."""
+    folder = save_tiny_model(tmp_path / "model", *FAMILIES["llama"]).folder
+    add_tokenizer(folder)
+
+    def belonging(**options: Any) -> str:
+        return LLM(folder, device="cpu", num_kv_blocks=8, **options).driver._sessions._model()
+
+    assert belonging() == belonging() == model_fingerprint(folder)
+    assert len({belonging(), belonging(quantization="int8"), belonging(quantization="int4"), belonging(quantized_activations=False)}) == 4
 
 
 def test_what_is_quantised_already_is_not_quantised_again(tmp_path: Path) -> None:

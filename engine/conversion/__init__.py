@@ -1,0 +1,1 @@
+"""Models written anew, in fewer bits: a folder whose matrices are quantised."""
