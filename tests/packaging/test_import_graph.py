@@ -27,7 +27,7 @@ CONSTRAINTS = [
     {"front_ends.json_schema"}, {"front_ends.cfg"}, {"front_ends.tags"}, {"captures"}, {"lab"},
 ]  # fmt: skip
 ENGINE = [
-    {"errors", "footprint", "limits"}, {"device", "kv_cache", "gguf"}, {"attention"}, {"models"}, {"config", "requests"},
+    {"errors", "footprint", "limits"}, {"device", "kv_cache", "gguf"}, {"attention"}, {"models"}, {"adapters"}, {"config", "requests"},
     {"scheduling", "device_constraints", "search"}, {"features", "steps"}, {"drafts"}, {"loops"}, {"engine"}, {"assembly"},
     {"loader"}, {"sessions"},
 ]  # fmt: skip
