@@ -131,7 +131,7 @@ def test_folder_and_config_errors(tmp_path):
 @pytest.mark.parametrize(
     ("file", "message"),
     [
-        ("adapter_config.json", "LoRA adapters are not supported; merge it"),
+        ("adapter_config.json", "this is a LoRA adapter and no model; name its base model"),
         ("quantize_config.json", "quantize_config.json: quantised weights are not supported"),
         ("quant_config.json", "quant_config.json: quantised weights are not supported"),
     ],
