@@ -162,6 +162,8 @@ def test_folders_that_are_none(sound, tmp_path):
     for path, message in ((tmp_path / "nowhere", "there is no such folder"), (tmp_path, "no adapter_config.json in this folder")):
         with pytest.raises(AdapterError, match=message):
             read_adapter(path, spec, 16)
+    with pytest.raises(AdapterError, match="named by its path, not by None"):
+        read_adapter(None, spec, 16)
     (tmp_path / "file").write_text("x")
     with pytest.raises(AdapterError, match="this is a file"):
         read_adapter(tmp_path / "file", spec, 16)
