@@ -15,7 +15,8 @@ from ..errors import AdapterError
 MOST_BYTES = 4 << 20  # of an adapter_config.json
 IGNORED = frozenset({  # they say who made it, how it was trained, or how it was written
     "task_type", "auto_mapping", "peft_version", "base_model_name_or_path", "revision", "inference_mode", "lora_dropout",
-    "fan_in_fan_out", "loftq_config", "eva_config", "corda_config", "lora_ga_config", "velora_config", "megatron_config", "megatron_core", "runtime_config", "qalora_group_size",
+    "fan_in_fan_out", "loftq_config", "eva_config", "corda_config", "lora_ga_config", "velora_config", "megatron_config",
+    "megatron_core", "runtime_config", "qalora_group_size",
 })  # fmt: skip
 PARTIAL = frozenset({"exclude_modules", "layers_to_transform", "layers_pattern"})  # the tensors that there are say as much
 READ = frozenset({
