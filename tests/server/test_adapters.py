@@ -112,7 +112,7 @@ def test_metrics(client: httpx.Client) -> None:
     told(client, "/v1/completions", "sql")
     text = client.get("/metrics").text
     assert 'maskwright:adapters{engine="0",model_name="embedded"} 1.0' in text
-    assert "maskwright:adapter_bytes" in text and 'vllm:lora_requests_info{max_lora="8"' in text
+    assert "maskwright:adapter_bytes" in text and 'vllm:lora_requests_info{engine="0",max_lora="8"' in text
 
 
 def test_an_adapter_is_loaded_used_and_unloaded(client: httpx.Client, folders: dict[str, Path]) -> None:
