@@ -125,7 +125,11 @@ class LLM:
         return self.driver.adapters
 
     def load_adapter(self, name: str, path: str | os.PathLike[str]) -> LoadedAdapter:
-        """Load a LoRA adapter, a folder of peft or a GGUF file, for requests with adapter=name. Requests may run meanwhile.
+        """Load a LoRA adapter for requests that name it. Requests may run meanwhile.
+
+        Args:
+            name: what requests call it, as adapter=name.
+            path: a folder of peft, or a GGUF file.
 
         Raises AdapterError: it cannot be read or does not fit, the name is taken, or max_adapters are loaded.
         """
@@ -134,7 +138,9 @@ class LLM:
     def unload_adapter(self, name: str, *, wait: bool = False) -> None:
         """Forget an adapter. Raises AdapterInUse while requests run with it, and AdapterError where there is none of that name.
 
-        wait: take no more requests for it, and return when those that run have ended.
+        Args:
+            name: what requests call it.
+            wait: take no more requests for it, and return when those that run have ended.
         """
         if not wait:
             self.driver.unload_adapter(name)
@@ -348,6 +354,7 @@ class LLM:
             tool_style: how the model writes calls, such as "hermes" or "llama3-json"; "auto" knows it by the chat template; None
                 is one JSON object and nothing else, as the embedded model learned it.
             sampling: None: `default_sampling`.
+            adapter: the name of a loaded adapter.
             constraint: beside tools, what a reply without calls satisfies: `reply.parsed` is a call or the object then.
         """
         turn = self.planner.turn(messages, tools, tool_choice, tool_style, constraint)

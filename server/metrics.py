@@ -282,10 +282,10 @@ class _EngineCollector(Collector):
 
     def _adapters_info(self, statistics: EngineStatistics) -> Metric:
         """A gauge that is the time, whose labels tell which adapters are at work."""
-        names = ["max_lora", "waiting_lora_adapters", "running_lora_adapters"]
+        names = [*LABELS, "max_lora", "waiting_lora_adapters", "running_lora_adapters"]
         family = GaugeMetricFamily("vllm:lora_requests_info", "Adapters that requests run or wait with, as labels.", labels=names)
         told = (statistics.waiting_adapters, statistics.running_adapters)
-        family.add_metric([str(self._max_adapters), *map(",".join, told)], time.time())
+        family.add_metric([*self._labels, str(self._max_adapters), *map(",".join, told)], time.time())
         return family
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,16 +101,29 @@ class ServerSettings:
 
 
 def named_paths(entries: Iterable[str]) -> dict[str, Path]:
-    """Adapters out of NAME=PATH. Raises UsageError for what is written otherwise, or named twice."""
+    """Adapters out of NAME=PATH, or vLLM's {"name": NAME, "path": PATH}. Raises UsageError for anything else, or a name that comes
+    twice."""
     found: dict[str, Path] = {}
     for entry in entries:
-        name, equals, path = entry.partition("=")
-        if not (name and equals and path):
+        name, path = _name_and_path(entry)
+        if not (name and path):
             raise UsageError(f"an adapter is given as NAME=PATH, such as sql=adapters/sql, not {entry!r}")
         if name in found:
             raise UsageError(f'two adapters are named "{name}"')
         found[name] = Path(path)
     return found
+
+
+def _name_and_path(entry: str) -> tuple[str, str]:
+    """Both of an adapter, empty where they cannot be told."""
+    if not entry.startswith("{"):
+        name, _, path = entry.partition("=")
+        return name, path
+    with suppress(ValueError, RecursionError):
+        given = json.loads(entry)
+        if isinstance(given, dict) and all(isinstance(given.get(key), str) for key in ("name", "path")):
+            return given["name"], given["path"]
+    return "", ""
 
 
 def _require(name: str, value: int, at_least: int) -> None:

@@ -15,8 +15,8 @@ from ..errors import AdapterError
 MOST_BYTES = 4 << 20  # of an adapter_config.json
 IGNORED = frozenset({  # they say who made it, how it was trained, or how it was written
     "task_type", "auto_mapping", "peft_version", "base_model_name_or_path", "revision", "inference_mode", "lora_dropout",
-    "fan_in_fan_out", "loftq_config", "eva_config", "corda_config", "lora_ga_config", "velora_config", "monteclora_config",
-    "megatron_config", "megatron_core", "runtime_config", "qalora_group_size",
+    "fan_in_fan_out", "loftq_config", "eva_config", "corda_config", "lora_ga_config", "velora_config", "megatron_config",
+    "megatron_core", "runtime_config", "qalora_group_size",
 })  # fmt: skip
 PARTIAL = frozenset({"exclude_modules", "layers_to_transform", "layers_pattern"})  # the tensors that there are say as much
 READ = frozenset({
@@ -33,6 +33,7 @@ REFUSED = {  # what is refused unless it is None, False or empty, and what to do
     "trainable_token_indices": "single rows of the embedding are not adapted; merge it into the model",
     "target_parameters": "parameters outside of linear layers, such as experts, are not adapted; merge it into the model",
     "arrow_config": "routing between adapters is not done; choose one for each request",
+    "monteclora_config": "MonteCLoRA has more than two matrices; merge it into the model",
     "kasa_config": "KaSA changes the base weights; merge it into the model",
     "ensure_weight_tying": "tied adapters of embedding and head are not read; merge it into the model",
 }

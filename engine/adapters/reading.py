@@ -19,6 +19,8 @@ def read_adapter(path: str | os.PathLike[str], spec: ModelInfo, max_rank: int) -
 
     Nothing in the files is executed, and nothing is read of a tensor before its shape is known to fit.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise AdapterError(f"an adapter is named by its path, not by {path!r:.80}")
     where = Path(path).expanduser()
     if is_gguf(where):
         return read_gguf_adapter(where, spec, max_rank)

@@ -87,6 +87,8 @@ class AdapterSlots:
             self._layers[name].stack = stack
         self._num_slots, self._rank = room
         self._held[slot] = adapter
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)  # the next step may be on another stream than this thread's
         return slot
 
     def free(self, slot: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import threading
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ import torch
 from safetensors.torch import save_file
 
 from maskwright import LLM, AsyncLLM, Done, RequestError, SamplingParams, SessionError, UsageError, generate
+from maskwright.cli import run
 from maskwright.engine.errors import AdapterError, AdapterInUse, ConfigError
 
 GREEDY = SamplingParams(temperature=0.0, max_tokens=12, ignore_eos=True)
@@ -188,3 +190,21 @@ def test_without_slots_there_are_none(model_folder: Path, adapters: Mapping[str,
         llm.load_adapter("sql", adapters["sql"])
     with pytest.raises(RequestError, match='adapter "sql": this engine has no adapters'):
         llm.generate("a", adapter="sql")
+
+
+def test_the_command_line(
+    model_folder: Path, adapters: Mapping[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "prompts.txt").write_text("one\ntwo\n")
+    common = ["--model", str(model_folder), "--greedy", "-n", "10"]
+    told = []
+    for given in ([], ["--adapter", str(adapters["sql"])], ["--adapter", str(adapters["chat"])]):
+        for asked in (["-p", PROMPTS[0]], ["-p", PROMPTS[0], "--no-stream"], ["--prompt-file", str(tmp_path / "prompts.txt")]):
+            assert run(["generate", *common, *given, *asked]) == 0
+            told.append(capsys.readouterr().out)
+        monkeypatch.setattr("sys.stdin", io.StringIO("hello\n\n"))
+        assert run(["chat", *common, *given]) == 0
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1] and told[4] == told[5] and len(set(told)) == 9
+    assert run(["generate", *common, "--adapter", str(tmp_path), "-p", "a"]) == 2
+    assert "no adapter_config.json in this folder" in capsys.readouterr().err

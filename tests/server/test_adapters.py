@@ -112,7 +112,7 @@ def test_metrics(client: httpx.Client) -> None:
     told(client, "/v1/completions", "sql")
     text = client.get("/metrics").text
     assert 'maskwright:adapters{engine="0",model_name="embedded"} 1.0' in text
-    assert "maskwright:adapter_bytes" in text and 'vllm:lora_requests_info{max_lora="8"' in text
+    assert "maskwright:adapter_bytes" in text and 'vllm:lora_requests_info{engine="0",max_lora="8"' in text
 
 
 def test_an_adapter_is_loaded_used_and_unloaded(client: httpx.Client, folders: dict[str, Path]) -> None:
@@ -166,7 +166,8 @@ def test_clients_may_not_unless_the_operator_allows_it(http: httpx.Client, folde
 
 def test_names_and_paths_of_the_command_line() -> None:
     assert named_paths(["a=b", "c=d=e"]) == {"a": Path("b"), "c": Path("d=e")}
-    for wrong, message in ((["a"], "NAME=PATH"), (["=b"], "NAME=PATH"), (["a="], "NAME=PATH"), (["a=b", "a=c"], "two adapters are named")):
+    assert named_paths(['{"name": "a", "path": "b", "base_model_name": "c"}']) == {"a": Path("b")}
+    for wrong, message in ((['{"name": "a"}'], "NAME=PATH"), (["{"], "NAME=PATH"), (["a"], "NAME=PATH"), (["=b"], "NAME=PATH"), (["a="], "NAME=PATH"), (["a=b", "a=c"], "two adapters are named")):
         with pytest.raises(UsageError, match=message):
             ServerSettings(lora_modules=tuple(wrong))
 

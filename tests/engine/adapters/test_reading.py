@@ -14,10 +14,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from maskwright.engine.adapters.adapter import Adapter
+from maskwright.engine.adapters.modules import takes_adapters, why_no_adapters
 from maskwright.engine.adapters.peft_config import read_config
 from maskwright.engine.adapters.reading import read_adapter
 from maskwright.engine.errors import AdapterError, UnsupportedModel
-from maskwright.engine.models.spec import read_spec
+from maskwright.engine.models.spec import read_spec, spec_from_config
 
 from .making import peft_adapter
 
@@ -161,6 +162,8 @@ def test_folders_that_are_none(sound, tmp_path):
     for path, message in ((tmp_path / "nowhere", "there is no such folder"), (tmp_path, "no adapter_config.json in this folder")):
         with pytest.raises(AdapterError, match=message):
             read_adapter(path, spec, 16)
+    with pytest.raises(AdapterError, match="named by its path, not by None"):
+        read_adapter(None, spec, 16)
     (tmp_path / "file").write_text("x")
     with pytest.raises(AdapterError, match="this is a file"):
         read_adapter(tmp_path / "file", spec, 16)
@@ -224,3 +227,11 @@ def test_a_fingerprint_is_that_of_what_is_added(changed, sound):
     assert changed(task_type="CAUSAL_LM").fingerprint == same
     assert changed(lora_alpha=9).fingerprint != same
     assert changed(lambda held: held[Q_B].view(-1)[0].add_(1)).fingerprint != same
+
+
+def test_models_of_transformers_take_none(sound):
+    """Their products are not ours."""
+    spec = spec_from_config({"architectures": ["GPTNeoXForCausalLM"], "model_type": "gpt_neox"})
+    assert takes_adapters(sound[0]) and not takes_adapters(spec)
+    why = "adapters are for native families, and GPTNeoXForCausalLM is computed by transformers; merge it into the model"
+    assert why_no_adapters(spec) == why

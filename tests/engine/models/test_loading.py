@@ -131,7 +131,7 @@ def test_folder_and_config_errors(tmp_path):
 @pytest.mark.parametrize(
     ("file", "message"),
     [
-        ("adapter_config.json", "LoRA adapters are not supported; merge it"),
+        ("adapter_config.json", "this is a LoRA adapter and no model; name its base model"),
     ],
 )
 def test_what_a_folder_may_not_be(file, message, tmp_path):
