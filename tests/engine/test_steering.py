@@ -198,6 +198,26 @@ def test_items_that_are_parted_within_tokens_are_ended_too() -> None:
     assert [each.path for each in ended] == ["#"]
 
 
+@pytest.mark.parametrize("of_objects", [False, True])
+def test_an_array_in_which_one_item_after_the_other_loops_is_ended_too(of_objects: bool) -> None:
+    """Other members and other arrays are none of its items."""
+    item = schema(k={"type": "integer"}, s={"type": "string"}) if of_objects else {"type": "string"}
+    source = JsonSchema(schema(a={"type": "string"}, b={"type": "string"}, v={"type": "array", "items": item}, w={"type": "array", "items": {"type": "string"}}))
+
+    def will(text: bytes) -> Sequence[bytes]:
+        in_array = text.count(b"[") > text.count(b"]")
+        behind_item = in_array and text[-1:] in b'"}' and not text.endswith(b'["') and text[-2:] not in (b',"', b':"')
+        return [b",", b"x"] if behind_item else [b"x", b'"', *([b"{"] if of_objects else [])]
+
+    text, ended = written(source, will, max_tokens=400)
+    value = json.loads(text)
+    assert value["a"] == value["b"] == "x" * BOUND
+    assert [each["s"] if of_objects else each for each in value["v"]] == ["x" * BOUND] * 3
+    assert value["w"] == ["x" * BOUND] * 3
+    assert [each.path for each in ended if each.path in ("#/v", "#/w")] == ["#/v", "#/w"]
+    assert all((each.text, each.count) == ("x", 3) for each in ended if each.path in ("#/v", "#/w"))
+
+
 def test_recursion_is_closed_again() -> None:
     tree = {"type": "object", "properties": {"a": {"$ref": "#"}}, "additionalProperties": False}
     text, ended = written(JsonSchema(tree), lambda text: {b"{": [b'"'], b":": [b"{"]}.get(text[-1:], []), max_tokens=600)
