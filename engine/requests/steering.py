@@ -141,7 +141,8 @@ class Steering:
             self._patience -= 1
         if self._patience:
             return None
-        return self._told(self._constraint.mask(state, budget=min(num_needed, num_left)), allowed)
+        shortest = self._constraint.mask(state, budget=min(num_needed, num_left))
+        return self._told(shortest, allowed) if shortest.any() else None
 
     def _ending(self, target: OpenValue, allowed: NDArray[np.uint32], state: Any) -> NDArray[np.uint32]:
         """The mask of the allowed tokens that end the value soonest; empty when none ends it."""
