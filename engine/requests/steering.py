@@ -146,9 +146,11 @@ class Steering:
 
     def _ending(self, target: OpenValue, allowed: NDArray[np.uint32], state: Any) -> NDArray[np.uint32]:
         """The mask of the allowed tokens that end the value soonest; empty when none ends it."""
-        vocabulary = self._constraint.vocabulary
-        may_end = np.unpackbits((allowed & ending_tokens(vocabulary, target.kind)).view(np.uint8), bitorder="little")
-        sizes = {token_id: self._size_until_end(target, token_id) for token_id in np.flatnonzero(may_end).tolist()}
+        vocabulary, may_end = self._constraint.vocabulary, allowed
+        for kind in {each.kind for each in self._values.open if each.start >= target.start}:  # what is inside of it ends first
+            may_end = may_end & ending_tokens(vocabulary, kind)
+        candidates = np.flatnonzero(np.unpackbits(may_end.view(np.uint8), bitorder="little")).tolist()
+        sizes = {token_id: self._size_until_end(target, token_id) for token_id in candidates}
         if self._constraint.is_accepting(state):
             sizes |= dict.fromkeys(vocabulary.eos_token_ids, 0)
         soonest = min((size for size in sizes.values() if size is not None), default=None)

@@ -134,6 +134,27 @@ def cycle(*tokens: bytes) -> Will:
     return will
 
 
+def tokens_in(mask: np.ndarray) -> list[int]:
+    return np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")).tolist()
+
+
+def check_ends(guide: Guide) -> None:
+    """Of all allowed tokens, read one by one, those remain that end the value soonest; if there are any. (What is no JSON ends with the
+    text, or on the shortest way.)"""
+    steering = guide.steering
+    if steering is None or steering._target is None or not guide.num_left:
+        return
+    allowed = tokens_in(guide.constraint.mask(guide.state, budget=guide.num_left))
+    reads = steering._target.kind != "text"
+    sizes = {token: 0 if token == 0 else steering._size_until_end(steering._target, token) if reads else None for token in allowed}
+    found = {token: size for token, size in sizes.items() if size is not None}
+    if found:
+        assert tokens_in(steering.mask) == [token for token, size in found.items() if size == min(found.values())]
+    elif steering.mask is not None:
+        least = guide.constraint.min_tokens(guide.state)
+        assert all(guide.constraint.min_tokens(guide.constraint.advance(guide.state, token)) < least for token in tokens_in(steering.mask))
+
+
 def written(source: Any, will: Will, bound: int | None = BOUND, max_tokens: int = 120) -> tuple[str, tuple[Loop, ...]]:
     """What a model of this will writes under a constraint, and the loops that were ended. Where it may not have its will it hurries
     to the end."""
@@ -143,7 +164,8 @@ def written(source: Any, will: Will, bound: int | None = BOUND, max_tokens: int 
     while len(tokens) < max_tokens:
         MaskViews().fill([guide])
         assert guide.failure is None and guide.num_allowed > 0
-        allowed = np.flatnonzero(np.unpackbits(guide.mask.view(np.uint8), bitorder="little")).tolist()
+        check_ends(guide)
+        allowed = tokens_in(guide.mask)
         text = b"".join(VOCABULARY.tokens[token] or b"" for token in tokens)
         liked = [ID_OF[token] for token in will(text) if ID_OF[token] in allowed]
         token = liked[0] if liked else 0 if 0 in allowed else min(allowed, key=lambda t: constraint.min_tokens(constraint.advance(guide.state, t)))
