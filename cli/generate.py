@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
@@ -142,6 +142,7 @@ def _many(
 def _as_record(output: GenerationOutput) -> dict[str, Any]:
     value = json.loads(output.text) if output.choice.is_json and output.is_complete else output.text
     record = {"prompt": output.prompt, "output": value, "finish_reason": output.finish_reason}
+    record |= {"loops": [asdict(loop) for loop in output.loops]} if output.loops else {}
     return record | {"captures": output.captures} if output.is_complete and output.captures else record
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 LONGEST_CYCLE = 48  # tokens
@@ -64,34 +63,41 @@ class LoopWatch:
         """The shortest period of a cycle that covers what it has to."""
         if self._num_near < self._fewest_near:
             return None
-        return next((period for period in self._candidates() if self.covers(period, self.num_needed(period))), None)
+        return next((period for period in self._candidates() if not self._num_missing(period)), None)
 
     def covers(self, period: int, length: int) -> bool:
         """Whether a cycle of this period covers the last `length` tokens."""
-        tokens = self._tokens
-        return length <= len(tokens) and tokens[period - length :] == tokens[-length:-period]
+        return self._covered(period, length) >= length
 
     def is_none_within(self, num_tokens: int) -> bool:
         """Whether, whatever the next so many tokens are, `period` is None behind each of them."""
         if self._num_near + num_tokens < self._fewest_near:
             return True
         fresh = min(self.num_needed(period) - period for period in range(1, LONGEST_CYCLE + 1))
-        begun = (self.num_needed(period) - self._covered(period) for period in self._candidates())
-        return num_tokens < min((fresh, *begun))
+        return num_tokens < min((fresh, *map(self._num_missing, self._candidates())))
 
     def last(self, length: int) -> list[int]:
         """The last tokens, of those that are remembered."""
         return self._tokens[-length:]
 
-    def _candidates(self) -> Iterator[int]:
-        """Periods of which the last token is part of a cycle."""
-        tokens = self._tokens
-        return (period for period in range(1, min(LONGEST_CYCLE, len(tokens) - 1) + 1) if tokens[-1 - period] == tokens[-1])
+    def _num_missing(self, period: int) -> int:
+        """How many tokens more a cycle has to cover."""
+        needed = self.num_needed(period)
+        return needed - min(self._covered(period, needed), needed)
 
-    def _covered(self, period: int) -> int:
-        """How many of the last tokens a cycle covers, as far as it matters."""
-        tokens, most = self._tokens, min(self.num_needed(period), len(self._tokens))
-        covered = period
+    def _candidates(self) -> list[int]:
+        """Periods of which the last token is part of a cycle, the shortest first."""
+        tokens, last = self._tokens, len(self._tokens) - 1
+        found, place = list[int](), max(last - LONGEST_CYCLE, 0)
+        while (place := tokens.index(tokens[last], place)) < last:
+            found.append(last - place)
+            place += 1
+        return found[::-1]
+
+    def _covered(self, period: int, most: int) -> int:
+        """How many of the last tokens a cycle covers, up to `most`."""
+        tokens, covered = self._tokens, period
+        most = min(most, len(tokens))
         while covered < most and tokens[-1 - covered] == tokens[-1 - covered + period]:
             covered += 1
         return covered

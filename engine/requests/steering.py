@@ -10,8 +10,9 @@ or the last token of the budget. So the tokens are watched (`loops.py`), and whe
 3. but not for ever: after PATIENCE tokens without getting nearer to the end only tokens on the shortest way there remain. Each of
    them brings the end nearer by one at least, so it comes.
 
-The loop runs in the innermost value in which all of it lies. One of items is ended with their array. Texts that the constraint
-requires are left alone by 2; a loop is told only when the choice was narrowed for it.
+The loop runs in the innermost value in which all of it lies. One of items is ended with their array, and so are items in several
+of which something had to be ended. Texts that the constraint requires are left alone by 2; a loop is told only when the choice was
+narrowed for it.
 
 All of this follows from the tokens so far and how many are left. So it is the same in every loop of steps, and in a session that is
 resumed.
@@ -34,6 +35,7 @@ from .request import Constraint
 DEFAULT_BOUND = 32  # tokens, and characters, that a loop may cover in a string or number
 FACTOR_OF_CONTAINERS = 2  # in an array or object as many times that: equal items may be meant
 PATIENCE = 8  # tokens that may bring the end no nearer
+FEWEST_ITEMS = 3  # of an array, in which something had to be ended; then the array is ended, too
 
 
 class Steering:
@@ -44,11 +46,12 @@ class Steering:
         self._constraint, self._values = constraint, values
         self._spellings = constraint.vocabulary.spellings
         self._watch = LoopWatch(bound)
-        self._unread = begun  # text that `values` has not seen: it is read when it matters
+        self._unread = bytearray(begun)  # text that `values` has not seen: it is read when it matters
         self._num_bytes = len(begun)
         self._target: OpenValue | None = None  # the value that is to end
         self._least = self._patience = 0  # tokens to the end, at least so far; tokens that may not get below that
         self._loop: Loop | None = None  # that is being ended, if nothing was narrowed yet
+        self._ended_in: dict[int, frozenset[str]] = {}  # start of an array -> items in which something had to be ended
         self.mask: NDArray[np.uint32] | None = None
         self.loops: tuple[Loop, ...] = ()  # that were ended
 
@@ -64,6 +67,7 @@ class Steering:
     def fork(self) -> Steering:
         child = copy.copy(self)
         child._values, child._watch = self._values.fork(), self._watch.fork()
+        child._unread, child._ended_in = self._unread.copy(), self._ended_in.copy()
         return child
 
     def take(self, token_id: int, state: Any, num_needed: int, num_left: int) -> None:
@@ -72,10 +76,12 @@ class Steering:
         self._unread += spelled
         self._num_bytes += len(spelled)
         self._watch.take(token_id)
-        if self._target is not None:
-            self._follow(self._target)
+        before = self._target
+        if before is not None:
+            self._target = self._behind(before)
         elif (period := self._watch.period()) is not None:
             self._target = self._value_of(period)
+        if self._target is not before:
             self._least, self._patience = num_needed, PATIENCE
         self.mask = None if self._target is None or not num_left else self._narrowed(self._target, state, num_needed, num_left)
 
@@ -98,17 +104,26 @@ class Steering:
                 return around[-1]
         return None
 
-    def _follow(self, target: OpenValue) -> None:
-        """Let go when the value has ended."""
+    def _behind(self, target: OpenValue) -> OpenValue | None:
+        """What is to end now: the value, as long as it is open, and then perhaps the array that it is in."""
         self._read()
         if _is_open(target, self._values):
-            return
+            return target
         self._watch.clear()
-        self._target = self._loop = None
+        was_told, self._loop = self._loop is None, None
+        array = next((each for each in reversed(self._values.open) if each.kind == "array"), None)
+        if array is None or not was_told:
+            return None
+        item = target.path.removeprefix(f"{array.path}/").partition("/")[0]
+        items = self._ended_in[array.start] = self._ended_in.get(array.start, frozenset()) | {item}
+        if len(items) < FEWEST_ITEMS:
+            return None
+        self._loop = Loop(array.path, self.loops[-1].text, len(items), self.loops[-1].start)
+        return array
 
     def _read(self) -> None:
-        self._values.read(self._unread)
-        self._unread = b""
+        self._values.read(bytes(self._unread))
+        self._unread.clear()
 
     def _text(self, token_ids: Iterable[int]) -> bytes:
         return b"".join(self._spellings[token_id] or b"" for token_id in token_ids)
@@ -126,13 +141,16 @@ class Steering:
             self._patience -= 1
         if self._patience:
             return None
-        return self._told(self._constraint.mask(state, budget=min(num_needed, num_left)), allowed)
+        shortest = self._constraint.mask(state, budget=min(num_needed, num_left))
+        return self._told(shortest, allowed) if shortest.any() else None
 
     def _ending(self, target: OpenValue, allowed: NDArray[np.uint32], state: Any) -> NDArray[np.uint32]:
         """The mask of the allowed tokens that end the value soonest; empty when none ends it."""
-        vocabulary = self._constraint.vocabulary
-        may_end = np.unpackbits((allowed & ending_tokens(vocabulary, target.kind)).view(np.uint8), bitorder="little")
-        sizes = {token_id: self._size_until_end(target, token_id) for token_id in np.flatnonzero(may_end).tolist()}
+        vocabulary, may_end = self._constraint.vocabulary, allowed
+        for kind in {each.kind for each in self._values.open if each.start >= target.start}:  # what is inside of it ends first
+            may_end = may_end & ending_tokens(vocabulary, kind)
+        candidates = np.flatnonzero(np.unpackbits(may_end.view(np.uint8), bitorder="little")).tolist()
+        sizes = {token_id: self._size_until_end(target, token_id) for token_id in candidates}
         if self._constraint.is_accepting(state):
             sizes |= dict.fromkeys(vocabulary.eos_token_ids, 0)
         soonest = min((size for size in sizes.values() if size is not None), default=None)

@@ -129,6 +129,21 @@ def test_a_file_of_prompts_gives_a_line_of_json_for_each(cli: Any, folder: Path)
     assert all(isinstance(record["output"], list) and record["finish_reason"] == "stop" for record in records)
 
 
+def test_loops_that_were_ended_are_told_on_stderr(cli: Any, folder: Path) -> None:
+    (folder / "text.json").write_text('{"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": false}')
+    repeats = ("--schema", "text.json", "--greedy", "--logit-bias", "70=50", "--max-tokens", "80")
+    for bound in (10, 32):
+        code, out, err = cli("generate", *repeats, *(() if bound == 32 else ("--loop-bound", "10")), "x")
+        assert code == 0 and json.loads(out)["a"] == "g" * bound
+        assert f"the model repeated 'g' {bound} times in #/a, which was ended there (--loop-bound)" in " ".join(err.split())
+    code, out, err = cli("generate", *repeats, "--loop-bound", "0", "x")
+    assert code == 0 and len(json.loads(out)["a"]) > 60 and "repeated" not in err
+    (folder / "one.txt").write_text("x")
+    _, out, err = cli("generate", *repeats, "--prompt-file", "one.txt")
+    assert json.loads(out)["loops"][0] | {"start": 0} == {"path": "#/a", "text": "g", "count": 32, "start": 0} and "repeated" in err
+    assert cli("generate", "--greedy", "--loop-bound", "8", "x")[0] == 2
+
+
 def test_the_mask_is_shown(cli: Any, module: str) -> None:
     code, out, err = cli("generate", "--schema", f"{module}:Person", "--show-mask", "--timing", "Who?")
     assert code == 0 and json.loads(out).keys() == {"name", "age"}

@@ -24,6 +24,8 @@ LOOPS: list[dict[str, Any]] = [
 POINT = {"type": "object", "properties": {"x": {"type": "integer"}, "tag": {"enum": ["thin", "there"]}}, "required": ["x", "tag"], "additionalProperties": False}
 CAPTURING = Lark('start: a b\na[capture]: /[a-f]{1,6}/\nb[capture, max_tokens=5]: /=[a-z]*/')
 WEATHER = {"name": "weather", "parameters": {"type": "object", "properties": {"in": {"enum": ["ab", "the inn"]}}, "required": ["in"]}}
+TEXTS = {"type": "object", "properties": {"a": {"type": "string"}, "n": {"type": "array", "items": {"type": "string"}}}, "required": ["a", "n"], "additionalProperties": False}
+WRITER = {"name": "write", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}}
 TOOLS = Tools([WEATHER], style="hermes", choice="auto")
 ASKED: list[tuple[Any, dict[str, Any]]] = [
     (None, {"n": 3, "stop": ("e", "th"), "logprobs": 2, "max_tokens": 40}),
@@ -37,6 +39,9 @@ ASKED: list[tuple[Any, dict[str, Any]]] = [
     (TOOLS, {"min_p": 0.02}),
     (Tools([WEATHER], style="hermes", choice="required"), {"best_of": 3, "temperature": 2.0}),
     (CAPTURING, {"presence_penalty": 0.5}),
+    (JsonSchema(TEXTS), {"loop_bound": 6, "logit_bias": {70: 9.0}, "n": 2}),
+    (Tools([WRITER], style="hermes", choice="required"), {"loop_bound": 5, "logit_bias": {70: 50.0}, "temperature": 0.0}),
+    (Lark("start: /g+/"), {"loop_bound": 7, "logit_bias": {70: 50.0}, "temperature": 0.0}),
 ]  # fmt: skip
 
 
@@ -68,7 +73,7 @@ def told(constraint: Constraint | None, output: Any) -> tuple:
         if constraint.source is CAPTURING:
             found = captures(constraint, output.token_ids)
             assert [each.name for each in found] == ["a", "b"]
-    return output.token_ids, output.text, output.finish_reason, output.closed_by_budget, chances, found
+    return output.token_ids, output.text, output.finish_reason, (output.closed_by_budget, output.loops), chances, found
 
 
 def searched(llm: LLM) -> list[tuple]:
@@ -80,7 +85,9 @@ def searched(llm: LLM) -> list[tuple]:
 @pytest.fixture(scope="module")
 def plain(model_folder: Path) -> tuple[list[tuple], list[tuple]]:
     llm = LLM(model_folder, prefix_cache=False, skips_forced=False)
-    return answers(llm), searched(llm)
+    found = answers(llm)
+    assert sum(bool(each[3][1]) for each in found) >= 3
+    return found, searched(llm)
 
 
 @pytest.mark.parametrize("loop", LOOPS, ids=str)

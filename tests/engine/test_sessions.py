@@ -364,6 +364,15 @@ def test_a_hostile_header_is_refused_or_harmless(saved, folder, make_engine):
     assert outcomes["refused"] > 120
 
 
+def test_a_file_from_before_loops_were_ended_ends_none(saved, tmp_path):
+    with safe_open(saved, "pt") as file:
+        header, tensors = json.loads(file.metadata()["header"]), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    assert header["sampling"].pop("loop_bound") is None
+    text = json.dumps(header)
+    save_file(tensors, tmp_path / "old", {"maskwright": "session", "header": text, "digest": session_file._digest(text, tensors)})
+    assert load_snapshot(tmp_path / "old").sampling == replace(load_snapshot(saved).sampling, loop_bound=0)
+
+
 def places(value):
     """(container, key) of every value in a document."""
     stack = [value]

@@ -134,6 +134,27 @@ def cycle(*tokens: bytes) -> Will:
     return will
 
 
+def tokens_in(mask: np.ndarray) -> list[int]:
+    return np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")).tolist()
+
+
+def check_ends(guide: Guide) -> None:
+    """Of all allowed tokens, read one by one, those remain that end the value soonest; if there are any. (What is no JSON ends with the
+    text, or on the shortest way.)"""
+    steering = guide.steering
+    if steering is None or steering._target is None or not guide.num_left:
+        return
+    allowed = tokens_in(guide.constraint.mask(guide.state, budget=guide.num_left))
+    reads = steering._target.kind != "text"
+    sizes = {token: 0 if token == 0 else steering._size_until_end(steering._target, token) if reads else None for token in allowed}
+    found = {token: size for token, size in sizes.items() if size is not None}
+    if found:
+        assert tokens_in(steering.mask) == [token for token, size in found.items() if size == min(found.values())]
+    elif steering.mask is not None:
+        least = guide.constraint.min_tokens(guide.state)
+        assert all(guide.constraint.min_tokens(guide.constraint.advance(guide.state, token)) < least for token in tokens_in(steering.mask))
+
+
 def written(source: Any, will: Will, bound: int | None = BOUND, max_tokens: int = 120) -> tuple[str, tuple[Loop, ...]]:
     """What a model of this will writes under a constraint, and the loops that were ended. Where it may not have its will it hurries
     to the end."""
@@ -143,7 +164,8 @@ def written(source: Any, will: Will, bound: int | None = BOUND, max_tokens: int 
     while len(tokens) < max_tokens:
         MaskViews().fill([guide])
         assert guide.failure is None and guide.num_allowed > 0
-        allowed = np.flatnonzero(np.unpackbits(guide.mask.view(np.uint8), bitorder="little")).tolist()
+        check_ends(guide)
+        allowed = tokens_in(guide.mask)
         text = b"".join(VOCABULARY.tokens[token] or b"" for token in tokens)
         liked = [ID_OF[token] for token in will(text) if ID_OF[token] in allowed]
         token = liked[0] if liked else 0 if 0 in allowed else min(allowed, key=lambda t: constraint.min_tokens(constraint.advance(guide.state, t)))
@@ -196,6 +218,26 @@ def test_items_that_are_parted_within_tokens_are_ended_too() -> None:
     text, ended = written(objects, lambda text: [b"{"] if text == b"[" else [b"},{"] if text.endswith(b"1") else [b"1"], max_tokens=400)
     assert json.loads(text) == [{"a": 1}] * len(json.loads(text)) and len(json.loads(text)) < 2 * BOUND + PATIENCE
     assert [each.path for each in ended] == ["#"]
+
+
+@pytest.mark.parametrize("of_objects", [False, True])
+def test_an_array_in_which_one_item_after_the_other_loops_is_ended_too(of_objects: bool) -> None:
+    """Other members and other arrays are none of its items."""
+    item = schema(k={"type": "integer"}, s={"type": "string"}) if of_objects else {"type": "string"}
+    source = JsonSchema(schema(a={"type": "string"}, b={"type": "string"}, v={"type": "array", "items": item}, w={"type": "array", "items": {"type": "string"}}))
+
+    def will(text: bytes) -> Sequence[bytes]:
+        in_array = text.count(b"[") > text.count(b"]")
+        behind_item = in_array and text[-1:] in b'"}' and not text.endswith(b'["') and text[-2:] not in (b',"', b':"')
+        return [b",", b"x"] if behind_item else [b"x", b'"', *([b"{"] if of_objects else [])]
+
+    text, ended = written(source, will, max_tokens=400)
+    value = json.loads(text)
+    assert value["a"] == value["b"] == "x" * BOUND
+    assert [each["s"] if of_objects else each for each in value["v"]] == ["x" * BOUND] * 3
+    assert value["w"] == ["x" * BOUND] * 3
+    assert [each.path for each in ended if each.path in ("#/v", "#/w")] == ["#/v", "#/w"]
+    assert all((each.text, each.count) == ("x", 3) for each in ended if each.path in ("#/v", "#/w"))
 
 
 def test_recursion_is_closed_again() -> None:
@@ -255,10 +297,10 @@ def test_short_runs_stay() -> None:
 
 def test_arguments_of_tools_are_ended_and_text_is_not() -> None:
     tool = {"name": "f", "parameters": schema(a={"type": "string"}, b={"type": "string"})}
-    will: Will = lambda text: [b'"'] if text.endswith(b'":') else [b"x"]  # noqa: E731
-    for style, path in (("hermes", "f#/a"), ("qwen3-coder", "f#/a")):
+    will: Will = lambda text: [b'"', b"'"] if text.endswith((b'":', b"a=")) else [b"x"]  # noqa: E731
+    for style in ("hermes", "qwen3-coder", "llama-pythonic", "mistral"):
         text, ended = written(Tools([tool], style=style, choice="required", whitespace="compact"), will, bound=None, max_tokens=400)
-        assert "x" * DEFAULT_BOUND in text and "x" * (DEFAULT_BOUND + 2 * PATIENCE) not in text and ended[0].path == path
+        assert "x" * DEFAULT_BOUND in text and "x" * (DEFAULT_BOUND + 2 * PATIENCE) not in text and ended[0].path == "f#/a"
     text, ended = written(Tools([tool], choice="auto"), cycle(b"x"), bound=None, max_tokens=100)
     assert (text, ended) == ("x" * 100, ())
     text, ended = written(Reasoning(JsonSchema({"type": "string"})), lambda text: [b"</"] if text.count(b"x") == 70 else [b"x"], bound=None, max_tokens=200)
