@@ -41,6 +41,7 @@ class Diagrams:
         self._interned: dict[tuple[int, tuple[int, ...]], int] = {}
         self._joined: dict[tuple[bool, int, int], int] = {}
         self._negated: dict[int, int] = {FALSE: TRUE, TRUE: FALSE}
+        self._known_given: dict[tuple[int, int, int], int] = {}
         self._of_formula: dict[Formula, int] = {}
         self._supports: dict[int, frozenset[int]] = {FALSE: frozenset(), TRUE: frozenset()}
         self._work = self._looked = 0
@@ -158,7 +159,11 @@ class Diagrams:
 
     def given(self, diagram: int, level: int, child: int) -> int:
         """What a diagram becomes in one case of some level."""
-        return self._given(diagram, level, child, {})
+        key = diagram, level, child
+        known = self._known_given.get(key)
+        if known is None:
+            known = self._known_given[key] = self._given(diagram, level, child, {})
+        return known
 
     def _given(self, diagram: int, level: int, child: int, known: dict[int, int]) -> int:
         own, children = self._rows[diagram]
