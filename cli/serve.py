@@ -51,7 +51,7 @@ def serve(
     settings = ServerSettings(**given_options(ServerSettings, options))
     if not settings.api_key and (key := os.environ.get("MASKWRIGHT_API_KEY")):
         settings = replace(settings, api_key=(key,))
-    limits = Limits(seconds=settings.compile_seconds)
+    limits = Limits(seconds=settings.compile_seconds, bytes=settings.compile_memory_bytes // 2)  # what is counted is not all
     engine = engine_options(options)
     engine |= {"constraint_limits": limits, "constraint_cache_bytes": settings.constraint_cache_bytes}
     engine["adapters"] = named_paths(settings.lora_modules)

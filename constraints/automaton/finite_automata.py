@@ -11,6 +11,7 @@ an accepting state. Bytes between which no state tells are one letter.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -40,12 +41,19 @@ class FiniteAutomaton(NamedTuple):
         return len(self.next)
 
 
-def determinized(machine: Machine, start: int, limit: int) -> FiniteAutomaton:
-    """The automaton of all texts behind a state of a machine. Raises `TooManyStates` beyond `limit` states."""
-    states, letters = np.empty(limit + 2, np.int32), np.zeros(256, np.int32)
-    count, num_letters = machine.call(explore, start, limit, states, letters)
-    if count == TOO_MANY_STATES:
-        raise TooManyStates
+def determinized(machine: Machine, start: int, limit: int, check: Callable[[], None]) -> FiniteAutomaton:
+    """The automaton of all texts behind a state of a machine. Raises `TooManyStates` beyond `limit` states; `check` is called
+    now and then."""
+    room = min(_FIRST_STATES, limit)
+    while True:
+        states, letters = np.empty(room + 2, np.int32), np.zeros(256, np.int32)
+        count, num_letters = machine.call(explore, start, room, states, letters)
+        if count != TOO_MANY_STATES:
+            break
+        if room == limit:
+            raise TooManyStates
+        check()
+        room = min(4 * room, limit)
     next_, accepts = np.zeros((count + 1, num_letters), np.int32), np.zeros(count + 1, np.uint8)
     machine.call(write_transitions, states, count, letters, next_, accepts)
     return FiniteAutomaton(letters, next_, accepts, min(1, count))
@@ -63,8 +71,11 @@ def complement(automaton: FiniteAutomaton) -> FiniteAutomaton:
     return trimmed(FiniteAutomaton(letters, rows, ends, start if start != DEAD else everything))
 
 
-def product(first: FiniteAutomaton, second: FiniteAutomaton, limit: int) -> tuple[FiniteAutomaton, NDArray[np.int32]]:
-    """(intersection, the state of `second` in each of its states). Raises `TooManyStates` beyond `limit` states."""
+def product(
+    first: FiniteAutomaton, second: FiniteAutomaton, limit: int, check: Callable[[], None] = lambda: None
+) -> tuple[FiniteAutomaton, NDArray[np.int32]]:
+    """(intersection, the state of `second` in each of its states). Raises `TooManyStates` beyond `limit` states; `check` is
+    called now and then."""
     codes, letters = np.unique(first.letters * 256 + second.letters, return_inverse=True)
     of_first, of_second = (codes // 256).astype(np.int32), (codes % 256).astype(np.int32)
     room = min(_FIRST_STATES, limit)
@@ -75,6 +86,7 @@ def product(first: FiniteAutomaton, second: FiniteAutomaton, limit: int) -> tupl
             break
         if room == limit:
             raise TooManyStates
+        check()
         room = min(8 * room, limit)
     pairs, next_ = pairs[: count + 1], next_[: count + 1]
     accepts = first.accepts[pairs[:, 0]] & second.accepts[pairs[:, 1]]

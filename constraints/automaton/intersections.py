@@ -28,7 +28,7 @@ from ..base.kinds import INFINITE, UNBOUNDED, Kind
 from ..grammar.expression import Grammar, Node
 from ..grammar.lowering_cache import shape_of
 from ..grammar.source import Limits
-from ..grammar.stopwatch import Stopwatch
+from ..grammar.stopwatch import Stopwatch, hold
 from . import counted_tables, determinize
 from .automaton_cache import AUTOMATON_CACHE
 from .automaton_loops import measure
@@ -118,7 +118,7 @@ class Intersections:
             if whole is None:
                 whole, counts = counted.loop, counted.counts
             else:
-                whole, of_loop = product(whole, counted.loop, self._most_states)
+                whole, of_loop = product(whole, counted.loop, self._most_states, self._stopwatch.check)
                 letter = np.zeros(whole.next.shape[1], np.int64)
                 letter[whole.letters] = counted.loop.letters
                 counts = np.ascontiguousarray(counted.counts[of_loop[:, None], letter[None, :]])
@@ -129,7 +129,7 @@ class Intersections:
         whole, *others = automata
         for other in others:
             self._stopwatch.check()
-            whole = minimized(product(whole, other, self._most_states)[0])
+            whole = minimized(product(whole, other, self._most_states, self._stopwatch.check)[0])
         return whole
 
     def _automaton(self, node: Node) -> FiniteAutomaton:
@@ -137,6 +137,7 @@ class Intersections:
         known = self._automata.get(node)
         if known is None:
             known = self._automata[node] = self._minimal(node)
+            hold(known.next.nbytes)
         return known
 
     def _minimal(self, node: Node) -> FiniteAutomaton:
@@ -154,7 +155,7 @@ class Intersections:
 
     def _found(self, node: Node) -> FiniteAutomaton:
         start = int(self._machine.call(determinize.start_state, node))
-        return minimized(determinized(self._machine, start, self._most_states))
+        return minimized(determinized(self._machine, start, self._most_states, self._stopwatch.check))
 
     def _counted(self, operands: list[Node]) -> Counted | None:
         """The repetition that is counted, if there is one; it is taken out of the operands, and so are all of the same body."""

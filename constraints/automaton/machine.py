@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from ..base.errors import ConstraintLimit
 from ..grammar.source import Limits
+from ..grammar.stopwatch import check_bytes
 from . import determinize
 from .tables import FAULT_WORD, FIELDS, HASHES, REC, STATE_FIELDS, Arena, Counter, Fault
 
 # Hash tables follow from the others, the rest is scratch.
 REBUILT = (*HASHES, "work", "items", "path", "ends", "requests", "contained")
+_COPIES = 3  # of what is in use are there while a table grows
 _NO_FAULT = int(Fault.NONE)  # to look up a member takes 50 ns, and every call compares
 
 
@@ -90,6 +92,7 @@ class Machine:
             )  # fmt: skip
         self._check_limit("states", self.num_states, self._limits.states)
         self._check_limit("nodes", int(self.table("n")[Counter.NODES]), self._limits.nodes)
+        check_bytes(_COPIES * self.nbytes)
         emptied = self._arena.grow(fault)
         determinize.rehash(self.address, *(name in emptied for name in HASHES))
 

@@ -147,24 +147,24 @@ def renamed(texts: TextClasses, numbers: Mapping[int, int]) -> TextClasses:
 
 def number_of_texts(texts: TextClasses, most: int) -> dict[int, int | None]:
     """How many texts each class has; None for `most` or more."""
-    rows = texts.next[:, texts.letters]
-    into = np.bincount(rows.ravel(), minlength=texts.num_states)  # how many bytes lead to each state
+    sizes = np.bincount(texts.letters, minlength=texts.next.shape[1])  # bytes of each letter
+    counts = np.broadcast_to(sizes, texts.next.shape).ravel()
+    into = np.bincount(texts.next.ravel(), counts, texts.num_states).astype(np.int64).tolist()  # bytes that lead to each state
+    rows, letters = texts.next.tolist(), list(enumerate(sizes.tolist()))
     ways = dict.fromkeys([texts.start], 1)
-    found: dict[int, int | None] = dict.fromkeys(texts.numbers, 0)
     work = [texts.start] if texts.start != DEAD and into[texts.start] == 0 else []
-    ends = np.flatnonzero(texts.classes != NO_TEXT).tolist()
     while work:
         state = work.pop()
-        for target, count in zip(*np.unique(rows[state][rows[state] != DEAD], return_counts=True), strict=True):
-            ways[int(target)] = min(ways.get(int(target), 0) + ways[state] * int(count), most)
-            into[target] -= count
-            if into[target] == 0:
-                work.append(int(target))
-    for state in ends:  # a state that bytes are left to lead to stands behind a loop
-        which, before = int(texts.classes[state]), found[int(texts.classes[state])]
-        total = most if before is None or into[state] > 0 else before + ways.get(state, 0)
-        found[which] = total if total < most else None
-    return found
+        for letter, size in letters:
+            if (target := rows[state][letter]) != DEAD:
+                ways[target] = min(ways.get(target, 0) + ways[state] * size, most)
+                into[target] -= size
+                if into[target] == 0:
+                    work.append(target)
+    totals = dict.fromkeys(texts.numbers, 0)
+    for state in np.flatnonzero(texts.classes != NO_TEXT).tolist():  # behind a loop bytes are left that lead to it
+        totals[int(texts.classes[state])] += most if into[state] > 0 else ways.get(state, 0)
+    return {number: total if total < most else None for number, total in totals.items()}
 
 
 def as_grammar(grammar: Grammar, texts: TextClasses, ends: Sequence[Node], free: Node, loop: FiniteAutomaton) -> Node:

@@ -15,7 +15,8 @@ from .expression import Grammar, Node
 class Limits:
     """Everything that can grow, with a name. Reaching one raises `ConstraintLimit` with that name."""
 
-    seconds: float = 10.0  # of processor time, lowering one schema
+    seconds: float = 10.0  # of processor time, compiling one constraint
+    bytes: int = 512 << 20  # that compiling one constraint may hold, by an estimate
     source_bytes: int = 20_000_000  # text of a schema, grammar or pattern
     pattern_characters: int = 50_000  # text of one regular expression
     nodes: int = 4_000_000  # expressions of one grammar, dynamic ones included

@@ -1,25 +1,109 @@
-"""The named limit on the time that lowering a grammar may take."""
+"""What one compile may take, by name: the processor time of its thread, and what it holds in memory.
+
+A compile has one *account* from its beginning to its end, whatever stages it has: `accounted` opens it, unless the thread has one
+open already. What grows says now and then how many bytes more it holds, by an estimate of what Python's objects take; what is kept
+only for a while gives them back (`held_for_a_while`). Memory is not measured, so the same source meets the limit at the same point
+everywhere.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ..base.errors import ConstraintLimit
 from ..numba_support.linking import seconds_spent
 from .source import Limits
 
+NODE_BYTES = 200  # of one expression and of what finds it again
+ENTRY_BYTES = 250  # of a small tuple or frozen set, kept in a dictionary
+
+
+class Account:
+    """When a compile began, by processor time and by the clock on the wall, and the bytes that it holds now."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits, self.held = limits, 0
+        self.started, self.begun = worked(), time.monotonic()
+
+    def check_bytes(self, num_bytes: int) -> None:
+        """Raises `ConstraintLimit` where so many bytes beside those that are held are too many."""
+        if self.held + num_bytes > self.limits.bytes:
+            raise ConstraintLimit(
+                "compiling it takes too much memory", limit="bytes", value=self.limits.bytes,
+                instead="fewer conditions that hold at the same time, or smaller counts; or raise limits.bytes",
+            )  # fmt: skip
+
 
 class Stopwatch:
-    """Counts the processor time of the thread from the moment it is made, without that of compiling loops at their first use."""
+    """Counts the processor time of the thread since its account was opened, or else from the moment the stopwatch is made, without
+    that of compiling loops at their first use."""
 
     def __init__(self, limits: Limits, what: str) -> None:
-        self._end, self._limit, self._what = _worked() + limits.seconds, limits.seconds, what
+        started, _ = beginning()
+        self._end, self._limit, self._what = started + limits.seconds, limits.seconds, what
 
     def check(self) -> None:
         """Raises `ConstraintLimit` when the time is over."""
-        if _worked() > self._end:
+        if worked() > self._end:
             raise ConstraintLimit(f"{self._what} takes too long", limit="seconds", value=self._limit)
 
 
-def _worked() -> float:
+def beginning() -> tuple[float, float]:
+    """Processor time, and time on the wall, at which the compile that is under way began; now, where there is none."""
+    account = _open_account()
+    return (worked(), time.monotonic()) if account is None else (account.started, account.begun)
+
+
+@contextmanager
+def accounted(limits: Limits) -> Iterator[None]:
+    """All that the thread compiles meanwhile is one compile; part of the one that is under way, if there is one."""
+    if _open_account() is not None:
+        yield
+        return
+    _thread.account = Account(limits)
+    try:
+        yield
+    finally:
+        _thread.account = None
+
+
+@contextmanager
+def held_for_a_while() -> Iterator[None]:
+    """What is held meanwhile is free again behind it."""
+    account = _open_account()
+    before = 0 if account is None else account.held
+    try:
+        yield
+    finally:
+        if account is not None:
+            account.held = before
+
+
+def hold(num_bytes: int) -> None:
+    """Hold so many bytes more. Raises `ConstraintLimit` where a compile is under way and they are too many."""
+    account = _open_account()
+    if account is not None:
+        account.check_bytes(num_bytes)
+        account.held += num_bytes
+
+
+def check_bytes(num_bytes: int) -> None:
+    """Raises `ConstraintLimit` where a compile is under way and could not hold so many bytes more."""
+    account = _open_account()
+    if account is not None:
+        account.check_bytes(num_bytes)
+
+
+def _open_account() -> Account | None:
+    return getattr(_thread, "account", None)
+
+
+def worked() -> float:
+    """Processor time of the thread without what compiling loops took."""
     return time.thread_time() - seconds_spent()
+
+
+_thread = threading.local()

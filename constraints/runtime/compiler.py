@@ -9,6 +9,7 @@ from os import PathLike
 
 from ..base.errors import ConstraintError, ConstraintLimit
 from ..grammar.source import Limits, Source, is_source
+from ..grammar.stopwatch import accounted
 from ..grammar.tokens import tell_vocabulary
 from ..token_automaton.token_automaton import TokenAutomaton
 from ..vocabulary.shared_vocabulary import SharedVocabulary
@@ -112,7 +113,7 @@ class Compiler:
 
     def _fulfil(self, future: Future[Constraint], source: Source) -> None:
         try:
-            with collection_paused():
+            with collection_paused(), accounted(self.limits):
                 constraint = self._compiled(source)
             future.set_result(constraint)
         except BaseException as error:  # whoever waits for this compile must hear of it, whatever it was

@@ -13,6 +13,7 @@ from typing import Any
 from ...base.errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from ...grammar.expression import FAIL, Grammar, Node
 from ...grammar.source import Limits
+from ...grammar.stopwatch import accounted
 from ...runtime.constraint import Constraint
 from ...runtime.front_end import FrontEnd
 from ...runtime.values import JsonValues, Values
@@ -104,7 +105,8 @@ class JsonSchema(FrontEnd):
     def lower(self, grammar: Grammar, limits: Limits) -> Node:
         """The texts as a node. Raises `ConstraintError`, `UnsupportedKeyword` or `ConstraintLimit`, with the path in the schema."""
         try:
-            return self._lower(grammar, limits)
+            with accounted(limits):
+                return self._lower(grammar, limits)
         except RecursionError:
             raise too_deep() from None
 

@@ -280,3 +280,25 @@ def test_what_has_no_small_diagram_is_refused_by_name(order: str) -> None:
     with pytest.raises(ConstraintLimit) as caught:
         COMPILER.compile(JsonSchema(closed(names, allOf=[*somewhere, *alone]), property_order=order))
     assert caught.value.limit == "conditions"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_contained_values_that_overlap(seed: int) -> None:
+    """Of many ranges, each item counts in all that it is in; ranges that enclose each other make as many cases as there are."""
+    rng = Random(seed)
+    ranges = [{"minimum": rng.randint(0, 6)} if rng.random() < 0.7 else {"maximum": rng.randint(0, 6)} for _ in range(rng.randint(4, 9))]
+    wanted = [
+        {"contains": each, "minContains": rng.randint(0, 2)} | ({"maxContains": rng.randint(2, 3)} if rng.random() < 0.3 else {}) for each in ranges
+    ]  # fmt: skip
+    schema = {"type": "array", "items": {"type": "integer"}, "allOf": [*wanted, {"not": {"contains": {"const": rng.randint(0, 9)}}}]}
+    validator = jsonschema.Draft202012Validator(schema)
+    try:
+        constraint = COMPILER.compile(JsonSchema(schema))
+    except ConstraintLimit:
+        raise
+    except ConstraintError as error:
+        assert "no value" in str(error)
+        constraint = None
+    for _ in range(300):
+        items = [rng.randint(-1, 8) for _ in range(rng.randint(0, 6))]
+        assert (constraint is not None and constraint.accepts(json.dumps(items, separators=(",", ":")))) == validator.is_valid(items), (schema, items)

@@ -126,7 +126,7 @@ def given(formula: Formula, truth: Callable[[Has], bool | None]) -> Formula:
         return formula if known is None else known
     if isinstance(formula, Negated):
         return negation(given(formula.part, truth))
-    parts = [given(part, truth) for part in formula.parts]
+    parts = (given(part, truth) for part in formula.parts)  # no more of them than decide
     return one_of(parts) if formula.how == "one" else all_of(parts) if formula.how == "all" else any_of(parts)
 
 

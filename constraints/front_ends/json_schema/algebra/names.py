@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations, starmap
 from operator import attrgetter
 
 from ....automaton.finite_automata import FiniteAutomaton, TooManyStates, product
@@ -80,14 +81,16 @@ class Names:
         for test in unlisted:
             many = len(unlisted) > FEW_TESTS
             found += [passed | {test} for passed in found if not many or not any(self._are_apart(test, other) for other in passed)]
-            if many and len(found) > _FEW_CLASSES:
+            if many and len(found) > max(_FEW_CLASSES, min(len(unlisted) + 1, MAX_CLASSES)):
                 raise self._too_many(unlisted)
         return [certain | passed for passed in found]
 
     def sorted(self, tests: list[NameTest], named: Iterable[str] = (), wanted: Passed = frozenset()) -> SortedNames | None:
-        """All names but `named` by the tests that they pass, among which are those `wanted`; None where few tests, or hard ones,
-        are left to themselves."""
-        if len(tests) <= FEW_TESTS or len(self._open(tests)) <= FEW_TESTS:
+        """All names but `named` by the tests that they pass, among which are those `wanted`; None where tests are few, hard, or
+        such that no name passes two of them: these are left to themselves."""
+        if len(tests) <= FEW_TESTS or len(unlisted := self._open(tests)) <= FEW_TESTS:
+            return None
+        if all(starmap(self._are_apart, combinations(unlisted, 2))):
             return None
         key = tuple(tests), frozenset(named), wanted
         if key not in self._sorted:

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from ....base.errors import ConstraintLimit
+from ....grammar.stopwatch import ENTRY_BYTES, check_bytes
 from ..documents.document import Site
 from ..documents.policy import Policy
 from .claims import Conj, Literal, Term, literal_atoms
@@ -15,6 +16,7 @@ from .sameness import Sameness
 
 FEW = 16  # alternatives not worth a search for superfluous ones
 MAX_ABSORBED = 1_000  # alternatives compared with one another
+_LITERAL_BYTES = 8  # of one more literal in a term
 MAX_TERMS = 5_000  # alternatives of one conjunction: each anyOf beside another multiplies them
 
 
@@ -52,6 +54,7 @@ class Products:
                 continue
             out |= {each: None for more in group if not self.is_empty(each := merged(term, more))}
             check_count(len(out), where)
+            check_bytes(len(out) * (ENTRY_BYTES + _LITERAL_BYTES * (len(term) + len(group[0]))))
         return absorbed(list(out)) if FEW < len(out) <= MAX_ABSORBED else list(out)
 
     def is_empty(self, term: Term) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ....base.errors import ConstraintError, ConstraintLimit, UnsupportedKeyword
 from ....grammar.expression import Grammar
+from ....grammar.stopwatch import beginning, worked
 
 MAX_APPLIED = 200  # schemas that apply each other to one value, one inside another
 
@@ -17,21 +18,21 @@ class Policy:
     """Keywords that are not enforced are refused by name, or, where they are collected, told in `refused` and passed over.
 
     tells_all: what is refused is told of every place where it stands.
-    `seconds` of the thread's processor time may pass until `check_time` raises.
+    `seconds` of the thread's processor time may pass since the compile began until `check_time` raises.
     """
 
     grammar: Grammar
     tells_all: bool
     seconds: float = float("inf")
     refused: list[UnsupportedKeyword] | None = None  # None: they are raised
-    _started: float = field(default_factory=time.thread_time)
-    _begun: float = field(default_factory=time.monotonic)
+    _beginning: tuple[float, float] = field(default_factory=beginning)
 
     def check_time(self, path: str | None) -> None:
         """Raise `ConstraintLimit` when lowering has taken too long."""
-        if time.monotonic() - self._begun < self.seconds:
+        started, begun = self._beginning
+        if time.monotonic() - begun < self.seconds:
             return  # a thread does not work longer than time goes by, and this clock is read without a call of the kernel
-        if time.thread_time() - self._started > self.seconds:
+        if worked() - started > self.seconds:
             raise ConstraintLimit("lowering the schema takes too long", limit="seconds", value=self.seconds, path=path)
 
     def refuse(self, error: UnsupportedKeyword) -> None:

@@ -30,6 +30,7 @@ _SPLITS = 2  # members in turn whose cases are told apart
 _STEPS = 16  # that a node of a part is counted as
 
 Parts = tuple[Node, ...]
+Index = dict[int, list[int]]  # diagrams by the levels that they depend on
 
 
 class Member(NamedTuple):
@@ -57,6 +58,8 @@ class ConditionalMembers:
         self._ordered: dict[tuple[int, int], Node] = {}  # of one group, by the diagram and the next member
         self._unordered: dict[tuple[frozenset[int], frozenset[int]], Node] = {}
         self._left: dict[tuple[frozenset[int], frozenset[int]], Parts | None] = {}
+        self._known_certain: dict[tuple[int, int], Node] = {}
+        self._groups_known: dict[tuple[tuple[Formula, ...], int], list[Parts]] = {}
         self._states = 0
         for level in reversed(range(len(members))):  # made before what may stand before them in lists, and last ones first
             if members[level].position == LAST and members[level].texts:
@@ -66,7 +69,7 @@ class ConditionalMembers:
 
     def alternatives(self, formulas: Iterable[Formula], splits: int = _SPLITS) -> list[Parts]:
         """Lists of parts, one of which is met where all formulas hold."""
-        each = [self._of_group(group, splits) for group in connected(formulas)]
+        each = [self._known_group(tuple(group), splits) for group in connected(formulas)]
         count = 1
         for options in each:
             count *= len(options)
@@ -78,6 +81,12 @@ class ConditionalMembers:
         level = self._levels[fact.name]
         member = self._members[level]
         return level, [member.truth(fact, case) for case in range(-1, len(member.texts))]
+
+    def _known_group(self, formulas: tuple[Formula, ...], splits: int) -> list[Parts]:
+        key = formulas, splits
+        if key not in self._groups_known:
+            self._groups_known[key] = self._of_group(list(formulas), splits)
+        return self._groups_known[key]
 
     def _of_group(self, formulas: list[Formula], splits: int) -> list[Parts]:
         """The alternatives of formulas that have members in common."""
@@ -105,7 +114,7 @@ class ConditionalMembers:
             raise TooLarge
         diagrams = [self._diagrams.of(formula) for formula in formulas]
         if all(self._members[level].position == LAST for level in levels):
-            left = self._left_in_any_order(frozenset(diagrams), levels)
+            left = self._left_in_any_order(frozenset(), frozenset(diagrams), levels, {})
             return [] if left is None else [left]
         self._ordered.clear()
         node = self._in_order(self._diagrams.all(diagrams), tuple(sorted(levels)))
@@ -114,10 +123,12 @@ class ConditionalMembers:
     def _split(self, formulas: list[Formula], level: int, splits: int) -> list[Parts]:
         """An alternative for each case of one member, and for its absence."""
         member = self._members[level]
+        asked = [(each, [fact for fact, _ in facts(each) if fact.name == member.name]) for each in formulas]
+        known: dict[tuple[int, tuple[bool, ...]], Formula] = {}  # what is left of a formula, by what is true of the member
         cases: dict[tuple[Formula, ...], list[int]] = {}
         for case in range(-1, len(member.texts)):
             self._diagrams.spend(len(formulas))
-            rest = tuple(given(each, lambda fact, case=case: self._truth(level, fact, case)) for each in formulas)  # type: ignore[misc]
+            rest = tuple(self._given(number, *each, member, case, known) for number, each in enumerate(asked))
             if False not in rest:
                 cases.setdefault(rest, []).append(case)
         names = frozenset[str]().union(*map(names_of, formulas)) - {member.name}
@@ -131,14 +142,28 @@ class ConditionalMembers:
                 raise TooLarge
         return out
 
-    def _truth(self, level: int, fact: Has, case: int) -> bool | None:
-        return self._members[level].truth(fact, case) if self._levels[fact.name] == level else None
+    def _given(
+        self, number: int, formula: Formula, asked: list[Has], member: Member, case: int,
+        known: dict[tuple[int, tuple[bool, ...]], Formula],
+    ) -> Formula:  # fmt: skip
+        """What is left of a formula in one case of a member, of which it asks some facts."""
+        truths = tuple(member.truth(fact, case) for fact in asked)
+        if (number, truths) not in known:
+            known[number, truths] = given(formula, dict(zip(asked, truths, strict=True)).get)
+        return known[number, truths]
 
     def _single(self, level: int, cases: list[int], may_lack: bool) -> Parts:
         """A member by itself, in some of its cases; no part where there are none."""
         if not cases:
             return ()
         return (self._one(level, self._text(level, cases), may_lack),)
+
+    def _certain(self, level: int, child: int) -> Node:
+        """A member that has to come, in one case."""
+        known = self._known_certain.get((level, child))
+        if known is None:
+            known = self._known_certain[level, child] = self._one(level, self._text(level, [child - 1]), False)
+        return known
 
     def _free(self, levels: frozenset[int]) -> Parts:
         """Members that nothing is asked of any more, each a part."""
@@ -183,19 +208,26 @@ class ConditionalMembers:
 
     # -- in any order -------------------------------------------------------------------------------------------------
 
-    def _left_in_any_order(self, diagrams: frozenset[int], levels: frozenset[int]) -> Parts | None:
-        """The parts of what is left to be met, of which each has members of its own; None where it cannot be met."""
-        key = (diagrams, levels)
+    def _left_in_any_order(
+        self, others: frozenset[int], changed: frozenset[int], levels: frozenset[int], index: Index
+    ) -> Parts | None:
+        """The parts of what is left to be met, of which each has members of its own; None where it cannot be met.
+
+        others: diagrams that settle nothing by themselves, and more of which `index` has; changed: the other ones.
+        """
+        key = (others | changed, levels)
         if key not in self._left:
-            self._left[key] = self._new_left(diagrams - {TRUE}, levels)
+            self._left[key] = self._new_left(others, changed - {TRUE}, levels, index)
         return self._left[key]
 
-    def _new_left(self, diagrams: frozenset[int], levels: frozenset[int]) -> Parts | None:
-        self._diagrams.spend(len(diagrams) + len(levels))
-        diagrams, settled = self._settled(diagrams)
+    def _new_left(
+        self, others: frozenset[int], changed: frozenset[int], levels: frozenset[int], index: Index
+    ) -> Parts | None:
+        self._diagrams.spend(len(others) + len(changed) + len(levels))
+        diagrams, settled = self._settled(others, changed, index)
         if FALSE in diagrams:
             return None
-        parts = [part for level, child in settled.items() if child for part in self._single(level, [child - 1], False)]
+        parts = [self._certain(level, child) for level, child in settled.items() if child]
         free = levels.difference(settled)
         for group in self._groups(diagrams):
             support = frozenset[int]().union(*map(self._diagrams.support, group))
@@ -206,19 +238,15 @@ class ConditionalMembers:
             free -= support
         return (*parts, *self._free(free))
 
-    def _settled(self, diagrams: frozenset[int]) -> tuple[frozenset[int], dict[int, int]]:
+    def _settled(self, others: frozenset[int], changed: frozenset[int], index: Index) -> tuple[frozenset[int], dict[int, int]]:
         """What is left of diagrams where some members can only come in one case, or not at all, and the child of each of these."""
         settled: dict[int, int] = {}
         support = self._diagrams.support
-        pending = [each for each in diagrams if len(support(each)) == 1]
+        pending = [each for each in changed if len(support(each)) == 1]
         if not pending:
-            return diagrams, settled
-        self._diagrams.spend(len(diagrams))
-        left = set(diagrams)
-        of_level: dict[int, list[int]] = {}
-        for each in diagrams:
-            for level in support(each):
-                of_level.setdefault(level, []).append(each)
+            return others | changed, settled
+        left = {*others, *changed}
+        fresh = self._index(changed)
         while pending:
             diagram = pending.pop()
             (level,) = support(diagram)
@@ -226,29 +254,41 @@ class ConditionalMembers:
             if diagram not in left or children.count(TRUE) != 1:
                 continue
             settled[level] = child = children.index(TRUE)
-            for each in [each for each in of_level.pop(level) if each in left]:
+            for each in [each for each in {*index.get(level, ()), *fresh.pop(level, ())} if each in left]:
                 rest = self._diagrams.given(each, level, child)
                 left.remove(each)
                 if rest != TRUE and rest not in left:
                     left.add(rest)
                     for other in support(rest):
-                        of_level[other].append(rest)
+                        fresh.setdefault(other, []).append(rest)
                     pending += [rest] if len(support(rest)) == 1 else []
         return frozenset(left), settled
 
+    def _index(self, diagrams: Iterable[int]) -> Index:
+        """The diagrams that depend on each level."""
+        index: Index = {}
+        for each in diagrams:
+            for level in self._diagrams.support(each):
+                index.setdefault(level, []).append(each)
+        return index
+
     def _groups(self, diagrams: frozenset[int]) -> list[frozenset[int]]:
         """The diagrams in groups of which no two depend on the same member."""
-        groups: list[tuple[frozenset[int], frozenset[int]]] = []
-        for diagram in sorted(diagrams):
-            own, support = frozenset((diagram,)), self._diagrams.support(diagram)
-            apart = []
-            for group, levels in groups:
-                if levels.isdisjoint(support):
-                    apart.append((group, levels))
-                else:
-                    own, support = own | group, support | levels
-            groups = [*apart, (own, support)]
-        return [group for group, _ in groups]
+        above: dict[int, int] = {}  # another member of the same group, nearer to the one that stands for it
+
+        def first(level: int) -> int:
+            while (other := above.setdefault(level, level)) != level:
+                above[level] = level = above[other]
+            return level
+
+        members = {diagram: [*self._diagrams.support(diagram)] for diagram in sorted(diagrams)}
+        for one, *others in members.values():
+            for level in others:
+                above[first(level)] = first(one)
+        groups: dict[int, list[int]] = {}
+        for diagram, (one, *_) in members.items():
+            groups.setdefault(first(one), []).append(diagram)
+        return list(map(frozenset, groups.values()))
 
     def _node_in_any_order(self, diagrams: frozenset[int], levels: frozenset[int]) -> Node:
         """One part for all members of some levels."""
@@ -274,17 +314,18 @@ class ConditionalMembers:
         if self._states > MAX_STATES:
             raise TooLarge
         node = EMPTY if self._may_end(diagrams) else FAIL
+        index = self._index(diagrams)
         for level in sorted(levels, reverse=True):
-            changed = [each for each in diagrams if level in self._diagrams.support(each)]
-            others = diagrams.difference(changed)
+            touched = index.get(level, [])
+            others = diagrams.difference(touched)
             by_rest: dict[frozenset[int], list[int]] = {}
             for case in range(len(self._members[level].texts)):
                 self._diagrams.spend(len(diagrams))
-                rest = others.union(self._diagrams.given(each, level, 1 + case) for each in changed)
+                rest = frozenset(self._diagrams.given(each, level, 1 + case) for each in touched)
                 by_rest.setdefault(rest, []).append(case)
             cases: list[Case] = []
             for rest, alike in by_rest.items():
-                left = self._left_in_any_order(rest, levels - {level})
+                left = self._left_in_any_order(others, rest, levels - {level}, index)
                 if left is not None:
                     cases.append((self._text(level, alike), left))
             node = self._build.decision(LAST, cases, node)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from ....base.errors import ConstraintLimit
 from ....grammar.expression import EMPTY, FAIL, Event, Grammar, Node
 from ....grammar.member_diagrams import LAST, MemberDiagrams
+from ....grammar.stopwatch import held_for_a_while
 from ..algebra.claims import Claim, Conj, Formula, Has
 from ..algebra.formulas import facts
 from ..algebra.shapes import ObjectShape
@@ -75,7 +76,8 @@ class ConditionalObjects:
         members = [self._member(each) for each in named if each.name in told]
         members += [Member(name, LAST, (text,), ({},), text) for name, text in witnesses.items()]
         required = [Has(each.name, ()) for each in named if each.is_required and each.name in told]
-        found = ConditionalMembers(self._grammar, build, members, self._check).alternatives([*formulas, *required])
+        with held_for_a_while():
+            found = ConditionalMembers(self._grammar, build, members, self._check).alternatives([*formulas, *required])
         is_remembered = bool(others) or _are_many(free)
         return self._walks([[*parts, *own] for own in found], low, high, build, is_remembered)
 

@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from ....base.errors import ConstraintLimit
+from ....grammar.stopwatch import ENTRY_BYTES, hold
 from ..algebra.claims import Formula, Has, Negated
 
 FALSE, TRUE = 0, 1
 MAX_NODES = 20_000  # of the diagrams of one object
 MAX_WORK = 2_000_000  # steps to find them, half a second or less
 _PACE = 4096  # steps between two looks at the clock
+_OF_ENTRY = 4  # steps that a node, or what two make together, is counted as
 
 
 class TooLarge(ConstraintLimit):
@@ -39,6 +41,7 @@ class Diagrams:
         self._interned: dict[tuple[int, tuple[int, ...]], int] = {}
         self._joined: dict[tuple[bool, int, int], int] = {}
         self._negated: dict[int, int] = {FALSE: TRUE, TRUE: FALSE}
+        self._known_given: dict[tuple[int, int, int], int] = {}
         self._of_formula: dict[Formula, int] = {}
         self._supports: dict[int, frozenset[int]] = {FALSE: frozenset(), TRUE: frozenset()}
         self._work = self._looked = 0
@@ -66,7 +69,7 @@ class Diagrams:
             return children[0]
         known = self._interned.get((level, children))
         if known is None:
-            self.spend(4)
+            self.spend(_OF_ENTRY)
             if len(self._rows) > self._most_nodes:
                 raise TooLarge
             known = self._interned[level, children] = len(self._rows)
@@ -79,6 +82,7 @@ class Diagrams:
         if self._work > self._most_work:
             raise TooLarge
         if self._work - self._looked >= _PACE:
+            hold((self._work - self._looked) * ENTRY_BYTES // _OF_ENTRY)
             self._looked = self._work
             self._check()
 
@@ -146,7 +150,7 @@ class Diagrams:
         key = (is_all, a, b) if a < b else (is_all, b, a)
         known = self._joined.get(key)
         if known is None:
-            self.spend(4)
+            self.spend(_OF_ENTRY)
             level = min(self._rows[a][0], self._rows[b][0])
             count = max(len(children) for own, children in (self._rows[a], self._rows[b]) if own == level)
             pairs = zip(self.children(a, level, count), self.children(b, level, count), strict=True)
@@ -155,14 +159,18 @@ class Diagrams:
 
     def given(self, diagram: int, level: int, child: int) -> int:
         """What a diagram becomes in one case of some level."""
-        return self._given(diagram, level, child, {})
+        key = diagram, level, child
+        known = self._known_given.get(key)
+        if known is None:
+            known = self._known_given[key] = self._given(diagram, level, child, {})
+        return known
 
     def _given(self, diagram: int, level: int, child: int, known: dict[int, int]) -> int:
         own, children = self._rows[diagram]
         if own >= level:
             return children[child] if own == level else diagram
         if diagram not in known:
-            self.spend(4)
+            self.spend(_OF_ENTRY)
             known[diagram] = self.node(own, tuple(self._given(each, level, child, known) for each in children))
         return known[diagram]
 

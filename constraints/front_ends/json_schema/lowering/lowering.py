@@ -15,9 +15,10 @@ from ....base.errors import ConstraintError, ConstraintLimit
 from ....grammar.expression import FAIL, Grammar, Node, Rule
 from ....grammar.productivity import barren_rules
 from ....grammar.source import Limits
+from ....grammar.stopwatch import NODE_BYTES, check_bytes
 from ...numbers.multiples import common_step, not_multiple_node
 from ..algebra.branches import Branches
-from ..algebra.claims import Among, Conj, Count, Equals, Index, Keys, Kinds, Literal, NameTest, Term
+from ..algebra.claims import Among, Claim, Conj, Count, Equals, Index, Keys, Kinds, Literal, NameTest, Term
 from ..algebra.discriminators import Discriminators
 from ..algebra.disjoint import Disjointness
 from ..algebra.finite_sets import FiniteSets
@@ -39,6 +40,7 @@ from .objects import Objects
 from .plain import PlainContainers
 
 MAX_FLAT = 16  # items or members of a value whose texts are written without ado
+MAX_PROVEN = 40  # claims of one item that are looked at as alternatives, to prove that nothing satisfies them
 MAX_INLINE = 24  # levels of nested values lowered in place
 
 
@@ -72,7 +74,7 @@ class Lowering:
         self._has_unique_arrays = False
         self._mixed_arrays = MixedArrays(self._branches.terms, self._shapes, names, policy, is_ordered)
         self._containers = Containers(
-            grammar, text, self.node, few.count, self._together.append, self._branches.conj, self._shapes.lacks_values,
+            grammar, text, self.node, few.count, self._together.append, self._branches.conj, self._admit_nothing,
             self._are_apart, policy.refuse, self._check,
         )  # fmt: skip
         self._objects = Objects(
@@ -87,6 +89,11 @@ class Lowering:
         self._barren: set[Conj] = set()  # rules without a value
         self._canonical: Lowering | None = None  # for what is remembered, if strings have several spellings
         self._begin()
+
+    def _admit_nothing(self, claims: list[Claim]) -> bool:
+        """Whether it is proven that no value satisfies some claims."""
+        lacks_values = self._shapes.lacks_values(claims)
+        return lacks_values or (len(claims) <= MAX_PROVEN and not self._branches.terms(self._branches.conj(claims)))
 
     def _begin(self) -> None:
         """Forget all that has been lowered, and the rules made for it."""
@@ -198,9 +205,10 @@ class Lowering:
         return self._grammar.label(node, conj[0].path) if conj and node != FAIL else node
 
     def _check(self, conj: Conj = ()) -> None:
-        """Raise `ConstraintLimit` when nodes or time are used up. Everything that may grow passes here, or asks the policy."""
+        """Raise `ConstraintLimit` when nodes, bytes or time are used up. All that may grow passes here, or asks the policy."""
         if len(self._grammar) > self._limits.nodes:
             raise ConstraintLimit("the schema is too large", limit="nodes", value=self._limits.nodes)
+        check_bytes(NODE_BYTES * len(self._grammar))
         self._policy.check_time(conj[0].path if conj else None)
 
     # -- one alternative ----------------------------------------------------------------------------------------------

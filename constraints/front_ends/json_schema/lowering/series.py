@@ -16,12 +16,16 @@ from typing import NamedTuple
 from ....base.errors import ConstraintLimit
 from ....grammar.expression import EMPTY, FAIL, Grammar, Node
 from ....grammar.separated_lists import chain
+from ....grammar.stopwatch import ENTRY_BYTES, held_for_a_while, hold
 from ....grammar.unordered_members import bags_less
 
 Bounds = tuple[int, int | None]  # how many are still needed, and how many still allowed
 Clauses = frozenset[frozenset[int]]  # options by number, of each set one
 TOTAL = 0  # the condition in which every member counts
 MAX_REMAINDERS = 20_000
+MAX_STEPS = 200_000  # members behind remainders, a second or less
+_CLAUSES_OF_STEP = 8  # open clauses that take as long as a step without any
+_STEP_BYTES, _BOUND_BYTES, _CLAUSE_BYTES = 64, 16, 72  # of a step, and of one more bound or clause in a remainder
 _FREE: Bounds = (0, None)
 
 
@@ -103,10 +107,16 @@ class Series:
     _certain: set[Remainder] = field(default_factory=set)  # of which the end is reached by sorts that are certain
     _loops: dict[Remainder, Node] = field(default_factory=dict)
     _rests: dict[Remainder, Node] = field(default_factory=dict)
+    _kept: dict[Remainder, Remainder] = field(default_factory=dict)
+    _num_steps: int = 0
     _members: dict[Node, Node] = field(default_factory=dict)  # each as one more, behind another one
 
     def node(self) -> Node:
         """The texts behind the opening bracket, with the closing one; FAIL when no series meets the conditions."""
+        with held_for_a_while():
+            return self._node()
+
+    def _node(self) -> Node:
         counting = [sort._replace(effect=Effect(sort.effect.counts_in)) for sort in self.sorts] if self.clauses else self.sorts
         self._counting, self.sorts, self.plain = map(self._merged, (counting, self.sorts, self.plain))
         start = Remainder(tuple(self.conditions), self.clauses)
@@ -165,12 +175,24 @@ class Series:
         after = Remainder(bounds, clauses)
         if self._capacities and self._is_settled(after):
             after = Remainder(tuple(_FREE if i in self._capacities else each for i, each in enumerate(bounds)))
-        return after
+        return self._same(after)
+
+    def _same(self, remainder: Remainder) -> Remainder:
+        """The remainder that is kept of those that are equal."""
+        known = self._kept.get(remainder)
+        if known is None:
+            known = self._kept[remainder] = remainder
+            hold(ENTRY_BYTES + _BOUND_BYTES * len(remainder.bounds) + _CLAUSE_BYTES * len(remainder.clauses))
+        return known
 
     def _steps(self, sorts: Iterable[Sort], remainder: Remainder) -> list[tuple[Sort, Remainder]]:
         """The members that may come next, each with what is wanted behind it."""
         self.check()
-        possible = (sort for sort in sorts if sort.node != FAIL)
+        possible = [sort for sort in sorts if sort.node != FAIL]
+        self._num_steps += len(possible) * (1 + len(remainder.clauses) // _CLAUSES_OF_STEP)
+        if self._num_steps > MAX_STEPS:
+            raise _too_many(f"{self._num_steps} ways to go on with items or members", MAX_STEPS)
+        hold(_STEP_BYTES * len(possible))
         steps = ((sort, self._after(remainder, (TOTAL, *sort.effect.counts_in), sort.effect)) for sort in possible)
         return [(sort, after) for sort, after in steps if after is not None]
 
@@ -370,10 +392,13 @@ class Series:
 
     def _check(self, count: int) -> None:
         if count > MAX_REMAINDERS:
-            raise ConstraintLimit(
-                f"{count} combinations of counts", limit="counts", value=MAX_REMAINDERS,
-                instead="smaller bounds, or fewer keywords that count the same items or members",
-            )  # fmt: skip
+            raise _too_many(f"{count} combinations of counts", MAX_REMAINDERS)
+
+
+def _too_many(what: str, most: int) -> ConstraintLimit:
+    return ConstraintLimit(
+        what, limit="counts", value=most, instead="smaller bounds, or fewer keywords that count the same items or members"
+    )
 
 
 def _least(a: int | None, b: int | None) -> int | None:
