@@ -84,7 +84,7 @@ def assemble(
         machine.table(name)[: hash_sizes[name]] = 0
     _measure(machine, grammar, root, columns, shared_vocabulary, limits)
     _refuse_left_recursion(machine, grammar)
-    machine.table("n")[Counter.GIVES_UP] = 1
+    machine.table("n")[Counter.GIVES_UP] = not _refuses_booleans(machine, columns)
     return machine
 
 
@@ -334,6 +334,17 @@ def _booleans(machine: Machine, grammar: Grammar, root: Node, columns: NDArray[n
         by_depth.setdefault(int(depths[node]), []).append(node)
     for depth in sorted(by_depth):
         yield by_depth[depth]
+
+
+def _refuses_booleans(machine: Machine, columns: NDArray[np.int32]) -> bool:
+    """Whether some complement is that of a part with intersections or complements: what they leave out, it would take in."""
+    kinds, operands, _, _ = columns
+    complements = np.flatnonzero(kinds == _NEGATE)
+    if not complements.size:
+        return False
+    depths = np.zeros(kinds.size, np.int32)
+    shortest_completion.boolean_depths(machine.address, EMPTY + 1, kinds.size, depths)
+    return bool(depths[operands[complements]].any())
 
 
 def _references(machine: Machine, columns: NDArray[np.int32]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:

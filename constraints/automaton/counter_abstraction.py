@@ -144,7 +144,7 @@ def abstract_product(arena, tables, item, token, num_static, found):
     if arena[tables.n + Counter.FAULT] == Fault.NONE and arena[tables.size + REC * abstract] == UNKNOWN:
         push_request(arena, tables, abstract, wide(SEARCH))
         serve_requests(arena, tables)
-    if arena[tables.n + Counter.FAULT] != Fault.NONE:
+    if arena[tables.n + Counter.FAULT] != Fault.NONE or arena[tables.size + REC * abstract] >= INFINITE:  # its search was given up
         return wide(item)
     return abstract if product == item else sequence(arena, tables, abstract, wide(arena[tables.b + REC * item]))
 

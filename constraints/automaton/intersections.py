@@ -87,7 +87,7 @@ class Intersections:
     def _note(self, claims: list[tuple[str, tuple[str, ...]]]) -> None:
         """Say that texts may be left out; `claims` say where."""
         where = f"{claims[0][0]}: " if claims else ""
-        note = f"{where}takes too many states to be kept at once: texts whose end lies far behind all others are left out"
+        note = f"{where}takes too many states to be kept at once: ways whose end lies too far away to be found are left out"
         if note not in self._grammar.notes:
             self._grammar.notes.append(note)
 

@@ -71,7 +71,7 @@ class Counter(IntEnum):
     MIXED = 29  # 1 when arrays whose items must differ may stand in the same place as other arrays
     CALLS = 30  # 1 when rules are called, so that stacks may grow
     PARTS = 31  # of unions that were looked at
-    GIVES_UP = 32  # 1 when a search that is exhausted says that there is no completion: texts are being made
+    GIVES_UP = 32  # 1 when a search that is exhausted says that there is no completion, see `determinize.search`
 
 
 class Fault(IntEnum):

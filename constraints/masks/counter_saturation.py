@@ -29,7 +29,7 @@ from ..automaton.nodes import (
 )
 from ..automaton.states import Frame, framed, intern_state, items_of
 from ..automaton.tables import DEAD, FRAMED, REC, STATE_MASK, UNKNOWN, Counter, Fault
-from ..base.kinds import UNBOUNDED, Kind
+from ..base.kinds import INFINITE, UNBOUNDED, Kind
 from ..numba_support.jit import inner
 from ..vocabulary.packed_vocabulary import ClassRecord, Header, first_ascii
 
@@ -173,7 +173,7 @@ def saturate_product(arena, tables, item, enough):
     if arena[tables.size + REC * saturated] == UNKNOWN and arena[tables.n + Counter.FAULT] == Fault.NONE:
         push_request(arena, tables, saturated, wide(SEARCH))
         serve_requests(arena, tables)
-    if arena[tables.n + Counter.FAULT] != Fault.NONE:
+    if arena[tables.n + Counter.FAULT] != Fault.NONE or arena[tables.size + REC * saturated] >= INFINITE:  # search given up
         return wide(item)
     return saturated if product == item else sequence(arena, tables, saturated, wide(arena[tables.b + REC * item]))
 

@@ -157,6 +157,16 @@ def test_what_is_too_hard_is_refused_by_name(compiler: Compiler) -> None:
     assert "counted repetitions" in str(caught.value)
 
 
+def test_what_one_pattern_says_meets_no_limit_inside_of_a_text() -> None:
+    """A pattern with too many states of its own stays a product, whose searches have a limit: what they do not find is left out."""
+    pattern = r"(?!.*://)(?=.{1,60}$)(?:[a-z]{1,20}\.){1,9}[a-z]{2,20}"
+    vocabulary = Vocabulary([*(bytes([byte]) for byte in range(256)), *WORDS, None], eos_token_ids=[EOS])
+    constraint = Compiler(vocabulary, Limits(search_states=200)).compile(Regex(pattern, dialect="ecma"))
+    assert any("left out" in note for note in constraint.notes)
+    for seed in range(20):
+        assert re.fullmatch(pattern, finished(constraint, random.Random(seed), 25))
+
+
 def test_words_are_excluded_one_after_another(compiler: Compiler) -> None:
     """Names that are taken stay a list, whatever patterns say of the others."""
     names = [f"a{k}" for k in range(40)]
