@@ -167,6 +167,8 @@ class Service:
             plan = replace(plan, requests=tuple(replace(request, ending=ends) for request in plan.requests))
         if body.truncate_prompt_tokens is not None:
             plan = _truncated(plan, self.model_len - 1 if body.truncate_prompt_tokens == -1 else body.truncate_prompt_tokens)
+        if body.priority and self.llm.features.policy != "priority":
+            body.ignored.append("priority")
         return replace(plan, compile_seconds=seconds).ranked(body.priority or 0, body.user or "")
 
     @asynccontextmanager

@@ -11,8 +11,9 @@ from fastapi import APIRouter, Request
 from ..body import Body
 from ..operations import STARTED
 from ..service import Service
+from .answers import OllamaModels, OllamaShown, OllamaVersion, answers
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter()
 
 
 class ShowBody(Body):
@@ -23,19 +24,19 @@ class ShowBody(Body):
     verbose: bool | None = None
 
 
-@router.get("/api/tags", summary="The models that can be asked, as Ollama lists them")
+@router.get("/api/tags", summary="The models that can be asked, as Ollama lists them", responses=answers(OllamaModels))
 async def tags(request: Request) -> dict[str, Any]:
     service: Service = request.app.state.service
     modified = datetime.fromtimestamp(STARTED, UTC).isoformat()
     return {"models": [{"name": name, "model": name, "modified_at": modified, "details": {}} for name in service.model_names]}
 
 
-@router.get("/api/version", summary="The version of the server, as Ollama tells it")
+@router.get("/api/version", summary="The version of the server, as Ollama tells it", responses=answers(OllamaVersion))
 async def show_version() -> dict[str, str]:
     return {"version": version("maskwright")}
 
 
-@router.post("/api/show", summary="What the model can do, as Ollama tells it")
+@router.post("/api/show", summary="What the model can do, as Ollama tells it", responses=answers(OllamaShown))
 async def show(request: Request, body: ShowBody) -> dict[str, Any]:
     """The template of the model and its abilities."""
     service: Service = request.app.state.service

@@ -66,7 +66,6 @@ class GenerateBody(Body):
     return_text_in_logprobs: bool | None = Field(None, description="Whether log-probabilities name the text of their token.")
     stream: bool | None = None
     model: str | None = None
-    priority: int | None = Field(None, description="Smaller is more urgent, with --policy priority.")
     log_metrics: Annotated[bool | None, Ignored("All requests are counted.", (True,), is_empty_neutral=False)] = None
     modalities: Annotated[list[str] | None, Ignored("This model reads text.", (["text"],))] = None
     data_parallel_rank: Annotated[int | None, Ignored("There is one engine.")] = None
@@ -106,8 +105,6 @@ class PromptWishes:
         made.pop("no_stop_trim", None)
         if asked.structural_tag is not None:
             made["structured_outputs"] = {"structural_tag": _object(asked.structural_tag)}
-        if body.priority is not None:
-            made["priority"] = body.priority
         if self.has_logprobs:
             made["logprobs"] = self.num_top
             made["prompt_logprobs"] = self.num_top if self.start >= 0 else None
