@@ -199,7 +199,7 @@ def _unreadable(cause: BaseException | None) -> str:
 
 def _of_validation(error: RequestValidationError) -> ApiError:
     errors = error.errors()
-    first = errors[0]
+    first = next((each for each in errors if _is_inside(each["loc"])), errors[0])
     param = _param(first["loc"])
     if first["type"] == "extra_forbidden":
         return ApiError(400, f"unknown parameter: {param}", param=param, code="unknown_parameter")
@@ -211,6 +211,11 @@ def _of_validation(error: RequestValidationError) -> ApiError:
     reasons = dict.fromkeys(each["msg"] for each in errors if _param(each["loc"]) == param)
     message = f"{param}: {_joined(list(reasons))}".replace("dictionary", "object")  # as JSON calls it
     return ApiError(400, message, param=param, code="invalid_value")
+
+
+def _is_inside(place: Sequence[Any]) -> bool:
+    """Whether an error is about a member of a body inside of another one: of several forms it is this one that was meant."""
+    return any(isinstance(step, str) and step.startswith("function-") for step in place[:-1])
 
 
 def _param(place: Sequence[Any]) -> str:

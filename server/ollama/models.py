@@ -7,12 +7,15 @@ from importlib.metadata import version
 from typing import Any
 
 from fastapi import APIRouter, Request
+from fastapi.responses import Response
 
 from ..body import Body
+from ..errors import ApiError
 from ..operations import STARTED
 from ..service import Service
-from .answers import OllamaModels, OllamaShown, OllamaVersion, answers
+from .answers import OllamaError, OllamaModels, OllamaShown, OllamaVersion, answers
 
+REFUSED: Any = {400: {"model": OllamaError, "description": "Always: the model generates text."}}
 router = APIRouter()
 
 
@@ -44,3 +47,12 @@ async def show(request: Request, body: ShowBody) -> dict[str, Any]:
     info = {"general.architecture": "maskwright", "maskwright.context_length": service.model_len}
     template = service.llm.tokenizer.chat_template
     return {"template": template, "details": {}, "model_info": info, "capabilities": ["completion", "tools"]}
+
+
+@router.post("/api/embed", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
+@router.post("/api/embeddings", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
+async def refuse_embeddings(request: Request) -> Response:
+    """Embeddings take a server with a model of embeddings."""
+    name = request.app.state.service.model_name
+    message = f"{request.url.path}: the model {name!r} generates text and embeds none; it takes a server with a model of embeddings"
+    raise ApiError(400, message, code="unsupported_endpoint")

@@ -90,8 +90,6 @@ async def abort_requests(request: Request, body: AbortBody) -> dict[str, int]:
 @router.post("/v1/score", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
 @router.post("/pooling", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
 @router.post("/embedding", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
-@router.post("/api/embed", include_in_schema=False)
-@router.post("/api/embeddings", include_in_schema=False)
 async def refuse_embeddings(request: Request) -> Response:
     """Embeddings take a server with a model of embeddings."""
     name = request.app.state.service.model_name

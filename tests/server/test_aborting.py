@@ -21,7 +21,7 @@ CHAT = "/v1/chat/completions"
 
 @pytest.fixture(scope="module")
 def keyed(llm: LLM) -> Iterator[Served]:
-    with served(llm, ServerSettings(api_key=("one", "two"), admin_api_key=("root",))) as running:
+    with served(llm, ServerSettings(api_key=("one", "two"), admin_api_key=("operator",))) as running:
         yield running
 
 
@@ -30,7 +30,7 @@ def by(http: httpx.Client, key: str, path: str, body: Any = None) -> httpx.Respo
 
 
 @pytest.mark.parametrize("name", ["body", "rid", "header", "answer", "all"])
-@pytest.mark.parametrize(("path", "key"), [("/abort_request", "one"), ("/abort_requests", "one"), ("/abort_request", "root")])
+@pytest.mark.parametrize(("path", "key"), [("/abort_request", "one"), ("/abort_requests", "one"), ("/abort_request", "operator")])
 def test_a_request_is_ended_by_its_names(keyed: Served, name: str, path: str, key: str) -> None:
     more = {"body": {"request_id": "mine"}, "rid": {"rid": "mine"}}.get(name, {})
     headers = {"Authorization": "Bearer one"} | ({"X-Request-Id": "mine"} if name == "header" else {})
@@ -78,7 +78,7 @@ def test_operators_empty_the_cache_of_prefixes(keyed: Served, llm: LLM, path: st
         num_cached(http)
         refused = by(http, "one", path)
         assert refused.status_code == 403 and refused.json()["error"]["code"] == "operators_only" and num_cached(http) > 0
-        assert by(http, "root", path).status_code == 200 and num_cached(http) == 0
+        assert by(http, "operator", path).status_code == 200 and num_cached(http) == 0
 
 
 def test_without_keys_everybody_is_an_operator(http: httpx.Client) -> None:
@@ -87,7 +87,7 @@ def test_without_keys_everybody_is_an_operator(http: httpx.Client) -> None:
 
 def test_operators_keys_are_keys(keyed: Served, llm: LLM) -> None:
     with keyed.http() as http:
-        assert by(http, "root", CHAT, SHORT).status_code == 200 and by(http, "other", CHAT, SHORT).status_code == 401
-        assert "root" not in http.get("/server_info", headers={"Authorization": "Bearer one"}).text
-    with served(llm, ServerSettings(admin_api_key=("root",))) as running, running.http() as http:
-        assert http.post(CHAT, json=SHORT).status_code == 401 and by(http, "root", CHAT, SHORT).status_code == 200
+        assert by(http, "operator", CHAT, SHORT).status_code == 200 and by(http, "other", CHAT, SHORT).status_code == 401
+        assert "operator" not in http.get("/server_info", headers={"Authorization": "Bearer one"}).text
+    with served(llm, ServerSettings(admin_api_key=("operator",))) as running, running.http() as http:
+        assert http.post(CHAT, json=SHORT).status_code == 401 and by(http, "operator", CHAT, SHORT).status_code == 200

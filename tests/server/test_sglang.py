@@ -123,7 +123,6 @@ def test_log_probabilities_of_prompt_and_output(http: httpx.Client) -> None:
 def test_what_is_wrong_is_named(http: httpx.Client, more: Any, param: str) -> None:
     answer = http.post("/generate", content=json.dumps({"text": "x", **more}), headers={"content-type": "application/json"})
     assert answer.status_code == 400 and answer.json()["error"]["param"] == param, answer.text
-    assert param in answer.json()["error"]["message"] or param in ("text", "top_logprobs_num")
 
 
 def test_what_is_ignored_is_named(http: httpx.Client) -> None:

@@ -60,7 +60,7 @@ def test_calls_and_their_results_go_on(http: httpx.Client) -> None:
 
 
 def test_what_was_stored_is_given_back(http: httpx.Client, client: openai.OpenAI) -> None:
-    with client.responses.stream(model="embedded", input="hello", max_output_tokens=6) as stream:
+    with client.responses.stream(model="embedded", input="hello", extra_body={"regex": "[ab]{3}"}) as stream:
         streamed = stream.get_final_response()
     assert client.responses.retrieve(streamed.id).output_text == streamed.output_text
     first = post(http)
