@@ -133,6 +133,8 @@ class Service:
         if not CALLER.get().is_operator:
             message = "the cache of prefixes is shared by all: it is emptied with one of the operator's keys (--admin-api-key)"
             raise ApiError(403, message, code="operators_only")
+        if not self.worker.is_alive:
+            raise ApiError(503, "the engine has stopped", code="engine_stopped")
         await self.worker.forget_prefixes()
 
     async def in_thread(self, function: Callable[..., T], *arguments: object) -> T:

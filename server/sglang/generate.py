@@ -65,7 +65,7 @@ async def _planned(service: Service, body: GenerateBody, wishes: Sequence[Prompt
     for number, each in enumerate(wishes):
         prompt = await service.in_thread(_tokens, service, body, number)
         try:
-            made = CompletionBody.model_validate(each.completion(body, prompt))
+            made = CompletionBody.model_validate(each.completion(body, prompt, service.settings.max_tokens))
         except ValidationError as error:
             raise RequestValidationError(error.errors()) from error
         plans += await plan_completion(service, made)

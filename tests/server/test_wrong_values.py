@@ -131,6 +131,18 @@ def test_no_value_of_a_parameter_is_an_error_of_the_server(small: httpx.Client, 
             assert answer.json()["error"], (body, answer.text)
 
 
+@pytest.mark.parametrize(("path", "place"), [("/v1/responses", "metadata.a"), ("/v1/chat/completions", "messages[0].content[0].x"), ("/generate", "sampling_params.custom_params.a")])
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_what_is_no_number_of_json_is_named(small: httpx.Client, path: str, place: str, number: str) -> None:
+    bodies = {
+        "/v1/responses": '{"input": "x", "metadata": {"a": %s}}',
+        "/v1/chat/completions": '{"messages": [{"role": "user", "content": [{"type": "text", "text": "x", "x": %s}]}]}',
+        "/generate": '{"text": "x", "sampling_params": {"custom_params": {"a": %s}}}',
+    }
+    answer = small.post(path, content=bodies[path] % number, headers={"content-type": "application/json"})
+    assert answer.status_code == 400 and answer.json()["error"]["message"] == f"{place}: Input should be a finite number"
+
+
 UNREADABLE = {
     b"\xff{}": "the body is not UTF-8: byte 0 is no part of a character",
     b"[" * 100_000: "the body nests too deeply",
