@@ -215,7 +215,7 @@ def _of_validation(error: RequestValidationError) -> ApiError:
 
 def _is_inside(place: Sequence[Any]) -> bool:
     """Whether an error is about a member of a body inside of another one: of several forms it is this one that was meant."""
-    return any(isinstance(step, str) and step.startswith("function-") for step in place[:-1])
+    return any(isinstance(step, str) and "function-" in step for step in place[:-1])
 
 
 def _param(place: Sequence[Any]) -> str:
