@@ -3,7 +3,7 @@ of that endpoint."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Protocol, TypeAlias
 
@@ -65,6 +65,11 @@ async def answer(
             response = JSONResponse(await unless_gone(request, writer.whole(events)))
     tell_ignored(response, ignored)
     return response
+
+
+def renamed(ignored: Iterable[str], names: Mapping[str, str]) -> list[str]:
+    """What has no effect, as this endpoint calls it. names: from a chat completion's names to this endpoint's."""
+    return [names.get(name, name) for name in ignored]
 
 
 def tell_ignored(response: Response, ignored: Iterable[str]) -> None:

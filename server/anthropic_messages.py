@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 
 from ..engine.requests.output import Event, RequestOutput
 from ..planning import Plan
-from .answering import Events, answer
+from .answering import Events, answer, renamed
 from .answers import MessageAnswer, MessageEvent, MessageTokens
 from .anthropic_blocks import BlockWriter
 from .anthropic_conversation import chat_messages, chat_tool_choice, chat_tools
@@ -42,6 +42,7 @@ from .streams import data, unless_gone
 NAMES = {"response_format": "output_config.format", "stop": "stop_sequences"} | {
     "thinking_token_budget": "thinking.budget_tokens",
     "reasoning_effort": "output_config.effort",
+    "chat_template_kwargs.enable_thinking": "thinking.type",
 }
 STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
 
@@ -99,7 +100,7 @@ async def create_message(request: Request, body: MessageBody) -> Response:
         plan = await unless_gone(request, plan_chat(service, chat))
         message_id = f"msg_{body.reply_id or request.state.request_id}"
         writer = MessageWriter(message_id, service, plan, hides_thought=_hides_thought(body))
-        return await answer(request, [plan], writer, body.stream, [*body.ignored, *chat.ignored], names=body.names)
+        return await answer(request, [plan], writer, body.stream, [*body.ignored, *renamed(chat.ignored, NAMES)], names=body.names)
 
 
 @router.post(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from math import isfinite
 from typing import Any, ClassVar, Self
 
 from pydantic import (
@@ -20,6 +21,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from .errors import ApiError
 
+HALF_PAIR = " contains half of a surrogate pair"
 STATUS = "x-maskwright"  # in the OpenAPI document: whether a parameter is honoured, ignored or refused
 
 
@@ -60,10 +62,9 @@ class Body(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def check_given(cls, given: Any) -> Any:
-        place = _half_pair(given)
-        if place is not None:
+        for place, reason in _unsayable(given):
             place = cls.place + place
-            raise ApiError(400, f"{place} contains half of a surrogate pair", param=place, code="invalid_value")
+            raise ApiError(400, place + reason, param=place, code="invalid_value")
         return cls._without_refused(given) if isinstance(given, dict) else given
 
     @classmethod
@@ -140,21 +141,23 @@ class Because:
             raise PydanticCustomError("unsupported", "{reason}", {"reason": self.reason}) from None
 
 
-def _half_pair(given: Any) -> str | None:
-    """The place of the first string that has half of a surrogate pair."""
+def _unsayable(given: Any) -> Iterator[tuple[str, str]]:
+    """Places of what JSON's parser has read and no answer can say again, with the reason: halves of surrogate pairs, and numbers
+    that are none, which Python writes as NaN or reads out of 1e999."""
     pending = [("", given)]
     while pending:
         place, value = pending.pop()
         if isinstance(value, dict):
             for name, member in value.items():
                 if not _is_text(name):
-                    return place or "a name"
+                    yield place or "a name", HALF_PAIR
                 pending.append((f"{place}.{name}" if place else name, member))
         elif isinstance(value, list):
             pending += [(f"{place}[{index}]", member) for index, member in enumerate(value) if not isinstance(member, int)]
         elif isinstance(value, str) and not _is_text(value):
-            return place
-    return None
+            yield place, HALF_PAIR
+        elif isinstance(value, float) and not isfinite(value):
+            yield place, ": Input should be a finite number"
 
 
 def _is_text(text: str) -> bool:

@@ -22,7 +22,7 @@ from .captured import captures_of
 from .deltas import CallDelta, CallStart, ContentDelta, ReplyDelta, ThoughtDelta
 from .documentation import answers
 from .errors import ApiError, told_as
-from .messages import template_messages, template_variables
+from .messages import template_messages, template_variables, unread
 from .reasoning import with_reasoning
 from .remarks import loops_of, remarks_of
 from .replies import Call, ReplyParts, reader_of
@@ -75,6 +75,7 @@ class ChatBody(SamplingBody, HostedParameters, ConstraintBody, ExtendedBody):
     echo: bool | None = Field(None, description="With continue_final_message: the beginning is given back before the rest.")
 
 
+OWN_VARIABLES = ("reasoning_effort", "verbosity", "documents")  # parameters that are variables of the chat template
 router = APIRouter()
 
 
@@ -127,13 +128,18 @@ def turn_of(service: Service, body: ChatBody) -> tuple[Turn, AskedConstraint]:
     body.ignored.extend(passed_over)
     tools = asked_tools(own, body.tool_choice, body.parallel_tool_calls, style, asked)
     variables = template_variables(body.chat_template_kwargs or {})
-    for name in ("reasoning_effort", "verbosity", "documents"):
+    for name in OWN_VARIABLES:
         if getattr(body, name) is not None:
             variables[name] = getattr(body, name)
+    template = service.llm.tokenizer.chat_template
+    body.ignored.extend(name if name in OWN_VARIABLES else f"chat_template_kwargs.{name}" for name in unread(template, variables))
     told = () if tools is None else tools.told
     asked = asked if tools is None else tools.constraint
     turn = Turn(messages, told, asked.choice, variables, is_begun=is_begun)
-    return with_reasoning(turn, service.llm.tokenizer, body.thinking_token_budget), asked
+    reasoned = with_reasoning(turn, service.llm.tokenizer, body.thinking_token_budget)
+    if body.thinking_token_budget is not None and reasoned is turn:
+        body.ignored.append("thinking_token_budget")
+    return reasoned, asked
 
 
 def _is_begun(body: ChatBody, messages: Sequence[Mapping[str, Any]]) -> bool:

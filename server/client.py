@@ -12,7 +12,7 @@ from starlette.types import Scope
 class Caller:
     """Who sends a request."""
 
-    key_digest: str = ""  # of the API key
+    key_digest: str = ""  # of the API key; "" where the server has none
     is_operator: bool = True  # whether the key is one of the operator, or the server has no keys at all
 
 

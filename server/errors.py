@@ -4,6 +4,7 @@ Under /v1/messages in Anthropic's: {"type": "error", "error": {"type", "message"
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -183,14 +184,24 @@ def _of_http(error: HTTPException, request: Request) -> ApiError:
         message = f"{request.url.path} does not take {request.method}"
         return ApiError(405, message, code="method_not_allowed", headers=error.headers)
     if error.status_code == 400:  # all that it says is that it could not parse the body
-        message = "the body cannot be read: it is not JSON in UTF-8, nests too deeply, or has too long a number"
-        return ApiError(400, message, code="invalid_json")
+        return ApiError(400, _unreadable(error.__cause__), code="invalid_json")
     return ApiError(error.status_code, str(error.detail), headers=error.headers)
+
+
+def _unreadable(cause: BaseException | None) -> str:
+    """Why a body is no JSON that can be read, in one sentence for each cause."""
+    if isinstance(cause, UnicodeDecodeError):
+        return f"the body is not UTF-8: byte {cause.start} is no part of a character"
+    if isinstance(cause, RecursionError):
+        return "the body nests too deeply"
+    if isinstance(cause, ValueError):  # what `int` says of more digits than it reads
+        return f"the body has a number of more than {sys.get_int_max_str_digits()} digits"
+    return "the body cannot be read"
 
 
 def _of_validation(error: RequestValidationError) -> ApiError:
     errors = error.errors()
-    first = errors[0]
+    first = next((each for each in errors if _is_inside(each["loc"])), errors[0])
     param = _param(first["loc"])
     if first["type"] == "extra_forbidden":
         return ApiError(400, f"unknown parameter: {param}", param=param, code="unknown_parameter")
@@ -202,6 +213,11 @@ def _of_validation(error: RequestValidationError) -> ApiError:
     reasons = dict.fromkeys(each["msg"] for each in errors if _param(each["loc"]) == param)
     message = f"{param}: {_joined(list(reasons))}".replace("dictionary", "object")  # as JSON calls it
     return ApiError(400, message, param=param, code="invalid_value")
+
+
+def _is_inside(place: Sequence[Any]) -> bool:
+    """Whether an error is about a member of a body inside of another one: of several forms it is this one that was meant."""
+    return any(isinstance(step, str) and "function-" in step for step in place[:-1])
 
 
 def _param(place: Sequence[Any]) -> str:

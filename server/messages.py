@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
+from jinja2 import Environment, TemplateError
+from jinja2.meta import find_undeclared_variables
+
 from ..conversation import OWN, ROLES, read_messages
+from .body import is_empty
 from .errors import ApiError
+
+EXTENSIONS = ("jinja2.ext.loopcontrols", "jinja2.ext.do")
 
 # Not variables of a template, but how it is rendered. A template of the client's own could keep the server busy without end.
 RESERVED = (
@@ -20,6 +28,22 @@ def template_messages(messages: Sequence[Mapping[str, Any]], *, has_tool_role: b
     """The messages, each with a known role; members that are no part of the conversation are left out. Raises
     MessageError."""
     return read_messages(messages, has_tool_role=has_tool_role, roles=ROLES, members=OWN)
+
+
+def unread(template: str, variables: Mapping[str, Any]) -> list[str]:
+    """The variables that ask for something and that a chat template does not read."""
+    known = _read_by(template)
+    return [name for name, value in variables.items() if name not in known and not is_empty(value)]
+
+
+@lru_cache(maxsize=8)
+def _read_by(template: str) -> frozenset[str]:
+    """The variables that a template reads; of one with tags of its own, all words in it."""
+    try:
+        parsed = Environment(extensions=EXTENSIONS).parse(template)
+    except TemplateError:
+        return frozenset(re.findall(r"\w+", template))
+    return frozenset(find_undeclared_variables(parsed))
 
 
 def template_variables(given: Mapping[str, Any]) -> dict[str, Any]:

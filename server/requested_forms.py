@@ -48,7 +48,7 @@ _PART = _either(
     _object("type refusal", type=_one_of("refusal"), refusal=TEXT),
 )
 _ARGUMENTS = _either(TEXT, OBJECT, NULL)
-_CALL = _object("function", id=TEXT, type=_one_of("function"), function=_object("name", name=TEXT, arguments=_ARGUMENTS))
+_CALL = _object("function", id=TEXT, type={}, function=_object("name", name=TEXT, arguments=_ARGUMENTS))
 _MESSAGE = _object(
     "role",
     role=_one_of(*ROLES),

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 
 from ..engine.requests.output import Event, RequestOutput
 from ..planning import Plan
-from .answering import Events, answer
+from .answering import Events, answer, renamed
 from .answers import ResponseAnswer, ResponseEvent
 from .body import Because, Body, Ignored
 from .captured import captures_of
@@ -117,7 +117,7 @@ async def create_response(request: Request, body: ResponseBody) -> Response:
             body.ignored.append("store")
         plan = await unless_gone(request, plan_chat(service, chat))
         writer = ResponseWriter(f"resp_{body.reply_id or request.state.request_id}", service, body, plan, before)
-        return await answer(request, [plan], writer, body.stream, [*body.ignored, *chat.ignored], names=body.names)
+        return await answer(request, [plan], writer, body.stream, [*body.ignored, *renamed(chat.ignored, NAMES)], names=body.names)
 
 
 class ResponseWriter:

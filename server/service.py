@@ -156,6 +156,8 @@ class Service:
         if not CALLER.get().is_operator:
             message = "the cache of prefixes is shared by all: it is emptied with one of the operator's keys (--admin-api-key)"
             raise ApiError(403, message, code="operators_only")
+        if not self.worker.is_alive:
+            raise ApiError(503, "the engine has stopped", code="engine_stopped")
         await self.worker.forget_prefixes()
 
     async def in_thread(self, function: Callable[..., T], *arguments: object) -> T:
@@ -190,6 +192,8 @@ class Service:
             plan = replace(plan, requests=tuple(replace(request, ending=ends) for request in plan.requests))
         if body.truncate_prompt_tokens is not None:
             plan = _truncated(plan, self.model_len - 1 if body.truncate_prompt_tokens == -1 else body.truncate_prompt_tokens)
+        if body.priority and self.llm.features.policy != "priority":
+            body.ignored.append("priority")
         plan = plan.adapted(self.adapter_of(body.model))
         return replace(plan, compile_seconds=seconds).ranked(body.priority or 0, body.user or "")
 

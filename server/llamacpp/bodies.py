@@ -27,7 +27,9 @@ _ABSENT = ("dry", "top_n_sigma", "typ_p", "typical_p", "xtc", "infill", "adaptiv
 _ABSENT_LETTERS = "dsyxi"
 LOWEST = -3e38  # a bias that no logit makes up for
 # How a completion's parameters are called here.
-NAMES = {"max_tokens": "n_predict", "logprobs": "n_probs", "repetition_penalty": "repeat_penalty", "n": "n_cmpl"}
+NAMES = {"max_tokens": "n_predict", "logprobs": "n_probs", "repetition_penalty": "repeat_penalty", "n": "n_cmpl"} | {
+    "messages": "prompt",
+}
 SAME = (
     "model", "stream", "stop", "temperature", "top_k", "top_p", "min_p", "presence_penalty", "frequency_penalty", "ignore_eos",
 )  # fmt: skip
@@ -117,11 +119,15 @@ def as_completion(body: LlamaCompletionBody, llm: LLM) -> dict[str, Any]:
     return made | {"n": body.n_cmpl, "logprobs": body.n_probs or None}
 
 
-def token_prompts(prompt: Any, llm: LLM) -> list[list[int]]:
-    """The prompts as tokens, with what the tokenizer puts around a text where they begin with one. Raises ApiError."""
+def token_prompts(prompt: Any, llm: LLM, most: int) -> list[list[int]]:
+    """The prompts as tokens, with what the tokenizer puts around a text where they begin with one. most: prompts that may be.
+    Raises ApiError."""
     is_one = not isinstance(prompt, list) or not prompt or any(_is_id(part) for part in prompt)
     if is_one:
         return [_tokens(prompt, llm, "prompt")]
+    if len(prompt) > most:
+        message = f"prompt: {len(prompt)} prompts, and this server takes 1 to {most}"
+        raise ApiError(400, message, param="prompt", code="limit_exceeded")
     return [_tokens(each, llm, f"prompt[{index}]") for index, each in enumerate(prompt)]
 
 

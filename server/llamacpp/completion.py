@@ -37,7 +37,7 @@ async def complete(request: Request, body: LlamaCompletionBody) -> Response:
     """llama.cpp's completion, with json_schema and grammar that always hold. Several prompts or outputs are told as a list."""
     service: Service = request.app.state.service
     with told_as(NAMES):
-        prompts = await service.in_thread(token_prompts, body.prompt, service.llm)
+        prompts = await service.in_thread(token_prompts, body.prompt, service.llm, service.settings.max_prompts)
         try:
             made = CompletionBody.model_validate({**await service.in_thread(as_completion, body, service.llm), "prompt": prompts})
         except ValidationError as error:

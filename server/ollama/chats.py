@@ -19,7 +19,7 @@ from pydantic import Field, ValidationError
 
 from ...engine.requests.output import Event, RequestOutput
 from ...planning import Plan
-from ..answering import Events, answer
+from ..answering import Events, answer, renamed
 from ..body import Body, Ignored
 from ..chat import ChatBody, plan_chat
 from ..deltas import ContentDelta, ReplyDelta, ThoughtDelta
@@ -28,8 +28,8 @@ from ..remarks import loops_of
 from ..replies import ReplyParts, reader_of
 from ..service import Service
 from ..streams import unless_gone
+from .answers import LINES, OllamaChat, OllamaGenerated, answers
 
-LINES = "application/x-ndjson"
 # Ollama's options, as chat completions call them.
 SAME_NAMES = (
     "temperature", "top_k", "top_p", "min_p", "seed", "stop", "presence_penalty", "frequency_penalty", "loop_bound",
@@ -40,7 +40,8 @@ IGNORED_OPTIONS = (
     "repeat_last_n", "tfs_z", "typical_p", "mirostat", "mirostat_eta", "mirostat_tau", "penalize_newline", "vocab_only", "f16_kv",
 )  # fmt: skip
 NAMES = {ours: f"options.{theirs}" for theirs, ours in HONOURED.items()} | {"response_format": "format"}
-router = APIRouter(include_in_schema=False)
+NAMES |= {"reasoning_effort": "think", "chat_template_kwargs.enable_thinking": "think"}
+router = APIRouter()
 
 
 class OllamaBody(Body):
@@ -77,7 +78,7 @@ class OllamaGenerateBody(OllamaBody):
     context: Annotated[list[int] | None, Ignored("Send the conversation to /api/chat.")] = None
 
 
-@router.post("/api/chat", summary="Continue a conversation, as Ollama's interface")
+@router.post("/api/chat", summary="Continue a conversation, as Ollama", responses=answers(OllamaChat, is_streamed=True))
 async def chat(request: Request, body: OllamaChatBody) -> Response:
     """Ollama's chat, with `format` and tools that always hold."""
     messages = [_message(message, f"messages[{index}]") for index, message in enumerate(body.messages)]
@@ -87,7 +88,7 @@ async def chat(request: Request, body: OllamaChatBody) -> Response:
     return await _answer(request, body, asked, is_chat=True)
 
 
-@router.post("/api/generate", summary="Answer a prompt, as Ollama's interface")
+@router.post("/api/generate", summary="Answer a prompt, as Ollama", responses=answers(OllamaGenerated, is_streamed=True))
 async def generate(request: Request, body: OllamaGenerateBody) -> Response:
     """Ollama's generate: a prompt as the user's message."""
     system = [{"role": "system", "content": body.system}] if body.system else []
@@ -103,7 +104,7 @@ async def _answer(request: Request, body: OllamaBody, asked: Mapping[str, Any], 
             raise RequestValidationError(error.errors()) from error
         plan = await unless_gone(request, plan_chat(service, made))
         writer = OllamaWriter(body.model or service.model_name, plan, is_chat=is_chat)
-        ignored = [*body.ignored, *made.ignored]
+        ignored = [*body.ignored, *renamed(made.ignored, NAMES)]
         return await answer(request, [plan], writer, body.stream is not False, ignored, media_type=LINES)
 
 

@@ -7,12 +7,16 @@ from importlib.metadata import version
 from typing import Any
 
 from fastapi import APIRouter, Request
+from fastapi.responses import Response
 
 from ..body import Body
+from ..errors import ApiError
 from ..operations import STARTED
 from ..service import Service
+from .answers import OllamaError, OllamaModels, OllamaShown, OllamaVersion, answers
 
-router = APIRouter(include_in_schema=False)
+REFUSED: Any = {400: {"model": OllamaError, "description": "Always: the model generates text."}}
+router = APIRouter()
 
 
 class ShowBody(Body):
@@ -23,7 +27,7 @@ class ShowBody(Body):
     verbose: bool | None = None
 
 
-@router.get("/api/tags", summary="The models that can be asked, as Ollama lists them")
+@router.get("/api/tags", summary="The models that can be asked, as Ollama lists them", responses=answers(OllamaModels))
 async def tags(request: Request) -> dict[str, Any]:
     service: Service = request.app.state.service
     modified = datetime.fromtimestamp(STARTED, UTC).isoformat()
@@ -31,12 +35,12 @@ async def tags(request: Request) -> dict[str, Any]:
     return {"models": [{"name": name, "model": name, "modified_at": modified, "details": {}} for name in names]}
 
 
-@router.get("/api/version", summary="The version of the server, as Ollama tells it")
+@router.get("/api/version", summary="The version of the server, as Ollama tells it", responses=answers(OllamaVersion))
 async def show_version() -> dict[str, str]:
     return {"version": version("maskwright")}
 
 
-@router.post("/api/show", summary="What the model can do, as Ollama tells it")
+@router.post("/api/show", summary="What the model can do, as Ollama tells it", responses=answers(OllamaShown))
 async def show(request: Request, body: ShowBody) -> dict[str, Any]:
     """The template of the model and its abilities."""
     service: Service = request.app.state.service
@@ -44,3 +48,12 @@ async def show(request: Request, body: ShowBody) -> dict[str, Any]:
     info = {"general.architecture": "maskwright", "maskwright.context_length": service.model_len}
     template = service.llm.tokenizer.chat_template
     return {"template": template, "details": {}, "model_info": info, "capabilities": ["completion", "tools"]}
+
+
+@router.post("/api/embed", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
+@router.post("/api/embeddings", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
+async def refuse_embeddings(request: Request) -> Response:
+    """Embeddings take a server with a model of embeddings."""
+    name = request.app.state.service.model_name
+    message = f"{request.url.path}: the model {name!r} generates text and embeds none; it takes a server with a model of embeddings"
+    raise ApiError(400, message, code="unsupported_endpoint")

@@ -17,6 +17,7 @@ from ..shared_parameters import REQUEST_ID
 
 T = TypeVar("T")
 RequestName = Annotated[str, Field(pattern=REQUEST_ID)]
+USUAL_TOKENS = 128  # of an output, where nothing is said
 _ONE_SERVER = "one server computes prompts and outputs"
 
 
@@ -66,7 +67,6 @@ class GenerateBody(Body):
     return_text_in_logprobs: bool | None = Field(None, description="Whether log-probabilities name the text of their token.")
     stream: bool | None = None
     model: str | None = None
-    priority: int | None = Field(None, description="Smaller is more urgent, with --policy priority.")
     log_metrics: Annotated[bool | None, Ignored("All requests are counted.", (True,), is_empty_neutral=False)] = None
     modalities: Annotated[list[str] | None, Ignored("This model reads text.", (["text"],))] = None
     data_parallel_rank: Annotated[int | None, Ignored("There is one engine.")] = None
@@ -96,18 +96,17 @@ class PromptWishes:
             message = f"top_logprobs_num is a number of tokens, not {self.num_top}"
             raise ApiError(400, message, param="top_logprobs_num", code="invalid_value")
 
-    def completion(self, body: GenerateBody, prompt: Sequence[int]) -> dict[str, Any]:
-        """The prompt as a completion."""
+    def completion(self, body: GenerateBody, prompt: Sequence[int], max_tokens: int | None) -> dict[str, Any]:
+        """The prompt as a completion. max_tokens: of one output, as the operator allows them."""
+        usual = USUAL_TOKENS if max_tokens is None else min(USUAL_TOKENS, max_tokens)
         asked = self.sampling
         made = {**asked.sampling_extras, **asked.named_constraints, "model": body.model, "stream": False, "prompt": [list(prompt)]}
-        made |= {"max_tokens": 128 if asked.max_new_tokens is None else asked.max_new_tokens, "n": asked.n, "stop": asked.stop}
+        made |= {"max_tokens": usual if asked.max_new_tokens is None else asked.max_new_tokens, "n": asked.n, "stop": asked.stop}
         ours = {"min_tokens": asked.min_new_tokens, "seed": asked.sampling_seed, "include_stop_str_in_output": asked.no_stop_trim}
         made |= {name: value for name, value in ours.items() if value is not None}
         made.pop("no_stop_trim", None)
         if asked.structural_tag is not None:
             made["structured_outputs"] = {"structural_tag": _object(asked.structural_tag)}
-        if body.priority is not None:
-            made["priority"] = body.priority
         if self.has_logprobs:
             made["logprobs"] = self.num_top
             made["prompt_logprobs"] = self.num_top if self.start >= 0 else None

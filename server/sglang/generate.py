@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from ...engine.requests.output import Event, PromptScore, RequestOutput, TokenRecord
 from ...planning import Plan
 from ...sampling import TokenLogprob
-from ..answering import Events, answer
+from ..answering import Events, answer, renamed
 from ..completions import CompletionBody, plan_completion, silent
 from ..deltas import ContentDelta
 from ..documentation import answers
@@ -37,7 +37,6 @@ NAMES = {name: f"sampling_params.{name}" for body in (SamplingExtras, Constraint
     "structured_outputs": "sampling_params.structural_tag",
     "logprobs": "top_logprobs_num",
     "prompt_logprobs": "top_logprobs_num",
-    "priority": "priority",
 }
 router = APIRouter()
 
@@ -56,7 +55,8 @@ async def generate(request: Request, body: GenerateBody) -> Response:
         request_id = request.state.request_id
         ids = [each.rid or (request_id if count == 1 else f"{request_id}-{number}") for number, each in enumerate(wishes)]
         writer = GenerateWriter(service, body, wishes, plans, ids)
-        return await answer(request, plans, writer, body.stream, [*body.all_ignored, *ignored], names=ids)
+        told = [*body.all_ignored, *renamed(ignored, NAMES)]
+        return await answer(request, plans, writer, body.stream, told, names=ids)
 
 
 async def _planned(service: Service, body: GenerateBody, wishes: Sequence[PromptWishes]) -> tuple[list[Plan], list[str]]:
@@ -65,7 +65,7 @@ async def _planned(service: Service, body: GenerateBody, wishes: Sequence[Prompt
     for number, each in enumerate(wishes):
         prompt = await service.in_thread(_tokens, service, body, number)
         try:
-            made = CompletionBody.model_validate(each.completion(body, prompt))
+            made = CompletionBody.model_validate(each.completion(body, prompt, service.settings.max_tokens))
         except ValidationError as error:
             raise RequestValidationError(error.errors()) from error
         plans += await plan_completion(service, made)

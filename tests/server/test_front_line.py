@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -332,6 +333,30 @@ def test_streams_that_outlast_the_draining_end_with_an_error(llm: LLM) -> None:
     assert not thread.is_alive()
     error = json.loads(rest[-1].removeprefix("data: "))["error"]
     assert (error["code"], error["message"]) == ("shutting_down", "this server is shutting down")
+
+
+def test_what_is_compiled_when_the_draining_ends_is_told_so(llm: LLM) -> None:
+    members = [{"properties": {f"k{number}": {"type": "string", "pattern": f"^.*{number}.*$"}, "z": {"type": "integer"}}} for number in range(120)]
+    asked = {**ASK, "json_schema": {"type": "object", "oneOf": members}}
+    settings = ServerSettings(port=0, drain_seconds=1)
+    ground = prepare(settings)
+    server = server_of(llm, settings, "embedded")
+    thread = threading.Thread(target=server.run, args=([ground.listening],))
+    thread.start()
+    address = ground.listening.getsockname()[:2]
+    wait_for(address)
+    try:
+        with ThreadPoolExecutor(1) as pool, httpx.Client(base_url=f"http://127.0.0.1:{address[1]}", timeout=TIMEOUT) as http:
+            answering = pool.submit(http.post, CHAT, json=asked)
+            while not server._service.compiler._jobs:
+                assert not answering.done(), answering.result().text
+            server.should_exit = True
+            answer = answering.result()
+    finally:
+        server.should_exit = True
+        thread.join(TIMEOUT)
+    assert not thread.is_alive()
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "shutting_down")
 
 
 def slowed(step: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -14,6 +15,7 @@ from maskwright.server.chat import ChatBody
 from maskwright.server.completions import CompletionBody
 from maskwright.server.responses import ResponseBody
 
+from .serving import Served
 from .test_reasoning import TEMPLATE
 from .test_streams import events_of
 
@@ -152,3 +154,35 @@ def test_special_tokens_of_a_prompt(http: httpx.Client) -> None:
 def test_white_space_as_vllm_asks_for_it(http: httpx.Client, more: Any, written: str) -> None:
     content = post(http, CHAT, **more, max_tokens=20).json()["choices"][0]["message"]["content"]
     assert json.loads(content) == [1, 2] and (" " in content) == (" " in written)
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "named"),
+    [
+        (CHAT, {"thinking_token_budget": 5}, "thinking_token_budget"),
+        (CHAT, {"priority": 3}, "priority"),
+        (COMPLETIONS, {"priority": 3}, "priority"),
+        (RESPONSES, {"priority": -1}, "priority"),
+        (MESSAGES, {"priority": 1}, "priority"),
+        (CHAT, {"chat_template_kwargs": {"enable_thinking": True, "nobody": 0, "nothing": None}}, "chat_template_kwargs.enable_thinking, chat_template_kwargs.nobody"),
+        (CHAT, {"reasoning_effort": "low", "verbosity": "low", "documents": [{"text": "a"}]}, "reasoning_effort, verbosity, documents"),
+        (RESPONSES, {"reasoning": {"effort": "low"}, "text": {"verbosity": "low"}}, "reasoning.effort, text.verbosity"),
+        (MESSAGES, {"thinking": {"type": "enabled", "budget_tokens": 5}}, "thinking.type, thinking.budget_tokens"),
+        (MESSAGES, {"thinking": {"type": "disabled"}}, None),
+        (CHAT, {"priority": 0, "chat_template_kwargs": {"enable_thinking": False}}, None),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_this_model_or_server_cannot_heed_is_named(http: httpx.Client, path: str, more: Any, named: str | None) -> None:
+    assert post(http, path, **more).headers.get("x-maskwright-ignored") == named
+
+
+def test_what_this_model_heeds_is_not_named(http: httpx.Client, llm: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llm.tokenizer._backend, "chat_template", "{{ verbosity }}{% set own = 1 %}" + TEMPLATE)
+    asked = {"thinking_token_budget": 12, "regex": "[a-z]{3}", "max_tokens": 40, "verbosity": "low", "chat_template_kwargs": {"own": 3}}
+    assert post(http, CHAT, **asked).headers["x-maskwright-ignored"] == "chat_template_kwargs.own"
+
+
+def test_priority_is_heeded_with_its_policy(http: httpx.Client, server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server.service.llm, "features", replace(server.service.llm.features, policy="priority"))
+    assert "x-maskwright-ignored" not in post(http, CHAT, priority=3).headers

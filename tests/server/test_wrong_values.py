@@ -1,14 +1,28 @@
-"""Wrong values of keywords over HTTP: an answer, or a 400 that says what is wrong; never a 500."""
+"""Wrong values of keywords and parameters over HTTP, and bodies that are none: an answer, or a 400 that says what is wrong; never a 500."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
+from maskwright import LLM
 from maskwright.constraints.front_ends.json_schema.documents.keyword_table import KEYWORDS
+from maskwright.server.chat import ChatBody
+from maskwright.server.completions import CompletionBody
+from maskwright.server.llamacpp.bodies import LlamaCompletionBody
+from maskwright.server.ollama.chats import OllamaChatBody, OllamaGenerateBody
+from maskwright.server.responses import ResponseBody
+from maskwright.server.settings import ServerSettings
+from maskwright.server.sglang.bodies import GenerateBody, SglangSampling
+from maskwright.server.sglang.operations import AbortRequestBody
+from maskwright.server.tokens import TokenizeBody
+from maskwright.server.vllm.operations import AbortBody
+
+from .serving import served
 
 MESSAGES = [{"role": "user", "content": "Yes?"}]
 FEW = {"max_tokens": 30, "temperature": 0}
@@ -37,8 +51,21 @@ def messages(schema: Any) -> dict[str, Any]:
     return {"messages": MESSAGES, "tools": [tool], "tool_choice": {"type": "any"}, **FEW}
 
 
+def llamacpp(schema: Any) -> dict[str, Any]:
+    return {"prompt": "Yes?", "json_schema": schema, "n_predict": 30, "temperature": 0}
+
+
+def sglang(schema: Any) -> dict[str, Any]:
+    return {"text": "Yes?", "sampling_params": {"json_schema": json.dumps(schema), "max_new_tokens": 30, "temperature": 0}}
+
+
+def ollama(schema: Any) -> dict[str, Any]:
+    return {"messages": MESSAGES, "format": schema, "options": {"num_predict": 30, "temperature": 0}, "stream": False}
+
+
 ENDPOINTS = {
     "/v1/chat/completions": [chat, tools], "/v1/completions": [completions], "/v1/responses": [responses], "/v1/messages": [messages],
+    "/completion": [llamacpp], "/generate": [sglang], "/api/chat": [ollama],
 }  # fmt: skip
 WRONG: list[Any] = [None, 5, "\ud800", {"a": None}]
 
@@ -57,3 +84,84 @@ def test_no_value_of_a_keyword_is_an_error_of_the_server(http: httpx.Client, pat
 def test_null_is_as_if_the_keyword_were_not_there(http: httpx.Client, path: str, body: Any, keyword: str) -> None:
     answer = http.post(path, json=body({"type": "object", "maxProperties": 0, keyword: None}))
     assert answer.status_code == 200, answer.text
+
+
+# ---- parameters
+
+VALUES: list[Any] = [None, True, -1, 10**30, 1.5, "x", "", [], {}, "\ud800", [[]], [None], {"a": 1}, 1e308, "a" * 200, [{}], float("nan")]
+ASKED: dict[str, tuple[Any, dict[str, Any]]] = {
+    "/v1/completions": (CompletionBody, {"prompt": "x"}),
+    "/completion": (LlamaCompletionBody, {"prompt": "x"}),
+    "/generate": (GenerateBody, {"text": "x"}),
+    "/api/chat": (OllamaChatBody, {"messages": MESSAGES, "stream": False}),
+    "/api/generate": (OllamaGenerateBody, {"prompt": "x", "stream": False}),
+    "/v1/responses": (ResponseBody, {"input": "x"}),
+    "/tokenize": (TokenizeBody, {"prompt": "x"}),
+    "/apply-template": (ChatBody, {"messages": MESSAGES}),
+    "/abort_request": (AbortRequestBody, {}),
+    "/abort_requests": (AbortBody, {}),
+}
+
+
+@pytest.fixture(scope="module")
+def small(llm: LLM) -> Iterator[httpx.Client]:
+    with served(llm, ServerSettings(max_tokens=2, max_n=2)) as running, running.http() as connected:
+        yield connected
+
+
+def asked(path: str) -> Iterator[dict[str, Any]]:
+    """Bodies, each with one parameter that has one of the values; over all parameters every value comes."""
+    body, base = ASKED[path]
+    names = [*body.model_fields, *body._declared_refused()]
+    for number, name in enumerate(names):
+        for step in range(4):
+            yield {**base, name: VALUES[(number + 5 * step) % len(VALUES)]}
+    if path == "/generate":
+        for number, name in enumerate(SglangSampling.model_fields):
+            for step in range(3):
+                yield {**base, "sampling_params": {name: VALUES[(number + 5 * step) % len(VALUES)]}}
+
+
+@pytest.mark.parametrize("path", ASKED)
+def test_no_value_of_a_parameter_is_an_error_of_the_server(small: httpx.Client, path: str) -> None:
+    for body in asked(path):
+        answer = small.post(path, content=json.dumps(body), headers={"content-type": "application/json"})
+        assert answer.status_code in (200, 400, 404), (body, answer.text)
+        if answer.status_code != 200:
+            assert answer.json()["error"], (body, answer.text)
+
+
+@pytest.mark.parametrize(("path", "place"), [("/v1/responses", "metadata.a"), ("/v1/chat/completions", "messages[0].content[0].x"), ("/generate", "sampling_params.custom_params.a")])
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_what_is_no_number_of_json_is_named(small: httpx.Client, path: str, place: str, number: str) -> None:
+    bodies = {
+        "/v1/responses": '{"input": "x", "metadata": {"a": %s}}',
+        "/v1/chat/completions": '{"messages": [{"role": "user", "content": [{"type": "text", "text": "x", "x": %s}]}]}',
+        "/generate": '{"text": "x", "sampling_params": {"custom_params": {"a": %s}}}',
+    }
+    answer = small.post(path, content=bodies[path] % number, headers={"content-type": "application/json"})
+    assert answer.status_code == 400 and answer.json()["error"]["message"] == f"{place}: Input should be a finite number"
+
+
+UNREADABLE = {
+    b"\xff{}": "the body is not UTF-8: byte 0 is no part of a character",
+    b"[" * 100_000: "the body nests too deeply",
+    b'{"max_tokens": ' + b"1" * 5000 + b"}": "the body has a number of more than 4300 digits",
+    b"{": "the body is not JSON: Expecting property name enclosed in double quotes",
+    b"": "the body is missing",
+    b"5": None,
+}  # fmt: skip
+
+
+def test_a_body_that_cannot_be_read_is_told_in_one_sentence_for_each_cause(http: httpx.Client) -> None:
+    paths = http.get("/openapi.json").json()["paths"]
+    taking = [path for path, item in paths.items() if "requestBody" in item.get("post", {})]
+    assert len(taking) > 12
+    for content, said in UNREADABLE.items():
+        told = set()
+        for path in taking:
+            answer = http.post(path, content=content, headers={"content-type": "application/json"})
+            error = answer.json()["error"]
+            told.add(error if isinstance(error, str) else error["message"])
+            assert answer.status_code == 400, (path, answer.text)
+        assert len(told) == 1 and said in (None, *told), told
