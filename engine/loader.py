@@ -41,7 +41,7 @@ def load(config: EngineConfig, features: EngineFeatures | None = None) -> Loaded
     features = features or EngineFeatures()
     model = _model(resolved.model, spec, resolved, resolved.max_model_len)
     limits = _limits(resolved, model, config.max_model_len)
-    threads = threads_for(resolved.threads, model.num_bytes)
+    threads = threads_for(resolved.threads, model.num_bytes, is_compiled=resolved.products == "int8")
     runner = _runner(model, resolved, limits, features)
     draft = _draft_runner(features, resolved, limits, spec)
     engine = assemble(runner, tokenizer, limits, features, threads=threads, draft=draft)
