@@ -8,15 +8,6 @@ static inline Floats loaded(const float *p) {
 
 static inline void stored(float *p, Floats values) { __builtin_memcpy(p, &values, sizeof values); }
 
-static inline float lanes_added(Floats a) {
-  float lanes[LANES];
-  stored(lanes, a);
-  for (int width = LANES / 2; width > 0; width /= 2) {
-    for (int i = 0; i < width; i++) lanes[i] += lanes[i + width];
-  }
-  return lanes[0];
-}
-
 /* e to the power of x, to 2 units of the last place; 0 for x below -87. */
 static inline Floats exponential(Floats x) {
   const Floats low = all_floats(-87.0f), high = all_floats(88.0f), magic = all_floats(12582912.0f);
