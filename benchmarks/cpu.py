@@ -1,4 +1,4 @@
-"""Maskwright and llama.cpp (the wheel xllamacpp) on a CPU, in turns, on the same GGUF files: free, with a schema, beside a neighbour.
+"""Maskwright and llama.cpp (the wheel xllamacpp) on a CPU, in turns, on the same GGUF files: free, with a schema, with a neighbour.
 
     python benchmarks/cpu.py MODEL.gguf [--types Q8_0 Q4_1 Q4_0 BF16] [--shape] [--threads N] [--rounds 3] [--out FILE.json]
 
@@ -204,8 +204,9 @@ def write_shape(path: Path, kind: str) -> None:
     for layer in range(LAYERS):
         prefix = f"blk.{layer}."
         for name, rows, columns in (
-            ("attn_q", HEADS * HEAD_DIM, HIDDEN), ("attn_k", KV_HEADS * HEAD_DIM, HIDDEN), ("attn_v", KV_HEADS * HEAD_DIM, HIDDEN),
-            ("attn_output", HIDDEN, HEADS * HEAD_DIM), ("ffn_gate", INNER, HIDDEN), ("ffn_up", INNER, HIDDEN), ("ffn_down", HIDDEN, INNER),
+            ("attn_q", HEADS * HEAD_DIM, HIDDEN), ("attn_k", KV_HEADS * HEAD_DIM, HIDDEN),
+            ("attn_v", KV_HEADS * HEAD_DIM, HIDDEN), ("attn_output", HIDDEN, HEADS * HEAD_DIM),
+            ("ffn_gate", INNER, HIDDEN), ("ffn_up", INNER, HIDDEN), ("ffn_down", HIDDEN, INNER),
         ):  # fmt: skip
             add(f"{prefix}{name}.weight", rows, columns)
         for name, width in (("attn_norm", HIDDEN), ("ffn_norm", HIDDEN), ("attn_q_norm", HEAD_DIM), ("attn_k_norm", HEAD_DIM)):

@@ -84,7 +84,7 @@ class CompiledPlan:
             )
             for group, contexts in singles
         ]
-        if stop < len(query):
+        if stop < query.shape[0]:
             rest = replace(self.plain, decodes=tuple(group for group in self.plain.decodes if group.contexts is None))
             outputs.append(rest.attend(query, cache, call))
         return outputs[0] if len(outputs) == 1 else torch.cat(outputs)

@@ -43,7 +43,7 @@ class Attention:
     def __call__(self, hidden: Tensor, step: Step) -> Tensor:
         spec = self.spec
         projected = self.qkv(hidden)
-        heads = projected.view(len(hidden), -1, spec.head_dim)
+        heads = projected.view(hidden.shape[0], -1, spec.head_dim)
         if self.is_compiled and projected.dtype == step.cache.keys[self.index].dtype == torch.float32:
             query = self._stored_compiled(projected, step)
         else:

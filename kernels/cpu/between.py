@@ -18,9 +18,9 @@ VECTOR = 16  # widths are multiples of it
 MAX_HEAD_DIM = 512
 
 
-def fits(*widths: int) -> bool:
-    """Whether these can be the last axes of what is computed here."""
-    return all(width % VECTOR == 0 for width in widths)
+def fits(width: int) -> bool:
+    """Whether this can be the last axis of what is computed here."""
+    return width % VECTOR == 0
 
 
 class _Turn(ctypes.Structure):
@@ -56,8 +56,9 @@ def rms_norm(hidden: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -
 def gated_silu(inner: Tensor) -> Tensor:
     """silu(gate) * up [num_tokens, width] of inner [num_tokens, 2 * width]: gate, then up."""
     inner = inner if inner.stride(1) == 1 else inner.contiguous()
-    out = torch.empty(len(inner), inner.shape[1] // 2)
-    _library().maskwright_silu(inner.data_ptr(), len(inner), inner.stride(0), out.shape[1], out.data_ptr())
+    num_tokens, width = inner.shape[0], inner.shape[1] // 2
+    out = torch.empty(num_tokens, width)
+    _library().maskwright_silu(inner.data_ptr(), num_tokens, inner.stride(0), width, out.data_ptr())
     return out
 
 
@@ -90,10 +91,10 @@ def turn_and_cache(
     half]: dimension i turns with i + half; cache: keys and values [num_places, num_kv_heads, head_dim]; slots int64 [num_tokens].
     """
     projected = projected if projected.stride(1) == 1 else projected.contiguous()
-    query = torch.empty(len(projected), heads.num_heads, heads.head_dim)
+    query = torch.empty(projected.shape[0], heads.num_heads, heads.head_dim)
     turn = _Turn(
         projected.data_ptr(), angles[0].data_ptr(), angles[1].data_ptr(), None if norm is None else norm.weight.data_ptr(),
-        slots.data_ptr(), query.data_ptr(), cache[0].data_ptr(), cache[1].data_ptr(), len(projected), projected.stride(0),
+        slots.data_ptr(), query.data_ptr(), cache[0].data_ptr(), cache[1].data_ptr(), projected.shape[0], projected.stride(0),
         heads.num_heads, heads.num_kv_heads, heads.head_dim, angles[0].shape[-1], 0.0 if norm is None else norm.eps,
     )  # fmt: skip
     _library().maskwright_turn(ctypes.byref(turn))
@@ -112,7 +113,7 @@ def attend(
     _, block_size, num_kv_heads, head_dim = keys.shape
     query, out = query.contiguous(), torch.empty(query.shape)
     call = _Attention(
-        query.data_ptr(), keys.data_ptr(), values.data_ptr(), tables.data_ptr(), lengths.data_ptr(), out.data_ptr(), len(query),
+        query.data_ptr(), keys.data_ptr(), values.data_ptr(), tables.data_ptr(), lengths.data_ptr(), out.data_ptr(), query.shape[0],
         num_kv_heads, query.shape[1] // num_kv_heads, head_dim, block_size, tables.stride(0), window or 0, max_tokens, scale,
     )  # fmt: skip
     _library().maskwright_attend(ctypes.byref(call), torch.get_num_threads())
