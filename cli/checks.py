@@ -116,6 +116,8 @@ def _triton() -> tuple[Verdict, str, str]:
 def _threads(_: Subject) -> Iterator[tuple[Verdict, str, str]]:
     import torch
 
+    from ..engine.device.threads import usable_cores
+
     usable, used = usable_cores(), torch.get_num_threads()
     found = f"{used} threads of PyTorch on {usable:g} usable cores of {os.cpu_count()}"
     yield judge_threads(found, used, usable)
@@ -127,15 +129,6 @@ def judge_threads(found: str, used: int, usable: float) -> tuple[Verdict, str, s
         advice = f"more threads than cores wait for each other: --threads {max(int(usable), 1)}, or OMP_NUM_THREADS"
         return Verdict.WARN, found, advice
     return Verdict.OK, found, ""
-
-
-def usable_cores(quota_file: Path = Path("/sys/fs/cgroup/cpu.max")) -> float:
-    """Cores that this process may use: those of its affinity, and of these what a container's quota leaves."""
-    cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-    with suppress(OSError, ValueError):
-        quota, period = quota_file.read_text().split()
-        return min(cores, int(quota) / int(period))
-    return cores
 
 
 def _cache(_: Subject) -> Iterator[tuple[Verdict, str, str]]:

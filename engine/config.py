@@ -148,7 +148,8 @@ def _resolve_products(config: EngineConfig, device: torch.device) -> str:
     if is_available():
         return "float32" if config.products == "auto" and config.dtype == "float32" else "int8"
     if config.products == "int8":
-        raise ConfigError('products="int8" needs a C compiler, or a wheel made with one, and AVX2 or NEON; use "auto" or "float32"')
+        needs = "a C compiler, or a wheel made with one, and a processor with AVX2"
+        raise ConfigError(f'products="int8" needs {needs}; use "auto" or "float32"')
     return "float32"
 
 

@@ -60,7 +60,7 @@ def load(
     model = _model(resolved.model, spec, resolved, resolved.max_model_len, adapt)
     _load_adapters(registry, spec, adapters or {})  # before the cache takes the memory that is left
     limits = _limits(resolved, model, config.max_model_len)
-    threads = threads_for(resolved.threads, model.num_bytes)
+    threads = threads_for(resolved.threads, model.num_bytes, is_compiled=resolved.products == "int8")
     runner = _runner(model, resolved, limits, features, None if registry is None else registry.slots)
     draft = _draft_runner(features, resolved, limits, spec)
     engine = assemble(runner, tokenizer, limits, features, threads=threads, draft=draft, adapters=registry)

@@ -8,7 +8,7 @@ attention, 576 wide) are computed in plain PyTorch, by the plan of `paged.py`, w
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from torch import Tensor
 from ...kernels import attention as kernels
 from ...kernels.attention import LayerCache, PagedBatch
 from ...kernels.attention.interface import MAX_HEAD_DIM
+from ...kernels.cpu import between
 from ..kv_cache.tensors import KVCache
 from .decode_batch import DecodeBatch
 from .methods import Attend, fused
@@ -59,6 +60,44 @@ class KernelPlan:
         return kernels.paged_attention(query, layer_cache(cache, call.layer), batch, scoring, backend="triton")
 
 
+@dataclass(frozen=True, slots=True)
+class CompiledPlan:
+    """A plan whose rows with one new token are attended by compiled code, the others as `plain` has it."""
+
+    plain: AttentionPlan
+
+    @property
+    def slots(self) -> Tensor:
+        return self.plain.slots
+
+    def attend(self, query: Tensor, cache: KVCache, call: LayerCall) -> Tensor:
+        if not _covers_compiled(cache, call, query):
+            return self.plain.attend(query, cache, call)
+        singles = [(group, group.contexts) for group in self.plain.decodes if group.contexts is not None]
+        stop = max((group.stop for group, _ in singles), default=0)
+        scale = query.shape[-1] ** -0.5 if call.scoring.scale is None else call.scoring.scale
+        memory = (cache.keys[call.layer], cache.values[call.layer])
+        window = call.window if isinstance(call.window, int) else None
+        outputs = [
+            between.attend(
+                query[group.start : group.stop], memory, group.block_tables, contexts, group.max_context, scale, window
+            )
+            for group, contexts in singles
+        ]
+        if stop < query.shape[0]:
+            rest = replace(self.plain, decodes=tuple(group for group in self.plain.decodes if group.contexts is None))
+            outputs.append(rest.attend(query, cache, call))
+        return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
+
+
+def _covers_compiled(cache: KVCache, call: LayerCall, query: Tensor) -> bool:
+    """Whether compiled code attends to this layer of the cache."""
+    keys, values = cache.keys[call.layer], cache.values[call.layer]
+    is_plain = call.sinks is None and call.scoring.softcap is None and not isinstance(call.window, Chunks)
+    is_float = keys.dtype == values.dtype == query.dtype == torch.float32
+    return is_plain and is_float and keys.shape == values.shape and between.fits(keys.shape[-1])
+
+
 def covers(cache: KVCache, layer: int, window: Window) -> bool:
     """Whether the kernels attend to this layer of the cache, see above."""
     keys, values = cache.keys[layer], cache.values[layer]
@@ -71,12 +110,21 @@ def layer_cache(cache: KVCache, layer: int) -> LayerCache:
 
 
 def step_plan(
-    spans: Sequence[Span], cache: KVCache, windows: Iterable[Window], method: Attend, uses_triton: bool
+    spans: Sequence[Span],
+    cache: KVCache,
+    windows: Iterable[Window],
+    method: Attend,
+    uses_triton: bool,
+    is_compiled: bool = False,
 ) -> Plan:
-    """How a step attends: by the kernels where Triton is used and the method is `fused`, else in plain PyTorch."""
+    """How a step attends: by the kernels where Triton is used and the method is `fused`, else in plain PyTorch.
+
+    `is_compiled`: rows with one new token by the compiled code of `kernels/cpu`, where it covers a layer and the method is `fused`.
+    """
     windows = set(windows)
     if not uses_triton or method is not fused or not _covers_any(cache, windows):
-        return plan_attention(spans, cache, windows, method)
+        plan = plan_attention(spans, cache, windows, method)
+        return CompiledPlan(plan) if is_compiled and method is fused and plan.decodes else plan
     plain = None if _covers_all(cache, windows) else plan_attention(spans, cache, windows, method)
     slots = plain.slots if plain else to_device(slots_of(spans, cache.block_size), cache.device)
     num_decodes = count_decodes(spans)

@@ -80,6 +80,7 @@ class DecodeGroup:
     bias: Mapping[Window, Tensor | None]  # window -> float [sequences, 1, width, max_context]; None = every row sees all
     run: int | None = None  # where each row has one block, and these follow one another: the first of them
     padding: Padding | None = None
+    contexts: Tensor | None = None  # int64 [sequences]: tokens that each row sees; where the host planned single tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +247,8 @@ def _decode_groups(spans: Sequence[Span], cache: KVCache, windows: Iterable[Wind
         longest = int(members.max())
         tables = _padded_tables(spans[start:stop], longest, cache.block_size)
         bias = {window: _decode_bias(members, window, cache) for window in windows}
-        yield DecodeGroup(start, stop, longest, to_device(tables, cache.device), bias, _run(tables))
+        contexts_there = to_device(members, cache.device)
+        yield DecodeGroup(start, stop, longest, to_device(tables, cache.device), bias, _run(tables), contexts=contexts_there)
 
 
 def _short_groups(

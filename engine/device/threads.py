@@ -3,23 +3,42 @@
 PyTorch splits every operation over its threads and waits for the slowest. Operations of a small model take some ten
 microseconds; where another program uses a core, each may wait milliseconds for its turn. Measured with 4.5 million parameters
 beside one busy program on two cores: 4 ms a step with one thread, 150 ms with two (`benchmarks/constrained_decode.py --threads`).
+That was with threads that wait by spinning; `maskwright/__init__.py` has OpenMP's wait passively, unless the user has said how.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import torch
 
 SMALL_MODEL_BYTES = 128 << 20  # of weights in memory
 
 
-def threads_for(wanted: int | None, weight_bytes: int) -> int | None:
-    """As wanted, else one for a small model and PyTorch's own choice (None) for others."""
-    if wanted is None and weight_bytes <= SMALL_MODEL_BYTES:
+def threads_for(wanted: int | None, weight_bytes: int, is_compiled: bool = False) -> int | None:
+    """As wanted, else one for a small model, and PyTorch's own choice (None) for others as far as there are cores for it.
+
+    `is_compiled`: products are those of `kernels/cpu`, whose pool gives way to a neighbour: small models gain from it, too.
+    """
+    if wanted is not None:
+        return wanted
+    if weight_bytes <= SMALL_MODEL_BYTES and not is_compiled:
         return 1
-    return wanted
+    chosen = torch.get_num_threads()
+    usable = max(int(usable_cores()), 1)
+    return usable if usable < chosen else None
+
+
+def usable_cores(quota_file: Path = Path("/sys/fs/cgroup/cpu.max")) -> float:
+    """Cores that this process may use: those of its affinity, and of these what a container's quota leaves."""
+    cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    with suppress(OSError, ValueError):
+        quota, period = quota_file.read_text().split()
+        return min(cores, int(quota) / int(period))
+    return cores
 
 
 def threads_used(count: int | None) -> int:

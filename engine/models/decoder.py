@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ...kernels.backend import Backend, uses_triton
+from ...kernels.cpu import between
 from ...kernels.fused import HeadNorm
 from ..attention.decode_batch import DecodeBatch
 from ..attention.kernel_plans import decode_plan, step_plan
@@ -44,7 +45,8 @@ class Decoder:
 
     `weights` are all tensors that the model holds, by the names of `layout.sources_of(spec)`. `linears` makes its linear layers;
     None: dense ones, of `weights`; `adapt` wraps them. `backend` says whether Triton kernels compute what lies between the matrix
-    products, "auto": on a GPU. `kv_dtype` is what the KV cache holds, the weights' dtype or fp8.
+    products, "auto": on a GPU; `is_compiled` that the compiled code of `kernels/cpu` does, as far as it can. `kv_dtype` is what
+    the KV cache holds, the weights' dtype or fp8.
     """
 
     def __init__(
@@ -55,8 +57,9 @@ class Decoder:
         kv_dtype: torch.dtype | None = None,
         linears: Linears | None = None,
         adapt: Adapt | None = None,
+        is_compiled: bool = False,
     ) -> None:
-        self.spec = spec
+        self.spec, self.is_compiled = spec, is_compiled
         linears = linears or DenseLinears(weights)
         linears = linears if adapt is None else adapt(linears)
         self.uses_triton = uses_triton(backend, next(iter(weights.values())).device)
@@ -64,7 +67,7 @@ class Decoder:
         self.head = linears.linear(head_name(spec))  # hidden -> vocab
         self.num_bytes = sum(tensor.nbytes for tensor in weights.values())
         self.kv_dtype = kv_dtype or self.dtype
-        build = _Builder(spec, weights, linears, self.uses_triton)
+        build = _Builder(spec, weights, linears, self.uses_triton, is_compiled)
         self.layers = tuple(build.layer(index) for index in range(spec.num_layers))
         self._final_norm = build.norm("final_norm")
         self._embedding_scale = torch.tensor(spec.embedding_scale, dtype=self.dtype).item()
@@ -86,7 +89,7 @@ class Decoder:
         return KVCache.of_layers(layers, num_blocks, block_size, self.dtype, self.device, self.kv_dtype)
 
     def plan(self, spans: Sequence[Span], cache: KVCache, attend: Attend = fused) -> Plan:
-        return step_plan(spans, cache, self.spec.windows, attend, self.uses_triton)
+        return step_plan(spans, cache, self.spec.windows, attend, self.uses_triton, self.is_compiled)
 
     @torch.inference_mode()
     def forward(self, batch: ForwardBatch, cache: KVCache) -> Tensor:
@@ -133,13 +136,15 @@ class Decoder:
 class _Builder:
     """Puts linear layers, and the weights of norms, into the modules that `spec` asks for."""
 
-    def __init__(self, spec: ModelSpec, weights: Mapping[str, Tensor], linears: Linears, uses_triton: bool) -> None:
-        self.spec, self.weights, self.uses_triton = spec, weights, uses_triton
+    def __init__(
+        self, spec: ModelSpec, weights: Mapping[str, Tensor], linears: Linears, uses_triton: bool, is_compiled: bool
+    ) -> None:
+        self.spec, self.weights, self.uses_triton, self.is_compiled = spec, weights, uses_triton, is_compiled
         self.linear, self.per_head, self.grouped_mlp = linears.linear, linears.per_head, linears.grouped_mlp
 
     def norm(self, name: str, spec: NormSpec | None = None) -> Norm:
         weight, bias = self.weights[f"{name}.weight"], self.weights.get(f"{name}.bias")
-        return Norm(spec or self.spec.norm, weight, bias, self.uses_triton)
+        return Norm(spec or self.spec.norm, weight, bias, self.uses_triton, self.is_compiled)
 
     def norm_if_any(self, name: str, spec: NormSpec | None = None) -> Norm | None:
         return self.norm(name, spec) if f"{name}.weight" in self.weights else None
@@ -160,7 +165,8 @@ class _Builder:
         if spec.latent is None:
             qk_norm = Norm(spec.norm, None) if spec.qk_norm == "after_rope" else self.norm_if_any(f"{prefix}qk_norm")
             head_norm, is_fused = self._head_norm(qk_norm, self.spec.rope_of[index])
-            return Attention(spec, index, self.linear(f"{prefix}qkv"), qk_norm, output, head_norm, is_fused)
+            is_compiled = self.is_compiled and self._turns_compiled(qk_norm, self.spec.rope_of[index])
+            return Attention(spec, index, self.linear(f"{prefix}qkv"), qk_norm, output, head_norm, is_fused, is_compiled)
         inner = NormSpec("rms", 1e-6)  # DeepSeek's are not configurable
         return LatentAttention(
             spec=spec,
@@ -174,6 +180,13 @@ class _Builder:
             value_up=self.per_head(f"{prefix}value_up"),
             output=output,
         )
+
+    def _turns_compiled(self, norm: Norm | None, rope: int | None) -> bool:
+        """Whether compiled code turns the heads: there are angles, and a norm before them is one of each head, with weights."""
+        spec = self.spec
+        is_plain = norm is None or (spec.qk_norm == "head" and spec.norm.kind == "rms" and norm.weight is not None)
+        has_shape = norm is None or norm.weight is None or norm.weight.shape == (spec.num_heads + spec.num_kv_heads, spec.head_dim)
+        return rope is not None and is_plain and has_shape and between.fits(spec.head_dim) and spec.head_dim <= between.MAX_HEAD_DIM
 
     def _head_norm(self, norm: Norm | None, rope: int | None) -> tuple[HeadNorm | None, bool]:
         """The norm of heads as the kernel that rotates takes it (None: it computes none), and whether that kernel can be used.
@@ -194,7 +207,7 @@ class _Builder:
 
     def mlp(self, prefix: str) -> Mlp:
         up, down = self.linear(f"{prefix}up"), self.linear(f"{prefix}down")
-        return Mlp(self.spec.activation, self.spec.is_gated, up, down, self.uses_triton)
+        return Mlp(self.spec.activation, self.spec.is_gated, up, down, self.uses_triton, self.is_compiled)
 
     def experts(self, prefix: str) -> Experts:
         spec = self.spec.experts
@@ -229,6 +242,6 @@ def load_decoder(
     """
     if is_gguf(folder):
         weights, linears = read_gguf_weights(folder, spec, dtype, device, rounds_activations=rounds_activations)
-        return Decoder(spec, weights, backend, kv_dtype, linears, adapt)
+        return Decoder(spec, weights, backend, kv_dtype, linears, adapt, rounds_activations)
     weights, made = read_decoder_weights(folder, spec, dtype, device)
     return Decoder(spec, weights, backend, kv_dtype, made, adapt)

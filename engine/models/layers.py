@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ...kernels import fused
+from ...kernels.cpu import between
 from ..attention.kernel_plans import layer_cache
 from ..attention.paged import LayerCall, Plan, paged_attention
 from ..kv_cache.tensors import KVCache
@@ -37,11 +38,16 @@ class Attention:
     output: Linear  # num_heads * head_dim -> hidden
     head_norm: fused.HeadNorm | None = None  # qk_norm, where the kernel that rotates computes it as well
     uses_triton: bool = False
+    is_compiled: bool = False  # compiled code of `kernels/cpu` does what `_stored` does
 
     def __call__(self, hidden: Tensor, step: Step) -> Tensor:
         spec = self.spec
-        heads = self.qkv(hidden).view(len(hidden), -1, spec.head_dim)
-        query = self._stored_by_kernel(heads, step) if self.uses_triton else self._stored(heads, step)
+        projected = self.qkv(hidden)
+        heads = projected.view(hidden.shape[0], -1, spec.head_dim)
+        if self.is_compiled and projected.dtype == step.cache.keys[self.index].dtype == torch.float32:
+            query = self._stored_compiled(projected, step)
+        else:
+            query = self._stored_by_kernel(heads, step) if self.uses_triton else self._stored(heads, step)
         call = LayerCall(self.index, spec.head_dim, spec.windows[self.index], spec.scoring)
         return self.output(step.plan.attend(query, step.cache, call).flatten(1))
 
@@ -62,6 +68,14 @@ class Attention:
         query, key = turned.split((spec.num_heads, spec.num_kv_heads), dim=1)
         step.cache.write(self.index, step.plan.slots, key, value)
         return query if rope is not None else self._tempered(query, step.positions)
+
+    def _stored_compiled(self, projected: Tensor, step: Step) -> Tensor:
+        spec, rope, norm = self.spec, self.spec.rope_of[self.index], self.qk_norm
+        assert rope is not None, "the builder has made sure"
+        angles, cache = step.rotations[rope], (step.cache.key_places[self.index], step.cache.value_places[self.index])
+        head_norm = None if norm is None or norm.weight is None else between.HeadNorm(norm.weight, norm.spec.eps)
+        heads = between.Heads(spec.num_heads, spec.num_kv_heads, spec.head_dim)
+        return between.turn_and_cache(projected, heads, (angles.cosine, angles.sine), head_norm, cache, step.plan.slots)
 
     def _stored_by_kernel(self, heads: Tensor, step: Step) -> Tensor:
         """Do what `_stored` does in one kernel, which normalises heads, rotates them and writes the cache."""

@@ -1,7 +1,8 @@
 """The parts of a decoder layer: each maps hidden states [num_tokens, ...] to hidden states.
 
 A part holds its norms' weights itself; what it multiplies by matrices goes through the objects of `linear.py`. `uses_triton` in
-each says whether the kernels of `kernels/fused` and `kernels/moe` compute it, or PyTorch.
+each says whether the kernels of `kernels/fused` and `kernels/moe` compute it, or PyTorch; `is_compiled` that the compiled code of
+`kernels/cpu` does, where it can.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from torch import Tensor
 from torch.nn.functional import layer_norm, rms_norm
 
 from ...kernels import fused
+from ...kernels.cpu import between
 from ...kernels.moe import ACTIVATIONS
 from .architecture import ExpertSpec, NormSpec
 from .linear import GroupedMlp, Linear
@@ -27,8 +29,12 @@ class Norm:
     weight: Tensor | None  # over the last axes, or None
     bias: Tensor | None = None
     uses_triton: bool = False
+    is_compiled: bool = False
 
     def __call__(self, hidden: Tensor) -> Tensor:
+        if self._fits_compiled(hidden):
+            assert self.weight is not None
+            return between.rms_norm(hidden, None, self.weight, self.spec.eps)[0]
         if self._is_fused:
             return fused.rms_norm(hidden, self.weight, self.spec.eps, backend="triton")
         if self.weight is None or self.weight.ndim == 1:
@@ -39,6 +45,9 @@ class Norm:
         """(normed sum, sum) of the residual stream `hidden` and of `delta`, the output that is still to be added to it."""
         if delta is None:
             return self(hidden), hidden
+        if self._fits_compiled(hidden):
+            assert self.weight is not None
+            return between.rms_norm(hidden, delta, self.weight, self.spec.eps)
         if self._is_fused:
             return fused.add_rms_norm(delta, hidden, self.weight, self.spec.eps, backend="triton")
         total = hidden + delta
@@ -47,6 +56,11 @@ class Norm:
     @property
     def _is_fused(self) -> bool:
         return self.uses_triton and self.spec.kind == "rms" and (self.weight is None or self.weight.ndim == 1)
+
+    def _fits_compiled(self, hidden: Tensor) -> bool:
+        if not self.is_compiled or self.spec.kind != "rms" or self.weight is None or self.weight.ndim != 1 or hidden.ndim != 2:
+            return False
+        return hidden.dtype == self.weight.dtype == torch.float32 and between.fits(hidden.shape[1])
 
     def _over(self, hidden: Tensor, weight: Tensor | None) -> Tensor:
         exact = hidden if self.weight is None else hidden.to(self.weight.dtype)
@@ -82,6 +96,7 @@ class Mlp:
     up: Linear  # hidden -> 2 * intermediate: gate, then up; hidden -> intermediate without a gate
     down: Linear  # intermediate -> hidden
     uses_triton: bool = False
+    is_compiled: bool = False
 
     def __call__(self, hidden: Tensor) -> Tensor:
         return self.down(self._activated(self.up(hidden)))
@@ -92,6 +107,8 @@ class Mlp:
             return act(inner)
         if self.uses_triton:
             return fused.gated_activation(inner, cast(fused.Activation, self.activation), backend="triton")
+        if self.is_compiled and self.activation == "silu" and inner.dtype == torch.float32 and between.fits(inner.shape[1] // 2):
+            return between.gated_silu(inner)
         gate, up = inner.chunk(2, dim=-1)
         return act(gate) * up
 

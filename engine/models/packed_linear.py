@@ -25,7 +25,7 @@ class PackedRows:
 
     def multiply(self, x: Tensor) -> Tensor:
         """x W^T."""
-        if self.product is not None and (len(x) <= MAX_FLOAT_ROWS or not self.product.has_floats):
+        if self.product is not None and (not self.product.has_floats or x.shape[0] <= MAX_FLOAT_ROWS):
             return self.product(x).to(x.dtype)
         products = [quantized.multiply(x, part) for part in self.parts]
         joined = products[0] if len(products) == 1 else torch.cat(products, dim=1)

@@ -4,8 +4,10 @@ A product of few rows costs what reading the matrix costs. So blocks are never w
 bits once, 32 at a time, and integers are multiplied by integers (as llama.cpp does). Matrices in floating point are multiplied by
 activations as they are.
 
-    native/    C: `kernel.h` has the products, written once; simd_*.h what an instruction set calls its instructions (AVX-512 with
-               VNNI, AVX2, NEON with dot products); `threads.c` the pool; `products.c` what is called from here
+    native/    C: `kernel.h` has the products, `between.h` what lies between them, each written once; simd_*.h what an instruction
+               set calls its instructions (AVX-512 with VNNI, AVX2); `products.c` and `between.c` what is called from here;
+               `threads.c` the pool
+    between.py norms, turned heads, attention, gates
     library.py where the compiled library comes from, and when there is none
     twin.py    the same numbers, bit by bit, in plain NumPy
 
@@ -54,7 +56,7 @@ class Product:
         self._width = sum(part.num_rows for part in self._kept)  # more, where a part is filled up
         firsts = [sum(part.num_rows for part in self._kept[:index]) for index in range(len(parts))]
         matrices = [_matrix(part, first) for part, first in zip(self._kept, firsts, strict=True)]
-        self._matrices = (Matrix * len(parts))(*matrices)
+        self._matrices, self._num_parts = (Matrix * len(parts))(*matrices), len(parts)
         self._places = None if order is None and self._width == self.num_rows else self._places_of(parts, order)
 
     def _places_of(self, parts: Sequence[Packed], order: Tensor | None) -> Tensor:
@@ -72,12 +74,13 @@ class Product:
         """x W^T, float32 [num_rows of x, num_rows], of x [num_rows, num_columns] on a CPU, by as many threads as PyTorch has."""
         x = x if x.dtype == torch.float32 else x.float()
         x = x if x.stride(1) == 1 else x.contiguous()
-        out = torch.empty(len(x), self._width)
+        num_rows = x.shape[0]  # len(x) takes a microsecond
+        out = torch.empty(num_rows, self._width)
         places = None if self._places is None else self._places.data_ptr()
-        arguments = (self._matrices, len(self._matrices), x.data_ptr(), len(x), x.stride(0), out.data_ptr(), self._width, places)
-        if len(x) and self._multiply(*arguments, torch.get_num_threads()) != 0:
-            raise MemoryError(f"no memory for {len(x)} rows of {self.num_columns} activations")
-        return out[:, : self.num_rows]
+        given = (x.data_ptr(), num_rows, x.stride(0), out.data_ptr(), self._width, places)
+        if num_rows and self._multiply(self._matrices, self._num_parts, *given, torch.get_num_threads()) != 0:
+            raise MemoryError(f"no memory for {num_rows} rows of {self.num_columns} activations")
+        return out if self._width == self.num_rows else out[:, : self.num_rows]
 
 
 def _matrix(part: Packed, first_column: int) -> Matrix:
@@ -94,6 +97,6 @@ def _at_least(part: Packed, num_rows: int) -> Packed:
 
 
 def use_instructions(name: str) -> bool:
-    """Compute by "avx512", "avx2", "neon" or "auto", the best that there is, from here on; False where the processor lacks them."""
+    """Compute by "avx512", "avx2" or "auto", the best that there is, from here on; False where the processor lacks them."""
     found = loaded()
     return found is not None and bool(found.maskwright_use(ctypes.c_char_p(name.encode())))

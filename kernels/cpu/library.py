@@ -59,6 +59,12 @@ def loaded() -> ctypes.CDLL | None:
         return None
     number, address, word = ctypes.c_int64, ctypes.c_void_p, ctypes.c_int
     found.maskwright_multiply.argtypes = (address, word, address, number, number, address, number, address, word)
+    found.maskwright_norm.argtypes = (address, address, address, ctypes.c_float, number, number, address, address)
+    found.maskwright_silu.argtypes = (address, number, number, number, address)
+    found.maskwright_turn.argtypes = (address,)
+    found.maskwright_attend.argtypes = (address, word)
+    for function in (found.maskwright_norm, found.maskwright_silu, found.maskwright_turn, found.maskwright_attend):
+        function.restype = None
     found.maskwright_use.argtypes = (ctypes.c_char_p,)
     return found if found.maskwright_use(b"auto") else None
 

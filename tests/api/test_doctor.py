@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from maskwright.cli import checks, run
-from maskwright.cli.checks import Check, Subject, judge_cache, judge_native, judge_threads, usable_cores
+from maskwright.cli.checks import Check, Subject, judge_cache, judge_native, judge_threads
+from maskwright.engine.device.threads import usable_cores
 from maskwright.foundation.diagnosis import Verdict
 
 SUBJECT = Subject("embedded", "127.0.0.1", 0)

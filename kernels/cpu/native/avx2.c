@@ -11,8 +11,9 @@
 
 #include "simd_avx2.h"
 #include "kernel.h"
+#include "between.h"
 
-const InstructionSet maskwright_avx2 = {LANES, quantize, multiply, multiply_floats};
+const InstructionSet maskwright_avx2 = {LANES, quantize, multiply, multiply_floats, add_and_normalize, gated_silu, turn_head, attend};
 
 #if defined(__clang__)
 #pragma clang attribute pop

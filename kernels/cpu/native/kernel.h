@@ -275,6 +275,14 @@ static inline void write_lanes(const Output *output, int64_t row, int64_t column
   for (int lane = skipped; lane < LANES; lane++) to[output->places == NULL ? column + lane : output->places[column + lane]] = values[lane];
 }
 
+/* Unpack what lies at `byte` of a few rows, and ask for the same of the rows behind them: they are far apart, so that the processor
+   does not guess that they come next, and the product would wait for memory in every block. */
+static inline __attribute__((always_inline)) void unpack_ahead(int type, const uint8_t *data, int64_t byte, int64_t row_bytes, Block *out) {
+  const int64_t num_bytes = LANES * format_of(type).num_bytes;
+  for (int64_t i = 0; i < num_bytes; i += 64) __builtin_prefetch(data + LANES * (row_bytes + byte) + i, 0, 3);
+  unpack(type, data + byte, row_bytes, out);
+}
+
 /* See InstructionSet.multiply. */
 static inline __attribute__((always_inline)) void multiply_type(
     int type, const Matrix *matrix, int64_t first, int64_t fresh, const Activations *x, const Output *output, float *scratch) {
@@ -282,15 +290,23 @@ static inline __attribute__((always_inline)) void multiply_type(
   const uint8_t *data = matrix->data + first * matrix->row_bytes;
   const int64_t num_blocks = matrix->num_columns / BLOCK, column = matrix->first_column + first;
   const int skipped = (int)(fresh - first);
+  if (x->num_rows == 1 && format.num_blocks == 1) { /* blocks stay in registers */
+    Floats sum = all_floats(0.0f);
+    for (int64_t b = 0; b < num_blocks; b++) {
+      Block block;
+      unpack_ahead(type, data, b * format.num_bytes, matrix->row_bytes, &block);
+      accumulate(type, 1, &block, b, 1, x, 0, &sum);
+    }
+    write_lanes(output, 0, column, skipped, sum);
+    return;
+  }
   Floats *sums = (Floats *)scratch;
   Block blocks[BLOCKS_AT_ONCE];
   for (int64_t row = 0; row < x->num_rows; row++) sums[row] = all_floats(0.0f);
   for (int64_t at = 0; at < num_blocks; at += BLOCKS_AT_ONCE) {
     int64_t count = num_blocks - at < BLOCKS_AT_ONCE ? num_blocks - at : BLOCKS_AT_ONCE, row = 0;
     for (int64_t b = 0; b < count; b += format.num_blocks) {
-      int64_t byte = (at + b) / format.num_blocks * format.num_bytes;
-      for (int64_t i = 0; i < LANES * format.num_bytes; i += 64) __builtin_prefetch(data + LANES * (matrix->row_bytes + byte) + i, 0, 3);
-      unpack(type, data + byte, matrix->row_bytes, blocks + b);
+      unpack_ahead(type, data, (at + b) / format.num_blocks * format.num_bytes, matrix->row_bytes, blocks + b);
     }
     for (; row + 4 <= x->num_rows; row += 4) accumulate(type, 4, blocks, at, count, x, row, sums + row);
     for (; row < x->num_rows; row++) accumulate(type, 1, blocks, at, count, x, row, sums + row);
@@ -325,12 +341,9 @@ static inline __attribute__((always_inline)) Floats some_floats(int type, const 
 }
 
 static inline float total(const Floats *partial) {
-  float sums[16];
-  __builtin_memcpy(sums, partial, sizeof sums);
-  for (int width = 8; width > 0; width /= 2) {
-    for (int i = 0; i < width; i++) sums[i] += sums[i + width];
-  }
-  return sums[0];
+  Floats sum = partial[0];
+  for (int p = 1; p < PARTIAL; p++) sum += partial[p];
+  return lanes_added(sum);
 }
 
 /* `rows` rows of the matrix at `data` times `tile` rows of x. */

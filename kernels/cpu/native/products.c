@@ -8,12 +8,13 @@
 #include "threads.h"
 
 #define FLOAT_ROWS 16
+#define LEAST_WORK 16384 /* bytes of weights times rows that are worth a share: about a microsecond */
 #define ROWS_AT_ONCE 128 /* of activations: what stays in the second cache while all matrices pass */
 
-extern const InstructionSet maskwright_avx512, maskwright_avx2, maskwright_neon;
+extern const InstructionSet maskwright_avx512, maskwright_avx2;
 
 /* The best set that this processor has, or the one that is named; NULL where there is none. */
-static const InstructionSet *chosen;
+const InstructionSet *maskwright_chosen;
 
 static const InstructionSet *found(const char *name) {
   int any = strcmp(name, "auto") == 0;
@@ -24,8 +25,6 @@ static const InstructionSet *found(const char *name) {
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
     return &maskwright_avx512;
   if ((any || strcmp(name, "avx2") == 0) && has_avx2) return &maskwright_avx2;
-#elif defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)
-  if (any || strcmp(name, "neon") == 0) return &maskwright_neon;
 #endif
   return NULL;
 }
@@ -33,14 +32,13 @@ static const InstructionSet *found(const char *name) {
 /* Use an instruction set from here on, "auto" for the best. Returns 1, or 0 if this processor does not have it. */
 int maskwright_use(const char *name) {
   const InstructionSet *set = found(name);
-  if (set != NULL) chosen = set;
+  if (set != NULL) maskwright_chosen = set;
   return set != NULL;
 }
 
 static int is_float(const Matrix *matrix) { return matrix->type >= NUM_INTEGER_TYPES; }
 
-/* Memory of a thread, of which what was asked for last is kept. NULL when there is none. */
-static void *kept(void **memory, size_t *size, size_t wanted) {
+void *maskwright_kept(void **memory, size_t *size, size_t wanted) {
   if (*size >= wanted) return *memory;
   free(*memory);
   *size = 0;
@@ -114,21 +112,23 @@ int maskwright_multiply(const Matrix *parts, int num_parts, const float *x, int6
                         int64_t out_stride, const int32_t *places, int num_threads) {
   static _Thread_local void *memory;
   static _Thread_local size_t size;
-  Product product = {chosen, parts, {out, out_stride, places}, {NULL, NULL, NULL, num_rows, parts->num_columns}, x, x_stride, NULL, NULL, NULL, 0};
+  Product product = {maskwright_chosen, parts, {out, out_stride, places}, {NULL, NULL, NULL, num_rows, parts->num_columns}, x, x_stride, NULL, NULL, NULL, 0};
   int has_integers = 0;
   for (int i = 0; i < num_parts; i++) {
-    product.num_groups += num_groups(chosen, parts + i);
+    product.num_groups += num_groups(maskwright_chosen, parts + i);
     has_integers |= !is_float(parts + i);
   }
   if (has_integers) {
     size_t num_quants = (size_t)(num_rows * parts->num_columns);
-    int8_t *quants = kept(&memory, &size, num_quants + num_quants / 8 + num_quants / 4);
+    int8_t *quants = maskwright_kept(&memory, &size, num_quants + num_quants / 8 + num_quants / 4);
     if (quants == NULL) return -1;
     product.quants = quants, product.scales = (float *)(quants + num_quants), product.sums = (int32_t *)(quants + num_quants + num_quants / 8);
     product.x.quants = quants, product.x.scales = product.scales, product.x.sums = product.sums;
     run_in_parallel(round_rows, &product, num_rows, 4, num_threads);
   }
-  int64_t count = product.num_groups * ((num_rows + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE), grain = count / (num_threads * 8);
+  int64_t count = product.num_groups * ((num_rows + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE), work = 0;
+  for (int i = 0; i < num_parts; i++) work += parts[i].num_rows * parts[i].row_bytes * num_rows;
+  int64_t most = work / LEAST_WORK + 1, num_shares = num_threads * 8 < most ? num_threads * 8 : most, grain = count / num_shares;
   run_in_parallel(multiply_groups, &product, count, grain < 1 ? 1 : grain, num_threads);
   return 0;
 }

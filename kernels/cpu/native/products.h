@@ -1,8 +1,9 @@
-/* Products of float32 rows with matrices in blocks of integers: what the instruction sets have in common. */
+/* What the instruction sets have in common. */
 
 #ifndef MASKWRIGHT_PRODUCTS_H
 #define MASKWRIGHT_PRODUCTS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 typedef uint16_t __attribute__((aligned(1), may_alias)) Unaligned16;
@@ -35,6 +36,17 @@ typedef struct {
 
 enum { Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, MXFP4, NUM_INTEGER_TYPES, F32 = NUM_INTEGER_TYPES, F16, BF16 };
 
+/* Attention of one new token of each sequence to what is in the paged cache; see `attend` in __init__.py. */
+typedef struct {
+  const float *query;        /* [num_rows, num_kv_heads, heads_per_kv_head, head_dim] */
+  const float *keys, *values; /* [blocks, block_size, num_kv_heads, head_dim] */
+  const int64_t *tables;     /* [num_rows, table_width] */
+  const int64_t *lengths;    /* [num_rows]: tokens that each row sees */
+  float *out;                /* as query */
+  int64_t num_rows, num_kv_heads, heads_per_kv_head, head_dim, block_size, table_width, window, max_tokens; /* window 0: all */
+  float scale;
+} Attention;
+
 /* One instruction set. */
 typedef struct {
   int lanes; /* rows of a matrix that are computed together */
@@ -43,6 +55,16 @@ typedef struct {
   void (*multiply)(const Matrix *matrix, int64_t first, int64_t fresh, const Activations *x, const Output *output, float *scratch);
   /* The same for a matrix of floating-point numbers: `count` rows times all rows of x [num_rows, stride]. */
   void (*multiply_floats)(const Matrix *matrix, int64_t first, int64_t count, const float *x, int64_t stride, int64_t num_rows, const Output *output);
+  void (*add_and_normalize)(const float *hidden, const float *delta, const float *weight, float eps, int64_t width, float *sum, float *out);
+  void (*gated_silu)(const float *gate, const float *up, int64_t width, float *out);
+  void (*turn_head)(const float *head, const float *norm, float eps, const float *cosine, const float *sine, int64_t half, int64_t width, float *out);
+  void (*attend)(const Attention *call, const float *query, const int64_t *table, int64_t first, int64_t last, int64_t kv_head, float *scores, float *out);
 } InstructionSet;
+
+/* The set in use; see maskwright_use in products.c. */
+extern const InstructionSet *maskwright_chosen;
+
+/* Memory of a thread, of which what was asked for last is kept. NULL when there is none. */
+void *maskwright_kept(void **memory, size_t *size, size_t wanted);
 
 #endif

@@ -63,3 +63,10 @@ static inline Ints words(const uint8_t *p, int64_t stride) {
 /* Eight numbers of 16 bits. */
 static inline Floats converted_halves(const uint8_t *p) { return (Floats)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
 static inline Ints extended(const uint8_t *p) { return (Ints)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)); }
+
+/* Lanes i and i + 4 are added, then i and i + 2, 0 and 1. */
+static inline float lanes_added(Floats a) {
+  __m128 four = _mm_add_ps(_mm256_castps256_ps128((__m256)a), _mm256_extractf128_ps((__m256)a, 1));
+  __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}

@@ -63,3 +63,11 @@ static inline Ints words(const uint8_t *p, int64_t stride) {
 /* Sixteen numbers of 16 bits. */
 static inline Floats converted_halves(const uint8_t *p) { return (Floats)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
 static inline Ints extended(const uint8_t *p) { return (Ints)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p)); }
+
+/* Lanes i and i + 8 are added, then i and i + 4, i and i + 2, 0 and 1. */
+static inline float lanes_added(Floats a) {
+  __m256 eight = _mm256_add_ps(_mm512_castps512_ps256((__m512)a), _mm512_extractf32x8_ps((__m512)a, 1));
+  __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}

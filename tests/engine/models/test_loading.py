@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from maskwright.engine import Engine, EngineConfig, Request, load
 from maskwright.engine.config import limits_of, resolve, resolve_num_blocks
+from maskwright.engine.device import threads
 from maskwright.engine.device.threads import threads_for, use_threads
 from maskwright.engine.errors import ConfigError, ModelFolderError, RequestError, UnsupportedModel, WeightError
 from maskwright.engine.models.decoder import load_decoder
@@ -265,7 +266,15 @@ def test_threads_hold_within_a_step_only():
     with use_threads(before + 1):
         assert torch.get_num_threads() == before + 1
     assert torch.get_num_threads() == before
+
+
+def test_threads_are_as_many_as_there_are_cores_for_them(monkeypatch):
+    monkeypatch.setattr(threads, "usable_cores", lambda: 64.0)
     assert (threads_for(None, 1 << 20), threads_for(None, 1 << 30), threads_for(3, 1 << 20)) == (1, None, 3)
+    assert threads_for(None, 1 << 20, is_compiled=True) is None
+    monkeypatch.setattr(threads, "usable_cores", lambda: 1.5)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
+    assert (threads_for(None, 1 << 30), threads_for(None, 1 << 20, is_compiled=True), threads_for(3, 1 << 30)) == (1, 1, 3)
 
 
 # ---- the whole folder

@@ -1,0 +1,301 @@
+"""Maskwright and llama.cpp (the wheel xllamacpp) on a CPU, in turns, on the same GGUF files: free, with a schema, with a neighbour.
+
+    python benchmarks/cpu.py MODEL.gguf [--types Q8_0 Q4_1 Q4_0 BF16] [--shape] [--threads N] [--rounds 3] [--out FILE.json]
+
+The files are MODEL.gguf as it is and in other types of blocks, and with --shape random weights of Qwen3-0.6B's shape, which are
+written here. Each engine has a process of its own and is asked in turns; a figure is the best of the rounds. Tokens a second of one
+sequence: `prefill` of a prompt of some 400 tokens, `decode` of 64 more, `schema` of an object with ten fields (tokens of the answer
+by the time of the whole request), and `beside`, decode while another process keeps one core busy. `cpu ms` is processor time for
+each request of prompt and 64 tokens: what a busy machine does not distort as much.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from result_files import result_file
+from rich.console import Console
+from rich.table import Table
+
+TEXT = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")[:1500]
+NUM_TOKENS, CONTEXT = 64, 1024
+FIELDS = ("name", "street", "city", "country", "mail", "job", "team", "role", "level", "note")
+SCHEMA = {
+    "type": "object",
+    "properties": {name: {"type": "string", "enum": [f"{name} {word}" for word in ("one", "two", "three")]} for name in FIELDS},
+    "required": list(FIELDS),
+    "additionalProperties": False,
+}
+ENGINES = ("maskwright", "llama.cpp")
+
+
+# ---- one engine in a process of its own: a line with a task in, a line with figures out
+
+
+def maskwright_worker(path: Path, threads: int) -> None:
+    from maskwright import LLM, SamplingParams
+
+    llm = LLM(path, threads=threads, max_model_len=CONTEXT, max_sequences=1)
+    free = SamplingParams(temperature=0, max_tokens=NUM_TOKENS, ignore_eos=True)
+    bound = SamplingParams(temperature=0, max_tokens=400)
+
+    def answer(task: str, prompt: str) -> dict[str, float]:
+        start = time.perf_counter()
+        if task == "schema":
+            output = llm.generate(prompt, sampling=bound, schema=SCHEMA)[0]
+            return {"schema": len(output.token_ids) / (time.perf_counter() - start)}
+        times = []
+        for _ in llm.stream_tokens(prompt, sampling=free):
+            times.append(time.perf_counter())
+        num_prompt = len(llm.tokenizer.encode(prompt))
+        return {"prefill": num_prompt / (times[0] - start), "decode": (NUM_TOKENS - 1) / (times[NUM_TOKENS - 1] - times[0])}
+
+    serve(answer)
+
+
+def llama_cpp_worker(path: Path, threads: int) -> None:
+    import xllamacpp
+
+    params = xllamacpp.CommonParams()
+    params.model.path, params.n_ctx, params.n_parallel, params.verbosity = str(path), CONTEXT, 1, -1
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+    server = xllamacpp.Server(params)
+
+    def answer(task: str, prompt: str) -> dict[str, float]:
+        request = {"prompt": prompt, "temperature": 0, "cache_prompt": False, "max_tokens": NUM_TOKENS, "ignore_eos": True}
+        if task == "schema":
+            request |= {"json_schema": SCHEMA, "max_tokens": 400, "ignore_eos": False}
+        start = time.perf_counter()
+        found = server.handle_completions(request)
+        seconds = time.perf_counter() - start
+        timings = (json.loads(found) if isinstance(found, str) else found)["timings"]
+        if task == "schema":
+            return {"schema": timings["predicted_n"] / seconds}
+        return {"prefill": timings["prompt_per_second"], "decode": timings["predicted_per_second"]}
+
+    serve(answer)
+
+
+def serve(answer: Any) -> None:
+    """Answer the tasks on standard input until it ends. Every prompt begins in another way, so that none is known already."""
+    for number, line in enumerate(sys.stdin):
+        before = time.process_time()
+        found = answer(line.strip(), f"{number} {TEXT}")
+        print("RESULT " + json.dumps({**found, "cpu_ms": 1000 * (time.process_time() - before)}), flush=True)
+
+
+class Worker:
+    """The engine's process."""
+
+    def __init__(self, engine: str, path: Path, threads: int) -> None:
+        command = [sys.executable, __file__, str(path), "--threads", str(threads), "--worker", engine]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+
+    def ask(self, task: str) -> dict[str, float]:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(task + "\n")
+        self._process.stdin.flush()
+        for line in self._process.stdout:
+            if line.startswith("RESULT "):
+                found: dict[str, float] = json.loads(line.removeprefix("RESULT "))
+                return found
+        raise SystemExit(f"the process of an engine ended: {self._process.args}")
+
+    def end(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+@contextmanager
+def neighbour() -> Iterator[None]:
+    """A process that keeps one core busy, until this one is gone."""
+    process = subprocess.Popen([sys.executable, "-c", "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def compared(path: Path, threads: int, rounds: int) -> dict[str, dict[str, float]]:
+    """Both engines on one file: each figure the best of the rounds."""
+    workers = {engine: Worker(engine, path, threads) for engine in ENGINES}
+    best: dict[str, dict[str, float]] = {engine: {} for engine in ENGINES}
+
+    def note(engine: str, name: str, value: float) -> None:
+        better = min if name == "cpu_ms" else max
+        best[engine][name] = better(best[engine].get(name, value), value)
+
+    for engine in ENGINES:
+        workers[engine].ask("free")
+        workers[engine].ask("schema")
+    for _ in range(rounds):
+        for engine in ENGINES:
+            for name, value in workers[engine].ask("free").items():
+                note(engine, name, value)
+            note(engine, "schema", workers[engine].ask("schema")["schema"])
+    with neighbour():
+        for engine in ENGINES * 2:
+            note(engine, "beside", workers[engine].ask("free")["decode"])
+    for worker in workers.values():
+        worker.end()
+    return best
+
+
+# ---- random weights of Qwen3-0.6B's shape
+
+HIDDEN, LAYERS, HEADS, KV_HEADS, HEAD_DIM, INNER, VOCABULARY = 1024, 28, 16, 8, 128, 3072, 151_936
+HALVES = {"Q4_0": (0,), "Q4_1": (0, 2), "Q8_0": (0,), "Q4_K": (0, 2), "Q6_K": (208,)}  # where blocks have float16
+
+
+def write_shape(path: Path, kind: str) -> None:
+    import gguf
+    from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
+
+    rng, wanted = np.random.default_rng(0), GGMLQuantizationType[kind]
+    writer = gguf.GGUFWriter(path, "qwen3")
+    writer.add_block_count(LAYERS)
+    writer.add_context_length(4096)
+    writer.add_embedding_length(HIDDEN)
+    writer.add_feed_forward_length(INNER)
+    writer.add_head_count(HEADS)
+    writer.add_head_count_kv(KV_HEADS)
+    writer.add_key_length(HEAD_DIM)
+    writer.add_value_length(HEAD_DIM)
+    writer.add_layer_norm_rms_eps(1e-6)
+    writer.add_rope_freq_base(1e6)
+    letters = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [chr(256 + number) for number in range(256 - len(letters))]
+    tokens = [*map(chr, letters), *others]
+    tokens += [f"t{number}" for number in range(VOCABULARY - 1 - len(tokens))] + ["<|endoftext|>"]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("qwen2")
+    writer.add_token_list(tokens)
+    writer.add_token_types([1] * (VOCABULARY - 1) + [3])
+    writer.add_token_merges(["t 1"])
+    writer.add_eos_token_id(VOCABULARY - 1)
+
+    def add(name: str, rows: int, columns: int) -> None:
+        block, size = GGML_QUANT_SIZES[wanted]
+        writer.add_tensor(name, random_rows(rng, kind, rows, columns // block * size), raw_dtype=wanted)
+
+    def add_norm(name: str, width: int) -> None:
+        writer.add_tensor(name, np.ones(width, np.float32))
+
+    add("token_embd.weight", VOCABULARY, HIDDEN)
+    add_norm("output_norm.weight", HIDDEN)
+    for layer in range(LAYERS):
+        prefix = f"blk.{layer}."
+        for name, rows, columns in (
+            ("attn_q", HEADS * HEAD_DIM, HIDDEN), ("attn_k", KV_HEADS * HEAD_DIM, HIDDEN),
+            ("attn_v", KV_HEADS * HEAD_DIM, HIDDEN), ("attn_output", HIDDEN, HEADS * HEAD_DIM),
+            ("ffn_gate", INNER, HIDDEN), ("ffn_up", INNER, HIDDEN), ("ffn_down", HIDDEN, INNER),
+        ):  # fmt: skip
+            add(f"{prefix}{name}.weight", rows, columns)
+        for name, width in (("attn_norm", HIDDEN), ("ffn_norm", HIDDEN), ("attn_q_norm", HEAD_DIM), ("attn_k_norm", HEAD_DIM)):
+            add_norm(f"{prefix}{name}.weight", width)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def random_rows(rng: np.random.Generator, kind: str, rows: int, row_bytes: int) -> NDArray[np.uint8]:
+    """Rows of blocks whose numbers are small: their float16 are around 0.001."""
+    if kind == "BF16":
+        numbers = (rng.standard_normal((rows, row_bytes // 2), dtype=np.float32) * 0.02).view(np.uint32) >> 16
+        return numbers.astype(np.uint16).view(np.uint8)
+    from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
+
+    size = GGML_QUANT_SIZES[GGMLQuantizationType[kind]][1]
+    blocks = rng.integers(0, 256, (rows, row_bytes // size, size), dtype=np.uint8)
+    for begin in HALVES[kind]:
+        blocks[..., begin : begin + 2] = np.frombuffer(np.float16(0.0002 if kind.endswith("K") else 0.001).tobytes(), np.uint8)
+    return blocks.reshape(rows, row_bytes)
+
+
+# ---- everything
+
+
+def files(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Path]]:
+    """What each file is, and the file, which is gone when the next one is asked for."""
+    from maskwright.engine.gguf.writer import write_quantized
+
+    if options.model is not None:
+        yield options.model.name, options.model
+        for kind in options.types:
+            path = folder / f"{kind}.gguf"
+            write_quantized(options.model, path, kind)
+            yield f"{options.model.name.split('.')[0]} {kind}", path
+            path.unlink()
+    for kind in options.shape:
+        path = folder / f"shape-{kind}.gguf"
+        write_shape(path, kind)
+        yield f"0.6B {kind}", path
+        path.unlink()
+
+
+def environment(threads: int) -> dict[str, Any]:
+    """Versions, processor and its flags."""
+    names = ("numpy", "torch", "xllamacpp")
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    of = {line.partition(":")[0].strip(): line.partition(":")[2].strip() for line in lines}
+    flags = [flag for flag in of.get("flags", "").split() if flag.startswith(("avx", "fma", "f16c", "amx"))]
+    versions = {name: importlib.metadata.version(name) for name in names}
+    return {
+        "processor": of.get("model name", platform.processor()), "cores": os.cpu_count(), "threads": threads, "flags": flags,
+        "load before": os.getloadavg()[0], "python": platform.python_version(), **versions,
+    }  # fmt: skip
+
+
+def show(results: dict[str, dict[str, dict[str, float]]]) -> None:
+    columns = ("prefill", "decode", "schema", "beside", "cpu_ms")
+    table = Table("file", "engine", *columns)
+    for name, engines in results.items():
+        for engine, found in engines.items():
+            table.add_row(name, engine, *(f"{found[column]:.1f}" for column in columns))
+    Console().print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path, nargs="?")
+    parser.add_argument("--types", nargs="*", default=[], help="other blocks of MODEL to measure")
+    parser.add_argument("--shape", nargs="*", default=[], choices=["BF16", *HALVES], help="random weights of Qwen3-0.6B's shape")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--out", type=result_file, metavar="FILE.json")
+    parser.add_argument("--worker", choices=ENGINES, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        (maskwright_worker if options.worker == "maskwright" else llama_cpp_worker)(options.model, options.threads)
+        return
+    results, where = {}, environment(options.threads)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, path in files(options, Path(folder)):
+            results[name] = compared(path, options.threads, options.rounds)
+            print(name, json.dumps(results[name]), flush=True)
+    show(results)
+    if options.out is not None:
+        options.out.write_text(json.dumps({"environment": where, "results": results}, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

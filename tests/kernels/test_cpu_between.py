@@ -1,0 +1,79 @@
+"""What compiled code computes between the products is what PyTorch computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch.nn.functional import rms_norm, scaled_dot_product_attention, silu
+
+from maskwright.kernels import cpu
+from maskwright.kernels.cpu import between
+
+pytestmark = pytest.mark.skipif(not cpu.is_available(), reason="no C compiler, or a processor without AVX2")
+
+
+@pytest.fixture(autouse=True, params=["avx512", "avx2"])
+def instructions(request: pytest.FixtureRequest) -> Iterator[None]:
+    if not cpu.use_instructions(request.param):
+        pytest.skip(f"this processor has no {request.param}")
+    yield
+    cpu.use_instructions("auto")
+
+
+def random(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("width", [16, 48, 576])
+def test_a_norm_is_that_of_the_sum(width: int) -> None:
+    hidden, delta, weight = random(3, width), random(3, width, seed=1), random(width, seed=2)
+    normed, total = between.rms_norm(hidden, delta, weight, 1e-5)
+    assert torch.equal(total, hidden + delta)
+    assert torch.allclose(normed, rms_norm(total, (width,), weight, 1e-5), rtol=1e-5, atol=1e-6)
+    alone, same = between.rms_norm(hidden, None, weight, 1e-5)
+    assert same is hidden and torch.allclose(alone, rms_norm(hidden, (width,), weight, 1e-5), rtol=1e-5, atol=1e-6)
+
+
+def test_a_gate_is_silu() -> None:
+    inner = torch.cat((torch.linspace(-120, 120, 480).view(2, 240), random(2, 240)), dim=1)
+    gate, up = inner.chunk(2, dim=1)
+    assert torch.allclose(between.gated_silu(inner), silu(gate) * up, rtol=1e-5, atol=1e-30)
+    apart = torch.cat((inner, inner), dim=1)[:, :480]
+    assert torch.equal(between.gated_silu(apart), between.gated_silu(inner))
+
+
+@pytest.mark.parametrize("half", [32, 24, 7])
+@pytest.mark.parametrize("is_normed", [False, True])
+def test_heads_are_normalised_and_turned_and_cached(half: int, is_normed: bool) -> None:
+    heads, slots = between.Heads(6, 2, 64), torch.tensor([5, 0, 8])
+    projected, angle = random(3, 10 * 64), random(3, 1, half)
+    angles = (angle.cos(), angle.sin())
+    norm = between.HeadNorm(random(8, 64, seed=3), 1e-6) if is_normed else None
+    cache = (torch.full((9, 2, 64), 7.0), torch.full((9, 2, 64), 7.0))
+    query = between.turn_and_cache(projected, heads, angles, norm, cache, slots)
+    turned, value = projected.view(3, 10, 64).split((8, 2), dim=1)
+    if norm is not None:
+        turned = rms_norm(turned, (64,), None, norm.eps) * norm.weight
+    first, second, rest = turned.split((half, half, 64 - 2 * half), dim=-1)
+    cosine, sine = angles
+    expected = torch.cat((first * cosine - second * sine, second * cosine + first * sine, rest), dim=-1)
+    assert torch.allclose(query, expected[:, :6], rtol=1e-5, atol=1e-5)
+    assert torch.allclose(cache[0][slots], expected[:, 6:], rtol=1e-5, atol=1e-5) and torch.equal(cache[1][slots], value)
+    assert sum((memory != 7).flatten(1).any(1).sum().item() for memory in cache) == 6
+
+
+@pytest.mark.parametrize("head_dim", [16, 64, 80, 128])
+@pytest.mark.parametrize("window", [None, 5])
+def test_attention_is_that_of_pytorch(head_dim: int, window: int | None) -> None:
+    keys, values = random(12, 4, 2, head_dim), random(12, 4, 2, head_dim, seed=1)
+    tables = torch.stack([torch.randperm(12, generator=torch.Generator().manual_seed(row))[:10] for row in range(3)])
+    lengths, query = torch.tensor([1, 19, 40]), random(3, 6, head_dim, seed=2) * 3
+    found = between.attend(query, (keys, values), tables, lengths, 40, 0.2, window)
+    for row, length in enumerate(lengths.tolist()):
+        first = 0 if window is None else max(0, length - window)
+        key, value = (memory[tables[row]].flatten(0, 1)[first:length].transpose(0, 1) for memory in (keys, values))
+        grouped = query[row].view(2, 3, head_dim)
+        expected = scaled_dot_product_attention(grouped, key, value, scale=0.2).view(6, head_dim)
+        assert torch.allclose(found[row], expected, rtol=1e-4, atol=1e-5)
