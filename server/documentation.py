@@ -15,6 +15,7 @@ from .answers import AnthropicErrorAnswer, ChatCompletionChunk, Completion, Erro
 from .gate import OPEN
 
 Responses = dict[int | str, dict[str, Any]]
+ENDED_BY_DONE = (ChatCompletionChunk, Completion)  # events of streams whose last one is no object
 EVENTS = (ChatCompletionChunk, Completion, ResponseEvent, MessageEvent)  # of streams: named in the document, not in any answer
 REASONS: dict[int | str, str] = {
     400: "The request makes no sense, asks for what is not supported, or for more than a limit.",
@@ -64,11 +65,10 @@ def document(app: FastAPI, *, needs_key: bool) -> dict[str, Any]:
 def _event_schema(event: type[BaseModel]) -> dict[str, Any]:
     """The schema of one server-sent event, as OpenAPI 3.2 describes streams."""
     content = {"contentMediaType": "application/json", "contentSchema": {"$ref": f"#/components/schemas/{event.__name__}"}}
-    return {
-        "type": "object",
-        "properties": {"event": {"type": "string"}, "data": {"type": "string", **content}},
-        "required": ["data"],
-    }
+    data: dict[str, Any] = {"type": "string", **content}
+    if event in ENDED_BY_DONE:
+        data = {"anyOf": [data, {"const": "[DONE]"}]}
+    return {"type": "object", "properties": {"event": {"type": "string"}, "data": data}, "required": ["data"]}
 
 
 def _schemas(models: Sequence[type[BaseModel]]) -> dict[str, Any]:

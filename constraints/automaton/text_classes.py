@@ -23,7 +23,7 @@ from .automaton_loops import TOO_MANY_STATES, find_blocks, merge_letters, multip
 from .finite_automata import FiniteAutomaton, TooManyStates, complement, live, minimized, only, product, trimmed
 from .tables import DEAD
 
-NO_TEXT = -1  # the class of a state where no text ends
+UNCLASSED = -1  # the class of a state where no text ends
 _FIRST_STATES = 512  # for which room is made at first
 _LONGEST_CHARACTER = 4  # bytes
 _MOST_ROUNDS = 16  # to find the states from which any characters may come
@@ -35,7 +35,7 @@ class TextClasses(NamedTuple):
 
     letters: NDArray[np.int32]  # [256] the letter of a byte
     next: NDArray[np.int32]  # [states, letters]
-    classes: NDArray[np.int64]  # [states] the class of the texts that end there, NO_TEXT where none does
+    classes: NDArray[np.int64]  # [states] the class of the texts that end there, UNCLASSED where none does
     start: int
 
     @property
@@ -46,7 +46,7 @@ class TextClasses(NamedTuple):
     def numbers(self) -> list[int]:
         """The classes that have texts."""
         found: list[int] = np.unique(self.classes).tolist()
-        return [each for each in found if each != NO_TEXT]
+        return [each for each in found if each != UNCLASSED]
 
 
 def automaton_of(steps: Steps, node: Node, limit: int) -> FiniteAutomaton:
@@ -76,7 +76,7 @@ def automaton_of(steps: Steps, node: Node, limit: int) -> FiniteAutomaton:
 def classified(whole: FiniteAutomaton, languages: Iterable[FiniteAutomaton], limit: int) -> TextClasses:
     """The texts of `whole` by which of the languages they belong to; the first one is bit 0. The automaton need not be minimal.
     Raises `TooManyStates` beyond `limit` states."""
-    found = TextClasses(whole.letters, whole.next, np.where(whole.accepts == 1, 0, NO_TEXT), whole.start)
+    found = TextClasses(whole.letters, whole.next, np.where(whole.accepts == 1, 0, UNCLASSED), whole.start)
     for bit, language in enumerate(languages):
         found = _divided(minimal(found), language, bit, limit)
     return found
@@ -108,7 +108,7 @@ def _divided(texts: TextClasses, language: FiniteAutomaton, bit: int, limit: int
         room = min(8 * room, limit)
     pairs = pairs[: count + 1]
     before = texts.classes[pairs[:, 0]]
-    classes = np.where(before == NO_TEXT, NO_TEXT, before | (accepts[pairs[:, 1]].astype(np.int64) << bit))
+    classes = np.where(before == UNCLASSED, UNCLASSED, before | (accepts[pairs[:, 1]].astype(np.int64) << bit))
     return TextClasses(letters.astype(np.int32).ravel(), next_[: count + 1], classes, min(1, count))
 
 
@@ -121,7 +121,7 @@ def minimal(texts: TextClasses) -> TextClasses:
     bits = [(texts.classes >= 0) & (texts.classes >> bit & 1 == 1) for bit in range(int(texts.classes.max(initial=0)).bit_length())]
     rows = np.hstack([texts.next, *(np.where(has, count, DEAD)[:, None] for has in bits)])
     rows = np.vstack([rows, np.full((1, rows.shape[1]), DEAD)]).astype(np.int32)
-    accepts = np.append(texts.classes != NO_TEXT, True).astype(np.uint8)
+    accepts = np.append(texts.classes != UNCLASSED, True).astype(np.uint8)
     block = np.zeros(count + 1, np.int32)
     blocks = find_blocks(np.ascontiguousarray(rows), accepts, block)
     first = np.full(blocks + 1, count, np.int64)
@@ -138,8 +138,8 @@ def minimal(texts: TextClasses) -> TextClasses:
 
 def renamed(texts: TextClasses, numbers: Mapping[int, int]) -> TextClasses:
     """The texts of some classes, with other numbers for these; what has the same number becomes one class."""
-    classes = np.array([numbers.get(each, NO_TEXT) for each in texts.classes.tolist()], np.int64)
-    flags = FiniteAutomaton(texts.letters, texts.next, (classes != NO_TEXT).astype(np.uint8), texts.start)
+    classes = np.array([numbers.get(each, UNCLASSED) for each in texts.classes.tolist()], np.int64)
+    flags = FiniteAutomaton(texts.letters, texts.next, (classes != UNCLASSED).astype(np.uint8), texts.start)
     kept = live(flags)
     whole = only(flags, kept)
     return minimal(TextClasses(whole.letters, whole.next, classes[kept], whole.start))
@@ -162,7 +162,7 @@ def number_of_texts(texts: TextClasses, most: int) -> dict[int, int | None]:
                 if into[target] == 0:
                     work.append(target)
     totals = dict.fromkeys(texts.numbers, 0)
-    for state in np.flatnonzero(texts.classes != NO_TEXT).tolist():  # behind a loop bytes are left that lead to it
+    for state in np.flatnonzero(texts.classes != UNCLASSED).tolist():  # behind a loop bytes are left that lead to it
         totals[int(texts.classes[state])] += most if into[state] > 0 else ways.get(state, 0)
     return {number: total if total < most else None for number, total in totals.items()}
 
@@ -176,7 +176,7 @@ def as_grammar(grammar: Grammar, texts: TextClasses, ends: Sequence[Node], free:
     rows = texts.next[:, texts.letters]
     if texts.start == DEAD:
         return FAIL
-    is_rule = (rows[:, ~_CONTINUED] != DEAD).any(axis=1) | (texts.classes != NO_TEXT)
+    is_rule = (rows[:, ~_CONTINUED] != DEAD).any(axis=1) | (texts.classes != UNCLASSED)
     inside, known = [], is_rule | (np.arange(len(rows)) == DEAD)
     for _ in range(_LONGEST_CHARACTER - 1):  # states inside of a character, those before its last byte first
         inside.append(np.flatnonzero(~known & known[rows].all(axis=1)))
@@ -191,7 +191,7 @@ def as_grammar(grammar: Grammar, texts: TextClasses, ends: Sequence[Node], free:
         nodes[states] = _readers(grammar, nodes[rows[states]])
     for (state, rule), reader in zip(rules.items(), _readers(grammar, nodes[rows[list(rules)]]), strict=True):
         end = texts.classes[state]
-        grammar.define(rule, reader if end == NO_TEXT else grammar.alt(reader, ends[end]))
+        grammar.define(rule, reader if end == UNCLASSED else grammar.alt(reader, ends[end]))
     return Node(int(nodes[texts.start]))
 
 

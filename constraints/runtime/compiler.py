@@ -126,7 +126,8 @@ class Compiler:
     def _compiled(self, source: Source) -> Constraint:
         front_end = front_end_of(source)
         grammar = front_end.new_grammar(self.limits)
-        grammar.only_json = grammar.has_json_values = front_end.is_plain_json
+        is_plain_json = front_end.is_plain_json
+        grammar.only_json = grammar.has_json_values = is_plain_json
         tell_vocabulary(grammar, self.vocabulary)
         try:
             root = front_end.lower_whole(grammar, self.limits)
@@ -137,8 +138,8 @@ class Compiler:
             raise ConstraintLimit(f"the grammar has {len(grammar)} expressions", limit="nodes", value=self.limits.nodes)
         automaton = TokenAutomaton(grammar, root, self._lexicon, self.limits)
         automaton.check_spelling()
-        if not front_end.is_plain_json:
-            refuse_growth(automaton)
+        if automaton.may_grow and not is_plain_json:
+            refuse_growth(TokenAutomaton(grammar, root, self._lexicon, self.limits))  # whose states nobody needs
         return front_end.finish(Constraint(automaton, source), self._compiled)
 
     def _evict(self, keep: Source) -> None:

@@ -23,7 +23,7 @@ _SPACE = b" \t\r\n"
 _OF_SCALARS = frozenset(b"0123456789+-.eEtrufalsn")
 _BEHIND_SCALARS = bytes(byte for byte in range(256) if byte not in _OF_SCALARS)
 # Every text that ends a value of a kind has one of these bytes. A text that is no JSON ends where its constraint says.
-ENDS: dict[Kind, bytes] = {"object": b"}", "array": b"]", "string": b'"', "key": b'"', "scalar": _BEHIND_SCALARS, "text": b""}
+VALUE_ENDS: dict[Kind, bytes] = {"object": b"}", "array": b"]", "string": b'"', "key": b'"', "scalar": _BEHIND_SCALARS, "text": b""}
 _KINDS: dict[int, Kind] = {ord("{"): "object", ord("["): "array", ord('"'): "string"}
 
 
@@ -188,7 +188,7 @@ class SegmentedValues:
 @lru_cache(maxsize=64)
 def ending_tokens(vocabulary: Vocabulary, kind: Kind) -> NDArray[np.uint32]:
     """The mask of the tokens that have a byte which a value of a kind may end with. uint32 [ceil(V / 32)], read-only."""
-    ends = frozenset(ENDS[kind])
+    ends = frozenset(VALUE_ENDS[kind])
     may_end = [spelled is not None and not ends.isdisjoint(spelled) for spelled in vocabulary.spellings]
     row = np.packbits(np.pad(np.array(may_end, bool), (0, -len(may_end) % 32)), bitorder="little").view(np.uint32)
     row.setflags(write=False)

@@ -18,8 +18,8 @@ from ..vllm.operations import AbortAnswer
 from .answers import ModelInfo
 
 router = APIRouter()
-FLUSHED: Any = {name: told for name, told in answers(ErrorAnswer).items() if name != 200}
-FLUSHED |= {200: {"description": "It is done.", "content": {"text/plain": {"schema": {"type": "string"}}}}}
+_DONE: Any = {"description": "It is done.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+FLUSHED = {**answers(ErrorAnswer), 200: _DONE}
 
 
 class AbortRequestBody(Body):
@@ -37,8 +37,8 @@ async def model_info(request: Request) -> dict[str, Any]:
     return {"model_path": name, "tokenizer_path": name, "is_generation": True, "preferred_sampling_params": None}
 
 
-@router.get("/flush_cache", summary="Forget all known prompts, as SGLang", response_class=PlainTextResponse, responses=FLUSHED)
-@router.post("/flush_cache", summary="Forget all known prompts, as SGLang", response_class=PlainTextResponse, responses=FLUSHED)
+@router.get("/flush_cache", summary="Forget all known prompts, as SGLang", responses=FLUSHED)
+@router.post("/flush_cache", summary="Forget all known prompts, as SGLang", responses=FLUSHED)
 async def flush_cache(request: Request) -> Response:
     """As /reset_prefix_cache."""
     await request.app.state.service.forget_prefixes()

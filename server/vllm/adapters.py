@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse, Response
@@ -19,7 +19,8 @@ from ..errors import ApiError
 from ..service import Service
 
 router = APIRouter()
-ERRORS = {status: said for status, said in answers(ErrorAnswer).items() if status != 200}
+_DONE: Any = {"description": "It is done.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+ANSWERS = {**answers(ErrorAnswer), 200: _DONE}
 POLL_SECONDS = 0.02  # between two looks whether the last request with an adapter has ended
 
 
@@ -40,7 +41,7 @@ class UnloadBody(Body):
     wait: bool | None = Field(None, description="Take no more requests for it, and answer when the last one has ended.")
 
 
-@router.post("/v1/load_lora_adapter", summary="Load an adapter", response_class=PlainTextResponse, responses=ERRORS)
+@router.post("/v1/load_lora_adapter", summary="Load an adapter", responses=ANSWERS)
 async def load(request: Request, body: LoadBody) -> Response:
     """Load a LoRA adapter from a folder of the server, for requests whose model has its name. Needs --runtime-adapters."""
     service = _allowed(request)
@@ -58,7 +59,7 @@ async def load(request: Request, body: LoadBody) -> Response:
     return PlainTextResponse(f"Success: LoRA adapter '{body.lora_name}' added successfully.")
 
 
-@router.post("/v1/unload_lora_adapter", summary="Unload an adapter", response_class=PlainTextResponse, responses=ERRORS)
+@router.post("/v1/unload_lora_adapter", summary="Unload an adapter", responses=ANSWERS)
 async def unload(request: Request, body: UnloadBody) -> Response:
     """Unload a LoRA adapter, unless requests run with it. Needs --runtime-adapters."""
     service = _allowed(request)

@@ -131,7 +131,7 @@ def test_a_file_of_prompts_gives_a_line_of_json_for_each(cli: Any, folder: Path)
 
 def test_loops_that_were_ended_are_told_on_stderr(cli: Any, folder: Path) -> None:
     (folder / "text.json").write_text('{"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": false}')
-    repeats = ("--schema", "text.json", "--greedy", "--logit-bias", "70=50", "--max-tokens", "80")
+    repeats = ("--schema", "text.json", "--greedy", "--logit-bias", "70=50", "--max-tokens", "200")
     for bound in (10, 32):
         code, out, err = cli("generate", *repeats, *(() if bound == 32 else ("--loop-bound", "10")), "x")
         assert code == 0 and json.loads(out)["a"] == "g" * bound

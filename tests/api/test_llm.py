@@ -295,7 +295,7 @@ def test_what_a_folder_holds_instead_of_a_model_is_named(tmp_path: Path) -> None
         LLM(tmp_path)
     (tmp_path / "config.json").unlink()
     (tmp_path / "adapter_config.json").write_text("{}")
-    with pytest.raises(UnsupportedModel, match="LoRA adapters"):
+    with pytest.raises(UnsupportedModel, match="LoRA adapter and no model"):
         LLM(tmp_path)
 
 

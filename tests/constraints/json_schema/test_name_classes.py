@@ -16,7 +16,7 @@ import pytest
 
 from maskwright.constraints import Compiler, Constraint, ConstraintLimit, JsonSchema, Vocabulary
 from maskwright.constraints.automaton.text_classes import (
-    NO_TEXT,
+    UNCLASSED,
     TextClasses,
     automaton_of,
     classified,
@@ -198,8 +198,8 @@ def test_every_text_is_in_its_class(seed: int) -> None:
     again = renamed(found, numbers)
     for text in names_up_to(4):
         number = sum(1 << bit for bit, pattern in enumerate(patterns) if re.search(pattern, text))
-        assert class_of(found, text) == class_of(minimal(found), text) == (NO_TEXT if text in excluded else number)
-        assert class_of(again, text) == (NO_TEXT if text in excluded else numbers.get(number, NO_TEXT))
+        assert class_of(found, text) == class_of(minimal(found), text) == (UNCLASSED if text in excluded else number)
+        assert class_of(again, text) == (UNCLASSED if text in excluded else numbers.get(number, UNCLASSED))
 
 
 def test_texts_of_finite_classes_are_counted() -> None:

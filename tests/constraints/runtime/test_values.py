@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from maskwright.constraints import Compiler, JsonSchema, Reasoning, Regex, Tools, Vocabulary
 from maskwright.constraints.runtime.front_end import values_of
-from maskwright.constraints.runtime.values import ENDS, JsonValues, SegmentedValues, ending_tokens
+from maskwright.constraints.runtime.values import VALUE_ENDS, JsonValues, SegmentedValues, ending_tokens
 
 VOCABULARY = Vocabulary([None, *(bytes([byte]) for byte in range(256)), b'",', b'"}', b"ab", b"1]"], eos_token_ids=[0])
 COMPILER = Compiler(VOCABULARY)
@@ -69,11 +69,11 @@ def test_a_text_that_is_no_json_does_no_harm(data: bytes) -> None:
     assert starts == sorted(set(starts))
 
 
-@pytest.mark.parametrize("kind", ENDS)
+@pytest.mark.parametrize("kind", VALUE_ENDS)
 def test_the_tokens_that_may_end_a_value(kind: Any) -> None:
     row = ending_tokens(VOCABULARY, kind)
     has = [bool(row[i // 32] >> i % 32 & 1) for i in range(VOCABULARY.size)]
-    assert has == [token is not None and any(byte in ENDS[kind] for byte in token) for token in VOCABULARY.spellings]
+    assert has == [token is not None and any(byte in VALUE_ENDS[kind] for byte in token) for token in VOCABULARY.spellings]
 
 
 def paths_read(source: Any, text: str) -> list[tuple[str, ...]]:

@@ -21,7 +21,7 @@ from .claims import Conj, Named, NameTest, negated
 
 MAX_CLASSES = 256  # combinations of conditions on the names of one object
 FEW_TESTS = 2  # so few make few combinations, whether or not a name can pass two of them; more are sorted by one automaton
-MAX_STATES = 20_000  # of that automaton
+_MAX_STATES = 20_000  # of that automaton
 _MAX_STATES_OF_ONE = 3_000  # of the automaton of one test, for that
 _FEW_CLASSES = 32  # of tests that have larger automata
 _MAX_LISTED, _MAX_LISTED_LENGTH = 4, 40  # names that a pattern is a list of, and their length
@@ -101,15 +101,15 @@ class Names:
         certain, tests = self._certain(told), self._open(told)
         try:
             automata = [self._automaton(self._body(test), _MAX_STATES_OF_ONE) for test in tests]
-            words = self._automaton(self._grammar.words(map(self._text.body, sorted(named))), MAX_STATES)
+            words = self._automaton(self._grammar.words(map(self._text.body, sorted(named))), _MAX_STATES)
         except TooManyStates:
             return None
         try:
-            whole = without(self._automaton(self._text.any_body, MAX_STATES), words, MAX_STATES)
+            whole = without(self._automaton(self._text.any_body, _MAX_STATES), words, _MAX_STATES)
             for test, automaton in zip(tests, automata, strict=True):
                 if test in wanted:
-                    whole = product(whole, automaton, MAX_STATES)[0]
-            found = classified(whole, automata, MAX_STATES)
+                    whole = product(whole, automaton, _MAX_STATES)[0]
+            found = classified(whole, automata, _MAX_STATES)
         except TooManyStates:
             raise self._too_many(tests) from None
         if len(found.numbers) > MAX_CLASSES:
@@ -124,7 +124,7 @@ class Names:
         grammar, any_character = self._grammar, self._text.any_character
         options = grammar.alternatives(any_character) if grammar.kind(any_character) is Kind.ALT else [any_character]
         free = next(option for option in options if option in grammar.units)
-        return free, self._automaton(grammar.repeat(free), MAX_STATES)
+        return free, self._automaton(grammar.repeat(free), _MAX_STATES)
 
     def _automaton(self, node: Node, limit: int) -> FiniteAutomaton:
         if node not in self._automata:
