@@ -52,6 +52,8 @@ class Body(BaseModel):
         for form in made.get("properties", {}).values():
             form.setdefault(STATUS, "honoured")
         made["properties"] = {**made.get("properties", {}), **refused}
+        if made.get("additionalProperties") is False:
+            made["additionalProperties"] = {"enum": [None, False, "", []]}  # what asks for nothing (`is_empty`)
         return made
 
     @property
