@@ -73,6 +73,12 @@ class ApiError(HTTPException):
         return JSONResponse(body, self.status, dict(self.headers or {}))
 
 
+def no_embeddings(path: str, model: str) -> ApiError:
+    """Why a route for embeddings, ranks or scores is refused: one sentence, whoever's route it is."""
+    message = f"{path}: the model {model!r} generates text and embeds none; it takes a server with a model of embeddings"
+    return ApiError(400, message, code="unsupported_endpoint")
+
+
 def anthropic_body(error: ApiError, request_id: str | None = None) -> dict[str, Any]:
     """An error as Anthropic's interface tells it."""
     known = error.body["error"]

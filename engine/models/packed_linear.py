@@ -10,8 +10,8 @@ from torch import Tensor
 
 from ...kernels import quantized
 from ...kernels.cpu import MAX_FLOAT_ROWS, Product
-from ...kernels.moe import ACTIVATIONS
 from ...kernels.quantized import Packed
+from ..quantization.linears import ExpertwiseMlp
 from .linear import DenseLinears, DensePerHeadLinear, Embedding, GroupedMlp, Linear
 
 
@@ -60,30 +60,6 @@ class PackedEmbedding:
 
 
 @dataclass(frozen=True, slots=True)
-class PackedGroupedMlp:
-    """A `GroupedMlp` on a CPU whose matrices are packed: one expert after another, of those that some token has chosen."""
-
-    gate_up: tuple[PackedRows, ...]  # of each expert: gate, then up
-    down: tuple[PackedRows, ...]
-    activation: str
-    scales_input: bool = False
-
-    def __call__(self, hidden: Tensor, chosen: Tensor, weights: Tensor) -> Tensor:
-        output = torch.zeros(hidden.shape, dtype=torch.float32)
-        for expert in chosen.unique().tolist():
-            tokens, choice = torch.nonzero(chosen == expert, as_tuple=True)
-            weight = weights[tokens, choice, None]
-            given = hidden[tokens]
-            result = self._expert(expert, given * weight.to(given.dtype) if self.scales_input else given).float()
-            output.index_add_(0, tokens, result if self.scales_input else result * weight)
-        return output.to(hidden.dtype)
-
-    def _expert(self, expert: int, hidden: Tensor) -> Tensor:
-        gate, up = self.gate_up[expert].multiply(hidden).chunk(2, dim=-1)
-        return self.down[expert].multiply(ACTIVATIONS[self.activation](gate) * up)
-
-
-@dataclass(frozen=True, slots=True)
 class PackedLinears:
     """Makes linear layers of packed matrices where there are such, else dense ones.
 
@@ -115,4 +91,5 @@ class PackedLinears:
     def grouped_mlp(self, name: str, activation: str, *, scales_input: bool, uses_triton: bool) -> GroupedMlp:
         if f"{name}.down" not in self.packed:
             return self._dense.grouped_mlp(name, activation, scales_input=scales_input, uses_triton=uses_triton)
-        return PackedGroupedMlp(self.packed[f"{name}.gate_up"], self.packed[f"{name}.down"], activation, scales_input)
+        gate_up, down = (tuple(rows.multiply for rows in self.packed[f"{name}.{part}"]) for part in ("gate_up", "down"))
+        return ExpertwiseMlp(gate_up, down, activation, scales_input)

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from ..body import Body
-from ..errors import ApiError
+from ..errors import no_embeddings
 from ..operations import STARTED
 from ..service import Service
 from .answers import OllamaError, OllamaModels, OllamaShown, OllamaVersion, answers
@@ -54,6 +54,4 @@ async def show(request: Request, body: ShowBody) -> dict[str, Any]:
 @router.post("/api/embeddings", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
 async def refuse_embeddings(request: Request) -> Response:
     """Embeddings take a server with a model of embeddings."""
-    name = request.app.state.service.model_name
-    message = f"{request.url.path}: the model {name!r} generates text and embeds none; it takes a server with a model of embeddings"
-    raise ApiError(400, message, code="unsupported_endpoint")
+    raise no_embeddings(request.url.path, request.app.state.service.model_name)

@@ -14,7 +14,7 @@ from ..answers import ErrorAnswer
 from ..body import Body
 from ..client import CALLER
 from ..documentation import answers
-from ..errors import ApiError
+from ..errors import no_embeddings
 from ..service import Service
 
 router = APIRouter()
@@ -92,9 +92,7 @@ async def abort_requests(request: Request, body: AbortBody) -> dict[str, int]:
 @router.post("/embedding", summary="Refused: the model generates text", response_class=Response, responses=REFUSED)
 async def refuse_embeddings(request: Request) -> Response:
     """Embeddings take a server with a model of embeddings."""
-    name = request.app.state.service.model_name
-    message = f"{request.url.path}: the model {name!r} generates text and embeds none; it takes a server with a model of embeddings"
-    raise ApiError(400, message, code="unsupported_endpoint")
+    raise no_embeddings(request.url.path, request.app.state.service.model_name)
 
 
 def _plain(value: Any) -> Any:
