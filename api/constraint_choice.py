@@ -65,9 +65,7 @@ def choose(options: ConstraintOptions) -> ConstraintChoice:
     given = {name: value for name, value in options.items() if value is not None}
     unknown = next((name for name in given if name not in KEYWORDS), None)
     if unknown is not None:
-        known = ", ".join(f"{name}=" for name in KEYWORDS)
-        where = f"a constraint is one of {known}; options go to sampling=SamplingParams(...)"
-        raise UsageError(f"unknown argument {unknown}=; {where}{_nearest(unknown)}")
+        raise UsageError(f"unknown argument {unknown}=; {_where_it_belongs(unknown)}")
     if len(given) > 1:
         first, second = list(given)[:2]
         raise UsageError(f"{first}= and {second}= contradict each other: an output has one constraint")
@@ -166,7 +164,12 @@ def _require_str(name: str, value: Any) -> None:
         raise UsageError(f"{name}= is a str, not {type(value).__name__}")
 
 
-def _nearest(name: str) -> str:
-    """What may have been meant by the name of an argument that is not known."""
-    near = get_close_matches(name, [*KEYWORDS, *(option.name for option in OPTIONS)], n=1, cutoff=0.7)
-    return f"; did you mean {near[0]}?" if near else ""
+def _where_it_belongs(name: str) -> str:
+    """What to write instead of an argument that is not known."""
+    options = [option.name for option in OPTIONS]
+    if name in options:
+        return f"options go to sampling=SamplingParams({name}=...)"
+    near = get_close_matches(name, [*KEYWORDS, *options], n=1, cutoff=0.7)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    known = ", ".join(f"{name}=" for name in KEYWORDS)
+    return f"a constraint is one of {known}; options go to sampling=SamplingParams(...){hint}"

@@ -93,6 +93,8 @@ def test_two_constraints_contradict_each_other(first: str, second: str) -> None:
 def test_an_unknown_keyword_is_named() -> None:
     with pytest.raises(UsageError, match=r"unknown argument regexp=.*regex="):
         choose({"regexp": "a"})  # type: ignore[typeddict-unknown-key]
+    with pytest.raises(UsageError, match=r"unknown argument max_tokens=; options go to sampling=SamplingParams\(max_tokens=\.\.\.\)$"):
+        choose({"max_tokens": 3})  # type: ignore[typeddict-unknown-key]
 
 
 @pytest.mark.parametrize(
