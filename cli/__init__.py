@@ -1,4 +1,4 @@
-"""The command line: `maskwright generate`, `chat`, `compile`, `quantize`, `serve`, `schema`, `grammar`, `doctor`.
+"""The command line: `maskwright generate`, `chat`, `compile`, `quantize`, `serve`, `batch`, `schema`, `grammar`, `doctor`.
 
 This module stays light, so that `--help` and `--version` answer at once; a command's own module loads the rest. Whatever the
 user got wrong becomes one line on stderr, with the place in a grammar below it, and exit code 2.
@@ -81,6 +81,14 @@ def forward_to_serve(context: typer.Context) -> None:
 
     for option in ("--served-model-name", "--lora-modules"):
         context.args = spread(context.args, option)
+    _run(command(), context)
+
+
+@app.command("batch", cls=Forwarded)
+def forward_to_batch(context: typer.Context) -> None:
+    """Answer a file of requests, one line of JSON each."""
+    from .batch import command
+
     _run(command(), context)
 
 

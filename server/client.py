@@ -16,6 +16,7 @@ class Caller:
     is_operator: bool = True  # whether the key is one of the operator, or the server has no keys at all
 
 
+TRUSTED_CALLER = "maskwright.caller"  # in the scope of a request that this process sends itself: who asks; no connection can set it
 CLIENT: ContextVar[str] = ContextVar("client", default="")  # of the request that is being answered
 CALLER: ContextVar[Caller] = ContextVar("caller", default=Caller())  # noqa: B039  # it is frozen
 

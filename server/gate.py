@@ -14,7 +14,7 @@ from uuid import uuid4
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .client import CALLER, CLIENT, Caller, name_of
+from .client import CALLER, CLIENT, TRUSTED_CALLER, Caller, name_of
 from .errors import ANTHROPIC_PATH, ApiError, api_error, route_path
 from .metrics import HttpMetrics
 from .settings import ServerSettings
@@ -47,8 +47,7 @@ class Gate:
         started, asked = time.perf_counter(), scope
         try:
             self._check_headers(headers)
-            self._check_key(path, headers)
-            self._tell_caller(scope, _digest(_key(headers)))
+            self._tell_caller(scope, path, headers)
             body = _LimitedBody(receive, headers, self._settings)
             asked = _as_get(scope)
             await self._app(asked, body, answer)
@@ -63,7 +62,14 @@ class Gate:
             facts = {"request_id": request_id, "method": scope["method"], "path": scope["path"], "status": answer.status}
             logger.info("%s %s %s %s %.3fs", *facts.values(), seconds, extra=facts | {"seconds": round(seconds, 6)})
 
-    def _tell_caller(self, scope: Scope, digest: bytes) -> None:
+    def _tell_caller(self, scope: Scope, path: str, headers: Headers) -> None:
+        """Who asks, for all that answers the request. Raises ApiError for a key that is not known."""
+        if (caller := scope.get(TRUSTED_CALLER)) is not None:
+            CLIENT.set(name_of(scope, bytes.fromhex(caller.key_digest)))
+            CALLER.set(caller)
+            return
+        self._check_key(path, headers)
+        digest = _digest(_key(headers))
         matches = [hmac.compare_digest(digest, known) for known in self._operators]
         is_operator = any(matches) or not self._digests
         CLIENT.set(name_of(scope, digest))

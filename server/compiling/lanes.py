@@ -64,7 +64,13 @@ class Lanes:
 
     def start(self) -> None:
         """Make ready, in a thread; what is asked for meanwhile waits."""
-        self._threads.submit(self._fork_server.start).add_done_callback(_tell_failure)
+        self._threads.submit(self._fork_server.start).add_done_callback(self._tell_failure)
+
+    def _tell_failure(self, starting: Future[None]) -> None:
+        if starting.cancelled() or self._fork_server.is_closed:
+            return
+        if (error := starting.exception()) is not None:
+            logger.error("no constraint can be compiled yet: %s", error)
 
     async def stop(self) -> None:
         await asyncio.to_thread(self._fork_server.close)
@@ -200,8 +206,3 @@ def _checked(answer: Handover | Exception) -> Handover:
     if isinstance(answer, Exception):
         raise answer
     return answer
-
-
-def _tell_failure(starting: Future[None]) -> None:
-    if not starting.cancelled() and (error := starting.exception()) is not None:
-        logger.error("no constraint can be compiled yet: %s", error)

@@ -119,7 +119,7 @@ class ForkServer:
         self._start, self._lock = Start(vocabulary, limits, memory_bytes), threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket
-        self._is_closed = False
+        self.is_closed = False
 
     def start(self) -> None:
         """Start it, unless it runs. Raises ApiError when that fails."""
@@ -157,14 +157,14 @@ class ForkServer:
 
     def close(self) -> None:
         """End all processes for good."""
-        self._is_closed = True
+        self.is_closed = True
         if (process := self._process) is not None:
             process.kill()  # whoever waits for an answer has it now, and lets the lock go
         with self._lock:
             self._give_up()
 
     def _ensure(self) -> None:
-        if self._is_closed:
+        if self.is_closed:
             raise _broken("the server is shutting down")
         if self._process is None:
             self._launch()
