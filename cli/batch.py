@@ -14,7 +14,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ..errors import UsageError
 from ..model_folder import EMBEDDED
-from . import INCOMPLETE
 from .model_options import (
     DeviceOption,
     DownloadOption,
@@ -86,7 +85,7 @@ def batch(
         )
     _show(counts, seconds())
     if counts.failed:
-        raise typer.Exit(INCOMPLETE)
+        raise typer.Exit(1)  # incomplete
 
 
 def command() -> Any:

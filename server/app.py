@@ -13,6 +13,8 @@ from fastapi.middleware.cors import CORSMiddleware
 
 from ..llm import LLM
 from . import anthropic_messages, chat, completions, operations, playground, reference, responses, tokens
+from .batches import routes as batch_routes
+from .batches.running import Batches
 from .documentation import document
 from .errors import add_handlers
 from .gate import Gate
@@ -42,11 +44,16 @@ def create_app(
     """
     settings = settings or ServerSettings()
     service = Service(llm, settings, settings.served_model_name or (model_name,), tracer_provider)
+    batches = None if settings.batch_folder is None else Batches(settings.batch_folder, settings)
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         service.start()
+        if batches is not None:
+            batches.start(app)
         yield
+        if batches is not None:
+            await batches.stop()
         await service.stop()
 
     app = FastAPI(
@@ -57,12 +64,12 @@ def create_app(
         docs_url=None,  # it is our own: FastAPI's loads scripts from a CDN
         redoc_url=None,
     )
-    app.state.service = service
+    app.state.service, app.state.batches = service, batches
     others = (
         vllm_adapters, vllm_operations, llamacpp_completion, llamacpp_operations, sglang_generate, sglang_operations,
         ollama_chats, ollama_models,
     )  # fmt: skip
-    own = (chat, completions, responses, stored_responses, anthropic_messages, tokens, operations)
+    own = (chat, completions, responses, stored_responses, anthropic_messages, batch_routes, tokens, operations)
     for part in (*own, *others, playground, reference):
         app.include_router(part.router)
     add_handlers(app)

@@ -22,6 +22,8 @@ from .settings import ServerSettings
 logger = logging.getLogger("maskwright.server.access")
 
 OPEN = ("/", "/health", "/ready", "/version", "/metrics", "/docs", "/openapi.json")  # need no key
+FILES_PATH = "/v1/files"
+FORM_BYTES = 4096  # around a file in a form
 OPEN_FOLDER = "/playground/"
 _REQUEST_ID = re.compile(r"[\w.:/-]{1,128}", re.ASCII)
 
@@ -48,7 +50,7 @@ class Gate:
         try:
             self._check_headers(headers)
             self._tell_caller(scope, path, headers)
-            body = _LimitedBody(receive, headers, self._settings)
+            body = _LimitedBody(receive, headers, *self._bounds(path))
             asked = _as_get(scope)
             await self._app(asked, body, answer)
         except Exception as error:  # answered here, or the connection would be closed under the client's next request
@@ -75,6 +77,13 @@ class Gate:
         CLIENT.set(name_of(scope, digest))
         CALLER.set(Caller(digest.hex() if self._digests else "", is_operator))  # without keys, what is sent as one is nothing
 
+    def _bounds(self, path: str) -> tuple[int, float]:
+        """How many bytes the body of a request to this path may have, and seconds to arrive."""
+        settings = self._settings
+        if path == FILES_PATH and settings.batch_folder is not None:
+            return settings.max_file_bytes + FORM_BYTES, settings.request_seconds
+        return settings.max_body_bytes, settings.body_seconds
+
     def _check_headers(self, headers: Headers) -> None:
         num_bytes, settings = sum(len(name) + len(value) for name, value in headers.raw), self._settings
         if num_bytes > settings.max_header_bytes:
@@ -98,8 +107,9 @@ class Gate:
 class _LimitedBody:
     """A `receive` that counts the bytes of the body, and does not wait for them forever."""
 
-    def __init__(self, receive: Receive, headers: Headers, settings: ServerSettings) -> None:
-        self._receive, self._limit, self._seconds, self._num_read = receive, settings.max_body_bytes, settings.body_seconds, 0
+    def __init__(self, receive: Receive, headers: Headers, limit: int, seconds: float) -> None:
+        """limit: of bytes. seconds: for all of them to arrive."""
+        self._receive, self._limit, self._seconds, self._num_read = receive, limit, seconds, 0
         self._deadline = asyncio.get_running_loop().time() + self._seconds
         self._is_complete = False
         length = headers.get("content-length", "0")

@@ -15,6 +15,10 @@ from ..foundation.option_names import unknown_name
 
 MOST_PORTS = 65535
 TIMES = ("idle_seconds", "keep_alive_seconds", "head_seconds", "body_seconds", "request_seconds", "send_seconds")
+AT_LEAST_ONE = (
+    "max_body_bytes", "max_header_bytes", "max_headers", "max_open", "max_n", "max_prompts", "max_compiles", "max_file_bytes",
+    "max_files_bytes", "max_batches", "max_batch_lines", "max_batch_requests",
+)  # fmt: skip
 _TOKEN = re.compile(r"[!-~]+")
 _ROOT_PATH = re.compile(r"(/[\w.~-]+)*", re.ASCII)
 
@@ -52,6 +56,12 @@ class ServerSettings:
     max_tools: int = 128  # tools of one request
     max_stored_responses: int = 1000  # of /v1/responses; those used least recently go; 0 stores none
     max_stored_bytes: int = 64 << 20  # that stored responses and what was asked may have together
+    batch_folder: Path | None = None  # of this server alone, for the files and batches of clients; none = it takes none
+    max_file_bytes: int = 200 << 20  # of one file of requests
+    max_files_bytes: int = 2 << 30  # that all files may have together
+    max_batches: int = 64  # that run or wait; more are answered by 429
+    max_batch_lines: int = 50_000  # requests of one batch
+    max_batch_requests: int = 16  # of batches, that run at a time
     compile_seconds: float = 10.0  # processor time for one constraint
     constraint_cache_bytes: int = 1 << 30  # of compiled constraints that are kept for the next request
     compile_processes: int | None = None  # that compile, in the quick lane and in the slow one each; else a quarter of the cores
@@ -68,7 +78,7 @@ class ServerSettings:
     drain_seconds: int | None = None  # how long running requests may take after SIGTERM; else until they are done
 
     def __post_init__(self) -> None:
-        for name in ("max_body_bytes", "max_header_bytes", "max_headers", "max_open", "max_n", "max_prompts", "max_compiles"):
+        for name in AT_LEAST_ONE:
             _require(name, getattr(self, name), at_least=1)
         for name in ("max_logprobs", "max_stop", "max_tools", "port", "constraint_cache_bytes", "compile_memory_bytes"):
             _require(name, getattr(self, name), at_least=0)

@@ -14,11 +14,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, get_args
 
 from ...errors import UsageError
 
-ENDPOINTS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages")
+Endpoint: TypeAlias = Literal["/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"]
+ENDPOINTS: tuple[str, ...] = get_args(Endpoint)
 MOST_FAULTS = 20  # that are told of one file
 MAX_ID = 512  # characters of a custom_id
 MEMBERS = frozenset({"custom_id", "method", "url", "body"})
