@@ -4,12 +4,13 @@
     ds = ds.map_batches(Extract, fn_constructor_kwargs={"prompt": "{text}", "schema": Person}, concurrency=2)
     ds.write_parquet("out")
 
-It takes pieces as Ray Data has them (arrays by column) and as `datasets` does (lists by column), and imports neither.
+It takes pieces as Ray Data has them, arrays by column, or lists, and does not import it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from string import Formatter
 from typing import Any
 
@@ -45,6 +46,7 @@ class Extract:
         text (JSON under a schema), and why there is none. options: the constraint, as `LLM.generate` takes it, and what `LLM`
         takes beside the model. Raises UsageError, ModelNotFound, ConfigError and ConstraintError.
         """
+        self._made_of = {"output": output, "error": error, "sampling": sampling, "model": model, **options}
         self._prompt, self._columns = prompt, _columns_of(prompt)
         if output == error:
             raise UsageError(f'output= and error= are two columns, and both are called "{output}"')
@@ -53,6 +55,10 @@ class Extract:
         self._constraint: Any = {name: value for name, value in options.items() if name in KEYWORDS}
         self._llm = LLM(model, **{name: value for name, value in options.items() if name not in KEYWORDS})
         self._llm.planner.plan_all("", self._sampling, self._constraint)  # what is wrong with the constraint is told here
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """It is sent to other processes as what it is made of, and loads its model there."""
+        return partial(type(self), self._prompt, **self._made_of), ()
 
     def __call__(self, piece: Piece) -> dict[str, Any]:
         """The columns of a piece, and the two new ones. Raises UsageError for a piece without a column that the prompt names."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,9 +41,9 @@ def test_a_piece_gives_what_its_rows_give(stage: Extract) -> None:
     assert len(empty["output"]) == len(empty["error"]) == 0
 
 
-def test_what_a_stage_is_made_of_can_be_sent_to_other_processes() -> None:
-    made = partial(Extract, prompt="{text}", schema={"type": "boolean"}, sampling={"max_tokens": 5})
-    assert list(pickle.loads(pickle.dumps(made))()({"text": ["x"]})["output"])[0] in ("true", "false")
+def test_a_stage_can_be_sent_to_other_processes(stage: Extract) -> None:
+    piece = {"text": ["x"], "number": [1]}
+    assert list(pickle.loads(pickle.dumps(stage))(piece)["output"]) == list(stage(piece)["output"])
 
 
 @pytest.mark.parametrize(
