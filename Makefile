@@ -106,12 +106,12 @@ $(VENV)/.torch: .ci/pins.txt | $(VENV)/.created
 
 $(VENV)/.package: pyproject.toml $(VENV)/.torch
 	$(SAY) "installing Maskwright and what it needs"
-	$(PIP) install -c .ci/pins.txt -e .
+	$(PIP) install -c .ci/pins.txt -e '.[jit]'
 	@touch $@
 
+# Where there is no C compiler, loops are compiled now.
 $(VENV)/.warm: $(VENV)/.package
-	$(SAY) "compiling the loops that compute masks, once for this machine"
-	@$(BIN)/python -c 'import maskwright.constraints as c; print(f"done in {c.warm_up(print):.0f} s")'
+	@$(BIN)/python -c 'import maskwright.constraints as c; c.warm_up(print)'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.package

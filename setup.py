@@ -1,20 +1,26 @@
-"""Builds the package; the modules that lower schemas to grammars become machine code.
+"""Builds the package; loops, and the modules that lower schemas to grammars, become machine code.
 
-They are the same typed Python, made C of by mypyc (https://mypyc.readthedocs.io): a constraint compiles in 60 % of the time. Where
-mypyc or a C compiler is missing they stay Python, with a warning. A wheel has the products of `kernels/cpu` compiled, too.
-MASKWRIGHT_NATIVE=require makes that an error; MASKWRIGHT_NATIVE=never leaves them Python. A wheel has machine code beside its
+The modules are the same typed Python, made C of by mypyc (https://mypyc.readthedocs.io): a constraint compiles in 60 % of the time.
+The loops, which compute masks, are compiled by Numba into one library (foundation/compiled_loops), in a wheel for several levels
+of processors, so that nothing is compiled where it is installed. Where mypyc, Numba or a C compiler is missing, modules stay
+Python and loops are compiled at their first call, with a warning. A wheel has the products of `kernels/cpu` compiled, too.
+MASKWRIGHT_NATIVE=require makes that an error; MASKWRIGHT_NATIVE=never leaves all as it is. A wheel has machine code beside its
 sources. For an editable installation it lies in a folder of its own, and is used as long as the sources are those it was made of:
-constraints/machine_code.py.
+constraints/machine_code.py, foundation/compiled_loops/library.py.
 """
 
 import hashlib
 import json
 import os
+import platform
 import shutil
+import subprocess
 import sys
 import sysconfig
 import tomllib
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -23,6 +29,7 @@ from setuptools.errors import BaseError, CCompilerError
 ROOT = Path(__file__).parent
 STAGE = ROOT / "build" / "native"  # the package as it is imported: mypyc takes the names of modules from their folders
 EDITABLE = ROOT / "build" / "machine_code" / str(sys.implementation.cache_tag)  # as constraints/machine_code.py looks for it
+LOOPS = ROOT / "build" / "loops"  # object code of entry points, and a table of them
 MODE = os.environ.get("MASKWRIGHT_NATIVE", "auto")
 
 # The rooms of constraints/ whose modules become machine code, but for those that stay Python. All recursion in these is bounded
@@ -62,13 +69,18 @@ class AllOrNothing(build_ext):
     """Extensions that need each other: when one of them does not compile, none is left behind."""
 
     def run(self) -> None:
+        names = {extension.name for extension in self.extensions}
         if self.editable_mode:
             self.inplace, self.build_lib = False, str(EDITABLE)
-            shutil.rmtree(EDITABLE, ignore_errors=True)
+            if names - {library().MODULE}:
+                shutil.rmtree(EDITABLE / "maskwright" / "constraints", ignore_errors=True)
         try:
             super().run()
-            if self.editable_mode and self.extensions:
+            if self.editable_mode and names - {library().MODULE}:
                 (EDITABLE / "manifest.json").write_text(json.dumps(manifest()))
+            if library().MODULE in names:
+                stamps = json.loads((LOOPS / "stamps.json").read_text())
+                library().write_manifest(Path(self.get_ext_fullpath(library().MODULE)), stamps)
         except (BaseError, CCompilerError) as problem:
             stay_python(problem)
             for extension in self.extensions:
@@ -104,6 +116,55 @@ def products() -> Extension:
     )
 
 
+# Imports the loops without the rest of the package: what that needs is not installed where packages are built.
+EMIT = """
+import sys
+from pathlib import Path
+from types import ModuleType
+root, output, kind = sys.argv[1:]
+for name in ("maskwright", "maskwright.constraints", "maskwright.foundation", "maskwright.kernels", "maskwright.kernels.quantized"):
+    package = sys.modules[name] = ModuleType(name)
+    package.__path__ = [str(Path(root, *name.split(".")[1:]))]
+from maskwright.foundation.compiled_loops import emission
+emission.emit_all(Path(output), emission.levels() if kind == "all" else emission.levels_here()[-1:])
+"""
+
+
+def loops(is_editable: bool) -> Extension:
+    """The loops as one library: for the best level of this machine's processor where it is for this machine, else for all levels.
+    Raises ImportError or subprocess.CalledProcessError where they cannot be compiled."""
+    import numpy
+
+    shutil.rmtree(LOOPS, ignore_errors=True)
+    baseline = "x86-64-v2" if platform.machine() in ("x86_64", "AMD64") else "generic"
+    environment = {"MASKWRIGHT_NATIVE": "never", "NUMBA_CPU_NAME": baseline, "NUMBA_CPU_FEATURES": ""}
+    kind = "own" if is_editable else "all"
+    subprocess.run([sys.executable, "-c", EMIT, str(ROOT), str(LOOPS), kind], env=os.environ | environment, check=True)
+    native = Path("foundation/compiled_loops/native")
+    return Extension(
+        library().MODULE,
+        sources=[str(native / "entry_points.c"), str(LOOPS.relative_to(ROOT) / "table.c")],
+        include_dirs=[str(native), numpy.get_include()],
+        extra_objects=[str(path) for path in sorted(LOOPS.glob("*.o"))],
+        extra_compile_args=["-O2"],
+    )
+
+
+def library() -> ModuleType:
+    """foundation/compiled_loops/library.py, which imports nothing of the package."""
+    spec = spec_from_file_location("loops_library", ROOT / "foundation" / "compiled_loops" / "library.py")
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def are_loops_made() -> bool:
+    """Whether an editable installation has a library of these very loops already."""
+    made = library()
+    return all(made.is_made_of(made.candidates()[-1], part, made.stamp(part)) for part in made.PARTS)
+
+
 def manifest() -> dict[str, object]:
     """What machine code is made of: the digest of each source, and how the names of the files that hold it end."""
     sources = {name: hashlib.sha256((ROOT / "constraints" / f"{name}.py").read_bytes()).hexdigest() for name in native_names()}
@@ -120,20 +181,26 @@ def is_made() -> bool:
 
 def wanted_modules() -> list[Extension]:
     is_editable = "editable_wheel" in sys.argv
-    if MODE == "never" or not (is_editable or "bdist_wheel" in sys.argv) or (is_editable and is_made()):
+    if MODE == "never" or not (is_editable or "bdist_wheel" in sys.argv):
         return []
-    others = [] if is_editable else [products()]
-    try:
-        return [*native_modules(), *others]
-    except (ImportError, SystemExit) as problem:
-        stay_python(problem)
-        return others
+    wanted = [] if is_editable else [products()]
+    if not (is_editable and is_made()):
+        try:
+            wanted += native_modules()
+        except (ImportError, SystemExit) as problem:
+            stay_python(problem)
+    if not (is_editable and are_loops_made()):
+        try:
+            wanted.append(loops(is_editable))
+        except (ImportError, subprocess.CalledProcessError) as problem:
+            stay_python(problem)
+    return wanted
 
 
 def stay_python(problem: BaseException) -> None:
     if MODE == "require":
         raise problem
-    print(f"warning: no module is compiled, compiling constraints will be slower: {problem}", file=sys.stderr)
+    print(f"warning: not everything is compiled, constraints will be slower: {problem}", file=sys.stderr)
 
 
 if __name__ == "__main__":

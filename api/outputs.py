@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from .constraint_choice import FREE, ConstraintChoice
-from .constraints.captures.capture import captures, captures_by_name
+from .constraints.capturing.capture import captures, captures_by_name
 from .constraints.runtime.front_end import may_have_captures
 from .errors import OutputError
 
@@ -79,7 +79,7 @@ class GenerationOutput:
         none.
 
         A name has the text that ended last, a list (`__LIST_APPEND:`) all of them.
-        `maskwright.constraints.captures.capture(output.constraint, output.token_ids)` says where they stand.
+        `maskwright.constraints.capturing.capture(output.constraint, output.token_ids)` says where they stand.
 
         Raises GenerationIncomplete: generation ended before the text satisfied its constraint.
         """

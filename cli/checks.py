@@ -132,6 +132,11 @@ def judge_threads(found: str, used: int, usable: float) -> tuple[Verdict, str, s
 
 
 def _cache(_: Subject) -> Iterator[tuple[Verdict, str, str]]:
+    from ..constraints.numba_support.jit import LOOPS
+
+    if LOOPS.is_compiled:
+        yield Verdict.OK, f"loops are machine code, for {LOOPS.level}", ""
+        return
     folder = compile_cache.folder_in_use()
     is_writable = compile_cache.is_writable(folder / "__pycache__" if folder.name == "constraints" else folder)
     yield judge_cache(folder, is_writable, sum(1 for _ in folder.rglob("*.nbi")))

@@ -1,5 +1,5 @@
-"""Getting ready: compile the compiled code (once per machine, one to three minutes, then kept on disk), and lower the
-formats."""
+"""Getting ready: compile the loops where they are not machine code yet (once per machine, one to three minutes, then kept on disk),
+and lower the formats."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from .front_ends.json_schema.strings.formats import FORMATS
 from .grammar.expression import Event, Grammar, Node
 from .grammar.source import Limits
 from .masks.mask_rows import MaskRows
+from .numba_support.jit import LOOPS
 from .runtime.compiler import Compiler
 from .vocabulary.vocabulary import Vocabulary
 
@@ -49,9 +50,17 @@ def warm_up(report: Callable[[str], None] | None = None) -> float:
     report: called with a line for people before each step that may take long.
     """
     begun = time.perf_counter()
-    say = report or (lambda line: None)
-    tokens = [bytes([byte]) for byte in range(256)] + [b"ab", b'a"']
+    if not LOOPS.is_compiled:
+        call_every_entry(report or (lambda line: None))
+    for name in FORMATS:
+        JsonSchema({"type": "string", "format": name}).lower(Grammar(), Limits())
+    return time.perf_counter() - begun
+
+
+def call_every_entry(say: Callable[[str], None]) -> None:
+    """Call every entry point once, so that it is compiled."""
     say("preparing the constraint engine (compiled once per machine) ...")
+    tokens = [bytes([byte]) for byte in range(256)] + [b"ab", b'a"']
     compiler = Compiler(Vocabulary([*tokens, None], eos_token_ids=[len(tokens)]))
     say("  1/3 automaton")
     constraint = compiler.compile(_Everything())
@@ -83,6 +92,3 @@ def warm_up(report: Callable[[str], None] | None = None) -> float:
     rows.grow()
     regular.advance(start, 97)
     regular.advance_batch([start], [98])
-    for name in FORMATS:
-        JsonSchema({"type": "string", "format": name}).lower(Grammar(), Limits())
-    return time.perf_counter() - begun

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..constraints import Compiler, ConstraintError, Reasoning, Source, Tools
-from ..constraints.captures.capture import captures, captures_by_name, names_captures
+from ..constraints.capturing.capture import captures, captures_by_name, names_captures
 from ..constraints.runtime.front_end import FrontEnd
 from ..engine.requests.output import RequestOutput
 from ..planning import Plan

@@ -16,7 +16,7 @@ from .tables import DEAD, REC, STATE_MASK, UNKNOWN, Counter, Fault, layout
 TOO_MANY_STATES = -1  # instead of the number of states
 
 
-@entry
+@entry(states="int32[:]", letters="int32[:]")
 def explore(arena_address, start, limit, states, letters):
     """(number of states, number of letters). Find all states behind `start`, itself included, and write them to states[1:];
     write the letter of every byte. (TOO_MANY_STATES, 0) beyond `limit` states; means nothing on a fault."""
@@ -65,7 +65,7 @@ def split_letters(arena, row, letters, first, count):
     return count
 
 
-@entry
+@entry(states="const int32[:]", letters="const int32[:]", next_="int32[:,:]", accepts="uint8[:]")
 def write_transitions(arena_address, states, count, letters, next_, accepts):
     """Write the transitions of states[1 : count + 1] by letter, and which of them accept."""
     arena = words_at(arena_address)
@@ -81,7 +81,10 @@ def write_transitions(arena_address, states, count, letters, next_, accepts):
             next_[i, letter] = number[arena[tables.next + 256 * wide(states[i]) + first[letter]] & STATE_MASK]
 
 
-@entry
+@entry(
+    first="const int32[:,:]", second="const int32[:,:]", of_first="const int32[:]", of_second="const int32[:]",
+    pairs="int32[:,:]", next_="int32[:,:]",
+)  # fmt: skip
 def multiply(first, second, of_first, of_second, start_first, start_second, pairs, next_):
     """Write the pairs of states that are reached together and live each by itself, from 1 on, and their transitions. Returns
     their number, TOO_MANY_STATES when there is no room.
@@ -129,7 +132,7 @@ def enter_pair(slots, pairs, count, a, b):
     return count, count
 
 
-@entry
+@entry(next_="const int32[:,:]", accepts="const uint8[:]", distances="int32[:]")
 def measure(next_, accepts, distances):
     """Write the bytes of the shortest text behind each state, -1 where there is none (breadth first, backwards)."""
     num_states, num_letters = next_.shape
@@ -172,7 +175,7 @@ def into_states(next_):
     return begin, source
 
 
-@entry
+@entry(next_="const int32[:,:]", accepts="const uint8[:]", block="int32[:]")
 def find_blocks(next_, accepts, block):
     """Write the class of equivalent states that each state belongs to, from 1 on, 0 for the dead one. Returns their number.
 
@@ -294,7 +297,7 @@ def split(partition, touched, num_touched, num_sets):
     return num_sets
 
 
-@entry
+@entry(next_="const int32[:,:]", letter="int32[:]", first="int32[:]")
 def merge_letters(next_, letter, first):
     """Give letters between which no state tells one number, written to letter[letters], and to first[number] the first of them;
     returns how many numbers there are."""

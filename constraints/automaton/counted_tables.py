@@ -49,7 +49,7 @@ HEADER = len(Table) - 1 + 256
 # -- making them --------------------------------------------------------------------------------------------------------
 
 
-@entry
+@entry(next_="const int32[:,:]", counts="const uint8[:,:]", order="int32[:]")
 def uncounted_order(next_, counts, order):
     """Write the states in an order in which transitions that do not count lead to earlier ones only. Returns False when
     there is none. next_: [states, letters]; counts: uint8, likewise."""
@@ -84,7 +84,10 @@ def uncounted_order(next_, counts, order):
     return end == num_states
 
 
-@entry
+@entry(
+    next_="const int32[:,:]", counts="const uint8[:,:]", accepts="const uint8[:]", order="const int32[:]",
+    rows="int32[:,:]", row_of="int32[:]", run="int32[:]",
+)  # fmt: skip
 def count_distances(next_, counts, accepts, order, low, high, rows, row_of, run):
     """(rows in use, places in use, ALIKE) of texts with `low` to `high` counts; high: UNBOUNDED for no bound, and rows[0] has
     the distances without bounds then. (NO_ROOM, 0, 0) when `rows` are too few.

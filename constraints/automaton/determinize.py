@@ -388,7 +388,7 @@ def know_operands(arena, tables, node):
 # -- entry points -------------------------------------------------------------------------------------------------------
 
 
-@entry
+@entry(nodes="bool", sequences="bool", states="bool")
 def rehash(arena_address, nodes, sequences, states):
     """Fill the hash tables that are empty, as the flags say: `node_hash`, `sequence_hash`, `state_hash`."""
     arena = words_at(arena_address)

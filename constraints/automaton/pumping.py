@@ -21,7 +21,7 @@ NO_BYTE = -1
 _TRIED = 4  # items of a state
 
 
-@entry
+@entry(states="int32[:]", text="int32[:]", work="int32[:]")
 def pump(arena_address, period, seed, at, end, most_work, free, states, text, work):
     """How many bytes the text has by now: `end`, or fewer where it cannot go on, where a byte took more than `most_work`, and on a
     fault. Goes on with a text of `at` bytes.

@@ -42,7 +42,7 @@ NO_BARGAIN = 1 << 24  # tokens beyond what any other way costs
 MIN_BODY = 8  # shorter repetitions are measured as they are
 
 
-@entry
+@entry(text="const int32[:]", region_end="const int32[:]", cost="int32[:]")
 def literal_costs(vocab_address, text, region_end, cost):
     """Fill cost[i] with the least number of tokens that spell text[i:region_end[i]], the rest of the literal that byte
     i is in (int32 arrays)."""
@@ -62,7 +62,7 @@ def literal_costs(vocab_address, text, region_end, cost):
         cost[i] = best
 
 
-@entry
+@entry(single="const bool[:]")
 def measure_shortest(arena_address, start, end, single):
     """Set size and cost of the nodes start..end (except products) from their children. Returns whether anything
     changed.
@@ -140,7 +140,7 @@ def measure_shortest(arena_address, start, end, single):
     return changed
 
 
-@entry
+@entry(depth="int32[:]")
 def boolean_depths(arena_address, start, end, depth):
     """Fill depth[node] (int32) for the nodes start..end: how many intersections and complements are inside one another
     there.
@@ -246,7 +246,7 @@ def measure_item_gap(arena_address, start, end):
     arena[tables.n + Counter.ITEM_GAP] = gap
 
 
-@entry
+@entry(byte="const uint8[:]", depth="const int32[:]", skip="const int32[:]", first="const int32[:]")
 def whole_character(arena_address, node, byte, depth, skip, first):
     """Whether some token is exactly one string of a CLASS node (a character)."""
     arena = words_at(arena_address)
@@ -285,7 +285,7 @@ def reaches_event(arena_address, root, events):
     return False
 
 
-@entry
+@entry(seen="uint8[:]")
 def mark_reached(arena_address, root, seen):
     """Mark the nodes that take part in what `root` denotes. seen: uint8 [nodes], all 0."""
     arena = words_at(arena_address)

@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ...foundation.compiled_loops.compile_time import seconds_spent
 from ..base.errors import ConstraintLimit
-from ..numba_support.linking import seconds_spent
 from .source import Limits
 
 NODE_BYTES = 200  # of one expression and of what finds it again

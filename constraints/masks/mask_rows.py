@@ -331,7 +331,7 @@ def fill_index(rows_address, count):
         find_or_add(rows, number)
 
 
-@entry
+@entry(pool="const uint32[:,:]", numbers="const int32[:]", out="uint32[:,:]")
 def take_rows(pool, numbers, out):
     """Fill out[k] with row numbers[k] of the pool."""
     for k in range(numbers.size):

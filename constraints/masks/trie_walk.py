@@ -439,7 +439,7 @@ def walk_difference(arena, tables, vocab, rows, state, base_state):
     return True
 
 
-@entry
+@entry(byte="const uint8[:]", depth="const int32[:]", skip="const int32[:]", first="const int32[:]", ends="int32[:]")
 def end_states(arena_address, byte, depth, skip, first, max_depth, state, ends):
     """Fill ends[k] with the state that token order[k] leads to, DEAD when it does not survive. Returns the number of
     nodes visited."""
@@ -494,7 +494,7 @@ def run_bytes(arena, tables, s, data, start, end):
     return wide(s), i - start
 
 
-@entry
+@entry(data="const uint8[:]")
 def run(arena_address, state, data):
     """(state, number of bytes read) behind `data` (uint8 array); DEAD when it does not survive, and on a fault."""
     arena = words_at(arena_address)
@@ -502,7 +502,7 @@ def run(arena_address, state, data):
     return run_bytes(arena, tables, wide(state), pointer(data), wide(0), wide(data.size))
 
 
-@entry
+@entry(states="const int32[:]", tokens="const int32[:]", out="int32[:]")
 def advance(arena_address, vocab_address, states, tokens, out):
     """Fill out[k] with the state behind token tokens[k] from states[k], DEAD when it does not survive. Stops at a
     fault."""

@@ -90,7 +90,7 @@ class WalkMode(IntEnum):
     IN_KEY = 3  # nor those that begin so and have a quotation mark then
 
 
-@entry
+@entry(ends="int32[:]", extra="int32[:]", unsettled="int32[:,:]")
 def judge(arena_address, vocab_address, state, seen, way, ends, extra, unsettled):
     """Walk the trie of all tokens from a state and a register. Returns the number of unsettled tokens, and the least cost
     behind a token that is not unsettled, INFINITE without any. Every output array may be empty when it is not wanted.
@@ -119,7 +119,7 @@ def judge(arena_address, vocab_address, state, seen, way, ends, extra, unsettled
     return count, least
 
 
-@entry
+@entry(unsettled="int32[:,:]")
 def unsettled_tokens(arena_address, vocab_address, state, seen, has_items, unsettled):
     """Write the unsettled tokens of `judge`, and those behind which some alternatives are gone, to `unsettled`; returns their
     number. They are looked for only where they can be. The row of the state has to be known."""

@@ -234,7 +234,7 @@ def seen_flags(arena, tables, seen):
     return bits
 
 
-@entry
+@entry(data="const uint8[:]")
 def run_remembering(arena_address, state, seen, data):
     """(state, register, number of bytes read) behind `data` (uint8 array); state DEAD when it does not survive. The
     caller looks for faults."""
@@ -367,7 +367,7 @@ def must_open_key(arena, tables, state):
     return found
 
 
-@entry
+@entry(spells="bool")
 def extra_cost_of(arena_address, state, seen, spells):
     """`extra_cost` of a state and a register, or EXPECTS_KEY."""
     arena = words_at(arena_address)

@@ -37,18 +37,18 @@ class SubTrie:
     @classmethod
     def without(cls, left_out: NDArray[np.bool_], trie: TokenTrie) -> SubTrie:
         """The trie of the tokens that do not end at a node of `left_out`. bool [n]"""
-        return cls(*map(_read_only, _residual(left_out, trie.byte, trie.depth, trie.skip, trie.first, trie.order)))
+        return cls(*map(_read_only, _residual(left_out, trie)))
 
     @classmethod
     def with_bytes(cls, wanted: bytes, at_least: int, trie: TokenTrie) -> SubTrie:
         """The trie of the tokens that have `at_least` bytes out of `wanted`."""
         is_wanted = np.isin(np.arange(256), list(wanted))
-        return cls.without(occurrences(is_wanted, trie.byte, trie.depth, trie.max_depth) < at_least, trie)
+        return cls.without(occurrences(is_wanted, trie) < at_least, trie)
 
     @classmethod
     def with_each(cls, wanted: bytes, trie: TokenTrie) -> SubTrie:
         """The trie of the tokens that have all bytes of `wanted`."""
-        found = [occurrences(np.arange(256) == byte, trie.byte, trie.depth, trie.max_depth) for byte in wanted]
+        found = [occurrences(np.arange(256) == byte, trie) for byte in wanted]
         return cls.without(np.min(found, axis=0) == 0, trie)
 
     @classmethod
@@ -56,7 +56,7 @@ class SubTrie:
         """The trie of the tokens with two quotation marks as far apart as the end of a key and the beginning of the
         next one, see KEYS_APART."""
         is_quote = np.arange(256) == ord('"')
-        quotes = occurrences(is_quote, trie.byte, trie.depth, trie.max_depth)
+        quotes = occurrences(is_quote, trie)
         left_out = np.ones(quotes.size, np.bool_)
         for node in np.flatnonzero((quotes >= 2) & (np.diff(trie.first) > 0)):
             token = trie.order[trie.first[node]]
@@ -90,17 +90,19 @@ class Exits:
         """ambiguous: first bytes of suffixes that may belong to the body all the same, such as the backslash in a
         string."""
         table = transitions(byte_tree(ranges))
-        end, chars = _prefixes(table, trie.token_offsets, trie.token_bytes)
+        num_tokens = trie.token_offsets.size - 1
+        end, chars = np.zeros(num_tokens, np.int32), np.zeros(num_tokens, np.int32)
+        _fill_prefixes(table, trie.token_offsets, trie.token_bytes, end, chars)
         data, offsets = trie.token_bytes.tobytes(), trie.token_offsets.tolist()
         spans = zip(offsets, offsets[1:], end.tolist(), strict=False)
         suffixes = [data[start + length : stop] or None for start, stop, length in spans]
         suffixes = [None if suffix is None or suffix[0] in ambiguous + TOKEN_OPEN else suffix for suffix in suffixes]
         ids = np.flatnonzero([suffix is not None for suffix in suffixes]).astype(np.int32)
         by_prefix = ids[np.argsort(-chars[ids], kind="stable")]
-        is_exit = np.zeros(trie.token_offsets.size - 1, np.bool_)
+        is_exit = np.zeros(num_tokens, np.bool_)
         is_exit[ids] = True
-        inside = _inside(table, trie.byte, trie.depth, trie.max_depth)[0]
-        left_out = inside | _all_of(is_exit, trie.first, trie.order)
+        inside = _inside(table, trie)[0]
+        left_out = inside | _all_of(is_exit, trie)
         of_suffixes, rest = TokenTrie.build(Vocabulary(suffixes)), SubTrie.without(left_out, trie)
         return cls(of_suffixes, _read_only(by_prefix), _read_only(chars[by_prefix]), rest)
 
@@ -124,7 +126,7 @@ class BodyClass:
     def build(cls, ranges: Ranges, trie: TokenTrie, words: int) -> BodyClass:
         """Tables for characters in `ranges`; masks have `words` 32-bit words. Time: a few passes over the trie."""
         table = transitions(byte_tree(ranges))
-        inside, whole, chars = _inside(table, trie.byte, trie.depth, trie.max_depth)
+        inside, whole, chars = _inside(table, trie)
         longest = int(chars[inside].max(initial=0))
         lengths = set(chars[whole & (np.diff(trie.first) > 0)].tolist())
         copies_per_token = next(length for length in range(longest + 1) if length + 1 not in lengths)
@@ -155,14 +157,45 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-@entry
-def _inside(table, byte, depth, max_depth):
+def _inside(table: NDArray[np.int16], trie: TokenTrie) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int32]]:
     """(inside, whole, chars) for every node: whether the path to it stays inside the class; whether it ends with a
     whole character, too; how many characters it begins. table: the automaton of the class's characters."""
+    n = trie.byte.size
+    inside, whole, chars = np.zeros(n, np.bool_), np.zeros(n, np.bool_), np.zeros(n, np.int32)
+    _fill_inside(table, trie.byte, trie.depth, trie.max_depth, inside, whole, chars)
+    return inside, whole, chars
+
+
+def _all_of(is_chosen: NDArray[np.bool_], trie: TokenTrie) -> NDArray[np.bool_]:
+    """For every node: whether the tokens that end there are among the chosen ones."""
+    chosen = np.zeros(trie.first.size - 1, np.bool_)
+    _fill_chosen(is_chosen, trie.first, trie.order, chosen)
+    return chosen
+
+
+def occurrences(wanted: NDArray[np.bool_], trie: TokenTrie) -> NDArray[np.int32]:
+    """For every node: how many bytes on the path to it are wanted. int32 [n]; wanted: bool [256]"""
+    found = np.zeros(trie.byte.size, np.int32)
+    _fill_occurrences(wanted, trie.byte, trie.depth, trie.max_depth, found)
+    return found
+
+
+def _residual(left_out: NDArray[np.bool_], trie: TokenTrie) -> list[NDArray[Any]]:
+    """The arrays of the trie of the tokens that do not end at a node that is left out."""
+    n = trie.byte.size
+    byte, depth, skip = np.empty(n, np.uint8), np.empty(n, np.int32), np.empty(n, np.int32)
+    first, order = np.zeros(n + 1, np.int32), np.empty(trie.order.size, np.int32)
+    trie_of_all = (trie.byte, trie.depth, trie.skip, trie.first, trie.order)
+    nodes, tokens = _fill_residual(left_out, *trie_of_all, byte, depth, skip, first, order)
+    return [part.copy() for part in (byte[:nodes], depth[:nodes], skip[:nodes], first[: nodes + 1], order[:tokens])]
+
+
+@entry(
+    table="const int16[:,:]", byte="const uint8[:]", depth="const int32[:]", inside="bool[:]", whole="bool[:]", chars="int32[:]"
+)
+def _fill_inside(table, byte, depth, max_depth, inside, whole, chars):
+    """See `_inside`. table: the automaton of the class's characters."""
     n = byte.size
-    inside = np.zeros(n, np.bool_)
-    whole = np.zeros(n, np.bool_)
-    chars = np.zeros(n, np.int32)
     state = np.zeros(max_depth + 1, np.int16)
     begun = np.zeros(max_depth + 1, np.int32)
     for i in range(n):
@@ -172,13 +205,11 @@ def _inside(table, byte, depth, max_depth):
         state[d] = after
         begun[d] = begun[d - 1] + (1 if before == 0 else 0)
         inside[i], whole[i], chars[i] = after >= 0, after == 0, begun[d]
-    return inside, whole, chars
 
 
-@entry
-def _prefixes(table, offsets, data):
-    """(bytes, characters) for every token of its longest prefix of whole characters of the class. int32 [V] each"""
-    length, chars = np.zeros(offsets.size - 1, np.int32), np.zeros(offsets.size - 1, np.int32)
+@entry(table="const int16[:,:]", offsets="const int32[:]", data="const uint8[:]", length="int32[:]", chars="int32[:]")
+def _fill_prefixes(table, offsets, data, length, chars):
+    """For every token the bytes and characters of its longest prefix of whole characters of the class; both are zero before."""
     for token in range(length.size):
         state = 0
         for i in range(offsets[token], offsets[token + 1]):
@@ -187,10 +218,9 @@ def _prefixes(table, offsets, data):
                 break
             if state == 0:
                 length[token], chars[token] = i + 1 - offsets[token], chars[token] + 1
-    return length, chars
 
 
-@entry
+@entry(table="const int16[:,:]", offsets="const int32[:]", data="const uint8[:]")
 def _longest_outside(table, offsets, data):
     """The most characters of any token with a character that is not of the class, unless the first such character is a
     control character."""
@@ -211,28 +241,26 @@ def _longest_outside(table, offsets, data):
     return most
 
 
-@entry
-def _all_of(is_chosen, first, order):
+@entry(is_chosen="const bool[:]", first="const int32[:]", order="const int32[:]", chosen="bool[:]")
+def _fill_chosen(is_chosen, first, order, chosen):
     """For every node: whether the tokens that end there are among the chosen ones. (They are equal, so all or none
     are.)"""
-    chosen = np.zeros(first.size - 1, np.bool_)
     for i in range(chosen.size):
         chosen[i] = first[i] != first[i + 1] and is_chosen[order[first[i]]]
-    return chosen
 
 
-@entry
-def occurrences(wanted, byte, depth, max_depth):
-    """For every node: how many bytes on the path to it are wanted. int32 [n]; wanted: bool [256]"""
-    occurrences = np.zeros(byte.size, np.int32)
+@entry(wanted="const bool[:]", byte="const uint8[:]", depth="const int32[:]", found="int32[:]")
+def _fill_occurrences(wanted, byte, depth, max_depth, found):
+    """See `occurrences`."""
     seen = np.zeros(max_depth + 1, np.int32)
     for i in range(byte.size):
         seen[depth[i]] = seen[depth[i] - 1] + (1 if wanted[byte[i]] else 0)
-        occurrences[i] = seen[depth[i]]
-    return occurrences
+        found[i] = seen[depth[i]]
 
 
-@entry
+@entry(
+    slices="uint32[:,:]", inside="const bool[:]", chars="const int32[:]", first="const int32[:]", order="const int32[:]",
+)
 def _fill_slices(slices, inside, chars, first, order):
     """Fill slices[r] with the mask of the tokens of the class of at most r characters, the last one with that of all."""
     last = slices.shape[0] - 1
@@ -245,13 +273,22 @@ def _fill_slices(slices, inside, chars, first, order):
         slices[max_chars + 1] |= slices[max_chars]
 
 
-@entry
-def _residual(inside, byte, depth, skip, first, order):
-    """The arrays of the trie of the tokens that do not end at a node of `inside`."""
+@entry(
+    inside="const bool[:]", byte="const uint8[:]", depth="const int32[:]", skip="const int32[:]", first="const int32[:]",
+    order="const int32[:]", new_byte="uint8[:]", new_depth="int32[:]", new_skip="int32[:]", new_first="int32[:]",
+    new_order="int32[:]",
+)  # fmt: skip
+def _fill_residual(inside, byte, depth, skip, first, order, new_byte, new_depth, new_skip, new_first, new_order):
+    """(nodes, tokens) of the trie of the tokens that do not end at a node of `inside`, whose arrays are written."""
     n = byte.size
     kept = np.zeros(n + 1, np.int32)  # new index of node i, or of the next kept node
     keep = np.zeros(n, np.bool_)
-    last_at = np.full(1024 if n == 0 else depth.max() + 2, -1, np.int32)
+    deepest = np.int64(0)
+    for i in range(n):
+        deepest = max(deepest, np.int64(depth[i]))
+    last_at = np.empty(deepest + 2, np.int32)
+    for d in range(last_at.size):
+        last_at[d] = -1
     for i in range(n):
         last_at[depth[i]] = i
         if not inside[i] and first[i] != first[i + 1]:
@@ -262,8 +299,6 @@ def _residual(inside, byte, depth, skip, first, order):
     for i in range(n):
         kept[i + 1] = kept[i] + (1 if keep[i] else 0)
     m = kept[n]
-    new_byte, new_depth, new_skip = np.empty(m, np.uint8), np.empty(m, np.int32), np.empty(m, np.int32)
-    new_first, new_order = np.zeros(m + 1, np.int32), np.empty(order.size, np.int32)
     tokens = 0
     for i in range(n):
         if keep[i]:
@@ -275,4 +310,4 @@ def _residual(inside, byte, depth, skip, first, order):
                     new_order[tokens] = order[j]
                     tokens += 1
     new_first[m] = tokens
-    return new_byte, new_depth, new_skip, new_first, new_order[:tokens].copy()
+    return np.int64(m), np.int64(tokens)

@@ -142,7 +142,7 @@ class PackedVocabulary:
 
     def trie(self, trie: TokenTrie | SubTrie) -> int:
         """Append a trie record, without shapes; returns its offset."""
-        nodes, children = _tabulated(trie.byte, trie.depth, trie.skip, trie.first)
+        nodes, children = _tabulated(trie)
         parts = (trie.byte.size, self._add(nodes), self._add(children), self._add(trie.order), 0, 0)
         return self._add(np.array(parts, np.int32))
 
@@ -200,7 +200,7 @@ class PackedVocabulary:
 
 def _controls(trie: TokenTrie) -> NDArray[np.int32]:
     """The ids of the tokens with a control character and no quotation mark before it, sorted. int32"""
-    quotes = occurrences(np.arange(256) == QUOTE, trie.byte, trie.depth, trie.max_depth)
+    quotes = occurrences(np.arange(256) == QUOTE, trie)
     controls = np.flatnonzero((trie.byte < FIRST_PRINTABLE) & (quotes == 0))
     ranges = [trie.order[trie.first[node] : trie.first[trie.skip[node]]] for node in controls]
     return np.unique(np.concatenate([*ranges, np.empty(0, np.int32)])).astype(np.int32)
@@ -228,6 +228,15 @@ def _as_set(places: int) -> NDArray[np.int32]:
     return np.frombuffer(places.to_bytes(4 * SET_WORDS, "little"), "<i4").astype(np.int32)
 
 
+def _tabulated(trie: TokenTrie | SubTrie) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """(nodes, children) of a trie as the packed vocabulary has them: int32 [n + 1, NODE_WIDTH] and int32 [tables, 256]."""
+    table = np.zeros(trie.depth.size + 1, np.int32)
+    num_tables = _number_tables(trie.depth, table)
+    nodes, children = np.zeros((table.size, NODE_WIDTH), np.int32), np.zeros((num_tables, 256), np.int32)
+    _fill_nodes(trie.byte, trie.depth, trie.skip, trie.first, table, nodes, children)
+    return nodes, children
+
+
 def _never_again(array: NDArray[np.int32]) -> int:
     """Say that all words were touched: the array is too large to keep for another vocabulary."""
     return int(array.size)  # too much to keep for another vocabulary
@@ -236,32 +245,40 @@ def _never_again(array: NDArray[np.int32]) -> int:
 # -- compiled -----------------------------------------------------------------------------------------------------------
 
 
-@entry
-def _tabulated(byte, depth, skip, first):
-    """(nodes, children) of a trie as the packed vocabulary has them: int32 [n + 1, NODE_WIDTH] and int32 [tables, 256]."""
-    n = byte.size
+@entry(depth="const int32[:]", table="int32[:]")
+def _number_tables(depth, table):
+    """Write the number of the table of children of every node, 0 where there is none; of node i - 1, of the root at 0. Returns how
+    many there are, with the one that nobody has."""
+    n = depth.size
     fan = np.zeros(n + 1, np.int32)  # children of node i - 1; of the root at 0
     at = np.zeros(n + 2, np.int32)  # [depth] 1 + the node there
     for i in range(n):
         fan[at[depth[i] - 1]] += 1
         at[depth[i]] = i + 1
-    table = np.zeros(n + 1, np.int32)
-    num_tables = 1
+    num_tables = np.int64(1)
     for i in range(n + 1):
         if i == 0 or fan[i] >= WIDE:
             table[i] = num_tables
             num_tables += 1
-    children = np.zeros((num_tables, 256), np.int32)
-    nodes = np.zeros((n + 1, NODE_WIDTH), np.int32)
+    return num_tables
+
+
+@entry(
+    byte="const uint8[:]", depth="const int32[:]", skip="const int32[:]", first="const int32[:]", table="const int32[:]",
+    nodes="int32[:,:]", children="int32[:,:]",
+)  # fmt: skip
+def _fill_nodes(byte, depth, skip, first, table, nodes, children):
+    """See `_tabulated`; both are zero before."""
+    n = byte.size
+    at = np.zeros(n + 2, np.int32)  # [depth] 1 + the node there
     for i in range(n):
         children[table[at[depth[i] - 1]], byte[i]] = i + 1
         at[depth[i]] = i + 1
         nodes[i, 0], nodes[i, 1], nodes[i, 2], nodes[i, 3] = byte[i] | table[i + 1] << 8, depth[i], skip[i], first[i]
     nodes[n, 2], nodes[n, 3] = n, first[n]
-    return nodes, children
 
 
-@entry
+@entry(vocab="int32[:]", utf8="const int16[:,:]")
 def _fill_shapes(vocab, trie, max_depth, utf8):
     """Fill in the shapes of a trie record, from the last node to the first, so that what is below a child is known
     already. utf8: the automaton of all characters (utf8.py)."""

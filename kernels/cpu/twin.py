@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..quantized.reference import IQ4_NL_VALUES, MXFP4_VALUES
+from ..quantized.block_values import IQ4_NL_VALUES, MXFP4_VALUES
 
 BLOCK = 32  # activations that share a scale
 NO_SMALLER = np.float32(1e-30)  # a block whose largest number is smaller counts as zeros

@@ -11,10 +11,8 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from .block_values import IQ4_NL_VALUES, MXFP4_VALUES
 from .blocks import Packed
-
-IQ4_NL_VALUES = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
-MXFP4_VALUES = (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)  # e2m1, doubled
 
 
 def dequantize(packed: Packed) -> Tensor:

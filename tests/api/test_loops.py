@@ -10,7 +10,7 @@ import pytest
 
 from maskwright import LLM, SamplingParams
 from maskwright.constraints import Constraint, JsonSchema, Lark, Reasoning, Regex, Tools
-from maskwright.constraints.captures.capture import captures
+from maskwright.constraints.capturing.capture import captures
 
 LOOPS: list[dict[str, Any]] = [
     {"overlap": True},

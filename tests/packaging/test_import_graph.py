@@ -24,7 +24,7 @@ CONSTRAINTS = [
     {"saved"}, {"runtime"}, {"front_ends.regex"}, {"front_ends.numbers"}, {"front_ends.json_schema.documents"},
     {"front_ends.json_schema.strings"}, {"front_ends.json_schema.algebra"}, {"front_ends.json_schema.lowering"},
     {"front_ends.json_schema.python_types"},
-    {"front_ends.json_schema"}, {"front_ends.cfg"}, {"front_ends.tags"}, {"captures"}, {"lab"},
+    {"front_ends.json_schema"}, {"front_ends.cfg"}, {"front_ends.tags"}, {"capturing"}, {"lab"},
 ]  # fmt: skip
 ENGINE = [
     {"errors", "footprint", "limits"}, {"device", "kv_cache", "gguf", "quantization"}, {"attention"}, {"models"}, {"adapters"},

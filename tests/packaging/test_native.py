@@ -15,7 +15,7 @@ from types import ModuleType
 import pytest
 
 from maskwright.constraints.grammar.expression import Grammar
-from maskwright.constraints.numba_support.jit import stamped_sources
+from maskwright.foundation.compiled_loops import library
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -68,7 +68,7 @@ def compiled_modules() -> list[str]:
 
 def test_compiled_code_is_stamped_with_all_its_sources() -> None:
     """An entry point that is kept on disk is made anew when any module it holds code of has changed."""
-    stamped = {path.relative_to(ROOT / "constraints").with_suffix("").as_posix() for path in stamped_sources()}
+    stamped = {path.relative_to(ROOT / "constraints").with_suffix("").as_posix() for path in library.sources("constraints")}
     compiled = {module.removeprefix("maskwright.constraints.").replace(".", "/") for module in compiled_modules()}
     assert len(compiled) > 20
     assert compiled <= stamped

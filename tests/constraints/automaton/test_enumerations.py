@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
-from maskwright.constraints.numba_support.enumerations import MemberCompiler
+from maskwright.foundation.compiled_loops.enumerations import MemberCompiler
 
 compiled: Callable[[Callable[..., Any]], Any] = nb.njit(pipeline_class=MemberCompiler)
 

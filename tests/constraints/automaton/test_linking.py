@@ -7,7 +7,7 @@ import numba as nb
 import numpy as np
 import pytest
 
-from maskwright.constraints.numba_support.linking import PartCompiler, WholeCompiler
+from maskwright.foundation.compiled_loops.linking import PartCompiler, WholeCompiler
 
 Decorator = Callable[[Callable[..., Any]], Any]
 own: Decorator = nb.njit

@@ -2,27 +2,25 @@
 
 Numba by itself makes every compiled function a library of its own: it links all that the function calls, directly or
 not, optimises the whole and makes machine code of it, before it does the same again for the next function up. For
-functions that only compiled code calls, that is wasted. Here they keep their code as it is (`_Part`), and an entry
-point links each of them once (`_Whole`): the loops compile in a third of the time.
+functions that only compiled code calls, that is wasted. Here they keep their code as it is (`Part`), and an entry
+point links each of them once (`Whole`): the loops compile in a third of the time.
 """
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable
 from copy import copy
 from typing import Any
 
 from numba.core.codegen import JITCodeLibrary
 
+from .compile_time import counted
 from .enumerations import MemberCompiler
 
-_spent = threading.local()
 _RECURSION = ".numba.unresolved$"  # the names of Numba's pointers to functions that call themselves
 
 
-class _Part(JITCodeLibrary):
+class Part(JITCodeLibrary):
     """The code of a function that only compiled code calls: neither linked nor optimised, and nothing that Python could call."""
 
     def finalize(self) -> None:
@@ -39,7 +37,7 @@ class _Part(JITCodeLibrary):
         return shared
 
 
-class _Whole(JITCodeLibrary):
+class Whole(JITCodeLibrary):
     """The code of an entry point and of all parts that it reaches."""
 
     def finalize(self) -> None:
@@ -64,7 +62,7 @@ class _Whole(JITCodeLibrary):
         assert not recursive, f"{self.name} calls functions that call themselves: {recursive}"
 
 
-def _callers_first(whole: _Whole) -> list[Any]:
+def _callers_first(whole: Whole) -> list[Any]:
     """All libraries that an entry point links, each before those that it calls: LLVM leaves out what nothing calls yet
     when it comes."""
     done: set[Any] = set()
@@ -77,7 +75,7 @@ def _callers_first(whole: _Whole) -> list[Any]:
         elif library not in done:
             done.add(library)
             work.append((library, True))
-            if isinstance(library, (_Part, _Whole)):
+            if isinstance(library, (Part, Whole)):
                 work += [(callee, False) for callee in library._linking_libraries]
     return order[-2::-1]  # without `whole`
 
@@ -86,7 +84,7 @@ class PartCompiler(MemberCompiler):
     """Numba's compiler for functions that only compiled code calls."""
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
-        self.state.library = _Part(self.state.targetctx.codegen(), func.__qualname__)
+        self.state.library = Part(self.state.targetctx.codegen(), func.__qualname__)
         return super().compile_extra(func)
 
 
@@ -94,15 +92,7 @@ class WholeCompiler(MemberCompiler):
     """Numba's compiler for entry points, the functions that Python calls."""
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
-        library = self.state.library = _Whole(self.state.targetctx.codegen(), func.__qualname__)
+        library = self.state.library = Whole(self.state.targetctx.codegen(), func.__qualname__)
         library.enable_object_caching()
-        before, begun = seconds_spent(), time.thread_time()
-        try:
+        with counted():
             return super().compile_extra(func)
-        finally:
-            _spent.seconds = before + time.thread_time() - begun
-
-
-def seconds_spent() -> float:
-    """Processor time of this thread in which it has compiled entry points: no limit on work counts that."""
-    return float(getattr(_spent, "seconds", 0.0))
