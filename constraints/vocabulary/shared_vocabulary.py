@@ -40,6 +40,7 @@ class SharedVocabulary:
             kept = self._built()
             if path is not None:
                 stored_tables.write(path, vocabulary, kept)
+                kept = stored_tables.read(path, vocabulary) or kept  # the first process shares them, too
         self.trie, self.packed_vocabulary, self._bodies, self._offsets = kept.trie, kept.packed, kept.bodies, kept.offsets
 
     def _built(self) -> stored_tables.Tables:
