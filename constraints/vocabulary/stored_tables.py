@@ -113,11 +113,8 @@ def _tables(mapped: mmap.mmap, vocabulary: Vocabulary) -> Tables:
     for i, one in enumerate(header["bodies"]):
         ranges: Ranges = tuple((low, high) for low, high in one["ranges"])
         offsets[ranges] = one["offset"]
-        bodies[ranges] = BodyClass(
-            residual=SubTrie(*(arrays[f"{i}.residual.{name}"] for name in _SUB_TRIE)),
-            **{name: arrays[f"{i}.{name}"] for name in _BODY},
-            **{name: one[name] for name in _NUMBERS},
-        )
+        fields: dict[str, Any] = {name: arrays[f"{i}.{name}"] for name in _BODY} | {name: one[name] for name in _NUMBERS}
+        bodies[ranges] = BodyClass(residual=SubTrie(*(arrays[f"{i}.residual.{name}"] for name in _SUB_TRIE)), **fields)
     words = np.frombuffer(mapped, np.int32, offset=header["packed"])
     return Tables(trie, PackedVocabulary.of_array(words, header["used"]), bodies, offsets)
 

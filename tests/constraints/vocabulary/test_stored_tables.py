@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -125,7 +126,10 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 def test_a_damaged_file_is_made_again(folder: Path, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
     made = SharedVocabulary(vocabulary())
     (path,) = folder.iterdir()
-    CHANGES[change](path)
+    other = path.with_suffix(".other")
+    shutil.copy(path, other)
+    CHANGES[change](other)
+    other.replace(path)  # what a process has mapped stays as it is
     assert stored_tables.read(path, vocabulary()) is None
     assert_same(made, SharedVocabulary(vocabulary()))
     refuse_to_build(monkeypatch)
