@@ -48,8 +48,7 @@ class SharedVocabulary:
         self.trie = TokenTrie.build(self.vocabulary)
         eos = tuple(self.vocabulary.eos_token_ids)
         self.packed_vocabulary = PackedVocabulary(self.trie, self.words, eos, self.spells_every_byte)
-        self._bodies: dict[Ranges, BodyClass] = {}
-        self._offsets: dict[Ranges, int] = {}
+        self._bodies, self._offsets = {}, {}
         for ranges, ambiguous in _EAGER.items():
             self._build(ranges, Exits.build(ranges, ambiguous, self.trie))
         self.packed_vocabulary.array[Header.STRING], self.packed_vocabulary.array[Header.LINE] = (
