@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, settings
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 
+os.environ["MASKWRIGHT_VOCABULARIES"] = "never"  # no test reads what another one has kept
+
 settings.register_profile(
     "maskwright", deadline=None, derandomize=True, max_examples=60, suppress_health_check=list(HealthCheck), print_blob=True
 )

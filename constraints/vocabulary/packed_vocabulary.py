@@ -132,6 +132,18 @@ class PackedVocabulary:
         self._add_shapes(int(vocab[Header.TRIE]))
         vocab[Header.GROUPED] = self._grouped(grouped(trie))
 
+    @classmethod
+    def of_array(cls, array: NDArray[np.int32], used: int) -> PackedVocabulary:
+        """Of an array that has `used` words of another one already, and room behind them."""
+        packed = cls.__new__(cls)
+        packed.array, packed.address, packed._used = array, int(array.ctypes.data), used
+        return packed
+
+    @property
+    def used(self) -> NDArray[np.int32]:
+        """The words that are in use."""
+        return self.array[: self._used]
+
     @property
     def nbytes(self) -> int:
         return 4 * self._used

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.utf8 import Ranges, intersect, invert, normalize
+from . import stored_tables
 from .char_class_tables import BodyClass, Exits
 from .packed_vocabulary import Header, PackedVocabulary
 from .trie import TokenTrie
@@ -29,20 +30,32 @@ class SharedVocabulary:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
-        self.trie = TokenTrie.build(vocabulary)
         self.words = (vocabulary.size + 31) // 32
-        self.packed_vocabulary = PackedVocabulary(self.trie, self.words, tuple(vocabulary.eos_token_ids), self.spells_every_byte)
         self._lock = threading.Lock()
         self._of_thread = threading.local()
         self._walked: dict[Ranges, int] = {}
-        self._bodies: dict[Ranges, BodyClass] = {}
-        self._offsets: dict[Ranges, int] = {}
+        path = stored_tables.path_of(vocabulary)
+        kept = None if path is None else stored_tables.read(path, vocabulary)
+        if kept is None:
+            kept = self._built()
+            if path is not None:
+                stored_tables.write(path, vocabulary, kept)
+                kept = stored_tables.read(path, vocabulary) or kept  # the first process shares them, too
+        self.trie, self.packed_vocabulary, self._bodies, self._offsets = kept.trie, kept.packed, kept.bodies, kept.offsets
+
+    def _built(self) -> stored_tables.Tables:
+        """The tables that nearly every schema needs."""
+        self.trie = TokenTrie.build(self.vocabulary)
+        eos = tuple(self.vocabulary.eos_token_ids)
+        self.packed_vocabulary = PackedVocabulary(self.trie, self.words, eos, self.spells_every_byte)
+        self._bodies, self._offsets = {}, {}
         for ranges, ambiguous in _EAGER.items():
             self._build(ranges, Exits.build(ranges, ambiguous, self.trie))
         self.packed_vocabulary.array[Header.STRING], self.packed_vocabulary.array[Header.LINE] = (
             self.tables(JSON_CHARACTERS),
             self.tables(LINE_CHARACTERS),
         )
+        return stored_tables.Tables(self.trie, self.packed_vocabulary, self._bodies, self._offsets)
 
     @property
     def unsettled_room(self) -> NDArray[np.int32]:

@@ -13,7 +13,7 @@ import platform
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import cache
 from importlib import import_module
 from multiprocessing import get_context
@@ -34,6 +34,7 @@ from .declarations import TRUTH, ArrayType, Declaration, Loops
 from .enumerations import MemberCompiler
 from .linking import Whole
 
+_MOST_ARGUMENTS, _MOST_WORDS, _MOST_RESULTS, _MOST_LEVELS = 12, 48, 8, 3  # as in entry_points.h
 _WORD = ir.IntType(64)
 _STATUS = ir.IntType(32)
 # What machine code may ask of entry_points.c and of C.
@@ -198,16 +199,16 @@ class _Optimised(Whole):
 
 def emitted(name: str, bitcode: bytes, level: str, output: Path) -> None:
     """Optimise the module of an entry point for a level, and write its object code."""
-    generator = _generator(level)
-    module = llvm.parse_bitcode(bitcode)
-    whole = _Optimised(generator, module)
-    whole._optimize_final_module()
-    module = whole._final_module
-    module.get_function(name).name = symbol(name, level)
-    asked = [one.name for one in (*module.functions, *module.global_variables) if one.is_declaration]
-    missing = [one for one in asked if not _SUPPLIED.fullmatch(one)]
-    assert not missing, f"{name} calls {missing}, which the library does not have"
-    output.write_bytes(generator._tm.emit_object(module))
+    with global_compiler_lock:
+        generator = _generator(level)
+        whole = _Optimised(generator, llvm.parse_bitcode(bitcode))
+        whole._optimize_final_module()
+        module = whole._final_module
+        module.get_function(name).name = symbol(name, level)
+        asked = [one.name for one in (*module.functions, *module.global_variables) if one.is_declaration]
+        missing = [one for one in asked if not _SUPPLIED.fullmatch(one)]
+        assert not missing, f"{name} calls {missing}, which the library does not have"
+        output.write_bytes(generator._tm.emit_object(module))
 
 
 def symbol(name: str, level: str) -> str:
@@ -218,7 +219,7 @@ def emit(declarations: Iterable[Declaration], output: Path, of: Sequence[str]) -
     """Write the object code of entry points for these levels, and the table of them."""
     output.mkdir(parents=True, exist_ok=True)
     entries, waiting = [], []
-    with ProcessPoolExecutor(os.cpu_count(), get_context("fork")) as pool:
+    with _pool() as pool:
         for declaration in declarations:
             bitcode, result = linked(declaration)
             entries.append((declaration, result))
@@ -227,6 +228,13 @@ def emit(declarations: Iterable[Declaration], output: Path, of: Sequence[str]) -
                 waiting.append(pool.submit(emitted, declaration.name, bitcode, level, path))
         _finish(waiting)
     (output / "table.c").write_text(table(entries, of))
+
+
+def _pool() -> Executor:
+    """Processes that know all that is imported here; where forking is not safe, a thread."""
+    if sys.platform == "linux":
+        return ProcessPoolExecutor(os.cpu_count(), get_context("fork"))
+    return ThreadPoolExecutor(1)
 
 
 def _finish(waiting: list[Future[None]]) -> None:
@@ -242,6 +250,9 @@ def table(entries: Sequence[tuple[Declaration, Any]], of: Sequence[str]) -> str:
     lines.append("const char *const LEVELS[] = {" + ", ".join(f'"{level}"' for level in of) + ", NULL};")
     lines.append("const Declaration DECLARATIONS[] = {")
     for (one, result), functions in zip(entries, names, strict=True):
+        words = sum(1 + kind.dimensions if isinstance(kind, ArrayType) else 1 for kind in one.arguments)
+        fits = len(one.arguments) <= _MOST_ARGUMENTS and words <= _MOST_WORDS and len(_result_types(result)) <= _MOST_RESULTS
+        assert fits and len(of) <= _MOST_LEVELS, f"{one.name} has more than entry_points.h has room for"
         arguments = ", ".join(map(_argument, one.arguments))
         is_tuple = isinstance(result, types.BaseTuple)
         kinds = "".join("t" if isinstance(kind, types.Boolean) else "n" for kind in _result_types(result))
